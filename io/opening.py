@@ -104,7 +104,7 @@ def _hdf5_members(path: Path) -> set[str]:
 def _refuse_anndata(path: Path, members: set[str]) -> None:
     """Raise BadInputError, with the line to type, for what holds the parts of an AnnData file."""
     if {"X", "obs"} <= members:
-        line = shlex.join(["streamcut", "convert", str(path), f"{path.stem}-store.zarr", "--labels"])
+        line = shlex.join(["streamcut", "convert", str(path), f"{path.stem}-store.zarr", "--label"])
         raise BadInputError(f"{path}: an AnnData file, not a streamcut store; convert it first: {line} COLUMN")
 
 

@@ -1,8 +1,25 @@
 """Errors that a user can act on, each with the exit code that the command line gives it."""
 
+import re
 from enum import IntEnum
 
 from streamcut.foundation.redaction import redacted
+
+_SWITCHES = {
+    "force",
+    "resume",
+    "standardise",
+    "ignore_extra_features",
+    "label_weights",
+    "keep_zeros",
+    "group_by_qid",
+    "wide_index",
+}
+_VALUED = (
+    "id|numeric|categorical|text|drop|missing|missing-labels|dtype|labels-as|on-error|strategy"  # whose value follows in messages
+)
+_NUMBER = r" \d+[\d.]*[kMG]i?B\b| \d+\b(?!\.?\d)"
+_OPTION = re.compile(rf"(`[^`]*`)|(?<![\w-])--(?:({_VALUED}) ([^\s,;:)]+)|([A-Za-z][\w-]*)({_NUMBER})?)")
 
 
 class ExitCode(IntEnum):
@@ -30,18 +47,44 @@ class StreamcutError(Exception):
 
     exit_code = ExitCode.BUG
 
+    on_command_line = False  # whether messages name options as the command line has them, or as Python has them
+
     def __init__(self, *args: object) -> None:
-        super().__init__(*(redacted(each) if isinstance(each, str) else each for each in args))
+        super().__init__(*(spelled(redacted(each)) if isinstance(each, str) else each for each in args))
 
     def __reduce__(self) -> tuple[type, tuple]:
         """For other processes. What tblib, with which Dask sends errors, does by itself fails for those of two built-in kinds."""
         return type(self), self.args
 
 
+def spelled(text: str) -> str:
+    """`text` for those who called: in Python options are arguments; commands in backticks stay as they are."""
+    return text if StreamcutError.on_command_line else _OPTION.sub(_in_python, text)
+
+
+def _in_python(found: re.Match) -> str:
+    command, valued, value, other, number = found.groups()
+    if command:
+        return command
+    name = (valued or other).replace("-", "_")
+    if number:
+        return f"{name}={number.strip() if number.strip().isdigit() else repr(number.strip())}"
+    if valued:
+        return f"{name}={value!r}"
+    return f"{name}=True" if name in _SWITCHES and not found.string.startswith(":", found.end()) else name
+
+
 class UsageError(StreamcutError, ValueError):
     """An option or argument is wrong; nothing was read or written."""
 
     exit_code = ExitCode.USAGE
+
+
+class OtherProgramError(UsageError):
+    """The same about options of another program, which the message names as they are written there."""
+
+    def __init__(self, message: str) -> None:
+        Exception.__init__(self, message)
 
 
 class BadInputError(StreamcutError, ValueError):

@@ -17,7 +17,7 @@ import numpy as np
 from streamcut.bundle.shelf import MEMORY
 from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.data.by_data import for_data
-from streamcut.data.datasets import opened, stored
+from streamcut.data.datasets import measurable, opened, stored
 from streamcut.errors import MemoryBudgetError, UsageError
 from streamcut.execution.feed import Feed
 from streamcut.execution.occurring import OccurringDataset, occurring
@@ -94,8 +94,8 @@ def train(
     """Train a linear or kernel model: for two classes, linear, min ½‖w‖² + C Σ u_i ℓ(y_i⟨w, x_i⟩), ℓ the hinge unless chosen.
 
     data             path of a store, an opened one; (X, y) or (X, y, row weights) of arrays, sparse matrices or a frame of
-                     numbers; with `label` a file of raw data ("cells.h5ad", "clicks.parquet") or a frame, of which a store is
-                     made in `scratch` for the time of the training
+                     numbers; a file of svmlight text; with `label` any other that `convert` reads ("clicks.parquet"), a frame,
+                     or rows as dicts. Of raw data a store is made in `scratch` for the time of the training
     label            of raw data: the column with the labels (or a comparison)
     convert          of raw data: more options of `streamcut.convert`, such as {"categorical": "site", "hash_bits": 22}
     checkpoint       a folder for checkpoints, or a CheckpointOptions, which also resumes
@@ -121,6 +121,9 @@ def train(
     chosen, scheduler = checked(options)
     with ExitStack() as held:
         place, temporary = held.enter_context(stored(data, label, convert, chosen.scratch, chosen.memory))
+        if chosen.validation is not None:
+            rows = measurable(chosen.validation, opened(place).recipe, chosen.scratch, chosen.memory)
+            chosen = replace(chosen, validation=held.enter_context(rows))
         asked = stop or held.enter_context(first_interrupt_asks())
         given: dict[str, Any] = {"scheduler": scheduler, "on_plan": on_plan, "stop": asked}
         given["display"] = held.enter_context(shown_by(progress))
@@ -131,9 +134,12 @@ def train(
         model = run.finished(lambda: run.job.solve(run.runner, record, run.plan))
     if stop is None and asked():
         warnings.warn("training was interrupted; the model is the best so far", UserWarning, stacklevel=2)
-    if temporary:  # nobody will find it there again
-        model = replace(model, parameters={name: value for name, value in model.parameters.items() if name != "data"})
-    return model
+    return without_data(model) if temporary else model
+
+
+def without_data(model: Model) -> Model:
+    """`model`, of rows that nobody will find again where they were."""
+    return replace(model, parameters={name: value for name, value in model.parameters.items() if name != "data"})
 
 
 def checked(options: dict[str, Any]) -> tuple[TrainOptions, Any]:

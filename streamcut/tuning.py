@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
@@ -13,12 +13,11 @@ from streamcut.errors import UsageError
 from streamcut.foundation.units import plain
 from streamcut.grids.search import Cell, Search
 from streamcut.grids.selection import Tried
-from streamcut.io.dataset import Dataset
 from streamcut.io.row_view import folds_of
 from streamcut.models.checkpoint_places import below
 from streamcut.models.model import Model
 from streamcut.solvers.progress import Observer
-from streamcut.training import opened, train
+from streamcut.training import measurable, opened, stored, train, without_data
 
 _FIRST = ("C", "l1", "gamma", "budget", "nu")  # the order of options in tables; others follow as they are given
 _NO_GRID = {*RESOURCES, *LIMITS, *WATCHERS, "task", "warm_start"}
@@ -44,10 +43,12 @@ class Tuned:
 
 
 def tune(
-    data: str | os.PathLike | Dataset,
+    data: Any,
     grid: Mapping[str, Sequence[Any]],
     *,
-    validation: str | os.PathLike | Dataset | None = None,
+    label: str | None = None,
+    convert: Mapping[str, Any] | None = None,
+    validation: Any = None,
     folds: int | None = None,
     fold_seed: int = 0,
     groups: str | None = "qid",
@@ -63,7 +64,8 @@ def tune(
 
     grid        {"C": values, "l1": values, "loss": names, "positive_weight": values, …}: any options of `train` that decide what
                 comes out, but the task and warm_start
-    validation  data that all models are measured on; the best of them comes out
+    label, convert   of raw data: the column with the labels, and more options of `streamcut.convert`, as `train` takes them
+    validation  data that all models are measured on, as `evaluate` takes them; the best of them comes out
     folds       instead: K-fold cross-validation on rows drawn at random; the best options are then trained with on everything
     fold_seed   random seed of the folds, which depend on it and the rows' numbers alone, not on how they are stored
     groups      "qid": rows of one qid are in one fold, where the data has any; None: every row is drawn by itself
@@ -95,27 +97,32 @@ def tune(
     points = {name: _values(name, grid[name]) for name in names}
     if twice := sorted(set(points) & set(options)):
         raise UsageError(f"{', '.join(twice)}: in the grid already")
-    whole = opened(data)
-    Cs = points.pop("C", [1.0] if "C" not in options else [options.pop("C")])
-    others = [dict(zip(points, values, strict=True)) for values in product(*points.values())]
-    if isinstance(checkpoint, str):
-        checkpoint = CheckpointOptions(checkpoint)
-    hooks: dict[str, Any] = {"on_iteration": on_iteration, "checkpoint": checkpoint, "stop": stop}
-    search = Search(whole, Cs, others, options, measure, on_model=on_model, on_trained=on_trained, **hooks)
-    if validation is not None:
-        search.on_validation(opened(validation))
-    else:
-        search.on_folds(folds_of(whole, folds, fold_seed, groups), everything=True)
-    best = max(search.cells.values(), key=lambda cell: cell.merit)  # of equals the first
-    model = search.models.get(tuple(best.options.values()))
-    if model is None:
-        if checkpoint is not None:
-            hooks["checkpoint"] = replace(checkpoint, directory=below(checkpoint.directory, "best"))
-        model = train(whole, **options, **best.options, **hooks)
-        search.resources["readings"] += model.resources["readings"]
-        if "bytes_read" in search.resources:
-            search.resources["bytes_read"] += model.history[-1]["bytes_read"]
-    return Tuned(model, best, list(search.cells.values()), search.table, search.resources)
+    how = options.get("scratch"), options.get("memory", "auto")
+    with ExitStack() as held:
+        place, temporary = held.enter_context(stored(data, label, convert, *how))
+        whole = opened(place)
+        Cs = points.pop("C", [1.0] if "C" not in options else [options.pop("C")])
+        others = [dict(zip(points, values, strict=True)) for values in product(*points.values())]
+        if isinstance(checkpoint, str):
+            checkpoint = CheckpointOptions(checkpoint)
+        hooks: dict[str, Any] = {"on_iteration": on_iteration, "checkpoint": checkpoint, "stop": stop}
+        search = Search(whole, Cs, others, options, measure, on_model=on_model, on_trained=on_trained, **hooks)
+        if validation is not None:
+            search.on_validation(opened(held.enter_context(measurable(validation, whole.recipe, *how))))
+        else:
+            search.on_folds(folds_of(whole, folds, fold_seed, groups), everything=True)
+        best = max(search.cells.values(), key=lambda cell: cell.merit)  # of equals the first
+        model = search.models.get(tuple(best.options.values()))
+        if model is None:
+            if checkpoint is not None:
+                hooks["checkpoint"] = replace(checkpoint, directory=below(checkpoint.directory, "best"))
+            model = train(whole, **options, **best.options, **hooks)
+            search.resources["readings"] += model.resources["readings"]
+            if "bytes_read" in search.resources:
+                search.resources["bytes_read"] += model.history[-1]["bytes_read"]
+        return Tuned(
+            without_data(model) if temporary else model, best, list(search.cells.values()), search.table, search.resources
+        )
 
 
 def _values(name: str, values: Sequence[Any]) -> list[Any]:

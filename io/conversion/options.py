@@ -15,7 +15,7 @@ from streamcut.foundation.units import parse_size
 from streamcut.io.formats.registry import ASKED, FORMATS, kinds_with
 from streamcut.io.recipe.table import LABELS_AS, MISSING, MISSING_LABELS, TEXT_WEIGHTS
 from streamcut.io.stores.spec import BACKENDS
-from streamcut.options.option import Check, at_least, default_of, expect_valid, option, options_of
+from streamcut.options.option import Check, at_least, default_of, expect_valid, flag, option, options_of
 
 _NAMES = "Names, or a text with commas between them."
 _BYTES = "A number: bytes."
@@ -33,11 +33,11 @@ class ConvertOptions:
 
     # fmt: off
     format: str = option("auto", "Format of INPUTS; auto: found from their names and content.", choices=("auto", *ASKED))
-    labels: str | None = option(None,
+    labels: str | None = option(None, flag="label", also="labels", python="`label` is the same.", help=
         "Labels: a file with one a line or a .npy file (npz, mtx), a column, a comparison ('delay>15'), or none.",
         metavar="FILE|COLUMN")
-    qid: str | None = option(None, "Query ids, given like --labels; svmlight has them in the rows.", metavar="FILE|COLUMN")
-    weights: str | None = option(None, "Row weights, given like --labels.", metavar="FILE|COLUMN")
+    qid: str | None = option(None, "Query ids, given like --label; svmlight has them in the rows.", metavar="FILE|COLUMN")
+    weights: str | None = option(None, "Row weights, given like --label.", metavar="FILE|COLUMN")
     categorical: Any = option((), "Tables: columns whose values are categories.", metavar="A,B", kind="names", python=_NAMES)
     numeric: Any = option((), "Columns of numbers; :bin16: categories by quantiles.", metavar="A,B:bin16", kind="names",
         python=_NAMES)
@@ -170,7 +170,7 @@ class ConvertOptions:
         return [path for path in (labels, self.qid, self.weights) if path is not None and FORMATS[kind].labels == "file"]
 
     def labels_in_file(self, kind: str) -> bool:
-        """Whether --labels names a file beside inputs of format `kind`; "none" says that there are none."""
+        """Whether --label names a file beside inputs of format `kind`; "none" says that there are none."""
         return FORMATS[kind].labels == "file" and self.labels is not None and (self.labels != "none" or os.path.exists("none"))
 
     def require_meaning(self, kind: str) -> None:
@@ -183,11 +183,20 @@ class ConvertOptions:
         form.check(self)
         if form.labels != "rows" and self.labels is None:
             what = "a file with one label a row" if form.labels == "file" else "the name of the column with the labels"
-            raise UsageError(f"--labels is needed for {kind} input: {what}, or none for rows that are to be scored only")
+            raise UsageError(f"--label is needed for {kind} input: {what}, or none for rows that are to be scored only")
+
+
+def spelled(options: Mapping[str, Any]) -> dict[str, Any]:
+    """`options` of `convert` by their names; `label` is one of `labels`. Raises UsageError for both."""
+    if "label" not in options:
+        return dict(options)
+    if options.get("labels") is not None:
+        raise UsageError("label and labels are one option; give one of them")
+    return {"labels" if name == "label" else name: value for name, value in options.items() if name != "labels"}
 
 
 def _flag(name: str) -> str:
-    return "--" + name.replace("_", "-")
+    return flag(name, options_of(ConvertOptions)[name])
 
 
 def _bytes(memory: int | str | None) -> int | None:

@@ -18,7 +18,7 @@ from streamcut.errors import NotFoundError, UsageError
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.suggestions import expect_known
 from streamcut.foundation.systems import give_back, resident_bytes
-from streamcut.io.conversion.options import ConvertOptions
+from streamcut.io.conversion.options import ConvertOptions, spelled
 from streamcut.io.conversion.plan import ConvertPlan, make_plan
 from streamcut.io.conversion.rejects import RejectsFile
 from streamcut.io.conversion.shuffle import take_rows
@@ -60,6 +60,7 @@ class Prepared:
 
 def prepared(inputs: Any, output: str | os.PathLike, options: dict[str, Any]) -> Prepared:
     """Open `inputs` as `options` of `convert` say. Raises what `convert` raises before it reads rows."""
+    options = spelled(options)
     expect_known("convert", options, ConvertOptions.__dataclass_fields__)
     settings = ConvertOptions(**options)
     names = _names(inputs)

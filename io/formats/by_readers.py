@@ -47,7 +47,7 @@ def _scored(path: str, name: str, recipe: Recipe, raw: Raw, reader: Callable[[st
     raw.expect_no_columns(f"{name} has no columns to keep")
     column = recipe.labels.column if raw.labelled else "none"
     if column is None or (raw.labelled and name == TENX.name):
-        raise UsageError(f"{path}: nobody knows where the labels are; make a store of it with `streamcut convert --labels`")
+        raise UsageError(f"{path}: nobody knows where the labels are; make a store of it with `streamcut convert --label`")
     words = {word: number for number, word in recipe.labels.names.items()} if raw.labelled else {}
     rules, size = RowRules(missing_labels=raw.missing_labels), BlockSize(_SCORED_AT_ONCE // ENTRY_BYTES, _LONGEST // ENTRY_BYTES)
     rows = TableSource([path], [reader(column)], rules, size, words=words)
@@ -73,7 +73,7 @@ def _matrix(name: str, help: str, reader: Callable[..., TableReader], *, unpacke
 
         qid = None if options.qid is None else ColumnFile(options.qid, "--qid")
         weight = None if options.weights is None else ColumnFile(options.weights, "--weights")
-        labels = ColumnFile(str(options.labels), "--labels") if options.labels_in_file(name) else None
+        labels = ColumnFile(str(options.labels), "--label") if options.labels_in_file(name) else None
         side = SideFiles(labels, qid, weight)
         found: list[TableReader] = []
         rows = 0
@@ -95,7 +95,7 @@ def _score_tenx(path: Any, recipe: Recipe, raw: Raw, scratch: str) -> Iterator[C
 
 NPZ = _matrix(
     "npz",
-    "CSR, CSC or COO matrices of scipy.sparse.save_npz, with --labels FILE",
+    "CSR, CSC or COO matrices of scipy.sparse.save_npz, with --label FILE",
     at("sources.scipy_files.NpzReader"),
     unpacked=True,
     suffixes=(".npz",),
@@ -103,14 +103,14 @@ NPZ = _matrix(
 )
 NPY = _matrix(
     "npy",
-    "dense matrices of numpy.save, with --labels FILE",
+    "dense matrices of numpy.save, with --label FILE",
     at("sources.scipy_files.NpyReader"),
     suffixes=(".npy",),
     heads=(b"\x93NUMPY",),
 )
 MTX = _matrix(
     "mtx",
-    "MatrixMarket, one row an example, with --labels FILE",
+    "MatrixMarket, one row an example, with --label FILE",
     at("sources.scipy_files.MatrixMarketReader"),
     suffixes=(".mtx",),
     heads=(b"%%MatrixMarket",),
@@ -118,7 +118,7 @@ MTX = _matrix(
 )
 TENX = _matrix(
     "10x",
-    "matrices of CellRanger (.h5), a barcode a row, with --labels FILE or none",
+    "matrices of CellRanger (.h5), a barcode a row, with --label FILE or none",
     at("sources.tenx_files.TenXReader"),
     members=("*/barcodes",),
     score=_score_tenx,
@@ -155,7 +155,7 @@ def _check_lists(options: ConvertOptions) -> None:
 ANNDATA = _by_readers(
     "anndata",
     _anndata,
-    ".h5ad or Zarr (csr, csc, dense), with --labels COLUMN of obs; the names of var become those of the features",
+    ".h5ad or Zarr (csr, csc, dense), with --label COLUMN of obs; the names of var become those of the features",
     suffixes=(".h5ad",),
     heads=(b"\x89HDF\r\n\x1a\n",),
     members=("X", "obs"),

@@ -59,6 +59,32 @@ def sniff(path: str) -> str:
     return found
 
 
+def is_raw(path: str) -> bool:
+    """Whether `path` holds rows that are no store yet: text, a table, or a folder or glob of them.
+
+    A file that may be a damaged store is none: opening it will say. So is what needs labels from elsewhere (matrices, AnnData).
+    """
+    if path == "-":
+        return True
+    if is_url(path):
+        return (claimed := claim(path)) is not None and claimed.remote
+    if os.path.isdir(path):
+        if any(os.path.lexists(os.path.join(path, name)) for name in (MANIFEST, "zarr.json", ".zgroup")):
+            return False
+        return any((claimed := claim(given.name)) and claimed.remote for given in find_inputs([path]))
+    if not os.path.exists(path):
+        return glob.has_magic(path) and any(glob.iglob(path, recursive=True))
+    claimed = claim(path)
+    if claimed is not None:
+        return claimed.remote
+    try:
+        with opened_file(path) as file:
+            head = file.read(1 << 10)
+    except OSError:
+        return False
+    return bool(head.strip()) and not any(byte < 9 for byte in head)
+
+
 def _sniff_url(url: str) -> str:
     """Raises NotFoundError for files that are read from disks only."""
     claimed = claim(url)

@@ -74,7 +74,7 @@ def _table(name: str, table: Callable[[Any], TableFile], *, asked: bool = True, 
 
     return Format(
         name,
-        help="tables: columns of numbers, categories, texts and times, with --labels COLUMN (their roles are guessed\n"
+        help="tables: columns of numbers, categories, texts and times, with --label COLUMN (their roles are guessed\n"
         "from their types, shown, and changed with --categorical, --numeric, --text, --time, --drop);\n"
         "also Parquet with lists of feature numbers and of values",
         readers=readers,

@@ -109,7 +109,7 @@ SVMLIGHT = Format(
 def _vw_check(options: ConvertOptions) -> None:
     if options.labels not in (None, "none"):
         raise UsageError(
-            "--labels: VW text has its labels in the rows; only none, for rows that are to be scored, means something"
+            "--label: VW text has its labels in the rows; only none, for rows that are to be scored, means something"
         )
 
 

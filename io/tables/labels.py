@@ -207,7 +207,7 @@ def _outcome(column: pa.Array, comparison: Comparison, type_of_labels: str | Non
         if kind in ("bool", "time"):
             value = value.cast(column.type)
     except (ValueError, pa.ArrowException):
-        raise UsageError(f"--labels {comparison}: {comparison.value!r} cannot be compared with {column.type}") from None
+        raise UsageError(f"--label {comparison}: {comparison.value!r} cannot be compared with {column.type}") from None
     if kind == "other":
         raise BadInputError(f"{where}: column {comparison.column!r} holds {column.type}, which is no label")
     return _COMPARE[comparison.operator](column, value).to_numpy(zero_copy_only=False)

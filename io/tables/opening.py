@@ -145,6 +145,6 @@ def _given(recipe: Recipe, schema: pa.Schema, labels: str | None, where: str) ->
         same = (rule.column, rule.comparison) == (recipe.labels.column, recipe.labels.comparison)
         recipe = replace(recipe, labels=recipe.labels if same else rule)
     elif not recipe.labels.none and recipe.labels.column not in schema.names:
-        raise BadInputError(f"{where}: no column {recipe.labels.column!r} with the labels; --labels none if there are none")
+        raise BadInputError(f"{where}: no column {recipe.labels.column!r} with the labels; --label none if there are none")
     require(where, schema, [column.name for column in table.columns])
     return recipe

@@ -97,10 +97,10 @@ def with_types(table: Table, values: pa.RecordBatch, where: str) -> Table:
 
 
 def label_rule(schema: pa.Schema, labels: str | None, where: str) -> LabelRule:
-    """What the option --labels means for a table with these columns. Raises UsageError."""
+    """What the option --label means for a table with these columns. Raises UsageError."""
     if labels is None:
         raise UsageError(
-            f"{where}: --labels is needed: the column with the labels, a comparison such as 'delay>15', or none for rows that "
+            f"{where}: --label is needed: the column with the labels, a comparison such as 'delay>15', or none for rows that "
             f"are to be scored only; the columns are {', '.join(schema.names)}"
         )
     if labels in schema.names:

@@ -223,7 +223,7 @@ class VwSource:
                 _Wrong(
                     int(at[np.argmin(given)]),
                     "no label before the bar (a word that touches it is a tag); --missing-labels skip leaves such rows out, "
-                    "--labels none takes all rows to be scored",
+                    "--label none takes all rows to be scored",
                 )
             )
         y = _numbers(heads.take(pa.array(k.HEADS * np.arange(len(given)))), "0", at, "label", wrong)

@@ -176,7 +176,7 @@ def _advised() -> Iterator[None]:
     try:
         yield
     except MemoryBudgetError as error:
-        needs = str(error).partition(" Raise --memory")[0]
+        needs = str(error).partition(" Raise ")[0]
         raise MemoryBudgetError(f"{needs} Raise --memory, or ask for fewer --passes: each keeps two cuts") from None
 
 

@@ -7,7 +7,7 @@ import shlex
 from dataclasses import replace
 
 from streamcut.certifying.problem import FREE, Problem
-from streamcut.errors import UsageError
+from streamcut.errors import OtherProgramError
 from streamcut.flags import translate
 
 _PROGRAMS = {"vw": "vw", "train": "liblinear", "liblinear": "liblinear", "liblinear-train": "liblinear"}
@@ -16,12 +16,12 @@ _SAME = {"epsilon": "--epsilon", "quantile": "--quantile"}
 
 
 def told(problem: Problem, command: str, rows: int, weighted: bool) -> Problem:
-    """`problem`, as the command line `command` completes it: "train -s 2 -c 1 -B 1" or "vw --bfgs --l2 1", without file names.
+    """`problem`, as the command line `command` completes it: "train -s 2 -c 1 -B 1" or "vw --bfgs --l2 1".
 
     rows      of the data: vw's --l2 may be per row
     weighted  whether they have weights
 
-    Raises UsageError for other programs, options without a counterpart, and what the model itself contradicts.
+    Raises OtherProgramError for other programs, options without a counterpart, and what the model itself contradicts.
     """
     program, options = _split(command)
     given = translate(program, options, rows=rows).options
@@ -30,15 +30,17 @@ def told(problem: Problem, command: str, rows: int, weighted: bool) -> Problem:
     task = given.get("--task", "binary")
     if task not in ("binary", "regression") or "--l1" in given:
         other = "--l1" if "--l1" in given else f"task {task}"
-        raise UsageError(f"{command}: {other}: certify takes two classes or numbers, and ½‖w‖² alone")
+        raise OtherProgramError(f"{command}: {other}: certify takes two classes or numbers, and ½‖w‖² alone")
     loss = given.get("--loss", "hinge" if task == "binary" else "squared")
     bias = float(given.get("--bias", 1.0))
     fit = FREE if given.get("--intercept") == FREE else bias
     if problem.loss not in (None, loss):
-        raise UsageError(f"{command}: {problem.what} was trained with the {problem.loss} loss, not the {loss} one")
+        raise OtherProgramError(f"{command}: {problem.what} was trained with the {problem.loss} loss, not the {loss} one")
     if problem.fit not in (None, bias):
-        raise UsageError(f"{command}: {problem.what} has a bias feature of {problem.fit:g}, not {bias:g}")
+        raise OtherProgramError(f"{command}: {problem.what} has a bias feature of {problem.fit:g}, not {bias:g}")
     positive = float(given.get("--positive-weight", 1.0))
+    if "," in given["--C"]:
+        raise OtherProgramError(f"{command}: it names no C of its own (vw: --l2); say by --C what the model shall be judged by")
     C = float(given["--C"])
     if (label := given.get("--positive-label")) is not None and problem.labels is not None and float(label) == problem.labels[0]:
         C, positive = C * positive, 1.0 / positive
@@ -47,7 +49,7 @@ def told(problem: Problem, command: str, rows: int, weighted: bool) -> Problem:
 
 
 def _expect_named(options: str, given: dict[str, str], weighted: bool) -> None:
-    """Raise UsageError unless it can be named what vw minimises."""
+    """Raise OtherProgramError unless it can be named what vw minimises."""
     words, why = shlex.split(options), ""
     if not any(name in words for name in _STEADY):
         why = (
@@ -62,14 +64,14 @@ def _expect_named(options: str, given: dict[str, str], weighted: bool) -> None:
     elif weighted and "--bfgs" not in words:
         why = "how often --l2 of --sgd counts rows that have weights is not known; train with --bfgs"
     if why:
-        raise UsageError(f"vw {options}: {why}, or say by --C, --loss and --intercept what the model shall be judged by")
+        raise OtherProgramError(f"vw {options}: {why}, or say by --C, --loss and --intercept what the model shall be judged by")
 
 
 def _split(command: str) -> tuple[str, str]:
     first, _, options = command.strip().partition(" ")
     program = _PROGRAMS.get(os.path.basename(first))
     if program is None:
-        raise UsageError(
+        raise OtherProgramError(
             f"{command!r} begins with none of {', '.join(_PROGRAMS)}; other models say all by themselves, or by --C and --loss"
         )
     return program, options

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from streamcut.certifying.problem import Problem
-from streamcut.errors import CorruptError, UsageError
+from streamcut.errors import CorruptError, OtherProgramError
 
 _CONSTANT = 11650396  # whose last bits are the index of the constant feature
 _HEAD = re.compile(r"^(?:Version|Id|Min label|Max label|bits|lda|\d+ ngram|\d+ skip|options|Checksum)\b")
@@ -25,7 +25,7 @@ _STATES = ("gravity", "l1_state")
 def wabbit(path: str, text: str, index_base: int, expect: Callable[[int], None]) -> Problem:
     """The weights in `text`, for features whose first is number `index_base`; `expect` is called with the bytes they will take.
 
-    Raises UsageError for models whose features or scores are not those of rows, CorruptError.
+    Raises OtherProgramError for models whose features or scores are not those of rows, CorruptError.
     """
     lines = text.split("\n")
     head: dict[str, str] = {}
@@ -42,7 +42,9 @@ def wabbit(path: str, text: str, index_base: int, expect: Callable[[int], None])
             name, _, value = line.rpartition(" ")
             head[name] = value
         else:
-            raise UsageError(f"{path}: {line[:60]!r} is no weight of a feature's number; write the model with --readable_model")
+            raise OtherProgramError(
+                f"{path}: {line[:60]!r} is no weight of a feature's number; write the model with --readable_model"
+            )
     _expect_linear(path, head)
     bits = int(head["bits"])
     if not 1 <= bits <= 40:
@@ -56,7 +58,7 @@ def wabbit(path: str, text: str, index_base: int, expect: Callable[[int], None])
     intercept = float(weights[constant].sum())
     indices, weights = indices[~constant] - index_base, weights[~constant]
     if len(indices) and indices.min() < 0:
-        raise UsageError(f"{path} has a feature of number 0, so its rows count from 0: give --index-base 0")
+        raise OtherProgramError(f"{path} has a feature of number 0, so its rows count from 0: give --index-base 0")
     d = int(indices.max(initial=-1)) + 1
     expect(8 * d)
     w = np.zeros(d)
@@ -65,7 +67,7 @@ def wabbit(path: str, text: str, index_base: int, expect: Callable[[int], None])
 
 
 def _expect_linear(path: str, head: dict[str, str]) -> None:
-    """Raise UsageError unless scores are Σ w_j x_j of the features in the rows."""
+    """Raise OtherProgramError unless scores are Σ w_j x_j of the features in the rows."""
     words = iter(shlex.split(head.get("options", "")))
     for word in words:
         name, equals, value = word.partition("=")
@@ -74,9 +76,11 @@ def _expect_linear(path: str, head: dict[str, str]) -> None:
         elif name == "--link" and (value if equals else next(words, "")) in ("identity", "logistic"):
             continue
         elif name not in _IDLE:
-            raise UsageError(f"{path}: vw's {word} makes scores of more than the features of a row, which certify does not")
+            raise OtherProgramError(
+                f"{path}: vw's {word} makes scores of more than the features of a row, which certify does not"
+            )
     for name, value in head.items():
         if (name.endswith((" ngram", " skip")) or name == "lda") and value not in ("", "0"):
-            raise UsageError(f"{path}: {name}: {value}: its features are not those of the rows")
+            raise OtherProgramError(f"{path}: {name}: {value}: its features are not those of the rows")
         if name in _STATES and float(value) != 0.0:
-            raise UsageError(f"{path}: its weights are cut by --l1, and only ½‖w‖² is certified")
+            raise OtherProgramError(f"{path}: its weights are cut by --l1, and only ½‖w‖² is certified")

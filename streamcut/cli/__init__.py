@@ -49,7 +49,7 @@ COMMANDS = {  # streamcut.cli.<name>, - as _, has `command`; what each does stan
 }
 EPILOG = """\b
 Examples:
-  streamcut fit clicks.csv --target click -o m.npz
+  streamcut fit clicks.csv --label click -o m.npz
   streamcut convert train.svm.gz train.zarr
   streamcut train train.zarr --model m.npz --memory 4GB
   streamcut predict m.npz test.svm > labels.txt
@@ -111,11 +111,14 @@ class _Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
+        before, StreamcutError.on_command_line = StreamcutError.on_command_line, True
         try:
             return super().invoke(ctx)
         except (click.UsageError, StreamcutError) as error:
             with_source(error, ctx)
             raise
+        finally:
+            StreamcutError.on_command_line = before
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -10,20 +10,17 @@ from streamcut.cli import signals
 from streamcut.cli.destinations import expect_saved, refuse_existing, reserved_output, save_trained
 from streamcut.cli.help import Command
 from streamcut.cli.output import note, print_json
-from streamcut.cli.parameters import Numbers, checkpoint_of, force_option, json_option, options_from, quiet_option
+from streamcut.cli.parameters import TABLE, Numbers, checkpoint_of, force_option, json_option, options_from, quiet_option, taken
 from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.foundation.interrupts import waits_end_by
 from streamcut.io.conversion.options import ConvertOptions
-from streamcut.options.option import default_of
 
 _TRAIN = ("task", "loss", "positive_label", "memory", "workers", "seed", "max_time", "scratch")
-_CONVERT = ("format", "categorical", "numeric", "text", "ngrams", "min_count", "stop_words", "time", "cross", "drop", "id",
-            "weights", "hash_bits")  # fmt: skip
 
 
 @click.command(cls=Command)
 @click.argument("data")
-@click.option("--target", metavar="COLUMN", help="Tables: the column with the labels, or a comparison ('delay>15').")
+@click.option("--label", "--target", metavar="COLUMN", help="Tables: the column with the labels, or a comparison ('delay>15').")
 @click.option("--output", "-o", required=True, metavar="MODEL", help="Where to write the model (.npz).")
 @click.option("--validation", default="20%", show_default=True, metavar="PART", help="Rows held out while C is chosen.")
 @click.option("--group-column", metavar="COLUMN", help="Hold out rows of one value of this column together; no feature.")
@@ -33,7 +30,7 @@ _CONVERT = ("format", "categorical", "numeric", "text", "ngrams", "min_count", "
     "--choose-by", metavar="MEASURE", help="Measure of `evaluate` to choose by.  [default: log loss, or the task's first]"
 )
 @click.option("--store", metavar="PATH", help="Keep the store that is made of DATA here.")
-@options_from(ConvertOptions, only=_CONVERT)
+@options_from(ConvertOptions, only=TABLE)
 @options_from(TrainOptions, only=_TRAIN)
 @options_from(CheckpointOptions)
 @force_option
@@ -41,7 +38,7 @@ _CONVERT = ("format", "categorical", "numeric", "text", "ngrams", "min_count", "
 @quiet_option
 def command(
     data: str,
-    target: str | None,
+    label: str | None,
     output: str,
     validation: str,
     group_column: str | None,
@@ -62,16 +59,15 @@ def command(
 
     \b
     Examples:
-      streamcut fit clicks.csv --target click -o m.npz
-      streamcut fit flights.parquet --target 'delay>15' --time-column date -o m.npz --memory 2GB
-      streamcut fit visits.csv --target bought --group-column customer -o m.npz
+      streamcut fit clicks.csv --label click -o m.npz
+      streamcut fit flights.parquet --label 'delay>15' --time-column date -o m.npz --memory 2GB
+      streamcut fit visits.csv --label bought --group-column customer -o m.npz
     """
     refuse_existing(output, "--output", force, reads=[data])
     checkpoint = checkpoint_of(options)
     if checkpoint is not None and store is None:
         raise click.UsageError("--checkpoint needs --store PATH: a run goes on with the same rows only.")
-    convert = {name: options.pop(name) for name in _CONVERT}
-    convert = {name: value for name, value in convert.items() if value != default_of(ConvertOptions, name)}
+    convert = taken(options)
 
     from streamcut.fitting.fit import fit
     from streamcut.models.checkpoint_places import remove_checkpoints
@@ -85,7 +81,7 @@ def command(
         how: dict[str, Any] = {"validation": validation, "group": group_column, "time": time_column, "store": store}
         hooks: dict[str, Any] = {"on_told": tell, "checkpoint": checkpoint, "stop": stop}
         with waits_end_by(stop):
-            found = fit(data, target, **how, C=C, measure=choose_by, convert=convert, **hooks, **options)
+            found = fit(data, label, **how, C=C, measure=choose_by, convert=convert, **hooks, **options)
         written = save_trained(found.model, output, force)
         if checkpoint is not None and found.model.converged:
             remove_checkpoints(checkpoint.directory, nested=True)

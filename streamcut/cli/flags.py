@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import click
 
 from streamcut.cli.help import Command
@@ -18,21 +20,24 @@ from streamcut.foundation.shown import visible
 )
 @click.option("--from", "tool", type=Choice(list(TOOLS)), required=True, help="Whose options they are.")
 @click.option("--rows", type=int, help="Rows in the data, for programs whose C depends on it (svm_*, vw, SGDClassifier).")
-@click.option("--positives", type=int, help="Positive rows, for svm_perf -l 4 and -l 5.")
+@click.option("--positives", type=int, help="Positive rows, for svm_perf -l 4 and -l 5, and balanced classes.")
 @click.option("--queries", type=int, help="Queries or sequences, for svm_rank and svm_hmm.")
 @click.option("--pairs", type=int, help="Pairs of rows of a query with different labels, for svm_rank -l 1.")
 @click.option("--paired-queries", type=int, help="Queries that have such a pair, for svm_rank -l 2.")
 @click.option("--classes", type=int, help="Classes in the data, if more than two: programs treat them in different ways.")
+@click.option("--features", type=int, help="Features in the data, for LIBSVM without -g.")
 @json_option
-@click.argument("text")
-def command(tool: str, as_json: bool, text: str, **counts: int | None) -> None:
-    """Print the options of `streamcut train` that give the same problem as TEXT gives another program.
+@click.argument("text", nargs=-1, required=True)
+def command(tool: str, as_json: bool, text: tuple[str, ...], **counts: int | None) -> None:
+    """Print what gives the same problem as TEXT, a command line or its options, gives another program.
 
-    Options that have no counterpart are refused by name. What only differs in the way to the solution is said on stderr.
+    With the name of the data it is a whole command; with options alone, options of `streamcut train`. What has no counterpart
+    is refused by name, with the command that does it. What only differs in the way to the solution is said on stderr.
 
     \b
     Examples:
-      streamcut flags --from liblinear "-s 3 -c 1 -B 1"
+      streamcut flags --from liblinear "train -s 3 -c 1 -B 1 train.svm m.model"
+      streamcut flags --from liblinear "-s 0 -C -v 10 train.svm"
       streamcut flags --from liblinear "-s 0 -c 1" --classes 10
       streamcut flags --from libsvm "-t 2 -g 0.5 -c 10"
       streamcut flags --from svm_perf "-l 10 -c 20" --rows 32561
@@ -40,10 +45,12 @@ def command(tool: str, as_json: bool, text: str, **counts: int | None) -> None:
       streamcut flags --from vw "--loss_function hinge --l2 1e-6" --rows 1000000
       streamcut flags --from sklearn 'LinearSVC(loss="hinge", C=0.1)'
     """
-    found = translate(tool, text, **counts)
+    found = translate(tool, text[0] if len(text) == 1 else shlex.join(text), **counts)
+    line = found.text()
     if as_json:
-        print_json({"options": found.options, "notes": found.notes})
+        files = {"command": found.command, "data": found.data, "model": found.model}
+        print_json({"options": found.options, **files, "text": line, "notes": found.notes})
         return
-    click.echo("\n".join(visible(line) for line in found.text().split("\n")))
+    click.echo(visible(line))
     for remark in found.notes:
         note(f"note: {remark}")

@@ -10,11 +10,11 @@ import click
 
 LINES, COLUMNS = 24, 80  # of a screen
 MAIN = {  # what most people need
-    "fit": ("target", "output", "memory", "group-column", "time-column", "positive-label"),
-    "convert": ("labels", "drop", "recipe", "format", "split", "memory", "resume"),
-    "train": ("model", "C", "loss", "task", "memory", "validation", "checkpoint"),
-    "tune": ("model", "C", "folds", "validation", "choose-by", "memory"),
-    "predict": ("output", "probability", "scores", "certified", "format", "memory"),
+    "fit": ("label", "output", "memory", "group-column", "time-column", "positive-label"),
+    "convert": ("label", "drop", "recipe", "format", "split", "memory", "resume"),
+    "train": ("output", "label", "C", "loss", "task", "memory", "validation"),
+    "tune": ("output", "label", "C", "folds", "validation", "choose-by", "memory"),
+    "predict": ("output", "probabilities", "scores", "certified", "format", "memory"),
     "evaluate": ("certified", "missing-labels", "ignore-extra-features", "memory", "json"),
     "calibrate": ("output", "force", "memory"),
     "weights": ("top", "class", "sort", "standard-errors", "trained-on", "json"),

@@ -16,9 +16,10 @@ from streamcut.compiler.compiling import compiler
 from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.foundation.suggestions import meant
 from streamcut.foundation.units import part_of
+from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.formats.format import Raw
 from streamcut.io.formats.registry import SCORED
-from streamcut.options.option import flag, options_of
+from streamcut.options.option import default_of, flag, options_of
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _DURATION = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([smhd])")
@@ -136,7 +137,8 @@ def _option(name: str, field: Field, changes: dict[str, Any]) -> Any:
         more["type"] = {"int": int, "float": float}.get(str(field.type).partition(" ")[0])
     if given is not MISSING and given is not None and field.type != "bool" and not more.get("multiple"):
         more |= {"default": _as_written(given, known.kind), "show_default": True}
-    return click.option(flag(name, known), name, **{**more, **changes})
+    flags = [flag(name, known), *([f"--{known.also}"] if known.also else [])]
+    return click.option(*flags, name, **{**more, **changes})
 
 
 def _as_written(value: Any, kind: str) -> Any:
@@ -204,6 +206,30 @@ force_option = click.option("--force", is_flag=True, help="Replace the output fi
 ignore_extra_option = click.option(
     "--ignore-extra-features", is_flag=True, help="Leave out features that the model does not have, instead of refusing the data."
 )
+
+
+TABLE = ("format", "categorical", "numeric", "text", "ngrams", "min_count", "stop_words", "time", "cross", "drop", "id",
+         "weights", "hash_bits")  # fmt: skip
+_TABLES = "Tables and text (see convert --help-all)"
+
+
+def table_options(command: Any) -> Any:
+    """--label and those of `convert` that say what features are made of, for commands that make stores on the way."""
+    again = {name: {"group": _TABLES} for name in TABLE}
+    command = options_from(ConvertOptions, only=TABLE, **again)(command)
+    return click.option(
+        "--label",
+        cls=Grouped,
+        group=_TABLES,
+        metavar="COLUMN",
+        help="DATA is a table: the column with the labels, or a comparison ('delay>15').",
+    )(command)
+
+
+def taken(options: dict[str, Any], more: Collection[str] = ()) -> dict[str, Any]:
+    """Those of `table_options` that were given, without --label, taken out of `options`."""
+    given = {name: options.pop(name) for name in (*TABLE, *more)}
+    return {name: value for name, value in given.items() if value != default_of(ConvertOptions, name)}
 
 
 def raw_options(*names: str) -> Callable[[Any], Any]:

@@ -31,7 +31,13 @@ if TYPE_CHECKING:
 @click.argument("model")
 @click.argument("data")
 @click.option("--scores", "what", flag_value="scores", help="Print scores instead of labels.")
-@click.option("--probability", "what", flag_value="probability", help="Print probabilities of the positive label (`calibrate`).")
+@click.option(
+    "--probabilities",
+    "--probability",
+    "what",
+    flag_value="probability",
+    help="Print probabilities of the positive label (`calibrate`).",
+)
 @click.option("--both", "what", flag_value="both", help="Print label and score, separated by a blank.")
 @click.option(
     "--certified", "what", flag_value="certified", help="Print label, proved (1 or 0), low and high of the exact optimum."

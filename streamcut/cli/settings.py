@@ -40,7 +40,8 @@ def configurable(command: click.Command, name: str) -> click.Command:
         )
         command.params.append(options["config"])
         for key, option in options.items():
-            option.envvar = _variable(name, key)
+            names = [long[2:] for long in option.opts if long.startswith("--")]
+            option.envvar = _variable(name, key) if len(names) == 1 else [_variable(name, each) for each in names]
     return command
 
 
@@ -68,7 +69,7 @@ def _options(command: click.Command) -> dict[str, click.Option]:
     found = {}
     for option in command.params:
         if isinstance(option, click.Option):
-            found[next(name for name in option.opts if name.startswith("--"))[2:]] = option
+            found |= {name[2:]: option for name in option.opts if name.startswith("--")}
     return found
 
 

@@ -21,6 +21,8 @@ from streamcut.cli.parameters import (
     json_option,
     options_from,
     quiet_option,
+    table_options,
+    taken,
 )
 from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.errors import NotConvergedError
@@ -38,7 +40,12 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @click.argument("data")
 @click.option(
-    "--model", "model_path", metavar="FILE", help="Where to write the model (.npz), also a URL. Required, except with --dry-run."
+    "--output",
+    "-o",
+    "--model",
+    "model_path",
+    metavar="FILE",
+    help="Where to write the model (.npz), also a URL. Required, except with --dry-run.",
 )
 @options_from(TrainOptions)
 @options_from(CheckpointOptions)
@@ -49,6 +56,7 @@ if TYPE_CHECKING:
     help="Measure of `evaluate` that picks the best model on --validation. Default: the task's first.",
     metavar="MEASURE",
 )
+@table_options
 @click.option("--report", metavar="FILE", help="Also write a page (.html) about the model; see `streamcut report`.")
 @click.option("--require-convergence", is_flag=True, help="Exit with code 9 when the tolerance was not reached.")
 @click.option("--dry-run", is_flag=True, help="Print the memory plan on stdout, read no rows and write nothing.")
@@ -64,6 +72,7 @@ if TYPE_CHECKING:
 @quiet_option
 def command(
     data: str,
+    label: str | None,
     model_path: str | None,
     report: str | None,
     require_convergence: bool,
@@ -79,7 +88,7 @@ def command(
     choose_by: str | None,
     **options: Any,
 ) -> None:
-    """Train a model on the store DATA and write it to the --model file.
+    """Train a model on DATA, a store, svmlight text or, with --label, a table, and write it to the --output file.
 
     The linear one for two classes minimises ½‖w‖² + C Σ u_i max(0, 1 − y_i⟨w, x_i⟩) and ends, like all linear ones, with a
     certificate: the objective reached, and a bound that no weights can beat.
@@ -89,25 +98,26 @@ def command(
 
     \b
     Examples:
-      streamcut train train.zarr --model m.npz
-      streamcut train train.zarr --model m.npz --C 0.1 --memory 4GB --max-time 2h
-      streamcut train train.zarr --model m.npz --checkpoint run --checkpoint-every 30m
-      streamcut train train.zarr --model m.npz --checkpoint run --resume
-      streamcut train train.zarr --model m.npz --C 0.01,0.1,1,10 --validation test.zarr
+      streamcut train train.zarr -o m.npz
+      streamcut train clicks.csv --label click -o m.npz
+      streamcut train train.zarr -o m.npz --C 0.1 --memory 4GB --max-time 2h
+      streamcut train train.zarr -o m.npz --checkpoint run --checkpoint-every 30m
+      streamcut train train.zarr -o m.npz --checkpoint run --resume
+      streamcut train train.zarr -o m.npz --C 0.01,0.1,1,10 --validation test.zarr
       streamcut train train.zarr --dry-run --memory 4GB
     """
     folder, resume = options["directory"], options["resume"]
     replace = force or (resume and model_path is not None and _is_unfinished(model_path))
     if model_path is not None:
-        refuse_existing(model_path, "--model", replace, reads=[data, validation])
+        refuse_existing(model_path, "--output", replace, reads=[data, validation])
     elif not dry_run:
-        raise click.UsageError("Missing option '--model'.")
+        raise click.UsageError("Missing option '--output'.")
     if report is not None:
         refuse_existing(report, "--report", force, reads=[data, validation, model_path])
         from streamcut.reports.drawing import needs_matplotlib
 
         needs_matplotlib()
-    checkpoint = checkpoint_of(options)
+    checkpoint, convert = checkpoint_of(options), taken(options)
     if assume is not None and not dry_run:
         raise click.UsageError("--assume is for --dry-run.")
     if dry_run:
@@ -130,14 +140,19 @@ def command(
 
     with ExitStack() as held, signals.deferred() as stop:
         if model_path is not None and not dry_run:
-            held.enter_context(reserved_output(model_path, "--model", replace))
-        from streamcut.io.opening import open_dataset
+            held.enter_context(reserved_output(model_path, "--output", replace))
+        from streamcut.data.datasets import stored
         from streamcut.models.checkpoint_places import remove_checkpoints
         from streamcut.models.files import plain
-        from streamcut.training import train
+        from streamcut.training import opened, train, without_data
 
+        made = stored(data, label, convert or None, options["scratch"], options["memory"])
         with waits_end_by(stop):
-            dataset = open_dataset(data)
+            place, temporary = held.enter_context(made)
+            if temporary and (dry_run or checkpoint is not None):
+                what = "--dry-run plans" if dry_run else "--checkpoint is"
+                raise click.UsageError(f"{what} for a store; make one of {data} with `streamcut convert` first.")
+            dataset = opened(place)
         shards = len(dataset.manifest.shards)
         if assume is not None:
             from streamcut.execution.cost import Assumed
@@ -170,6 +185,8 @@ def command(
                 )
             else:
                 model = train(dataset, C=C[0], l1=l1[0], validation=validation, **common, **options)
+        if temporary:
+            model = without_data(model)
         assert model_path is not None  # only a dry run goes without, and ends with its plan
         written = save_trained(model, model_path, replace)
         if folder is not None and model.converged:

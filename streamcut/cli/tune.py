@@ -19,6 +19,8 @@ from streamcut.cli.parameters import (
     json_option,
     options_from,
     quiet_option,
+    table_options,
+    taken,
 )
 from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.foundation.interrupts import waits_end_by
@@ -52,7 +54,9 @@ def _value(text: str) -> float | str:
 
 @click.command(cls=Command)
 @click.argument("data")
-@click.option("--model", "model_path", required=True, metavar="FILE", help="Where to write the best model (.npz).")
+@click.option(
+    "--output", "-o", "--model", "model_path", required=True, metavar="FILE", help="Where to write the best model (.npz)."
+)
 @click.option("--C", "C", type=Numbers(), default="1", show_default=True, metavar="NUMBER[,…]", help="Values of C.")
 @click.option("--gamma", type=Numbers(), metavar="NUMBER[,…]", help="Kernels: values of γ.")
 @click.option("--budget", type=Numbers(), metavar="VECTORS[,…]", help="bsca, bsgd: numbers of support vectors.")
@@ -65,19 +69,21 @@ def _value(text: str) -> float | str:
     metavar="OPTION=VALUE[,…]",
     help="Values of another option of `train`; may be given often: --grid loss=hinge,logistic --grid positive-weight=1,5.",
 )
-@click.option("--validation", metavar="DATA", help="Store that every model is measured on.")
+@click.option("--validation", metavar="DATA", help="Rows that every model is measured on, as `evaluate` takes them.")
 @click.option("--folds", type=click.IntRange(2), help="K-fold cross-validation instead, on rows drawn at random.")
 @click.option("--fold-seed", type=int, default=0, show_default=True, help="Random seed of the folds.")
 @click.option("--choose-by", metavar="MEASURE", help="Measure of `evaluate` that picks the best. Default: the task's first.")
 @click.option("--plot", metavar="FILE", help="Draw the measure over C (.svg or .png; needs streamcut[plots]).")
 @options_from(TrainOptions, without=_OWN)
 @options_from(CheckpointOptions)
+@table_options
 @cache_options
 @force_option
 @json_option
 @quiet_option
 def command(
     data: str,
+    label: str | None,
     model_path: str,
     C: tuple[float, ...],
     gamma: tuple[float, ...] | None,
@@ -95,9 +101,11 @@ def command(
     quiet: bool,
     **options: Any,
 ) -> None:
-    """Train on the store DATA for every combination of --C, --l1, --gamma, --budget, --nu and --grid, and write the best model.
+    """Train on DATA for every combination of --C, --l1, --gamma, --budget, --nu and --grid, and write the best model.
 
-    With --validation all models are measured on that store. With --folds they are measured on the rows of the fold that was left
+    DATA is what `train` takes: a store, svmlight text or, with --label, a table.
+
+    With --validation all models are measured on those rows. With --folds they are measured on the rows of the fold that was left
     out, and the model of the best combination is trained on everything. Rows are drawn at random, wherever they stand; those of
     one qid stay together.
 
@@ -108,19 +116,19 @@ def command(
 
     \b
     Examples:
-      streamcut tune train.zarr --model best.npz --C 0.01,0.1,1,10 --validation test.zarr
-      streamcut tune train.zarr --model best.npz --C 0.01,0.1,1,10 --folds 5 --choose-by roc_auc
-      streamcut tune train.zarr --model best.npz --C 0.1,1 --folds 5 --grid loss=hinge,logistic --grid positive-weight=1,5
-      streamcut tune train.zarr --model best.npz --C 1,10 --kernel rbf --gamma 0.01,0.1 --budget 200,500 --folds 3
-      streamcut tune train.zarr --model best.npz --kernel rbf --gamma 0.05 --solver sbp --nu 0.005,0.01 --folds 3
+      streamcut tune train.zarr -o best.npz --C 0.01,0.1,1,10 --validation test.zarr
+      streamcut tune train.zarr -o best.npz --C 0.01,0.1,1,10 --folds 5 --choose-by roc_auc
+      streamcut tune train.zarr -o best.npz --C 0.1,1 --folds 5 --grid loss=hinge,logistic --grid positive-weight=1,5
+      streamcut tune train.zarr -o best.npz --C 1,10 --kernel rbf --gamma 0.01,0.1 --budget 200,500 --folds 3
+      streamcut tune train.zarr -o best.npz --kernel rbf --gamma 0.05 --solver sbp --nu 0.005,0.01 --folds 3
     """
-    refuse_existing(model_path, "--model", force, reads=[data, validation])
+    refuse_existing(model_path, "--output", force, reads=[data, validation])
     if plot is not None:
         refuse_existing(plot, "--plot", force, reads=[data, validation, model_path])
     if (validation is None) == (folds is None):
         raise click.UsageError("Give either --validation DATA or --folds NUMBER.")
 
-    checkpoint = checkpoint_of(options)
+    checkpoint, convert = checkpoint_of(options), taken(options)
 
     from streamcut.grids.search import point_text
     from streamcut.models.checkpoint_places import remove_checkpoints
@@ -143,17 +151,18 @@ def command(
         if as_json:
             print_json({"event": "trained", "fold": fold, **point, **plain(model.result())})
         elif not quiet:
+            certificate = getattr(model, "certificate", None)
             where = "all rows" if fold is None else f"fold {fold + 1}"
-            note(f"{where}  {point_text(point, '  ')}  trained: {model.in_words()}")
+            note(f"{where}  {point_text(point, '  ')}  trained: {certificate.briefly() if certificate else model.in_words()}")
 
     asked = {"C": C, "l1": None if l1 == (0.0,) else l1, "gamma": gamma, "budget": budget, "nu": nu}
     grid: dict[str, Any] = {name: values for name, values in asked.items() if values is not None} | dict(others)
     options = {name: value for name, value in options.items() if name not in grid}
-    with reserved_output(model_path, "--model", force), signals.deferred() as stop:
+    with reserved_output(model_path, "--output", force), signals.deferred() as stop:
         how: dict[str, Any] = {"validation": validation, "folds": folds, "fold_seed": fold_seed, "measure": choose_by}
         hooks: dict[str, Any] = {"on_model": show, "on_trained": trained, "checkpoint": checkpoint, "stop": stop}
         with waits_end_by(stop):
-            found = tune(data, grid, **hooks, **how, **options)
+            found = tune(data, grid, label=label, convert=convert or None, **hooks, **how, **options)
         written = save_trained(found.model, model_path, force)
         if checkpoint is not None:
             remove_checkpoints(checkpoint.directory, nested=True)

@@ -8,9 +8,12 @@ from contextlib import contextmanager
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from streamcut.data.inputs import framed, is_frame
 from streamcut.errors import UsageError
 from streamcut.execution.row_state import scratch_folder
 from streamcut.io.dataset import Dataset
+from streamcut.io.formats.finding import is_raw
+from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.sources.lazy import is_lazy, streamed
 
 
@@ -41,7 +44,7 @@ def stored(
 
     Raises UsageError for labels of data that have their own, and what `convert` raises.
     """
-    data = streamed(data)
+    data = streamed(framed(data))
     if isinstance(data, tuple) and is_lazy(data[0]):
         from streamcut.io.conversion.create import NewStore
 
@@ -52,7 +55,8 @@ def stored(
                 out.append(X, y, weight=weight[0] if weight else None)
             yield place, True
         return
-    if label is None and convert is None and not hasattr(data, "__arrow_c_stream__"):
+    raw = is_frame(data) or (isinstance(data, str | os.PathLike) and is_raw(os.fspath(data)))
+    if label is None and not convert and not raw:
         yield data, False
         return
     if isinstance(data, tuple) or hasattr(data, "manifest"):
@@ -61,5 +65,23 @@ def stored(
 
     with TemporaryDirectory(prefix="streamcut-", dir=scratch_folder(scratch)) as folder:
         place = os.path.join(folder, "data.zarr")
-        made(data, place, **{"labels": label, "memory": memory, "scratch": folder, **(convert or {})})
+        made(data, place, **{"memory": memory, "scratch": folder, **({"labels": label} if label else {}), **(convert or {})})
         yield place, True
+
+
+@contextmanager
+def measurable(data: Any, recipe: Recipe | None, scratch: str | None, memory: Any) -> Iterator[Any]:
+    """What models of rows with `recipe` are measured on: a store as it is, and of raw rows one that is made by the recipe.
+
+    Raises what `convert` raises.
+    """
+    data = framed(data)
+    if not is_frame(data) and not (isinstance(data, str | os.PathLike) and is_raw(os.fspath(data))):
+        yield data
+        return
+    from streamcut.io.conversion.convert import convert
+
+    with TemporaryDirectory(prefix="streamcut-", dir=scratch_folder(scratch)) as folder:
+        place = os.path.join(folder, "validation.zarr")
+        convert(streamed(data), place, memory=memory, scratch=folder, **({} if recipe is None else {"recipe": recipe}))
+        yield place

@@ -15,7 +15,7 @@ from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.data.by_data import for_data
 from streamcut.data.datasets import opened
 from streamcut.data.inputs import framed, is_frame
-from streamcut.errors import UsageError
+from streamcut.errors import UsageError, spelled
 from streamcut.execution.row_state import scratch_folder
 from streamcut.fitting.baseline import shares, without_features
 from streamcut.fitting.fitted import Fitted
@@ -35,7 +35,7 @@ from streamcut.models.checkpoint_places import below
 from streamcut.options.option import documented
 from streamcut.options.training import SINGLE
 from streamcut.solvers.progress import Observer
-from streamcut.training import checked, train
+from streamcut.training import checked, train, without_data
 from streamcut.tuning import Tuned, tune
 
 FIRST, LEAST, MOST = (0.01, 0.1, 1.0), 1e-4, 1e3  # values of C that are tried first, and between which others may be
@@ -56,8 +56,9 @@ class _Rows:
 @documented(TrainOptions)
 def fit(
     data: Any,
-    target: str | None = None,
+    label: str | None = None,
     *,
+    target: str | None = None,
     validation: str | float = "20%",
     group: str | None = None,
     time: str | None = None,
@@ -75,7 +76,7 @@ def fit(
 
     data         a file, folder or glob of CSV, Parquet, JSON lines, Arrow or svmlight; a frame (pandas, polars, Arrow, DuckDB),
                  rows as dicts; a store, or its path; (X, y) or (X, y, row weights)
-    target       of a table: the column with the labels, or a comparison such as "delay>15"
+    label        of a table: the column with the labels, or a comparison such as "delay>15"; `target` is an older name of it
     validation   the part of the rows that is held out while C is chosen, "20%" or 0.2: at random, by `seed`
     group        a column: rows of one value are held out together, and it makes no features
     time         a column: the latest rows are held out instead
@@ -97,10 +98,14 @@ def fit(
     ends with the best model so far and a warning.
 
     >>> rows = [{"site": site, "click": click} for site, click in zip("aabb" * 30, ["no", "no", "yes", "yes"] * 30)]
-    >>> found = streamcut.fit(rows, target="click", C=1.0)
+    >>> found = streamcut.fit(rows, label="click", C=1.0)
     >>> found.predict({"site": "b"}).tolist()
     ['yes']
     """
+    if target is not None:
+        if label is not None:
+            raise UsageError("label and target are one argument; give one of them")
+        label = target
     began, tell = clock.monotonic(), on_told or (lambda sentence: None)
     if taken := sorted(set(_CHOSEN) & set(options)):
         raise UsageError(f"{taken[0]}: `fit` does not take it; see `streamcut.train`")
@@ -116,7 +121,7 @@ def fit(
         asked = stop or held.enter_context(first_interrupt_asks())
         by = {"id": group} if group is not None else {}
         resume = checkpoint is not None and checkpoint.resume
-        rows = held.enter_context(_ready(data, target, store, {**(convert or {})}, by, chosen, resume))
+        rows = held.enter_context(_ready(data, label, store, {**(convert or {})}, by, chosen, resume))
         if (group or time) and not rows.files:
             raise UsageError(f"{'group' if group else 'time'}: a column of a table; these data have none by that name")
         if (group or time) and (convert or {}).get("missing_labels") == "skip":
@@ -132,7 +137,7 @@ def fit(
         positive = chosen.positive_label if chosen.task in ("binary", "auto") else None
         if positive is None and chosen.task in ("binary", "auto"):
             positive = max(whole.manifest.statistics.labels or [1.0])
-        more = remarks(training, validated, positive)
+        more = [spelled(sentence) for sentence in remarks(training, validated, positive)]
         for sentence in more:
             tell(sentence)
         hooks: dict[str, Any] = {"on_iteration": on_iteration, "stop": asked}
@@ -143,8 +148,7 @@ def fit(
         start: dict[str, Any] = {"warm_start": tuned.model} if chosen.task in (*SINGLE, "auto") and not chosen.distributed else {}
         model = train(whole, C=best, **options, **hooks, **start)
         if rows.store is None and not isinstance(data, str | os.PathLike):  # nobody will find it there again
-            kept = {name: value for name, value in model.parameters.items() if name != "data"}
-            model = replace(model, parameters=kept)
+            model = without_data(model)
         if stop is None and asked():
             warnings.warn("training was interrupted; the model is the best so far", UserWarning, stacklevel=2)
         line = next(line for line in tuned.table if line["C"] == best)
@@ -213,7 +217,7 @@ def _tuned(
 @contextmanager
 def _ready(
     data: Any,
-    target: str | None,
+    label: str | None,
     store: str | os.PathLike | None,
     more: dict[str, Any],
     by: dict[str, str],
@@ -224,30 +228,30 @@ def _ready(
     data = streamed(framed(data))
     kind, paths = _kind(data, more.get("format", "auto"))
     if kind is None or kind == STORE.name:
-        if target is not None or more or store is not None:
-            said = "target" if target is not None else "store" if store is not None else "convert"
+        if label is not None or more or store is not None:
+            said = "label" if label is not None else "store" if store is not None else "convert"
             raise UsageError(f"{said}: a store and arrays have their labels and features already; leave it out")
         yield _Rows(opened(paths[0] if paths else data))
         return
     form = FORMATS[kind]
-    if target is not None and form.labels == "rows" and form.table is None:
-        raise UsageError(f"target: rows of {kind} have their labels in them; leave it out")
+    if label is not None and form.labels == "rows" and form.table is None:
+        raise UsageError(f"label: rows of {kind} have their labels in them; leave it out")
     if paths == ["-"]:
         raise UsageError("-: `fit` reads its data more than once; save them to a file")
     with ExitStack() as held:
         folder = held.enter_context(TemporaryDirectory(prefix="streamcut-", dir=scratch_folder(chosen.scratch)))
         options: dict[str, Any] = {"scratch": folder, "memory": chosen.memory, **more}
-        if target is not None:
-            options["labels"] = target
+        if label is not None:
+            options["labels"] = label
         files: list[Any] = []
         told: list[str] = []
         if form.variant is not None and form.variant(paths, ConvertOptions(**options)) != kind:
             form = FORMATS[form.variant(paths, ConvertOptions(**options))]
         if form.table is not None:
             files = [form.table(path) for path in paths or [data]]
-            if target is None:
+            if label is None:
                 names = ", ".join(files[0].schema().names)
-                raise UsageError(f"{files[0].name}: say which column has the labels (target): {names}")
+                raise UsageError(f"{files[0].name}: say which column has the labels (--label): {names}")
             options |= {name: _joined(options.get(name, ()), value) for name, value in by.items()}
             if options.get("recipe") is None:
                 given, told = guessed_roles(files[0].sample(), ConvertOptions(**options), files[0].name)
@@ -255,7 +259,7 @@ def _ready(
                 options |= given | {name: more[name] for name in ("standardise", "text_weights") if name in more}
         place = os.fspath(store) if store is not None else os.path.join(folder, "data.zarr")
         converted(paths or data, place, **options, resume=resume and store is not None)
-        yield _Rows(opened(place), files, told, None if store is None else place)
+        yield _Rows(opened(place), files, [spelled(sentence) for sentence in told], None if store is None else place)
 
 
 def _kind(data: Any, wanted: str) -> tuple[str | None, list[str]]:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from streamcut.errors import UsageError
+from streamcut.errors import OtherProgramError
 from streamcut.flags.liblinear import liblinear
 from streamcut.flags.libsvm import libsvm
 from streamcut.flags.scikit_learn import sklearn
@@ -47,5 +47,5 @@ def translate(tool: str, text: str, **counts: int | None) -> Translation:
     Raises UsageError naming every option that is unknown here, or that asks for another problem.
     """
     if tool not in TOOLS:
-        raise UsageError(f"--from: {unknown(tool, TOOLS)}")
+        raise OtherProgramError(f"--from: {unknown(tool, TOOLS)}")
     return TOOLS[tool](text, Counts(**counts))

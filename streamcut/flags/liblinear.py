@@ -20,11 +20,14 @@ _PROBLEMS = {  # -s: (task, loss)
 }
 
 _MAY_BE_FREE = ("0", "2", "11")
+_SEARCHED = "0.0001,0.001,0.01,0.1,1,10,100,1000"  # for -C, which doubles C from a small one on
 _SPARSE, _RIDGE = ("5", "6"), 100.0  # those with ‖w‖₁, and how often it is counted next to ½‖w‖²
 
 
 def liblinear(text: str, counts: Counts) -> Translation:
-    given = Given("LIBLINEAR", text, values={"-s", "-c", "-B", "-e", "-n", "-p"}, switches={"-q", "-R"}, class_weights=True)
+    values = {"-s", "-c", "-B", "-e", "-n", "-m", "-p", "-v"}
+    programs = ("train", "liblinear-train", "train_liblinear")
+    given = Given("LIBLINEAR", text, values, {"-q", "-C", "-R"}, class_weights=True, programs=programs)
     kind = given.text("-s", "1")
     if kind not in _PROBLEMS:
         given.refuse(f"-s {kind}", f"problems solved here are -s {', '.join(_PROBLEMS)}")
@@ -38,15 +41,21 @@ def liblinear(text: str, counts: Counts) -> Translation:
         given.refuse("-w", "numbers are no classes")
     if task == "one-class" and (weights or bias >= 0.0):
         given.refuse("-w" if weights else f"-B {bias:g}", "-s 21 has neither class weights nor a bias feature")
+    free, search = "-R" in given.found, "-C" in given.found
+    if free and (bias != 1.0 or several or kind not in _MAY_BE_FREE):
+        given.refuse("-R", f"it frees the intercept of -B 1 with -s {', '.join(_MAY_BE_FREE)}")
+    if search and (weights or task in ("multiclass", "one-class")):
+        given.refuse("-C", "it is for one C of all rows")
+    if "-v" in given.found and task == "one-class":
+        given.refuse("-v", "rows without labels are not measured")
     if task != "regression" and "-p" in given.found:
         given.refuse("-p", "only -s 11, 12 and 13 have it")
-    if "-R" in given.found and (bias != 1.0 or kind not in _MAY_BE_FREE):
-        given.refuse("-R", f"it frees the intercept of -B 1 with -s {', '.join(_MAY_BE_FREE)}")
     given.check()
     done = Translation({"--task": task} if task != "binary" else {})
     if task == "one-class":
         done.number("--nu", given.number("-n", 0.5))  # -c has no say there
         given.leave_out(done, "-e")
+        done.in_files(given)
         return done
     if task == "regression":
         done.number("--epsilon", given.number("-p", 0.1))
@@ -62,11 +71,14 @@ def liblinear(text: str, counts: Counts) -> Translation:
             "theirs and ½‖w‖². Raise --l1 and --C by the same factor to make that part less"
         )
     weigh_classes(done, C, weights)
-    if "-R" in given.found:
+    if free:
         done.options["--intercept"] = "free"
     else:
         done.number("--bias", max(bias, 0.0))  # below 0: no bias feature
-    if "-n" in given.found:
-        done.options["--workers"] = given.text("-n", "")
+    if (threads := given.text("-m", given.text("-n", ""))) and task != "one-class":
+        done.options["--workers"] = threads
+    if search or "-v" in given.found:
+        done.across_folds(given.text("-v", "5"), _SEARCHED if search else None)
     given.leave_out(done, "-e")
+    done.in_files(given)
     return done

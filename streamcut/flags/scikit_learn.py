@@ -5,8 +5,15 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from streamcut.errors import UsageError
-from streamcut.flags.translation import Counts, Keywords, Translation, several_classes, take_loss, weigh_classes
+from streamcut.errors import OtherProgramError
+from streamcut.flags.translation import (
+    Counts,
+    Keywords,
+    Translation,
+    several_classes,
+    take_loss,
+    weigh_classes,
+)
 
 _OF_LABELS = {"hinge": "hinge", "squared_hinge": "squared-hinge", "log_loss": "logistic"}
 _OF_NUMBERS = {
@@ -61,11 +68,12 @@ _KINDS = {
 def sklearn(text: str, counts: Counts) -> Translation:
     name, found, against_rest = _call(text)
     if name not in _KINDS:
-        raise UsageError(f"sklearn: {name} has no counterpart here; these have one: {', '.join(_KINDS)}")
+        raise OtherProgramError(f"sklearn: {name} has no counterpart here; these have one: {', '.join(_KINDS)}")
     kind, given = _KINDS[name], Keywords(name, found)
     weights = (given.take("class_weight", None) or {}) if kind.task == "binary" else {}
-    if not isinstance(weights, dict):
-        given.refuse(f"class_weight={weights!r}", "write the weights themselves, for example {1: 2.5}")
+    balanced = weights == "balanced"
+    if not isinstance(weights, dict) and not balanced:
+        given.refuse(f"class_weight={weights!r}", "write 'balanced' or the weights themselves, for example {1: 2.5}")
     several = kind.task == "binary" and (counts.several or against_rest)
     together = _together(name, given) and several and not against_rest
     if several and weights:
@@ -96,7 +104,16 @@ def sklearn(text: str, counts: Counts) -> Translation:
     C = (strength if kind.C == "C" else 1.0 / strength) / (1.0 - part)  # ours has ½‖w‖², whatever stands beside it
     if part:
         done.number("--l1", part / (1.0 - part))
-    weigh_classes(done, C, {float(label): float(weight) for label, weight in weights.items()})
+    if balanced:
+        why = "balanced weights are rows / (2 · rows of the class)"
+        rows, positives = counts.needed("rows", why), counts.needed("positives", why)
+        if positives >= rows:
+            raise OtherProgramError(f"--positives: {positives} of {rows} rows leave none for the other class")
+        weights = {0.0: rows / (2.0 * (rows - positives)), 1.0: rows / (2.0 * positives)}
+        done.number("--C", C * weights[0.0])
+        done.number("--positive-weight", weights[1.0] / weights[0.0])
+    else:
+        weigh_classes(done, C, {float(label): float(weight) for label, weight in weights.items()})
     if bias is None:
         done.options["--intercept"] = "free"
     else:
@@ -138,7 +155,10 @@ def _l1_part(name: str, kind: _Kind, given: Keywords) -> float:
 def _call(text: str) -> tuple[str, dict[str, object], bool]:
     """(name, keyword arguments) of a call, and whether a OneVsRestClassifier is around it."""
     try:
-        call = ast.parse(text.strip(), mode="eval").body
+        (statement,) = ast.parse(text.strip()).body
+        call = getattr(statement, "value", None)  # of an assignment, too
+        while isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Call):
+            call = call.func.value  # what `fit` is called of
         assert isinstance(call, ast.Call)
         name = ast.unparse(call.func).split(".")[-1]
         if name == "OneVsRestClassifier":
@@ -148,7 +168,9 @@ def _call(text: str) -> tuple[str, dict[str, object], bool]:
         assert not call.args
         return name, {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}, False
     except (SyntaxError, ValueError, AssertionError):
-        raise UsageError(f'sklearn: {text!r} is not a call with named literals; write LinearSVC(loss="hinge", C=1)') from None
+        raise OtherProgramError(
+            f'sklearn: {text!r} is not a call with named literals; write LinearSVC(loss="hinge", C=1)'
+        ) from None
 
 
 def _bias(kind: _Kind, given: Keywords, *, alone: bool) -> float | None:

@@ -26,6 +26,7 @@ def svm_perf(text: str, counts: Counts) -> Translation:
     done.number("--tol", given.number("-e", 0.1) / 100)  # its loss is in percent
     done.options["--tol-relative"] = "0"
     given.leave_out(done)
+    done.in_files(given)
     return done
 
 
@@ -49,6 +50,7 @@ def svm_rank(text: str, counts: Counts) -> Translation:
     done.number("--tol", epsilon)
     done.options["--tol-relative"] = "0"
     given.leave_out(done)
+    done.in_files(given)
     return done
 
 
@@ -63,12 +65,14 @@ def svm_hmm(text: str, counts: Counts) -> Translation:
     done.number("--C", given.number("-c", 0.01) / counts.needed("queries", "svm_hmm's -c is divided by the number of sequences"))
     done.number("--bias", 0.0)
     given.leave_out(done, "-e")
+    done.in_files(given)
     return done
 
 
 def _struct(tool: str, text: str, *own: str) -> Given:
     """Options of a program built on svm_struct, `own` beside what all of them have."""
-    given = Given(tool, text, values={"-c", "-e", "-l", "-p", "-o", "-t", "-w", "-v", "-k", *own}, switches=set())
+    values, programs = {"-c", "-e", "-l", "-p", "-o", "-t", "-w", "-v", "-k", *own}, (f"{tool}_learn", f"{tool}_learn_main")
+    given = Given(tool, text, values, set(), programs=programs)
     given.only("-p", "1", "only slack of norm 1")
     given.only("-o", "2", "only margin rescaling")
     given.only("-t", "0", "only the linear kernel")

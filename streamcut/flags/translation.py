@@ -2,23 +2,46 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from dataclasses import dataclass, field
 from typing import Any
 
-from streamcut.errors import UsageError
+from streamcut.errors import OtherProgramError
 
 
 @dataclass
 class Translation:
-    """`options` for `streamcut train`, by name in the order of writing, and `notes` on what differs or has no counterpart."""
+    """`options` for a command, by name in the order of writing, and `notes` on what differs or has no counterpart.
+
+    command       of streamcut: "train", or "tune" where C is found by cross-validation
+    data, model   the files that the command line named
+    """
 
     options: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    command: str = "train"
+    data: str | None = None
+    model: str | None = None
 
     def text(self) -> str:
-        """The options as they are typed."""
-        return " ".join(part for name, value in self.options.items() for part in (name, value) if part)
+        """As it is typed: the whole command where it named its data, else the options."""
+        words = [part for name, value in self.options.items() for part in (name, value) if part]
+        if self.data is not None:
+            model = self.model or f"{os.path.basename(self.data)}.model"
+            model = model if model.endswith(".npz") else f"{model}.npz"
+            words = ["streamcut", self.command, self.data, "--output", model, *words]
+        return shlex.join(words)
+
+    def in_files(self, given: Given) -> None:
+        """Take the files of a command line: the data, then the model."""
+        self.data, self.model = (*given.files, None, None)[:2]
+
+    def across_folds(self, folds: str, Cs: str | None = None) -> None:
+        """Choose among values of C, or measure one, by cross-validation."""
+        self.command = "tune"
+        self.options |= {"--folds": folds, **({} if Cs is None else {"--C": Cs})}
+        self.notes.append("options of `streamcut tune`: cross-validation, and the model of all rows")
 
     def number(self, name: str, value: float) -> None:
         self.options[name] = f"{value:g}" if float(f"{value:g}") == value else repr(value)
@@ -34,6 +57,7 @@ class Counts:
     pairs: int | None = None
     paired_queries: int | None = None
     classes: int | None = None
+    features: int | None = None
 
     @property
     def several(self) -> bool:
@@ -44,13 +68,13 @@ class Counts:
         for name, count in vars(self).items():
             if count is not None and count < 1:
                 what = name.replace("_", " ")
-                raise UsageError(f"{option_named(name)}: {count} is not a number of {what}; it must be at least 1")
+                raise OtherProgramError(f"{option_named(name)}: {count} is not a number of {what}; it must be at least 1")
 
     def needed(self, name: str, why: str) -> int:
         """The count, or UsageError."""
         count = getattr(self, name)
         if count is None:
-            raise UsageError(f"{why}: say how many there are with {option_named(name)}")
+            raise OtherProgramError(f"{why}: say how many there are with {option_named(name)}")
         return count
 
 
@@ -67,7 +91,7 @@ def take_loss(done: Translation, loss: str, task: str = "binary") -> None:
 def weigh_classes(done: Translation, C: float, weights: dict[float, float]) -> None:
     """--C, --positive-weight and --positive-label for C times the weight of each label (1 for labels that are not named)."""
     if len(weights) > 2 or any(weight <= 0 for weight in weights.values()):
-        raise UsageError(f"class weights {weights}: there are two classes here, and weights are above 0")
+        raise OtherProgramError(f"class weights {weights}: there are two classes here, and weights are above 0")
     if not weights:
         done.number("--C", C)
         return
@@ -104,19 +128,35 @@ class Refusals:
 
     def check(self) -> None:
         if self.refused:
-            raise UsageError(f"{self.tool}: no counterpart here for {'; '.join(self.refused)}")
+            raise OtherProgramError(f"{self.tool}: no counterpart here for {'; '.join(self.refused)}")
 
 
 class Given(Refusals):
-    """Options of a command line: `values` take one, `switches` none, -wLABEL one where the tool has class weights."""
+    """A command line: `values` take a word, `switches` none, -wLABEL one where the tool has class weights.
 
-    def __init__(self, tool: str, text: str, values: set[str], switches: set[str], class_weights: bool = False) -> None:
+    programs   what may stand in front of it; `files`: up to so many names may stand in it, and `files` of it are those found
+    """
+
+    def __init__(
+        self,
+        tool: str,
+        text: str,
+        values: set[str],
+        switches: set[str],
+        class_weights: bool = False,
+        programs: tuple[str, ...] = (),
+        files: int = 2,
+    ) -> None:
         super().__init__(tool)
         self.found: dict[str, str] = {}
+        self.files: list[str] = []
         try:
-            words = iter(shlex.split(text))
+            given = shlex.split(text)
         except ValueError as error:
-            raise UsageError(f"{tool}: {text!r}: {str(error).lower()}; close every quotation mark") from None
+            raise OtherProgramError(f"{tool}: {text!r}: {str(error).lower()}; close every quotation mark") from None
+        if given and os.path.basename(given[0]).removesuffix(".exe") in (tool, *programs):
+            del given[0]
+        words = iter(given)
         for word in words:
             name, equals, value = word.partition("=")
             if name in switches and not equals:
@@ -124,10 +164,14 @@ class Given(Refusals):
             elif name in values or (class_weights and name.startswith("-w") and len(name) > 2):
                 taken = value if equals else next(words, None)
                 if taken is None:
-                    raise UsageError(f"{tool}: {name} needs a value")
+                    raise OtherProgramError(f"{tool}: {name} needs a value")
                 self.found[name] = taken
+            elif word.startswith("-"):
+                self.refuse(word, "not known")
+            elif len(self.files) < files:
+                self.files.append(word)
             else:
-                self.refuse(word, "not known" if word.startswith("-") else "not an option; leave file names out")
+                self.refuse(word, "a file too many; the data and the model have names")
 
     def text(self, name: str, default: str) -> str:
         return self.found.get(name, default)
@@ -158,7 +202,7 @@ class Given(Refusals):
         try:
             return float(text)
         except ValueError:
-            raise UsageError(f"{self.tool}: {name}: {text!r} is not a number") from None
+            raise OtherProgramError(f"{self.tool}: {name}: {text!r} is not a number") from None
 
 
 class Keywords(Refusals):

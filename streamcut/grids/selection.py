@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -20,7 +21,7 @@ from streamcut.models.checkpoint_places import below
 from streamcut.models.model import Model
 from streamcut.progress.display import Display, shown_by
 from streamcut.solvers.progress import Observer, Progress
-from streamcut.training import Session, checked, opened
+from streamcut.training import Session, checked, measurable, opened
 
 _VALIDATION_ROW = 64  # bytes: scores kept and sorted, weights
 
@@ -50,7 +51,7 @@ def train_path(
     Cs: Sequence[float],
     *,
     l1s: Sequence[float | str] | None = None,
-    validation: str | os.PathLike | Dataset | None = None,
+    validation: Any = None,
     measure: str | None = None,
     on_model: Callable[[Model, Tried], None] | None = None,
     on_iteration: Observer | None = None,
@@ -66,7 +67,7 @@ def train_path(
 
     l1s          with one C: instead a path over the λ of an elastic net, numbers or parts of λmax ("10%"), from the largest on:
                  weights come in one by one
-    validation   data that every model is measured on; without it the last model is returned
+    validation   data that every model is measured on, as `evaluate` takes them; without it the last model is returned
     measure      the best is the one with the greatest such measure of streamcut.evaluate, the least where it is a loss or an
                  error (the first of equals); None: the first that models of the task have, "accuracy" where there is one
     on_model     called with every model as it comes
@@ -82,16 +83,17 @@ def train_path(
     chosen, scheduler = checked({**options, **steps[0]})
     for step in steps[1:]:
         replace(chosen, **step)  # complains about what is no C
-    held_out = None if validation is None else opened(validation)
     best: tuple[float, Model] | None = None
     tried: list[Tried] = []
     if isinstance(checkpoint, str):
         checkpoint = CheckpointOptions(checkpoint)
-    between = () if held_out is None else (("validation", _evaluation_bytes(held_out)),)
-    with (
-        shown_by(progress) as shown,
-        Session(data, chosen, scheduler=scheduler, on_plan=on_plan, stop=stop, display=shown, between=between) as run,
-    ):
+    with ExitStack() as held:
+        held_out, between = None, ()  # type: ignore[var-annotated]
+        if validation is not None:
+            held_out = opened(held.enter_context(measurable(validation, opened(data).recipe, chosen.scratch, chosen.memory)))
+            between = (("validation", _evaluation_bytes(held_out)),)
+        given: dict[str, Any] = {"scheduler": scheduler, "on_plan": on_plan, "stop": stop, "between": between}
+        run = held.enter_context(Session(data, chosen, display=held.enter_context(shown_by(progress)), **given))
         if not hasattr(run.job, "trainer"):
             raise UsageError(f"{chosen.chosen_solver} cannot go from one C to the next here; `streamcut tune` trains each anew")
         if held_out is not None:

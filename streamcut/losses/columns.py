@@ -30,7 +30,8 @@ class ColumnsRisk:
     """The loss that columns have in common.
 
     pointwise  loss and weights of rows; where rows have classes, its positive label is that of two classes alone
-    labels     of the classes, increasing; None: targets are numbers. With `rest` every label but labels[1] is labels[0]
+    labels     of the classes, increasing, of two (negative, positive); None: targets are numbers. With `rest` every label but
+               labels[1] is labels[0]
     folds      gives rows their folds (streamcut.io.row_view.Folds); None: there are none
     """
 
@@ -50,6 +51,9 @@ class ColumnsRisk:
         assert self.labels is not None
         if self.rest:
             return (y == self.labels[1]).astype(np.int32)
+        if len(self.labels) == 2:
+            negative, positive = self.labels
+            return np.where(y == positive, 1, np.where(y == negative, 0, -1)).astype(np.int32)
         places = np.minimum(np.searchsorted(self.labels, y), len(self.labels) - 1)
         return np.where(np.asarray(self.labels)[places] == y, places, -1).astype(np.int32)
 

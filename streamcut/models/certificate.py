@@ -113,6 +113,10 @@ class Certificate(Shown):
         names = ("primal", "lower_bound", "gap", "gap_per_c_bar", "converged", "stop_reason")
         return {name: getattr(self, name) for name in names}
 
+    def briefly(self) -> str:
+        """Half a line: how far the model is from the optimum, and whether that is enough."""
+        return f"{'' if self.converged else 'not converged, '}{self._distance()}"
+
     def in_words(self) -> str:
         """The certificate in two sentences."""
         verdict, allowed = "Converged" if self.converged else "Not converged", self.tolerance

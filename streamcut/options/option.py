@@ -64,6 +64,7 @@ class Option:
     group    the heading under which the command line lists it
     shell    more for the command line; `python`: more for docstrings
     flag     its name on the command line, without the dashes; "": that in Python with - for _
+    also     an older name on the command line, without the dashes
     metavar  what stands for the value in help
     kind     how the command line reads it: "seconds", "numbers", "parts" (numbers or per cents), "number" (or "auto"),
              "names" (separated by commas, given once or often), "texts" (given once or often); "": as it is annotated
@@ -79,6 +80,7 @@ class Option:
     shell: str = ""
     python: str = ""
     flag: str = ""
+    also: str = ""
     metavar: str | None = None
     kind: str = ""
     choices: tuple[Any, ...] = ()

@@ -99,7 +99,7 @@ class TrainDeclarations:
     warm_start: Any = _learnt(None, "Start from this model instead of zero.", python="A path, or a model in memory: its "
         "weights, for the same data its witness too; bsca, bsgd (several classes, too): its support vectors and steps, and "
         "rows of other data count as seen before.", metavar="FILE", tasks=SINGLE, solvers="linear budgeted")
-    validation: str | None = _learnt(None, "Validation store to measure models on; kernel solvers do so during training.",
+    validation: str | None = _learnt(None, "Rows to measure models on, as `evaluate` takes them; kernel solvers do so meanwhile.",
         metavar="DATA", solvers="budgeted stochastic", role="watcher")
     solver: str = _algorithm("auto",
         "The algorithm. auto: newton for smooth losses of few features, bundle-dca for most other linear models.",

@@ -73,7 +73,7 @@ def test_what_is_assumed_in_words():
     assumed = Assumed.parse("workers=64, threads=8,line=10Gbit,store=500MB/s,task=0.01")
     assert assumed == Assumed(64, 8, 1.25e9, 5e8, task=0.01)
     for wrong in ("workers", "workers=0", "workers=2.5", "lanes=3", "line=fast", "line=0MB", "task=1s", "store=-1GB", ""):
-        with pytest.raises(UsageError, match=r"--assume: .*write for example|--assume: .*is not a whole number"):
+        with pytest.raises(UsageError, match=r"assume: .*write for example|assume: .*is not a whole number"):
             Assumed.parse(wrong)
 
 

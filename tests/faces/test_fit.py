@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -37,6 +39,13 @@ def table(seed=0):
     return frame
 
 
+def run_main(*arguments):
+    """(exit code, stderr) of the program."""
+    command = [sys.executable, "-m", "streamcut", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.returncode, done.stderr
+
+
 def run(*arguments):
     found = CliRunner().invoke(cli, [str(each) for each in arguments])
     if found.exception is not None and not isinstance(found.exception, SystemExit):
@@ -68,6 +77,25 @@ def test_it_says_what_it_left_out_and_what_is_constant(found):
     assert "'note': taken as text" in said
     assert "'same' is constant" in said
     assert "tells the label" not in said
+
+
+def test_python_names_arguments_and_the_command_line_options(tmp_path):
+    found = streamcut.fit(table(), label="y", C=1.0)
+    assert "(drop='same' leaves it out)" in "\n".join(found.remarks)
+    table().to_csv(tmp_path / "t.csv", index=False)
+    done = run("fit", tmp_path / "t.csv", "--label", "y", "-o", tmp_path / "m.npz", "--C", 1)
+    assert "(--drop same leaves it out)" in done.output
+    for k in range(2):
+        done = run_main("convert", tmp_path / "t.csv", tmp_path / "t.zarr", "--label", "y", "--drop", "row")
+        assert done[0] == 2 * k
+    assert "replace it with --force" in done[1]
+    with pytest.raises(UsageError, match="replace it with force=True") as refused:
+        streamcut.convert(table(), tmp_path / "t.zarr", label="y", drop="row")
+    assert "--" not in str(refused.value).replace(str(tmp_path), "")
+    with pytest.raises(UsageError, match="label and labels are one option"):
+        streamcut.convert(table(), tmp_path / "u.zarr", label="y", labels="y")
+    with pytest.raises(UsageError, match="say what it is: id='row', numeric='row'"):
+        streamcut.train(table(), label="y")
 
 
 def test_the_index_of_a_frame_is_no_column(tmp_path):

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 import shlex
+from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from kit.flags_classes import several
+from sklearn.utils.class_weight import compute_class_weight
 
 from streamcut.cli.flags import command as flags_command
 from streamcut.cli.train import command as train_command
@@ -178,7 +183,9 @@ def test_losses(tool, text, loss):
 @pytest.mark.parametrize(
     ("tool", "text", "named"),
     [
-        ("liblinear", "-s 8 -v 5 -R train.svm", ["-s 8", "-v", "-R", "train.svm"]),
+        ("liblinear", "-s 8 -R -x train.svm m more", ["-s 8", "-R", "-x", "more"]),
+        ("liblinear", "-s 21 -v 5", ["-v", "not measured"]),
+        ("liblinear", "-s 2 -C -w1 3", ["-C"]),
         ("liblinear", "-s 8", ["-s 8"]),
         ("liblinear", "-s 3 -c one", ["'one'"]),
         ("liblinear", "-s 3 -c", ["-c needs a value"]),
@@ -191,16 +198,18 @@ def test_losses(tool, text, loss):
         ("svm_rank", "-c 1", ["--rows"]),
         ("svm_hmm", "--t 2 --e 1 --b 100", ["--t 2", "--e 1", "--b 100"]),
         ("svm_hmm", "-c 1", ["--queries"]),
-        ("libsvm", "-s 3 -t 3 -v 5", ["-s 3", "-t 3", "-v"]),
-        ("libsvm", "-c 1", ["default -g"]),
+        ("libsvm", "-s 3 -t 3 -n 5", ["-s 3", "-t 3", "-n"]),
+        ("libsvm", "-c 1", ["--features"]),
         ("liblinear", "-s 4 -w1 2", ["-w"]),
-        ("vw", "--l2 1 --loss_function poisson --adaptive", ["poisson", "--adaptive"]),
-        ("vw", "--loss_function hinge", ["--l2 0"]),
+        ("vw", "--l2 1 --loss_function poisson --lda 3", ["poisson", "--lda"]),
+        ("vw", "-t -q ab --ngram 2 -p out.txt", ["-t", "--quadratic", "convert --cross", "--ngram", "streamcut predict"]),
+        ("vw", "--l1 1e-6", ["--l1"]),
         ("vw", "--loss_function hinge --l2 1", ["--rows"]),
         ("sklearn", 'LinearSVC(loss="log_loss")', ["log_loss"]),
         ("sklearn", 'SGDClassifier(loss="huber", fit_intercept=False)', ["huber"]),
         ("sklearn", 'LinearSVC(loss="hinge", penalty="l1", foo=1)', ["'l1'", "foo"]),
-        ("sklearn", 'LinearSVC(loss="hinge", class_weight="balanced")', ["balanced"]),
+        ("sklearn", 'LinearSVC(loss="hinge", class_weight="balanced")', ["balanced", "--rows"]),
+        ("sklearn", 'LinearSVC(class_weight="even")', ["'even'"]),
         ("sklearn", "SGDClassifier(l1_ratio=0.1, penalty='elasticnet')", ["fit_intercept=True"]),
         ("sklearn", "SVC(C=1)", ["SVC has no counterpart"]),
         ("sklearn", "LinearSVC(C=c)", ["named literals"]),
@@ -240,6 +249,123 @@ def test_train_accepts_what_flags_prints(tool, text):
     assert context.params["C"][0] > 0
     known = {name: value for name, value in context.params.items() if name in TrainOptions.__dataclass_fields__}
     TrainOptions(**{**known, "C": known["C"][0], "l1": known["l1"][0]})
+
+
+@pytest.mark.parametrize(
+    ("tool", "text", "line"),
+    [
+        ("liblinear", "train -s 3 -c 1 -B 1 train.svm", "train train.svm --output train.svm.model.npz --C 1 --bias 1"),
+        (
+            "liblinear",
+            "./liblinear-train -q -s 0 -v 5 -c 2 'my data.svm' out/m",
+            "tune 'my data.svm' --output out/m.npz --loss logistic --C 2 --bias 0 --folds 5 --quiet",
+        ),
+        (
+            "liblinear",
+            "-s 2 -C a.svm",
+            "tune a.svm --output a.svm.model.npz --loss squared-hinge --C 0.0001,0.001,0.01,0.1,1,10,100,1000 --bias 0 --folds 5",
+        ),
+        ("liblinear", "-s 0 -B 1 -R a b", "train a --output b.npz --loss logistic --C 1 --intercept free"),
+        ("libsvm", "svm-train -t 2 a b", "train a --output b.npz --solver smo --kernel rbf --gamma 0.25 --C 1"),
+        (
+            "svm_perf",
+            "svm_perf_learn -c 1 -l 10 a b",
+            "train a --output b.npz --task roc-area --C 10 --tol 0.001 --tol-relative 0",
+        ),
+        (
+            "vw",
+            "vw -d a.vw -f m.vw --loss_function logistic --l2 0.1 -b 24 --passes 9 -c -k",
+            "train a.vw --output m.vw.npz --loss logistic --C 1 --bias 1 --hash-bits 24",
+        ),
+        (
+            "vw",
+            "--loss_function hinge -f m a.vw",
+            "tune a.vw --output m.npz --bias 1 --folds 5 --C 0.01,0.1,1,10,100",
+        ),
+    ],
+)
+def test_whole_command_lines(tool, text, line):
+    found = translate(tool, text, rows=10, features=4)
+    assert found.text() == f"streamcut {line}"
+    command = import_module(f"streamcut.cli.{found.command}").command
+    command.make_context(found.command, shlex.split(line)[1:])
+    run = CliRunner().invoke(flags_command, ["--from", tool, "--rows", "10", "--features", "4", "--", *shlex.split(text)])
+    assert run.stdout == f"streamcut {line}\n"
+
+
+def test_balanced_classes(data):
+    X, y, points = data
+    positives = int((y > 0).sum())
+    text = 'clf = LinearSVC(loss="hinge", C=0.3, class_weight="balanced", fit_intercept=False).fit(X, y)'
+    found = {name: float(value) for name, value in translate("sklearn", text, rows=40, positives=positives).options.items()}
+    weights = compute_class_weight("balanced", classes=np.array([-1.0, 1.0]), y=y)
+    for w in points:
+        hinge = np.maximum(0, 1 - y * (X @ w[:3]))
+        theirs = 0.5 * w @ w + 0.3 * np.where(y > 0, weights[1], weights[0]) @ hinge
+        assert our_objective(w, X, y, found) == pytest.approx(theirs, rel=1e-12)
+
+
+_GIVEN = {"C": 3.0, "c": 7.0, "m": 50.0, "p": 0.2, "P": 90.0, "N": 9.0, "g": 0.5, "λ": 0.01}
+_THERE = {  # what the page's table says of other programs: (option that it goes with here, or None; program; command line)
+    "LIBLINEAR `-s 3 -c C -B 1`": [(None, "liblinear", "-s 3 -c 3 -B 1"), (None, "sklearn", 'LinearSVC(loss="hinge", C=3)')],
+    "LIBLINEAR `-s 1` or `-s 2`, `-c C -B 1`": [
+        (None, "liblinear", "-s 1 -c 3 -B 1"), (None, "liblinear", "-s 2 -c 3 -B 1"), (None, "sklearn", "LinearSVC(C=3)"),
+    ],
+    "LIBLINEAR `-s 0` or `-s 7`, `-c C -B 1`": [
+        (None, "liblinear", "-s 0 -c 3 -B 1"), (None, "liblinear", "-s 7 -c 3 -B 1"),
+        ("--intercept free", "sklearn", "LogisticRegression(C=3)"),
+    ],
+    "LIBLINEAR `-s 4 -c C -B 1`": [(None, "liblinear", "-s 4 -c 3 -B 1")],
+    "LIBLINEAR `-s 11`, `-s 13`, `-p p -c C -B 1`": [
+        ("squared-epsilon-insensitive", "liblinear", "-s 11 -p 0.2 -c 3 -B 1"),
+        ("epsilon-insensitive", "liblinear", "-s 13 -p 0.2 -c 3 -B 1"),
+    ],
+    "svm_perf `-c c`": [
+        (None, "svm_perf", "-c 7"), ("--task roc-area", "svm_perf", "-c 7 -l 10"), ("--loss f1", "svm_perf", "-c 7 -l 1"),
+        ("prbep", "svm_perf", "-c 7 -l 3"), ("prec@k", "svm_perf", "-c 7 -l 4"), ("rec@k", "svm_perf", "-c 7 -l 5"),
+    ],
+    "svm_rank `-l 1 -c c`, N queries with P pairs in all": [(None, "svm_rank", "-l 1 -c 7")],
+    "LIBSVM `-t 2 -g g -c C`": [(None, "libsvm", "-t 2 -g 0.5 -c 3")],
+    "Pegasos, SGD, Vowpal Wabbit with λ": [
+        (None, "vw", "--loss_function hinge --l2 0.01"), (None, "sklearn", "SGDClassifier(alpha=0.01, fit_intercept=False)"),
+    ],
+}  # fmt: skip
+
+
+def _table() -> list[tuple[str, str]]:
+    """The rows (there, here) of the table for those who come from other programs, wherever it stands."""
+    root = Path(__file__).parents[2]
+    for page in (root / "README.md", *sorted((root / "docs").rglob("*.md"))):
+        _, header, after = page.read_text().partition("| there | here |\n|---|---|\n")
+        if header:
+            lines = itertools.takewhile(lambda line: line.startswith("|"), after.splitlines())
+            return [tuple(cell.strip() for cell in line.strip("|").split(" | ")) for line in lines]
+    raise AssertionError("no page has the table")
+
+
+def test_flags_says_what_the_table_of_other_programs_says():
+    known = set()
+    for there, here in _table():
+        name = next((each for each in _THERE if there.split(";")[0] == each), None)
+        assert name is not None, f"no example of {there!r}: add one"
+        known.add(name)
+        spans = re.findall("`([^`]*)`", here)
+        always = [span for span in spans if "--C" in span or ("--task" in span and "roc-area" not in span)]
+        for alone, tool, text in _THERE[name]:
+            found = translate(tool, text, rows=50, queries=9, pairs=90, positives=20).options
+            assert alone is None or any(alone in span.split() or alone == span for span in spans), (there, alone)
+            wanted = " ".join([*always, *([alone] if alone and alone.startswith("--") else [])]).split()
+            for option, value in itertools.pairwise(wanted):
+                if not option.startswith("--") or (option == "--loss" and alone):
+                    continue
+                expected = value.replace("·", "*")
+                if re.fullmatch(r"[CcmpPNgλ0-9*/().]+", expected):
+                    assert float(found[option]) == pytest.approx(eval(expected, {}, _GIVEN)), (there, option)
+                else:
+                    assert found[option] == value, (there, option)
+            if alone and not alone.startswith("--"):
+                assert found["--loss"] == alone
+    assert known == set(_THERE)
 
 
 def test_an_open_quotation_mark_is_named():

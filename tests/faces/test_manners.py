@@ -103,7 +103,7 @@ def test_a_name_in_a_table_is_no_markup(rows):
             lambda rows: streamcut.convert("x.svm", "x.zarr", shard_nzz=3),
             r"convert has no option shard_nzz; did you mean shard_nnz\?",
         ),
-        (lambda rows: streamcut.convert("x.svm", "x.zarr", backend="zar"), r"--backend: 'zar' is unknown; did you mean zarr\?"),
+        (lambda rows: streamcut.convert("x.svm", "x.zarr", backend="zar"), r"backend: 'zar' is unknown; did you mean zarr\?"),
         (lambda rows: LinearSVM(solver="bundle_dca").fit(*rows), r"LinearSVM: 'bundle_dca' .* did you mean bundle-dca\?"),
         (lambda rows: Kernel("rfb"), r"kernel: 'rfb' is unknown; did you mean rbf\?"),
     ],

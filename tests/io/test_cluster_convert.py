@@ -130,11 +130,11 @@ def test_what_is_interrupted_is_taken_up(cluster, files, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("glob", "options", "error", "reason"),
     [
-        ("*.svm", {"label_weights": True, "shuffle": 1}, UsageError, "--shuffle: a cluster does not do it"),
+        ("*.svm", {"label_weights": True, "shuffle": 1}, UsageError, "shuffle: a cluster does not do it"),
         ("*.parquet", {"labels": "click", "numeric": "price:bin5", "hash_bits": 4}, UsageError, "bins are found by one machine"),
         ("*.parquet", {"labels": "site", "hash_bits": 4, "drop": "click"}, UsageError, "learned by one machine"),
         ("*.svm", {}, BadInputError, r"p0\.svm:1:"),
-        ("*.svm", {"label_weights": True, "memory": "60MB"}, MemoryBudgetError, "--memory"),
+        ("*.svm", {"label_weights": True, "memory": "60MB"}, MemoryBudgetError, "memory"),
     ],
 )
 def test_what_a_cluster_does_not_convert(cluster, files, tmp_path, glob, options, error, reason):

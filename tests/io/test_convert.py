@@ -112,7 +112,7 @@ def test_shuffle_keeps_rows_and_groups_and_depends_on_the_seed_alone(tmp_path, r
 def test_group_by_qid_sorts_groups_and_keeps_their_inner_order(tmp_path, groups):
     mixed = [groups[i] for i in np.random.default_rng(3).permutation(len(groups))]
     text = write_svmlight(tmp_path / "a.svm", mixed)
-    with pytest.raises(BadInputError, match=r"a\.svm:\d+: qid .*--group-by-qid"):
+    with pytest.raises(BadInputError, match=r"a\.svm:\d+: qid .*group_by_qid=True"):
         convert(text, tmp_path / "a.zarr")
     assert leftovers(tmp_path) == []
     convert(text, tmp_path / "a.zarr", group_by_qid=True)
@@ -190,12 +190,12 @@ def test_one_row_and_one_class(tmp_path):
 
 def test_a_row_or_group_beyond_the_memory_is_refused_with_both_numbers(tmp_path):
     (tmp_path / "wide.svm").write_text("1 " + " ".join(f"{k}:1" for k in range(1, 2_000_000)) + "\n")
-    with pytest.raises(MemoryBudgetError, match=r"wide\.svm:1: .*--memory [0-9]+MB would do"):
+    with pytest.raises(MemoryBudgetError, match=r"wide\.svm:1: .*memory='[0-9]+MB' would do"):
         convert(tmp_path / "wide.svm", tmp_path / "a.zarr", memory=resident_bytes() + 160 * 10**6, threads=1)
     line = "1 qid:1 " + " ".join(f"{k}:1" for k in range(1, 50_000)) + "\n"
     with open(tmp_path / "group.svm", "w") as file:
         file.writelines([line] * 200)
-    with pytest.raises(MemoryBudgetError, match=r"qid 1 has .* entries or more.* need .* but --memory leaves .*"):
+    with pytest.raises(MemoryBudgetError, match=r"qid 1 has .* entries or more.* need .* but memory leaves .*"):
         convert(
             tmp_path / "group.svm",
             tmp_path / "a.zarr",
@@ -208,7 +208,7 @@ def test_a_row_or_group_beyond_the_memory_is_refused_with_both_numbers(tmp_path)
 
 def test_memory_too_small_says_the_least(tmp_path, rows):
     with pytest.raises(
-        MemoryBudgetError, match=r"--memory 1\.00 MB is not enough: at least [\d.]+ [MG]B .* process itself takes [\d.]+ [MG]B"
+        MemoryBudgetError, match=r"memory 1\.00 MB is not enough: at least [\d.]+ [MG]B .* process itself takes [\d.]+ [MG]B"
     ):
         convert(write_svmlight(tmp_path / "a.svm", rows), tmp_path / "a.zarr", memory=10**6)
 
@@ -237,7 +237,7 @@ def test_outputs_that_cannot_be(tmp_path, rows):
     text = write_svmlight(tmp_path / "a.svm", rows)
     convert(text, tmp_path / "a.zarr")
     before = store_bytes(tmp_path / "a.zarr")
-    with pytest.raises(UsageError, match="exists; choose another name, or replace it with --force"):
+    with pytest.raises(UsageError, match="exists; choose another name, or replace it with force=True"):
         convert(text, tmp_path / "a.zarr")
     with pytest.raises(NotFoundError, match="its directory does not exist"):
         convert(text, tmp_path / "no" / "a.zarr")
@@ -262,16 +262,16 @@ def test_inputs_that_cannot_be(tmp_path, rows):
         convert(str(tmp_path / "*.nothing"), tmp_path / "o.zarr")
     with pytest.raises(UsageError, match="named twice"):
         convert([text, text], tmp_path / "o.zarr")
-    with pytest.raises(UsageError, match="--resume: standard input cannot be read again"):
+    with pytest.raises(UsageError, match="resume: standard input cannot be read again"):
         convert("-", tmp_path / "o.zarr", resume=True)
     (tmp_path / "zero.svm").write_text("1 0:1\n")
-    with pytest.raises(BadInputError, match=r"zero\.svm:1:3: .*--index-base 0"):
+    with pytest.raises(BadInputError, match=r"zero\.svm:1:3: .*index_base=0"):
         convert([text, tmp_path / "zero.svm"], tmp_path / "o.zarr")
     widths = [tmp_path / "w1.npz", tmp_path / "w2.npz"]
     for width, path in zip((3, 4), widths, strict=True):
         sp.save_npz(path, sp.csr_array(np.ones((1, width))))
     (tmp_path / "y").write_text("1\n1\n")
-    with pytest.raises(BadInputError, match=r"the inputs have 3, 4 features; .*--n-features"):
+    with pytest.raises(BadInputError, match=r"the inputs have 3, 4 features; .*n_features"):
         convert(widths, tmp_path / "o.zarr", labels=str(tmp_path / "y"))
     assert convert(widths, tmp_path / "o.zarr", labels=str(tmp_path / "y"), n_features=4).rows == 2
 
@@ -299,13 +299,13 @@ def test_a_target_that_is_being_written_is_locked(tmp_path, rows):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"split": 1.5}, "--split: 1.5 is not between 0 and 1"),
-        ({"split_output": "x"}, "--split-output needs --split"),
-        ({"max_errors": 3}, "--max-errors needs --on-error skip"),
+        ({"split": 1.5}, "split: 1.5 is not between 0 and 1"),
+        ({"split_output": "x"}, "split_output needs split"),
+        ({"max_errors": 3}, "max_errors needs on_error='skip'"),
         ({"hash_bits": 40}, "outside 1 … 31"),
-        ({"hash_bits": 4, "n_features": 3}, "leave --n-features out"),
-        ({"threads": 0}, "--threads: 0 is too small"),
-        ({"shard_nnz": 0}, "--shard-nnz: 0 is too small"),
+        ({"hash_bits": 4, "n_features": 3}, "leave n_features out"),
+        ({"threads": 0}, "threads: 0 is too small"),
+        ({"shard_nnz": 0}, "shard_nnz: 0 is too small"),
         ({"backend": "sql"}, "'sql' is unknown; use one of zarr, hdf5"),
         ({"memory": "100"}, "add a unit"),
         ({"label_map": "a=1,a=2"}, "'a' is given twice"),
@@ -320,11 +320,11 @@ def test_options_that_make_no_sense(options, message):
 def test_options_that_the_format_cannot_have(tmp_path, rows):
     text = write_svmlight(tmp_path / "a.svm", rows)
     sp.save_npz(tmp_path / "x.npz", sp.csr_array(np.eye(3)))
-    with pytest.raises(UsageError, match="--labels means nothing for svmlight"):
+    with pytest.raises(UsageError, match="label means nothing for svmlight"):
         convert(text, tmp_path / "o.zarr", labels="y")
-    with pytest.raises(UsageError, match="--labels is needed for npz input: a file with one label a row"):
+    with pytest.raises(UsageError, match="label is needed for npz input: a file with one label a row"):
         convert(tmp_path / "x.npz", tmp_path / "o.zarr")
-    with pytest.raises(UsageError, match="--hash-bits means nothing for npz"):
+    with pytest.raises(UsageError, match="hash_bits means nothing for npz"):
         convert(tmp_path / "x.npz", tmp_path / "o.zarr", labels="y", hash_bits=4)
 
 

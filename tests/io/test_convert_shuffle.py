@@ -71,7 +71,7 @@ def test_many_runs_give_the_order_of_one(tmp_path):
 
 def test_a_row_that_cannot_fit_is_refused_with_both_numbers(tmp_path):
     rows = make_rows(3, mean=600)
-    with pytest.raises(MemoryBudgetError, match=r"row 0 .* entries.*raise --memory"):
+    with pytest.raises(MemoryBudgetError, match=r"row 0 .* entries.*raise memory"):
         sort_out_of_core(rows, np.zeros(3, np.uint64), tmp_path / "runs", ROOM + 1000)
 
 

@@ -108,7 +108,7 @@ def test_messages_name_no_option_that_predict_lacks(folder, tmp_path):
     (tmp_path / "b.svm").write_text("spam 1:1\n")
     with pytest.raises(BadInputError, match=r"not a number: spam \(the model was trained on other input"):
         streamcut.evaluate(model, tmp_path / "b.svm")
-    with pytest.raises(BadInputError, match="--hash-bits 22"):
+    with pytest.raises(BadInputError, match="hash_bits=22"):
         streamcut.convert(folder / "named.svm", tmp_path / "c.zarr")
 
 

@@ -106,7 +106,7 @@ def test_what_is_interrupted_is_no_store_and_is_taken_up(text, bucket, monkeypat
         streamcut.convert(text, f"{bucket}/a.zarr", **SHARDS)
     monkeypatch.delenv("STREAMCUT_FAILPOINT")
     assert "manifest.json" not in remote.objects_below(f"{bucket}/a.zarr")
-    with pytest.raises(IncompleteError, match=r"never finished; run the same .* with --resume"):
+    with pytest.raises(IncompleteError, match=r"never finished; run the same .* with resume=True"):
         streamcut.open(f"{bucket}/a.zarr")
     copied = content(bucket)
     streamcut.convert(text, f"{bucket}/a.zarr", resume=True, **SHARDS)
@@ -141,7 +141,7 @@ def test_force_replaces_a_store_once_the_new_one_is_complete(text, bucket, monke
     with streamcut.create(f"{bucket}/a.zarr", shard_nnz=10) as out:
         out.append(np.eye(300), np.arange(300) % 2)
     before = content(f"{bucket}/a.zarr")
-    with pytest.raises(UsageError, match="exists; choose another name, or replace it with --force"):
+    with pytest.raises(UsageError, match="exists; choose another name, or replace it with force=True"):
         streamcut.convert(text, f"{bucket}/a.zarr", **SHARDS)
     monkeypatch.setenv("STREAMCUT_FAILPOINT", f"{point}:EIO")
     with pytest.raises(OSError, match="Input/output"):

@@ -147,7 +147,7 @@ def test_categories_become_labels_through_a_map(tmp_path, table):
 
     (_, labels, _, _, _), _ = collected(source({"ham": -1.0, "spam": 1.0}))
     np.testing.assert_array_equal(labels, np.where(y > 0, 1, -1))
-    with pytest.raises(BadInputError, match=r"label 'spam' is not in --label-map"):
+    with pytest.raises(BadInputError, match=r"label 'spam' is not in label_map"):
         collected(source({"ham": -1.0}))
     learned = source(None)
     (_, labels, _, _, _), _ = collected(learned)
@@ -203,7 +203,7 @@ def test_canonical_form_equals_dictionaries(rows, rule, keep):
     ("values", "labels", "rules", "message"),
     [
         ([np.nan], [0.0], {}, "row 7 .* not finite"),
-        ([1e39], [0.0], {"dtype": "float32"}, "does not fit float32; use --dtype float64"),
+        ([1e39], [0.0], {"dtype": "float32"}, "does not fit float32; use dtype='float64'"),
         ([1.0], [np.nan], {}, "label is missing or not finite"),
         ([1.0], [0.0], {"n_features": 3}, r"feature 3 \(0-based\) is outside the 3 features"),
         ([1j], [0.0], {}, "not real numbers"),
@@ -245,7 +245,7 @@ def test_a_row_longer_than_the_memory_allows_is_refused(tmp_path):
     labels = SideFiles(write_column(tmp_path / "y", [0, 1]))
     path = str(tmp_path / "x.npz")
     source = TableSource([path], [NpzReader(path, labels, 0)], RowRules(), BlockSize(20, 40))
-    with pytest.raises(MemoryBudgetError, match=r"row 0 .*50 entries.*raise --memory"):
+    with pytest.raises(MemoryBudgetError, match=r"row 0 .*50 entries.*raise memory"):
         collected(source)
 
 
@@ -309,7 +309,7 @@ def test_a_qid_that_comes_back_is_refused_unless_it_will_be_grouped(tmp_path, ta
     qid = np.arange(200) // 10
     qid[150:] = 3
     source = npz_source(tmp_path, (X, y, qid))
-    with pytest.raises(BadInputError, match=r"row 150 .*qid 3 comes back.*--group-by-qid"):
+    with pytest.raises(BadInputError, match=r"row 150 .*qid 3 comes back.*group_by_qid=True"):
         collected(source)
     source.grouped = False
     assert collected(source)[0][2].tolist() == qid.tolist()

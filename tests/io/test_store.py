@@ -265,7 +265,7 @@ def test_unfinished_stores_say_resume(tmp_path):
     with StoreWriter(tmp_path / "a", options={}) as writer:
         writer.append(make_rows("ones").chunk(), {"row": 0})
     for name in ("a", "a.partial"):
-        with pytest.raises(IncompleteError, match="--resume"):
+        with pytest.raises(IncompleteError, match="resume=True"):
             open_dataset(tmp_path / name)
 
 
@@ -302,7 +302,7 @@ def test_rows_that_break_the_format_are_not_stored(tmp_path):
 
 def test_existing_stores_are_replaced_on_demand_only(tmp_path):
     write(tmp_path / "a", make_rows("ones"))
-    with pytest.raises(UsageError, match="--force"):
+    with pytest.raises(UsageError, match="force=True"):
         write(tmp_path / "a", make_rows("text"))
     assert not (tmp_path / "a.partial").exists()
     write(tmp_path / "a", make_rows("text"), force=True)

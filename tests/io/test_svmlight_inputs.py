@@ -167,7 +167,7 @@ def test_groups_beyond_memory_must_be_sorted():
     check = GroupCheck(limit=1000)
     for start in range(0, 10_000, 100):
         assert check.first_repeat(np.arange(start, start + 100)) is None
-    with pytest.raises(MemoryBudgetError, match="--group-by-qid"):
+    with pytest.raises(MemoryBudgetError, match="group_by_qid=True"):
         check.first_repeat(np.array([10_000, 5]))
 
 

@@ -262,7 +262,7 @@ def test_refused_by_name():
         streamcut.certify(linear_model.LogisticRegression().fit(X, y), (X, y), 0)
     with pytest.raises(UsageError, match="4 features, the data 3"):
         streamcut.certify(linear_model.LogisticRegression().fit(X, y), (X[:, :3], y))
-    with pytest.raises(MemoryBudgetError, match="or ask for fewer --passes"):
+    with pytest.raises(MemoryBudgetError, match="or ask for fewer passes"):
         streamcut.certify(linear_model.LogisticRegression().fit(X, y), (X, y), memory="1MB")
     wild = linear_model.LogisticRegression().fit(X, y)
     wild.coef_ = wild.coef_ * 1e200

@@ -61,7 +61,7 @@ def test_adaptive_runs_are_refused_and_may_be_judged(tmp_path, made):
     place = by_vw(tmp_path, X, y, command)
     with pytest.raises(UsageError, match="--adaptive, --normalized"):
         streamcut.certify(place, (X, y), trained_by=f"vw {command}")
-    with pytest.raises(UsageError, match="give --C, --loss, --intercept"):
+    with pytest.raises(UsageError, match="give C, loss, intercept"):
         streamcut.certify(place, (X, y))
     assert streamcut.certify(place, (X, y), C=1.0, loss="logistic", intercept=1.0).at_least > 0.0
 
@@ -133,7 +133,8 @@ def test_command_lines_of_liblinear(tmp_path, made):
     for command, why in (
         ("train -s 0 -c 0.5 -B 2", "was trained with the squared-hinge loss"),
         ("train -s 2 -c 0.5", "bias feature of 2, not 0"),
-        ("train -s 2 -c 0.5 -B 2 rows.txt", "leave file names out"),
+        ("train -s 2 -c 0.5 -B 2 rows.txt m.model more", "a file too many"),
+        ("train -s 2 -C -B 2 rows.txt", "names no C of its own"),
         ("train -s 5 -c 0.5 -B 2", "--l1"),
         ("train -s 21", "one-class"),
         ("svm-train -s 2", "begins with none of vw"),

@@ -156,7 +156,7 @@ def test_words_are_the_labels_of_exports(problem, tmp_path):
     streamcut.convert(tmp_path / "a.csv", tmp_path / "a.zarr", labels="what")
     model = streamcut.train(tmp_path / "a.zarr")
     for to in ("sklearn", "onnx", "liblinear"):
-        with pytest.raises(UsageError, match=r"takes features of 2 columns.*export it to compact or json.*--without-recipe"):
+        with pytest.raises(UsageError, match=r"takes features of 2 columns.*export it to compact or json.*without_recipe"):
             streamcut.export(model, tmp_path / "m", to=to)
     assert not (tmp_path / "m").exists()
     streamcut.export(model, tmp_path / "m.joblib", without_recipe=True)
@@ -178,7 +178,7 @@ def test_what_cannot_be_said_is_refused_unless_it_is_to_be_left_out(model, probl
     X, _ = problem
     fitted = replace(model, link=Sigmoid(-2.0, 0.1, 50) if model.scores_per_row == 1 else Softmax(0.7, (), 50))
     for to in ("sklearn", "liblinear"):
-        with pytest.raises(UsageError, match=r"were fitted; export it to onnx or compact or json.*--without-probabilities"):
+        with pytest.raises(UsageError, match=r"were fitted; export it to onnx or compact or json.*without_probabilities"):
             streamcut.export(fitted, tmp_path / "m", to=to)
     with pytest.raises(UsageError, match="'pmml' is unknown"):
         streamcut.export(model, tmp_path / "m.pmml", to="pmml")

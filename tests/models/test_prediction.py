@@ -61,7 +61,7 @@ def test_features_that_the_model_lacks(model):
     data = MemoryDataset(X, y, shard_nnz=200)
     expected = X.toarray()[:, :15] @ narrow.weights + narrow.intercept
     first = int(np.argmax(np.diff(X[:, 15:].indptr) > 0))
-    with pytest.raises(BadInputError, match=rf"row {first} \(0-based\) has feature .* the model has 15.*--ignore-extra-features"):
+    with pytest.raises(BadInputError, match=rf"row {first} \(0-based\) has feature .* the model has 15.*extra_features=True"):
         predict(narrow, data)
     with pytest.raises(BadInputError, match="15 features"):
         predict(narrow, X)

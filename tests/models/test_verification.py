@@ -91,7 +91,7 @@ def test_a_witness_above_the_objective_is_caught(trained):
 def test_other_data_are_refused_unless_forced(trained):
     model, _, X, y, weight = trained
     other = MemoryDataset(2 * X, y, weight=weight)
-    with pytest.raises(UsageError, match="--force"):
+    with pytest.raises(UsageError, match="force=True"):
         verify(model, other)
     assert not verify(model, other, force=True).same_data
 

@@ -145,7 +145,7 @@ def test_the_certificate_in_nystroem_features_is_confirmed(tmp_path):
     assert found.consistent
     assert found.bound_agrees
     assert found.proved
-    with pytest.raises(UsageError, match="--force"):
+    with pytest.raises(UsageError, match="force=True"):
         verify(replace(model, map=replace(model.map, identity={**model.map.identity, "seed": 1})), data)
     with pytest.raises(BadInputError, match="7 features, the model only 6"):
         verify(model, (sp.hstack([X, X[:, :1]], format="csr"), y), force=True)

@@ -184,10 +184,10 @@ def test_less_and_less_memory_takes_smaller_groups_then_fewer_threads():
 
 
 @pytest.mark.parametrize(("megabytes", "said"), [
-    (330, "It would fit with --max-cuts 8$"),
-    (240, "It would fit with --max-cuts 4$"),
-    (150, "It would fit with --strategy one-vs-rest$"),
-    (20, "The least is .* MB, with --strategy one-vs-rest$"),
+    (330, "It would fit with max_cuts=8$"),
+    (240, "It would fit with max_cuts=4$"),
+    (150, "It would fit with strategy='one-vs-rest'$"),
+    (20, "The least is .* MB, with strategy='one-vs-rest'$"),
 ])  # fmt: skip
 def test_a_refusal_says_what_would_fit(megabytes, said):
     with pytest.raises(MemoryBudgetError, match=said):

@@ -115,9 +115,9 @@ def test_options_that_want_more_keep_vectors_in_memory():
 
 @pytest.mark.parametrize(("given", "said"), [
     ({}, ""),
-    ({"workers": 2, "lanes": 2}, "It would fit with --workers 1 --lanes 1$"),
-    ({"lanes": 2, "row_cache": "1MB"}, "It would fit with --lanes 1 --row-cache 0$"),
-    ({"solver": "ocas", "workers": 2, "lanes": 2}, "It would fit with --workers 1$"),
+    ({"workers": 2, "lanes": 2}, "It would fit with workers=1 lanes=1$"),
+    ({"lanes": 2, "row_cache": "1MB"}, "It would fit with lanes=1 row_cache=0$"),
+    ({"solver": "ocas", "workers": 2, "lanes": 2}, "It would fit with workers=1$"),
 ])  # fmt: skip
 def test_a_refusal_says_which_options_are_against_it(given, said):
     rng, budget = np.random.default_rng(0), 300 << 20  # a vector is 48 MB
@@ -192,7 +192,7 @@ def test_vectors_on_the_shelf_are_not_resident_once_released(tmp_path):
 
 
 def test_a_full_or_missing_scratch_folder_is_told_at_once(tmp_path, monkeypatch):
-    with pytest.raises(NotFoundError, match="--scratch"):
+    with pytest.raises(NotFoundError, match="scratch"):
         ScratchShelf(tmp_path / "no").zeros(10)
 
     def full(*_):

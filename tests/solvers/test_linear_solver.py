@@ -316,7 +316,7 @@ def test_stop_reasons():
 def test_one_label_against_the_rest():
     X, y, _ = problem()
     y[:60] = 7.0
-    with pytest.raises(BadInputError, match="--positive-label"):
+    with pytest.raises(BadInputError, match="positive_label"):
         train(MemoryDataset(X, y), task="binary")
     model = train(MemoryDataset(X, y), positive_label=7.0)
     two = train(MemoryDataset(X, np.where(y == 7.0, 1.0, -1.0)))

@@ -69,7 +69,7 @@ def test_percentages():
 def test_sizes_that_are_refused(text, total, says):
     with pytest.raises(UsageError, match=says) as caught:
         parse_size(text, option="--memory", total=total)
-    assert str(caught.value).startswith("--memory: ")
+    assert str(caught.value).startswith("memory: ")
 
 
 @pytest.mark.parametrize(

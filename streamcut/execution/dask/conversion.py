@@ -23,6 +23,7 @@ from streamcut.execution.dask.cluster import Cluster, connect, lost_if_silent
 from streamcut.execution.dask.logs import tell_ours_once
 from streamcut.io.conversion import parts
 from streamcut.io.conversion.convert import ConvertReport, features_of, label_words, record_of, unusual
+from streamcut.io.conversion.options import spelled
 from streamcut.io.conversion.prepared import Prepared, prepared
 from streamcut.io.conversion.target import lasting
 from streamcut.io.dataset import first_rows
@@ -55,7 +56,7 @@ def convert_on_cluster(
 
     Raises UsageError for what only one machine does: orders and splits of rows, refused lines, dictionaries that are learned.
     """
-    began = time.monotonic()
+    began, options = time.monotonic(), spelled(options)
     if options.get("recipe") is None and ":bin" in str(options.get("numeric", "")):
         raise UsageError("--numeric: bins are found by one machine; give --recipe, or leave --scheduler out")
     given = prepared(inputs, output, options)

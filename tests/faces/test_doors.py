@@ -1,0 +1,136 @@
+"""`train`, `tune` and `evaluate` take what `fit` takes: a table, text, a store, with the same words."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import streamcut
+from streamcut.cli import cli
+from streamcut.errors import BadInputError, NotFoundError, UsageError
+
+
+def run(*arguments, code=0):
+    found = CliRunner().invoke(cli, [str(each) for each in arguments])
+    if code == 0:
+        assert found.exit_code == 0, found.output
+    return found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A table, its later rows, both as stores; the same in svmlight text."""
+    place = tmp_path_factory.mktemp("doors")
+    r = np.random.default_rng(0)
+    n = 600
+    frame = pd.DataFrame({"x": r.normal(size=n), "city": r.choice(list("uvw"), n), "row": np.arange(n)})
+    frame["y"] = np.where(frame.x + (frame.city == "u") + r.normal(size=n) > 0, "yes", "no")
+    frame[:400].to_csv(place / "train.csv", index=False)
+    frame[400:].to_csv(place / "later.csv", index=False)
+    frame[400:].to_parquet(place / "later.parquet", index=False)
+    run("convert", place / "train.csv", place / "train.zarr", "--label", "y", "--drop", "row", "-q")
+    run("convert", place / "later.csv", place / "later.zarr", "--recipe", place / "train.zarr", "-q")
+    lines = [
+        f"{1 if y == 'yes' else -1} 1:{x:.6g} {2 + 'uvw'.index(city)}:1"
+        for x, city, y in zip(frame.x, frame.city, frame.y, strict=True)
+    ]
+    (place / "train.svm").write_text("\n".join(lines[:400]) + "\n")
+    (place / "later.svm").write_text("\n".join(lines[400:]) + "\n")
+    return place
+
+
+HOW = {"loss": "logistic", "C": 0.3}
+
+
+def test_a_table_is_trained_on_as_the_store_that_is_made_of_it(folder, tmp_path):
+    table = ["--label", "y", "--drop", "row"]
+    run("train", folder / "train.csv", *table, "-o", tmp_path / "a.npz", "--loss", "logistic", "--C", 0.3)
+    run("train", folder / "train.zarr", "--model", tmp_path / "b.npz", "--loss", "logistic", "--C", 0.3)
+    models = [streamcut.load_model(tmp_path / f"{name}.npz") for name in "ab"]
+    models.append(streamcut.train(folder / "train.csv", label="y", convert={"drop": "row"}, **HOW))
+    models.append(
+        streamcut.train(
+            pd.read_csv(folder / "train.csv", float_precision="round_trip"), label="y", convert={"drop": "row"}, **HOW
+        )
+    )
+    for model in models:
+        np.testing.assert_array_equal(model.weights, models[1].weights)
+        assert model.recipe == models[1].recipe
+        assert ("data" in model.parameters) == (model is models[1])
+
+
+@pytest.mark.parametrize("later", ["later.csv", "later.parquet", "later.zarr"])
+def test_validation_takes_what_evaluate_takes(folder, tmp_path, later):
+    table = ["--label", "y", "--drop", "row", "--loss", "logistic", "--C", "0.1,1", "--choose-by", "log_loss"]
+    run("train", folder / "train.csv", *table, "-o", tmp_path / "a.npz", "--validation", folder / later)
+    run("tune", folder / "train.csv", *table, "-o", tmp_path / "b.npz", "--validation", folder / later)
+    best = min((1.0, 0.1), key=lambda C: log_loss(streamcut.train(folder / "train.zarr", loss="logistic", C=C), folder))
+    grid, how = {"C": [0.1, 1.0]}, {"label": "y", "convert": {"drop": "row"}, "loss": "logistic", "measure": "log_loss"}
+    rows = pd.read_csv(folder / "later.csv") if later == "later.csv" else folder / later
+    tuned = streamcut.tune(pd.read_csv(folder / "train.csv"), grid, validation=rows, **how)
+    assert tuned.best.options["C"] == best
+    for model in (streamcut.load_model(tmp_path / "a.npz"), streamcut.load_model(tmp_path / "b.npz"), tuned.model):
+        assert model.parameters["C"] == best
+        assert log_loss(model, folder) == pytest.approx(log_loss(tuned.model, folder), abs=1e-3)
+    said = run("evaluate", tmp_path / "a.npz", folder / "later.csv").output
+    assert "log loss" in said
+
+
+def log_loss(model, folder):
+    return streamcut.evaluate(model, folder / "later.csv").measures()["log_loss"]
+
+
+def test_text_is_trained_on_without_a_store(folder, tmp_path):
+    run("train", folder / "train.svm", "-o", tmp_path / "m.npz", "--validation", folder / "later.svm", "--C", "0.1,1")
+    model = streamcut.train(folder / "train.svm", C=0.1)
+    streamcut.convert(folder / "train.svm", tmp_path / "s.zarr")
+    np.testing.assert_array_equal(model.weights, streamcut.train(tmp_path / "s.zarr", C=0.1).weights)
+    found = streamcut.tune(folder / "train.svm", {"C": [0.1, 1.0]}, folds=3)
+    assert len(found.cells) == 2
+    run("tune", folder / "train.svm", "-o", tmp_path / "n.npz", "--C", "0.1,1", "--folds", "3")
+    budgeted = ["--kernel", "rbf", "--gamma", 0.5, "--budget", 20, "--validation", folder / "later.svm"]
+    run("train", folder / "train.svm", "-o", tmp_path / "k.npz", *budgeted)
+    assert streamcut.load_model(tmp_path / "k.npz").history[-1]["validation"] > 0.6
+
+
+def test_two_classes_that_are_words_are_tuned_whichever_comes_first(folder):
+    """The positive word, the last of the alphabet, may be the first of the rows."""
+    frame = pd.read_csv(folder / "train.csv")
+    for first in ("yes", "no"):
+        rows = pd.concat([frame[frame.y == first][:1], frame], ignore_index=True)
+        how = {"label": "y", "convert": {"drop": "row"}}
+        found = streamcut.tune(rows, {"C": [0.1, 1.0]}, folds=3, **how)
+        alone = streamcut.train(rows, C=found.best.options["C"], **how)
+        assert found.best.mean > 0.7
+        assert found.model.certificate.primal == pytest.approx(alone.certificate.primal, rel=1e-2)
+        assert found.model.label_word(found.model.labels[1]) == "yes"
+
+
+def test_what_a_door_cannot_do_is_said(folder, tmp_path):
+    assert "--label is needed" in str(run("train", folder / "train.csv", "-o", tmp_path / "m.npz", code=2).exception)
+    said = run("train", folder / "train.csv", "--label", "y", "--dry-run", "--drop", "row", code=2)
+    assert said.exit_code == 2
+    assert "make one of" in said.output
+    with pytest.raises(UsageError, match="a store and \\(X, y\\) have labels of their own"):
+        streamcut.train((np.eye(2), [0, 1]), label="y")
+    with pytest.raises(NotFoundError, match="nowhere"):
+        streamcut.train(tmp_path / "nowhere.csv")
+    rows = pd.read_csv(folder / "later.csv").drop(columns="y")
+    with pytest.raises(BadInputError, match="no column 'y' with the labels"):
+        streamcut.tune(folder / "train.zarr", {"C": [1.0, 2.0]}, validation=rows)
+
+
+def test_old_words_go_on_working(folder, tmp_path):
+    run("fit", folder / "train.csv", "--target", "y", "-o", tmp_path / "f.npz", "--C", 1)
+    run("convert", folder / "train.csv", tmp_path / "s.zarr", "--labels", "y", "--drop", "row")
+    run("train", tmp_path / "s.zarr", "--model", tmp_path / "m.npz", "--loss", "logistic")
+    new = run("predict", tmp_path / "m.npz", folder / "later.csv", "--probabilities").output
+    assert new == run("predict", tmp_path / "m.npz", folder / "later.csv", "--probability").output
+    (tmp_path / "c.toml").write_text('[train]\nmodel = "x.npz"\n[convert]\nlabels = "y"\n')
+    with_file = ["--config", tmp_path / "c.toml"]
+    run("convert", folder / "train.csv", tmp_path / "u.zarr", "--drop", "row", *with_file)
+    with_file[1].write_text("[train]\noutput = 'm.npz'\n")
+    again = run("train", tmp_path / "u.zarr", "--config", tmp_path / "c.toml", "--model", tmp_path / "m.npz", code=2)
+    assert "m.npz exists" in str(again.exception)
