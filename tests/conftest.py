@@ -31,6 +31,15 @@ def _data_folder() -> Path:
     return Path(os.environ.get("STREAMCUT_DATA") or ROOT / ".." / "shared" / "data").resolve()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks what needs no mark of its own: tests of clusters by their folder, those on real data by their fixtures."""
+    for item in items:
+        if "dask" in item.path.relative_to(ROOT / "tests").parts:
+            item.add_marker(pytest.mark.cluster)
+        if {"data_dir", "load"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.data)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def one_child_compiles():
     """Kernels that the cache lacks come one by one from a child that stays, as where the work ahead is not known.

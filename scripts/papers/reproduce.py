@@ -9,9 +9,10 @@
 A piece is one experiment with a folder of its own, OUT/<paper>/<piece>, there whole or not at all: a run that was killed goes on
 with --resume, and loses the piece that it was at. Without --resume, pieces that are there are an error.
 
-Writes OUT/papers.md (the table: paper | item | there | here | ratio | holds) and OUT/papers.html with all plots, which show ± a
-deviation over seeds. Where a data set of a paper is not to be had, the nearest stands for it, as the note says; what nothing can
-be put next to is "not comparable". Data from STREAMCUT_DATA, default ../shared/data.
+With --keep PAGE, lines of an earlier papers.md stay for what has not been run again. Writes OUT/papers.md (the table: paper,
+item, there, here, ratio, holds, note) and OUT/papers.html with all plots, which show ± a deviation over seeds. Where a data set
+of a paper is not to be had, the nearest stands for it, as the note says; what nothing can be put next to is "not comparable".
+Data from STREAMCUT_DATA, default ../shared/data.
 """
 
 from __future__ import annotations
@@ -55,6 +56,22 @@ def facts_of(paper: str, out: Path) -> list[dict[str, Any]]:
     if paper in FACTS:
         return FACTS[paper](out / paper)
     return [fact for path in sorted((out / paper).glob("*/*.json")) for fact in json.loads(path.read_text())["facts"]]
+
+
+def kept(page: Path, known: set[tuple[str, str]]) -> list[dict[str, Any]]:
+    """Facts of an earlier page whose paper and item are not known; their figures are those of the page, to four digits."""
+    found = []
+    for line in page.read_text("utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if not line.startswith("|") or len(cells) != len(COLUMNS) or not YEARS.search(cells[0]) or tuple(cells[:2]) in known:
+            continue
+        paper, item, there, here, _, holds, note = cells
+        note = re.sub(r";? ?not so here: .*$", "", note)
+        note = "; ".join(filter(None, [note, "of an earlier version" * ("earlier version" not in note)]))
+        if holds:
+            figures = [_value(there), _value(here)]
+            found.append({"paper": paper, "item": item, "there": figures[0], "here": figures[1], "note": note})
+    return found
 
 
 def table(facts: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
@@ -182,6 +199,7 @@ def main() -> None:
     parser.add_argument("--resume", action="store_true", help="keep the pieces that are there")
     parser.add_argument("--budget", type=float, metavar="MINUTES", help="begin no piece after that")
     parser.add_argument("--only", type=lambda text: text.split(","), metavar="TEXT,…", help="pieces whose names contain one")
+    parser.add_argument("--keep", type=Path, metavar="PAGE", help="keep lines of this papers.md that are not run again")
     parser.add_argument("--list", action="store_true", help="say which pieces there are, and which of them are done")
     given = parser.parse_args()
     pieces = reproduce_pieces.quick() if given.quick else reproduce_pieces.whole()
@@ -201,6 +219,8 @@ def main() -> None:
     facts = [each for paper in TITLES for each in facts_of(paper, given.out)]
     if not facts:
         sys.exit(f"nothing in {given.out}: run with --quick or --all")
+    if given.keep:
+        facts += kept(given.keep, {(each["paper"], each["item"]) for each in [*facts, *absent()]})
     facts = sorted([*facts, *absent()], key=lambda fact: (YEARS.search(fact["paper"])[0], fact["paper"], fact["item"]))
     reproduce_facts.draw(given.out)
     (given.out / "papers.md").write_text(f"**Of {len(facts)} lines: {counts(facts)}.**\n\n" + markdown(COLUMNS, table(facts)))

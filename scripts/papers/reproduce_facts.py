@@ -7,6 +7,7 @@ makes the figures that need several pieces.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -252,10 +253,12 @@ def _sbp_curves(name: str, entry: dict[str, Any]) -> list[dict[str, Any]]:
         if rival in methods:
             runs = f"{methods['sbp']['runs']} and {methods[rival]['runs']} seeds"
             for axis, counted in (("evaluations", "kernel evaluations"), ("looked", "rows looked at")):
-                share, within, lead = compared(entry, rival, axis)
+                told = compared(entry, rival, axis)
                 item = f"Figure 2: SBP at least as good as {rival} by {counted} (% of the axis), {name}"
-                told = f"{note}, {runs}; within a deviation {within:.0f} %; {lead:+.2f} points on average"
-                found.append(fact(COTTER, item, "≈ 100", share, told))
+                behind = "" if math.isnan(told["beaten"]) else f"; first behind at {told['beaten']:.2g} n²"
+                words = f"{note}, {runs}; {told['lead']:+.2f} points on average; within a deviation {told['within']:.0f} %"
+                words += f", of the axis from n on {told['whole']:.0f} %{behind}"
+                found.append(fact(COTTER, item, "≈ 100", told["share"], words))
     if "perceptron" in methods and "one epoch" in methods["perceptron"]:
         one = 100 * (methods["sbp"]["one epoch"] - methods["perceptron"]["one epoch"])
         end = 100 * (methods["sbp"]["last"] - methods["perceptron"]["last"])

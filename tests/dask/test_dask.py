@@ -226,8 +226,9 @@ def shown_names(dask_scheduler):
     return set(dask_scheduler.task_prefixes)
 
 
-async def is_late(which, dask_worker):
-    await asyncio.sleep(5.0 if dask_worker.address == which else 0.0)
+async def is_late(which, until, dask_worker):
+    while dask_worker.address == which and not until.exists():
+        await asyncio.sleep(0.01)
     return dask_worker.address
 
 
@@ -236,9 +237,11 @@ def test_who_does_not_answer_is_waited_for_until_it_counts_as_gone(client, datas
     cluster.prepare(dataset, tmp_path, nothing)
     silent, other = cluster.workers
     monkeypatch.setattr(cluster, "running", lambda: {other})
-    assert cluster.ask([silent, other], is_late, silent) == {other: other}
+    released = tmp_path / "released"
+    assert cluster.ask([silent, other], is_late, silent, released) == {other: other}
     monkeypatch.undo()
-    assert cluster.ask([silent, other], is_late, None) == {silent: silent, other: other}
+    released.touch()
+    assert cluster.ask([silent, other], is_late, None, released) == {silent: silent, other: other}
 
 
 def test_nobody_answers(dataset, tmp_path):

@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
@@ -18,6 +17,7 @@ import pytest
 from kit.clusters import growing
 from kit.contracts.runner import make_store
 from kit.dask_owned import ASKED, FEW, apart
+from kit.waiting import until
 
 import streamcut
 from streamcut.config import CheckpointOptions
@@ -106,8 +106,7 @@ class Network:
         before = self._last_seen()
         self.says.open()
         self.hears.open()
-        while self._last_seen() == before:
-            time.sleep(0.05)
+        until(lambda: self._last_seen() != before, "a word of the worker")
 
     def _last_seen(self):
         return self._client.scheduler_info(n_workers=-1)["workers"][self.to_worker.address]["last_seen"]

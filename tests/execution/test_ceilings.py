@@ -23,6 +23,8 @@ from streamcut.foundation.units import parse_size
 from streamcut.io.memory import MemoryDataset
 from streamcut.models.files import load_model, save_model
 
+pytestmark = pytest.mark.process
+
 ROWS = 200_000
 CHILD = """
 import atexit, sys

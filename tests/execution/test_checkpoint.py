@@ -9,7 +9,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from contextlib import contextmanager
 from functools import cache
@@ -18,6 +17,7 @@ from itertools import count
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from kit.waiting import has_ended, until
 from reference.power_loss import WAYS, Recorder, left_over
 
 from streamcut.config import CheckpointOptions
@@ -28,6 +28,8 @@ from streamcut.io.memory import MemoryDataset
 from streamcut.models.checkpoint import checkpoint_parts, open_checkpoint
 from streamcut.models.files import load_model, save_model
 from streamcut.training import train
+
+pytestmark = pytest.mark.process
 
 STREAMCUT = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()"]
 SOLVERS = {
@@ -106,8 +108,8 @@ def test_a_pass_limit_can_be_raised(tmp_path):
     assert bits(train(data(), checkpoint=options(tmp_path / "a"), **arguments)) == undisturbed("exact")  # nothing left to do
 
 
-def forked(failpoint: str, folder, solver: str, seconds: float | None = None) -> int:
-    """Train in a forked child; its exit code, or minus the signal that ended it. `seconds`: killed after that time."""
+def forked(failpoint: str, folder, solver: str, checkpoints: int | None = None) -> int:
+    """Train in a forked child; its exit code, or minus the signal that ended it; killed after so many changes of `folder`."""
     child = os.fork()
     if child == 0:
         try:
@@ -116,8 +118,15 @@ def forked(failpoint: str, folder, solver: str, seconds: float | None = None) ->
             os._exit(0 if bits(model) == undisturbed(solver) else 1)
         except BaseException:
             os._exit(2)
-    if seconds is not None:
-        time.sleep(seconds)
+    if checkpoints is not None:
+        seen = set()
+
+        def enough() -> bool:
+            if folder.is_dir():
+                seen.add(tuple(sorted((path.name, path.stat().st_ino) for path in folder.glob("*.checkpoint") if path.exists())))
+            return len(seen) > checkpoints or has_ended(child)
+
+        until(enough, f"checkpoint {checkpoints}")
         os.kill(child, signal.SIGKILL)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
@@ -165,7 +174,7 @@ def test_killed_at_random_moments_again_and_again_it_comes_to_the_same_bits(tmp_
     rng = random.Random(1)
     kills = 0
     for _ in range(100):
-        ended = forked("", tmp_path / "run", "exact", rng.uniform(0.0, 0.05))
+        ended = forked("", tmp_path / "run", "exact", rng.randrange(4))
         kills += ended == -signal.SIGKILL
         if ended != -signal.SIGKILL:
             assert ended == 0

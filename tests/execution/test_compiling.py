@@ -17,6 +17,8 @@ from streamcut.compiler.compiling import NOTICE
 from streamcut.compiler.jit import TARGET
 from streamcut.errors import ExitCode
 
+pytestmark = pytest.mark.process
+
 STREAMCUT = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()"]
 CODE = """
 import numpy as np

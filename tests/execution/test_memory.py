@@ -25,6 +25,8 @@ from streamcut.io.memory import MemoryDataset
 from streamcut.io.opening import open_dataset
 from streamcut.training import train
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).resolve().parents[2]
 STREAMCUT = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()"]
 ROOM = 60 * 10**6  # what the budget has above the least that must be

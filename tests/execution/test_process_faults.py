@@ -23,6 +23,8 @@ import streamcut
 from streamcut.compiler.compiling import NOTICE
 from streamcut.models.files import load_model
 
+pytestmark = pytest.mark.process
+
 STREAMCUT = f"{shlex.quote(sys.executable)} -c 'from streamcut.cli import main; main()'"
 TRAIN = "train rows.zarr --model new.npz --solver ocas --max-passes 2"
 

@@ -10,6 +10,8 @@ import pytest
 import streamcut
 from streamcut.execution.dask.unguarded import refuse_to_train_again
 
+pytestmark = pytest.mark.process
+
 SCRIPT = """
 import sys
 import streamcut

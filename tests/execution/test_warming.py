@@ -16,6 +16,8 @@ from streamcut.jobs import warmed
 from streamcut.jobs.binary import BinaryJob
 from streamcut.training import train
 
+pytestmark = pytest.mark.process
+
 FOUND = """
 import sys
 from streamcut import warming

@@ -24,6 +24,8 @@ from streamcut.cli.signals import HungUp, Terminated
 from streamcut.errors import ExitCode
 from streamcut.models.files import load_model
 
+pytestmark = [pytest.mark.smoke, pytest.mark.process]
+
 STREAMCUT = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()"]
 
 

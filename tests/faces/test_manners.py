@@ -19,6 +19,8 @@ from streamcut.io.memory import MemoryDataset
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.model import Model
 
+pytestmark = pytest.mark.smoke
+
 
 @pytest.fixture(scope="module")
 def rows() -> tuple[sp.csr_matrix, np.ndarray]:

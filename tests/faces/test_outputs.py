@@ -19,6 +19,8 @@ from streamcut.foundation.files import temporary_name
 from streamcut.io.places.outputs import AppearedError, output, remove_leftovers, reserved
 from streamcut.models.files import load_model, save_model
 
+pytestmark = pytest.mark.process
+
 ROWS = "1 1:1 3:0.5\n-1 2:1\n1 1:2\n-1 2:2 3:-1\n"
 USAGE, LOCKED = 2, 10
 

@@ -25,6 +25,8 @@ from streamcut.progress.eta import Eta
 from streamcut.solvers.progress import Iteration
 from streamcut.training import train
 
+pytestmark = pytest.mark.process
+
 ITERATION = Iteration(3, 4, 2.5, 2.0, 0.5, 1.0, 7, 2.0, 100, 1000, 4_000_000, 0.25, 6_000_000, 0.1)
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 HEAVY = {"zarr", "dask", "distributed", "pandas", "pyarrow", "sklearn", "h5py", "anndata", "matplotlib", "rich", "fsspec"}
 
 

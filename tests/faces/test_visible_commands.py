@@ -14,6 +14,8 @@ from kit.visible import NAMES, is_harmless, load_words, on_terminal
 import streamcut
 from streamcut.cli import COMMANDS
 
+pytestmark = pytest.mark.process
+
 FILE = "a\x1b[31m\x1b]0;t\x07<b>&'\"\u202e$\\frac{$\n%s" + os.fsdecode(b"\xe9\x80")
 WORDS = [NAMES["escape"], NAMES["newline"], NAMES["markup"], NAMES["dollar"], NAMES["direction"]]
 MODEL, TWO, LINEAR = f"{FILE}.npz", f"{FILE}2.npz", f"{FILE}l.npz"

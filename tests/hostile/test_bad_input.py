@@ -26,6 +26,8 @@ from reference.rows import read_rows
 import streamcut
 from streamcut.io.stores.manifest_file import manifest_bytes, read_manifest
 
+pytestmark = pytest.mark.smoke
+
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):

@@ -19,6 +19,8 @@ from streamcut.io.memory import MemoryDataset
 from streamcut.losses.hinge import Hinge
 from streamcut.models.files import load_model, save_model
 
+pytestmark = pytest.mark.process
+
 TABLES = merging_tables()
 ODD = [np.nan, np.inf, -np.inf, 1.0000001, 1e300, -1.0]
 

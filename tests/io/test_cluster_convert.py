@@ -25,6 +25,8 @@ from streamcut.io.memory import MemoryDataset
 from streamcut.io.places import remote
 from streamcut.io.stores.collector import ShardCutter, ShardRows
 
+pytestmark = pytest.mark.cluster
+
 SHARDS = {"shard_nnz": 600}
 
 

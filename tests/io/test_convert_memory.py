@@ -14,6 +14,8 @@ from streamcut.foundation.units import parse_size
 from streamcut.io.tables.files import BatchSize, ParquetTable
 from streamcut.io.tables.parquet_pages import pages_of
 
+pytestmark = pytest.mark.process
+
 BUDGET = 330 * 10**6  # a compiler that has just run leaves the process itself with more than when its work comes from the cache
 SCRIPT = """
 import json, sys

@@ -4,10 +4,10 @@ import os
 import random
 import shutil
 import signal
-import time
 from pathlib import Path
 
 import pytest
+from kit.waiting import files_in, has_ended, until
 from reference.rows import make_rows, store_bytes, write_svmlight
 
 import streamcut.foundation.files
@@ -15,6 +15,8 @@ from streamcut.errors import ExitCode, LockedError, StreamcutError, UsageError
 from streamcut.foundation.systems import resident_bytes
 from streamcut.io.conversion.convert import convert
 from streamcut.io.stores.zarr_layout import chunk_path
+
+pytestmark = [pytest.mark.smoke, pytest.mark.process]
 
 WAYS = {
     "plain": {},
@@ -109,18 +111,12 @@ def test_kill_at_a_random_time(text, undisturbed, tmp_path, seed):
     chance = random.Random(seed)
     way = list(WAYS)[seed % len(WAYS)]
     pid = start(source_of(way, text), tmp_path, **WAYS[way])
-    wait_for(tmp_path / "a.zarr.partial")
-    time.sleep(chance.uniform(0, 0.15))
+    partial, wanted = tmp_path / "a.zarr.partial", chance.randrange(1, 25)
+    until(lambda: has_ended(pid) or files_in(partial) >= wanted, f"file {wanted}")
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
     assert run(source_of(way, text), tmp_path, resume=True, **WAYS[way]) == (0, "")
     assert finals(tmp_path) == undisturbed[way]
-
-
-def wait_for(path: Path) -> None:
-    deadline = time.monotonic() + 60
-    while not path.exists() and time.monotonic() < deadline:
-        time.sleep(0.002)
 
 
 def test_groups_are_checked_again_after_a_resume(text, tmp_path):
@@ -176,7 +172,7 @@ def test_resume_of_what_is_complete_changes_nothing(text, tmp_path):
 def test_two_conversions_to_one_output(text, tmp_path):
     pid = start(text, tmp_path, "convert.journal:2:sleep=30")
     try:
-        wait_for(tmp_path / "a.zarr.partial" / "journal.jsonl")
+        until((tmp_path / "a.zarr.partial" / "journal.jsonl").exists, "the journal")
         with pytest.raises(LockedError, match="being written"):
             convert(text, tmp_path / "a.zarr")
     finally:

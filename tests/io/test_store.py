@@ -31,6 +31,8 @@ from streamcut.io.stores.writer import StoreWriter
 from streamcut.io.stores.zarr_fallback import ZarrPythonStore
 from streamcut.io.stores.zarr_store import ZarrStore
 
+pytestmark = pytest.mark.smoke
+
 
 def write(path: Path, rows: Rows, *, block: int = 37, backend: str = "zarr", shard_nnz: int = SHARD_NNZ, **options):
     options = {"n_features": rows.X.shape[1], "options": {}, **options}

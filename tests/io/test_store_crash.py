@@ -10,19 +10,21 @@ import os
 import resource
 import shutil
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from kit.store_crash import content, convert
+from kit.waiting import files_in, has_ended, until
 
 from streamcut.errors import DiskFullError, ExitCode, LockedError, NotFoundError, StreamcutError, UsageError
 from streamcut.foundation import files as durable
 from streamcut.io.opening import open_dataset
 from streamcut.io.stores.verify import verify_store
 from streamcut.io.stores.writer import StoreWriter
+
+pytestmark = pytest.mark.process
 
 POINTS = ["open", "chunk_tmp", "chunk_fsync", "chunk_rename", "shard_meta", "journal", "manifest", "root", "rename"]
 POINTS += ["array_meta_rename", "shard_meta_rename", "manifest_tmp", "manifest_rename", "root_rename"]
@@ -100,7 +102,8 @@ def test_killed_at_random_times(tmp_path, backend, undisturbed):
                 convert(path, backend, threads=2)
             finally:
                 os._exit(0)
-        time.sleep(rng.random() * 0.1)
+        wanted = int(rng.integers(0, 25))
+        until(lambda: has_ended(child) or files_in(tmp_path / f"{k}.partial") >= wanted, f"file {wanted}")  # noqa: B023
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         if not path.exists():

@@ -27,6 +27,8 @@ from streamcut.io.stores.structure import first_problem
 from streamcut.io.stores.writer import StoreWriter, writer_bytes
 from streamcut.io.stores.zarr_layout import array_document, root_document
 
+pytestmark = pytest.mark.smoke
+
 FORMAT = (Path(__file__).parents[2] / "io" / "FORMAT.md").read_text()
 
 

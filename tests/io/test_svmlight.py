@@ -11,6 +11,8 @@ import pytest
 from streamcut.errors import BadInputError, MemoryBudgetError, NotFoundError, UsageError
 from streamcut.io.text.svmlight import SvmlightOptions, SvmlightSource
 
+pytestmark = pytest.mark.smoke
+
 
 def source_of(folder, text: bytes, options=None, **arguments) -> SvmlightSource:
     path = folder / "in.svm"

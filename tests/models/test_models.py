@@ -24,6 +24,8 @@ from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.files import describe_model, load_model, save_model
 from streamcut.models.linear import LinearModel
 
+pytestmark = pytest.mark.smoke
+
 
 @pytest.fixture
 def saved(tmp_path):

@@ -17,6 +17,8 @@ from streamcut.models.files import save_model
 from streamcut.models.linear import LinearModel
 from streamcut.prediction import predict, scored_chunks
 
+pytestmark = pytest.mark.smoke
+
 
 @pytest.fixture
 def model() -> LinearModel:

@@ -6,6 +6,8 @@ from reference.frozen_weights import CASES, answer, frozen
 
 from streamcut.config import SOLVERS
 
+pytestmark = pytest.mark.smoke
+
 FROZEN = frozen()
 
 

@@ -20,6 +20,8 @@ from streamcut.oracles.dual.loss_cache import LossCache
 from streamcut.training import train
 from streamcut.verification import verify
 
+pytestmark = pytest.mark.smoke
+
 
 def cached(loss, X, y, weight, shares, lanes):
     """{first row: a cache of all rows of a lane}, with these shares as they are coded."""

@@ -31,6 +31,8 @@ from streamcut.oracles.dual.crammer_singer_cache import row_bytes
 from streamcut.oracles.dual.passes import Ascent
 from streamcut.training import train
 
+pytestmark = pytest.mark.smoke
+
 SOLVERS = ["cpa", "ocas", "bundle-dca"]
 LABELS = (-2.0, 1.0, 3.5, 7.0)
 

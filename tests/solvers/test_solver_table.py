@@ -12,6 +12,8 @@ from streamcut.errors import UsageError
 from streamcut.solver_table import SOLVER_TABLE
 from streamcut.training import job_class
 
+pytestmark = pytest.mark.smoke
+
 TABLE = "streamcut.solver_table"
 
 

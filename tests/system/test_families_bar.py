@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.smoke
+
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts" / "benchmarks"
 
 

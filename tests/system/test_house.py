@@ -15,6 +15,8 @@ import streamcut
 from streamcut import estimators
 from streamcut.cli import COMMANDS, cli
 
+pytestmark = pytest.mark.smoke
+
 DECORATORS = {"kernel", "bare", "fused", "inlined", "bare_inlined", "fused_inlined", "reordered"}
 MOST = 12  # arguments of a kernel: a swapped pair among more is seen by nobody
 
@@ -79,3 +81,18 @@ def test_no_test_imports_another():
     """What tests share stands in tests/kit, where none of it is a test."""
     files = [*(Path(MODULES["streamcut"]).parent.parent / "tests").rglob("*.py")]
     assert [str(file) for file in files if re.search(r"^\s*(from|import) test_", file.read_text("utf-8"), re.MULTILINE)] == []
+
+
+def test_the_smoke_run_asks_every_package_something():
+    tests = Path(MODULES["streamcut"]).parent.parent / "tests"
+    marked = {
+        path.parent.name for path in tests.rglob("test_*.py") if re.search(r"^pytestmark = .*\bsmoke\b", path.read_text(), re.M)
+    }
+    assert {"io", "solvers", "execution", "models", "faces", "hostile", "system"} <= marked
+
+
+def test_no_test_waits_for_a_fixed_time():
+    """tests/kit/waiting.py waits for what happens; what sleeps is only what polls, and what stands in a process of its own."""
+    tests = Path(MODULES["streamcut"]).parent.parent / "tests"
+    slept = re.compile(r"^\s*(?:await asyncio|time)\.sleep\((?!0\.0)", re.MULTILINE)
+    assert [str(path) for path in tests.rglob("*.py") if slept.search(path.read_text("utf-8"))] == []

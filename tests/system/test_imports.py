@@ -13,6 +13,8 @@ from kit.imports import MODULES
 
 import streamcut
 
+pytestmark = pytest.mark.smoke
+
 LAYERS = [  # lower ones first; a package sees the layers below its own
     {"foundation"},
     {"io", "compiled"},

@@ -10,6 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from kit.waiting import until
+
+pytestmark = [pytest.mark.smoke, pytest.mark.process]
 
 PAPERS = Path(__file__).resolve().parents[2] / "scripts" / "papers"
 SCRIPT = """
@@ -61,8 +64,7 @@ def begun(out: Path) -> list[str]:
 def test_a_killed_run_goes_on_with_the_piece_that_it_was_at(out, whole_group):
     (out / "block").touch()
     killed = start(out)
-    while not (out / "blocked").exists():
-        assert killed.poll() is None
+    until(lambda: (out / "blocked").exists() or killed.poll() is not None, "the second piece")
     (os.killpg if whole_group else os.kill)(killed.pid, signal.SIGKILL)
     killed.communicate() if whole_group else killed.wait()
     assert done(out) == ["first"]

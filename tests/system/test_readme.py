@@ -14,6 +14,8 @@ import pytest
 import streamcut
 from streamcut.errors import ExitCode
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
 ELSEWHERE = ("scripts/demo.sh", "scripts/test.sh")  # they install the package, and run these tests

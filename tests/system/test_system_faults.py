@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from kit.waiting import has_ended, state_of, ticks_of, until
 
 import streamcut.cli.train  # noqa: F401  whoever gives root's rights away may not see Python's own files any more
 from streamcut.cli import main
@@ -25,6 +26,8 @@ from streamcut.io.conversion.convert import convert
 from streamcut.io.memory import MemoryDataset
 from streamcut.models.files import load_model, save_model
 from streamcut.training import train
+
+pytestmark = pytest.mark.process
 
 NOBODY = 65534
 STREAMCUT = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()"]
@@ -174,9 +177,10 @@ def test_a_process_that_is_stopped_for_a_while_goes_on(tmp_path):
 
     child = forked(work)
     for _ in range(3):
-        time.sleep(0.1)
+        before = ticks_of(child)
+        until(lambda: has_ended(child) or ticks_of(child) > before, "any work")  # noqa: B023
         os.kill(child, signal.SIGSTOP)
-        time.sleep(0.2)
+        until(lambda: state_of(child) in "TZ", "the stop")
         os.kill(child, signal.SIGCONT)
     assert ended(child) == 0
     assert bits(load_model(model)) == undisturbed()

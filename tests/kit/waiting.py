@@ -1,0 +1,37 @@
+"""Waiting for what happens elsewhere: never for a time, always for an event."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+
+def until(happened: Callable[[], object], what: str = "what was waited for", seconds: float = 120.0) -> None:
+    """Returns as soon as `happened()` is true; AssertionError, saying `what`, after so many seconds that it is not."""
+    deadline = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < deadline, f"{what} did not happen in {seconds:g} s"
+        time.sleep(0.002)
+
+
+def has_ended(child: int) -> bool:
+    """Whether a child process has; it can still be waited for."""
+    return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def state_of(process: int) -> str:
+    """R, S, D, T (stopped), Z (ended) or another letter of the kernel's."""
+    return Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2][0]
+
+
+def ticks_of(process: int) -> int:
+    """Processor time of a process so far, in ticks of the system's clock."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def files_in(folder: Path) -> int:
+    """How many files there are below a folder, which may be moved meanwhile."""
+    return sum(len(names) for _, _, names in os.walk(folder))
