@@ -94,7 +94,7 @@ class StreamedEstimator(BaseEstimator):
         try:
             model = train(data, **{**self._options(), **given}, progress=bool(self.verbose))
         except UsageError as error:
-            raise _in_our_names(error) from error
+            raise in_our_names(error) from error
         if self.verbose:  # logs get a line now and then, and this one anyway
             print(model.in_words(), file=sys.stderr)
         return model
@@ -289,7 +289,7 @@ class ScoringClassifier(StreamedClassifier):
             return np.log(self.predict_proba(X))
 
 
-def _in_our_names(error: UsageError) -> UsageError:
+def in_our_names(error: UsageError) -> UsageError:
     text = str(error).replace("give bias 0", "give fit_intercept=False")
     for ours, theirs in (*_THEIRS.items(), ("fit_intercept", "bias"), ("intercept_penalty", "intercept")):
         text = re.sub(rf"^{theirs}:", f"{ours}:", text)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from dataclasses import replace
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,13 +14,17 @@ from sklearn.utils import column_or_1d
 from streamcut.calibration import with_probabilities
 from streamcut.config import EXACT_KERNEL, SAMPLED
 from streamcut.errors import UsageError
-from streamcut.estimators.base import RESULTS, ScoringClassifier, is_stored
+from streamcut.estimators.base import RESULTS, ScoringClassifier, in_our_names, is_stored
 from streamcut.estimators.declared import USUAL, attribute, declared, parameter
 from streamcut.estimators.kernel_machine import KernelMachine, OnBudget
 from streamcut.estimators.parameters import Certified
+from streamcut.foundation.interrupts import first_interrupt_asks
+from streamcut.jobs.exact_kernel import ExactKernelJob
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.joined import joined
 from streamcut.models.kernel import KernelModel
+from streamcut.progress.display import shown_by
+from streamcut.training import Session, checked
 
 _FOLDS = 5
 _BY_SMO = "Of smo and sampled cuts; several classes by smo are a problem each."
@@ -117,7 +122,7 @@ class KernelSVM(KernelClassifier, Certified):
         if self.probability and is_stored(X):
             raise UsageError("probability: of a store, fit and then `calibrate` on a store that was held out")
         if several and self.solver in EXACT_KERNEL:
-            models = [self._train(data, task="binary", positive_label=label) for label in self._labels.tolist()]
+            models = self._train_each(data)
             self._keep(joined(models, tuple(self._labels.tolist())))
             for name, ours in RESULTS.items():
                 if all(name in model.result() for model in models):
@@ -127,6 +132,18 @@ class KernelSVM(KernelClassifier, Certified):
         if self.probability:
             self._fit_probabilities(X, y, sample_weight)
         return self
+
+    def _train_each(self, data: Any) -> list[KernelModel]:
+        """Each class against the rest: problems that share kernel columns."""
+        try:
+            options, scheduler = checked({**self._options(), "task": "binary", "positive_label": float(self._labels[0])})
+            with shown_by(bool(self.verbose)) as display, first_interrupt_asks() as asked:
+                run = Session(data, options, scheduler=scheduler, stop=asked, display=display)
+                run.job = job = replace(cast("ExactKernelJob", run.job), sharing=True)
+                with run:
+                    return run.all_finished(lambda: job.solve_each(run.runner, lambda: run.progress(None), run.plan))  # type: ignore[arg-type, return-value]
+        except UsageError as error:
+            raise in_our_names(error) from error
 
     def _fit_probabilities(self, X: Any, y: Any, sample_weight: Any) -> None:
         """Fit them on scores that each fifth of the rows gets from a model of the others."""

@@ -1,8 +1,10 @@
-"""Two classes with a kernel, exact: SMO, the stochastic batch perceptron, and its rivals."""
+"""Two classes with a kernel, exact, or each of several against the rest: SMO, the stochastic batch perceptron, its rivals."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -27,7 +29,7 @@ from streamcut.jobs.linear import on_few_rows, threads_wanted, two_labels
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.kernel import KernelModel
-from streamcut.oracles.kernel_columns import Responses, take
+from streamcut.oracles.kernel_columns import Responses, SharedColumns, take
 from streamcut.oracles.whole_data import read_whole, whole_bytes
 from streamcut.solver_table import SOLVER_TABLE, solvers
 from streamcut.solvers import smo
@@ -44,7 +46,10 @@ _SCORING_BYTES = 96 << 20  # of scoring held-out rows
 
 @dataclass(frozen=True)
 class ExactKernelJob:
-    """What is to be computed. `labels` are (negative, positive); `rest`: the negative one stands for several."""
+    """What is to be computed. `labels` are (negative, positive); `rest`: the negative one stands for several.
+
+    `sharing`: problems on the same rows share kernel columns, for which there is as much memory as for those of one of them.
+    """
 
     options: TrainOptions
     labels: tuple[float, float]
@@ -52,6 +57,7 @@ class ExactKernelJob:
     lanes: Lanes
     workers: int
     held_out: Dataset | None = None
+    sharing: bool = False
     task: ClassVar[str] = "binary"
     distributable: ClassVar[bool] = False
 
@@ -112,8 +118,8 @@ class ExactKernelJob:
         return Limits(epochs, options.max_evaluations)
 
     def _cache_wanted(self, m: int) -> tuple[int, int]:
-        """(least, most) bytes of the cache of kernel columns: two of them, and all."""
-        least, most = 8 * m, 4 * m * m
+        """(least, most) bytes of the caches of kernel columns: two columns in each, and all."""
+        least, most = 8 * m * (1 + self.sharing), 4 * m * m * (1 + self.sharing)
         if self.options.kernel_cache == "auto":
             return least, max(least, most)
         size = max(parse_size(self.options.kernel_cache, option="kernel_cache", total=most), least)
@@ -131,8 +137,26 @@ class ExactKernelJob:
         return identity(self.options, fingerprint, validation=validation, positive_label=self.labels[1])
 
     def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> KernelModel:
-        kernel = centred_kernel(chosen_kernel(self.options, runner.feed), runner.feed)
-        make = self._by_smo if self.options.record.in_memory else self._by_rounds
+        return self._solved(runner, progress, plan, self._kernel(runner), None)
+
+    def solve_each(self, runner: PassRunner, progress: Callable[[], Progress], plan: MemoryPlan) -> list[KernelModel]:
+        """A model for each label of the data against the rest; `plan` is of a job that is `sharing`."""
+        statistics, kernel = runner.feed.data.manifest.statistics, self._kernel(runner)
+        shared = SharedColumns(statistics.n_rows, plan.row_cache // 2) if self.options.record.in_memory else None
+        found = []
+        for label in sorted(statistics.labels or {}):
+            negative, positive, rest = two_labels(statistics, label)
+            own = replace(self, options=replace(self.options, positive_label=label), labels=(negative, positive), rest=rest)
+            found.append(own._solved(runner, progress(), plan, kernel, shared))
+        return found
+
+    def _kernel(self, runner: PassRunner) -> Kernel:
+        return centred_kernel(chosen_kernel(self.options, runner.feed), runner.feed)
+
+    def _solved(
+        self, runner: PassRunner, progress: Progress, plan: MemoryPlan, kernel: Kernel, shared: SharedColumns | None
+    ) -> KernelModel:
+        make = partial(self._by_smo, shared=shared) if self.options.record.in_memory else self._by_rounds
         manifest = runner.feed.data.manifest
         return replace(
             make(runner, progress, plan, kernel),
@@ -141,7 +165,9 @@ class ExactKernelJob:
             fingerprint=manifest.fingerprint,
         )
 
-    def _by_smo(self, runner: PassRunner, progress: Progress, plan: MemoryPlan, kernel: Kernel) -> KernelModel:
+    def _by_smo(
+        self, runner: PassRunner, progress: Progress, plan: MemoryPlan, kernel: Kernel, shared: SharedColumns | None
+    ) -> KernelModel:
         options = self.options
         rows, _ = read_whole(runner.feed)
         signs = np.where(rows.y == self.labels[1], 1, -1).astype(np.int8)
@@ -150,8 +176,8 @@ class ExactKernelJob:
             upper *= rows.weight
         d, c_bar = runner.feed.data.manifest.statistics.n_features, float(upper.sum())
         state = smo.SMO(
-            kernel.moved(rows), kernel, signs, upper, dimension=d, bias=options.bias != 0.0, cache_bytes=plan.row_cache,
-            workers=self.workers,
+            kernel.moved(rows), kernel, signs, upper, dimension=d, bias=options.bias != 0.0,
+            cache_bytes=plan.row_cache // (1 + self.sharing), workers=self.workers, shared=shared,
         )  # fmt: skip
         value, reason, history = smo.run(state, progress, c_bar)
         (support,) = np.nonzero(state.alpha)

@@ -160,9 +160,9 @@ class Model(Shown, ABC):
         >>> streamcut.load_model("small.npz").predict([[0.0, 2.0]]).tolist()
         [1.0]
         """
-        from streamcut.models.files import save_model  # which knows every kind of model
+        import streamcut  # which loads what knows every kind of model
 
-        save_model(self, path, replace=replace)
+        streamcut.save_model(self, path, replace=replace)
 
     def common_meta(self) -> dict[str, Any]:
         """What all models have in common, in JSON types; a link only where there is one, the recipe is an array of the file."""

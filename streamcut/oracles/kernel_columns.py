@@ -7,6 +7,7 @@ with α_i ≠ 0 and their α are kept in memory: they are the model.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from itertools import pairwise
@@ -98,6 +99,22 @@ class KernelColumn:
             rows, chunk.indptr, chunk.indices, chunk.data, squares, self._dense, self._square, *self._kernel.compiled, out
         )
         return out
+
+
+class SharedColumns:
+    """Columns k(·, x_i) over all `n_rows` rows in memory, float32, that problems on the same rows share: as many as `size` bytes
+    hold, the first that are asked for. Each is computed once."""
+
+    def __init__(self, n_rows: int, size: int) -> None:
+        self._most = size // (4 * n_rows)
+        self._columns: dict[int, np.ndarray] = {}
+
+    def of(self, row: int, compute: Callable[[], np.ndarray]) -> np.ndarray | None:
+        """That of `row`; None where there is no room for it."""
+        found = self._columns.get(row)
+        if found is None and len(self._columns) < self._most:
+            found = self._columns[row] = compute().astype(np.float32)
+        return found
 
 
 def squared_norms(chunk: Chunk) -> np.ndarray:

@@ -35,7 +35,7 @@ from streamcut.foundation.rounding import above, gamma
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.certificate import DualPoint, StopReason
 from streamcut.models.checkpoint import Fill
-from streamcut.oracles.kernel_columns import KernelColumn, scores_in_memory, squared_norms, take
+from streamcut.oracles.kernel_columns import KernelColumn, SharedColumns, scores_in_memory, squared_norms, take
 from streamcut.solvers.progress import Progress
 
 _SHRINK_EVERY = 1000  # steps, or as many as there are rows
@@ -89,7 +89,7 @@ class KernelCache:
 
 class SMO:
     """`chunk` holds all rows, moved by the kernel already, `signs` (m) their classes ±1, `upper` (m) their C_i; `cache_bytes` for
-    kernel columns.
+    kernel columns, beside those that are `shared`.
 
     evaluations  kernel values computed so far
     gradient     y_i f(x_i) − 1 without the intercept; exact to the precision of float32 kernel values
@@ -106,7 +106,9 @@ class SMO:
         bias: bool,
         cache_bytes: int,
         workers: int = 1,
+        shared: SharedColumns | None = None,
     ) -> None:
+        self._shared = shared
         self.evaluations = 0
         self.steps = 0
         self._chunk, self._kernel, self._dimension, self._workers = chunk, kernel, dimension, workers
@@ -189,11 +191,19 @@ class SMO:
         return self.steps + 1
 
     def _fill(self, row: int) -> None:
-        """Compute the column of `row`."""
+        """The column of `row` goes into the cache."""
+        some = None if len(self._active) == self._chunk.n_rows else self._active
+        column = None if self._shared is None else self._shared.of(row, lambda: self._column(row, None))
+        if column is None:
+            column = self._column(row, some)
+        elif some is not None:
+            column = column[some]
+        self._cache.put(row, column, self._now)
+
+    def _column(self, row: int, rows: np.ndarray | None) -> np.ndarray:
         at = KernelColumn(self._kernel, self._chunk.rows(row, row + 1), self._squares[row], self._dimension)
-        everything = len(self._active) == self._chunk.n_rows
-        self._cache.put(row, at.over(self._chunk, self._squares, None if everything else self._active), self._now)
-        self.evaluations += len(self._active)
+        self.evaluations += self._chunk.n_rows if rows is None else len(rows)
+        return at.over(self._chunk, self._squares, rows)
 
     def _shrink(self, tolerance: float) -> None:
         """Leave out rows that will hardly move."""

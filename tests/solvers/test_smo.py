@@ -10,12 +10,15 @@ from hypothesis import strategies as st
 from reference import smo as reference
 
 from streamcut.compiled import smo as kernels
+from streamcut.estimators import KernelSVM
 from streamcut.foundation.systems import resident_bytes
 from streamcut.io.memory import MemoryDataset
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.certificate import StopReason
+from streamcut.oracles.kernel_columns import SharedColumns
 from streamcut.solvers import smo
 from streamcut.solvers.progress import Progress, StoppingRule
+from streamcut.training import train
 
 KERNELS = [Kernel("rbf", gamma=0.5), Kernel("linear"), Kernel("poly", gamma=0.5, degree=2, coef0=1.0)]
 
@@ -176,3 +179,36 @@ def test_the_dual_is_that_of_libsvm(load, name, rows, positive, C, gamma):
     assert ours.solve(1e-3)
     K = Kernel("rbf", gamma=gamma).matrix(X, X)
     assert ours.certify().dual == pytest.approx(reference.objective(K, signs, alpha), rel=1e-6)
+
+
+@pytest.mark.parametrize("kernel_cache", ["auto", "40KB"])
+def test_classes_that_share_kernel_columns_have_the_bits_of_classes_that_do_not(kernel_cache):
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((300, 4))
+    y = X[:, :3].argmax(axis=1).astype(float)
+    machine = KernelSVM(gamma=0.3, C=10.0, kernel_cache=kernel_cache).fit(X, y)
+    options = {"kernel": "rbf", "gamma": 0.3, "C": 10.0, "solver": "smo", "task": "binary", "kernel_cache": kernel_cache}
+    apart = [train(MemoryDataset(X, y), positive_label=label, **options) for label in (0.0, 1.0, 2.0)]
+    for k, model in enumerate(apart):
+        (own,) = np.nonzero(machine.dual_coef_[k])
+        found = np.column_stack([machine.support_vectors_[own].toarray(), machine.dual_coef_[k, own]])
+        expected = np.column_stack([model.support.toarray(), model.coefficients])
+        np.testing.assert_array_equal(found[np.argsort(found[:, 0])], expected[np.argsort(expected[:, 0])])
+        assert machine.lower_bound_[k] == model.certificate.lower_bound
+    alone = sum(model.facts["evaluations"] for model in apart)
+    if kernel_cache == "auto":  # a column that several classes want is computed once
+        assert machine.model_.facts["evaluations"] < alone
+
+
+def test_shared_columns_are_computed_once_and_no_more_than_fit():
+    shared, asked = SharedColumns(10, 2 * 4 * 10), []
+
+    def column(row):
+        asked.append(row)
+        return np.full(10, float(row))
+
+    for row in (3, 5, 3, 7, 5):
+        found = shared.of(row, lambda row=row: column(row))
+        assert (found is None) == (row == 7)
+        assert found is None or (found.dtype == np.float32 and (found == row).all())
+    assert asked == [3, 5]
