@@ -65,6 +65,11 @@ def spelled(text: str, kind: str | None) -> str | None:
     return number_spelled(float(text)) if _NUMBER.fullmatch(text) else None
 
 
+def is_number(text: str) -> bool:
+    """Whether a text is a finite number."""
+    return _NUMBER.fullmatch(text) is not None and float(text) - float(text) == 0.0
+
+
 def number_spelled(value: float, digits: float = _DIGITS) -> str:
     """Whole numbers below `digits` as such (3.0 is `3`), others as Python writes them; "" for nan."""
     return "" if value != value else str(int(value)) if value.is_integer() and abs(value) < digits else repr(value)

@@ -1,17 +1,23 @@
-"""Export to an estimator of scikit-learn's, which then needs nothing of streamcut."""
+"""Export to an estimator of scikit-learn's, which then needs nothing of streamcut, or says that it does."""
 
 from __future__ import annotations
 
 import io
+import logging
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import joblib
 import numpy as np
 
+from streamcut.errors import UsageError
 from streamcut.exports.linear_form import LinearForm, linear_form
+from streamcut.exports.sklearn_columns import encoder_of
 from streamcut.models.link import Odds, OwnLink
 from streamcut.models.model import Model
+
+log = logging.getLogger(__name__)
 
 
 def sklearn_estimator(model: Model, link: OwnLink | None) -> Any:
@@ -20,14 +26,34 @@ def sklearn_estimator(model: Model, link: OwnLink | None) -> Any:
     LogisticRegression where the loss has probabilities, one for each class in a OneVsRestClassifier where each was trained by
     itself, LinearSVC for other classifiers; a LinearRegression whose `predict` gives the scores of a ranking or the answers of a
     regression, and a PoissonRegressor for counts. A linear form is all that they have in common with how the model was trained.
-    Raises UsageError for models without one.
+    A model of tables becomes a Pipeline that takes frames with the columns of the training (`raw_pipeline`).
+    Raises UsageError for models without a linear form.
     """
+    form = linear_form(model, "scikit-learn", link)
+    if model.recipe is None or model.recipe.form == "numbers":
+        return estimator_of(form)
+    from sklearn.pipeline import Pipeline
+
+    if model.recipe.table is None:
+        raise UsageError(f"scikit-learn has no transformer for {model.recipe.in_words()}; leave it out: --without-recipe")
+    try:
+        columns, weights = encoder_of(model, form)
+        form = replace(form, weights=weights)
+    except UsageError as error:
+        from streamcut.exports.table_encoder import TableEncoder
+
+        log.warning("the Pipeline needs streamcut wherever it is loaded: %s", str(error).partition(";")[0])
+        columns = TableEncoder(model.recipe, model.n_features).fit()
+    return Pipeline([("columns", columns), ("model", estimator_of(form))])
+
+
+def estimator_of(form: LinearForm) -> Any:
+    """The estimator alone."""
     from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
     from sklearn.svm import LinearSVC
 
-    form = linear_form(model, "scikit-learn", link)
     if isinstance(form.link, Odds):
-        return _one_for_each(form, model.n_features)
+        return _one_for_each(form)
     estimator: Any
     if form.labels is None:
         estimator = PoissonRegressor() if form.exponential else LinearRegression()
@@ -37,11 +63,11 @@ def sklearn_estimator(model: Model, link: OwnLink | None) -> Any:
     else:
         estimator = LinearSVC() if form.link is None else LogisticRegression()
         estimator.coef_, estimator.intercept_, estimator.classes_ = form.weights.copy(), form.intercepts.copy(), form.labels
-    estimator.n_features_in_ = model.n_features
+    estimator.n_features_in_ = form.weights.shape[1]
     return estimator
 
 
-def _one_for_each(form: LinearForm, n_features: int) -> Any:
+def _one_for_each(form: LinearForm) -> Any:
     """A classifier of each class against the rest, whose probabilities are their parts of the sum."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.multiclass import OneVsRestClassifier
@@ -53,11 +79,11 @@ def _one_for_each(form: LinearForm, n_features: int) -> Any:
     for weights, intercept in zip(form.weights, form.intercepts, strict=True):
         each = LogisticRegression()
         each.coef_, each.intercept_, each.classes_ = weights[None, :].copy(), np.array([intercept]), np.array([0, 1])
-        each.n_features_in_ = n_features
+        each.n_features_in_ = form.weights.shape[1]
         estimator.estimators_.append(each)
     with suppress(AttributeError):  # older releases ask label_binarizer_
         estimator.classes_ = form.labels
-    estimator.n_features_in_ = n_features
+    estimator.n_features_in_ = form.weights.shape[1]
     return estimator
 
 

@@ -46,8 +46,9 @@ TARGETS = {
     "sklearn": Target(
         "sklearn",
         "sklearn_joblib",
-        "a fitted scikit-learn estimator (a pickle: load only files that you trust)",
+        "a fitted scikit-learn estimator, of tables a Pipeline (a pickle: load only files that you trust)",
         (".joblib", ".pkl"),
+        recipe=True,
         fitted=False,
         libraries=180 << 20,
     ),
@@ -56,11 +57,23 @@ TARGETS = {
         "onnx_graph",
         "a graph for ONNX runtimes (needs streamcut[onnx])",
         (".onnx",),
-        bytes_a_weight=80,
+        recipe=True,
+        bytes_a_weight=240,
         libraries=32 << 20,
     ),
+    "sql": Target(
+        "sql", "sql_select", "a SELECT that scores a table, for DuckDB and SQLite", (".sql",), recipe=True, bytes_a_weight=400
+    ),
     "compact": Target("compact", "compact_file", "our own, small: float32, no proof", (".npz",), recipe=True),
-    "json": Target("as_json", "json_weights", "weights by feature", (".json",), recipe=True, bytes_a_weight=288, sparse=True),
+    "json": Target(
+        "as_json",
+        "json_weights",
+        "weights by feature and by value of columns",
+        (".json",),
+        recipe=True,
+        bytes_a_weight=400,
+        sparse=True,
+    ),
 }
 
 
