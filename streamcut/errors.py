@@ -15,9 +15,7 @@ _SWITCHES = {
     "group_by_qid",
     "wide_index",
 }
-_VALUED = (
-    "id|numeric|categorical|text|drop|missing|missing-labels|dtype|labels-as|on-error|strategy"  # whose value follows in messages
-)
+_VALUED = "id|numeric|categorical|text|drop|missing|missing-labels|dtype|labels-as|on-error|strategy"  # with a value
 _NUMBER = r" \d+[\d.]*[kMG]i?B\b| \d+\b(?!\.?\d)"
 _OPTION = re.compile(rf"(`[^`]*`)|(?<![\w-])--(?:({_VALUED}) ([^\s,;:)]+)|([A-Za-z][\w-]*)({_NUMBER})?)")
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from streamcut.errors import UsageError
+from streamcut.errors import BadInputError, UsageError
 from streamcut.io.formats.format import Conversion, Format, Raw, at
 
 if TYPE_CHECKING:
@@ -44,17 +44,32 @@ def _scored(path: str, name: str, recipe: Recipe, raw: Raw, reader: Callable[[st
     from streamcut.io.sources.row_source import ENTRY_BYTES, BlockSize, TableSource
     from streamcut.io.unchanged import FileStates
 
-    raw.expect_no_columns(f"{name} has no columns to keep")
+    if name == TENX.name:
+        raw.expect_no_columns("a matrix of 10x has no columns but the barcodes, which an answer in a table has")
     column = recipe.labels.column if raw.labelled else "none"
     if column is None or (raw.labelled and name == TENX.name):
         raise UsageError(f"{path}: nobody knows where the labels are; make a store of it with `streamcut convert --label`")
     words = {word: number for number, word in recipe.labels.names.items()} if raw.labelled else {}
     rules, size = RowRules(missing_labels=raw.missing_labels), BlockSize(_SCORED_AT_ONCE // ENTRY_BYTES, _LONGEST // ENTRY_BYTES)
-    rows = TableSource([path], [reader(column)], rules, size, words=words)
+    cells: Any = reader(column)
+    rows = TableSource([path], [cells], rules, size, words=words)
     require_same(recipe, rows.recipe(), path)
     for chunk, _ in FileStates([path]).watch(rows.blocks()):
+        if raw.keep or raw.named:
+            _keep(raw, cells.kept(slice(chunk.first_row, chunk.first_row + chunk.n_rows)), path)
         yield chunk
-    raw.counters.update(rows.counters)
+    raw.counters.update(+rows.counters)
+
+
+def _keep(raw: Raw, columns: dict[str, list], path: str) -> None:
+    """Give out columns of rows that were read; none where there are none. Raises BadInputError."""
+    import pyarrow as pa
+
+    try:
+        if columns:
+            raw.kept.append(pa.RecordBatch.from_pydict(columns))
+    except pa.ArrowException as error:
+        raise BadInputError(f"{path}: a column to keep has values of two types ({error})") from None
 
 
 def _by_readers(name: str, readers: Callable[..., Sequence[Any]], help: str, **more: Any) -> Format:  # noqa: A002
@@ -136,7 +151,8 @@ def _anndata(paths: Sequence[str], options: ConvertOptions, scratch: str) -> Seq
 
 
 def _score_anndata(path: Any, recipe: Recipe, raw: Raw, scratch: str) -> Iterator[Chunk]:
-    reader = partial(_ANNDATA_READER, path, layer=recipe.layer, scratch=scratch)
+    more = {"layer": recipe.layer, "scratch": scratch, "keep": raw.keep, "named": bool(raw.keep) or raw.named}
+    reader = partial(_ANNDATA_READER, path, **more)
     return _scored(path, ANNDATA.name, recipe, raw, reader)
 
 
@@ -155,7 +171,8 @@ def _check_lists(options: ConvertOptions) -> None:
 ANNDATA = _by_readers(
     "anndata",
     _anndata,
-    ".h5ad or Zarr (csr, csc, dense), with --label COLUMN of obs; the names of var become those of the features",
+    ".h5ad or Zarr (csr, csc, dense), with --label COLUMN of obs; the names of var become those of the features;\n"
+    "--layer raw is the matrix of raw",
     suffixes=(".h5ad",),
     heads=(b"\x89HDF\r\n\x1a\n",),
     members=("X", "obs"),

@@ -13,6 +13,7 @@ from streamcut.foundation.opened import IrregularFileError, opened_file, readabl
 from streamcut.io.formats.by_readers import ANNDATA, NPZ, STORE
 from streamcut.io.formats.format import Format
 from streamcut.io.formats.registry import FORMATS
+from streamcut.io.formats.tables import DOCUMENTS
 from streamcut.io.formats.text import SVMLIGHT
 from streamcut.io.places.remote import is_url, read_object, size_of
 from streamcut.io.sources.remote import remote_files
@@ -67,22 +68,27 @@ def is_raw(path: str) -> bool:
     if path == "-":
         return True
     if is_url(path):
-        return (claimed := claim(path)) is not None and claimed.remote
+        return _claims_rows(path)
     if os.path.isdir(path):
         if any(os.path.lexists(os.path.join(path, name)) for name in (MANIFEST, "zarr.json", ".zgroup")):
             return False
-        return any((claimed := claim(given.name)) and claimed.remote for given in find_inputs([path]))
+        return _sniff_directory(path) != SVMLIGHT.name or any(_claims_rows(given.name) for given in find_inputs([path]))
     if not os.path.exists(path):
         return glob.has_magic(path) and any(glob.iglob(path, recursive=True))
-    claimed = claim(path)
-    if claimed is not None:
-        return claimed.remote
+    if claim(path) is not None:
+        return _claims_rows(path)
     try:
         with opened_file(path) as file:
             head = file.read(1 << 10)
     except OSError:
         return False
     return bool(head.strip()) and not any(byte < 9 for byte in head)
+
+
+def _claims_rows(path: str) -> bool:
+    """Whether a name is that of text or a table, or of cells, which say their labels themselves."""
+    claimed = claim(path)
+    return claimed is not None and (claimed.remote or (claimed is ANNDATA and not is_url(path)))
 
 
 def _sniff_url(url: str) -> str:
@@ -125,8 +131,20 @@ def _sniff_directory(path: str) -> str:
     if os.path.lexists(os.path.join(path, MANIFEST)):
         return STORE.name
     if not any(os.path.exists(os.path.join(path, name)) for name in ("zarr.json", ".zgroup")):
-        return SVMLIGHT.name
+        return _of_files(path)
     return _of_members(path, {name for name in os.listdir(path) if not name.startswith(".") and name != "zarr.json"})
+
+
+def _of_files(path: str) -> str:
+    """ "documents" of a folder that looks like one, else "svmlight": what its files are is found file by file."""
+    from streamcut.io.tables.documents import holds_documents
+
+    try:
+        found = find_inputs([path])
+    except NotFoundError:  # which whoever reads it will say
+        return SVMLIGHT.name
+    plain = all(claim(given.name) is None and not given.name.endswith(_COMPRESSED) for given in found)
+    return DOCUMENTS.name if plain and holds_documents(path) else SVMLIGHT.name
 
 
 def _of_members(path: str, members: set[str]) -> str:
@@ -153,7 +171,7 @@ def find_files(inputs: Sequence[str], wanted: str) -> tuple[str, list[str]]:
         if "://" in name:
             paths += remote_files(name)
             continue
-        whole = os.path.isdir(name) and _sniff_directory(name) != "svmlight"
+        whole = os.path.isdir(name) and (wanted == DOCUMENTS.name or _sniff_directory(name) != SVMLIGHT.name)
         paths += [name] if whole else _files_of(name)
     twice = [path for path, count in Counter(map(os.path.realpath, paths)).items() if count > 1]
     if twice:

@@ -62,6 +62,7 @@ class Raw:
 
     index_base      None: as the recipe has it, else 1
     labelled        labels are read; otherwise they may be anything, or not be there
+    named           names of the rows are wanted, too, where they have some: barcodes of cells
     keep            columns of a table that are wanted beside the rows, in `kept`: batches of Arrow, in the order of the rows
     counters        {what was unusual: how often}, such as values of a column that training did not see
     """
@@ -72,9 +73,10 @@ class Raw:
         choices=(None, 0, 1),
     )
     labelled: bool = True
+    named: bool = False
     missing_labels: str = option("error", "Tables: rows without a label are an error, or left out.", choices=MISSING_LABELS)
     format: str = option("auto", "Format of DATA, if it is no store; auto: found from its name and content.", flag="format")
-    keep: tuple[str, ...] = option((), "Tables: columns of DATA to write beside the answers.", metavar="A,B", kind="names")
+    keep: tuple[str, ...] = option((), "Tables, cells: columns of DATA to write beside the answers.", metavar="A,B", kind="names")
     strict: bool = option(False, "Refuse rows with values that do not fit the model's recipe, instead of counting them.")
     counters: Counter[str] = field(default_factory=Counter)
     kept: deque[Any] = field(default_factory=deque)

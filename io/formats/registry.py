@@ -13,6 +13,7 @@ _LISTED = (
     tables.JSONL,
     tables.PARQUET,
     tables.ARROW,
+    tables.DOCUMENTS,
     tables.FRAME,
     by_readers.NPZ,
     by_readers.NPY,

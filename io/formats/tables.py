@@ -34,7 +34,9 @@ def _source(given: Conversion) -> TableRows:
     return tables.rows(plan.block_bytes, plan.row_bytes // 8, plan.threads, grouped=grouped, room=given.room())
 
 
-def _table(name: str, table: Callable[[Any], TableFile], *, asked: bool = True, **more: Any) -> Format:
+def _table(
+    name: str, table: Callable[[Any], TableFile], *, asked: bool = True, remote: bool = True, text: str = "", **more: Any
+) -> Format:
     """The format of files that `table` opens as little as may be. It raises BadInputError and NotFoundError."""
 
     def readers(paths: Sequence[Any], options: ConvertOptions, scratch: str) -> Sequence[Any]:
@@ -74,7 +76,8 @@ def _table(name: str, table: Callable[[Any], TableFile], *, asked: bool = True, 
 
     return Format(
         name,
-        help="tables: columns of numbers, categories, texts and times, with --label COLUMN (their roles are guessed\n"
+        help=text
+        or "tables: columns of numbers, categories, texts and times, with --label COLUMN (their roles are guessed\n"
         "from their types, shown, and changed with --categorical, --numeric, --text, --time, --drop);\n"
         "also Parquet with lists of feature numbers and of values",
         readers=readers,
@@ -87,8 +90,8 @@ def _table(name: str, table: Callable[[Any], TableFile], *, asked: bool = True, 
             "min_count", "stop_words",
         ),
         asked=asked,
-        remote=asked,
-        parts=asked,
+        remote=asked and remote,
+        parts=asked and remote,
         learns=True,
         table=table,
         **more,
@@ -117,5 +120,11 @@ ARROW = _table(
     at("tables.files.ArrowFile"),
     suffixes=(".arrow", ".arrows", ".feather", ".ipc"),
     heads=(b"ARROW1", b"\xff\xff\xff\xff"),
+)
+DOCUMENTS = _table(
+    "documents",
+    at("tables.documents.DocumentFiles"),
+    remote=False,
+    text="a folder of texts, each a row; the folder that it lies in is its label",
 )
 FRAME = _table("frame", at("tables.frames.FrameFile"), asked=False)

@@ -1,11 +1,13 @@
-"""AnnData files (`.h5ad` or Zarr): X or a layer, labels from a column of obs, names from var. Read slice by slice.
+"""AnnData files (`.h5ad` or Zarr): X, a layer or raw, labels from a column of obs, names from var. Read slice by slice.
+
+Before version 0.7 obs and var were arrays of records, and the words of a category lay in uns.
 
 Rows lie together in CSR and dense matrices; of CSC ones the entries are brought into the order of rows (see `scattered.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -21,10 +23,10 @@ from streamcut.io.sources import scattered
 from streamcut.io.sources.arrays import Entries, dense_entries
 from streamcut.io.sources.canonical import RawRows
 from streamcut.io.sources.row_source import BlockSize, row_ranges
-from streamcut.io.sources.self_contained import CHUNK_COPIES, Array, Members, opened_members
+from streamcut.io.sources.self_contained import CHUNK_COPIES, Array, Members, Records, opened_members
 
 ROWS_AT_ONCE = 1 << 16
-_OBS = "obs:"
+_OBS, _RAW, _BARCODE = "obs:", "raw", "barcode"
 NO_LABELS = "none"
 _CATEGORIES, _NULLABLE = ("codes", "categories"), ("values", "mask")  # how columns are stored that are no plain arrays
 _FORMS = {"csr_matrix": "csr", "csc_matrix": "csc", "csr": "csr", "csc": "csc"}
@@ -33,7 +35,8 @@ _FORMS = {"csr_matrix": "csr", "csc_matrix": "csc", "csr": "csr", "csc": "csc"}
 class AnnDataReader:
     """`labels`, `qid`, `weight`: names of columns of obs (labels also "obs:NAME"); labels "none": zeros.
 
-    layer     the name of a layer instead of X
+    layer     the name of a layer instead of X; "raw": the matrix of raw, with its own var, where no layer has the name
+    keep      columns of obs that `kept` gives; `named`: the names of the cells, too
     scratch   folder for a scratch file, which CSC matrices take
     recipe    the names of the features (var), and where the labels are
     """
@@ -47,16 +50,23 @@ class AnnDataReader:
         *,
         layer: str | None = None,
         scratch: str = ".",
+        keep: Sequence[str] = (),
+        named: bool = False,
     ) -> None:
         self.path, self._scratch = path, scratch
         with readable(path):
             self._open(labels, qid, weight, layer)
+            index = self._index() if named else ""
+            self._kept = {name: self._column(name) for name in (*([index] if index else []), *keep)}
+            self._shown = {index: _BARCODE} if index in ("_index", "index") else {}
 
     def _open(self, labels: str, qid: str | None, weight: str | None, layer: str | None) -> None:
         path, group = self.path, opened_members(self.path)
         if "X" not in group or "obs" not in group:
             raise BadInputError(f"{path}: not an AnnData file (X and obs are missing)")
-        self.X = group["X"] if layer is None else self._layer(group, layer)
+        self._obs = self._frame(group, "obs")
+        self._uns = group.get("uns") if isinstance(self._obs, Records) else None
+        self.X, var = (group["X"], "var") if layer is None else self._layer(group, layer)
         self.form, self.n_rows, self.n_features = self._form_and_shape()
         parts = [self.X] if isinstance(self.X, Array) else [self.X[name] for name in ("data", "indices", "indptr")]
         if self.form != "dense":
@@ -64,12 +74,12 @@ class AnnDataReader:
             lines = self.n_rows if self.form == "csr" else self.n_features
             if any(len(part.shape) != 1 for part in parts) or len(self._indptr) != lines + 1:
                 raise BadInputError(f"{path}: X/indptr, X/indices or X/data are not of the shape of X; the file is damaged")
-        obs, name = self._frame(group, "obs"), labels.removeprefix(_OBS)
-        none = labels == NO_LABELS and NO_LABELS not in obs
+        name = labels.removeprefix(_OBS)
+        none = labels == NO_LABELS and NO_LABELS not in list(self._obs)
         wanted = {"labels": None if none else name, "qid": qid, "weight": weight}
-        self._columns = {role: _Column(obs, column, self.n_rows, path) for role, column in wanted.items() if column is not None}
+        self._columns = {role: self._column(column) for role, column in wanted.items() if column is not None}
         self._rule = LabelRule(none=True) if none else LabelRule(column=name)
-        self._var, self._layer_name = self._frame(group, "var") if "var" in group else None, layer
+        self._var, self._layer_name = self._frame(group, var) if group.get(var) is not None else None, layer
         parts += [part for column in self._columns.values() for part in column.parts]
         self.held_bytes = 64 * self.n_rows + CHUNK_COPIES * max(part.chunk_bytes for part in parts)
         self.held_bytes += sum(column.held_bytes for column in self._columns.values())
@@ -126,19 +136,43 @@ class AnnDataReader:
                 yield Entries(start + first, start + last, bounds[first : last + 1], indices, values)
             start = stop
 
-    def _frame(self, group: Members, name: str) -> Members:
+    def kept(self, rows: slice) -> dict[str, list]:
+        """The columns to keep of these rows, numbers or texts, None where there is no value."""
+        return {self._shown.get(name, name): values[rows] for name, values in self._kept_values.items()}
+
+    @cached_property
+    def _kept_values(self) -> dict[str, list]:
+        with readable(self.path):
+            return {name: column.values().tolist() for name, column in self._kept.items()}
+
+    def _column(self, name: str) -> _Column:
+        return _Column(self._obs, name, self.n_rows, self.path, self._uns)
+
+    def _index(self) -> str:
+        """The column of obs that has the names of the cells; "" where there is none."""
+        known = list(self._obs)
+        index = self._obs.attrs.get("_index", "index" if "index" in known else "_index")
+        return index if isinstance(index, str) and index in known else ""
+
+    def _frame(self, group: Members, name: str) -> Members | Records:
         """obs or var."""
         found = group[name]
-        if not isinstance(found, Members):
-            raise BadInputError(f"{self.path}: {name} is one array, as files of AnnData before 0.7 have it; save it anew")
-        return found
+        if isinstance(found, Members):
+            return found
+        if found.dtype.names is None or len(found.shape) != 1:
+            raise BadInputError(f"{self.path}: {name} is neither a group of columns nor an array of records; save it anew")
+        return Records(found)
 
-    def _layer(self, group: Members, layer: str) -> Any:
+    def _layer(self, group: Members, layer: str) -> tuple[Any, str]:
+        """(the matrix, where its var is)."""
         layers = group.get("layers")
         known = list(layers) if isinstance(layers, Members) else []
-        if layer not in known:
-            raise UsageError(f"{self.path}: no layer {layer!r}; it has {', '.join(known) or 'none'}")
-        return layers[layer]
+        if layer in known:
+            return layers[layer], "var"
+        for matrix, var in (("raw/X", "raw/var"), ("raw.X", "raw.var")) if layer == _RAW else ():
+            if (found := group.get(matrix)) is not None:
+                return found, var
+        raise UsageError(f"{self.path}: no layer {layer!r}; it has {', '.join(known) or 'none'}")
 
     def _form_and_shape(self) -> tuple[str, int, int]:
         """("csr", "csc" or "dense", rows, columns) of the matrix."""
@@ -160,7 +194,7 @@ class AnnDataReader:
         """The names of the features: the index of var."""
         if self._var is None:
             return None
-        index = self._var.attrs.get("_index", "_index")
+        index = self._var.attrs.get("_index", "index" if isinstance(self._var, Records) else "_index")
         found = self._var.get(index) if isinstance(index, str) else None
         if not isinstance(found, Array) or found.shape != (self.n_features,):
             return None
@@ -173,14 +207,17 @@ class _Column:
     Raises UsageError naming the columns that there are, BadInputError.
     """
 
-    def __init__(self, obs: Members, name: str, n_rows: int, path: str) -> None:
+    def __init__(self, obs: Members | Records, name: str, n_rows: int, path: str, uns: Any = None) -> None:
         self._where = f"{path}: obs/{name}"
         found = obs.get(name)
         if found is None:
             known = [str(column) for column in obs.attrs.get("column-order", list(obs))]
             raise UsageError(f"{path}: obs has no column {name!r}; it has {', '.join(known) or 'none'}")
-        parts = [found]
-        if not isinstance(found, Array):
+        parts, self._categories = [found], False
+        words = uns.get(f"{name}_categories") if isinstance(uns, Members) else None
+        if isinstance(words, Array):
+            parts, self._categories = [found, words], True
+        elif not isinstance(found, Array):
             names = next((names for names in (_CATEGORIES, _NULLABLE) if all(part in found for part in names)), ())
             parts = [found[part] for part in names]
             self._categories = names is _CATEGORIES

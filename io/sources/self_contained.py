@@ -123,6 +123,31 @@ class Array:
         self._sound = chunks
 
 
+class Field(Array):
+    """A field of an array of records."""
+
+    def __init__(self, records: Array, name: str) -> None:
+        self._records, self._field = records, name
+        self.shape, self.dtype, self.attrs, self.chunk_bytes = records.shape, records.dtype[name], {}, records.chunk_bytes
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        return self._records[rows][self._field]
+
+
+class Records:
+    """An array of records as a group of its fields, for readers that take groups of columns."""
+
+    def __init__(self, records: Array) -> None:
+        self._records = records
+        self.attrs: dict[str, Any] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._records.dtype.names)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return Field(self._records, name) if name in self._records.dtype.names else default
+
+
 def _deflate_of(array: Any, where: str) -> int | None:
     """The place of deflate among the filters of an array of HDF5, None where it is not there. Raises BadInputError for two."""
     properties = array.id.get_create_plist()

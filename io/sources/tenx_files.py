@@ -69,6 +69,11 @@ class TenXReader:
                 yield self.side.rows(bounds[first : last + 1], indices, values, self.offset + start + first)
             start = stop
 
+    def kept(self, rows: slice) -> dict[str, list]:
+        """The barcodes of these rows."""
+        with readable(self.path):
+            return {"barcode": [word.decode() for word in self._matrix["barcodes"][rows].tolist()]}
+
     def _names(self) -> tuple[str, ...] | None:
         matrix = self._matrix
         of = matrix.get("features", matrix)

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.tables.arrow import decoded, kind_of
-from streamcut.io.tables.roles import INDEX, columns_given, label_rule, names_in, of_words, parts_of_texts
+from streamcut.io.tables.roles import INDEX, columns_given, label_rule, named_in, names_in, of_words, parts_of_texts
 
 _FEW = 50  # rows that have to be seen before a column is called an identifier
 _DISTINCT = 0.9  # and this part of its values differs
@@ -26,7 +26,7 @@ def guessed_roles(sample: pa.RecordBatch, options: ConvertOptions, where: str) -
     """
     schema = sample.schema
     named = {label_rule(schema, options.labels, where).column, options.qid, options.weights, *columns_given(options)}
-    named |= {*names_in(options.drop), *names_in(options.id)}
+    named |= {*names_in(options.drop), *names_in(options.id), *named_in(schema, "file"), *named_in(schema, "text")}
     roles: dict[str, list[str]] = {"text": [], "id": [], "drop": [], "numeric": []}
     told = []
     for name in schema.names if "*" not in named else ():

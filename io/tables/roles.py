@@ -60,7 +60,7 @@ def roles_of(sample: pa.RecordBatch, options: ConvertOptions, where: str) -> tup
         if name not in there:
             raise UsageError(f"{where}: no column {name!r}; it has {', '.join(schema.names)}")
     others = {name for name in (label.column, options.qid, options.weights) if name is not None}
-    others |= {*names_in(options.drop), *names_in(options.id)}
+    others |= {*names_in(options.drop), *names_in(options.id), *(set(named_in(schema, "file")) - set(given))}
     if clash := sorted(others & set(given)):
         raise UsageError(f"column {clash[0]!r} has two roles: {given[clash[0]].role}, and labels, qid, weights, id or dropped")
     columns = []
@@ -98,6 +98,8 @@ def with_types(table: Table, values: pa.RecordBatch, where: str) -> Table:
 
 def label_rule(schema: pa.Schema, labels: str | None, where: str) -> LabelRule:
     """What the option --label means for a table with these columns. Raises UsageError."""
+    if labels is None and (known := named_in(schema, "label")):
+        return LabelRule(column=known[0])
     if labels is None:
         raise UsageError(
             f"{where}: --label is needed: the column with the labels, a comparison such as 'delay>15', or none for rows that "
@@ -111,6 +113,12 @@ def label_rule(schema: pa.Schema, labels: str | None, where: str) -> LabelRule:
     if comparison is not None and comparison.column in schema.names:
         return LabelRule(column=comparison.column, comparison=comparison)
     raise UsageError(f"{where}: no column {labels!r} for the labels; it has {', '.join(schema.names)}")
+
+
+def named_in(schema: pa.Schema, what: str) -> list[str]:
+    """The column that is `what` ("label", "file", "text") in a schema that says so itself; else none."""
+    found = (schema.metadata or {}).get(f"streamcut.{what}".encode())
+    return [found.decode()] if found is not None and found.decode() in schema.names else []
 
 
 def columns_given(options: ConvertOptions) -> dict[str, Column]:
@@ -198,7 +206,7 @@ def _guessed(name: str, sample: pa.RecordBatch, ngrams: str | None, where: str) 
             f"{where}: nearly all values of column {name!r} are numbers, but that of row {row} (0-based) is {value!r}; say what "
             f"it is: --numeric {name} (then such a row is an error) or --categorical {name}"
         )
-    if kind == "text" and of_words(column):
+    if kind == "text" and (of_words(column) or named_in(sample.schema, "text") == [name]):
         least, most, characters = _ngrams(ngrams)
         return Column(name, TEXT, ngrams=(least, most), characters=characters)
     if many and kind in ("text", "bytes"):

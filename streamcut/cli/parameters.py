@@ -209,7 +209,7 @@ ignore_extra_option = click.option(
 
 
 TABLE = ("format", "categorical", "numeric", "text", "ngrams", "min_count", "stop_words", "time", "cross", "drop", "id",
-         "weights", "hash_bits")  # fmt: skip
+         "weights", "hash_bits", "layer")  # fmt: skip
 _TABLES = "Tables and text (see convert --help-all)"
 
 

@@ -71,7 +71,7 @@ def command(
     neither needed nor read; those that are words come back as words.
 
     Scores have 17 significant digits, so that reading them back gives the same numbers. An output that ends in .csv or
-    .parquet is a table with a line of names, and so is what --keep makes.
+    .parquet is a table with a line of names, and so is what --keep makes; cells have their barcodes in it.
 
     --certified proves which labels are those of the exact optimum of the model's problem, and between which numbers its
     probability (or else its score, or the number that it predicts) is. What cannot be proved is labelled all the same. The
@@ -106,7 +106,8 @@ def command(
     elif trained_on is not None:
         raise click.UsageError("--trained-on is for --certified.")
     columns = tuple(name.strip() for name in (keep or "").split(",") if name.strip())
-    raw = Raw(index_base=index_base, labelled=False, format=format, keep=columns, strict=strict)
+    table = bool(columns) or _suffix(path) in (".csv", ".parquet")
+    raw = Raw(index_base=index_base, labelled=False, format=format, keep=columns, strict=strict, named=table)
     with output_file(path, replace=force) as file:
         write = _writer(file, path, fitted, what, raw)
         ceiling.beside(f"lines of {write.rows:,} rows", write.rows * (200 + 150 * fitted.scores_per_row))
@@ -131,14 +132,17 @@ def command(
         note(certifier.advice)
 
 
+def _suffix(path: str | None) -> str:
+    return "" if path is None else os.path.splitext(path)[1].lower()
+
+
 def _writer(file: Any, path: str | None, model: Model, what: str | None, raw: Raw) -> Any:
     """What takes (labels, scores) of rows and writes them; `close` ends it."""
-    suffix = "" if path is None else os.path.splitext(path)[1].lower()
-    if not raw.keep and suffix not in (".csv", ".parquet"):
+    if not raw.named:
         return _Lines(file, model, what)
     from streamcut.cli.score_tables import AnswerTable
 
-    return AnswerTable(file, suffix[1:] if suffix == ".parquet" else "csv", model, what, raw.kept if raw.keep else None)
+    return AnswerTable(file, "parquet" if _suffix(path) == ".parquet" else "csv", model, what, raw.kept)
 
 
 class _Lines:

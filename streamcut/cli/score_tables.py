@@ -24,13 +24,13 @@ class AnswerTable:
     kind   "csv" or "parquet"
     what   "scores", "both", "probability", or None for labels; "certified": labels and what is proved of them, which comes in the
            place of scores: columns proved, low, high
-    kept   batches with columns of the input, in the order of the rows, or None
+    kept   batches with columns of the input, in the order of the rows; none come of input without such columns
     rows   that are given at once
     """
 
     rows = 1 << 17
 
-    def __init__(self, file: Any, kind: str, model: Model, what: str | None, kept: deque[pa.RecordBatch] | None) -> None:
+    def __init__(self, file: Any, kind: str, model: Model, what: str | None, kept: deque[pa.RecordBatch]) -> None:
         self._kind, self._model, self._what = kind, model, what
         self._kept = kept
         self._writer: Any = None
@@ -39,7 +39,7 @@ class AnswerTable:
     def __call__(self, labels: np.ndarray, scores: np.ndarray) -> None:
         """Add rows: labels float64 (n,), scores float64 (n,) or (n, classes)."""
         columns: dict[str, Any] = {}
-        if self._kept is not None:
+        if self._kept:
             kept = _taken(self._kept, len(labels))
             columns = dict(zip(kept.schema.names, kept.columns, strict=True))
         for name, values in self._answers(labels, scores).items():

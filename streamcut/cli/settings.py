@@ -66,7 +66,7 @@ def with_source(error: click.UsageError | StreamcutError, running: click.Context
 
 def _options(command: click.Command) -> dict[str, click.Option]:
     """The options of a command by their long names, without the dashes in front."""
-    found = {}
+    found: dict[str, click.Option] = {}
     for option in command.params:
         if isinstance(option, click.Option):
             found |= {name[2:]: option for name in option.opts if name.startswith("--")}

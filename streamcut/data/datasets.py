@@ -12,7 +12,7 @@ from streamcut.data.inputs import framed, is_frame
 from streamcut.errors import UsageError
 from streamcut.execution.row_state import scratch_folder
 from streamcut.io.dataset import Dataset
-from streamcut.io.formats.finding import is_raw
+from streamcut.io.formats.finding import claim, is_raw
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.sources.lazy import is_lazy, streamed
 
@@ -83,5 +83,8 @@ def measurable(data: Any, recipe: Recipe | None, scratch: str | None, memory: An
 
     with TemporaryDirectory(prefix="streamcut-", dir=scratch_folder(scratch)) as folder:
         place = os.path.join(folder, "validation.zarr")
-        convert(streamed(data), place, memory=memory, scratch=folder, **({} if recipe is None else {"recipe": recipe}))
+        how: dict[str, Any] = {} if recipe is None else {"recipe": recipe}
+        if not is_frame(data) and (form := claim(os.fspath(data))) is not None and form.labels == "column":  # cells
+            how = {} if recipe is None else {"labels": recipe.labels.column, "layer": recipe.layer}
+        convert(streamed(data), place, memory=memory, scratch=folder, **how)
         yield place

@@ -31,6 +31,7 @@ from streamcut.io.formats.registry import FORMATS
 from streamcut.io.formats.tables import FRAME
 from streamcut.io.sources.lazy import streamed
 from streamcut.io.tables.guesses import guessed_roles
+from streamcut.io.tables.roles import named_in
 from streamcut.models.checkpoint_places import below
 from streamcut.options.option import documented
 from streamcut.options.training import SINGLE
@@ -74,8 +75,8 @@ def fit(
 ) -> Fitted:
     """Make features of `data`, choose C on rows held out, train on all rows, and say how good that is.
 
-    data         a file, folder or glob of CSV, Parquet, JSON lines, Arrow or svmlight; a frame (pandas, polars, Arrow, DuckDB),
-                 rows as dicts; a store, or its path; (X, y) or (X, y, row weights)
+    data         a file, folder or glob of CSV, Parquet, JSON lines, Arrow or svmlight; a folder of documents; cells (.h5ad); a
+                 frame (pandas, polars, Arrow, DuckDB), rows as dicts; a store, or its path; (X, y) or (X, y, row weights)
     label        of a table: the column with the labels, or a comparison such as "delay>15"; `target` is an older name of it
     validation   the part of the rows that is held out while C is chosen, "20%" or 0.2: at random, by `seed`
     group        a column: rows of one value are held out together, and it makes no features
@@ -249,7 +250,7 @@ def _ready(
             form = FORMATS[form.variant(paths, ConvertOptions(**options))]
         if form.table is not None:
             files = [form.table(path) for path in paths or [data]]
-            if label is None:
+            if label is None and not named_in(files[0].schema(), "label"):
                 names = ", ".join(files[0].schema().names)
                 raise UsageError(f"{files[0].name}: say which column has the labels (--label): {names}")
             options |= {name: _joined(options.get(name, ()), value) for name, value in by.items()}

@@ -88,7 +88,7 @@ def train_path(
     if isinstance(checkpoint, str):
         checkpoint = CheckpointOptions(checkpoint)
     with ExitStack() as held:
-        held_out, between = None, ()  # type: ignore[var-annotated]
+        held_out, between = None, tuple[tuple[str, int], ...]()
         if validation is not None:
             held_out = opened(held.enter_context(measurable(validation, opened(data).recipe, chosen.scratch, chosen.memory)))
             between = (("validation", _evaluation_bytes(held_out)),)

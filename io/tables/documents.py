@@ -1,0 +1,110 @@
+"""A folder of documents: each file is a row, its text, and the name of the folder that it lies in is its label."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import islice
+
+import pyarrow as pa
+
+from streamcut.errors import BadInputError, NotFoundError
+from streamcut.foundation.opened import read_file
+from streamcut.foundation.units import format_bytes
+from streamcut.io.tables.files import SAMPLE_BYTES, SAMPLE_ROWS, BatchSize, WholeBatches, pieces
+from streamcut.io.text.inputs import find_inputs
+
+FILE, LABEL, TEXT = "file", "label", "text"
+_FIRST = 1 << 12  # bytes of a file that are looked at
+_ROW = re.compile(rb"\s*[-+]?[\d.]+(e[-+]?\d+)?([\s,:|]|$)", re.IGNORECASE)  # a row of svmlight or of VW's text, or numbers
+
+
+class DocumentFiles(WholeBatches):
+    """The files below the folder `path`, in the order of their names: columns file, text and, if they lie in folders, label.
+
+    Texts are UTF-8, or Latin-1 where they are not. The schema says which column is which, so that nobody has to.
+    """
+
+    position = None
+    again = True
+    guesses = spelled = False
+
+    def __init__(self, path: str) -> None:
+        self.name = path
+        self._files = [os.path.relpath(given.name, path) for given in find_inputs([path])]
+        self.n_rows = len(self._files)
+
+    def schema(self) -> pa.Schema:
+        return self._schema
+
+    @cached_property
+    def _schema(self) -> pa.Schema:
+        names = [FILE, LABEL, TEXT] if all(os.path.dirname(name) for name in self._files) else [FILE, TEXT]
+        return pa.schema([pa.field(name, pa.string()) for name in names], {f"streamcut.{each}": each for each in names})
+
+    def held_bytes(self, columns: Sequence[str] | None = None) -> int:
+        return max(os.path.getsize(os.path.join(self.name, name)) for name in self._files)
+
+    def sample(self) -> pa.RecordBatch:
+        return next(self._batches(self.schema(), 0, BatchSize(SAMPLE_BYTES // 8, SAMPLE_ROWS // 8, SAMPLE_BYTES)))
+
+    def batches(self, schema: pa.Schema, start: int, size: BatchSize) -> Iterator[pa.RecordBatch]:
+        plain = pa.schema([pa.field(name, pa.string()) for name in schema.names])
+        for batch in self._batches(plain, start, size):
+            yield from pieces(batch, size)
+
+    def _batches(self, schema: pa.Schema, start: int, size: BatchSize) -> Iterator[pa.RecordBatch]:
+        """As many files at a time as `size` has room for, one at the least."""
+        rows: list[tuple[str, str]] = []
+        held = 0
+        for name in islice(self._files, start, None):
+            text = self._text(name, size) if TEXT in schema.names else ""
+            if rows and (held + len(text) > size.usual or len(rows) >= size.rows):
+                yield _batch(rows, schema)
+                rows, held = [], 0
+            rows.append((name, text))
+            held += len(text)
+        if rows:
+            yield _batch(rows, schema)
+
+    def _text(self, name: str, size: BatchSize) -> str:
+        path = os.path.join(self.name, name)
+        try:
+            if os.path.getsize(path) > size.most:
+                raise BadInputError(f"{path}: a document of {format_bytes(os.path.getsize(path))} is too long; raise --memory")
+            content = read_file(path)
+        except OSError as error:
+            raise NotFoundError(f"{path}: {error.strerror}") from None
+        if b"\0" in content:
+            raise BadInputError(f"{path}: holds zero bytes, so it is no text; take it out of the folder")
+        try:
+            return content.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            return content.decode("latin-1")
+
+
+def _batch(rows: list[tuple[str, str]], schema: pa.Schema) -> pa.RecordBatch:
+    columns = {
+        FILE: [name for name, _ in rows],
+        LABEL: [os.path.basename(os.path.dirname(name)) for name, _ in rows],
+        TEXT: [text for _, text in rows],
+    }
+    return pa.RecordBatch.from_pydict({name: columns[name] for name in schema.names}, schema)
+
+
+def holds_documents(path: str) -> bool:
+    """Whether a folder looks like one of documents: files in two folders or more, or all `.txt`, that begin as no numbers do."""
+    names = [os.path.relpath(given.name, path) for given in find_inputs([path])]
+    folders = {os.path.dirname(name) for name in names}
+    if not (len(folders - {""}) > 1 and "" not in folders) and not all(name.endswith(".txt") for name in names):
+        return False
+    for name in names[:: max(1, len(names) // 8)]:
+        try:
+            content = read_file(os.path.join(path, name))[:_FIRST].strip()
+        except OSError:
+            return False
+        if b"\0" in content or _ROW.match(content):
+            return False
+    return True
