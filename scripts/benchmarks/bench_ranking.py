@@ -1,12 +1,11 @@
 #!/usr/bin/env python
-"""Seconds for an iteration of ROC area and of ranking against the number of rows, and ranking against a list of pairs.
+"""Seconds for an iteration of ROC area and of ranking against the number of rows; next to a list of pairs: bench_families.py.
 
     bench_ranking.py [--rows 10000,100000,1000000] [--plot FILE.png]
 
 Text-like rows (make_data.py, 15 entries on average, 10,000 features) in memory; processor time of one thread. "sort" is the part
 of an iteration that sorts and counts, "/(n log n)" the whole in nanoseconds over n·log₂ n: level when time grows like a sort.
 Beside it, an iteration of the hinge loss with exact cuts, which has the same two passes and nothing to sort.
-Then the same problem, ever larger, as a classification of differences of pairs by LIBLINEAR, which is what one does without.
 """
 
 import argparse
@@ -16,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.svm import LinearSVC
 
 from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import plan_lanes
@@ -96,38 +94,12 @@ def _draw(lines: np.ndarray, plot: str) -> None:
     plt.savefig(plot, dpi=120)
 
 
-def against_pairs() -> None:
-    """To a gap of 1e-3 in mean loss here, and LIBLINEAR at its default tolerance on x_i − x_j of all pairs."""
-    print(f"\n{'rows':>10} {'pairs':>12} {'streamcut':>10} {'LIBLINEAR':>10} {'ratio':>8} {'F here':>10} {'F there':>10}")
-    for n in (500, 1000, 2000):
-        data = rows("text", n)
-        chunk = data.read(0)
-        X = sp.csr_array((chunk.data, chunk.indices, chunk.indptr.astype(np.int32)), (n, FEATURES))
-        high, low = np.flatnonzero(chunk.y > 0), np.flatnonzero(chunk.y < 0)
-        C, pairs = 1.0, len(high) * len(low)
-        started = time.thread_time()
-        ours = train(data, task="roc-area", C=C, **LIMITS).certificate.primal
-        middle = time.thread_time()
-        differences = X[np.repeat(high, len(low))] - X[np.tile(low, len(high))]
-        sign = np.where(np.arange(pairs) % 2, 1.0, -1.0)  # LIBLINEAR wants two classes
-        flipped = sp.csr_array(differences.multiply(sign[:, None]))
-        found = LinearSVC(loss="hinge", C=C * n / pairs, fit_intercept=False, dual=True, max_iter=1000).fit(flipped, sign)
-        ended = time.thread_time()
-        w = found.coef_[0]
-        theirs = 0.5 * w @ w + C * n * np.maximum(0.0, 1.0 - differences @ w).mean()
-        here, there = middle - started, ended - middle
-        print(
-            f"{n:>10,} {pairs:>12,} {here:>9.2f}s {there:>9.2f}s {there / here:>8.1f} {ours:>10.3f} {theirs:>10.3f}", flush=True
-        )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", default="10000,100000,1000000")
     parser.add_argument("--plot", metavar="FILE.png")
     options = parser.parse_args()
     growth([int(n) for n in options.rows.split(",")], options.plot)
-    against_pairs()
 
 
 if __name__ == "__main__":

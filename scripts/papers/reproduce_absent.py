@@ -30,8 +30,6 @@ def absent() -> list[dict[str, Any]]:
         (JOACHIMS, "Figure 1, second from the right: time at the best C of each n", "about linear",
          "a search for C at every n of sets that are not here"),
         (JOACHIMS, "Figure 1: SVM-light's time ~ n^d of ordinal regression", "3.4", "SVM-light is not here"),
-        (JOACHIMS, "Algorithm 2 with more than two ranks", "–",
-         "no experiment of the paper has them; `ranking` has, with its pairs counted a query (roc-area is two ranks)"),
         (JOACHIMS, "Theorems 4, 6: time O(s n), O(s n log n)", "–", "an order of growth; Figure 1's slopes are what it leads to"),
     ]  # fmt: skip
     for name, objective, iterations, seconds in _OBJECTIVES:

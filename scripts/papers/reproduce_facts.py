@@ -256,6 +256,7 @@ def _sbp_curves(name: str, entry: dict[str, Any]) -> list[dict[str, Any]]:
                 told = compared(entry, rival, axis)
                 item = f"Figure 2: SBP at least as good as {rival} by {counted} (% of the axis), {name}"
                 behind = "" if math.isnan(told["beaten"]) else f"; first behind at {told['beaten']:.2g} n²"
+                behind += f", from 0.1 n² on by {told['late']:.2f} points at most" if told["late"] else ""
                 words = f"{note}, {runs}; {told['lead']:+.2f} points on average; within a deviation {told['within']:.0f} %"
                 words += f", of the axis from n on {told['whole']:.0f} %{behind}"
                 found.append(fact(COTTER, item, "≈ 100", told["share"], words))

@@ -73,6 +73,7 @@ def _whole() -> Iterator[Piece]:
     for part in ("table1", "rows", "epsilon", "C"):
         for data in ("a9a", "reuters_moneyfx", "reuters21578", "covtype_20k", "ijcnn1"):
             yield _piece("svm-perf", part, "--data", data, "--plot")
+    yield _piece("svm-perf", "ordinal", "--data", "a9a")
     for part in ("table3", "figure1", "figure2", "table2"):
         for data in ("reuters_moneyfx", "reuters21578", "covtype_20k", "mnist", "artificial"):
             yield _piece("ocas", part, "--data", data, "--plot")

@@ -101,7 +101,8 @@ def compared(entry: dict[str, Any], rival: str, axis: str) -> dict[str, float]:
 
     "share": % of the axis on which SBP's mean is at least as good, from where one of the two first errs less than the greater
     class does, as the paper's figures show; "whole": from one evaluation a row on; "within": as "share", but for a deviation of
-    both; "lead": points on average; "beaten": the least part of n² evaluations at which SBP is behind, if any.
+    both; "lead": points on average; "beaten": the least part of n² evaluations at which SBP is behind, if any, and
+    "late": by how many points at most from there on where a tenth of n² is spent.
     """
     own, other = entry["methods"]["sbp"][axis], entry["methods"][rival][axis]
     x = np.array([each for each in other["x"] if each <= own["x"][-1] * (1 + 1e-9)])
@@ -110,10 +111,12 @@ def compared(entry: dict[str, Any], rival: str, axis: str) -> dict[str, float]:
     plain = entry["methods"]["sbp"]["constant"]
     learnt = np.maximum.accumulate(np.minimum(ours, y) < plain - 1e-9)
     ahead, behind = ours <= y, x[learnt & (ours > y)]
+    later = (ours - y)[learnt & (x >= 0.1 * entry["rows"] ** 2)]
     return {
         "share": 100 * float(np.mean(ahead[learnt])), "whole": 100 * float(np.mean(ahead)),
         "within": 100 * float(np.mean((ours <= y + np.hypot(deviation, more))[learnt])),
         "lead": 100 * float(np.mean((y - ours)[learnt])),
+        "late": 100 * float(max(later.max(initial=0.0), 0.0)),
         "beaten": float(behind[0]) / entry["rows"] ** 2 if len(behind) else np.nan,
     }  # fmt: skip
 
