@@ -32,10 +32,20 @@ rm -rf dist
 "$bin/python" -m build --outdir dist >.venv-test/build.log 2>&1 || { tail -n 30 .venv-test/build.log; exit 1; }
 ls dist
 
+install() { .venv-wheel/bin/python -m pip install -qq --disable-pip-version-check --force-reinstall --no-deps "$@"; }
+
 step "the wheel in a clean environment"
-make_venv .venv-wheel dist/*.whl
-.venv-wheel/bin/python -m pip install -qq --disable-pip-version-check --force-reinstall --no-deps dist/*.whl
+make_venv .venv-wheel dist/*-none-any.whl
+install dist/*-none-any.whl
 bash scripts/smoke.sh .venv-wheel/bin
+
+step "the wheel with machine code: nothing is compiled"
+.venv-wheel/bin/python -P scripts/tools/build_wheel.py dist/*-none-any.whl --into dist --kinds 1
+install dist/*-cp*.whl
+.venv-wheel/bin/python -P scripts/tools/build_wheel.py --check
+
+step "the site"
+PYTHON=$bin/python bash scripts/tools/build_site.sh
 
 step pytest
 "$bin/pytest" "${spread[@]}" --durations 25 "$@"

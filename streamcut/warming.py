@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,8 +31,22 @@ from streamcut.verification import verify
 VALUES = ("ones", "int8", "float32", "float64")  # of entries; "ones": all are 1, and not stored
 USUAL_VALUES = ("ones", "float32")
 _TEXT = ("float32", "float64")  # what rows of text are parsed to
-_KINDS = {  # of processors: the name that LLVM has for what nearly all of them can do, and the features that it takes
-    "x86_64": ("x86-64-v3", ("+avx2", "+bmi", "+bmi2", "+f16c", "+fma", "+lzcnt", "+movbe")),
+
+
+class Kind(NamedTuple):
+    """A kind of processor: LLVM's name of it, and the features (LLVM's names) that a processor needs to belong to it."""
+
+    cpu: str
+    needs: tuple[str, ...] = ()
+
+
+_V2 = ("+cx16", "+popcnt", "+sahf", "+sse3", "+sse4.1", "+sse4.2", "+ssse3")
+KINDS = {  # by machine, best first
+    "x86_64": (
+        Kind("x86-64-v3", (*_V2, "+avx", "+avx2", "+bmi", "+bmi2", "+f16c", "+fma", "+lzcnt", "+movbe")),
+        Kind("x86-64-v2", _V2),
+    ),
+    "other": (Kind("generic"),),
 }
 _REHEARSAL = 60.0  # seconds that Python may take for a training
 _LABELS = {"regression": [0.0, 1.0, 2.5], "multiclass": [1.0, 2.0, 3.0], "ranking": [0.0, 1.0, 2.0], "sequence": [1.0, 2.0]}
@@ -66,17 +80,26 @@ def warm_up(
     how: dict[str, Any] = {"workers": workers, "seconds": _REHEARSAL, "on_progress": on_progress}
     if into is None:
         return compile_all(works, **how)
-    cpu, needs = _KINDS.get(platform.machine(), ("generic", ()))
-    place = Path(into)
+    best, place = kinds_here()[0], Path(into)
     place.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory() as cache:
-        target = {"NUMBA_CPU_NAME": cpu, "NUMBA_CPU_FEATURES": "", "STREAMCUT_KERNELS": cache, "NUMBA_CACHE_DIR": cache}
+        target = {"NUMBA_CPU_NAME": best.cpu, "NUMBA_CPU_FEATURES": "", "STREAMCUT_KERNELS": cache, "NUMBA_CACHE_DIR": cache}
         found = compile_all(works, environment=target, **how)
         for file in sorted(Path(cache).rglob("*.nbc")):
             shutil.copy(file, place)
-    triple = cpu_target.target_context.codegen().magic_tuple()[0]
-    (place / TARGET).write_text(json.dumps({"triple": triple, "cpu": cpu, "needs": needs}))
+    describe_kernels(place, (best,))
     return found
+
+
+def kinds_here() -> tuple[Kind, ...]:
+    """The kinds of processors that kernels are compiled for on a machine like this one, best first."""
+    return KINDS.get(platform.machine(), KINDS["other"])
+
+
+def describe_kernels(folder: Path, kinds: Sequence[Kind]) -> None:
+    """Write down, in `folder`, for which kinds of processors its kernels are."""
+    triple = cpu_target.target_context.codegen().magic_tuple()[0]
+    (folder / TARGET).write_text(json.dumps([{"triple": triple, "cpu": kind.cpu, "needs": kind.needs} for kind in kinds]))
 
 
 def _trainings(tasks: Sequence[str], solvers: Sequence[str], everything: bool) -> list[dict[str, Any]]:

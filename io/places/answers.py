@@ -7,7 +7,6 @@ process and of those that it starts.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import logging
 import math
@@ -106,6 +105,8 @@ def ask(files: Any, method: str, *arguments: Any, size: int = 0, **options: Any)
     call = getattr(files, f"_{method}", None)
     answer: Future
     if getattr(files, "async_impl", False) and inspect.iscoroutinefunction(call):
+        import asyncio  # a tenth of what a command on local files imports, and no other needs it
+
         answer = asyncio.run_coroutine_threadsafe(call(*arguments, **options), files.loop)
     else:
         answer = _beside(getattr(files, method), arguments, options)

@@ -35,13 +35,13 @@ import numba
 from numba import types
 
 from streamcut.compiler.compiling import Wanted, compiler, unsaved
-from streamcut.compiler.numba_parts import IndexDataCacheFile, builtin_registry, rtsys
+from streamcut.compiler.numba_parts import IndexDataCacheFile, builtin_registry, empty_module, expect_symbol, link_later, rtsys
 from streamcut.foundation.opened import read_file
 
 _DIGEST = 32  # bytes of a SHA-256 in front of every file of the cache
-# Machine code for all processors of a kind, which is only read: `streamcut warm-up --into`.
+# Machine code for all processors of a kind, only read: the wheel's (scripts/tools/build_wheel.py), that of `warm-up --into`.
 _SHIPPED = os.environ.get("STREAMCUT_KERNELS") or os.path.join(os.path.dirname(__file__), os.pardir, "_kernels")
-TARGET = "target.json"  # there: which kind
+TARGET = "target.json"  # there: which kinds, best first
 _settings: Any = numba.config  # it makes its attributes when it is imported
 _HELPERS = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "fastmath": False}
 _helpers: list[Any] = []  # Numba's types of them hold no references
@@ -57,6 +57,7 @@ class _CheckedFiles(IndexDataCacheFile):
     def __init__(self, cache_path: str, filename_base: str, function: Callable) -> None:
         super().__init__(cache_path, filename_base, function.__module__)
         self._function = function
+        self.ir = b""
 
     def load(self, key: Any) -> Any:
         found = self._read(key)
@@ -77,8 +78,17 @@ class _CheckedFiles(IndexDataCacheFile):
                 continue
             content = stored[_DIGEST:]
             if stored[:_DIGEST] == self._sum(key, content):
-                return pickle.loads(content)
+                return self._without_ir(pickle.loads(content))
         return None
+
+    def _without_ir(self, data: Any) -> Any:
+        """`data` with an empty module in place of the kernel's intermediate code, which `ir` keeps.
+
+        To run a kernel needs machine code only; parsing the rest takes as long as all else. Kernels that call it want that.
+        """
+        (name, form, (machine_code, self.ir)), description, *rest = data
+        expect_symbol(description.llvm_cpython_wrapper_name)
+        return ((name, form, (machine_code, empty_module())), description, *rest)
 
     def save(self, key: Any, data: Any) -> None:
         content = self._dump(data)
@@ -135,19 +145,20 @@ def _stamp(name: str) -> str:
 
 def shipped_key(key: Any) -> Any:
     """The key of what was compiled ahead for all processors of this kind; None when there is nothing for this one."""
-    target = _shipped()
     signature, (triple, _, features), code = key
-    if target is None or triple != target["triple"] or not set(target["needs"]) <= set(features.split(",")):
-        return None
-    return signature, (triple, target["cpu"], ""), code
+    cpu = _shipped_kind(triple, features)
+    return None if cpu is None else (signature, (triple, cpu, ""), code)
 
 
 @cache
-def _shipped() -> dict[str, Any] | None:
+def _shipped_kind(triple: str, features: str) -> str | None:
+    """The first kind of processor in the folder of shipped kernels that one with these features belongs to."""
     try:
-        return json.loads(read_file(Path(_SHIPPED, TARGET)))
+        kinds = json.loads(read_file(Path(_SHIPPED, TARGET)))
     except (OSError, ValueError):
         return None
+    here = set(features.split(","))
+    return next((kind["cpu"] for kind in kinds if kind["triple"] == triple and set(kind["needs"]) <= here), None)
 
 
 def name_of(kernel: Any) -> str | None:
@@ -160,14 +171,18 @@ def _name_of(function: Callable) -> str | None:
     return next((name for name, value in names if getattr(value, "py_func", None) is function), None)
 
 
-def _load(cache: Any, signature: Any, context: Any) -> Any:
+def _load(cache: Any, allocates: bool, signature: Any, context: Any) -> Any:
     """What numba's own method does, without preparing its compiler first: 0.25 s of imports, SciPy's linear algebra among them.
 
-    Machine code needs the run-time only. A compiler prepares itself when one is needed.
+    Machine code that makes arrays needs the run-time. A compiler prepares itself when one is needed.
     """
-    rtsys.initialize(context)
+    if allocates:
+        rtsys.initialize(context)
     with cache._guard_against_spurious_io_errors():
-        return cache._load_overload(signature, context)
+        found = cache._load_overload(signature, context)
+    if found is not None:
+        link_later(found.library, cache._cache_file.ir)
+    return found
 
 
 def _with_cache(options: dict[str, Any], function: Callable) -> Any:
@@ -189,7 +204,7 @@ def _compiled(**options: Any) -> Callable[[Callable], Any]:
 
     def decorate(function: Callable) -> Any:
         kernel = _with_cache(options, function)
-        kernel._cache.load_overload = partial(_load, kernel._cache)
+        kernel._cache.load_overload = partial(_load, kernel._cache, options["_nrt"])
         files = kernel._cache._cache_file
         kernel._cache._cache_file = _CheckedFiles(files._cache_path, files._index_name.removesuffix(".nbi"), function)
         kernel._cache._impl.locator.ensure_cache_path = lambda: None  # `save` does, and may fail

@@ -12,7 +12,7 @@ import pytest
 
 pytestmark = pytest.mark.process
 
-HEAVY = {"zarr", "dask", "distributed", "pandas", "pyarrow", "sklearn", "h5py", "anndata", "matplotlib", "rich", "fsspec"}
+HEAVY = {"zarr", "dask", "distributed", "pandas", "pyarrow", "sklearn", "h5py", "anndata", "matplotlib", "rich", "fsspec", "ssl"}
 
 
 def test_commands_on_a_local_store_load_what_they_need(tmp_path):

@@ -1,102 +1,46 @@
-"""The README is true: its commands run, in its order, and its table of exit codes is the code's."""
+"""The README is a first page: short, its command runs and prints what it shows, what it names is there."""
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
-import tomllib
+import runpy
 from pathlib import Path
 
 import pytest
 
-import streamcut
-from streamcut.errors import ExitCode
-
 pytestmark = pytest.mark.process
 
 ROOT = Path(__file__).resolve().parents[2]
-README = (ROOT / "README.md").read_text()
-ELSEWHERE = ("scripts/demo.sh", "scripts/test.sh")  # they install the package, and run these tests
-
-
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
-
-
-def run(command: list[str], folder: Path) -> str:
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{command}: exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
-    """Where all commands of the README's ```sh blocks have run, one after the other."""
-    folder = tmp_path_factory.mktemp("readme")
-    (folder / "scripts").symlink_to(ROOT / "scripts")
-    run([sys.executable, str(ROOT / "scripts" / "tools" / "demo_data.py"), "."], folder)
-    commands = [line for block in blocks("sh") for line in block.splitlines() if line.split("#")[0].strip()]
-    assert len(commands) >= 8
-    for command in commands:
-        if not command.startswith(ELSEWHERE):
-            run(["bash", "-c", re.sub(r"--rows \d{4,}", "--rows 500", command)], folder)  # synthetic data, but less of it
-    return folder
-
-
-def test_the_commands_leave_what_they_promise(folder):
-    assert (folder / "train.zarr").is_dir()
-    assert (folder / "m.npz").is_file()
-    labels = (folder / "labels.txt").read_text().split()
-    assert len(labels) == 143
-    assert set(labels) == {"1", "-1"}
-
-
-def test_the_figures_are_those_of_the_commands(folder):
-    model = streamcut.load_model(folder / "m.npz")
-    assert model.in_words() in " ".join(README.split())
-    accuracy, area = re.search(r"# accuracy ([\d.]+), AUC ([\d.]+)", README).groups()
-    found = streamcut.evaluate(model, folder / "test.svm")
-    assert (accuracy, area) == (f"{found.accuracy:.3f}", f"{found.roc_auc:.3f}")
-
-
-def test_the_examples_need_nothing_that_is_not_installed_with_streamcut():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    installed = {re.split(r"[><=;\[ ]", each)[0] for each in project["dependencies"]} | {"streamcut", "sklearn"}
-    first, tables, service = (set(re.findall(r"^(?:import|from) (\w+)", block, re.MULTILINE)) for block in blocks("python"))
-    assert first | tables <= installed
-    assert service - installed == {"fastapi"}  # as the text above it says
-
-
-def test_the_python_examples_run(folder):
-    first, tables, service = blocks("python")
-    words, accuracy, digits = run([sys.executable, "-P", "-c", first], folder).splitlines()
-    assert words.startswith("Converged")
-    assert float(accuracy) > 0.9
-    assert float(digits.split()[0]) > 0.95
-    assert "yes" in run([sys.executable, "-P", "-c", tables], folder)
-    assert (folder / "blocks.zarr").is_dir()
-    pytest.importorskip("fastapi")
-    request = 'from fastapi.testclient import TestClient\nrows = [{"site": "b", "price": 3}, {"site": "new", "price": 7}]\n'
-    answer = run(
-        [sys.executable, "-P", "-c", f'{service}\n{request}print(TestClient(app).post("/predict", json=rows).json())'], folder
-    )
-    likely, other = eval(answer)
-    assert 0.0 < other < likely < 1.0
-
-
-def test_every_exit_code_is_explained():
-    text = README.split("Exit codes:")[1].split("\n\n")[0]
-    assert [int(code) for code in re.findall(r"\*\*(\d+)\*\*", text)] == list(ExitCode)
+README = (ROOT / "README.md").read_text("utf-8")
 
 
 def test_it_is_a_first_page():
-    assert len(README.splitlines()) <= 260
+    lines = README.splitlines()
+    assert len(lines) <= 150
+    assert [line for line in lines if len(line) > 100] == []
 
 
-@pytest.mark.parametrize("script", ["scripts/demo.sh", "scripts/test.sh", "scripts/tools/make_data.py", "io/FORMAT.md"])
-def test_what_is_pointed_at_exists(script):
-    assert script in README
-    assert (ROOT / script).is_file()
+def test_its_command_prints_what_it_shows(tmp_path):
+    pages = runpy.run_path(str(ROOT / "scripts" / "tools" / "fill_pages.py"))
+    shown = [(block[3], printed) for block, printed in pages["outputs"](ROOT / "README.md", tmp_path) if block[3] is not None]
+    assert len(shown) == 1
+    for expected, printed in shown:
+        assert pages["same"](expected, printed), printed
+
+
+def test_its_figures_of_speed_are_those_of_the_page():
+    """Each row of the table names its script, and stands by its figures in docs/performance.md."""
+    page = (ROOT / "docs" / "performance.md").read_text("utf-8")
+    rows = [line.split("|") for line in README.splitlines() if line.startswith("|")][2:]
+    assert len(rows) == 3
+    for row in rows:
+        figures = re.findall(r"\d+(?:\.\d+)?", row[2])
+        assert figures
+        assert [figure for figure in figures if figure not in page] == []
+        assert all((ROOT / "scripts" / "benchmarks" / name).is_file() for name in re.findall(r"`(\w+\.py)`", row[3]))
+
+
+def test_what_is_pointed_at_exists():
+    named = re.findall(r"\]\((?!https?:)([^)#]+)", README) + re.findall(r"\bscripts/[\w/]+\.(?:sh|py)", README)
+    assert {"scripts/demo.sh", "scripts/test.sh"} <= {*named}
+    assert [name for name in named if not (ROOT / name).exists()] == []

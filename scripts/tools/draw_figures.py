@@ -1,0 +1,97 @@
+"""draw_figures.py [--data DIR]: the pictures in docs/images, from real runs. Needs matplotlib (`pip install '.[plots]'`).
+
+gap.svg   objective and lower bound by pass: a9a from DIR or STREAMCUT_DATA, hinge, C = 1, no row cache
+cuts.svg  a loss of one weight, two of its cuts, and the bound that they give
+"""
+
+from __future__ import annotations
+
+import argparse
+import lzma
+import os
+import tempfile
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+
+import streamcut
+
+mpl.use("Agg")
+from matplotlib import pyplot as plt
+
+FOLDER = Path(__file__).resolve().parents[2] / "docs" / "images"
+GREY, TEAL, RED = "#808a8a", "#009485", "#d1495b"  # legible on white and on black
+plt.rcParams.update({
+    "svg.hashsalt": "streamcut", "svg.fonttype": "path", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False,
+    **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), GREY),
+})  # fmt: skip
+
+
+def gap(data: Path) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        text = Path(folder, "a9a.svm")
+        text.write_bytes(lzma.decompress((data / "a9a" / "train.svm.xz").read_bytes()))
+        streamcut.convert(text, Path(folder, "a9a.zarr"))
+        best: list[float] = []
+        bound: list[float] = []
+
+        def note(each) -> None:
+            best.append(min([each.primal, *best[-1:]]))
+            bound.append(each.lower_bound)
+
+        streamcut.train(Path(folder, "a9a.zarr"), loss="hinge", row_cache="0", tol=1e-4, tol_relative=1e-3, on_iteration=note)
+    figure, axes = plt.subplots(figsize=(7.2, 3.0), layout="constrained")
+    passes = np.arange(1, len(best) + 1)
+    axes.fill_between(passes, bound, best, color=TEAL, alpha=0.12, linewidth=0)
+    axes.plot(passes, best, color=TEAL, linewidth=2, marker="o", markersize=3)
+    axes.plot(passes, bound, color=RED, linewidth=2, linestyle="--", marker="o", markersize=3)
+    low, high = bound[-1], best[-1]
+    axes.set(xlabel="passes over the data", ylabel="objective", xlim=(1, len(best)), ylim=(0.8 * low, 1.45 * high))
+    axes.annotate("objective of the model", (passes[3], best[3]), (4.6, 1.25 * high), color=TEAL)
+    axes.annotate("no model can be below this", (passes[5], bound[5]), (6.2, 0.86 * low), color=RED)
+    relative = 100 * (best[-1] - bound[-1]) / best[-1]
+    said = f"a9a, 32,561 rows: after {len(best)} passes at most {relative:.2f} % above the optimum"
+    axes.set_title(said, loc="left", fontsize=10)
+    figure.savefig(FOLDER / "gap.svg", transparent=True, metadata={"Date": None})
+
+
+def cuts() -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=24), np.where(rng.random(24) < 0.7, 1, -1)
+    x = x + 0.8 * y
+    w = np.linspace(-1.2, 3.2, 500)
+
+    def loss(at):
+        return np.maximum(0, 1 - y * x * np.asarray(at)[..., None]).sum(-1) / 4
+
+    def slope(at):
+        return -(y * x * (y * x * at < 1)).sum() / 4
+
+    figure, axes = plt.subplots(figsize=(7.2, 3.0), layout="constrained")
+    objective = 0.5 * w**2 + loss(w)
+    axes.plot(w, objective, color=TEAL, linewidth=2)
+    model = np.full_like(w, -np.inf)
+    for at in (-0.6, 2.4):
+        cut = 0.5 * w**2 + loss(at) + slope(at) * (w - at)
+        axes.plot(w, cut, color=GREY, linewidth=1)
+        axes.plot([at], [0.5 * at**2 + loss(at)], "o", color=GREY, markersize=5)
+        model = np.maximum(model, cut)
+    least = model.argmin()
+    axes.plot(w, model, color=RED, linewidth=2, linestyle="--")
+    axes.plot([w[least]], [model[least]], "o", color=RED)
+    axes.axhline(model[least], color=RED, linewidth=0.8, linestyle=":")
+    axes.annotate("objective", (w[60], objective[60]), (w[60] + 0.1, objective[60]), color=TEAL)
+    below = w[least] - 0.4, model[least] - 0.9
+    axes.annotate("best of the cuts: a lower bound, and the next w", (w[least], model[least]), below, color=RED)
+    axes.set(xlabel="w", ylim=(model[least] - 1.2, objective.max() * 0.8), yticks=[])
+    figure.savefig(FOLDER / "cuts.svg", transparent=True, metadata={"Date": None})
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=os.environ.get("STREAMCUT_DATA"))
+    chosen = parser.parse_args()
+    FOLDER.mkdir(exist_ok=True)
+    cuts()
+    gap(chosen.data)

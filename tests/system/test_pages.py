@@ -1,0 +1,47 @@
+"""The tutorials are true: their commands run, in order, and print what stands below them."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.process
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+NEEDS = {"cells": ("anndata",), "cluster": ("distributed", "moto", "s3fs")}
+
+
+@pytest.fixture(scope="module")
+def pages() -> dict:
+    return runpy.run_path(str(ROOT / "scripts" / "tools" / "fill_pages.py"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_commands_print_what_stands_below_them(page, pages, tmp_path):
+    for module in NEEDS.get(page.stem, ()):
+        pytest.importorskip(module)
+    shown = 0
+    for block, printed in pages["outputs"](page, tmp_path):
+        if block[3] is not None:
+            shown += 1
+            assert pages["same"](block[3], printed), (
+                f"{block[2]}\nprints\n{printed}\nscripts/tools/fill_pages.py {page} puts it there"
+            )
+    assert shown >= 1
+
+
+def test_an_ellipsis_stands_for_anything_and_nothing_else_does(pages):
+    assert pages["same"]("read in … s\n…\nend\n", "read in 1.2 s\na\nb\nend\n")
+    assert not pages["same"]("read in … s\n", "read in 1.2 s, a lot\n")
+
+
+def test_every_page_is_in_the_navigation_once():
+    named = re.findall(r": ([\w/]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    made = set(re.findall(r'"((?:papers|reference/\w+)\.md)"', (ROOT / "scripts" / "tools" / "site_pages.py").read_text()))
+    there = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")}
+    assert len(PAGES) == 5
+    assert sorted(named) == sorted(there | made)
