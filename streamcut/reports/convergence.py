@@ -61,7 +61,7 @@ def convergence_plots(history: History) -> Plots:
             ):
                 axes.semilogy(*_positive(steps, y / primal[-1]), color=colour, label=name)
             legend(axes)
-            found["sides"] = "Each side's distance from where the other one ended", figure
+            found["sides"] = "Distance of objective and bound from the other's last value", figure
     for name, (caption, ylabel, curves) in _Y.items():
         drawn = [(text, *_series(history, x[0], field)) for field, text in curves]
         drawn = [each for each in drawn if len(each[1]) > 1]

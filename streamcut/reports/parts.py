@@ -24,13 +24,17 @@ h3 { font-size: 1rem; margin: 0 0 .4rem; font-weight: 600; overflow-wrap: anywhe
 p.quiet, figcaption, small { color: var(--quiet); } p.quiet { margin: .2rem 0 .6rem; overflow-wrap: anywhere; }
 p.words { border-left: 4px solid var(--accent); padding: .4rem 1rem; background: var(--soft); }
 nav { display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; margin-top: .8rem; } a { color: var(--accent); }
-.cards { display: grid; grid-template-columns: repeat(auto-fill, minmax(9rem, 1fr)); gap: .75rem; margin-top: 1.25rem; }
-.card { background: var(--soft); border-radius: 6px; padding: .6rem .9rem; }
-.card b { display: block; font-size: 1.5rem; line-height: 1.3; font-weight: 600; white-space: nowrap; }
-.card span { color: var(--quiet); font-size: .9rem; }
+.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(6.6rem, 1fr)); gap: .6rem; margin-top: 1.25rem; }
+.card { background: var(--soft); border-radius: 6px; padding: .6rem .7rem; }
+.card b { display: block; font-size: 1.3rem; line-height: 1.3; font-weight: 600; white-space: nowrap; }
+.card span { color: var(--quiet); font-size: .85rem; display: block; line-height: 1.3; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 td, th { padding: .22rem 1rem .22rem 0; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
 td, th { overflow-wrap: anywhere; } td.number, th.number { text-align: right; white-space: nowrap; overflow-wrap: normal; }
+table.facts, table.facts tbody { display: block; }
+table.facts tbody { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 17rem), 1fr)); gap: 0 2rem; }
+table.facts tr { display: flex; justify-content: space-between; border-bottom: 1px solid var(--line); }
+table.facts td { border: 0; } table.facts td + td { padding-right: 0; text-align: right; }
 td.best { font-weight: 700; } table.confusion td { text-align: right; padding: .3rem .6rem; white-space: nowrap; }
 table.confusion { border-spacing: 2px; border-collapse: separate; } table.confusion th { max-width: 11rem; }
 table.confusion td, table.confusion th { border: 0; }
@@ -47,6 +51,17 @@ figure { margin: 0; break-inside: avoid; } figure svg { width: 100%; height: aut
 @media print { nav { display: none; } body { max-width: none; font-size: 12px; } h2 { break-after: avoid; }
   .bar, .card, td { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
 """
+
+
+_NAMES = {  # where those of a certificate say too little
+    "c_bar": "C × sum of row weights",
+    "gap_per_c_bar": "gap in mean loss",
+    "unit": "unit of the tolerance",
+    "raised": "rounding added to the objective",
+    "tol": "tolerance in mean loss",
+    "tol_relative": "tolerance, share of objective",
+    "primal": "objective",
+}
 
 
 def page(title: str, line: str, head: str, sections: Mapping[str, str], numbers: Mapping[str, Any]) -> str:
@@ -78,8 +93,10 @@ def cards(values: Mapping[str, Any]) -> str:
 
 def table(rows: Mapping[str, Any]) -> str:
     """Names of ours and values."""
-    lines = "".join(f"<tr><td>{html(name.replace('_', ' '))}</td>{cell(value)}</tr>" for name, value in rows.items())
-    return f'<div class="wide"><table>{lines}</table></div>' if rows else ""
+    lines = "".join(
+        f"<tr><td>{html(_NAMES.get(name, name.replace('_', ' ')))}</td>{cell(value)}</tr>" for name, value in rows.items()
+    )
+    return f'<div class="wide"><table class="facts">{lines}</table></div>' if rows else ""
 
 
 def records(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -131,7 +148,7 @@ def confusion(matrix: Sequence[Sequence[float]], names: Sequence[str]) -> str:
             for shade, part, count in zip(shades, parts, row, strict=True)
         )
         lines += f"<tr><th>{html(name)}</th>{cells}</tr>"
-    return f'<div class="wide"><table class="confusion"><tr><th>true \\ said</th>{head}</tr>{lines}</table></div>'
+    return f'<div class="wide"><table class="confusion"><tr><th>true \\ predicted</th>{head}</tr>{lines}</table></div>'
 
 
 def shown(value: Any) -> str:

@@ -114,7 +114,7 @@ def _curve_plots(found: Thresholds) -> Plots:
     axes.axhline(share, color=GREY, linestyle="--", linewidth=1)
     axes.plot(found.recall, found.precision, color=BLUE)
     axes.set_ylim(0, 1.02)
-    gain, axes = new_figure("part of the rows, highest scores first", "part of the positive rows")
+    gain, axes = new_figure("share of rows, highest scores first", "share of positive rows found")
     axes.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1)
     axes.plot(*_from_origin(found.called, found.recall), color=BLUE)
     threshold, axes = new_figure("threshold of the score", "")
@@ -126,8 +126,8 @@ def _curve_plots(found: Thresholds) -> Plots:
     return {
         "roc": ("ROC curve", roc),
         "precision_recall": ("Precision and recall", pr),
-        "gain": ("What the highest scores find", gain),
-        "threshold": ("If rows were called positive from another score on", threshold),
+        "gain": ("Cumulative gain", gain),
+        "threshold": ("Precision, recall and F1 by threshold", threshold),
     }
 
 

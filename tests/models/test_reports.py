@@ -194,11 +194,11 @@ def test_traffic_is_that_of_the_history():
 
 def test_confusions_by_name():
     few, data = trained("multiclass")
-    assert "true \\ said" in Report(few, data=data).html()
+    assert "true \\ predicted" in Report(few, data=data).html()
     X, y = arrays(20, n=2000)
     many = train(MemoryDataset(X, y), task="multiclass", max_passes=3)
     report = Report(many, data=MemoryDataset(X, y))
-    assert "true \\ said" not in report.html(), "no room for 20 classes"
+    assert "true \\ predicted" not in report.html(), "no room for 20 classes"
     assert "confusion" in report.figures()
     matrix = np.array(report.quality.measures["confusion_matrix"])
     np.fill_diagonal(matrix, 0)

@@ -121,4 +121,4 @@ def test_a_report_measures_on_a_raw_table(folder, run, tmp_path):
     pa.csv.write_csv(table, tmp_path / "t.csv")
     for name in ("two", "three"):
         assert run("report", folder / f"{name}.npz", "-o", tmp_path / f"{name}.html", "--data", tmp_path / "t.csv", "-q")[0] == 0
-        assert "true \\ said" in (tmp_path / f"{name}.html").read_text(), "its confusions"
+        assert "true \\ predicted" in (tmp_path / f"{name}.html").read_text(), "its confusions"

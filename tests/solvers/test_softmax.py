@@ -323,7 +323,7 @@ class TestModel:
         json.dumps(found.measures(), allow_nan=False)
         report = Report(model, data=MemoryDataset(X, y))
         assert set(report.quality.plots) == {"reliability"}
-        assert "true \\ said" in report.html()
+        assert "true \\ predicted" in report.html()
 
     def test_liblinear_has_none(self, trained):
         with pytest.raises(UsageError, match="LIBLINEAR has no softmax"):

@@ -46,7 +46,7 @@ def out(tmp_path):
 
 def start(out: Path, *more: str) -> subprocess.Popen[str]:
     environment = {**os.environ, "PYTHONPATH": str(PAPERS)}
-    command = [sys.executable, "-c", RUN, str(out), *more]
+    command = [sys.executable, "-P", "-c", RUN, str(out), *more]
     return subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
