@@ -15,7 +15,6 @@ from streamcut.grids.selection import Tried
 from streamcut.io.conversion.convert import ConvertReport
 from streamcut.io.conversion.create import NewStore as create
 from streamcut.io.conversion.progress import Progress
-from streamcut.io.dataset import Dataset
 from streamcut.io.opening import open_dataset as open
 from streamcut.io.places.answers import set_timeout as set_timeout
 from streamcut.io.recipe.recipe import Recipe
@@ -102,10 +101,12 @@ def train(
     silence: float = 120.0,
 ) -> Model: ...
 def tune(
-    data: str | os.PathLike | Dataset,
+    data: Any,
     grid: Mapping[str, Sequence[Any]],
     *,
-    validation: str | os.PathLike | Dataset | None = None,
+    label: str | None = None,
+    convert: Mapping[str, Any] | None = None,
+    validation: Any = None,
     folds: int | None = None,
     fold_seed: int = 0,
     groups: str | None = "qid",
@@ -185,6 +186,8 @@ def convert(
     ngrams: str | None = None,
     standardise: bool = False,
     text_weights: str = "counts",
+    min_count: int = 1,
+    stop_words: Any = None,
     time: Any = ...,
     cross: Any = ...,
     drop: Any = ...,

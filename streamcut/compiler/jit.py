@@ -35,7 +35,15 @@ import numba
 from numba import types
 
 from streamcut.compiler.compiling import Wanted, compiler, unsaved
-from streamcut.compiler.numba_parts import IndexDataCacheFile, builtin_registry, empty_module, expect_symbol, link_later, rtsys
+from streamcut.compiler.numba_parts import (
+    IndexDataCacheFile,
+    builtin_registry,
+    cpu_target,
+    empty_module,
+    expect_symbol,
+    link_later,
+    rtsys,
+)
 from streamcut.foundation.opened import read_file
 
 _DIGEST = 32  # bytes of a SHA-256 in front of every file of the cache
@@ -87,6 +95,8 @@ class _CheckedFiles(IndexDataCacheFile):
         To run a kernel needs machine code only; parsing the rest takes as long as all else. Kernels that call it want that.
         """
         (name, form, (machine_code, self.ir)), description, *rest = data
+        if b"NRT_" in machine_code:  # it makes arrays, or a kernel does that is part of it
+            rtsys.initialize(cpu_target.target_context)
         expect_symbol(description.llvm_cpython_wrapper_name)
         return ((name, form, (machine_code, empty_module())), description, *rest)
 
@@ -171,13 +181,11 @@ def _name_of(function: Callable) -> str | None:
     return next((name for name, value in names if getattr(value, "py_func", None) is function), None)
 
 
-def _load(cache: Any, allocates: bool, signature: Any, context: Any) -> Any:
+def _load(cache: Any, signature: Any, context: Any) -> Any:
     """What numba's own method does, without preparing its compiler first: 0.25 s of imports, SciPy's linear algebra among them.
 
-    Machine code that makes arrays needs the run-time. A compiler prepares itself when one is needed.
+    Machine code needs no compiler, and the run-time only where it makes arrays. A compiler prepares itself when one is needed.
     """
-    if allocates:
-        rtsys.initialize(context)
     with cache._guard_against_spurious_io_errors():
         found = cache._load_overload(signature, context)
     if found is not None:
@@ -204,7 +212,7 @@ def _compiled(**options: Any) -> Callable[[Callable], Any]:
 
     def decorate(function: Callable) -> Any:
         kernel = _with_cache(options, function)
-        kernel._cache.load_overload = partial(_load, kernel._cache, options["_nrt"])
+        kernel._cache.load_overload = partial(_load, kernel._cache)
         files = kernel._cache._cache_file
         kernel._cache._cache_file = _CheckedFiles(files._cache_path, files._index_name.removesuffix(".nbi"), function)
         kernel._cache._impl.locator.ensure_cache_path = lambda: None  # `save` does, and may fail

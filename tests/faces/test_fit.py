@@ -41,7 +41,7 @@ def table(seed=0):
 
 def run_main(*arguments):
     """(exit code, stderr) of the program."""
-    command = [sys.executable, "-m", "streamcut", *map(str, arguments)]
+    command = [sys.executable, "-P", "-m", "streamcut", *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.returncode, done.stderr
 
