@@ -219,7 +219,7 @@ def test_the_command_offers_what_there_is(run, model, tmp_path):
     streamcut.save_model(replace(model, recipe=Recipe(form="hashed", hash_bits=6)), tmp_path / "m.npz")
     code, _, said = run("export", tmp_path / "m.npz", tmp_path / "m.joblib")
     assert (code, "hashed into 2^6" in said) == (2, True)
-    assert run("export", tmp_path / "m.npz", tmp_path / "m.joblib", "without_recipe") == (0, "", "")
+    assert run("export", tmp_path / "m.npz", tmp_path / "m.joblib", "--without-recipe") == (0, "", "")
 
 
 def test_kernel_models_have_no_linear_form(problem, tmp_path):

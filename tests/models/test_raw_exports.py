@@ -214,7 +214,7 @@ WAYS: dict[str, tuple[Callable[..., tuple[list[Any], np.ndarray]], float]] = {
     "SQLite": (by_sqlite, 1e-9),
     "JavaScript": (by_javascript, 1e-9),
     "C": (by_c, 1e-9),
-    "compact": (by_compact, 1e-5),  # weights as float32
+    "compact": (by_compact, 1e-6),  # weights as float32
 }
 
 
