@@ -13,6 +13,7 @@ _HOMES = {  # the module, and the name there
     "create": ("streamcut.io.conversion.create", "NewStore"),
     "train": ("streamcut.training", "train"),
     "predict": ("streamcut.prediction", "predict"),
+    "explain": ("streamcut.reports.explained", "explain"),
     "evaluate": ("streamcut.evaluation", "evaluate"),
     "tune": ("streamcut.tuning", "tune"),
     "cross_validate": ("streamcut.cross_validation", "cross_validate"),

@@ -25,6 +25,7 @@ from streamcut.models.files import save_model as save_model
 from streamcut.models.model import Model
 from streamcut.prediction import predict as predict
 from streamcut.progress.display import Display
+from streamcut.reports.explained import explain as explain
 from streamcut.reports.named_weights import weights as weights
 from streamcut.solvers.progress import Observer
 from streamcut.tuning import Tuned

@@ -18,13 +18,13 @@ from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.ceiling import Ceiling, RowBytes
 from streamcut.foundation.chunk import Chunk, concatenate, copied, group_starts
 from streamcut.io.manifest import Manifest
-from streamcut.io.tables.few import MOST, few_encoder
 from streamcut.locating.answers import CertifiedAnswers, certified_answers
 from streamcut.locating.locate import certifier_of
 from streamcut.models.files import as_model
 from streamcut.models.model import Model
 
 _FEW = 1 << 20  # numbers
+_FEW_ROWS = 16  # as dicts: Arrow is faster with more
 _CERTIFIED = (96, 96)  # bytes of each row that certified answers keep: parts, then all, then words
 SCORES_AT_ONCE = 1 << 20  # bounds what a shard of a great many short rows adds: 8 bytes each for the arrays below
 
@@ -110,7 +110,7 @@ def predict(
     if answers is not None:
         pass
     elif certified:
-        rows = _as_rows(model, data, ignore_extra_features)
+        rows = as_rows(model, data, ignore_extra_features)
         found = scored_chunks(
             model, rows, ignore_extra_features=ignore_extra_features, raw=reading, ceiling=ceiling, kept=_CERTIFIED
         )
@@ -129,7 +129,7 @@ def predict(
     return answers
 
 
-def _as_rows(model: Model, data: Any, ignore_extra_features: bool) -> Any:
+def as_rows(model: Model, data: Any, ignore_extra_features: bool) -> Any:
     """An array as rows with labels, which nobody reads; anything else as it is. Raises BadInputError for another width."""
     by_recipe = is_frame(data) and model.recipe is not None and model.recipe.table is not None
     if by_recipe or not (hasattr(data, "shape") or isinstance(data, list)):
@@ -171,9 +171,13 @@ def _many(data: Any) -> bool:
 def _of_few(model: Model, data: Any, output: str, raw: Raw) -> Answers | None:
     """Answers for a few rows as dicts, without Arrow and compiled code; None: they go the way of all rows."""
     rows = [data] if isinstance(data, Mapping) else data
-    if not isinstance(rows, list) or not 0 < len(rows) <= MOST or not all(isinstance(row, Mapping) for row in rows):
+    if not isinstance(rows, list) or not 0 < len(rows) <= _FEW_ROWS or not all(isinstance(row, Mapping) for row in rows):
         return None
-    encoder = None if model.recipe is None or model.whole_groups or raw.labelled or raw.keep else few_encoder(model.recipe)
+    if model.recipe is None or model.whole_groups or raw.labelled or raw.keep:
+        return None
+    from streamcut.io.tables import few  # which loads Arrow
+
+    encoder = few.few_encoder(model.recipe)
     found = None if encoder is None else encoder.encoded(rows)
     if found is None or any(len(features) and features[-1] >= model.n_features for features, _ in found.rows):
         return None

@@ -22,7 +22,6 @@ from streamcut.io.tables.encoder import interval_names
 from streamcut.io.tables.rows import unusual
 from streamcut.io.tables.values import number_spelled, spelled
 
-MOST = 16  # rows; beyond them Arrow is faster
 _MOST_NAMES = 1 << 20  # a dictionary of Python's is held of so many
 _WHOLE = 1 << 53
 _FITS = {

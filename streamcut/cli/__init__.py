@@ -37,6 +37,7 @@ COMMANDS = {  # streamcut.cli.<name>, - as _, has `command`; what each does stan
     "train": "Train a model: linear with a certificate, or with a kernel.",
     "tune": "Choose C and kernel parameters on rows that are held out.",
     "predict": "Print labels or scores for rows.",
+    "explain": "Say what each feature adds to the scores of rows.",
     "evaluate": "Measure a model on labelled rows.",
     "calibrate": "Give a model probabilities, from a validation store.",
     "weights": "Print the weights of a linear model, and how sure they are.",

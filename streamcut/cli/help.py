@@ -15,6 +15,7 @@ MAIN = {  # what most people need
     "train": ("output", "label", "C", "loss", "task", "memory", "validation"),
     "tune": ("output", "label", "C", "folds", "validation", "choose-by", "memory"),
     "predict": ("output", "probabilities", "scores", "certified", "format", "memory"),
+    "explain": ("top", "class", "against", "output", "json"),
     "evaluate": ("certified", "missing-labels", "ignore-extra-features", "memory", "json"),
     "calibrate": ("output", "force", "memory"),
     "weights": ("top", "class", "sort", "standard-errors", "trained-on", "json"),

@@ -210,6 +210,12 @@ class Model(Shown, ABC):
         self.expected_link()
         return self._told(X, "probabilities") if self._speaks_of(X) else self.probabilities_of(self.decision_function(X))
 
+    def explain(self, X: Any, **options: Any) -> list[Any]:
+        """What each feature adds to the score of each row of `X`: `streamcut.explain`, whose options and errors these are."""
+        import streamcut
+
+        return streamcut.explain(self, X, **options)
+
     def _speaks_of(self, X: Any) -> bool:
         """Whether `X` are rows that become features first."""
         if isinstance(X, str | os.PathLike | Mapping) or hasattr(X, "manifest"):

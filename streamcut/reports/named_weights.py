@@ -49,11 +49,10 @@ def weights(
         raise UsageError(f"top: {top} is less than 0")
     model = as_model(model)
     matrix = np.asarray(getattr(model, "weights", np.empty(0)))
-    if matrix.ndim not in (1, 2) or len(matrix) != model.n_features or model.n_features == 0:
-        raise UsageError(f"a {model.kind} model has no weights of features; linear ones have")
+    columns = classes_of(model, matrix, label)
     intercepts = np.atleast_1d(getattr(model, "intercepts" if matrix.ndim == 2 else "intercept", np.zeros(0)))
     found: list[Weight] = []
-    for column, of in _columns(model, matrix, label):
+    for column, of in columns:
         if intercepts[column]:
             found.append(Weight(of, None, "(intercept)", float(intercepts[column])))
         w = matrix if matrix.ndim == 1 else matrix[:, column]
@@ -62,8 +61,13 @@ def weights(
     return found
 
 
-def _columns(model: Model, matrix: np.ndarray, label: Any) -> list[tuple[int, Any]]:
-    """(column of the matrix, what its class is called) of each class wanted."""
+def classes_of(model: Model, matrix: np.ndarray, label: Any) -> list[tuple[int, Any]]:
+    """(column of the matrix of weights, what its class is called) of each class wanted, all without a `label`.
+
+    Raises UsageError for a model without weights of features, and for a label that it does not have.
+    """
+    if matrix.ndim not in (1, 2) or len(matrix) != model.n_features or model.n_features == 0:
+        raise UsageError(f"a {model.kind} model has no weights of features; linear ones have")
     labels: Any = getattr(model, "labels", None)
     if matrix.ndim == 1:
         columns = [(0, None if labels is None else model.label_word(labels[1]))]

@@ -19,6 +19,7 @@ NAMES = {
     "streamcut.prediction": "predict",
     "streamcut.evaluation": "evaluate",
     "streamcut.reports.named_weights": "weights",
+    "streamcut.reports.explained": "explain",
     "streamcut.grids.selection": "train_path",
     "streamcut.tuning": "tune",
     "streamcut.calibration": "calibrate",

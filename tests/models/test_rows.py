@@ -18,6 +18,7 @@ import scipy.sparse as sp
 import streamcut
 from streamcut import prediction
 from streamcut.errors import BadInputError, UsageError
+from streamcut.io.tables import few
 
 N = 400
 ODD: dict[str, list[Any]] = {
@@ -87,7 +88,7 @@ def test_a_few_rows_are_scored_as_many_are(model, monkeypatch):
                     del row[name]
         requests.append(rows)
     fast = [told(model, each) for each in requests]
-    monkeypatch.setattr(prediction, "few_encoder", lambda recipe: None)
+    monkeypatch.setattr(few, "few_encoder", lambda recipe: None)
     slow = [told(model, each) for each in requests]
     for request, one, other in zip(requests, fast, slow, strict=True):
         assert one == other, request

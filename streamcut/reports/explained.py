@@ -1,0 +1,160 @@
+"""Why a row has its score: what each feature adds to it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamcut.data.inputs import Raw, framed, rows_of
+from streamcut.errors import BadInputError, UsageError
+from streamcut.execution.ceiling import Ceiling
+from streamcut.foundation.chunk import Chunk
+from streamcut.models.files import as_model
+from streamcut.models.model import Model
+from streamcut.prediction import as_rows, scored_chunks, warn_of
+from streamcut.reports.named_weights import classes_of
+
+TOP = 10
+_PART = 300  # bytes of a part, at most
+
+
+class Part(NamedTuple):
+    """What a feature adds to a score: weight · (value − its value in the row of comparison).
+
+    feature  its number, 0-based; name: "" where it has none
+    """
+
+    feature: int
+    name: str
+    value: float
+    contribution: float
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """score = base + what the parts add + others, up to rounding.
+
+    row      its number, 0-based
+    label    whose score it is, a word or a number: of two classes the positive one, of several the one asked for, or else the
+             one with the highest score; None: a ranking or a regression
+    base     the score of the row of comparison
+    parts    the largest in magnitude first
+    others   what all other features add together
+    """
+
+    row: int
+    label: str | float | None
+    score: float
+    base: float
+    parts: tuple[Part, ...]
+    others: float
+
+
+def explain(
+    model: Model | str | os.PathLike,
+    data: Any,
+    *,
+    top: int | None = TOP,
+    label: Any = None,
+    against: Any = None,
+    strict: bool = False,
+    raw: Raw | None = None,
+    memory: str = "auto",
+) -> list[Explanation]:
+    """What each feature adds to the score of each row of `data`, for a linear `model`.
+
+    data     rows as `streamcut.predict` takes them: a frame, one row or several as dicts, a file, a store, X
+    top      parts of each explanation; None: all that are not 0
+    label    the class of several whose scores are explained, its word or number; None: of each row the one with the highest score
+    against  rows whose mean (row weights counted) is the row of comparison, such as those of the training: one pass. None: a row
+             of zeros, in which numbers that the recipe standardises have their mean, and there is no category and no word
+    strict, raw, memory   of `streamcut.predict`
+
+    Raises UsageError for a model without weights of features and for a label that it does not have, and what `predict` raises.
+
+    >>> model = streamcut.train("rows.zarr", C=10.0)  # made in the example of `convert`
+    >>> (first, *_) = streamcut.explain(model, "rows.zarr")
+    >>> abs(first.base + sum(part.contribution for part in first.parts) + first.others - first.score) < 1e-12
+    True
+    """
+    reading, ceiling = raw or Raw(labelled=False), None if memory == "auto" else Ceiling(memory)
+    reading.strict |= strict
+    found = list(explained(model, framed(data), top=top, label=label, against=against, raw=reading, ceiling=ceiling, keep=True))
+    if raw is None:
+        warn_of(reading.unseen)
+    return found
+
+
+def explained(
+    model: Model | str | os.PathLike,
+    data: Any,
+    *,
+    top: int | None = TOP,
+    label: Any = None,
+    against: Any = None,
+    raw: Raw,
+    ceiling: Ceiling | None = None,
+    ignore_extra_features: bool = False,
+    keep: bool = False,
+) -> Iterator[Explanation]:
+    """The same, row after row; `keep`: the caller keeps them, which counts under the `ceiling`."""
+    if top is not None and top < 0:
+        raise UsageError(f"top: {top} is less than 0")
+    model = as_model(model, lambda size: None if ceiling is None else ceiling.expect_model(size))
+    weights = np.asarray(getattr(model, "weights", np.empty(0)))
+    classes = dict(classes_of(model, weights, label))
+    intercepts = np.atleast_1d(getattr(model, "intercepts" if weights.ndim == 2 else "intercept", np.zeros(1)))
+    weights = weights.reshape(len(weights), -1)
+    mean = None if against is None else _mean(model, against)
+    base = intercepts if mean is None else intercepts + mean @ weights
+    kept = (_PART * (1 + min(model.n_features, TOP if top is None else top)),) * 2 if keep else (0, 0)
+    rows = as_rows(model, data, ignore_extra_features)
+    reading: dict[str, Any] = {"ignore_extra_features": ignore_extra_features, "raw": raw, "ceiling": ceiling, "kept": kept}
+    for chunk, scores in scored_chunks(model, rows, **reading):
+        scores = scores.reshape(chunk.n_rows, -1)
+        for row in range(chunk.n_rows):
+            k = next(iter(classes)) if len(classes) == 1 else int(np.argmax(scores[row]))
+            parts, others = _parts(model, chunk, row, weights[:, k], mean, top)
+            yield Explanation(chunk.first_row + row, classes[k], float(scores[row, k]), float(base[k]), parts, others)
+
+
+def _parts(
+    model: Model, chunk: Chunk, row: int, w: np.ndarray, mean: np.ndarray | None, top: int | None
+) -> tuple[tuple[Part, ...], float]:
+    """(the parts of a row, what all others add)."""
+    entries = slice(chunk.indptr[row], chunk.indptr[row + 1])
+    features = chunk.indices[entries]
+    values = np.ones(len(features)) if chunk.data is None else chunk.data[entries].astype(np.float64)
+    if mean is None:
+        adds = values * w[features]
+    else:
+        there = np.zeros(len(w))
+        there[features] = values
+        features, values, adds = np.arange(len(w)), there, (there - mean) * w
+    order = np.argsort(-np.abs(adds), kind="stable")[: np.count_nonzero(adds)]
+    listed, rest = (order, order[:0]) if top is None else (order[:top], order[top:])
+    parts = [
+        Part(int(features[at]), model.feature_name(int(features[at])), float(values[at]), float(adds[at]))
+        for at in listed.tolist()
+    ]
+    return tuple(parts), float(adds[rest].sum())
+
+
+def _mean(model: Model, data: Any) -> np.ndarray:
+    """The mean row, float64 (n_features). Raises BadInputError for features that the model does not have."""
+    total, weight = np.zeros(model.n_features), 0.0
+    for chunk in rows_of(as_rows(model, framed(data), False), model.recipe, Raw(labelled=False)):
+        used = slice(chunk.indptr[0], chunk.indptr[-1])
+        features, values = chunk.indices[used], 1.0 if chunk.data is None else chunk.data[used].astype(np.float64)
+        if len(features) and features.max() >= model.n_features:
+            raise BadInputError(f"against: feature {features.max()} (0-based), but the model has {model.n_features:,} features")
+        u = np.ones(chunk.n_rows) if chunk.weight is None else chunk.weight
+        total += np.bincount(features, values * np.repeat(u, np.diff(chunk.indptr)), minlength=model.n_features)
+        weight += float(u.sum())
+    if not weight > 0.0:
+        raise BadInputError("against: no rows, or none with a weight")
+    return total / weight
