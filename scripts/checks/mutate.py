@@ -1,11 +1,12 @@
 """Random changes of the source, one at a time: do the nearest tests notice? What survives is a test that is missing.
 
-Usage: python scripts/checks/mutate.py [FILE …] [--changes N] [--seed K] [--tests N] [--seconds S]
+Usage: python scripts/checks/mutate.py [FILE …] [--changes N] [--seed K] [--tests N] [--seconds S] [--folder DIR]
 
 Each change is one operator, comparison, constant, `min` or `max` of a FILE (default: the files that size memory, prove bounds and
-keep data), made in a copy of the sources. The nearest tests are those whose files name the module or bear its name, then those of
-the modules that import it. Prints what survived; ends with 1 if anything did. Some survivors are no faults: the change makes a
-thing slower, or means the same.
+keep data), made in a copy of the sources, which lies in --folder if that is given, and stays there: kernels are then compiled
+once for all runs. The nearest tests are those whose files name the module or bear its name, then those of the modules that import
+it; those that start clusters come last. What they do not decide in so many seconds is counted apart. Prints what survived; ends
+with 1 if anything did. Some survivors are no faults: the change makes a thing slower, or means the same.
 """
 
 from __future__ import annotations
@@ -112,30 +113,32 @@ def nearest(file: Path, most: int) -> list[str]:
 
 
 def copy(to: Path) -> None:
-    """The sources, as an installed package lies: streamcut/ with io/ in it, and the tests."""
+    """The sources, as an installed package lies: streamcut/ with io/ in it, and the tests. What `to` had of them goes."""
     junk = shutil.ignore_patterns("__pycache__")
+    for name in ("streamcut", "tests"):
+        shutil.rmtree(to / name, ignore_errors=True)
     shutil.copytree(ROOT / "streamcut", to / "streamcut", ignore=junk)
     shutil.copytree(ROOT / "io", to / "streamcut" / "io", ignore=junk)
     shutil.copytree(ROOT / "tests", to / "tests", ignore=junk)
     for name in ("pyproject.toml", "README.md", "CHANGELOG.md"):
         shutil.copy(ROOT / name, to / name)
     for name in ("scripts", "io", ".github", "docs"):
-        if (ROOT / name).is_dir():
+        if (ROOT / name).is_dir() and not (to / name).is_symlink():
             (to / name).symlink_to(ROOT / name)
 
 
-def fails(tree: Path, tests: list[str], seconds: float | None = None) -> bool:
-    """Whether a test fails, or all take longer than so many seconds."""
+def fails(tree: Path, tests: list[str], seconds: float | None = None) -> bool | None:
+    """Whether a test fails; None if all take longer than so many seconds."""
     environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-P", "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
     try:
         return subprocess.run(command, cwd=tree, env=environment, timeout=seconds, capture_output=True).returncode != 0
     except subprocess.TimeoutExpired:
-        return True
+        return None
 
 
-def noticed(change: Change, tree: Path, tests: list[str], seconds: float) -> bool:
-    """Whether tests that pass without the change fail, or take too long, with it."""
+def noticed(change: Change, tree: Path, tests: list[str], seconds: float) -> bool | None:
+    """Whether tests that pass without the change fail with it; None: not decided."""
     place = tree / "streamcut" / change.file if change.file.parts[0] == "io" else tree / change.file
     before = place.read_bytes()
     place.write_bytes(change.changed)
@@ -154,24 +157,28 @@ def main() -> int:
     parser.add_argument(
         "--seconds", type=float, default=300.0, metavar="S", help="of the tests of a change (default: %(default)s)"
     )
+    parser.add_argument("--folder", type=Path, metavar="DIR", help="of the copy, which is kept (default: one that is removed)")
     asked = parser.parse_args()
     rng = random.Random(asked.seed)
     possible = [found for file in asked.files if (found := list(changes(file)))]
     drawn = [rng.choice(rng.choice(possible)) for _ in range(asked.changes)]
-    survivors: list[Change] = []
+    found: dict[bool | None, int] = {True: 0, False: 0, None: 0}
     sound: list[list[str]] = []
-    with tempfile.TemporaryDirectory(prefix="streamcut-mutate-") as folder:
-        copy(Path(folder))
+    with tempfile.TemporaryDirectory(prefix="streamcut-mutate-") as temporary:
+        folder = asked.folder or Path(temporary, "copy")
+        copy(folder)
         for change in drawn:
             tests = nearest(change.file, asked.tests)
-            if tests not in sound and fails(Path(folder), tests):
+            if tests not in sound and fails(folder, tests):
                 sys.exit(f"{' '.join(tests)}: fail as they are")
             sound.append(tests)
-            killed = noticed(change, Path(folder), tests, asked.seconds)
-            print(f"{'noticed ' if killed else 'SURVIVED'} {change.told}\n    by {', '.join(tests)}", flush=True)
-            survivors += [] if killed else [change]
-    print(f"{len(drawn) - len(survivors)} of {len(drawn)} changes noticed (seed {asked.seed})")
-    return 1 if survivors else 0
+            decided = noticed(change, folder, tests, asked.seconds)
+            found[decided] += 1
+            word = {True: "noticed ", False: "SURVIVED", None: "undecided"}[decided]
+            print(f"{word} {change.told}\n    by {', '.join(tests)}", flush=True)
+    told = f"{found[True]} noticed, {found[False]} survived, {found[None]} undecided"
+    print(f"{told} of {len(drawn)} changes (seed {asked.seed})")
+    return 1 if found[False] else 0
 
 
 if __name__ == "__main__":
