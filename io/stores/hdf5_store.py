@@ -37,7 +37,7 @@ class HDF5Store(StoredDataset):
         try:
             with h5py.File(cast(io.BufferedIOBase, _Image(image)), "r") as file:
                 for array_name, array in out.items():
-                    dataset = _plain(file, array_name)
+                    dataset = plain(file, array_name)
                     if dataset.dtype != array.dtype or dataset.shape != array.shape:
                         raise damaged(where, f"array {array_name} is {dataset.dtype} {dataset.shape}")
                     if array.size:
@@ -53,7 +53,7 @@ class HDF5Store(StoredDataset):
         yield f"{SHARDS}/{name}", length
 
 
-def _plain(file: h5py.File, name: str) -> h5py.Dataset:
+def plain(file: h5py.File, name: str) -> h5py.Dataset:
     """Array `name`, which lies in this file, in chunks no larger than ours, with our filters. Raises ValueError."""
     if type(file.get(name, getlink=True)) is not h5py.HardLink:
         raise ValueError(f"{name} lies elsewhere")

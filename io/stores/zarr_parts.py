@@ -9,7 +9,7 @@ block is held against that whenever it is read.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import google_crc32c
@@ -19,23 +19,12 @@ from streamcut.io.manifest import ShardInfo
 from streamcut.io.stores.buffers import Buffers
 from streamcut.io.stores.codec import HEADER, TRAILER, decode
 from streamcut.io.stores.guarded import damaged, fetch_ahead, read_exactly
-from streamcut.io.stores.stored import StoredDataset
+from streamcut.io.stores.parts import PART, Parts
 from streamcut.io.stores.zarr_layout import chunk_length, chunk_name, chunk_path
 from streamcut.io.stores.zarr_store import ZarrStore
 
-PART = 1 << 19  # entries of a part, at most, unless a row has more
 _COPIED = 2  # bit of a frame's flags: it holds its bytes as they are
 _BLOCK = 1 << 17  # elements: decoded blocks have no more, with our options
-_ENTRIES = ("indices", "data")  # arrays with an element for each entry, not for each row
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """Rows `row` and entries `entry` on of the store's shard number `shard`."""
-
-    shard: int
-    row: int
-    entry: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,61 +67,48 @@ class PartBuffers(Buffers):
         self._held.pop(name, None)
 
 
-class ZarrParts(StoredDataset):
-    """The rows of `store` in parts of its shards with at most `entries` entries, each a shard of the manifest.
-
-    Reads every `indptr` to find them. The fingerprint stays: it is the same data.
-    """
+class ZarrParts(Parts):
+    """Parts of a native store on a local disk."""
 
     def __init__(self, store: ZarrStore, entries: int = PART) -> None:
-        self._store, self._frames, self._parts = store, dict[tuple[int, str], _Frame](), list[_Part]()
-        shards = [info for shard in range(len(store.manifest.shards)) for info in self._cut(shard, entries)]
-        super().__init__(str(store.path), replace(store.manifest, shards=tuple(shards)))
+        self._frames = dict[tuple[int, str], _Frame]()
+        super().__init__(store, entries)
 
-    def _cut(self, shard: int, entries: int) -> Iterator[ShardInfo]:
-        """The parts of a shard of the store, as shards."""
+    def indptr(self, shard: int) -> np.ndarray:
         info = self._store.manifest.shards[shard]
-        indptr = np.empty(info.rows + 1, info.arrays["indptr"].dtype)
-        self._store.fill(shard, {"indptr": indptr}, Buffers([_alone(info, "indptr")]))
-        start = 0
-        while start < info.rows:
-            stop = int(np.searchsorted(indptr, indptr[start] + entries, side="right")) - 1
-            stop = min(max(stop, start + 1), info.rows)
-            if not 0 <= indptr[start] <= indptr[stop] <= info.nnz:
-                raise damaged(self._store.where(shard, "indptr"), "does not rise from 0 to the number of entries")
-            self._parts.append(_Part(shard, start, int(indptr[start])))
-            yield _part_of(info, stop - start, int(indptr[stop] - indptr[start]))
-            start = stop
+        out = np.empty(info.rows + 1, info.arrays["indptr"].dtype)
+        alone = replace(info, arrays={"indptr": info.arrays["indptr"]}, files={})
+        self._store.fill(shard, {"indptr": out}, Buffers([alone]))
+        return out
+
+    def room(self, info: ShardInfo, sizes: dict[str, int]) -> int:
+        """For what is read of a chunk, and for the blocks that buffers hold."""
+        whole = {name: array.size * np.dtype(array.dtype).itemsize for name, array in info.arrays.items()}
+        needed = {name: (sizes[name] + 2 * _BLOCK) * np.dtype(array.dtype).itemsize for name, array in info.arrays.items()}
+        read = max((min(needed[name], size) for name, size in whole.items()), default=0)
+        held = sum(min(2 * _BLOCK * np.dtype(info.arrays[name].dtype).itemsize, size) for name, size in whole.items())
+        return read + read // 64 + 1024 + held
+
+    def read_range(self, shard: int, name: str, first: int, out: np.ndarray, buffers: Buffers) -> None:
+        assert isinstance(buffers, PartBuffers)
+        frame = self._frame(shard, name, buffers.raw)
+        try:
+            self._decode(shard, name, frame, first * out.itemsize, out.view(np.uint8), buffers)
+        except ValueError as error:
+            raise damaged(chunk_path(str(self.path), shard, name), str(error)) from None
 
     def buffers(self, shards: Iterable[ShardInfo] | None = None) -> PartBuffers:
         return PartBuffers(self.manifest.shards if shards is None else shards)
-
-    def where(self, shard: int, name: str = "") -> str:
-        return self._store.where(self._parts[shard].shard, name)
 
     def expect(self, *shards: int) -> None:
         for number in shards[:2]:
             for name, info in self.manifest.shards[number].arrays.items():
                 part = self._parts[number]
                 if (frame := self._frames.get((part.shard, name))) is not None and info.size:
-                    at = (part.entry if name in _ENTRIES else part.row) * np.dtype(info.dtype).itemsize
+                    at = part.first(name) * np.dtype(info.dtype).itemsize
                     last = min(at + info.size * np.dtype(info.dtype).itemsize - 1, frame.size - 1) // frame.block
                     begin, end = int(frame.bounds[at // frame.block, 0]), int(frame.bounds[last, 1])
                     fetch_ahead(str(self.path), chunk_name(part.shard, name), end - begin, begin)
-
-    def fill(self, shard: int, out: dict[str, np.ndarray], buffers: Buffers) -> None:
-        assert isinstance(buffers, PartBuffers)
-        part = self._parts[shard]
-        for name, array in out.items():
-            if len(array):
-                first = part.entry if name in _ENTRIES else part.row
-                frame = self._frame(part.shard, name, buffers.raw)
-                try:
-                    self._decode(part.shard, name, frame, first * array.itemsize, array.view(np.uint8), buffers)
-                except ValueError as error:
-                    raise damaged(chunk_path(str(self.path), part.shard, name), str(error)) from None
-        if "indptr" in out:
-            out["indptr"] -= out["indptr"][0]
 
     def _decode(self, shard: int, name: str, frame: _Frame, at: int, out: np.ndarray, buffers: PartBuffers) -> None:
         """Bytes from `at` on of an array, decoded into `out`: whole blocks at once, others by way of what buffers hold."""
@@ -239,18 +215,3 @@ class ZarrParts(StoredDataset):
         return _Frame(
             bytes(flags), size, block, np.stack([starts, stops], axis=1), tuple(checksums[each] for each in starts.tolist())
         )
-
-
-def _alone(info: ShardInfo, name: str) -> ShardInfo:
-    return replace(info, arrays={name: info.arrays[name]}, files={})
-
-
-def _part_of(info: ShardInfo, rows: int, entries: int) -> ShardInfo:
-    """A part of a shard. `files` has the room for what is read of a chunk, and for the blocks that buffers hold."""
-    sizes = {name: entries if name in _ENTRIES else rows + (name == "indptr") for name in info.arrays}
-    arrays = {name: replace(array, size=sizes[name], stored_bytes=0) for name, array in info.arrays.items()}
-    whole = {name: array.size * np.dtype(array.dtype).itemsize for name, array in info.arrays.items()}
-    needed = {name: (sizes[name] + 2 * _BLOCK) * np.dtype(array.dtype).itemsize for name, array in info.arrays.items()}
-    read = max((min(needed[name], size) for name, size in whole.items()), default=0)
-    held = sum(min(2 * _BLOCK * np.dtype(info.arrays[name].dtype).itemsize, size) for name, size in whole.items())
-    return replace(info, rows=rows, nnz=entries, arrays=arrays, files={"blocks": (read + read // 64 + 1024 + held, 0)})

@@ -20,7 +20,7 @@ from streamcut.io.stores.zarr_store import ZarrStore
 def parted(data: Dataset) -> Dataset | None:
     """The same rows in smaller shards, read from the same files; None where these are to be had as a whole only.
 
-    That is so for what is not a native store on a local disk, and for rows in groups, which a shard has whole.
+    That is so for what is not a store of ours on a local disk, and for rows in groups, which a shard has whole.
     """
     if isinstance(data, ScaledDataset | OccurringDataset):
         inner = parted(data.inner)
@@ -33,9 +33,16 @@ def parted(data: Dataset) -> Dataset | None:
             shards = tuple(map(scaled_shard, shards))
         found.manifest = replace(data.manifest, shards=shards)
         return found
-    if type(data) is not ZarrStore or data.manifest.statistics.groups is not None:
+    if data.manifest.statistics.groups is not None:
         return None
-    return ZarrParts(data)
+    if type(data) is ZarrStore:
+        return ZarrParts(data)
+    if data.manifest.backend == "hdf5":  # whose library is loaded by then
+        from streamcut.io.stores.hdf5_parts import HDF5Parts
+        from streamcut.io.stores.hdf5_store import HDF5Store
+
+        return HDF5Parts(data) if type(data) is HDF5Store else None
+    return None
 
 
 class Shards:

@@ -17,8 +17,12 @@ from streamcut.execution import plan as planning
 from streamcut.execution.parted import Shards, parted
 from streamcut.execution.plan import Machine, plan_memory
 from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.systems import resident_bytes
+from streamcut.io.memory import MemoryDataset
 from streamcut.io.opening import open_dataset
 from streamcut.io.stores.buffers import buffer_bytes
+from streamcut.io.stores.hdf5_parts import HDF5Parts
+from streamcut.io.stores.parts import Parts
 from streamcut.io.stores.writer import StoreWriter
 from streamcut.io.stores.zarr_parts import ZarrParts
 from streamcut.jobs.binary import BinaryJob
@@ -62,7 +66,13 @@ def stores(tmp_path_factory):
         weight=np.arange(9_000) % 5 + 0.5,
     )  # fmt: skip
     found["ones"] = write(folder / "ones.zarr", ones, np.arange(ROWS) % 2.0)
+    found["hdf5"] = write(folder / "h.h5s", large, np.arange(12_000) % 2.0, shard_nnz=400_000, backend="hdf5")
+    found["hdf5 ones"] = write(folder / "ones.h5s", ones, np.arange(ROWS) % 2.0, weight=np.arange(ROWS) + 0.5, backend="hdf5")
     return found
+
+
+def in_parts(store, entries):
+    return (HDF5Parts if store.manifest.backend == "hdf5" else ZarrParts)(store, entries)
 
 
 @settings(max_examples=40, deadline=None)
@@ -70,7 +80,7 @@ def stores(tmp_path_factory):
 def test_parts_are_the_rows_of_the_store(stores, data):
     store = stores[data.draw(st.sampled_from(sorted(stores)))]
     entries = data.draw(st.one_of(st.integers(1, 4000), st.integers(10_000, 500_000)))
-    parts = ZarrParts(store, max(entries, store.manifest.statistics.nnz // 300))
+    parts = in_parts(store, max(entries, store.manifest.statistics.nnz // 300))
     assert parts.manifest.statistics == store.manifest.statistics
     assert all(info.nnz <= entries or info.rows == 1 for info in parts.manifest.shards if entries > 10_000)
     order = (
@@ -111,7 +121,7 @@ def test_parts_take_less_memory_than_they_say(stores):
 
 
 def read_all(data):
-    parts = data if isinstance(data, ZarrParts) else ZarrParts(data, 1 << 16)
+    parts = data if isinstance(data, Parts) else ZarrParts(data, 1 << 16)
     for number in range(len(parts.manifest.shards)):
         parts.read(number)
 
@@ -139,16 +149,56 @@ def test_damage_is_found(stores, tmp_path, name):
         parts.read(len(parts.manifest.shards) - 1)
 
 
+def test_damage_of_hdf5_is_found(tmp_path):
+    """Before the library sees a byte of a file, and when it changes after that."""
+    write(tmp_path / "d.h5s", rows(8_000, 50, 90_000, seed=5), np.arange(8_000) % 2.0, backend="hdf5")
+    file = tmp_path / "d.h5s" / "shards" / "000000.h5"
+    sound = file.read_bytes()
+    parts = HDF5Parts(open_dataset(str(tmp_path / "d.h5s")), 1 << 16)
+    for at in (3, 100, len(sound) // 2, len(sound) - 1):
+        file.write_bytes(sound[:at] + bytes([sound[at] ^ 16]) + sound[at + 1 :])
+        with pytest.raises(CorruptError, match=r"000000\.h5: does not have the checksum"):
+            HDF5Parts(open_dataset(str(tmp_path / "d.h5s")))
+        with pytest.raises(CorruptError, match="changed while it was in use"):
+            read_all(parts)
+    file.write_bytes(sound[:-5])
+    with pytest.raises(CorruptError, match="bytes long"):
+        parts.read(0)
+    file.write_bytes(sound)
+    read_all(parts)
+
+
+def test_a_large_shard_of_hdf5_does_not_decide_the_least_memory(tmp_path):
+    X = rows(90_000, 70, 3000, seed=6)
+    found = []
+    for backend in ("zarr", "hdf5"):
+        store = write(tmp_path / backend, X, np.arange(90_000) % 2.0, shard_nnz=1 << 22, backend=backend)
+        for whole in (True, False):
+            with pytest.raises(MemoryBudgetError) as refused:
+                plan_of(store, 1, whole=whole, solver="cpa")
+            found.append(refused.value.least)
+        model = train(
+            str(store.path), memory=f"{resident_bytes() + found[-1] + (4 << 20)}B", workers=1, solver="cpa", max_passes=2
+        )
+        assert model.resources["planned"] <= model.resources["budget"]
+    assert found[0] > found[1] + 10 * 10**6
+    assert found[2] > found[3] + 10 * 10**6
+    assert abs(found[1] - found[3]) < 5 * 10**6
+
+
 def test_who_has_parts(stores, tmp_path):
+    assert all(parted(store) is not None for store in stores.values())
     X, y = rows(200, 5, 400), np.arange(200) % 2.0
-    assert parted(write(tmp_path / "h.h5s", X, y, backend="hdf5")) is None
-    assert parted(stores["small"]) is not None
+    with streamcut.create(tmp_path / "q.zarr", 400) as out:
+        out.append(X, y, qid=np.arange(200) // 10)
+    assert parted(open_dataset(str(tmp_path / "q.zarr"))) is None
+    assert parted(MemoryDataset(X, y)) is None
     assert Shards(stores["small"], whole=True)._parts is None
 
 
-def plan_of(store, budget, **options):
+def plan_of(store, budget, *, whole=False, **options):
     """The plan of `train` with so many bytes for all but the process."""
-    shards, job = Shards(store), BinaryJob.planned(TrainOptions(workers=1, **options), store.manifest)
+    shards, job = Shards(store, whole=whole), BinaryJob.planned(TrainOptions(workers=1, **options), store.manifest)
 
     def planned(data):
         needs = job.needs(data.manifest)
