@@ -2,7 +2,7 @@
 
 A server that takes a request and then says nothing would keep its client for ever. So each request runs beside the thread that
 wants it, which looks at the clock; who asks for too much at once gets more time. STREAMCUT_TIMEOUT (seconds) is the limit of this
-process and of those that it starts.
+process and of those that it starts, as STREAMCUT_RETRIES is of attempts.
 """
 
 from __future__ import annotations
@@ -26,9 +26,11 @@ from streamcut.foundation.redaction import redacted
 log = logging.getLogger(__name__)
 
 TIMEOUT = 60.0  # seconds
+RETRIES = 5
 SAID_AFTER = 10.0  # seconds without an answer after which a line says so
-_VARIABLE = "STREAMCUT_TIMEOUT"
+_VARIABLE, _RETRIES = "STREAMCUT_TIMEOUT", "STREAMCUT_RETRIES"
 _PIECE = 8 << 20  # bytes: what is longer may take as many times the timeout as it has pieces
+_MOST_RETRIES = 20  # the last of them waits for a day
 _LOOK = 0.2  # seconds between two looks at the clock and at who wants to stop
 _HERE = ("memory", "file", "local")  # file systems without a server
 _NO_KEYS = ("NoCredentialsError", "PartialCredentialsError", "DefaultCredentialsError", "CredentialRetrievalError")
@@ -62,6 +64,16 @@ def timeout() -> float:
     return seconds
 
 
+def attempts() -> int:
+    """How often something is asked for that fails: once, and as often again as STREAMCUT_RETRIES says. Raises UsageError."""
+    text = os.environ.get(_RETRIES)
+    if text is None:
+        return 1 + RETRIES
+    if not text.isascii() or not text.isdigit() or int(text) > _MOST_RETRIES:
+        raise UsageError(f"{_RETRIES}: {text!r} is no number from 0 to {_MOST_RETRIES}")
+    return 1 + int(text)
+
+
 def set_timeout(seconds: float) -> None:
     """Let requests to servers (URLs) take `seconds` before they count as lost and are made again; 60 unless this is called.
 
@@ -82,6 +94,11 @@ def set_timeout(seconds: float) -> None:
         raise UsageError(f"seconds: {seconds!r} must be above 0") from None
 
 
+def limit_of(size: int) -> float:
+    """Seconds that a request of so many bytes may take."""
+    return timeout() * max(1, -(-size // _PIECE))
+
+
 @contextmanager
 def asking(where: str, *, given_up: bool) -> Iterator[None]:
     """Within, what this thread asks for is called `where`, and `given_up` when the work is to stop."""
@@ -98,7 +115,7 @@ def ask(files: Any, method: str, *arguments: Any, size: int = 0, **options: Any)
 
     Raises TimeoutError when no answer comes in time, GivenUp (see streamcut.foundation.interrupts), and what the method raises.
     """
-    limit = timeout() * max(1, -(-size // _PIECE))
+    limit = limit_of(size)
     protocol = files.protocol if isinstance(files.protocol, tuple) else (files.protocol,)
     if set(protocol) & set(_HERE):
         return getattr(files, method)(*arguments, **options)

@@ -22,7 +22,7 @@ from streamcut.errors import DiskFullError, NotFoundError, UsageError
 from streamcut.foundation.files import disk_full, failpoint
 from streamcut.foundation.opened import read_file
 from streamcut.foundation.redaction import redacted
-from streamcut.io.places.answers import ask, asking, final, pause
+from streamcut.io.places.answers import ask, asking, attempts, final, pause
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -38,7 +38,6 @@ _PACKAGES = {  # that fsspec needs beside what streamcut[remote] brings
     "hf": "huggingface_hub",
     "smb": "smbprotocol",
 }
-ATTEMPTS = 6
 _PAUSE = 0.2  # seconds before the second attempt, twice as long before each further one
 _WHOLE = 32 << 20  # bytes: what is larger goes in parts, from a file
 _S3_PART, _S3_PARTS, _S3_AT_ONCE = 8 << 20, 9000, 4  # bytes and number of parts of an upload; the server takes 10,000 at most
@@ -118,7 +117,7 @@ def retried(where: str, call: Callable[[], T], *, doing: str) -> T:
 
     Raises MissingError when there is no such object, NotFoundError when it fails for good, GivenUp.
     """
-    for attempt in range(ATTEMPTS):
+    for attempt in range(most := attempts()):
         try:
             with asking(where, given_up=doing == "read"):
                 return call()
@@ -131,8 +130,8 @@ def retried(where: str, call: Callable[[], T], *, doing: str) -> T:
         except Exception as error:  # whatever the libraries below raise for lines that break and stores that are busy
             if (what := final(error)) is not None:
                 raise NotFoundError(f"{where}: cannot be {doing}: {what}") from None
-            if attempt == ATTEMPTS - 1:
-                what = f"cannot be {doing} ({type(error).__name__}: {error}) after {ATTEMPTS} attempts"
+            if attempt == most - 1:
+                what = f"cannot be {doing} ({type(error).__name__}: {error}) after {most} attempt{'s' * (most > 1)}"
                 raise NotFoundError(f"{where}: {what}") from error
             with asking(where, given_up=doing == "read"):
                 rest(where, f"{type(error).__name__}: {error}", attempt)
@@ -162,7 +161,7 @@ def read_object(url: str, first: int | None = None) -> bytes:
     def get() -> bytes:
         if first is not None:
             return ask(files, "cat_file", path, start=0, end=first, size=first)
-        size = _info(files, path).get("size")
+        size = info_of(files, path).get("size")
         content = ask(files, "cat_file", path, size=size or 0, **({"start": 0, "end": size} if size else {}))
         if size is not None and len(content) != size:
             raise OSError(f"only {len(content):,} of {size:,} bytes came")
@@ -179,7 +178,7 @@ def fetch_object(url: str, place: str | os.PathLike) -> None:
     files, path = file_system(url)
 
     def get() -> None:
-        size = _info(files, path).get("size")
+        size = info_of(files, path).get("size")
         with disk_full(place, size):
             ask(files, "get_file", path, os.fspath(place), size=size or 0)
         if size is not None and (found := os.path.getsize(place)) != size:
@@ -208,13 +207,13 @@ def objects_below(url: str) -> dict[str, int]:
 
 def _size(files: Any, path: str, url: str) -> int | None:
     try:
-        found = retried(url, lambda: _info(files, path), doing="read")
+        found = retried(url, lambda: info_of(files, path), doing="read")
     except MissingError:
         return None
     return found["size"] if found.get("type") == "file" else None
 
 
-def _info(files: Any, path: str) -> dict[str, Any]:
+def info_of(files: Any, path: str) -> dict[str, Any]:
     files.invalidate_cache(path.rpartition("/")[0])  # others write there, too
     return ask(files, "info", path)
 
@@ -262,7 +261,7 @@ def _put(files: Any, path: str, url: str, put: Callable[[], Any], size: int) -> 
     def call() -> None:
         failpoint("remote.put")
         put()
-        found = _info(files, path).get("size")
+        found = info_of(files, path).get("size")
         if found != size:
             raise OSError(f"{found} of {size:,} bytes arrived")
 

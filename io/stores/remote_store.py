@@ -9,8 +9,10 @@ endpoints are the business of fsspec and of the libraries below it, with their o
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -18,8 +20,9 @@ import numpy as np
 
 from streamcut.errors import CorruptError, IncompleteError, NotFoundError
 from streamcut.io.manifest import Manifest
-from streamcut.io.places.answers import Fetchers, ask
-from streamcut.io.places.remote import ATTEMPTS, OBJECT_STORES, MissingError, file_system, no_bucket, objects_below, rest, retried
+from streamcut.io.places.answers import Fetchers, ask, attempts
+from streamcut.io.places.direct import Direct, direct
+from streamcut.io.places.remote import OBJECT_STORES, MissingError, file_system, info_of, no_bucket, objects_below, rest, retried
 from streamcut.io.stores.chunk_cache import ChunkCache
 from streamcut.io.stores.codec import TRAILER, crc32c
 from streamcut.io.stores.guarded import damaged
@@ -31,6 +34,8 @@ from streamcut.io.stores.zarr_store import ZarrStore
 
 AHEAD_BYTES = 64 << 20  # of chunks that are on their way, or here and not yet used
 _REQUESTS = 16  # at once
+_OURS = "metadata"  # in the cache: that of this store are ours
+_MANIFESTS = "manifests"  # folder of the cache for these
 _MISSING = -1  # as the length of a file that is not there
 T = TypeVar("T")
 U = TypeVar("U")
@@ -45,11 +50,11 @@ class RemoteStore(ZarrStore):
 
     def __init__(self, url: str, cache: ChunkCache | None = None, manifest: Manifest | None = None) -> None:
         self._files, self._root = file_system(url)
-        super().__init__(url, manifest or _manifest(self._files, self._root, url))
+        super().__init__(url, manifest or _manifest(self._files, self._root, url, cache))
         self._cache = cache
         if cache is not None:
             cache.begin(self.manifest.fingerprint)
-        self._pool = Fetchers(_REQUESTS)
+        self._pool, self._direct = Fetchers(_REQUESTS), direct(self._files, url, _REQUESTS)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"path": self.path, "cache": self._cache}
@@ -71,7 +76,7 @@ class RemoteStore(ZarrStore):
         return np.frombuffer(self._fetch(shard, name) if chunk is None else chunk.result(), np.uint8)
 
     def guarded(self, name: str, guard: tuple[int, int]) -> bytes:
-        return self._request(name, *guard)
+        return self._cached(name, guard[0], guard[1], 0)
 
     def found(self, files: Mapping[str, int]) -> tuple[list[CorruptError], list[str]]:
         """One listing where the store has such a thing; else (https://) a question for each file."""
@@ -113,14 +118,26 @@ class RemoteStore(ZarrStore):
         """A chunk from the cache, or from afar and then into the cache."""
         file, info = chunk_name(shard, name), self.manifest.shards[shard].arrays[name]
         length = chunk_length(info)
+        return self._cached(file, length, info.stored_crc32c, TRAILER)
+
+    def _cached(self, file: str, length: int, crc: int, trailer: int) -> bytes:
         if self._cache is not None and (found := self._cache.get(file, length)) is not None:
-            if crc32c(found[:-TRAILER]) == info.stored_crc32c:
+            if crc32c(found[: length - trailer]) == crc:
                 return found
             self._cache.forget(file)
-        content = self._request(file, length, info.stored_crc32c, TRAILER)
+        content = self._request(file, length, crc, trailer)
         if self._cache is not None:
             self._cache.put(file, content)
         return content
+
+    def known(self) -> bool:
+        """Whether its metadata were looked at before, when chunks of it came into the cache."""
+        return self._cache is not None and self._cache.get(_OURS, len(_OURS)) is not None
+
+    def know(self) -> None:
+        """Its metadata are as we write them."""
+        if self._cache is not None:
+            self._cache.put(_OURS, _OURS.encode())
 
     def _request(self, file: str, length: int, crc: int, trailer: int = 0) -> bytes:
         def problem(content: bytes) -> str | None:
@@ -129,26 +146,35 @@ class RemoteStore(ZarrStore):
             good = crc32c(np.frombuffer(content, np.uint8)[: length - trailer]) == crc
             return None if good else "does not have the checksum that the manifest states"
 
-        return fetched(self._files, f"{self._root}/{file}", f"{self.path}/{file}", problem, length)
+        return fetched(self._files, f"{self._root}/{file}", f"{self.path}/{file}", problem, length, self._direct)
 
 
-def fetched(files: Any, path: str, where: str, problem: Callable[[bytes], str | None], length: int | None = None) -> bytes:
+def fetched(
+    files: Any, path: str, where: str, problem: Callable[[bytes], str | None], length: int | None = None,
+    by: Direct | None = None,
+) -> bytes:  # fmt: skip
     """The content of `path` with which `problem` finds nothing wrong; asked for again while that may help.
 
-    Of what is `length` bytes long one more is asked for, which shows if it is longer: s3fs asks how long an object is before it
-    reads it as a whole, which would be two requests for each. Raises NotFoundError when it cannot be read, CorruptError when it
-    is missing or `problem` finds something each time.
+    What is `length` bytes long comes `by` a faster way, if there is one. Else one byte more of it is asked for, which shows if it
+    is longer: s3fs asks how long an object is before it reads it as a whole, which would be two requests for each. Raises
+    NotFoundError when it cannot be read, CorruptError when it is missing or `problem` finds something each time.
     """
     limits = {} if length is None else {"start": 0, "end": length + 1}
-    for attempt in range(ATTEMPTS):
+
+    def get() -> bytes:
+        if by is not None and length is not None and (content := by.get(path, length)) is not None:
+            return content
+        return ask(files, "cat_file", path, size=length or 0, **limits)
+
+    for attempt in range(most := attempts()):
         try:
-            content = retried(where, lambda: ask(files, "cat_file", path, size=length or 0, **limits), doing="read")
+            content = retried(where, get, doing="read")
         except MissingError:
             raise damaged(where, "missing") from None
         found = problem(content)
         if found is None:
             return content
-        if attempt == ATTEMPTS - 1:
+        if attempt == most - 1:
             raise damaged(where, found)
         rest(where, found, attempt)
     raise AssertionError("unreachable")
@@ -159,6 +185,8 @@ def open_remote(url: str, cache: ChunkCache | None = None) -> RemoteStore | None
     store = RemoteStore(url.rstrip("/"), cache)
     if store.manifest.backend != "zarr":
         raise NotFoundError(f"{url}: a store of {store.manifest.backend} files, which is read from a disk only; copy it there")
+    if store.known():
+        return store
     for file, (length, crc) in store.manifest.files.items():
         content = fetched(store._files, f"{store._root}/{file}", f"{url}/{file}", lambda _: None)
         if len(content) != length or crc32c(content) != crc:  # zarr-python may have put its consolidated metadata there
@@ -168,13 +196,15 @@ def open_remote(url: str, cache: ChunkCache | None = None) -> RemoteStore | None
         file = f"{store.where(0, name)}/{METADATA}"
         if info.size and is_foreign(fetched(store._files, file.replace(str(store.path), store._root, 1), file, lambda _: None)):
             return None
+    store.know()
     return store
 
 
-def _manifest(files: Any, root: str, url: str) -> Manifest:
+def _manifest(files: Any, root: str, url: str, cache: ChunkCache | None) -> Manifest:
+    """That of the store, from the cache if the server says that the object is still the same."""
     where = f"{url}/{MANIFEST}"
     try:
-        size = retried(url, lambda: ask(files, "info", f"{root}/{MANIFEST}")["size"], doing="read")
+        about = retried(url, lambda: info_of(files, f"{root}/{MANIFEST}"), doing="read")
     except MissingError:
         if url.partition("://")[0] in OBJECT_STORES and objects_below(url + PARTIAL):
             what = "its conversion was never finished; run the same `streamcut convert` with --resume"
@@ -185,7 +215,19 @@ def _manifest(files: Any, root: str, url: str) -> Manifest:
             raise NotFoundError(f"{url}: there is nothing at this address; look at its spelling") from None
         what = f"has no {MANIFEST}, so it is not a streamcut store; make one with `streamcut convert`"
         raise NotFoundError(f"{url}: {what}") from None
+    size, version = about["size"], about.get("ETag")
     if size is not None and size > MAX_MANIFEST:
         raise damaged(where, f"is {size:,} bytes long, which no manifest is")
     whole = lambda content: None if size in (None, len(content)) else f"is {len(content):,} of {size:,} bytes"  # noqa: E731
-    return parse_manifest(fetched(files, f"{root}/{MANIFEST}", where, whole), where)
+    name = hashlib.sha256(f"{url} {version}".encode()).hexdigest()
+    if cache is not None and version and size is not None:
+        cache.begin(_MANIFESTS)
+        if (found := cache.get(name, size)) is not None:
+            with suppress(CorruptError):
+                return parse_manifest(found, where)
+            cache.forget(name)
+    content = fetched(files, f"{root}/{MANIFEST}", where, whole)
+    manifest = parse_manifest(content, where)
+    if cache is not None and version and size is not None:
+        cache.put(name, content)
+    return manifest

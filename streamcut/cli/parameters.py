@@ -178,7 +178,11 @@ def _into_environment(ctx: click.Context, param: click.Parameter, value: str | f
 
 
 def url_options(command: Any) -> Any:
-    """--timeout, for every command that takes URLs."""
+    """--timeout and --retries, for every command that takes URLs."""
+    again = "How often a request is made again that fails; URLs only.  [default: 5]"
+    command = click.option(
+        "--retries", type=click.IntRange(0, 20), metavar="N", help=again, expose_value=False, callback=_into_environment
+    )(command)
     text = "How long a server may keep a request waiting before it is made again; URLs only.  [default: 60s]"
     return click.option("--timeout", type=Duration(), metavar="TIME", help=text, expose_value=False, callback=_into_environment)(
         command
@@ -186,7 +190,7 @@ def url_options(command: Any) -> Any:
 
 
 def cache_options(command: Any) -> Any:
-    """--timeout, --cache-dir and --cache-size, for commands that read stores behind URLs."""
+    """--timeout, --retries, --cache-dir and --cache-size, for commands that read stores behind URLs."""
     command = url_options(command)
     for name, metavar, text in (
         ("--cache-size", "SIZE", "Most bytes of --cache-dir.  [default: half of the free space]"),

@@ -18,6 +18,7 @@ from streamcut.errors import NotFoundError, UsageError
 from streamcut.execution.runner import Interrupted
 from streamcut.foundation.interrupts import GivenUp, waits_end_by
 from streamcut.io.places import answers, remote
+from streamcut.io.places.direct import direct
 from streamcut.models.files import load_model
 
 STREAMCUT = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()"]
@@ -97,6 +98,94 @@ def test_56_check_reads_the_store_and_not_its_copies_in_a_cache(server, run, tmp
     assert run("check", URL, "--read-data")[0] == 5
 
 
+# How often something is asked for
+
+
+def test_retries_are_an_option_and_a_variable(server, run, monkeypatch):
+    remote.write_object("s3://bucket/x.csv", b"label,x\n1,2\n-1,3\n")
+    for given, count in ((("--retries", "0"), "1 attempt)"), (("--retries", "2"), "3 attempts")):
+        server.spoil("GET", [500] * 9)
+        code, _, err = run("convert", "s3://bucket/x.csv", "s3://bucket/never.zarr", *given)
+        assert code == 4, err
+        assert f"after {count}".rstrip(")") in err.replace("\n", " ")
+        assert len(server.troubles) == 9 - int(count[0])
+    assert "STREAMCUT_RETRIES" not in os.environ
+    for wrong in ("-1", "21", "many", "²", ""):
+        monkeypatch.setenv("STREAMCUT_RETRIES", wrong)
+        with pytest.raises(UsageError, match="is no number from 0 to 20"):
+            remote.size_of("s3://bucket/x.csv")
+
+
+# Bodies by signed URLs
+
+
+def test_chunks_come_by_signed_urls_and_what_fails_by_the_file_system(server, text, tmp_path, monkeypatch, caplog):
+    streamcut.convert(text, tmp_path / "a.zarr", shard_nnz=2000)
+    expected = streamcut.train(tmp_path / "a.zarr", **OPTIONS).weights.tobytes()
+    files, asked = type(remote.file_system(URL)[0]), []
+    given = files._cat_file
+
+    async def cat_file(self, path, *arguments, **options):
+        asked.append(path)
+        return await given(self, path, *arguments, **options)
+
+    monkeypatch.setattr(files, "_cat_file", cat_file)
+    with caplog.at_level(logging.DEBUG, "streamcut"):
+        for troubles in ([], ["cut", 503, "slow", 500]):
+            store = streamcut.open(URL)
+            asked.clear()
+            server.spoil("GET", [*troubles])
+            assert streamcut.train(store, **OPTIONS).weights.tobytes() == expected
+            assert server.troubles == []
+            assert (len([path for path in asked if path.endswith("c.0")]) > 0) == (len(troubles) > 0)
+    assert not any("X-Amz-Signature" in each.getMessage() for each in caplog.records if each.name != "werkzeug")  # the server's
+    store = streamcut.open(URL)
+    monkeypatch.setattr(type(store._direct), "body", lambda *call: 1 / 0)
+    asked.clear()
+    assert streamcut.train(store, **OPTIONS).weights.tobytes() == expected
+    assert 4 <= store._direct._failed < 4 + 2 * 16, "then the file system alone is asked; others were on their way"
+
+
+@pytest.mark.parametrize(
+    ("url", "settings", "found"),
+    [
+        ("https://host/a.zarr", {}, True),
+        ("https://me:word@host/a.zarr", {}, False),
+        ("https://host/a.zarr", {"https_proxy": "http://proxy:1"}, False),
+        ("memory://a.zarr", {}, False),
+        ("s3://bucket/a.zarr", {}, True),
+        ("s3://bucket/a.zarr", {"https_proxy": "http://proxy:1"}, False),
+        ("s3://bucket/a.zarr", {"https_proxy": "http://proxy:1", "AWS_ENDPOINT_URL": "http://127.0.0.1:1"}, True),
+    ],
+)
+def test_who_is_asked_directly(url, settings, found, monkeypatch):
+    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "AWS_ENDPOINT_URL"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    files, _ = remote.file_system(url)
+    assert (direct(files, url, 2) is not None) == found
+    if found and url.startswith("s3"):
+        payer = type(files)(requester_pays=True, skip_instance_cache=True)
+        assert direct(payer, url, 2) is None
+
+
+def test_with_a_cache_the_second_run_asks_only_whether_the_manifest_is_the_same(server, tmp_path, monkeypatch):
+    monkeypatch.setenv("STREAMCUT_CACHE_DIR", str(tmp_path / "cache"))
+    expected = streamcut.train(URL, **OPTIONS).weights.tobytes()
+    server.asked.clear()
+    assert streamcut.train(URL, **OPTIONS).weights.tobytes() == expected
+    assert [(method, path.rpartition("/")[2]) for method, path in server.asked] == [("HEAD", "manifest.json")]
+    (place,) = (tmp_path / "cache" / "manifests").iterdir()
+    place.write_bytes(b"x" * place.stat().st_size)  # a disk that rots
+    assert streamcut.train(URL, **OPTIONS).weights.tobytes() == expected
+    other = streamcut.open("s3://bucket/a.zarr").manifest.fingerprint
+    write_rows(tmp_path / "b.svm", 700)
+    streamcut.convert(tmp_path / "b.svm", URL, shard_nnz=2000, force=True)
+    again = streamcut.open(URL).manifest
+    assert (again.statistics.n_rows, again.fingerprint != other) == (700, True)
+
+
 # Row 54: bodies that stall
 
 
@@ -117,8 +206,7 @@ def test_54_what_stalls_is_asked_for_again_and_the_bits_are_the_same(server, tex
 def test_54_what_stalls_for_ever_is_an_error(server, read, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(answers, "_LOOK", 0.01)
-    monkeypatch.setattr(remote, "ATTEMPTS", 2)
-    monkeypatch.setattr("streamcut.io.stores.remote_store.ATTEMPTS", 2)
+    monkeypatch.setenv("STREAMCUT_RETRIES", "1")
     monkeypatch.setenv("STREAMCUT_TIMEOUT", "0.2")
     url = URL if read is streamcut.open else "s3://bucket/x.csv"
     remote.write_object("s3://bucket/x.csv", b"label,x\n" + b"1,2\n-1,3\n" * 300)
@@ -156,7 +244,9 @@ def test_54_the_timeout_is_an_option_of_every_command_with_urls_and_of_python(ru
         "verify",
         "export",
     ):
-        assert "--timeout TIME" in run(command, "--help-all")[1]
+        text = run(command, "--help-all")[1]
+        assert "--timeout TIME" in text
+        assert "--retries N" in text
     code, _, err = run("info", "s3://bucket/m.npz", "--timeout", "3")
     assert (code, "is not a duration" in err) == (2, True)
     seen = []

@@ -100,7 +100,7 @@ def test_rows_are_appended_to_a_store_behind_a_url(bucket, tmp_path):
      "convert.manifest:1"],
 )  # fmt: skip
 def test_what_is_interrupted_is_no_store_and_is_taken_up(text, bucket, monkeypatch, point):
-    monkeypatch.setattr(remote, "ATTEMPTS", 1)
+    monkeypatch.setenv("STREAMCUT_RETRIES", "0")
     monkeypatch.setenv("STREAMCUT_FAILPOINT", f"{point}:EIO")
     with pytest.raises((OSError, NotFoundError)):
         streamcut.convert(text, f"{bucket}/a.zarr", **SHARDS)
@@ -247,7 +247,7 @@ def test_every_command_reads_and_writes_urls(text, bucket, run, tmp_path):
 
 def test_a_model_whose_url_fails_is_kept_here(text, bucket, run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(remote, "ATTEMPTS", 2)
+    monkeypatch.setenv("STREAMCUT_RETRIES", "1")
     monkeypatch.setenv("STREAMCUT_FAILPOINT", "remote.put:1:EIO,remote.put:2:EIO")
     code, _, said = run("train", text.with_name("t.zarr"), "--model", f"{bucket}/m.npz", "--max-passes", "3", "--quiet")
     assert code == 4
@@ -263,7 +263,7 @@ def test_checkpoints_behind_a_url_go_on_to_the_same_bits(text, bucket, monkeypat
     with pytest.raises(UsageError, match="holds checkpoints of a run"):
         streamcut.train(store, **OPTIONS, checkpoint=place)
     before = content(place)
-    monkeypatch.setattr(remote, "ATTEMPTS", 1)
+    monkeypatch.setenv("STREAMCUT_RETRIES", "0")
     monkeypatch.setenv("STREAMCUT_FAILPOINT", ",".join(f"remote.put:{k}:EIO" for k in range(1, 20)))
     goes_on = CheckpointOptions(place, iterations=1, resume=True)
     assert bits(streamcut.train(store, **OPTIONS, checkpoint=goes_on)) == expected
