@@ -187,7 +187,7 @@ class TrainDeclarations:
         metavar="threads|sync|local-cluster|tcp://HOST:PORT|FILE.json", role="resource")
     deadline: float = _machine(120.0, "How long a Dask cluster may be without workers before training ends.",
         python="In seconds.", metavar="TIME", kind="seconds", check=SECONDS, role="resource")
-    silence: float = _machine(120.0, "How long a Dask worker may not be heard, on a busy machine for one, before others do its "
-        "rows; it comes back when it is heard again.", python="In seconds.", metavar="TIME", kind="seconds", check=SECONDS,
-        role="resource")
+    silence: float = _machine(120.0, "How long a Dask worker may not be heard before others do its rows, up to five times as "
+        "long where machines are busy; it comes back when it is heard again.", python="In seconds.", metavar="TIME",
+        kind="seconds", check=SECONDS, role="resource")
     # fmt: on

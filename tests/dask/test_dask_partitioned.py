@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import socket
 import subprocess
 import sys
@@ -22,6 +23,8 @@ from kit.waiting import until
 import streamcut
 from streamcut.config import CheckpointOptions
 from streamcut.errors import ClusterLostError
+from streamcut.execution.dask.patience import patience
+from streamcut.foundation.machine import available_cpus
 from streamcut.models.files import load_model
 
 SILENCE = 3.0
@@ -147,7 +150,7 @@ def test_a_worker_that_is_cut_off_loses_its_lanes_and_is_taken_in_again(dataset,
                 processes["worker 0"].kill()
 
         model = streamcut.train(dataset, scheduler=client, scratch=str(tmp_path), on_iteration=change, silence=SILENCE, **FEW)
-        assert f"{wire.to_worker.address}, silent for 3 s" in caplog.text
+        assert re.search(f"{wire.to_worker.address}, silent for \\d", caplog.text)
         assert "their lanes move" in caplog.text
     assert model.weights.tobytes() == here.weights.tobytes()
     assert model.certificate == here.certificate
@@ -187,7 +190,7 @@ def test_when_nobody_else_is_left_the_cluster_is_lost_and_the_checkpoint_good(da
         asked = {"scheduler": client, "scratch": str(tmp_path), "silence": SILENCE, **FEW}
         with pytest.raises(ClusterLostError, match=f"at {client.scheduler.address} is lost: .*without workers for 2 s"):
             streamcut.train(dataset, on_iteration=change, deadline=2.0, checkpoint=keep, **asked)
-        assert f"{wire.to_worker.address}, silent for 3 s" in caplog.text
+        assert re.search(f"{wire.to_worker.address}, silent for \\d", caplog.text)
         wire.mend()  # and all that it was told meanwhile comes at once
         model = streamcut.train(dataset, checkpoint=replace(keep, resume=True), **asked)
     assert model.weights.tobytes() == here.weights.tobytes()
@@ -195,7 +198,7 @@ def test_when_nobody_else_is_left_the_cluster_is_lost_and_the_checkpoint_good(da
 
 
 def test_57_workers_that_stand_still_are_taken_back_and_nothing_else_is_said(dataset, tmp_path):
-    """As on a machine that is too busy: both processes of a local cluster stop for longer than --silence, then go on."""
+    """As on a machine that is too busy: both processes of a local cluster stop for longer than --silence allows, then go on."""
     here = streamcut.train(dataset, **FEW)
     where = ["--scheduler", "local-cluster", "--workers", "2", "--silence", "1s", "--scratch", str(tmp_path)]
     command = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()", "train", str(dataset.path)]
@@ -211,7 +214,7 @@ def test_57_workers_that_stand_still_are_taken_back_and_nothing_else_is_said(dat
         for each in workers:
             each.suspend()
         said = []
-        while "silent for 1 s" not in "".join(said[-1:]):
+        while "silent for" not in "".join(said[-1:]):
             said.append(process.stderr.readline())
             assert said[-1], "it ended"
         for each in workers:
@@ -223,3 +226,33 @@ def test_57_workers_that_stand_still_are_taken_back_and_nothing_else_is_said(dat
     assert process.returncode == 0, more
     assert "Traceback" not in "".join(said) + more
     assert load_model(tmp_path / "m.npz").weights.tobytes() == here.weights.tobytes()
+
+
+def test_busy_machines_have_more_time(monkeypatch):
+    def limit(turns, load, *, local):
+        monkeypatch.setattr("os.getloadavg", lambda: (load * available_cpus(), 0.0, 0.0))
+        return patience(10.0, [{"metrics": {"event_loop_interval": turn}} for turn in turns], local=local)
+
+    assert limit([0.02, 0.021, 0.03], 0.5, local=True) == 10.0
+    assert limit([0.02, 0.02, 0.02], 3.0, local=False) == 10.0, "the load is that of another machine"
+    assert limit([0.02, 0.02, 0.02], 3.0, local=True) == pytest.approx(30.0)
+    assert limit([0.02, 9.0, 0.02], 0.0, local=False) == 10.0, "one worker alone is late: it is the one that is ill"
+    assert limit([0.1, 0.1, 0.02], 0.0, local=False) == pytest.approx(25.0)
+    assert limit([9.0, 9.0], 40.0, local=True) == 50.0
+    assert patience(10.0, [], local=False) == patience(10.0, [{}], local=False) == 10.0
+
+
+def test_busy_processes_beside_a_cluster_cost_no_worker(dataset, tmp_path, caplog):
+    """Eight of them for each processor, while workers start and train."""
+    here = streamcut.train(dataset, **FEW)
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(8 * available_cpus())]
+    try:
+        model = streamcut.train(
+            dataset, scheduler="local-cluster", workers=2, scratch=str(tmp_path), silence=30.0, deadline=600.0, **FEW
+        )
+    finally:
+        for each in busy:
+            each.kill()
+            each.wait()
+    assert "silent" not in caplog.text
+    assert model.weights.tobytes() == here.weights.tobytes()

@@ -1,7 +1,7 @@
 """A Dask cluster as its client sees it: who is there, what they may use, who has fallen silent, and when it is all lost.
 
 A worker counts while the scheduler lists it as running and hears from it: one whose process stands still or cannot be reached by
-the scheduler is left out after --silence, and taken in again when it is heard.
+the scheduler is left out after --silence (longer on busy machines), and taken in again when it is heard.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from streamcut.errors import ClusterLostError, UsageError
 from streamcut.execution.dask import plan as dask_plan
 from streamcut.execution.dask import worker as dask_worker
 from streamcut.execution.dask.logs import of_our_own, says_something, without_tracebacks
+from streamcut.execution.dask.patience import patience
 from streamcut.execution.dask.plan import ClusterNeeds, Placement, WorkerProcess
 from streamcut.execution.dask.unguarded import UNGUARDED, refuse_to_train_again
 from streamcut.execution.dask.worker import Greeting, Store, WorkerMemory
@@ -71,7 +72,8 @@ class Cluster:
     """A Dask cluster on which passes run. `local`: started by us, on this machine, within one memory budget.
 
     deadline  seconds that it may be without any worker
-    silence   seconds after which a worker that the scheduler does not hear counts as gone
+    silence   seconds after which a worker that the scheduler does not hear counts as gone, where nothing is late; patience: at
+              the moment
     shared    all workers see the client's scratch folder, so the row state lies there; else on their own disks
     """
 
@@ -79,7 +81,7 @@ class Cluster:
         logging.getLogger("asyncio").addFilter(says_something)
         self.client = client
         self.local = local
-        self.deadline, self.silence = deadline, silence
+        self.deadline, self.silence, self.patience = deadline, silence, silence
         self.address = client.scheduler.address
         self.workers: dict[str, WorkerProcess] = {}
         self.shared = True
@@ -149,7 +151,7 @@ class Cluster:
         """Each of the `addresses` of lost workers, and that it is silent if the scheduler still has it."""
         with lost_if_silent(self.address):
             known = self.client.scheduler_info(n_workers=-1).get("workers", {})
-        return ", ".join(f"{at}, silent for {self.silence:g} s" if at in known else at for at in addresses)
+        return ", ".join(f"{at}, silent for {self.patience:.3g} s" if at in known else at for at in addresses)
 
     def gather(self, futures: list[distributed.Future]) -> Future:
         """Their results, as a future that one can stop waiting for: Dask itself waits for lost ones as long as it takes."""
@@ -218,12 +220,12 @@ class Cluster:
                 workers = self.client.scheduler_info(n_workers=-1).get("workers")
         if workers is None:
             raise lost(self.address, "no connection to the scheduler")
-        now = time.monotonic()
-        listed = {}
+        now, listed = time.monotonic(), {}
+        self.patience = patience(self.silence, workers.values(), local=self.local)
         for address, worker in workers.items():
             if self._heard.get(address, (None,))[0] != worker["last_seen"]:
                 self._heard[address] = worker["last_seen"], now
-            if worker.get("status", "running") == "running" and now - self._heard[address][1] <= self.silence:
+            if worker.get("status", "running") == "running" and now - self._heard[address][1] <= self.patience:
                 listed[address] = worker
         return listed
 

@@ -10,6 +10,7 @@ from typing import Any
 import dask
 
 from streamcut.errors import StreamcutError
+from streamcut.execution.dask.patience import MOST
 
 _LIBRARIES = ("distributed", "distributed.client", "tornado", "tornado.application", "asyncio")
 _TTL = 300.0  # seconds: Dask's default for workers that it does not hear
@@ -45,7 +46,10 @@ def without_tracebacks() -> Iterator[None]:
 
 def of_our_own(silence: float) -> dict[str, Any]:
     """Dask's configuration of a cluster of our own: it gives up no worker that we would still wait for, and is as quiet."""
-    return {"distributed.scheduler.worker-ttl": f"{_TTL + 2 * silence:g} s", _PRELOAD: [*dask.config.get(_PRELOAD, []), __name__]}
+    return {
+        "distributed.scheduler.worker-ttl": f"{_TTL + 2 * MOST * silence:g} s",
+        _PRELOAD: [*dask.config.get(_PRELOAD, []), __name__],
+    }
 
 
 def dask_setup(worker: Any) -> None:
