@@ -2,9 +2,11 @@
 
 Each runs with 1MB, which is refused, then with the ceiling that the refusal names, and with the least and the option that it
 names beside it. Printed are that ceiling, the peak over it, and the same with the option. Ends with code 1 when a peak is above
-its ceiling, when a run fails that was said to fit, or when a refusal names no figure.
+its ceiling, when a run fails that was said to fit, or when a refusal names no figure; and at the end with the trainings whose
+least is more than 1.3 times what they took.
 
-Usage: python scripts/checks/check_least.py [--only NAME …] [--features 12 17 22] [--occurring 0.05] [--rows 20000] [--passes 3]
+Usage: python scripts/checks/check_least.py [--only NAME …] [--features 12 17 22] [--classes 5 50 200] [--rows 20000 80000 320000]
+           [--occurring 0.05] [--passes 3] [--most 16GB]
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import argparse
 import re
 import sys
 import tempfile
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -78,47 +81,57 @@ def store_of(path: Path, rows: int, labels: int, width: int, used: int) -> None:
             out.append(X, y)
 
 
-def check(store: Path, model: Path, name: str, options: list[str]) -> bool:
-    """Print what becomes of this training; whether what was said of it is so."""
+def check(store: Path, model: Path, name: str, options: list[str], most: int) -> tuple[bool, float]:
+    """Print what becomes of this training; whether what was said of it is so, and the least over the peak. What takes more than
+    `most` bytes at least is not run."""
     line = ["train", str(store), "--model", str(model), "--force", "--quiet", *options]
     refused = run(*line, "--memory", FIRST)
     ceiling = figure(refused.said)
     if refused.code != 7 or ceiling is None:
-        print(f"{name:>20} WRONG {refused.said}", flush=True)
-        return False
-    asked = [(ceiling, [])]
+        print(f"{name:>44} WRONG {refused.said}", flush=True)
+        return False, 0.0
+    asked, ratio = [(ceiling, [])], 0.0
     if other := re.search(r"The least is ([\d.]+ [kMG]B), with (--.*)$", refused.said):
         asked.append((int(1.01 * parse_size(other[1].replace(" ", ""))), other[2].split()))  # the figure is rounded
     shown, kept = [], True
     for size, more in asked:
+        if size > most:
+            shown.append(f"{' '.join(more)} {format_bytes(size):>7} not run")
+            continue
         ran = run(*line, *more, "--memory", f"{size}B")
         good = ran.code == 0 and ran.peak <= size
         kept &= good
+        ratio = ratio or size / max(ran.peak, 1)
         said = f" WRONG code {ran.code} {ran.said[-300:]}" * (not good)
         shown.append(f"{' '.join(more)} {format_bytes(size):>7} peak {ran.peak / size:5.2f}{said}")
-    print(f"{name:>20} {' | '.join(shown)}", flush=True)
-    return kept
+    print(f"{name:>44} {' | '.join(shown)}", flush=True)
+    return kept, ratio
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=[*LINEAR, *KERNEL], default=[*LINEAR, *KERNEL])
     parser.add_argument("--features", nargs="+", type=int, default=[12, 17, 22], help="powers of 2")
+    parser.add_argument("--classes", nargs="+", type=int, default=[5], help="of those that have several")
     parser.add_argument("--occurring", type=float, default=0.05, help="part of them that rows have")
-    parser.add_argument("--rows", type=int, default=20_000)
+    parser.add_argument("--rows", nargs="+", type=int, default=[20_000])
     parser.add_argument("--passes", type=int, default=3)
-    given, kept = parser.parse_args(), True
+    parser.add_argument("--most", default="16GB", help="that a training may take")
+    given, kept, high = parser.parse_args(), True, []
+    most = parse_size(given.most, option="--most")
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
-        for power in given.features:
-            width = 1 << power
-            print(f"2^{power} features, {given.occurring:.0%} of which occur", flush=True)
-            for name in given.only:
-                labels, options = (LINEAR | KERNEL)[name]
-                store = Path(folder) / f"{power}-{labels}.zarr"
+        for power, rows, name in product(given.features, given.rows, given.only):
+            labels, options = (LINEAR | KERNEL)[name]
+            for classes in given.classes if "multiclass" in options else [labels]:
+                width, store = 1 << power, Path(folder) / f"{power}-{rows}-{classes}.zarr"
                 if not store.exists():
-                    store_of(store, given.rows, labels, width, max(30, int(given.occurring * width)))
+                    store_of(store, rows, classes, width, max(30, int(given.occurring * width)))
                 passes = ["--max-passes", str(given.passes)] * (name in LINEAR)
-                kept &= check(store, Path(folder) / "m.npz", name, [*options.split(), *passes])
+                what = f"2^{power} × {rows}, {classes} classes, {name}"
+                sound, ratio = check(store, Path(folder) / "m.npz", what, [*options.split(), *passes], most)
+                kept &= sound
+                high += [f"{what}: {ratio:.2f}"] * (ratio > 1.3)
+    print("least over peak above 1.3:", "; ".join(high) or "none")
     sys.exit(0 if kept else 1)
 
 

@@ -54,7 +54,7 @@ class OccurringDataset(ShownDataset):
         Several `proofs` are put together when the model is saved.
         """
         indices = 4 * max((shard.nnz for shard in self.manifest.shards), default=0)  # new memory while the last is there
-        model = (2 + (proofs > 1)) * 8 * columns * len(self._place)  # weights and witness
+        model = ((2 + (proofs > 1)) * 8 + 1) * columns * len(self._place)  # weights and witness, and where one is not 0
         what = f"indices of {workers} workers, model of {len(self._place):,} features, of which {len(self.index):,} occur"
         return ((what, workers * 2 * indices + model),)
 

@@ -20,6 +20,7 @@ _CACHED = 0.9  # of the row cache stays beside streams: cached rows save more pa
 JOINED = "rows put together"  # that lie in different shards: a line that streams have among their own
 SLACK = 16 << 20  # Python objects, histograms, stacks of threads, what the allocator keeps
 _SPREAD = 4 << 20  # the same process differs by so much from run to run: a refusal's minimum must do in the next run
+_LEAST_PART = 1 / 64  # of what shards take now: with smaller ones a store has too many files
 _ROW_ARRAYS = 5  # kinds of row state at most
 _TEMPORARIES = 24  # bytes a row of the current block: scores and coefficients
 
@@ -215,14 +216,15 @@ def plan_memory(needs: Needs, manifest: Manifest, machine: Machine) -> MemoryPla
     if least > 0:
         lines.append((cached, least))
     row_state = (f"row state, {row_bytes} bytes × {n_rows:,} rows", row_bytes * n_rows)
-    in_rows = [row_state] * (row_bytes > 0)
+    in_rows, kept = [row_state] * (row_bytes > 0), list[tuple[str, int]]()
     if not in_memory:
         longest = max(length for shard in manifest.shards for length in (a.stored_bytes for a in shard.arrays.values()))
         reading = ("reading", workers * longest)
         complete = [*lines, *in_rows, reading, *_beyond(needs.between, in_progress), *_more_cache(cached, least, most)]
-        if _sum(complete) + sum(sizes) <= budget:  # nothing is ever read again, no worker needs buffers
-            kept = MemoryPlan(budget, tuple(complete), everything, sum(sizes), row_cache=most, **streamed)
-            return replace(kept, reads_again=False)
+        kept = [*complete, ("all rows", sum(sizes))]
+        if _sum(kept) <= budget:  # nothing is ever read again, no worker needs buffers
+            plan = MemoryPlan(budget, tuple(complete), everything, sum(sizes), row_cache=most, **streamed)
+            return replace(plan, reads_again=False)
         buffers = workers * needs.streams * buffer_bytes(manifest)
         lines += [(f"buffers of {workers} workers", buffers), *_beyond(needs.between, in_progress + buffers)]
     else:
@@ -231,7 +233,10 @@ def plan_memory(needs: Needs, manifest: Manifest, machine: Machine) -> MemoryPla
     spilled = mapped < row_state[1] and _sum([*lines, row_state]) > budget
     lines += [(f"{row_state[0]}, in scratch files", mapped)] if spilled else in_rows
     if _sum(lines) > budget:
-        raise _refusal(budget, lines, [*machine.lower, *["the shard size at `convert`"] * (not in_memory)])
+        if kept and _sum(kept) < _sum(lines):  # of few rows
+            raise _refusal(budget, kept, list(machine.lower), "")
+        by_shard = 0 if in_memory else buffers + in_progress * (needs.block_rows is None)
+        raise _refusal(budget, lines, list(machine.lower), _smaller_shards(manifest, budget - _sum(lines), by_shard))
     most = min(most, least + budget - _sum(lines))
     lines.extend(_more_cache(cached, least, most))
     if in_memory:
@@ -275,13 +280,22 @@ def _sum(lines: list[tuple[str, int]]) -> int:
     return sum(size for _, size in lines)
 
 
-def _refusal(budget: int, lines: list[tuple[str, int]], lower: list[str]) -> MemoryBudgetError:
+def _smaller_shards(manifest: Manifest, free: int, by_shard: int) -> str:
+    """The option of `convert` with which a run would fit that has `free` bytes, less than 0; `by_shard` are as many as shards
+    are long. Empty where that is not enough."""
+    left, entries = by_shard + free - _SPREAD, max(shard.nnz for shard in manifest.shards)
+    if left < _LEAST_PART * by_shard:
+        return ""
+    return f", or convert the data again with --shard-nnz {1 << int(math.log2(max(1.0, entries * left / by_shard)))}"
+
+
+def _refusal(budget: int, lines: list[tuple[str, int]], lower: list[str], smaller: str) -> MemoryBudgetError:
     least = _sum(lines) + _SPREAD
     shown = f"{math.ceil(least / 1e6)}MB" if least < 1e10 else f"{math.ceil(least / 1e9)}GB"  # as --memory takes it, rounded up
     parts = "; ".join(f"{what}: {format_bytes(size)}" for what, size in lines)
     error = MemoryBudgetError(
         f"--memory {format_bytes(budget)} is too little: this run needs at least {shown} ({parts}). "
-        f"Raise --memory{', or lower one of ' * bool(lower)}{', '.join(lower)}"
+        f"Raise --memory{', or lower one of ' * bool(lower)}{', '.join(lower)}{smaller}"
     )
     error.least = least
     return error

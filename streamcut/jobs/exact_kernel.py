@@ -83,13 +83,14 @@ class ExactKernelJob:
 
     def needs(self, manifest: Manifest) -> Needs:
         """Nothing of it can be on disk: kernel solvers use all responses in every step."""
-        m = manifest.statistics.n_rows
+        m, d = manifest.statistics.n_rows, manifest.statistics.n_features
+        dense = (f"a row with all {d:,} features, and their places for {self.workers} workers", (8 + 4 * self.workers) * d)
         if self.options.record.in_memory:
             rows = 0 if manifest.backend == "memory" and len(manifest.shards) == 1 else whole_bytes(manifest)
             if self.options.kernel == "rbf":  # the copy that it then takes
                 rows += (8 + entry_bytes(manifest)) * manifest.statistics.nnz + 24 * (m + 1)
             more = [("all rows", rows), ("support rows at most", whole_bytes(manifest)), ("dual variables", _SMO_BYTES * m)]
-            return Needs(manifest.statistics.n_features, vectors=2, row_cache=self._cache_wanted(m), more=tuple(more))
+            return Needs(0, row_cache=self._cache_wanted(m), more=(dense, *more))
         share = min(1.0, self._most_columns(m) / m)
         batch = min(self.options.batch or 1, m)
         more = [
@@ -103,7 +104,7 @@ class ExactKernelJob:
         if self.held_out is not None:
             own = 0 if self.held_out.path is None else buffer_bytes(self.held_out.manifest)
             more.append(("scoring held-out rows", _SCORING_BYTES + own))
-        return Needs(manifest.statistics.n_features, vectors=2, more=tuple(more))
+        return Needs(0, more=(dense, *more))
 
     def _most_columns(self, m: int) -> float:
         """Rows that steps can change at most."""

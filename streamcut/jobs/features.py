@@ -28,9 +28,9 @@ def with_features(feed: Feed, options: TrainOptions) -> MappedDataset:
 
 
 def memory(data: MappedDataset, workers: int) -> tuple[tuple[str, int], ...]:
-    """What features take beside the buffers of rows that have them: (what, bytes)."""
-    kept, size, each = data.map.memory
+    """What features take beside the buffers of rows that have them, and the map, which is there by now: (what, bytes)."""
+    kept, saved, each = data.map.memory
     behind = 0 if data.inner.manifest.backend == "memory" else buffer_bytes(data.inner.manifest)
-    work = f"features of a kernel: {kept}, and what {workers} workers read and compute"
+    work = f"features of a kernel: {kept} once more for the model's file, and what {workers} workers read and compute"
     made = 2 * buffer_bytes(data.manifest)  # a shard is new memory while the last one is there, and the allocator keeps as much
-    return ((work, size + workers * (2 * behind + made + each + (1 << 20))),)
+    return ((work, saved + workers * (2 * behind + made + each + (1 << 20))),)

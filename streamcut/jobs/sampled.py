@@ -19,6 +19,7 @@ from streamcut.jobs.kernel_choice import centred_kernel, check_norms, chosen_ker
 from streamcut.jobs.linear import on_few_rows, threads_wanted, two_labels
 from streamcut.jobs.sequence import chain
 from streamcut.kernels.kernel import Kernel
+from streamcut.kernels.vectors import dense_bytes
 from streamcut.losses.sampled import SampledHinge, SampledMulticlass, SampledSequence, SampledTask
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.kernel import KernelModel
@@ -50,6 +51,7 @@ class SampledJob:
     lanes: Lanes
     workers: int
     distributable: ClassVar[bool] = False
+    fewest_cuts: ClassVar[int] = _FEWEST_CUTS
 
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
@@ -98,7 +100,8 @@ class SampledJob:
         """Row state of the linear-time algorithm: the scores by every cut."""
         statistics, columns = manifest.statistics, self.task.columns
         rows, cut = self._cut_rows(manifest), self._cut_bytes(manifest)
-        dense = int(8 * rows * statistics.n_features)
+        entries, d = statistics.nnz / statistics.n_rows, statistics.n_features
+        dense = dense_bytes(rows, 1.5 * entries, d)
         scores = 4 * self.max_cuts * columns
         block = 48 * columns * max(shard.rows for shard in manifest.shards)  # both ends of a line and a point of it
         if self.options.record.margins:
@@ -112,8 +115,8 @@ class SampledJob:
                 (f"{self.max_cuts} cuts of {self.samples} examples", int(self.max_cuts * cut)),
                 ("a sample as dense rows", dense),
                 kept,
-                (f"scores of {self.workers} workers", self.workers * block + self.workers * 4 * statistics.n_features),
-                ("support rows of the proof", self.workers * 8 * max(TILE, 8 * statistics.n_features)),
+                (f"scores of {self.workers} workers", self.workers * block),
+                ("support rows of the proof", self.workers * max(8 * TILE, dense_bytes(8, statistics.max_row_nnz, d))),
             ),
         )
 

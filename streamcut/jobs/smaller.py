@@ -1,5 +1,5 @@
-"""The same job in less memory: classes in groups, then fewer threads, then vectors in scratch files; and what else would fit
-where none of these is enough."""
+"""The same job in less memory: classes in groups or bundles of fewer cuts, then fewer threads, then vectors in scratch files; and
+what else would fit where none of these is enough."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import Job
 
 run_log = logging.getLogger("streamcut.run")
+_FEWEST_CUTS = 20  # of a bundle that nobody gave a size; those of bundle-dca begin with fewer
 _SIZES = ("max_cuts", "budget", "samples")  # options that memory grows with
 _SIZES_GIVEN = ("batch", "nystroem", "fourier", "row_cache", "kernel_cache")  # and those whose default is the least
 Planned = Callable[[Job], MemoryPlan]
@@ -38,6 +39,8 @@ def smallest_change(
         except MemoryBudgetError as error:
             last, refused = smaller, error
             continue
+        if (cuts := getattr(smaller, "max_cuts", 0)) < getattr(job, "max_cuts", 0):
+            run_log.info("memory: a bundle of %d cuts instead of %d", cuts, job.max_cuts)  # type: ignore[attr-defined]
         if smaller.workers < job.workers:
             run_log.info("memory: %d threads instead of %d", smaller.workers, job.workers)
         if (group := getattr(smaller, "group", None)) is not None:
@@ -45,17 +48,28 @@ def smallest_change(
         if getattr(smaller, "far", False):
             run_log.info("memory: cuts and the best weights in scratch files%s", "" if smaller.swept else ", no row cache")  # type: ignore[attr-defined]
         return smaller, plan
-    choices = [*_with_fewer_cuts(last), *_with_smaller_budgets(last), *others()]
+    choices = [*_with_fewer_cuts(last), *_with_smaller_sizes(last), *others()]
     raise MemoryBudgetError(f"{refused}{_advice(planned, choices, refused.least or 0)}") from None
 
 
 def _choices(job: Any, *, threads: bool, manifest: Manifest | None) -> Iterator[Any]:
-    """The job, then in groups of classes (which cost reading, not work), then all of it with fewer threads, then with files."""
+    """The job, then in groups of classes (which cost reading, not work) or with shorter bundles, then all of it with fewer
+    threads, then with files."""
     for workers in range(job.workers, 0, -1) if threads else [job.workers]:
         fewer = job if workers == job.workers else replace(job, workers=workers)
-        yield from fewer.in_groups() if hasattr(job, "in_groups") else [fewer]
+        yield from fewer.in_groups() if hasattr(job, "in_groups") else _with_shorter_bundles(fewer)
     if manifest is not None and hasattr(job, "with_files") and (threads or job.workers == 1):
         yield from job.with_files(manifest)
+
+
+def _with_shorter_bundles(job: Any) -> Iterator[Any]:
+    """The job, then where nobody has said how many cuts with half as many, again and again: few trainings have need of all, and
+    those take more passes."""
+    yield job
+    fewest = getattr(job, "fewest_cuts", _FEWEST_CUTS)
+    while job.options.max_cuts is None and getattr(job, "max_cuts", 0) > fewest:
+        job = replace(job, max_cuts=max(job.max_cuts // 2, fewest))
+        yield job
 
 
 def _with_fewer_cuts(job: Any) -> Iterator[tuple[str, Job]]:
@@ -66,11 +80,16 @@ def _with_fewer_cuts(job: Any) -> Iterator[tuple[str, Job]]:
         cuts //= 2
 
 
-def _with_smaller_budgets(job: Any) -> Iterator[tuple[str, Job]]:
-    """(options, job) with half as many support vectors, again and again, down to those that it begins with or merges."""
-    budget = getattr(job, "budget", None)
-    while budget is not None and (budget := budget // 2) >= max(job.options.merged, job.vectors_before):
-        yield f"--budget {budget}", replace(job, budget=budget)
+def _with_smaller_sizes(job: Any) -> Iterator[tuple[str, Job]]:
+    """(options, job) with half as many support vectors, down to those that it begins with or merges, or rows of a sample; and
+    with caches no larger than memory allows."""
+    for name, least in (("budget", lambda: max(job.options.merged, job.vectors_before)), ("samples", lambda: 2)):
+        size = getattr(job, name, None)
+        while size is not None and (size := size // 2) >= least():
+            yield f"--{name} {size}", replace(job, **{name: size})
+    for name in ("row_cache", "kernel_cache"):
+        if getattr(job.options, name) not in ("auto", "0"):
+            yield f"--{name.replace('_', '-')} auto", replace(job, options=replace(job.options, **{name: "auto"}))
 
 
 def _advice(planned: Planned, choices: list[tuple[str, Job]], needed: int) -> str:

@@ -36,7 +36,7 @@ class FeatureMap(ABC):
     @property
     @abstractmethod
     def memory(self) -> tuple[str, int, int]:
-        """(what it keeps, its bytes, bytes that each worker needs beside them)."""
+        """(what it keeps, bytes of that in the file of a model, which is made in memory; bytes that each worker needs)."""
 
     @abstractmethod
     def parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -62,7 +62,7 @@ class NystroemMap(FeatureMap):
     @property
     def memory(self) -> tuple[str, int, int]:
         r = self.n_features
-        return f"{r:,} landmarks", 8 * r * (2 * r + self.dimension), 8 * _AT_ONCE * r
+        return f"{r:,} landmarks", 8 * r * r + 16 * self.landmarks.nnz, 8 * _AT_ONCE * r
 
     def features(self, chunk: Chunk) -> np.ndarray:
         r = self.n_features

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,7 +13,36 @@ from streamcut.foundation.chunk import Chunk
 from streamcut.kernels.kernel import Kernel
 
 _TILE = 8 << 20  # numbers of a tile (64 MiB)
+_FEWEST = 8  # rows of a tile, whatever it takes
 _VALUES = 1 << 16  # kernel values at once: they stay in the second cache level
+WIDE = 1 << 16  # of more features a tile has those alone that its rows have
+
+
+class _Tile(NamedTuple):
+    """Rows from number `start` on: V feature-major and their squared norms. V has a row for each of `features` (increasing), and
+    zeros for all others in one row more; for each feature there is where that is None."""
+
+    start: int
+    V: np.ndarray
+    squares: np.ndarray
+    features: np.ndarray | None
+
+    def placed(self, chunk: Chunk) -> Chunk:
+        """The rows of a chunk with the rows of V as features."""
+        if self.features is None:
+            return chunk
+        first, last = int(chunk.indptr[0]), int(chunk.indptr[-1])  # they may be a part of larger arrays
+        indices, most = chunk.indices[first:last], len(self.features)
+        places = np.searchsorted(self.features, indices).astype(np.int32)
+        if most:
+            places[self.features[np.minimum(places, most - 1)] != indices] = most
+        data = None if chunk.data is None else chunk.data[first:last]
+        return replace(chunk, indptr=chunk.indptr - first, indices=places, data=data)
+
+
+def dense_bytes(rows: float, entries: float, dimension: int) -> int:
+    """What `Vectors` take of so many rows with so many entries each, all of them kept."""
+    return int(8 * rows * (min(dimension, rows * entries + 1) if dimension > WIDE else dimension))
 
 
 class Vectors:
@@ -21,29 +52,40 @@ class Vectors:
     """
 
     def __init__(self, kernel: Kernel, rows: Chunk, dimension: int, *, tile: int = _TILE, kept: bool = True) -> None:
-        self._kernel, self._rows, self._dimension = kernel, kernel.moved(rows), dimension
-        self._width = min(max(tile // max(dimension, 1), 8), max(rows.n_rows, 1))
+        self._kernel, self._rows, self._dimension, self._tile = kernel, kernel.moved(rows), dimension, tile
         self._kept = list(self._made()) if kept else None
 
-    def _made(self) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-        """(first row, V, squared norms) of each tile."""
-        rows, entries = self._rows, np.diff(self._rows.indptr)
-        for start in range(0, rows.n_rows, self._width):
-            stop = min(start + self._width, rows.n_rows)
-            V = np.zeros((self._dimension, stop - start))
-            part = slice(rows.indptr[start], rows.indptr[stop])
-            data = 1.0 if rows.data is None else rows.data[part]
-            V[rows.indices[part], np.repeat(np.arange(stop - start), entries[start:stop])] = data
-            yield start, V, np.einsum("ij,ij->j", V, V)
+    def _made(self) -> Iterator[_Tile]:
+        rows, start = self._rows, 0
+        while start < rows.n_rows:
+            stop = self._end_of_tile(start)
+            counts, part = np.diff(rows.indptr[start : stop + 1]), slice(rows.indptr[start], rows.indptr[stop])
+            features, places = None, rows.indices[part]
+            if self._dimension > WIDE:
+                features, places = np.unique(places, return_inverse=True)
+            V = np.zeros((self._dimension if features is None else len(features) + 1, stop - start))
+            V[places, np.repeat(np.arange(stop - start), counts)] = 1.0 if rows.data is None else rows.data[part]
+            yield _Tile(start, V, np.einsum("ij,ij->j", V, V), features)
+            start = stop
+
+    def _end_of_tile(self, start: int) -> int:
+        """The number of the first row that is in the next one."""
+        count = np.arange(1, self._rows.n_rows - start + 1)
+        height: np.ndarray | int = self._dimension
+        if self._dimension > WIDE:
+            height = np.minimum(height, self._rows.indptr[start + 1 :] - self._rows.indptr[start] + 1)
+        fit = int(np.count_nonzero(count * height <= self._tile))
+        return min(start + max(fit, _FEWEST), self._rows.n_rows)
 
     @property
-    def _tiles(self) -> Iterable[tuple[int, np.ndarray, np.ndarray]]:
+    def _tiles(self) -> Iterable[_Tile]:
         return self._made() if self._kept is None else self._kept
 
     def values(self, chunk: Chunk) -> Iterator[tuple[int, int, np.ndarray]]:
         """(i, j, k(x_i…, s_j…) float64) in blocks that together are all values of the chunk's rows; valid until the next."""
-        chunk = self._kernel.moved(chunk)
-        for start, V, squares in self._tiles:
+        moved = self._kernel.moved(chunk)
+        for tile in self._tiles:
+            chunk, (start, V, squares, _) = tile.placed(moved), tile
             width = len(squares)
             at_once = max(1, _VALUES // width)
             scratch, room = np.empty(width), np.empty((min(at_once, chunk.n_rows), width))
@@ -55,7 +97,8 @@ class Vectors:
 
     def add_sums(self, chunk: Chunk, factors: np.ndarray, out: np.ndarray) -> None:
         """out[i] += Σ_j factors[j] k(x_i, s_j) for the chunk's rows, float64 (n,), in place."""
-        chunk, parameters = self._kernel.moved(chunk), self._kernel.compiled
-        for start, V, squares in self._tiles:
+        moved, parameters = self._kernel.moved(chunk), self._kernel.compiled
+        for tile in self._tiles:
+            chunk, (start, V, squares, _) = tile.placed(moved), tile
             p, k, some = np.empty(len(squares)), np.empty(len(squares)), factors[start : start + len(squares)]
             add_sums(chunk.indptr, chunk.indices, chunk.data, V, squares, some, parameters, p, k, out)

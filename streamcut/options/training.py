@@ -109,7 +109,7 @@ class TrainDeclarations:
         choices=("predicted", "exact"), tasks=(*SINGLE, "sequence"), solvers="ocas", tried=("exact",))
     max_cuts: int | None = _algorithm(None,
         "Maximum number of cutting planes in memory, each as long as the weights.",
-        python="None: as many as 128 MiB hold, 20 to 1000; newton 8, bundle-dca 16.", check=whole(2),
+        python="None: as many as 128 MiB hold, 20 to 1000, fewer in short memory; newton 8, bundle-dca 16.", check=whole(2),
         solvers="linear sampled", tried=(4,))
     sweeps: int = _algorithm(50, "bundle-dca: maximum number of sweeps (epochs over cached rows) after a pass.", check=whole(0),
         tasks=(*SINGLE, "one-class"), solvers="bundle-dca", tried=(0,))

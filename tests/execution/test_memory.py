@@ -182,6 +182,74 @@ def test_a_refusal_names_a_budget_that_fits(tmp_path):
     assert streamcut.train(data, budget=budget, memory=f"{ceiling}B", **options).n_support <= budget
 
 
+def test_short_memory_means_a_shorter_bundle_unless_one_was_asked_for():
+    X = sp.random_array((400, 60_000), density=1e-3, format="csr", rng=np.random.default_rng(0))
+    data, options = (X, np.where(np.arange(400) % 3, 1.0, -1.0)), {"solver": "ocas", "workers": 1, "tol": 1e-2}
+    ceiling, plans = resident_bytes() + 80 * 10**6, []
+    models = [streamcut.train(data, memory=memory, on_plan=plans.append, **options) for memory in (f"{ceiling}B", "20GB")]
+    cuts = [int(re.search(r"bundle of (\d+) cuts", what)[1]) for plan in plans for what, _ in plan.lines if "bundle" in what]
+    assert 20 <= cuts[0] < cuts[1] == (16 << 20) // 60_001
+    for model in models:
+        assert model.converged
+        assert models[0].certificate.lower_bound <= model.certificate.primal
+    with pytest.raises(MemoryBudgetError, match=r"bundle of 279 cuts.*It would fit with max_cuts="):
+        streamcut.train(data, memory=f"{ceiling}B", max_cuts=279, **options)
+
+
+def refused(data, memory, **options) -> MemoryBudgetError:
+    """How it is refused."""
+    with pytest.raises(MemoryBudgetError) as caught:
+        streamcut.train(data, memory=memory, workers=1, **options)
+    return caught.value
+
+
+@pytest.fixture
+def dense_rows(tmp_path):
+    X = sp.random_array((40_000, 5000), density=0.01, format="csr", rng=np.random.default_rng(0))
+
+    def store(shard_nnz: int) -> str:
+        with streamcut.create(tmp_path / "rows", 5000, shard_nnz=shard_nnz, backend="hdf5", force=True) as out:
+            out.append(X, np.arange(40_000.0) % 2, qid=np.arange(40_000) // 10)  # whose shards have no parts
+        return str(tmp_path / "rows")
+
+    return store
+
+
+def test_a_refusal_names_a_shard_size_that_fits(dense_rows, tmp_path):
+    only = ["--solver", "cpa", "--workers", "1"]
+    data = Path(dense_rows(1 << 20))
+    needed = int(least(data, tmp_path, *only).removesuffix("MB"))
+    memory = f"{needed - 6}MB"  # of the 12 of a shard
+    told = command(data, tmp_path, memory, *only)
+    assert told.returncode == ExitCode.MEMORY
+    entries = int(re.search(r"convert the data again with --shard-nnz (\d+)$", told.stderr.split(". It would fit")[0])[1])
+    done = command(Path(dense_rows(entries)), tmp_path, memory, *only)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("large", "small", "advice"),
+    [
+        ({"row_cache": "100%"}, {"row_cache": "auto"}, r"row_cache[=' \"]+auto"),
+        ({"samples": 20_000}, {"samples": 100}, r"(samples|max_cuts)=\d+"),
+        ({"solver": "ocas", "max_cuts": 1000}, {"solver": "ocas", "max_cuts": 20}, r"max_cuts=\d+"),
+    ],
+)
+def test_a_refusal_names_an_option_and_a_value_that_fit(dense_rows, large, small, advice):
+    data, common = dense_rows(1 << 16), {"solver": "sampled-constant", "tol": 0.5} if "samples" in large else {}
+    said = [str(refused(data, "1MB", **common, **options)) for options in (small, large, small)]
+    needed = [int(re.search(r"at least (\d+)MB", each)[1]) for each in said]
+    assert needed[1] > needed[0] + 10
+    assert re.search(f"It would fit with {advice}.?$", str(refused(data, f"{(needed[1] + needed[2]) // 2}MB", **common, **large)))
+
+
+def test_newton_says_what_does_with_less(tmp_path):
+    X = sp.random_array((300, 2500), density=1e-2, format="csr", rng=np.random.default_rng(0))
+    memory = f"{resident_bytes() + 150 * 10**6}B"
+    with pytest.raises(MemoryBudgetError, match=r"It would fit with solver[=' ]+bundle-dca"):
+        streamcut.train((X, np.arange(300.0) % 2), loss="logistic", solver="newton", workers=1, memory=memory)
+
+
 def test_there_are_fewer_threads_before_a_refusal(queries, tmp_path):
     limits = ["--max-passes", "2", "--max-cuts", "20", "--lanes", "4", "--row-cache", "0"]
     line = [*STREAMCUT, "train", str(queries), "--task", "multiclass", *limits, "--json", "--quiet"]

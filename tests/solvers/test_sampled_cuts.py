@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -17,8 +18,10 @@ from streamcut.errors import UsageError
 from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.runner import Runner
+from streamcut.foundation.chunk import Chunk
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.stores.writer import StoreWriter
+from streamcut.kernels import vectors
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import Vectors
 from streamcut.losses.sampled import SampledHinge
@@ -395,3 +398,34 @@ def test_what_sampled_cuts_refuse():
         train(data, solver="sampled-constant", tol_relative=0.1, **RBF)
     with pytest.raises(UsageError, match="ranking"):
         train(data, task="ranking", solver="sampled-constant", **RBF)
+
+
+@pytest.mark.parametrize("code", [Kernel("rbf", 0.3), Kernel("linear"), Kernel("poly", 0.5, 2, 1.0)], ids=lambda k: k.name)
+@pytest.mark.parametrize("kept", [True, False])
+def test_vectors_of_many_features_have_those_that_occur(code, kept):
+    """To the last bit what dense ones give, whatever the tiles, in the memory that the rows' own features take."""
+    rng, wide = np.random.default_rng(0), vectors.WIDE + 1
+
+    def rows(n: int) -> Chunk:
+        X = sp.random_array((n, 40), density=0.2, format="csr", rng=rng)
+        X.sort_indices()
+        return Chunk(X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data, np.zeros(n))
+
+    def spread(chunk: Chunk) -> Chunk:
+        return replace(chunk, indices=(chunk.indices * 1500 + 7).astype(np.int32))
+
+    some, others, factors = rows(30), rows(50), rng.standard_normal(30)
+    part = others.rows(13, 41)  # of larger arrays
+    for tile in (8 << 20, 100):
+        dense = Vectors(code, some, 40, tile=tile if tile > 100 else 8 * 40, kept=kept)
+        found = Vectors(code, spread(some), wide, tile=tile, kept=kept)
+        out = np.zeros((2, part.n_rows))
+        dense.add_sums(part, factors, out[0])
+        found.add_sums(spread(part), factors, out[1])
+        np.testing.assert_allclose(out[0], out[1], rtol=1e-13)
+        values = np.zeros((2, part.n_rows, 30))
+        for k, (these, chunk) in enumerate(((dense, part), (found, spread(part)))):
+            for i, j, block in these.values(chunk):
+                values[k, i : i + len(block), j : j + block.shape[1]] = block
+        np.testing.assert_array_equal(values[0], values[1])
+    assert sum(tile.V.nbytes for tile in found._made()) < 8 * 30 * 41
