@@ -24,6 +24,7 @@ _HOMES = {  # the module, and the name there
     "locate": ("streamcut.locating.locate", "locate"),
     "standard_errors": ("streamcut.locating.standard_errors", "standard_errors"),
     "export": ("streamcut.exports.export", "export"),
+    "report": ("streamcut.reports.page", "report"),
     "weights": ("streamcut.reports.named_weights", "weights"),
     "set_timeout": ("streamcut.io.places.answers", "set_timeout"),
     "save_model": ("streamcut.models.files", "save_model"),

@@ -13,6 +13,7 @@ from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.ceiling import Ceiling, RowBytes
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.opened import read_lines
+from streamcut.foundation.shown import Shown
 from streamcut.locating.locate import certifier_of
 from streamcut.locating.measured import OptimumMeasures
 from streamcut.measures.binary import BinaryMeasures
@@ -58,7 +59,7 @@ _OF_TASK: dict[str, Any] = {
 }
 
 
-class Evaluation:
+class Evaluation(Shown):
     """The measures of a model, each an attribute: `evaluation.accuracy`.
 
     unseen   {what in the rows did not fit the model's recipe: how often}
@@ -76,8 +77,8 @@ class Evaluation:
             raise AttributeError(f"no measure {name!r}; there are {', '.join(self.__dict__.get('_measures', {}))}")
         return self._measures[name]
 
-    def __repr__(self) -> str:
-        return f"Evaluation({self._measures!r})"
+    def shown(self) -> dict[str, Any]:
+        return {name: value for name, value in self._measures.items() if value is None or isinstance(value, str | int | float)}
 
 
 def evaluate(

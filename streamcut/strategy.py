@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import import_module
 
 from streamcut.config import TrainOptions
 from streamcut.errors import UsageError
 from streamcut.foundation.machine import memory_limit
 from streamcut.io.manifest import Statistics
+from streamcut.jobs.job import Job
 from streamcut.solver_table import SOLVER_TABLE
 
 # Products of features that a pass may sum for each entry that it reads: Newton's method takes a third of the passes of dual
@@ -16,6 +18,21 @@ _PRODUCTS, _QUADRATIC = 8.0, 16.0
 _DENSE, _TOGETHER, _SOLVED = 0.25, 8.0, 24.0  # of dense rows that many products cost what one does, of Cholesky's as many
 _ROOM = 4  # matrices are that part of memory at most
 _MATRICES = 5
+
+_JOBS = {  # of linear solvers by the problem, of others by the family
+    "binary": ("streamcut.jobs.binary", "BinaryJob"),
+    "regression": ("streamcut.jobs.regression", "RegressionJob"),
+    "labelling": ("streamcut.jobs.multivariate", "MultivariateJob"),
+    "ranking": ("streamcut.jobs.ranking", "RankingJob"),
+    "one-class": ("streamcut.jobs.one_class", "OneClassJob"),
+    "crammer-singer": ("streamcut.jobs.multiclass", "MulticlassJob"),
+    "softmax": ("streamcut.jobs.multiclass", "SoftmaxJob"),
+    "one-vs-rest": ("streamcut.jobs.columns", "ColumnsJob"),
+    "sequence": ("streamcut.jobs.sequence", "SequenceJob"),
+    "budgeted": ("streamcut.jobs.budgeted", "BudgetedJob"),
+    "exact-kernel": ("streamcut.jobs.exact_kernel", "ExactKernelJob"),
+    "sampled": ("streamcut.jobs.sampled", "SampledJob"),
+}
 
 
 def choose(options: TrainOptions, statistics: Statistics) -> TrainOptions:
@@ -45,3 +62,10 @@ def _few(options: TrainOptions, statistics: Statistics) -> bool:
     products = statistics.n_rows * row + D**3 / _SOLVED
     most = _PRODUCTS * (_QUADRATIC if options.chosen_loss == "squared" else 1.0)
     return products <= most * entries and memory_limit(options.memory) >= _ROOM * _MATRICES * 8 * D * D
+
+
+def job_class(options: TrainOptions) -> type[Job]:
+    """Who does it: linear solvers by the problem, others by their family."""
+    family = options.record.family
+    module, attribute = _JOBS[options.problem if family == "linear" else family]
+    return getattr(import_module(module), attribute)

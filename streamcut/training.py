@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from streamcut.bundle.shelf import MEMORY
 from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.data.by_data import for_data
 from streamcut.data.datasets import measurable, opened, stored
+from streamcut.early_stopping import EarlyStopping, expect_possible, measuring_bytes
 from streamcut.errors import MemoryBudgetError, UsageError
 from streamcut.execution.feed import Feed
 from streamcut.execution.occurring import OccurringDataset, occurring
@@ -53,7 +53,7 @@ from streamcut.oracles.mapped import MappedDataset
 from streamcut.progress.columns import columns, line
 from streamcut.progress.display import Display, shown_by
 from streamcut.solvers.progress import Observer, Progress, Record, StoppingRule
-from streamcut.strategy import choose
+from streamcut.strategy import choose, job_class
 
 if TYPE_CHECKING:
     from streamcut.execution.dask.runner import DaskRunner
@@ -62,20 +62,6 @@ log = logging.getLogger(__name__)
 run_log = logging.getLogger("streamcut.run")  # the course of a training, which the command line shows in its own way
 
 _TO_LOAD = 64 << 20  # what kernels of Newton's method and BLAS take, which are loaded once it is chosen: 54 MB where measured
-_JOBS = {  # of linear solvers by the problem, of others by the family
-    "binary": ("streamcut.jobs.binary", "BinaryJob"),
-    "regression": ("streamcut.jobs.regression", "RegressionJob"),
-    "labelling": ("streamcut.jobs.multivariate", "MultivariateJob"),
-    "ranking": ("streamcut.jobs.ranking", "RankingJob"),
-    "one-class": ("streamcut.jobs.one_class", "OneClassJob"),
-    "crammer-singer": ("streamcut.jobs.multiclass", "MulticlassJob"),
-    "softmax": ("streamcut.jobs.multiclass", "SoftmaxJob"),
-    "one-vs-rest": ("streamcut.jobs.columns", "ColumnsJob"),
-    "sequence": ("streamcut.jobs.sequence", "SequenceJob"),
-    "budgeted": ("streamcut.jobs.budgeted", "BudgetedJob"),
-    "exact-kernel": ("streamcut.jobs.exact_kernel", "ExactKernelJob"),
-    "sampled": ("streamcut.jobs.sampled", "SampledJob"),
-}
 
 
 @documented(TrainOptions)
@@ -85,6 +71,9 @@ def train(
     label: str | None = None,
     convert: Mapping[str, Any] | None = None,
     on_iteration: Observer | None = None,
+    callback: Callable[[Any], Any] | None = None,
+    early_stopping: int | None = None,
+    measure: str | None = None,
     on_plan: Callable[[MemoryPlan], None] | None = None,
     checkpoint: CheckpointOptions | str | None = None,
     stop: Callable[[], bool] | None = None,
@@ -102,6 +91,9 @@ def train(
     stop             asked after every block of rows (of sequences by bundle-dca: every pass); once it is true, the best model so
                      far is returned
     on_iteration     called with each solvers.progress.Iteration; on_plan: called with the memory plan before any work
+    callback         the same, but once it returns True training ends with the best model so far, as if it were interrupted
+    early_stopping   linear solvers, with `validation`: measure the best model so far after each iteration, end once that number
+                     in a row brought no better one, and return the best by `measure` (of streamcut.evaluate; None: its first)
     progress         True: show lines and a bar on a terminal, lines in a notebook, a line now and then in a log; or a Display
 
     Options, all of them by name:
@@ -118,20 +110,34 @@ def train(
     >>> model.converged, model.certificate.lower_bound <= model.certificate.primal
     (True, True)
     """
+    held_out = options.pop("validation", None) if early_stopping is not None else None
     chosen, scheduler = checked(options)
+    expect_possible(chosen, early_stopping, measure, held_out, checkpoint)
+    told: list[bool] = []
     with ExitStack() as held:
         place, temporary = held.enter_context(stored(data, label, convert, chosen.scratch, chosen.memory))
         if chosen.validation is not None:
             rows = measurable(chosen.validation, opened(place).recipe, chosen.scratch, chosen.memory)
             chosen = replace(chosen, validation=held.enter_context(rows))
         asked = stop or held.enter_context(first_interrupt_asks())
-        given: dict[str, Any] = {"scheduler": scheduler, "on_plan": on_plan, "stop": asked}
+        given: dict[str, Any] = {"scheduler": scheduler, "on_plan": on_plan, "stop": lambda: bool(told) or asked()}
         given["display"] = held.enter_context(shown_by(progress))
+        if held_out is not None:
+            made = measurable(held_out, opened(place).recipe, chosen.scratch, chosen.memory)
+            held_out = opened(held.enter_context(made))
+            given["between"] = (("validation", measuring_bytes(held_out)),)
         run = held.enter_context(Session(place, chosen, **given, one=True))
-        record = run.progress(on_iteration)
+        record = run.progress(on_iteration, callback and (lambda now: told.extend([True] * (callback(now) is True))))
+        early = None if held_out is None else EarlyStopping(held_out, run.job.task, early_stopping, measure)
+        if early is not None:
+            record.watch = early.watching(run)
         if checkpoint is not None:
             record.checkpoints = run.checkpoints(CheckpointOptions(checkpoint) if isinstance(checkpoint, str) else checkpoint)
         model = run.finished(lambda: run.job.solve(run.runner, record, run.plan))
+        if early is not None:
+            early(model)
+            assert early.best is not None
+            model = replace(early.best, resources=model.resources, parameters=model.parameters)
     if stop is None and asked():
         warnings.warn("training was interrupted; the model is the best so far", UserWarning, stacklevel=2)
     return without_data(model) if temporary else model
@@ -222,11 +228,11 @@ class Session:
         if isinstance(self.runner, Runner):
             self.runner.rest()
 
-    def progress(self, on_iteration: Observer | None) -> Progress:
+    def progress(self, *more: Observer | None) -> Progress:
         """A fresh record of a training, by the stopping rules of the options."""
         chosen = self.options
         rule = StoppingRule(chosen.tol, chosen.tol_relative, chosen.target, chosen.max_passes, chosen.max_time)
-        observers = [each for each in (on_iteration, self._display) if each is not None]
+        observers = [each for each in (*more, self._display) if each is not None]
 
         def observe(record: Record) -> None:
             if run_log.isEnabledFor(logging.INFO):
@@ -256,6 +262,18 @@ class Session:
 
     def _finished(self, model: Model) -> Model:
         run_log.info("%s", model.in_words())
+        model = self.in_given_features(model)
+        peak = (own := peak_bytes()) + (0 if self._cluster is None else self._cluster.peak())
+        counted = own if self._cluster is None or not self._cluster.local else peak  # remote workers have limits of their own
+        warn_of_peak(self.plan.budget, counted, self._peak_before if counted == own else 0)
+        resources: dict[str, Any] = {"budget": self.plan.budget, "planned": self.plan.total, "peak": peak}
+        resources["readings"] = self.readings.value
+        resources["plan"] = [*self.plan.lines, ("pinned shards", self.plan.pinned_bytes)]
+        parameters = model.parameters | ({} if self.dataset.path is None else {"data": redacted(self.dataset.path)})
+        return replace(model, resources=resources, parameters=parameters)
+
+    def in_given_features(self, model: Model) -> Model:
+        """A model that the job made, of the features that the data were given with, and by their recipe."""
         data = self.dataset
         if isinstance(data, OccurringDataset):
             model, data = with_all_features(model, data), data.inner
@@ -264,14 +282,7 @@ class Session:
             model = replace(model, weights=np.ascontiguousarray((model.weights.T / data.divisors).T))
         if isinstance(self.dataset, MappedDataset):
             model = MappedModel.around(model, self.dataset.map)
-        peak = (own := peak_bytes()) + (0 if self._cluster is None else self._cluster.peak())
-        counted = own if self._cluster is None or not self._cluster.local else peak  # remote workers have limits of their own
-        warn_of_peak(self.plan.budget, counted, self._peak_before if counted == own else 0)
-        resources: dict[str, Any] = {"budget": self.plan.budget, "planned": self.plan.total, "peak": peak}
-        resources["readings"] = self.readings.value
-        resources["plan"] = [*self.plan.lines, ("pinned shards", self.plan.pinned_bytes)]
-        parameters = model.parameters | ({} if self.dataset.path is None else {"data": redacted(self.dataset.path)})
-        return replace(model, resources=resources, parameters=parameters, recipe=self.dataset.recipe)
+        return replace(model, recipe=self.dataset.recipe)
 
     def _compare_recipes(self) -> None:
         """Raise BadInputError when features of the model to begin with, or of the validation data, were made in another way."""
@@ -390,10 +401,3 @@ def warn_of_peak(budget: int, peak: int, before: int) -> None:
     if peak > max(budget, before):
         used, allowed = format_bytes(peak), format_bytes(budget)
         log.warning("peak memory was %s, more than --memory %s; where that is a hard limit, ask for less", used, allowed)
-
-
-def job_class(options: TrainOptions) -> type[Job]:
-    """Who does it: linear solvers by the problem, others by their family."""
-    family = options.record.family
-    module, attribute = _JOBS[options.problem if family == "linear" else family]
-    return getattr(import_module(module), attribute)

@@ -10,6 +10,7 @@ from typing import Any
 
 from streamcut.config import LIMITS, RESOURCES, WATCHERS, CheckpointOptions, TrainOptions
 from streamcut.errors import UsageError
+from streamcut.foundation.shown import Shown
 from streamcut.foundation.units import plain
 from streamcut.grids.search import Cell, Search
 from streamcut.grids.selection import Tried
@@ -24,8 +25,8 @@ _NO_GRID = {*RESOURCES, *LIMITS, *WATCHERS, "task", "warm_start"}
 GRID = tuple(name for name in TrainOptions.__dataclass_fields__ if name not in _NO_GRID)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Tuned:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Tuned(Shown):
     """`model` has the options of `best`, the cell with the best mean (of equals the first that was tried).
 
     table       a line for each model that was measured: its options, fold (from 0), all measures, what its certificate says,
@@ -40,6 +41,10 @@ class Tuned:
     cells: list[Cell]
     table: list[dict[str, Any]] = field(default_factory=list)
     resources: dict[str, Any] = field(default_factory=dict)
+
+    def shown(self) -> dict[str, Any]:
+        best = self.best
+        return {**best.options, best.measure: best.mean, "tried": len(self.cells), "model": type(self.model).__name__}
 
 
 def tune(

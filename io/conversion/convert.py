@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from streamcut.errors import BadInputError, MemoryBudgetError
+from streamcut.foundation.shown import Shown
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.conversion.plan import ConvertPlan
 from streamcut.io.conversion.prepared import Prepared, prepared
@@ -30,8 +31,8 @@ log = logging.getLogger(__name__)
 _USUAL = {"files", "rows", "lines"}  # counters that say nothing unusual
 
 
-@dataclass(frozen=True, slots=True)
-class ConvertReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class ConvertReport(Shown):
     """What was written.
 
     outputs      {path: statistics}
@@ -55,6 +56,11 @@ class ConvertReport:
     complete_before: list[str] = field(default_factory=list)
     label_words: tuple[tuple[float, str], ...] = ()
     label_order: list[str] = field(default_factory=list)
+
+    def shown(self) -> dict[str, Any]:
+        first = next(iter(self.outputs.values()), None)
+        sizes = {} if first is None else {"n_rows": first.n_rows, "n_features": first.n_features, "nnz": first.nnz}
+        return {"outputs": ", ".join(self.outputs), **sizes, **self.counters, "seconds": round(self.seconds, 2)}
 
 
 @documented(ConvertOptions)

@@ -56,6 +56,14 @@ if TYPE_CHECKING:
     help="Measure of `evaluate` that picks the best model on --validation. Default: the task's first.",
     metavar="MEASURE",
 )
+@click.option(
+    "--early-stopping",
+    type=click.IntRange(1),
+    metavar="N",
+    cls=Grouped,
+    group="When to stop",
+    help="Linear solvers: stop once N iterations in a row did no better on --validation (by --choose-by); the best is written.",
+)
 @table_options
 @click.option("--report", metavar="FILE", help="Also write a page (.html) about the model; see `streamcut report`.")
 @click.option("--require-convergence", is_flag=True, help="Exit with code 9 when the tolerance was not reached.")
@@ -85,6 +93,7 @@ def command(
     C: tuple[float, ...],
     l1: tuple[float | str, ...],
     validation: str | None,
+    early_stopping: int | None,
     choose_by: str | None,
     **options: Any,
 ) -> None:
@@ -128,8 +137,10 @@ def command(
     if len(C) > 1 and len(l1) > 1:
         raise click.UsageError("A path goes over --C or over --l1: give one value of the other.")
     path: dict[str, Any] = {"l1s": l1} if len(l1) > 1 else {"l1": l1[0]}
-    by_C = validation is not None and TrainOptions(**options).record.family == "linear"
-    if not by_C and (len(C) > 1 or len(l1) > 1 or choose_by is not None):
+    if early_stopping is not None and (len(C) > 1 or len(l1) > 1):
+        raise click.UsageError("--early-stopping is for one value of --C and of --l1.")
+    by_C = validation is not None and early_stopping is None and TrainOptions(**options).record.family == "linear"
+    if not by_C and early_stopping is None and (len(C) > 1 or len(l1) > 1 or choose_by is not None):
         raise click.UsageError(
             "Several --C or --l1 and --choose-by are for linear solvers with --validation; see `streamcut tune`."
         )
@@ -184,7 +195,8 @@ def command(
                     dataset, C, validation=validation, measure=choose_by, on_model=show, **path, **common, **options
                 )
             else:
-                model = train(dataset, C=C[0], l1=l1[0], validation=validation, **common, **options)
+                early: dict[str, Any] = {} if early_stopping is None else {"early_stopping": early_stopping, "measure": choose_by}
+                model = train(dataset, C=C[0], l1=l1[0], validation=validation, **early, **common, **options)
         if temporary:
             model = without_data(model)
         assert model_path is not None  # only a dry run goes without, and ends with its plan

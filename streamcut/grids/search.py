@@ -11,6 +11,7 @@ from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.data.by_data import for_data
 from streamcut.errors import UsageError
 from streamcut.evaluation import Evaluation, evaluate, measure_to_choose, merit
+from streamcut.foundation.shown import Shown
 from streamcut.foundation.systems import peak_bytes
 from streamcut.foundation.units import plain
 from streamcut.grids.selection import Tried, measured, train_path, tried_model
@@ -26,8 +27,8 @@ from streamcut.training import checked, job_class, train
 Splits = list[tuple[Dataset, Dataset]]  # of each fold: rows to train on, rows to measure on
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+@dataclass(frozen=True, slots=True, repr=False)
+class Cell(Shown):
     """A point of the grid: its options, the values of `measure` (one for each fold), and what it took to get them."""
 
     options: dict[str, Any]
@@ -35,6 +36,9 @@ class Cell:
     values: list[float]
     passes: int
     seconds: float
+
+    def shown(self) -> dict[str, Any]:
+        return self.as_dict()
 
     @property
     def mean(self) -> float:

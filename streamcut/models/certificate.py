@@ -28,6 +28,7 @@ class StopReason(StrEnum):
     EVALUATIONS = "max_evaluations"
     SETTLED = "settled"
     SAMPLES = "samples"
+    VALIDATION = "validation"
 
     @property
     def because(self) -> str:
@@ -46,6 +47,7 @@ _BECAUSE = {
     StopReason.INTERRUPTED: "it was interrupted",
     StopReason.EPOCHS: "the rows were gone through as often as asked",
     StopReason.EVALUATIONS: "the allowed number of kernel evaluations was used up",
+    StopReason.VALIDATION: "models no longer got better on the validation rows",
     StopReason.SETTLED: "the error on held-out rows no longer falls",
     StopReason.SAMPLES: "what samples estimate meets what was asked for, what is proved does not; a larger --samples helps",
 }

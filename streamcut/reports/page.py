@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from streamcut.execution.ceiling import Ceiling
 from streamcut.foundation.units import format_bytes
 from streamcut.io.places.outputs import output
-from streamcut.models.files import plain
+from streamcut.models.files import as_model, plain
 from streamcut.models.model import Model
 from streamcut.reports import facts, parts
 from streamcut.reports.convergence import convergence_plots, traffic_plot
@@ -189,3 +189,33 @@ def headline(model: Model, measures: Mapping[str, Any]) -> dict[str, Any]:
     found |= {"passes": last["passes"]} if "passes" in last else {}
     found |= {"training": f"{last['seconds']:.3g} s"} if "seconds" in last else {}
     return found | ({"peak memory": format_bytes(model.resources["peak"])} if model.resources else {})
+
+
+def report(
+    model: Model | str | os.PathLike,
+    path: str | os.PathLike | None = None,
+    *,
+    data: Any = None,
+    vocabulary: str | os.PathLike | None = None,
+    plots: str | os.PathLike | None = None,
+    memory: str = "auto",
+    force: bool = False,
+) -> Report:
+    """A page about `model`, one of a file or in memory: its certificate, weights, training and, with `data`, how good it is.
+
+    path        of the page (.html) to write; plots: a folder for all plots as SVG and PNG; without both nothing is written
+    data        what `evaluate` takes, read once; vocabulary: a file with the name of each feature on a line of its own
+    memory      ceiling on the process while models and data are read
+    force       replace `path`, if it exists
+
+    What comes back has `html()`, `figures()`, `write` and `write_plots`. Needs streamcut[plots].
+    Raises UsageError for a page that exists, NotFoundError, MemoryBudgetError.
+    """
+    given = os.fspath(model) if isinstance(model, str | os.PathLike) else None
+    fitted = as_model(model, Ceiling(memory).expect_model)
+    page = Report(fitted, data=data, vocabulary=vocabulary, path=given, memory=memory)
+    if path is not None:
+        page.write(path, replace=force)
+    if plots is not None:
+        page.write_plots(plots)
+    return page

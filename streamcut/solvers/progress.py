@@ -161,6 +161,7 @@ class Progress:
 
     stop         when it says so, the run ends as interrupted
     checkpoints  where the state goes between iterations; with one found there, the run goes on from it
+    watch        is shown the model of each iteration, as `model` makes it of a Solution, and says whether to end there
     start        a solver's state to begin with instead of zero, if no checkpoint was found
     standstill   whether the passes still bring something
     """
@@ -170,6 +171,8 @@ class Progress:
     history: list[Iteration] = field(default_factory=list)
     stop: Callable[[], bool] = lambda: False
     checkpoints: Checkpoints | None = None
+    watch: Callable[[Any], bool] | None = None
+    model: Callable[[Solution], Any] | None = None
     start: Any = None
     standstill: Standstill = field(default_factory=Standstill)
     _started: float = field(default_factory=time.monotonic)
@@ -233,6 +236,10 @@ class Progress:
         if reason is None:
             reason = self.standstill.reason()
         return StopReason.INTERRUPTED if reason is None and self.stop() else reason
+
+    def watched(self, solution: Callable[[], Solution]) -> bool:
+        """Whether the watcher says that this is the end."""
+        return self.watch is not None and self.model is not None and self.watch(self.model(solution()))
 
     def keep(self, state: Saved, oracle: Resumable) -> None:
         """Write a checkpoint if it is time for one."""

@@ -35,6 +35,7 @@ WIRING = {
     "certifying",
     "cross_validation",
     "data",
+    "early_stopping",
     "evaluation",
     "flags",
     "grids",
