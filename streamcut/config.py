@@ -98,6 +98,8 @@ class TrainOptions(TrainDeclarations):
             return self.solver
         if self.kernel != "linear" and not self.maps:
             return "bsca"
+        if self.l1_only:
+            return "newton"
         if self.chosen_task in ("multiclass", "one-class"):
             return "bundle-dca"
         parts = self.chosen_task in ("binary", "regression", "sequence") and self.loss in ("auto", *ROW_LOSSES)
@@ -172,6 +174,8 @@ class TrainOptions(TrainDeclarations):
             raise UsageError(f"bias: it is the feature of a regularised intercept, and intercept {self.intercept} is none")
         if self.chosen_loss in LABELLING_LOSSES:
             raise UsageError(f"intercept: only losses of single rows have it, not loss {self.loss}")
+        if self.free and self.l1_only:
+            raise UsageError("l1_only: an intercept costs λ|b| there, as any weight; take intercept none, or no l1_only")
         if self.free and self.l1:
             raise UsageError("l1: with an elastic net the intercept is regularised; leave one of them out")
         if self.intercept == "none":
@@ -235,6 +239,8 @@ class TrainOptions(TrainDeclarations):
             raise UsageError("k: losses prec@k and rec@k need it, and nothing else takes it (a number of rows, or a part: 10%)")
         if self.warm_start is not None and (self.chosen_loss in LABELLING_LOSSES or self.maps):
             raise UsageError("warm_start: only losses of single rows without nystroem and fourier can start from a model")
+        if self.l1 and self.l1_only:
+            raise UsageError("l1_only: it stands without ½‖w‖², l1 beside it; leave one of them out")
         for name in ("l1", "scale"):
             if getattr(self, name) != _default(name) and self.chosen_loss in LABELLING_LOSSES:
                 raise UsageError(f"{name}: only losses of single rows have it, not loss {self.loss}")
@@ -264,6 +270,10 @@ class TrainOptions(TrainDeclarations):
         """The loss must fit the task and its targets, and have the options that were given."""
         loss, labels = self.chosen_loss, tuple(name for name, each in ROW_LOSSES.items() if each.targets == "labels")
         solver, trained = self.chosen_solver, self.record.losses
+        if self.l1_only and loss not in (trained or ()):
+            raise UsageError(
+                f"l1_only: {loss!r} is not one of its losses, which are {', '.join(SOLVER_TABLE['newton'].losses or ())}"
+            )
         if trained is not None and loss not in trained:
             raise UsageError(f"loss: {loss!r} is not one of {solver}, which has {', '.join(trained)}")
         if task == "binary" and loss in CLASSES_LOSSES:

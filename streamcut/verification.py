@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from streamcut.bundle.l1_only import L1Only
 from streamcut.bundle.penalty import penalty_of
 from streamcut.data.inputs import open_store
 from streamcut.errors import BadInputError, UsageError
@@ -194,11 +195,10 @@ class _Unit:
 
 def _linear(model: LinearModel, data: Any, same: bool) -> Verification:
     """A loss of each row."""
-    penalty = penalty_of(model.l1)
-    w = np.ascontiguousarray(model.trained_weights)
+    penalty = L1Only(model.l1) if model.alone else penalty_of(model.l1)
     risk, doubt = risk_of(model), ScoreDoubt(model, data.manifest.statistics)
     unit = _Unit(risk, data.manifest.statistics)
-    rows, loss, total = 0, 0.0, 0.0
+    rows, loss, total, recorded = 0, 0.0, 0.0, model.certificate
     for chunk, scores in scored_chunks(model, data):
         if model.labels is not None:
             model.is_positive(chunk.y, chunk.first_row)  # raises for labels unknown to the model
@@ -212,13 +212,13 @@ def _linear(model: LinearModel, data: Any, same: bool) -> Verification:
     return Verification(
         rows=rows,
         same_data=same,
-        primal=penalty.value(w) + model.C * loss,
+        primal=penalty.value(np.ascontiguousarray(model.trained_weights)) + model.C * loss,
         mean_loss=loss / total if total else 0.0,
         recorded=model.certificate,
         c_bar=model.C * total,
         unit=unit.value(total),
         doubts=(_weight_doubt(data, model.C * max(1.0, model.positive_weight)), unit.doubt),
-        witness_bound=_value(model.witness, model.certificate.c_bar, model.l1),
+        witness_bound=_value(model.witness, recorded.c_bar, model.l1, recorded.primal if model.alone else None),
         resolution=model.C * doubt.loss,
     )
 
@@ -230,8 +230,8 @@ def _weight_doubt(data: Any, factor: float) -> float:
     return _GRID * statistics.n_rows * weight * factor
 
 
-def _value(witness: Witness | None, c_bar: float, l1: float = 0.0) -> float | None:
-    return None if witness is None else witness.bound(c_bar, l1)
+def _value(witness: Witness | None, c_bar: float, l1: float = 0.0, most: float | None = None) -> float | None:
+    return None if witness is None else witness.bound(c_bar, l1, most)
 
 
 def _kernel(model: KernelModel, data: Any, same: bool) -> Verification:

@@ -34,6 +34,7 @@ class L2:
 
     l1: ClassVar[float] = 0.0
     threshold: ClassVar[float | None] = None  # λ, as kernels take it
+    ridge: ClassVar[float] = 1.0  # ρ of the ½ρ‖w‖² that searches go by
     free: ClassVar[bool] = False  # whether the last number of w is an intercept that costs nothing
     within: ClassVar[Interval] = EVERYWHERE  # where the best one is proved to be
     proximal: ClassVar[bool] = False  # whether it stays near to where dual ascent has pulled it

@@ -85,6 +85,18 @@ class NumbersOrParts(Numbers):
         return tuple(found)
 
 
+class NumberOrPart(click.ParamType):
+    """A number, or per cents."""
+
+    name = "number"
+
+    def convert(self, value, param, ctx) -> float | str:
+        try:
+            return value.strip() if part_of(value) is not None else float(value)
+        except ValueError:
+            self.fail(f"{value!r} is neither a number nor a part such as '10%'", param, ctx)
+
+
 class NumberOrAuto(click.ParamType):
     """A number, or "auto"."""
 
@@ -102,6 +114,7 @@ _KINDS: dict[str, dict[str, Any]] = {
     "numbers": {"type": Numbers()},
     "parts": {"type": NumbersOrParts()},
     "number": {"type": NumberOrAuto()},
+    "part": {"type": NumberOrPart()},
     "names": {"multiple": True, "callback": lambda ctx, param, value: ",".join(value) or ()},
     "texts": {"multiple": True},
     "": {},

@@ -72,6 +72,8 @@ def _refuse(options: TrainOptions, start: Linear | None) -> None:
             f"partial_fit: it is dual ascent on losses of single rows, which solver {options.chosen_solver}, loss "
             f'{options.chosen_loss} is not; give solver="auto" and such a loss, or fit'
         )
+    if options.l1_only:
+        raise UsageError("partial_fit: with l1_only it needs all rows; put rows into a store and fit on that")
     if options.l1 or (start is not None and start.l1):
         raise UsageError("partial_fit: with l1 it needs all rows so far; give l1=0, or put rows into a store and fit on that")
     if options.free:

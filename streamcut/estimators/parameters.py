@@ -67,6 +67,7 @@ class RowLosses(BundleDca):
         option=False,
     )
     l1: float | str = parameter(default=USUAL.l1)
+    l1_only: float | str = parameter(default=USUAL.l1_only)
     warm_start: bool = parameter(
         "`fit` begins with the weights that are there, say those of another C.", default=False, option=False
     )

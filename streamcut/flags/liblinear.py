@@ -63,7 +63,10 @@ def liblinear(text: str, counts: Counts) -> Translation:
         several_classes(done, loss, counts.classes)
     else:
         take_loss(done, loss, task)
-    if kind in _SPARSE:
+    if kind in _SPARSE and not several:
+        done.number("--l1-only", 1.0)
+        done.notes.append(f"-s {kind}: exactly the same, where features are few; of many --l1 is what there is, beside ½‖w‖²")
+    elif kind in _SPARSE:
         C *= _RIDGE
         done.number("--l1", _RIDGE)
         done.notes.append(

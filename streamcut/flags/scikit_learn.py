@@ -14,6 +14,7 @@ from streamcut.flags.translation import (
     take_loss,
     weigh_classes,
 )
+from streamcut.solver_table import SOLVER_TABLE
 
 _OF_LABELS = {"hinge": "hinge", "squared_hinge": "squared-hinge", "log_loss": "logistic"}
 _OF_NUMBERS = {
@@ -60,6 +61,7 @@ _KINDS = {
     ),
     "SGDRegressor": _Kind("regression", _OF_NUMBERS, ("alpha", 1e-4), "1/(alpha·rows)", False, _SGD, 0.1),
     "Ridge": _Kind("regression", {"squared_error": "squared"}, ("alpha", 1.0), "1/alpha", False, _HOW),
+    "Lasso": _Kind("regression", {"squared_error": "squared"}, ("alpha", 1.0), "1/(alpha·rows)", False, _HOW),
     "ElasticNet": _Kind("regression", {"squared_error": "squared"}, ("alpha", 1.0), "1/(alpha·rows)", False, _HOW),
     "PoissonRegressor": _Kind("regression", {"poisson": "poisson"}, ("alpha", 1.0), "1/(alpha·rows)", False, _HOW),
 }  # fmt: skip
@@ -83,6 +85,8 @@ def sklearn(text: str, counts: Counts) -> Translation:
     loss = str(given.take("loss", next(iter(kind.losses))))
     if loss not in kind.losses:
         given.refuse(f"loss={loss!r}", f"losses here are {', '.join(kind.losses)}")
+    if part == 1.0 and (several or kind.losses.get(loss) not in (SOLVER_TABLE["newton"].losses or ())):
+        given.refuse("'l1'", "‖w‖₁ without ½‖w‖² is there for two classes and numbers, and smooth losses")
     epsilon = float(given.take("epsilon", kind.epsilon)) if kind.task == "regression" else 0.0
     bias = _bias(kind, given, alone=not several and not part)
     strength = float(given.take(*kind.strength))
@@ -101,8 +105,12 @@ def sklearn(text: str, counts: Counts) -> Translation:
         take_loss(done, kind.losses[loss], kind.task)
     if (option := _FROM_EPSILON.get(kind.losses[loss])) is not None:
         done.number(option, epsilon)
-    C = (strength if kind.C == "C" else 1.0 / strength) / (1.0 - part)  # ours has ½‖w‖², whatever stands beside it
-    if part:
+    C = strength if kind.C == "C" else 1.0 / strength
+    if part == 1.0:
+        done.number("--l1-only", 1.0)
+        done.notes.append("‖w‖₁ alone: for few features; of many --l1 is what there is, beside ½‖w‖²")
+    elif part:
+        C /= 1.0 - part  # ours has ½‖w‖², whatever stands beside it
         done.number("--l1", part / (1.0 - part))
     if balanced:
         why = "balanced weights are rows / (2 · rows of the class)"
@@ -135,6 +143,8 @@ def _together(name: str, given: Keywords) -> bool:
 def _l1_part(name: str, kind: _Kind, given: Keywords) -> float:
     """ρ of (1 − ρ)/2·‖w‖² + ρ‖w‖₁, 0 for ½‖w‖² alone."""
     ratio = given.take("l1_ratio", None)
+    if name == "Lasso":
+        return 1.0
     if name == "ElasticNet":
         penalty, ratio = "elasticnet", 0.5 if ratio is None else ratio
     else:
@@ -142,12 +152,14 @@ def _l1_part(name: str, kind: _Kind, given: Keywords) -> float:
         penalty = given.take("penalty", "elasticnet" if newer else "l2")
     if penalty == "l2":
         return 0.0
+    if penalty == "l1" and name in (*_ELASTIC, "LinearSVC"):
+        return 1.0
     if penalty != "elasticnet" or name not in _ELASTIC:
         given.refuse(f"penalty={penalty!r}", "penalties here are 'l2' and, where the estimator has it, 'elasticnet'")
         return 0.0
     part = float(0.15 if ratio is None else ratio)  # type: ignore[arg-type]
-    if not 0.0 <= part < 1.0:
-        given.refuse(f"l1_ratio={part:g}", "it must be below 1; without ½‖w‖² there is nothing to certify")
+    if not 0.0 <= part <= 1.0:
+        given.refuse(f"l1_ratio={part:g}", "it must be from 0 to 1")
         return 0.0
     return part
 

@@ -193,7 +193,7 @@ class BinaryJob:
                 oracle = LinearOracle(runner, self.risk, **common, keep_margins=self.solver.margins)
         solve = solver_of(chosen, oracle, max_cuts=self.max_cuts)
         model = partial(self._model, oracle=oracle, manifest=manifest, plan=plan)
-        return Trainer(oracle, solve, model, self._begin(oracle), chosen.l1)
+        return Trainer(oracle, solve, model, self._begin(oracle), chosen.l1 or chosen.l1_only, bool(chosen.l1_only))
 
     def _dual(self, runner: PassRunner, **given: Any) -> DualOracle:
         return DualOracle(runner, self.risk, **given)
@@ -213,6 +213,9 @@ class BinaryJob:
         fixed: dict[str, Any] = {}
         if self.solver.dual:
             fixed = {"lanes": len(self.lanes), "row_cache": f"{plan.row_cache}B"}
+        witness = solution.witness.reduced(oracle.c_bar, oracle.penalty.l1)
+        if options.l1_only:  # all that is known now bounds ‖w‖₁
+            solution = replace(solution, lower_bound=witness.bound(oracle.c_bar, oracle.penalty.l1, solution.primal))
         return LinearModel(
             weights=solution.w[:d].copy(),
             intercept=(float(solution.w[d]) if options.bias else 0.0) * self._constant(manifest),
@@ -223,7 +226,7 @@ class BinaryJob:
             certificate=certificate(solution, oracle, options, unit=oracle.unit),
             positive_weight=float(options.positive_weight),
             rest=self.rest,
-            witness=solution.witness.reduced(oracle.c_bar, oracle.penalty.l1),
+            witness=witness,
             task=self.task,
             solver=options.chosen_solver,
             history=[asdict(iteration) for iteration in solution.history],

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from streamcut.bundle.free_intercept import VECTORS as FREE_VECTORS
+from streamcut.bundle.l1_only import L1Only
 from streamcut.bundle.penalty import L2, VECTORS, penalty_of
 from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError, UsageError
@@ -44,7 +45,7 @@ def penalty_needs(options: TrainOptions, dimension: int) -> tuple[tuple[str, int
     """What the penalty takes of memory beside ½‖w‖²: (what, bytes)."""
     if options.free:
         return (("free intercept", FREE_VECTORS * 8 * dimension),)
-    return (("elastic net", VECTORS * 8 * dimension),) if options.l1 else ()
+    return (("elastic net", VECTORS * 8 * dimension),) if options.l1 or options.l1_only else ()
 
 
 def cache_wanted(
@@ -146,6 +147,7 @@ class Trainer:
         model: Callable[[Any, float], Model],
         begin: Callable[[StoppingRule], Any] | None = None,
         l1: float | str = 0.0,
+        alone: bool = False,
     ) -> None:
         self._oracle = oracle
         self._solve = solve
@@ -153,6 +155,7 @@ class Trainer:
         self._begin = begin
         self._last: Any = None
         self._l1 = l1
+        self._penalty_of = L1Only if alone else penalty_of  # λ‖w‖₁ alone, or beside ½‖w‖²
         self._steepest: float | None = None
 
     def train(self, C: float, progress: Progress, *, l1: float | str | None = None, keep: bool = False) -> Model:
@@ -184,12 +187,12 @@ class Trainer:
             return self._oracle.penalty, {}
         part = part_of(l1)
         if part is None:
-            return penalty_of(float(l1)), {}
+            return self._penalty_of(float(l1)), {}
         oracle = self._oracle
         if self._steepest is None:
             self._steepest = oracle.steepest_at_zero()
         most = C * oracle.total_weight * self._steepest
-        return penalty_of(part * most), {"l1_max": most}
+        return self._penalty_of(part * most), {"l1_max": most}
 
 
 def certificate(solution: Solution, oracle: Any, options: TrainOptions, *, unit: float = 1.0) -> Certificate:

@@ -170,9 +170,13 @@ class Witness:
             return self
         return Witness(np.where(np.abs(self.a) > threshold_below(l1, c_bar), self.a, 0.0), self.b, self.error)
 
-    def bound(self, c_bar: float, l1: float = 0.0) -> float:
+    def bound(self, c_bar: float, l1: float = 0.0, most: float | None = None) -> float:
         """At most min over w of ½‖w‖² + l1·‖w‖₁ + c_bar·(⟨a, w⟩ + b), and below it by what rounding may have done; 0 is a bound,
-        too."""
+        too. `most`: without ½‖w‖², over the w that l1·‖w‖₁ is at most that for."""
+        if most is not None:
+            from streamcut.bundle.l1_only import L1Only
+
+            return max(0.0, L1Only(l1, most=most).bound(c_bar, self.a, self.b, self.error)[0])
         from streamcut.bundle.penalty import penalty_of  # Numba, which most uses of a model do without
 
         return max(0.0, penalty_of(l1).bound(c_bar, self.a, self.b, self.error)[0])

@@ -31,7 +31,7 @@ class LinearModel(CertifiedModel):
     bias         value of the constant feature that training added to every row, 0 = none; its weight is regularised, but for
                  one class, where the intercept is −ρ, and for a free intercept
     labels       (negative, positive) as the user wrote them; None for numbers, and for a ranking, whose scores are compared only
-    l1           λ of the penalty ½‖w‖² + λ‖w‖₁ that it was trained with
+    l1           λ of the penalty ½‖w‖² + λ‖w‖₁ that it was trained with, or of λ‖w‖₁ alone
     rest         the negative label stands for every label that is not the positive one
     witness      proof of the certificate's lower bound, None when it was not kept
     optimum      where the exact optimum is; None: `streamcut.locate` finds out
@@ -66,6 +66,11 @@ class LinearModel(CertifiedModel):
     def trained_weights(self) -> np.ndarray:
         """What training pays for: without a free intercept, and without one class's offset, which follows from the others."""
         return self.weights if self.task == "one-class" or self.free else self.augmented_weights
+
+    @property
+    def alone(self) -> bool:
+        """Whether λ‖w‖₁ stands without ½‖w‖²."""
+        return bool(self.parameters.get("l1_only"))
 
     @property
     def free(self) -> bool:
@@ -186,6 +191,7 @@ class LinearModel(CertifiedModel):
             "labels": None if self.labels is None else list(self.labels),
             "C": self.C,
             "l1": self.l1,
+            "l1_only": self.alone,
             "positive_weight": self.positive_weight,
             "rest": self.rest,
             "certificate": self.result(),

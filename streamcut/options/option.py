@@ -66,7 +66,8 @@ class Option:
     flag     its name on the command line, without the dashes; "": that in Python with - for _
     also     an older name on the command line, without the dashes
     metavar  what stands for the value in help
-    kind     how the command line reads it: "seconds", "numbers", "parts" (numbers or per cents), "number" (or "auto"),
+    kind     how the command line reads it: "seconds", "numbers", "parts" (numbers or per cents), "part" (one of
+             them), "number" (or "auto"),
              "names" (separated by commas, given once or often), "texts" (given once or often); "": as it is annotated
     choices  the values that it may have; `check`: whether one makes sense
     tasks    that have it; None: all. `solvers`: names, families or kinds of those that have it, with blanks between; None: all

@@ -53,6 +53,10 @@ class TrainDeclarations:
         shell="Several (50%,20%,5%) are trained one after the other from the largest on, as those of --C are. Per cents are of "
         "λmax, from which on all are 0; a pass finds it.", python='"10%": of λmax, from which on all are 0; a pass finds it.',
         metavar="NUMBER|PART%[,…]", kind="parts", check=_LAMBDA, tasks=SINGLE, solvers="linear", tried=(2.0,))
+    l1_only: float | str = _learnt(0.0,
+        "Lasso: λ of λ‖w‖₁ + C·losses, without ½‖w‖², for smooth losses and few features; an intercept costs λ|b|, as a weight. "
+        "Per cents are of λmax.", python="By newton alone.", metavar="NUMBER|PART%", kind="part", check=_LAMBDA,
+        tasks=("binary", "regression"), solvers="newton", tried=(2.0, "20%"))
     scale: str = _learnt("none", "Train on values divided by the largest of each feature (max-abs) or its standard deviation "
         "(std, not centred); the model takes values as they are.",
         python="Rows count by their weights. The certificate is about the scaled problem.", choices=("none", "max-abs", "std"),

@@ -103,13 +103,14 @@ class SecondOrderOracle(LinearOracle):
             self.slope = -(sums.a.sum(axis=0))
         return sums
 
-    def newton(self, tolerance: float) -> np.ndarray | None:
+    def newton(self, tolerance: float, ridge: float = 1.0) -> np.ndarray | None:
         """argmin of R + C·(the quadratic model of the loss at `at`): Newton's next point; None where it has none in float64.
 
-        Under λ‖w‖₁ to a `tolerance`: sweeps of coordinate descent find the signs, Cholesky's factors the weights.
+        `ridge` is that of R. Under λ‖w‖₁ to a `tolerance`: sweeps of coordinate descent find the signs, Cholesky's factors the
+        weights.
         """
         with one_blas_thread():
-            Q, price = self.C * self.curvature, np.ones(self.dimension)
+            Q, price = self.C * self.curvature, np.full(self.dimension, ridge)
             price[self.dimension - self.penalty.free :] = 0.0
             Q[np.diag_indices(self.dimension)] += price
             l1 = self.penalty.threshold
@@ -117,8 +118,8 @@ class SecondOrderOracle(LinearOracle):
                 step = _solved(Q, self.C * self.slope - price * self.at)
                 return None if step is None else self.at + step
             Q = np.tril(Q) + np.tril(Q, -1).T
-            q = self.C * self.slope + (Q @ self.at - self.at)
-            return _sparse_minimum(Q, q, l1, self.at.copy(), tolerance) if np.isfinite(q).all() else None
+            q = self.C * self.slope + (Q @ self.at - price * self.at)
+            return _sparse_minimum(Q, q, l1, self.at.copy(), ridge * tolerance) if np.isfinite(q).all() else None
 
 
 def dense_rows(statistics: Statistics, dimension: int) -> bool:
@@ -141,7 +142,7 @@ _SWEEPS, _TURNS = 10, 50
 
 
 def _sparse_minimum(Q: np.ndarray, q: np.ndarray, l1: float, w: np.ndarray, tolerance: float) -> np.ndarray:
-    """argmin ½wᵀQw − ⟨q, w⟩ + λ‖w‖₁, Q ⪰ I, from w on: half the square of what a subgradient leaves is at most `tolerance`."""
+    """argmin ½wᵀQw − ⟨q, w⟩ + λ‖w‖₁, from w on: half the square of what a subgradient leaves is at most `tolerance`."""
     for _ in range(_TURNS):
         second_order.descend(Q, Q @ w - q, l1, _SWEEPS, w)
         if _left(Q, q, l1, w) <= tolerance:

@@ -72,7 +72,7 @@ def _problem(model: Any, data: Any) -> dict[str, Any]:
     else:  # it finds C itself, as its solver does
         given["solver"] = model.solver
     if getattr(model, "l1", 0.0):
-        given["l1"] = model.l1
+        given["l1_only" if getattr(model, "alone", False) else "l1"] = model.l1
     if model.task == "binary":
         given |= {"positive_label": model.labels[1], "positive_weight": model.positive_weight}
     if model.task in _WITH_LOSS and given["loss"] not in LABELLING_LOSSES:  # of single rows

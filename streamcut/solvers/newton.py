@@ -40,9 +40,10 @@ def solve(oracle: SecondOrderOracle, progress: Progress, *, max_cuts: int) -> So
 
     def iterate() -> None:
         back = s.k < _TOO_LONG
+        s.narrow()
         if back:
             s.w = s.w_b.copy()
-        elif (w := oracle.newton(_INSIDE * rule.allowed_gap(s.best.F, oracle.c_bar))) is not None:
+        elif (w := oracle.newton(_INSIDE * rule.allowed_gap(s.best.F, oracle.c_bar), s.penalty.ridge)) is not None:
             s.w = w
         cut = oracle.expand(s.w)
         s.move(1.0 if back else s.search(oracle), oracle)

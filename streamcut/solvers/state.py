@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from streamcut.bundle.bundle import Bundle, MasterSolution
 from streamcut.bundle.free_intercept import FreeIntercept
 from streamcut.bundle.intercept import Interval
+from streamcut.bundle.l1_only import L1Only
 from streamcut.bundle.penalty import L2, penalty_of
 from streamcut.bundle.shelf import Shelf
 from streamcut.compiled import vectors
@@ -152,13 +153,17 @@ class BundleState:
         """Add a cut, a copy of which the bundle keeps."""
         self.bundle.add(cut.a, cut.b, cut.error)
 
+    def narrow(self) -> None:
+        """Have the penalty use what is known of the optimum."""
+        self.bundle.penalty = self.penalty.narrowed(self.bundle.c_bar, self.w_b, self.F_b, self.bound)
+
     def solve_master(self, rule: StoppingRule, near: Interval | None = None) -> None:
         """The value of the master problem is a bound, its solution the next w; a free intercept of that is `near`, or else not
         far from the best point's."""
         c_bar = self.bundle.c_bar
         tolerance = qp_tolerance(rule, self.F_b, c_bar)
+        self.narrow()
         if self.penalty.free:
-            self.bundle.penalty = self.penalty.narrowed(c_bar, self.w_b, self.F_b, self.bound)
             near = near or self.penalty.near(self.w_b)
         master = self.bundle.solve(tolerance, QP_MATTERS * (self.F_b - self.bound), near)
         self.v, self.w = master.v, master.w
@@ -263,7 +268,8 @@ class BundleState:
         witness = Witness(
             read_to(shelf, found, "witness_a", (bundle.dimension,)), numbers["witness_b"], CutError(*numbers["witness_error"])
         )
-        if not 0.0 <= numbers["bound"] <= witness.bound(bundle.c_bar, numbers["l1"]) or min(witness.error) < 0.0:
+        most = max(0.0, bundle.penalty.bound(bundle.c_bar, witness.a, witness.b, witness.error)[0])
+        if not 0.0 <= numbers["bound"] <= most or min(witness.error) < 0.0:
             raise ValueError("its bound is not that of its witness")
         w_b = read_to(shelf, found, "w_b", shape)
         if not bundle.penalty.value(w_b) <= numbers["F_b"] * _NEARLY < math.inf or not 0.0 <= numbers["loss"] < math.inf:
@@ -344,6 +350,8 @@ def _bundle(found: StoredCheckpoint, numbers: dict[str, Any], oracle: Decomposab
     shelf, penalty = oracle.shelf, penalty_of(numbers["l1"])
     if isinstance(oracle.penalty, FreeIntercept):
         penalty = oracle.penalty.known(*numbers["within"])
+    elif isinstance(oracle.penalty, L1Only):
+        penalty = replace(oracle.penalty, most=numbers["F_b"])
     bundle = Bundle(oracle.dimension - penalty.free, numbers["c_bar"], most, penalty, shelf)
     bundle.merging = numbers["merging"]
     within = {

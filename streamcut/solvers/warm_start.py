@@ -58,7 +58,7 @@ class Origin:
             if not oracle.penalty.free and says > loss / oracle.total_weight:
                 raise UsageError("warm_start: the model's cutting plane does not hold on this data; start without the model")
             witness = Witness(a, b, error)
-            state.bound = witness.bound(oracle.c_bar, oracle.penalty.l1)
+            state.bound = max(0.0, oracle.penalty.bound(oracle.c_bar, a, b, error)[0])
             if state.bound > 0.0:
                 state.witness = witness
         return state

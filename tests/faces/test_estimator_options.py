@@ -236,7 +236,8 @@ def test_every_attribute_that_fit_sets_is_described(estimator):
 
 
 OTHER = {  # another value of each parameter
-    "C": 0.01, "l1": 1.0, "scale": "std", "loss": "squared-hinge", "epsilon": 0.7, "delta": 0.2, "quantile": 0.9, "nu": 0.2,
+    "C": 0.01, "l1": 1.0, "l1_only": "20%", "scale": "std", "loss": "squared-hinge", "epsilon": 0.7, "delta": 0.2,
+    "quantile": 0.9, "nu": 0.2,
     "fit_intercept": False, "intercept_scaling": 9.0, "intercept_penalty": False, "strategy": "one-vs-rest",
     "normalisation": "queries",
     "class_weight": {0: 1.0, 1: 9.0, 2: 2.0}, "warm_start": True, "solver": "ocas", "cut": "exact", "tol": 0.5,

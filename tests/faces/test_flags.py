@@ -439,8 +439,8 @@ def _value(text):
         return text
 
 
-def test_liblinears_sparse_problem_is_nearly_ours(data):
-    """-s 6 leaves ½‖w‖² out, which is counted once here next to 100 times everything else."""
+def test_liblinears_sparse_problem_is_ours(data):
+    """-s 6 leaves ½‖w‖² out."""
     from liblinear.liblinearutil import train as liblinear
 
     from streamcut.io.memory import MemoryDataset
@@ -455,8 +455,14 @@ def test_liblinears_sparse_problem_is_nearly_ours(data):
     def objective(w):
         return np.abs(w).sum() + 0.5 * np.logaddexp(0.0, -y * (X @ w)).sum()
 
-    assert objective(ours.weights) <= objective(w) * 1.01
-    assert ours.certificate.lower_bound <= 100.0 * objective(w) + 0.5 * w @ w
+    assert objective(ours.weights) <= objective(w) * 1.001
+    assert ours.certificate.lower_bound <= objective(w)
+    assert ours.certificate.primal == pytest.approx(objective(w), rel=1e-3)
+    assert several("sklearn", "LogisticRegression(l1_ratio=1, C=0.5, fit_intercept=False)") == {**found, "bias": 0.0}
+    assert several("sklearn", "Lasso(alpha=0.1, fit_intercept=False)", rows=50)["C"] == pytest.approx(0.2)
+    assert translate("liblinear", "-s 6", classes=3).options["--l1"] == "100"
+    with pytest.raises(UsageError, match="l1"):
+        translate("sklearn", "LogisticRegression(l1_ratio=1, fit_intercept=False)", classes=3)
 
 
 def test_free_intercepts_of_liblinear_and_vw():

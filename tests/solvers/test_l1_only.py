@@ -1,0 +1,230 @@
+"""λ‖w‖₁ without ½‖w‖²: next to exact optima, scikit-learn and LIBLINEAR; its bounds in exact arithmetic."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from itertools import count, product
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from flint import arb
+from reference.optimum import precision
+from reference.truth import _exactly, row_loss
+from sklearn.linear_model import Lasso, LogisticRegression
+
+from streamcut.bundle.l1_only import L1Only
+from streamcut.config import CheckpointOptions
+from streamcut.errors import UsageError
+from streamcut.foundation.rounding import CutError
+from streamcut.io.memory import MemoryDataset
+from streamcut.models.files import load_model, save_model
+from streamcut.training import train
+from streamcut.verification import verify
+
+SMOOTH = {
+    "squared": {}, "huber": {"delta": 1.0}, "squared-epsilon-insensitive": {"epsilon": 0.1}, "poisson": {}, "logistic": {},
+    "squared-hinge": {}, "smoothed-hinge": {},
+}  # fmt: skip
+OF_LABELS = ("logistic", "squared-hinge", "smoothed-hinge")
+EXACT = {"tol": None, "tol_relative": 1e-10, "max_passes": 60}
+
+
+def rows(loss: str, n: int = 200, d: int = 9, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    score = X[:, :3] @ np.array([1.0, -0.7, 0.4]) + 0.4 * rng.standard_normal(n)
+    if loss in OF_LABELS:
+        return X, np.where(score > 0.0, 1.0, -1.0)
+    return X, rng.poisson(np.exp(np.clip(score, -3.0, 2.0))).astype(float) if loss == "poisson" else score
+
+
+def task(loss: str) -> dict:
+    return {"task": "binary" if loss in OF_LABELS else "regression", "loss": loss, **SMOOTH[loss]}
+
+
+def lasso_optimum(X: np.ndarray, y: np.ndarray, C: float, l1: float) -> Fraction:
+    """The least λ‖w‖₁ + C Σ ½(⟨w, x⟩ − y)², over all patterns of signs."""
+    A = [[Fraction(v) for v in row] for row in X.tolist()]
+    t, price, lam, d = [Fraction(v) for v in y.tolist()], Fraction(C), Fraction(l1), X.shape[1]
+    best = objective(A, t, price, lam, [Fraction(0)] * d)
+    for signs in product((-1, 0, 1), repeat=d):
+        on = [j for j in range(d) if signs[j]]
+        H = [[price * sum(row[i] * row[j] for row in A) for j in on] for i in on]
+        g = [price * sum(row[j] * v for row, v in zip(A, t, strict=True)) - lam * signs[j] for j in on]
+        if (found := solved(H, g)) is None:
+            continue
+        w = [Fraction(0)] * d
+        for j, value in zip(on, found, strict=True):
+            w[j] = value
+        best = min(best, objective(A, t, price, lam, w))
+    return best
+
+
+def objective(A: list, t: list, C: Fraction, l1: Fraction, w: list) -> Fraction:
+    losses = ((sum(a * b for a, b in zip(row, w, strict=True)) - v) ** 2 / 2 for row, v in zip(A, t, strict=True))
+    return l1 * sum(map(abs, w)) + C * sum(losses)
+
+
+def solved(H: list, g: list) -> list | None:
+    """H⁻¹g, None for a singular H."""
+    rows = [[*row, v] for row, v in zip(H, g, strict=True)]
+    for i in range(len(rows)):
+        pivot = next((k for k in range(i, len(rows)) if rows[k][i]), None)
+        if pivot is None:
+            return None
+        rows[i], rows[pivot] = rows[pivot], rows[i]
+        rows[i] = [v / rows[i][i] for v in rows[i]]
+        rows = [row if k == i else [a - row[i] * b for a, b in zip(row, rows[i], strict=True)] for k, row in enumerate(rows)]
+    return [row[-1] for row in rows]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_lasso_is_true_in_exact_arithmetic(seed):
+    rng = np.random.default_rng([seed, 1])
+    X = rng.standard_normal((6, 3)) * 10.0 ** rng.uniform(-3, 6, 3)
+    if seed % 4 == 0:
+        X[:, 1] = 2.0 * X[:, 0]
+    y, C = rng.standard_normal(6) * 10.0 ** rng.uniform(-3, 3), float(10.0 ** rng.uniform(-3, 3))
+    l1 = float(10.0 ** rng.uniform(-4, 0) * C * np.abs(X.T @ y).max())
+    rule = {"tol_relative": (1e-2, 1e-6, 1e-12)[seed % 3], "tol": None, "max_passes": 40}
+    model = train(MemoryDataset(X, y), task="regression", l1_only=l1, intercept="none", C=C, **rule)
+    A, t, found = [[Fraction(v) for v in row] for row in X.tolist()], [Fraction(v) for v in y.tolist()], model.certificate
+    optimum = lasso_optimum(X, y, C, l1)
+    assert Fraction(found.lower_bound) <= optimum
+    assert Fraction(found.primal) >= objective(A, t, Fraction(C), Fraction(l1), [Fraction(v) for v in model.weights.tolist()])
+    if found.converged:
+        assert found.primal - found.lower_bound <= found.tolerance.gap
+    assert found.converged or seed % 3 == 2
+
+
+@pytest.mark.parametrize("loss", SMOOTH)
+@pytest.mark.parametrize("l1", [0.5, 20.0])
+def test_every_smooth_loss_is_true_and_converges(loss, l1):
+    X, y = rows(loss, 60, 5)
+    with precision():
+        own, weights = SMOOTH[loss], []
+        for tol in (1e-2, 1e-5, 1e-11):
+            asked = {**task(loss), "l1_only": l1, "intercept": "none", "tol": None, "tol_relative": tol, "max_passes": 80}
+            model = train(MemoryDataset(X, y), **asked)
+            assert model.converged or tol < 1e-10
+            weights.append((model, [arb(v) for v in model.weights.tolist()]))
+        terms = [term for x, v in zip(X.tolist(), y.tolist(), strict=True)
+                 for term in row_loss(loss, own, [arb(a) for a in x], v, _exactly(1.0))]  # fmt: skip
+
+        def F(w):  # noqa: N802
+            return arb(l1) * sum((abs(v) for v in w), arb(0)) + sum((term.value(w) for term in terms), arb(0))
+
+        values = [F(w) for _, w in weights]
+        for (model, _), value in zip(weights, values, strict=True):
+            assert not bool(arb(model.certificate.primal) < value)
+            assert not any(bool(arb(model.certificate.lower_bound) > other) for other in values)
+        assert weights[-1][0].certificate.gap <= 1e-8 * weights[-1][0].certificate.primal
+
+
+def test_any_cut_bounds_the_optimum_in_the_box():
+    rng = np.random.default_rng(2)
+    for _ in range(200):
+        l1, most, c_bar = 10.0 ** rng.uniform(-3, 3, 3)
+        a, b = rng.standard_normal(4) * 10.0 ** rng.uniform(-3, 3), float(rng.standard_normal())
+        error = CutError(*(10.0 ** rng.uniform(-12, 0, 2)).tolist())
+        bound, _ = L1Only(l1, most=most).bound(c_bar, a, b, error)
+        for _ in range(50):
+            w = rng.standard_normal(4) * (rng.random(4) < 0.6)
+            w *= rng.random() * most / l1 / max(np.abs(w).sum(), 1e-300)
+            off = rng.standard_normal(4)
+            true = [Fraction(v) for v in (a + error.slope * off / np.linalg.norm(off) * 0.999).tolist()]
+            says = sum((v * Fraction(x) for v, x in zip(true, w.tolist(), strict=True)), Fraction(b) - Fraction(error.offset))
+            value = Fraction(l1) * sum(abs(Fraction(v)) for v in w.tolist()) + Fraction(c_bar) * says
+            assert Fraction(bound) <= value or np.abs(w).sum() * l1 > most
+
+
+@pytest.mark.parametrize("l1", ["60%", "10%", 0.3])
+def test_it_is_scikit_learns_lasso(l1):
+    X, y = rows("squared")
+    model = train(MemoryDataset(X, y), task="regression", l1_only=l1, intercept="none", **EXACT)
+    theirs = Lasso(alpha=model.l1 / len(y), fit_intercept=False, tol=1e-13, max_iter=100_000).fit(X, y)
+    np.testing.assert_allclose(model.weights, theirs.coef_, atol=1e-6)
+    assert np.count_nonzero(model.weights) == np.count_nonzero(theirs.coef_)
+    assert next(h["passes"] for h in model.history if h["gap"] <= 1e-6 * h["primal"]) <= 5
+
+
+@pytest.mark.parametrize("bias", [0.0, 2.0])
+def test_it_is_liblinears_logistic_loss(bias):
+    X, y = rows("logistic")
+    model = train(MemoryDataset(X, y), loss="logistic", l1_only=1.0, C=0.3, bias=bias, **EXACT)
+    known = {"l1_ratio": 1.0, "solver": "liblinear", "tol": 1e-10, "max_iter": 10_000}
+    theirs = LogisticRegression(C=0.3, fit_intercept=bias > 0, intercept_scaling=bias or 1.0, **known).fit(X, y)
+    np.testing.assert_allclose(model.weights, theirs.coef_[0], atol=1e-4)
+    assert model.intercept == pytest.approx(float(np.ravel(theirs.intercept_)[0]), abs=1e-4)
+    w = np.append(theirs.coef_, float(np.ravel(theirs.intercept_)[0]) / bias if bias else 0.0)
+    scores = X @ theirs.coef_[0] + theirs.intercept_
+    assert model.certificate.lower_bound <= np.abs(w).sum() + 0.3 * np.logaddexp(0.0, -y * scores).sum()
+
+
+def test_beyond_the_largest_all_weights_are_0():
+    X, y = rows("logistic")
+    model = train(MemoryDataset(X, y), loss="logistic", l1_only="100%", intercept="none")
+    assert not model.weights.any()
+    assert model.history[-1]["passes"] <= 3
+    assert train(MemoryDataset(X, y), loss="logistic", l1_only="90%", intercept="none").weights.any()
+
+
+def test_weights_shards_and_workers():
+    X, y = rows("squared-hinge")
+    u = np.random.default_rng(1).integers(1, 4, len(y)).astype(float)
+    asked = {"loss": "squared-hinge", "l1_only": 2.0, "positive_weight": 2.0, **EXACT}
+    models = [train(MemoryDataset(X, y, weight=u, shard_nnz=nnz), workers=n, **asked) for nnz, n in ((300, 1), (99, 2))]
+    np.testing.assert_array_equal(models[0].weights, models[1].weights)
+    assert models[0].certificate == models[1].certificate
+    again = np.repeat(np.arange(len(y)), u.astype(int))
+    repeated = train(MemoryDataset(X[again], y[again]), **asked)
+    assert repeated.certificate.primal == pytest.approx(models[0].certificate.primal, rel=1e-8)
+
+
+def test_it_is_saved_resumed_verified_and_proved(tmp_path):
+    X, y = rows("logistic")
+    data, asked = MemoryDataset(sp.csr_array(X), y, shard_nnz=300), {"loss": "logistic", "l1_only": 0.4, **EXACT}
+    questions = count()
+    whole = train(data, stop=lambda: next(questions) < 0, **asked)
+    left, kept = iter(range(next(questions) // 2)), str(tmp_path / "kept")
+    broken = train(data, checkpoint=CheckpointOptions(kept, iterations=1), stop=lambda: next(left, None) is None, **asked)
+    assert broken.stop_reason == "interrupted"
+    resumed = train(data, checkpoint=CheckpointOptions(kept, iterations=1, resume=True), **asked)
+    np.testing.assert_array_equal(resumed.weights, whole.weights)
+    assert resumed.certificate == whole.certificate
+    save_model(whole, tmp_path / "m.npz")
+    model = load_model(tmp_path / "m.npz")
+    assert model.describe()["l1_only"] is True
+    checked = verify(model, data, prove=True)
+    assert checked.consistent
+    assert checked.witness_bound == model.certificate.lower_bound
+    false = replace(model, certificate=replace(model.certificate, lower_bound=1.001 * model.certificate.primal))
+    assert not verify(false, data).consistent
+    started = train(data, warm_start=model, **asked | {"l1_only": 0.5})
+    assert started.converged
+
+
+def test_a_model_with_another_penalty_starts_it_and_proves_nothing():
+    X, y = rows("squared")
+    data = MemoryDataset(X, y)
+    start = train(data, task="regression", C=0.01)
+    model = train(data, task="regression", l1_only="20%", warm_start=start, **EXACT)
+    cold = train(data, task="regression", l1_only="20%", **EXACT)
+    assert model.certificate.lower_bound <= cold.certificate.primal
+    assert model.certificate.primal == pytest.approx(cold.certificate.primal, rel=1e-8)
+
+
+def test_what_is_not_there_is_refused():
+    data = MemoryDataset(*rows("logistic"))
+    with pytest.raises(UsageError, match="l1_only: 'hinge' is not one of its losses"):
+        train(data, l1_only=1.0)
+    with pytest.raises(UsageError, match="l1_only: an intercept costs"):
+        train(data, loss="logistic", l1_only=1.0, intercept="free")
+    with pytest.raises(UsageError, match="l1_only: it stands without"):
+        train(data, loss="logistic", l1_only=1.0, l1=1.0)
+    with pytest.raises(UsageError, match=r"l1_only: 1\.0 is an option of newton"):
+        train(data, loss="logistic", l1_only=1.0, solver="bundle-dca")
+    with pytest.raises(UsageError, match="l1_only: '-3%' is not"):
+        train(data, loss="logistic", l1_only="-3%")
