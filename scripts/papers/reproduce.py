@@ -36,6 +36,14 @@ from reproduce_tools import markdown
 from streamcut.foundation.shown import html
 from streamcut.reports import parts
 
+HEADER = """# The figures of five papers, and ours
+
+Made by `scripts/papers/reproduce.py`. "holds": limits and ranges exactly, exponents to within 0.15, errors and accuracies half a
+point worse at most, "≈ x" to within a half or a tenth of x, other figures to within a tenth. Of theorems the line says by how
+many times their bound is above what happened; one that is met with more than a hundred times to spare predicts nothing and is
+called vacuous. What nothing here can be put next to has no answer, and the note says why. Times are processor time of a machine
+that did other work. Processor hours are of pieces that tell theirs; lines "of an earlier version" are older than the pieces.
+"""
 YEARS = re.compile(r"\d{4}")
 _STYLE = "<style>td, th { overflow-wrap: break-word }</style>"  # wide tables scroll, and keep their words whole
 COLUMNS = ("paper", "item", "there", "here", "ratio", "holds", "note")
@@ -55,7 +63,8 @@ def facts_of(paper: str, out: Path) -> list[dict[str, Any]]:
     """All facts of a paper that its pieces hold."""
     if paper in FACTS:
         return FACTS[paper](out / paper)
-    return [fact for path in sorted((out / paper).glob("*/*.json")) for fact in json.loads(path.read_text())["facts"]]
+    files = [path for path in sorted((out / paper).glob("*/*.json")) if path.name != reproduce_pieces.SPENT]
+    return [fact for path in files for fact in json.loads(path.read_text())["facts"]]
 
 
 def kept(page: Path, known: set[tuple[str, str]]) -> list[dict[str, Any]]:
@@ -223,7 +232,9 @@ def main() -> None:
         facts += kept(given.keep, {(each["paper"], each["item"]) for each in [*facts, *absent()]})
     facts = sorted([*facts, *absent()], key=lambda fact: (YEARS.search(fact["paper"])[0], fact["paper"], fact["item"]))
     reproduce_facts.draw(given.out)
-    (given.out / "papers.md").write_text(f"**Of {len(facts)} lines: {counts(facts)}.**\n\n" + markdown(COLUMNS, table(facts)))
+    pieces_told = markdown(("paper", "pieces there", "in full", "processor hours"), reproduce_pieces.told(given.out))
+    words = [HEADER, f"**Of {len(facts)} lines: {counts(facts)}.**\n", pieces_told, markdown(COLUMNS, table(facts))]
+    (given.out / "papers.md").write_text("\n".join(words))
     (given.out / "papers.html").write_text(page(given.out, facts))
     print(counts(facts))
     print(f"{len(facts)} figures in {given.out / 'papers.md'}, with all plots in {given.out / 'papers.html'}")

@@ -6,8 +6,10 @@ is moved when the script has ended well: a piece is there whole or not at all, w
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -22,6 +24,7 @@ SCRIPTS = {
     "svm-perf": "reproduce_svm_perf.py", "ocas": "reproduce_ocas.py", "sampled-cuts": "reproduce_sampled_cuts.py",
     "bsca": "reproduce_bsca.py", "sbp": "reproduce_sbp.py",
 }  # fmt: skip
+SPENT = "spent.json"  # of a piece: processor and clock seconds
 STORED = "stored"  # of OUT: kernel values that pieces share
 
 
@@ -109,6 +112,7 @@ def run(piece: Piece, out: Path) -> None:
     command = [sys.executable, str(HERE / SCRIPTS[piece.paper]), "--out", str(unfinished), *piece.arguments]
     if piece.paper == "sbp":
         command += ["--stored", str(out / STORED)]
+    before, started = _processor(), time.monotonic()
     with open(unfinished / "log.txt", "w") as log:
         child = subprocess.Popen(command, stdout=log, stderr=log)
         try:
@@ -119,8 +123,26 @@ def run(piece: Piece, out: Path) -> None:
             raise
     if status:
         sys.exit(f"{' '.join(command)} ended with {status}; see {unfinished / 'log.txt'}")
+    spent = {"processor": _processor() - before, "clock": time.monotonic() - started}
+    (unfinished / SPENT).write_text(json.dumps(spent) + "\n")
     done.parent.mkdir(parents=True, exist_ok=True)
     os.replace(unfinished, done)
+
+
+def _processor() -> float:
+    """Seconds of processor time of all children so far."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def told(out: Path) -> list[tuple[str, int, int, float]]:
+    """(paper, pieces there are, of how many in full, processor hours of those that tell) of what a folder holds."""
+    lines = []
+    for paper in SCRIPTS:
+        folders = [path for path in (out / paper).glob("*") if path.is_dir()]
+        spent = [json.loads((path / SPENT).read_text())["processor"] for path in folders if (path / SPENT).is_file()]
+        lines.append((paper, len(folders), sum(piece.paper == paper for piece in whole()), sum(spent) / 3600.0))
+    return lines
 
 
 def run_all(pieces: list[Piece], out: Path, *, budget: float | None) -> int:

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.smoke
-
 CODE = """
 import numpy as np
 from streamcut.compiled import linear, dual, shares

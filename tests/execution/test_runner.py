@@ -7,6 +7,8 @@ from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.row_state import RowState
 from streamcut.execution.runner import Runner
 
+pytestmark = pytest.mark.smoke
+
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory):
