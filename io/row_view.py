@@ -13,12 +13,32 @@ from typing import Any
 
 import numpy as np
 
+from streamcut.compiler.jit import kernel
 from streamcut.errors import UsageError
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.units import plain
 from streamcut.io.dataset import Dataset, ShownDataset, first_rows
-from streamcut.io.gathering import gather
 from streamcut.io.manifest import Manifest, ShardInfo, Statistics, StatisticsBuilder
+
+
+@kernel
+def gather(kept, indptr, indices, data, unit, out_indptr, out_indices, out_data):
+    """Copy the entries of the rows that are `kept` (bool, n) one after the other; out_indptr (kept rows + 1) begins at 0.
+
+    data is empty with `unit`, where every value is 1; then nothing is written to `out_data`.
+    """
+    row, at = 0, 0
+    out_indptr[0] = 0
+    for i in range(len(kept)):
+        if kept[i]:
+            for t in range(indptr[i], indptr[i + 1]):
+                out_indices[at] = indices[t]
+                if not unit:
+                    out_data[at] = data[t]
+                at += 1
+            row += 1
+            out_indptr[row] = at
+
 
 _GOLDEN = 0x9E3779B97F4A7C15
 _FACTORS = (0xBF58476D1CE4E5B9, 30), (0x94D049BB133111EB, 27)

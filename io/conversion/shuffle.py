@@ -22,13 +22,25 @@ from pathlib import Path
 
 import numpy as np
 
+from streamcut.compiler.jit import kernel
 from streamcut.errors import MemoryBudgetError, UsageError
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.files import disk_full, failpoint
 from streamcut.foundation.opened import regular
 from streamcut.foundation.units import format_bytes
-from streamcut.io.conversion.gather import gather_rows
 from streamcut.io.stores.leftovers import RUNS, remove
+
+
+@kernel
+def gather_rows(starts, lengths, source, out):
+    """Fill `out` with source[starts[i] : starts[i] + lengths[i]] for i = 0, 1, …, one after the other (in place)."""
+    position = 0
+    for i in range(len(starts)):
+        start = starts[i]
+        for t in range(lengths[i]):
+            out[position] = source[start + t]
+            position += 1
+
 
 PIECE = 1 << 18  # entries handed on at a time
 _ROW_ARRAYS = ("key", "length", "y", "qid", "weight")

@@ -26,8 +26,7 @@ from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.conversion.plan import ConvertPlan
 from streamcut.io.conversion.progress import Reporter
 from streamcut.io.conversion.rejects import RejectsFile
-from streamcut.io.conversion.shuffle import ExternalSort, random_keys
-from streamcut.io.conversion.split import Splitter
+from streamcut.io.conversion.shuffle import ExternalSort, random_keys, take_rows
 from streamcut.io.conversion.target import Target
 from streamcut.io.places.remote import is_url
 from streamcut.io.recipe.recipe import Recipe
@@ -35,6 +34,23 @@ from streamcut.io.sources.row_source import RowSource
 from streamcut.io.stores.leftovers import SCRATCH_FOLDER
 from streamcut.io.stores.spec import PARTIAL
 from streamcut.io.unchanged import FileStates
+
+SPLIT_STREAM = 1  # of random_keys: a split says nothing about a shuffle of the same seed
+
+
+class Splitter:
+    """Deals rows to (OUTPUT, --split-output): with probability `share` to the first, by seed and row number (or qid) alone."""
+
+    def __init__(self, share: float | None, seed: int) -> None:
+        self.share, self.seed = share, seed
+
+    def parts(self, chunk: Chunk, *more: np.ndarray) -> list[tuple]:
+        """[(rows, more…) for each output]; `more` are arrays with one element a row."""
+        if self.share is None:
+            return [(chunk, *more)]
+        numbers = chunk.first_row + np.arange(chunk.n_rows) if chunk.qid is None else chunk.qid
+        first = random_keys(self.seed, numbers, SPLIT_STREAM) < np.uint64(self.share * 2.0**64)
+        return [(take_rows(chunk, which), *(a[which] for a in more)) for which in (np.flatnonzero(first), np.flatnonzero(~first))]
 
 
 class Work:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamcut.bundle.master import solve_master
+from streamcut.bundle.verified_master import solve_master
 
 UNUSED_ITERATIONS = 20  # a cut whose β was 0 for so long is dropped (Yu & Joachims 2008, section 6.1)
 FADED = 1e-5  # of C̄: what such a cut may still count for in the best point

@@ -11,7 +11,7 @@ enough, and so is w, of which each number has a size of its own. So from the β 
         a Newton step on the face, cut off where a β reaches 0, which then leaves; again until one is whole
         with λ > 0: only as far as the value rises
 
-as streamcut.compiled.simplex_qp and streamcut.bundle.penalised_master have it, which are a hundred times faster and asked first.
+as streamcut.compiled.simplex_qp and streamcut.bundle.verified_master have it, which are a hundred times faster and asked first.
 Products of cuts on the face are summed in two float64 (Dekker 1971; Ogita, Rump & Oishi 2005).
 """
 
@@ -32,7 +32,7 @@ _LEAST = Decimal("1e-300")
 _ROUNDINGS = 4.0  # of the terms of a gradient: what their sum is off by, as a rule
 _TURNS = 300
 _PATIENCE = 8  # turns that bring no smaller gap
-_FIRST, _LEAST_PART, _FACTOR, _SHORT = 1e-3, 1e-9, 10.0, 0.3  # as in streamcut.bundle.penalised_master
+_FIRST, _LEAST_PART, _FACTOR, _SHORT = 1e-3, 1e-9, 10.0, 0.3  # as in streamcut.bundle.verified_master
 
 
 class Precise(NamedTuple):
@@ -47,7 +47,7 @@ def solve_precisely(
 ) -> Precise | None:
     """Improve the feasible `beta` (T,) in place until the gap is at most `tolerance`, or as far as 50 digits go.
 
-    rows (T, D) are the a_t, l1 is λ; b and total as streamcut.bundle.master has them. None where a number is too
+    rows (T, D) are the a_t, l1 is λ; b and total as streamcut.bundle.verified_master has them. None where a number is too
     large, or β no mixture.
     """
     with localcontext(Context(prec=_DIGITS)):

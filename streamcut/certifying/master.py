@@ -14,9 +14,9 @@ import numpy as np
 
 from streamcut.bundle.free_intercept import FreeIntercept
 from streamcut.bundle.intercept import Interval
-from streamcut.bundle.master import solve_master
 from streamcut.bundle.penalty import SQUARES
 from streamcut.bundle.priced_master import solve_priced
+from streamcut.bundle.verified_master import solve_master
 from streamcut.compiled import vectors
 from streamcut.foundation.rounding import CutError, dot_gamma, gamma
 from streamcut.models.certificate import Witness

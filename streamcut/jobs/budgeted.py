@@ -32,8 +32,8 @@ from streamcut.measures.regression import RegressionMeasures
 from streamcut.models.certificate import StopReason
 from streamcut.models.files import as_model
 from streamcut.models.kernel import KernelModel
-from streamcut.oracles.mean_target import mean_target
 from streamcut.oracles.relative_progress import Lost, SampledRows, gains, lost
+from streamcut.oracles.variance import mean_target
 from streamcut.solvers.budget import MODES, Budgeted, BudgetState, Method, Training, filled, new_slots, slots_bytes
 from streamcut.solvers.budget_problem import Problem
 from streamcut.solvers.progress import Progress

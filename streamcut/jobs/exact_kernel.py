@@ -29,8 +29,7 @@ from streamcut.jobs.linear import on_few_rows, threads_wanted, two_labels
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.kernel import KernelModel
-from streamcut.oracles.kernel_columns import Responses, SharedColumns, take
-from streamcut.oracles.whole_data import read_whole, whole_bytes
+from streamcut.oracles.kernel_columns import Responses, SharedColumns, read_whole, take, whole_bytes
 from streamcut.solver_table import SOLVER_TABLE, solvers
 from streamcut.solvers import smo
 from streamcut.solvers.papers import kernel_iterations

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from streamcut.compiled import fourier
+from streamcut.compiled import feature_maps
 from streamcut.errors import UsageError
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.fields import Fields
@@ -64,7 +64,7 @@ class FourierMap(FeatureMap):
     def features(self, chunk: Chunk) -> np.ndarray:
         half = self.frequencies.shape[1]
         out = np.empty((chunk.n_rows, 2 * half), np.float32)
-        fourier.waves(chunk.indptr, chunk.indices, chunk.data, self.frequencies, 1.0 / math.sqrt(half), np.empty(half), out)
+        feature_maps.waves(chunk.indptr, chunk.indices, chunk.data, self.frequencies, 1.0 / math.sqrt(half), np.empty(half), out)
         return out
 
     def parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -87,6 +87,6 @@ def _orthogonal(rng: np.random.Generator, dimension: int, count: int, scale: flo
     for first in range(0, count, dimension):
         block = rng.standard_normal((min(dimension, count - first), dimension))
         lengths = np.sqrt(rng.chisquare(dimension, len(block)))
-        fourier.orthogonalise(block)
+        feature_maps.orthogonalise(block)
         columns[:, first : first + len(block)] = scale * (block * lengths[:, None]).T
     return columns

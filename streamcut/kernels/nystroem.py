@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from streamcut.compiled import nystroem
+from streamcut.compiled import feature_maps
 from streamcut.errors import BadInputError
 from streamcut.foundation.chunk import Chunk, concatenate
 from streamcut.foundation.fields import Fields
@@ -48,11 +48,11 @@ class NystroemMap(FeatureMap):
         for i, j, values in Vectors(kernel.centred_on(everything), everything, dimension).values(everything):
             K[i : i + len(values), j : j + values.shape[1]] = values
         L, pivots = np.zeros((n, n)), np.empty(n, np.int64)
-        rank = nystroem.pivoted_cholesky(K, _DEPENDENT * K.diagonal().max(), L, pivots)
+        rank = feature_maps.pivoted_cholesky(K, _DEPENDENT * K.diagonal().max(), L, pivots)
         if rank == 0:
             raise BadInputError("nystroem: the kernel is 0 between all rows that were drawn; take another seed or kernel")
         projection = np.zeros((rank, rank))
-        nystroem.inverse_transposed(np.ascontiguousarray(L[:rank, :rank]), projection)
+        feature_maps.inverse_transposed(np.ascontiguousarray(L[:rank, :rank]), projection)
         return cls(kernel, concatenate([rows[i] for i in pivots[:rank].tolist()]), dimension, projection, identity or {})
 
     @property
@@ -72,7 +72,7 @@ class NystroemMap(FeatureMap):
             some = chunk.rows(first, min(first + _AT_ONCE, chunk.n_rows))
             for i, j, block in self._vectors.values(some):  # type: ignore[attr-defined]
                 values[i : i + len(block), j : j + block.shape[1]] = block
-            nystroem.times_triangle(values[: some.n_rows], self.projection, scratch, out[first : first + some.n_rows])
+            feature_maps.times_triangle(values[: some.n_rows], self.projection, scratch, out[first : first + some.n_rows])
         return out
 
     def parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

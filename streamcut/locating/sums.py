@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.compiled import linear, quadratic, second_order
+from streamcut.compiled import linear, second_order
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.rounding import EPSILON, Grids, above, gamma
 from streamcut.io.dataset import Dataset
@@ -82,14 +82,14 @@ def scores(chunk: Chunk, w: np.ndarray, bias: float) -> np.ndarray:
 def magnitudes(chunk: Chunk, q: np.ndarray, bias: float) -> np.ndarray:
     """Σ_j q_j |x_j| of each row; q ≥ 0."""
     out = np.empty(chunk.n_rows)
-    quadratic.magnitudes(chunk.indptr, chunk.indices, chunk.data, q, bias, out)
+    second_order.magnitudes(chunk.indptr, chunk.indices, chunk.data, q, bias, out)
     return out
 
 
 def lengths(chunk: Chunk, bias: float) -> np.ndarray:
     """At least ‖x‖ of each row, with its bias feature."""
     out = np.empty(chunk.n_rows)
-    quadratic.squares(chunk.indptr, chunk.data, bias, out)
+    second_order.squares(chunk.indptr, chunk.data, bias, out)
     return np.sqrt(out) * (1.0 + row_gamma(chunk))
 
 
@@ -108,7 +108,7 @@ def widths(chunk: Chunk, Q: np.ndarray, diagonal: np.ndarray, bias: float) -> np
             X = _dense(chunk.rows(start, min(start + _AT_ONCE, chunk.n_rows)), D, bias)
             np.einsum("ij,ij->i", X @ full, X, out=out[start : start + len(X)])
     else:
-        quadratic.forms(chunk.indptr, chunk.indices, chunk.data, Q, D, bias, out)
+        second_order.forms(chunk.indptr, chunk.indices, chunk.data, Q, D, bias, out)
     size = magnitudes(chunk, np.sqrt(diagonal), bias)
     return np.sqrt(np.maximum(out, 0.0) + (own + gamma(_SPARE)) * 4.0 * size * size) * (1.0 + gamma(_SPARE))
 

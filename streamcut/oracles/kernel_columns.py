@@ -3,13 +3,15 @@
 The responses c_j = y_j Σ_i α_i y_i k(x_i, x_j) are row state, where they may be as many as there are rows. A change of a few α_i
 is one pass over the data, whatever the number of rows that changed; in memory a pass costs no more than its arithmetic. The rows
 with α_i ≠ 0 and their α are kept in memory: they are the model.
+
+SMO goes back and forth among all rows, which `read_whole` brings into memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -21,10 +23,12 @@ from streamcut.compiled.records import Csr
 from streamcut.errors import CorruptError
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.passes import Pass
+from streamcut.execution.row_buffer import RowBuffer
 from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import PassRunner
 from streamcut.foundation.chunk import Chunk, concatenate, copied
-from streamcut.io.dataset import first_rows
+from streamcut.io.dataset import entry_bytes, first_rows
+from streamcut.io.manifest import Manifest
 from streamcut.kernels.kernel import RBF, Kernel
 from streamcut.models.checkpoint import Fill
 
@@ -334,3 +338,21 @@ def fetch(feed: Feed, numbers: np.ndarray, buffers: object | None, traffic: Traf
             here = inside[(inside >= block.first_row) & (inside < block.first_row + block.n_rows)] - block.first_row
             found += [copied(block.rows(i, i + 1)) for i in here.tolist()]
     return found
+
+
+def whole_bytes(manifest: Manifest) -> int:
+    """Bytes of memory that `read_whole` takes; the values of all shards are of the type that holds those of each."""
+    statistics = manifest.statistics
+    return entry_bytes(manifest) * statistics.nnz + 24 * (statistics.n_rows + 1)
+
+
+def read_whole(feed: Feed) -> tuple[Chunk, Traffic]:
+    """Every row of the data, and what was read. Data that is one chunk of memory already is not copied."""
+    manifest, traffic = feed.data.manifest, Traffic()
+    statistics = manifest.statistics
+    if feed.data.path is None and len(manifest.shards) == 1:
+        return feed.data.read(0), traffic
+    rows = RowBuffer(manifest, statistics.n_rows, statistics.nnz)
+    for block in feed.blocks(0, statistics.n_rows, feed.buffers(), traffic):
+        rows.add(replace(block, qid=None))
+    return rows.chunk(), traffic

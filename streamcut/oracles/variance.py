@@ -1,12 +1,18 @@
-"""The variance of all values of a data set, zeros included: what γ is scaled by when nobody chooses it."""
+"""Two numbers that kernel models take from the data: the variance of all values, zeros included, which γ is scaled by when nobody
+chooses it, and the mean of the targets, the intercept of models that fit none.
+"""
 
 from __future__ import annotations
+
+import math
+from collections.abc import Iterator
 
 import numpy as np
 
 from streamcut.compiled.moments import add_moments, add_weighted_moments
 from streamcut.errors import BadInputError
 from streamcut.execution.feed import Feed, Traffic
+from streamcut.foundation.chunk import Chunk
 from streamcut.io.features import in_order
 
 _FAR = 1e-4  # of the mean square: less variance than that is summed again, about the mean
@@ -45,3 +51,26 @@ def _moments(feed: Feed, about: float | None) -> tuple[np.ndarray, float]:
             weight = in_order(weight, chunk.weight)
             add_weighted_moments(values, np.repeat(chunk.weight, np.diff(chunk.indptr)), sums)
     return sums, weight
+
+
+def mean_target(feed: Feed) -> float:
+    """Σ u y / Σ u, 0 where no row has a weight; a pass, of weighted rows two. Sums are exact, however rows are stored."""
+    statistics = feed.data.manifest.statistics
+    total = math.fsum(_numbers(feed, "y"))
+    if statistics.weight_sum is None:
+        return total / statistics.n_rows
+    weight = math.fsum(_numbers(feed, "weight"))
+    return total / weight if weight > 0.0 else 0.0
+
+
+def _numbers(feed: Feed, name: str) -> Iterator[float]:
+    """u y, or u, of each row."""
+    for chunk in feed.blocks(0, feed.data.manifest.statistics.n_rows, feed.buffers(), Traffic()):
+        yield from _of_rows(chunk, name).tolist()
+
+
+def _of_rows(chunk: Chunk, name: str) -> np.ndarray:
+    if name == "weight":
+        assert chunk.weight is not None
+        return chunk.weight
+    return chunk.y if chunk.weight is None else chunk.y * chunk.weight

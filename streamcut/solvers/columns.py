@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.bundle import lines, two_cuts
+from streamcut.bundle import two_cuts
 from streamcut.compiled import columns_vectors as vectors
 from streamcut.compiled.vectors import dot
 from streamcut.errors import CorruptError, UsageError
@@ -225,7 +225,7 @@ def _step_along_lines(s: State, oracle: ColumnsOracle, W: np.ndarray, bd: np.nda
             found = (bd + k * dd if l1 is None else room) + C * oracle.slopes(k)
         return np.where(np.isnan(found), np.inf, found)
 
-    k = lines.minimise(slopes, A) if dd.any() else np.zeros(A)
+    k = two_cuts.minimise(slopes, A) if dd.any() else np.zeros(A)
     for a, (line, doubt) in enumerate(zip(s.lines, (C * oracle.doubts(k)).tolist(), strict=True)):
         line.k = float(k[a])
         if not doubt <= _RISK * line.gap and (line.held is None or line.held[1] > line.F):

@@ -14,7 +14,7 @@ from reference import svm
 
 from streamcut.bundle.bundle import Bundle
 from streamcut.bundle.line_search import minimise_along_line
-from streamcut.bundle.master import solve_master
+from streamcut.bundle.verified_master import solve_master
 from streamcut.compiled import linear, row_losses
 from streamcut.errors import BadInputError, CorruptError, MemoryBudgetError, UsageError
 from streamcut.execution.lanes import plan_lanes

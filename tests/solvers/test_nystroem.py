@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from streamcut.compiled import nystroem
+from streamcut.compiled import feature_maps
 from streamcut.errors import UsageError
 from streamcut.evaluation import evaluate
 from streamcut.execution.feed import Feed
@@ -34,12 +34,12 @@ def test_cholesky_with_pivots():
     B = rng.standard_normal((12, 5))
     K = B @ B.T  # rank 5
     L, pivots = np.zeros((12, 12)), np.empty(12, np.int64)
-    rank = nystroem.pivoted_cholesky(K, 1e-9, L, pivots)
+    rank = feature_maps.pivoted_cholesky(K, 1e-9, L, pivots)
     assert rank == 5
     assert sorted(pivots) == list(range(12))
     assert np.allclose(L[:, :5] @ L[:, :5].T, K[np.ix_(pivots, pivots)])
     inverse = np.zeros((5, 5))
-    nystroem.inverse_transposed(np.ascontiguousarray(L[:5, :5]), inverse)
+    feature_maps.inverse_transposed(np.ascontiguousarray(L[:5, :5]), inverse)
     assert np.allclose(inverse.T @ L[:5, :5], np.eye(5))
 
 

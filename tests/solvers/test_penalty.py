@@ -11,8 +11,8 @@ from sklearn.linear_model import LogisticRegression
 
 from streamcut.bundle.kinks import KinkedLoss, Kinks, minimise_with_kinks
 from streamcut.bundle.line_search import minimise_along_line
-from streamcut.bundle.penalised_master import solve_penalised
 from streamcut.bundle.penalty import L2, ElasticNet, penalty_of
+from streamcut.bundle.verified_master import solve_penalised
 from streamcut.config import CheckpointOptions
 from streamcut.errors import UsageError
 from streamcut.foundation.fields import Fields

@@ -114,7 +114,7 @@ def test_imports_go_downwards(name):
         ("streamcut.compiled.cuts", "def f():\n    import streamcut.solvers", "not a layer below"),
         ("streamcut.solvers.cpa", "from streamcut.io import manifest", "never sees a file"),
         ("streamcut.losses.hinge", "from streamcut import train", "not a layer below"),
-        ("streamcut.bundle.master", "import streamcut.losses", "not a layer below"),
+        ("streamcut.bundle.verified_master", "import streamcut.losses", "not a layer below"),
         ("streamcut.training", "import distributed", "only execution/dask may"),
         ("streamcut.compiled.cuts", "import scipy.sparse", "kernels only"),
         ("streamcut.errors", "from streamcut.cli import main", "not a layer below"),
