@@ -42,7 +42,7 @@ _BECAUSE = {
     StopReason.TIME: "the allowed time was used up",
     StopReason.TARGET: "the objective reached the target",
     StopReason.STALLED: "rounding allows no further progress",
-    StopReason.SCALE: "its cuts cannot be mixed any better in float64: numbers of the data differ too much in size",
+    StopReason.SCALE: "its cuts cannot be mixed any better in float64; columns of one size (--scale) or more --max-cuts may help",
     StopReason.BUNDLE: "its bundle of cuts is too small (raise --max-cuts)",
     StopReason.INTERRUPTED: "it was interrupted",
     StopReason.EPOCHS: "the rows were gone through as often as asked",

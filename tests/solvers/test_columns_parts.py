@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from reference import columns as slow
 from scipy.optimize import minimize_scalar
 
-from streamcut.bundle import lines, two_cuts
+from streamcut.bundle import two_cuts
 from streamcut.compiled import columns_vectors as vectors
 
 D, A = 35, 4
@@ -84,7 +84,7 @@ class Line:
 @pytest.mark.parametrize("smooth", [False, True])
 def test_line_searches_end_near_the_least(smooth, seed):
     line = Line(seed, smooth)
-    k = lines.minimise(line.slopes, A)
+    k = two_cuts.minimise(line.slopes, A)
     assert line.asked <= 65
     found, zero = line.value(k), line.value(np.zeros(A))
     assert (found <= zero).all()
@@ -101,7 +101,7 @@ def test_line_searches_end_near_the_least(smooth, seed):
 
 
 def test_lines_that_do_not_fall_stay_and_those_without_an_end_go_far():
-    k = lines.minimise(lambda k: np.array([1.0, -1.0, 0.0]) + 0.0 * k, 3)
+    k = two_cuts.minimise(lambda k: np.array([1.0, -1.0, 0.0]) + 0.0 * k, 3)
     np.testing.assert_array_equal(k[[0, 2]], 0.0)
     assert k[1] >= 2.0**19
 

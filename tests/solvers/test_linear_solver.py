@@ -310,7 +310,10 @@ def test_stop_reasons():
     assert train(data, max_passes=3).history[-1]["passes"] == 3
     assert train(data, max_time=1e-9).certificate.stop_reason is StopReason.TIME
     assert train(data, target=1e9).certificate.stop_reason is StopReason.TARGET
-    assert train(data, tol=1e-30, tol_relative=None).certificate.stop_reason is StopReason.STALLED
+    assert train(data, tol=1e-30, tol_relative=None, max_cuts=32).certificate.stop_reason is StopReason.STALLED
+    few = train(data, tol=1e-30, tol_relative=None).certificate  # what is left is not rounding, but sixteen cuts bring no less
+    assert few.stop_reason is StopReason.SCALE
+    assert few.gap < 1e-11 * few.primal
 
 
 def test_one_label_against_the_rest():
