@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from functools import cache
@@ -85,11 +86,12 @@ def available_cpus() -> int:
 
 def one_blas_thread() -> AbstractContextManager:
     """While it is entered, BLAS and LAPACK take one thread: the same bits on any machine, and none that spins beside it."""
-    return _blas().limit(limits=1, user_api="blas")
+    return _blas("scipy.linalg" in sys.modules).limit(limits=1, user_api="blas")
 
 
 @cache
-def _blas() -> Any:
+def _blas(with_scipys: bool) -> Any:
+    """Of the libraries that are loaded now: SciPy brings a BLAS of its own, which may come later than NumPy's."""
     from threadpoolctl import ThreadpoolController  # it looks through all loaded libraries
 
     return ThreadpoolController()

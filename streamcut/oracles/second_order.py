@@ -109,6 +109,7 @@ class SecondOrderOracle(LinearOracle):
         `ridge` is that of R. Under λ‖w‖₁ to a `tolerance`: sweeps of coordinate descent find the signs, Cholesky's factors the
         weights.
         """
+        _lapack()  # before its threads are looked for
         with one_blas_thread():
             Q, price = self.C * self.curvature, np.full(self.dimension, ridge)
             price[self.dimension - self.penalty.free :] = 0.0
@@ -127,10 +128,15 @@ def dense_rows(statistics: Statistics, dimension: int) -> bool:
     return statistics.nnz > _DENSE * statistics.n_rows * dimension
 
 
-def _solved(Q: np.ndarray, q: np.ndarray) -> np.ndarray | None:
-    """Q⁻¹q by the lower triangle of Q, which is used up; None where it is not positive definite or not finite."""
+def _lapack() -> Any:
     from scipy.linalg import lapack  # it takes a tenth of a second, which other trainings need not wait for
 
+    return lapack
+
+
+def _solved(Q: np.ndarray, q: np.ndarray) -> np.ndarray | None:
+    """Q⁻¹q by the lower triangle of Q, which is used up; None where it is not positive definite or not finite."""
+    lapack = _lapack()
     factor, failed = lapack.dpotrf(Q.T, lower=0, overwrite_a=1)  # Q.T is in Fortran's order: nothing is copied
     if failed:
         return None

@@ -228,3 +228,18 @@ def test_a_lock_dies_with_its_process(tmp_path):
         holder.kill()
     with locked(tmp_path / "lock", "x"):
         pass
+
+
+def test_blas_that_is_loaded_later_takes_one_thread_too():
+    """SciPy brings its own, which a limit made before it was loaded does not know."""
+    code = (
+        "from streamcut.foundation.machine import one_blas_thread\n"
+        "import numpy, threadpoolctl\n"
+        "with one_blas_thread(): pass\n"
+        "import scipy.linalg\n"
+        "threadpoolctl.threadpool_limits(2, user_api='blas')\n"
+        "with one_blas_thread():\n"
+        "    print({each['num_threads'] for each in threadpoolctl.threadpool_info() if each['user_api'] == 'blas'})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "{1}\n"
