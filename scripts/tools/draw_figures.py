@@ -57,34 +57,32 @@ def gap(data: Path) -> None:
 
 
 def cuts() -> None:
-    rng = np.random.default_rng(0)
-    x, y = rng.normal(size=24), np.where(rng.random(24) < 0.7, 1, -1)
-    x = x + 0.8 * y
-    w = np.linspace(-1.2, 3.2, 500)
-
     def loss(at):
-        return np.maximum(0, 1 - y * x * np.asarray(at)[..., None]).sum(-1) / 4
+        return np.logaddexp(0, 2.5 - 1.2 * at) + np.logaddexp(0, 1.1 * at - 3.5)
 
     def slope(at):
-        return -(y * x * (y * x * at < 1)).sum() / 4
+        return -1.2 / (1 + np.exp(1.2 * at - 2.5)) + 1.1 / (1 + np.exp(3.5 - 1.1 * at))
 
+    def quadratic(at):
+        return 0.03 * at**2
+
+    w = np.linspace(-1.5, 6.5, 600)
     figure, axes = plt.subplots(figsize=(7.2, 3.0), layout="constrained")
-    objective = 0.5 * w**2 + loss(w)
-    axes.plot(w, objective, color=TEAL, linewidth=2)
+    axes.plot(w, quadratic(w) + loss(w), color=TEAL, linewidth=2)
     model = np.full_like(w, -np.inf)
-    for at in (-0.6, 2.4):
-        cut = 0.5 * w**2 + loss(at) + slope(at) * (w - at)
+    for at in (0.4, 4.7):
+        cut = quadratic(w) + loss(at) + slope(at) * (w - at)
         axes.plot(w, cut, color=GREY, linewidth=1)
-        axes.plot([at], [0.5 * at**2 + loss(at)], "o", color=GREY, markersize=5)
+        axes.plot([at], [quadratic(at) + loss(at)], "o", color=GREY, markersize=5)
         model = np.maximum(model, cut)
     least = model.argmin()
     axes.plot(w, model, color=RED, linewidth=2, linestyle="--")
     axes.plot([w[least]], [model[least]], "o", color=RED)
     axes.axhline(model[least], color=RED, linewidth=0.8, linestyle=":")
-    axes.annotate("objective", (w[60], objective[60]), (w[60] + 0.1, objective[60]), color=TEAL)
-    below = w[least] - 0.4, model[least] - 0.9
-    axes.annotate("best of the cuts: a lower bound, and the next w", (w[least], model[least]), below, color=RED)
-    axes.set(xlabel="w", ylim=(model[least] - 1.2, objective.max() * 0.8), yticks=[])
+    axes.annotate("objective", (w[20], 0), (w[20] + 0.35, quadratic(w[20]) + loss(w[20]) - 0.25), color=TEAL)
+    axes.annotate("a cut", (0, 0), (3.6, -0.6), color=GREY)
+    axes.annotate("the best of the cuts: a lower bound, and the next w", (w[least], 0), (-1.4, model[least] - 0.5), color=RED)
+    axes.set(xlabel="w", xlim=(-1.5, 6.5), ylim=(-0.9, 4.2), yticks=[])
     figure.savefig(FOLDER / "cuts.svg", transparent=True, metadata={"Date": None})
 
 
@@ -94,4 +92,5 @@ if __name__ == "__main__":
     chosen = parser.parse_args()
     FOLDER.mkdir(exist_ok=True)
     cuts()
-    gap(chosen.data)
+    if chosen.data is not None:
+        gap(chosen.data)
