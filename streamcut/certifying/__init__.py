@@ -1,4 +1,4 @@
-"""certify: how far a linear model of anybody's is from the optimum of its own problem.
+"""certify: how far a linear model, whoever trained it, is from the optimum of its own problem.
 
 A trainer that has stopped, or says "failed to converge", leaves one question: is the model good enough? Its problem
 
@@ -48,7 +48,8 @@ Files say less than objects: LIBLINEAR's text has no C, JSON neither loss nor C.
 A bound far below F after a few passes, with little found above the optimum, is that of features that differ much in size, or of a
 hinge: more passes narrow it, and scaled features do at once.
 
-`problem.py` says what a model claims to solve; `estimators.py` and `model_files.py` read it off scikit-learn's objects and off
-files; `divided.py` does what a scaler in front did. `course.py` holds the passes, `sides.py` the first of them, `master.py` the
-bound of a mixture of cuts, `intercept.py` what makes it true where b is free. `record.py` is what comes out.
+`problem.py` says what a model claims to solve; `estimators.py` reads it off scikit-learn's objects, `model_files.py`, `wabbit.py`
+and `trained_by.py` off files and command lines; `divided.py` does what a scaler in front did. `course.py` holds the passes,
+`sides.py` the first of them, `master.py` the bound of a mixture of cuts; streamcut.bundle.free_intercept makes it true where b is
+free. `record.py` is the result.
 """

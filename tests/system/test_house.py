@@ -42,6 +42,48 @@ def test_every_package_says_what_lives_there(package):
     assert len(text.splitlines()) >= 3, f"{package}: what lives there, what it imports, where new things go"
 
 
+def _names_of(path: Path) -> set[str]:
+    """What a file defines or imports."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        elif isinstance(node, ast.alias):
+            found.add((node.asname or node.name).split(".")[0])
+    return found
+
+
+@pytest.mark.parametrize("package", sorted(name for name, path in MODULES.items() if path.name == "__init__.py"))
+def test_names_in_the_docstring_of_a_package_are_those_of_something(package):
+    """Files there or in a package it names, modules and what they define, commands, names of the package."""
+    path = Path(MODULES[package])
+    text = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
+    dotted = re.findall(r"\bstreamcut(?:\.\w+)+", text)
+    root = Path(MODULES["streamcut"]).parent
+    folders = [
+        path.parent,
+        root,
+        root.parent,
+        root.parent / "io",
+        *(Path(MODULES[name]).parent for name in dotted if name in MODULES),
+    ]
+    files = [
+        name
+        for name in re.findall(r"(?<![\w*])[\w/]+\.(?:py|md)\b", text)
+        if not any((folder / name).exists() for folder in folders)
+    ]
+    assert files == []
+    public = {*streamcut.__all__, *COMMANDS}
+    for name in dotted:
+        home, _, last = name.rpartition(".")
+        assert name in MODULES or (home == "streamcut" and last in public) or last in _names_of(Path(MODULES[home])), name
+    there = {each for file in path.parent.rglob("*.py") for each in (file.stem, file.parent.name, *_names_of(file))}
+    for name in re.findall(r"`([A-Za-z_]\w*)(?:\.\w+)*`", text):
+        assert name in public | there | {"streamcut"}, name
+
+
 def told() -> dict[str, str]:
     """What users read: the help of every command and option, and the docstrings of public functions and estimators."""
     found = {}
