@@ -27,6 +27,7 @@ from streamcut.prediction import predict as predict
 from streamcut.progress.display import Display
 from streamcut.reports.explained import explain as explain
 from streamcut.reports.named_weights import weights as weights
+from streamcut.reports.page import report as report
 from streamcut.solvers.progress import Observer
 from streamcut.tuning import Tuned
 from streamcut.verification import verify as verify
@@ -42,6 +43,9 @@ def train(
     label: str | None = None,
     convert: Mapping[str, Any] | None = None,
     on_iteration: Observer | None = None,
+    callback: Callable[[Any], Any] | None = None,
+    early_stopping: int | None = None,
+    measure: str | None = None,
     on_plan: Callable[[MemoryPlan], None] | None = None,
     checkpoint: CheckpointOptions | str | None = None,
     stop: Callable[[], bool] | None = None,

@@ -88,12 +88,11 @@ def train(
     label            of raw data: the column with the labels (or a comparison)
     convert          of raw data: more options of `streamcut.convert`, such as {"categorical": "site", "hash_bits": 22}
     checkpoint       a folder for checkpoints, or a CheckpointOptions, which also resumes
-    stop             asked after every block of rows (of sequences by bundle-dca: every pass); once it is true, the best model so
-                     far is returned
+    stop             asked after every block of rows, or pass; once it is true, the best model so far is returned
     on_iteration     called with each solvers.progress.Iteration; on_plan: called with the memory plan before any work
     callback         the same, but once it returns True training ends with the best model so far, as if it were interrupted
-    early_stopping   linear solvers, with `validation`: measure the best model so far after each iteration, end once that number
-                     in a row brought no better one, and return the best by `measure` (of streamcut.evaluate; None: its first)
+    early_stopping   linear solvers, with `validation`: end once that number of iterations in a row brought no better model on it,
+                     and return the best by `measure` (of streamcut.evaluate; None: its first)
     progress         True: show lines and a bar on a terminal, lines in a notebook, a line now and then in a log; or a Display
 
     Options, all of them by name:
@@ -103,8 +102,7 @@ def train(
     Raises UsageError for bad options or the checkpoint of another run, BadInputError for data without two classes,
     MemoryBudgetError when `memory` cannot be kept, CorruptError for damaged data, DiskFullError when `scratch` is too small,
     ClusterLostError when a Dask cluster is gone, KeyboardInterrupt when `stop` says so before there is a model.
-    Ctrl-C, unless there is `stop`, gives the best model so far with a warning, and a checkpoint if one was asked for; a second
-    one raises KeyboardInterrupt at once.
+    Ctrl-C, unless there is `stop`, returns the best model so far with a warning; a second one raises KeyboardInterrupt at once.
 
     >>> model = streamcut.train("rows.zarr", C=10.0)  # made in the example of `convert`
     >>> model.converged, model.certificate.lower_bound <= model.certificate.primal
@@ -123,8 +121,7 @@ def train(
         given: dict[str, Any] = {"scheduler": scheduler, "on_plan": on_plan, "stop": lambda: bool(told) or asked()}
         given["display"] = held.enter_context(shown_by(progress))
         if held_out is not None:
-            made = measurable(held_out, opened(place).recipe, chosen.scratch, chosen.memory)
-            held_out = opened(held.enter_context(made))
+            held_out = opened(held.enter_context(measurable(held_out, opened(place).recipe, chosen.scratch, chosen.memory)))
             given["between"] = (("validation", measuring_bytes(held_out)),)
         run = held.enter_context(Session(place, chosen, **given, one=True))
         record = run.progress(on_iteration, callback and (lambda now: told.extend([True] * (callback(now) is True))))

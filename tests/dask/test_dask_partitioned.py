@@ -245,7 +245,7 @@ def test_busy_machines_have_more_time(monkeypatch):
 def test_busy_processes_beside_a_cluster_cost_no_worker(dataset, tmp_path, caplog):
     """Eight of them for each processor, while workers start and train."""
     here = streamcut.train(dataset, **FEW)
-    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(8 * available_cpus())]
+    busy = [subprocess.Popen([sys.executable, "-P", "-c", "while True: pass"]) for _ in range(8 * available_cpus())]
     try:
         model = streamcut.train(
             dataset, scheduler="local-cluster", workers=2, scratch=str(tmp_path), silence=30.0, deadline=600.0, **FEW

@@ -281,7 +281,7 @@ def test_a_pipeline_needs_nothing_of_ours(tmp_path):
         f"rows = pandas.read_pickle({str(tmp_path / 'rows.pkl')!r})\n"
         f"print(json.dumps(joblib.load({str(tmp_path / 'm.joblib')!r}).predict(rows).tolist()))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == ours(model, rows)[0]
 
 

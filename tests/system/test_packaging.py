@@ -77,7 +77,7 @@ def test_pages_that_docstrings_name_are_there_and_in_the_wheel():
     named = {
         (path.parent if "/" not in found else ROOT / "streamcut") / found
         for path in (ROOT / "streamcut").rglob("*.py")
-        for found in re.findall(r"\(?((?:solvers/)?[a-z_]+\.md)\b", path.read_text("utf-8"))
+        for found in re.findall(r"(?<![/\w-])((?:solvers/)?[a-z_]+\.md)\b", path.read_text("utf-8"))
     }
     pages = set((ROOT / "streamcut" / "solvers").rglob("*.md"))
     assert {page.name for page in named} <= {page.name for page in pages}

@@ -40,7 +40,7 @@ def test_an_ellipsis_stands_for_anything_and_nothing_else_does(pages):
 
 
 def test_every_page_is_in_the_navigation_once():
-    named = re.findall(r": ([\w/]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    named = re.findall(r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
     made = set(re.findall(r'"((?:papers|reference/\w+)\.md)"', (ROOT / "scripts" / "tools" / "site_pages.py").read_text()))
     there = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")}
     assert len(PAGES) == 5
