@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import warnings
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,14 +20,17 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 
 from streamcut.calibration import calibrate
 from streamcut.config import TrainOptions
+from streamcut.data.inputs import is_frame
 from streamcut.errors import UsageError
 from streamcut.estimators.declared import USUAL, attribute, declared, parameter
 from streamcut.evaluation import Evaluation, evaluate
+from streamcut.exports.table_encoder import learned
 from streamcut.foundation.machine import available_cpus
 from streamcut.foundation.suggestions import unknown
 from streamcut.foundation.units import plain
 from streamcut.io.dataset import Dataset
 from streamcut.io.memory import MemoryDataset
+from streamcut.io.recipe.recipe import LabelRule
 from streamcut.models.model import Model
 from streamcut.prediction import predict
 from streamcut.training import opened, train
@@ -51,12 +54,22 @@ class StreamedEstimator(BaseEstimator):
     n_jobs: int | None = parameter(
         "Threads; None or −1: one a processor, where there is enough to do; −2: one processor less.", default=None
     )
+    recipe: Any = parameter(
+        'How rows of frames become features: "auto" as `streamcut.fit` makes them of columns (numbers standardised, categories, '
+        "texts, times, missing values), or a dict of options of `streamcut.convert` beside that; None: all columns are numbers.",
+        default=None,
+        kind='"auto", dict or None',
+        option=False,
+    )
     scratch: str | None = parameter(default=USUAL.scratch)
     verbose: bool | int = parameter("Show progress: lines, and a bar on a terminal.", default=False, option=False)
     n_iter_: int = attribute("int", "Iterations, or epochs, that training took.")
     converged_: bool = attribute("bool", "Whether training reached what was asked of it.")
     history_: list[dict[str, Any]] = attribute("list of dict", "What training measured, one dict an iteration.")
-    model_: Model = attribute("Model", "What `streamcut.save_model` writes.")
+    model_: Model = attribute("Model", "What `streamcut.save_model` writes; with a recipe it takes rows as `fit` took them.")
+    encoder_: Any = attribute(
+        "TableEncoder or None", "With a recipe: makes features of rows. `encoder_.recipe.names` are their names."
+    )
 
     _fixed: ClassVar[dict[str, Any]] = {}
     _solvers: ClassVar[tuple[str, ...]]
@@ -102,6 +115,9 @@ class StreamedEstimator(BaseEstimator):
     def _keep(self, model: Model, *, warn: bool = True) -> Self:
         """Take the attributes that users know from `model`; `warn` when it did not converge."""
         self.model_ = model
+        if self.encoder_ is not None:  # the model speaks of columns, too
+            words = tuple(zip(map(str, self.classes_), self._labels.tolist(), strict=True)) if _are_words(self) else ()
+            self.model_ = replace(model, recipe=replace(self.encoder_.recipe, labels=LabelRule(words=words, none=True)))
         self.history_ = model.history
         self.n_iter_ = max(1, model.history[-1].get("iteration", len(model.history)) if model.history else 1)
         self.converged_ = model.converged
@@ -116,8 +132,7 @@ class StreamedEstimator(BaseEstimator):
     def _arrays(
         self, X: Any, y: Any, sample_weight: Any = None, *, numeric: bool, reset: bool = True
     ) -> tuple[Any, np.ndarray, np.ndarray | None]:
-        checks: Any = {"accept_sparse": "csr", "dtype": DTYPES, "accept_large_sparse": True}
-        X, y = validate_data(self, X, y, y_numeric=numeric, reset=reset, **checks)
+        X, y = self._validated(X, y, y_numeric=numeric, reset=reset)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         return X, y, sample_weight
@@ -127,10 +142,12 @@ class StreamedEstimator(BaseEstimator):
         too_much = [name for name, value in given.items() if value is not None]
         if too_much:
             raise UsageError(f"a store has its own {', '.join(too_much)}: leave the argument out")
+        if reset and self.recipe is not None:
+            raise UsageError("recipe: a store has its features already; leave it out")
         data = opened(X)
         n_features = data.manifest.statistics.n_features
         if reset:
-            self.n_features_in_ = n_features
+            self.n_features_in_, self.encoder_ = n_features, None
             names = None if data.recipe is None else data.recipe.names
             if names is not None and len(names) == n_features:
                 self.feature_names_in_ = np.array(names, dtype=object)
@@ -166,7 +183,36 @@ class StreamedEstimator(BaseEstimator):
 
     def _checked(self, X: Any) -> Any:
         """The rows, if they have the features that fit saw."""
-        return validate_data(self, X, accept_sparse="csr", dtype=DTYPES, reset=False, accept_large_sparse=True)
+        return self._validated(X, reset=False)
+
+    def _validated(self, X: Any, *y: Any, reset: bool, **checks: Any) -> Any:
+        """`X`, or (X, y), as scikit-learn checks them, once rows of frames are features."""
+        made = self._features(X, reset)
+        try:
+            return validate_data(
+                self, made, *y, accept_sparse="csr", dtype=DTYPES, reset=reset, accept_large_sparse=True, **checks
+            )
+        except ValueError as error:
+            if made is not X or not is_frame(X) or self.recipe is not None:
+                raise
+            raise ValueError(f'{error}\nrecipe="auto" takes frames with categories and missing values') from error
+
+    def _features(self, X: Any, reset: bool) -> Any:
+        """The features of a frame by the recipe that is asked for, which is made of the first rows that come."""
+        if not reset:
+            return X if self.encoder_ is None else self.encoder_.transform(X)
+        self.encoder_ = None
+        if self.recipe is None:
+            return X
+        if self.recipe != "auto" and not isinstance(self.recipe, dict):
+            raise UsageError(f'recipe: {self.recipe!r} is neither "auto" nor a dict of options of `streamcut.convert`')
+        self.encoder_, made = learned(X, {} if self.recipe == "auto" else self.recipe)
+        return made
+
+    def _start(self) -> Any:
+        """The model that is there, as training goes on from it with features; None: there is none."""
+        model = getattr(self, "model_", None)
+        return replace(model, recipe=None) if model is not None and self.encoder_ is not None else model
 
 
 @declared
@@ -294,6 +340,11 @@ def in_our_names(error: UsageError) -> UsageError:
     for ours, theirs in (*_THEIRS.items(), ("fit_intercept", "bias"), ("intercept_penalty", "intercept")):
         text = re.sub(rf"^{theirs}:", f"{ours}:", text)
     return UsageError(text)
+
+
+def _are_words(estimator: Any) -> bool:
+    """Whether there are classes, and they are texts."""
+    return getattr(estimator, "classes_", np.zeros(0)).dtype.kind in "OUS" and hasattr(estimator, "_labels")
 
 
 def _numbers(classes: np.ndarray) -> np.ndarray:

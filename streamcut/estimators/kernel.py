@@ -59,7 +59,7 @@ class BudgetedKernelSVM(OnBudget, KernelClassifier):
         """
         data = self._further(X, y, classes, sample_weight)
         several = len(self.classes_) > 2
-        start = self.model_ if hasattr(self, "model_") else self._untrained(several)
+        start = self._start() if hasattr(self, "model_") else self._untrained(several)
         options = {"epochs": 1.0, "warm_start": start}
         return self._keep(self._train(data, **options, task="multiclass" if several else "binary"))
 
@@ -152,6 +152,6 @@ class KernelSVM(KernelClassifier, Certified):
         if min(np.unique(y, return_counts=True)[1]) < _FOLDS:
             raise ValueError(f"probability: each class needs {_FOLDS} rows or more, of which some are held out at a time")
         for rest, some in StratifiedKFold(_FOLDS, shuffle=True, random_state=0).split(X, y):
-            part = clone(self).set_params(probability=False, verbose=False)
+            part = clone(self).set_params(probability=False, verbose=False, recipe=None)
             scores[some] = part.fit(X[rest], y[rest], None if weight is None else weight[rest]).decision_function(X[some])
         self.model_ = with_probabilities(self.model_, scores, self._codes(column_or_1d(y)), weight)

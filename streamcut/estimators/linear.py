@@ -31,7 +31,7 @@ class LinearClassifier(ScoringClassifier, RowLosses):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Train on `X` (n × d, NumPy or SciPy sparse) and `y` (n), or on a store: its path, or opened."""
         data, several = self._classification(X, y, sample_weight)
-        start = self.model_ if self.warm_start and hasattr(self, "model_") else None
+        start = self._start() if self.warm_start else None
         model = self._train(data, **self._task(several), warm_start=start)
         self._take_weights(model)
         return self._keep(model)

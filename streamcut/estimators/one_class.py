@@ -6,9 +6,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import OutlierMixin
-from sklearn.utils.validation import validate_data
 
-from streamcut.estimators.base import DTYPES, is_stored
+from streamcut.estimators.base import is_stored
 from streamcut.estimators.declared import USUAL, attribute, declared, parameter
 from streamcut.estimators.parameters import CuttingPlanes
 from streamcut.io.memory import MemoryDataset
@@ -45,7 +44,7 @@ class OneClassSVM(OutlierMixin, CuttingPlanes):
         if is_stored(X):
             data = self._stored(X)
         else:
-            X = validate_data(self, X, accept_sparse="csr", dtype=DTYPES, accept_large_sparse=True)
+            X = self._validated(X, reset=True)
             data = MemoryDataset(X, np.ones(X.shape[0]))
         model: Any = self._train(data)
         self.coef_, self.offset_ = model.weights, -model.intercept

@@ -78,7 +78,7 @@ class RowLosses(BundleDca):
 
     def _learn(self, rows: Dataset, labels: tuple[float, ...] | None, **task: Any) -> Self:
         """`partial_fit` with checked rows; `task` are the options that make the problem."""
-        options, start = TrainOptions(**{**self._options(), **task, "row_cache": "auto"}), getattr(self, "model_", None)
+        options, start = TrainOptions(**{**self._options(), **task, "row_cache": "auto"}), self._start()
         model, epochs = learn(rows, options, labels, start)
         self._take_weights(model)
         self._keep(model, warn=False)

@@ -104,7 +104,7 @@ class LinearSVR(Regressor, RowLosses):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Train on `X` (n × d, NumPy or SciPy sparse) and targets `y` (n), or on a store: its path, or opened."""
         data = self._numbers(X, y, sample_weight)
-        start = self.model_ if self.warm_start and hasattr(self, "model_") else None
+        start = self._start() if self.warm_start else None
         model = self._train(data, **self._task(), warm_start=start)
         self._take_weights(model)
         return self._keep(model)
@@ -168,7 +168,7 @@ class BudgetedKernelSVR(Regressor, OnBudget):
         The first call fixes the number of features, an automatic γ and the intercept. Rows count as new ones, whether they have
         been here before or not. n_iter_ and history_ are those of the last call.
         """
-        start: Model | None = getattr(self, "model_", None)
+        start: Model | None = self._start()
         return self._fitted(self._numbers(X, y, sample_weight, reset=start is None), epochs=1.0, warm_start=start)
 
     def _fitted(self, data: Dataset, **options: Any) -> Self:

@@ -1,14 +1,19 @@
-"""A transformer of scikit-learn's that makes features of tables by a recipe, whatever that says."""
+"""A transformer of scikit-learn's that makes features of tables by a recipe, whatever that says, and learns recipes of frames."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from streamcut.data.inputs import framed, rows_of
+from streamcut.data.inputs import framed, is_frame, rows_of
+from streamcut.errors import UsageError
+from streamcut.foundation.chunk import Chunk
+from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.formats.format import Raw
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.prediction import warn_of
@@ -34,9 +39,52 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def transform(self, X: Any) -> sp.csr_array:
         """float64 (n, n_features); unseen values are warned of. Raises BadInputError as `streamcut.predict` does."""
-        raw, parts = Raw(labelled=False), []
-        for chunk in rows_of(framed(X), self.recipe, raw):
-            values = np.ones(len(chunk.indices)) if chunk.data is None else chunk.data
-            parts.append(sp.csr_array((values, chunk.indices, chunk.indptr), shape=(chunk.n_rows, self.n_features)))
+        raw = Raw(labelled=False)
+        found = _matrix(rows_of(framed(X), self.recipe, raw), self.n_features)
         warn_of(raw.unseen)
-        return sp.vstack(parts, format="csr") if len(parts) > 1 else parts[0]
+        return found
+
+
+def learned(X: Any, convert: Mapping[str, Any]) -> tuple[TableEncoder, sp.csr_array]:
+    """(an encoder for rows like those of the frame `X`, these rows), by a recipe made as `streamcut.fit` makes it.
+
+    convert   more options of `streamcut.convert`: roles of columns, crosses, hash_bits, missing, …
+
+    Numbers are standardised, missing ones have a feature of their own, long texts have tf-idf weights; columns that look like
+    identifiers are left out with a warning. Raises UsageError for what is no frame and for options that do not fit.
+    """
+    from streamcut.io.tables.frames import FrameFile
+    from streamcut.io.tables.guesses import guessed_roles
+    from streamcut.io.tables.opening import OpenedTables
+
+    X = framed(X)
+    if hasattr(X, "reset_index"):
+        X = X.reset_index(drop=True)  # else its index is a column
+    if not is_frame(X):
+        raise UsageError(
+            f"recipe: features are made of frames (pandas, polars, Arrow) and rows as dicts, not of {type(X).__name__}"
+        )
+    if taken := sorted({"labels", "qid", "weights", "recipe"} & set(convert)):
+        raise UsageError(f"recipe: {taken[0]} is none of its options here; labels, groups and weights are arguments of `fit`")
+    file, given = FrameFile(X), {"labels": "none", **convert}
+    roles, told = guessed_roles(file.sample(), ConvertOptions(**given), file.name)
+    weights = "counts" if given.get("hash_bits") else "tfidf"
+    tables = OpenedTables([file], ConvertOptions(**{"standardise": True, "text_weights": weights, **given, **roles}))
+    rows = tables.rows(_BLOCK, _MOST, 1, grouped=False)
+    chunks = [chunk for chunk, _ in rows.blocks()]
+    recipe = rows.recipe()
+    for sentence in told:
+        warnings.warn(sentence, UserWarning, stacklevel=2)
+    encoder = TableEncoder(recipe, 1 << recipe.hash_bits if recipe.hash_bits is not None else len(recipe.names or ())).fit()
+    return encoder, _matrix(chunks, encoder.n_features)
+
+
+_BLOCK, _MOST = 1 << 20, 64 << 20  # bytes of a frame that are encoded at once, and of a row
+
+
+def _matrix(chunks: Iterable[Chunk], n_features: int) -> sp.csr_array:
+    parts = []
+    for chunk in chunks:
+        values = np.ones(len(chunk.indices)) if chunk.data is None else chunk.data
+        parts.append(sp.csr_array((values, chunk.indices, chunk.indptr), shape=(chunk.n_rows, n_features)))
+    return sp.vstack(parts, format="csr") if len(parts) > 1 else parts[0]

@@ -79,7 +79,7 @@ def test_every_option_of_a_solver_is_in_the_constructor(estimator):
     offered = {name for name in TrainOptions.__dataclass_fields__ if any(options.has(name) for options in asked)}
     own = {NAMES.get(name, name) for name in estimator().get_params()}
     assert offered - own - set(ELSEWHERE) == LEFT_OUT[estimator]
-    assert own - offered <= {"class_weight", "random_state", "intercept_scaling", "verbose", "probability"}
+    assert own - offered <= {"class_weight", "random_state", "intercept_scaling", "recipe", "verbose", "probability"}
     assert set(estimator._solvers) - {"auto"} == set(solvers)
 
 
@@ -246,6 +246,7 @@ OTHER = {  # another value of each parameter
     "deadline": -1.0, "silence": -1.0, "verbose": True, "kernel": "poly", "gamma": "auto", "degree": 2, "coef0": 1.0, "budget": 5,
     "maintenance": "remove", "damping": 0.0, "epochs": 2.0, "batch": 5, "max_evaluations": 300.0, "samples": 7,
     "probability": True, "kernel_cache": "x", "progress_rows": 5, "merged": 4,
+    "recipe": "auto",
 }  # fmt: skip
 BEFORE = {  # what else has to be chosen for the parameter to have a meaning
     "delta": {"loss": "huber"}, "quantile": {"loss": "quantile"}, "cut": {"solver": "ocas"}, "degree": {"kernel": "poly"},
