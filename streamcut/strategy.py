@@ -26,7 +26,7 @@ _JOBS = {  # of linear solvers by the problem, of others by the family
     "ranking": ("streamcut.jobs.ranking", "RankingJob"),
     "one-class": ("streamcut.jobs.one_class", "OneClassJob"),
     "crammer-singer": ("streamcut.jobs.multiclass", "MulticlassJob"),
-    "softmax": ("streamcut.jobs.multiclass", "SoftmaxJob"),
+    "softmax": ("streamcut.jobs.multiclass", "MulticlassJob"),
     "one-vs-rest": ("streamcut.jobs.columns", "ColumnsJob"),
     "sequence": ("streamcut.jobs.sequence", "SequenceJob"),
     "budgeted": ("streamcut.jobs.budgeted", "BudgetedJob"),

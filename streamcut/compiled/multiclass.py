@@ -3,7 +3,7 @@
 Conventions: CSR arrays as in streamcut.foundation.chunk (`data` None when every value is 1); `W` and sums are float64 (D, K), the
 K numbers of a feature side by side, so that an entry of a row touches one contiguous run of them; D = d, or d + 1 with the
 weights of the constant feature `bias` last when `bias` is not 0. `target` (n) int is the class of each row, 0 … K − 1, of a label
-that was found among the K known ones (streamcut.oracles.crammer_singer_passes.targets). Scores `z`, `z_b` are float64 (n, K); row
+that was found among the K known ones (streamcut.oracles.classes_passes.targets). Scores `z`, `z_b` are float64 (n, K); row
 weights `u` float64 (n), or None when all are 1.
 
 The loss of a row is max_y (1[y ≠ t] + z_y − z_t), t its target; the rival is the y that attains it, the first of equals, but the

@@ -1,79 +1,48 @@
-"""Dual coordinate ascent on the Crammer-Singer loss over streamed rows, with scores and the predicted cut in the same pass.
+"""Dual coordinate ascent on losses of all K classes over streamed rows, with scores and the predicted cut in the same pass.
 
-The dual variable of row i is C u_i p_i with p_i in the simplex of K classes, p_i = e_t (t its target) when the row has no
-part in W = C Σ u_i (e_t − p_i) x_iᵀ. The dual along row i is a parabola in p_i with the same curvature in all directions, so
-its maximum is a projection on the simplex (Keerthi et al. 2008 solve the same subproblem in other variables). A row keeps p_i
-in every cut of the bundle: 16-bit codes q of all classes but the target, p = (q / 65535)², rounded down, the rest being the
-target's: exact at both ends, where most are, and fine near 0. Cuts are summed from these codes on `grids`, as in
-streamcut.compiled.dual: what a row added can be taken back exactly.
+The dual variable of row i is C u_i p_i with p_i in the simplex of K classes, p_i = e_t (t its target) when the row has no part in
+W = C Σ u_i (e_t − p_i) x_iᵀ. A step takes p_i to the maximum of the dual along its row (streamcut.compiled.class_shares): of
+Crammer & Singer's loss or, where it is `entropic`, of the softmax. A row keeps p_i in every cut of the bundle, as codes. Cuts are
+summed from these on `grids`, as in streamcut.compiled.dual: what a row added can be taken back exactly. With entropies no share
+is ever at a bound: every row takes its steps, and sums begin from nothing in every pass.
 
 Under an elastic net the running w′ is a v′, as in streamcut.compiled.dual.
 
 Records are those of streamcut.compiled.records, with y the number of a row's class, w and the running w′ (D, K), cuts (2, D, K)
-and their constants b (2), Σ u (1 − p_t). The value of class k to a row is its score + 1[k ≠ t]: ascent moves the row's share to
-classes of high value.
+and their constants b (2), Σ u (1 − p_t) or Σ u H(p). The value of class k to a row is its score + 1[k ≠ t]: without entropies
+ascent moves the row's share to classes of high value.
 """
+
+import math
 
 import numpy as np
 
+from streamcut.compiled.class_shares import code_below, decode, encode, solve
 from streamcut.compiled.records import entry, weight_of
 from streamcut.compiled.shares import ONE, rounded, share_of, square_of
+from streamcut.compiled.softmax import entropy, normalised
 from streamcut.compiled.thresholds import shrunk
-from streamcut.compiler.jit import helper, inlined, kernel
+from streamcut.compiler.jit import allocating, helper, kernel
 
 _NEARLY = 1.0 - 1e-7  # rounding of parts and codes apart, such a share is 1
 _NOT_FREE = 1e3  # added to the keys of rows whose share is all one class's: the others come first, whatever their scores
 _FAR = 1.0  # a row at bound whose class leads by so much is never cached: it would be swept to no end
 _AT_BOUND = -1.0
 _FEW = 8  # all classes together take about as long as an eighth of them one by one
-_TINY = 1e-200  # the dual along a row is as good as straight below this curvature
+_FLAT = 1e-300
 
 
-@inlined
-def _code(share):
-    return np.uint16(np.sqrt(share) * 65535.0)
-
-
-@kernel
-def merge_shares(codes, into, gone, weight):
-    """codes[:, into] becomes (1 − weight)·itself + weight·codes[:, gone], in place: the shares of merged cuts."""
+@allocating
+def merge_shares(entropic, target, codes, into, gone, weight):
+    """codes[:, into] (n, T, K) becomes (1 − weight)·itself + weight·codes[:, gone], in place: the shares of merged cuts."""
+    share = np.empty(codes.shape[2])
     for i in range(len(codes)):
-        for k in range(codes.shape[2]):
-            if codes[i, into, k] != codes[i, gone, k]:
-                codes[i, into, k] = _code((1.0 - weight) * share_of(codes[i, into, k]) + weight * share_of(codes[i, gone, k]))
-
-
-@kernel
-def in_the_simplex(target, codes):
-    """Whether the shares of codes (n, T, K) add up to 1 at most in every cut, none of them being the target's."""
-    for i in range(len(codes)):
-        for slot in range(codes.shape[1]):
-            total = 0
-            for k in range(codes.shape[2]):
-                total += np.int64(codes[i, slot, k]) * np.int64(codes[i, slot, k])
-            if total > ONE * ONE or codes[i, slot, target[i]] != 0:
-                return False
-    return True
-
-
-@kernel
-def _project(point):
-    """`point` becomes the nearest one of the simplex, in place (Michelot 1986: the water level rises until it moves no more).
-
-    Its largest number is between 0 and 2; the others may be −∞.
-    """
-    level = -np.inf
-    while True:
-        total, count = -1.0, 0
-        for value in point:
-            if value > level:
-                total += value
-                count += 1
-        if count == 0 or total / count <= level:
-            break
-        level = total / count
-    for k in range(len(point)):
-        point[k] = max(0.0, point[k] - level)
+        for k in range(len(share)):
+            share[k] = (1.0 - weight) * share_of(codes[i, into, k]) + weight * share_of(codes[i, gone, k])
+            if not entropic and codes[i, into, k] != codes[i, gone, k]:
+                codes[i, into, k] = code_below(share[k])
+        if entropic:
+            encode(True, target[i], share, codes[i, into])
 
 
 @helper
@@ -137,27 +106,13 @@ def _move(rows, bias, i, buffers, count, W):
 
 
 @helper
-def coordinate_step(rows, i, t, scale, square, bias, W, share, buffers):
+def coordinate_step(entropic, rows, i, t, scale, square, bias, W, share, buffers):
     """Row i, whose scores at W are buffers.new, goes to the maximum of the dual along it: `share` (K,) and W move, in place.
 
-    `scale` is C u_i. A row without features gives all its share to a wrong class. Returns scale times the target's loss.
+    `scale` is C u_i. A row without features gives all its share to a wrong class, without entropies.
     """
-    new, steps, moved = buffers.new, buffers.after, buffers.moved
-    if scale * square > _TINY:
-        # The simplex sees differences only. Without the best value taken off, a row of little length would project numbers so
-        # large that the sum 1 of its shares is lost in them; the others may be −∞.
-        best = -np.inf
-        for k in range(len(new)):
-            new[k] += 0.0 if k == t else 1.0
-            best = max(best, new[k])
-        for k in range(len(new)):
-            new[k] = share[k] + (new[k] - best) / (scale * square)
-        _project(new)
-    else:
-        new[:] = 0.0
-        new[0 if t != 0 else 1] = 1.0
-    gain = scale * (share[t] - new[t])
-    count = 0
+    new, steps, moved, count = buffers.before, buffers.after, buffers.moved, 0
+    solve(entropic, t, share, buffers.new, scale * square, new)
     for k in range(len(new)):
         steps[k] = scale * (share[k] - new[k])
         if new[k] != share[k]:
@@ -166,11 +121,10 @@ def coordinate_step(rows, i, t, scale, square, bias, W, share, buffers):
         share[k] = new[k]
     if count > 0:
         _move(rows, bias, i, buffers, count, W)
-    return gain
 
 
 @helper
-def _mix(codes, slots, parts, t, share):
+def _mix(entropic, codes, slots, parts, t, share):
     """share = Σ_s parts[s] · (the codes in slot slots[s] of codes (T, K))², what is left being the target's."""
     share[:] = 0.0
     for s in range(len(slots)):
@@ -182,6 +136,12 @@ def _mix(codes, slots, parts, t, share):
         others += share[k]
         if share[k] > share[most]:
             most = k
+    if entropic:
+        if others > 1.0:
+            for k in range(len(share)):
+                share[k] /= others
+        share[t] = max(0.0, 1.0 - others)
+        return
     share[t] = max(0.0, 1.0 - others)
     if share[t] > _NEARLY:
         most = t
@@ -190,27 +150,31 @@ def _mix(codes, slots, parts, t, share):
         share[most] = 1.0
 
 
-@kernel
-def encode(t, share, codes):
-    """codes (K,) = those of `share`."""
-    for k in range(len(share)):
-        codes[k] = _code(share[k])
-    codes[t] = 0
+@helper
+def constant(entropic, t, share):
+    """What shares (K,) of a row of weight 1 bring by themselves, up to a constant: H(p), or −p_t."""
+    return entropy(share, t) if entropic else -share[t]
 
 
 @helper
-def _coefficients(t, weight, codes, out):
-    """out (K,) = what the row counts in each column: weight times the shares of `codes`, less all of them in the target's."""
-    total = 0.0
+def _coefficients(entropic, t, weight, codes, out):
+    """out (K,) = what the row counts in each column: weight times the shares of `codes`, less all of them in the target's.
+
+    Returns its part of the constant.
+    """
+    own, total = 0.0, 0.0
+    if entropic:
+        decode(t, codes, out)
+        own = weight * entropy(out, t)
     for k in range(len(codes)):
         out[k] = weight * share_of(codes[k])
         total += out[k]
     out[t] = -total
-    return total
+    return own if entropic else total
 
 
 @helper
-def add_change(rows, i, t, weight, bias, past, now, which, grids, sums, buffers):
+def add_change(entropic, rows, i, t, weight, bias, past, now, which, grids, sums, buffers):
     """Adds row i with the codes `now` (K,) to cut `which` and its constant, and takes back what it added with codes `past`.
 
     buffers.moved (K) gets the target, then the classes whose codes differ: the target's never do, they are 0.
@@ -223,7 +187,7 @@ def add_change(rows, i, t, weight, bias, past, now, which, grids, sums, buffers)
             count += 1
     if count == 1:
         return
-    taken, given = _coefficients(t, weight, past, before), _coefficients(t, weight, now, after)
+    taken, given = _coefficients(entropic, t, weight, past, before), _coefficients(entropic, t, weight, now, after)
     sums.b[which] += rounded(given, grids.weight) - rounded(taken, grids.weight)
     few, last, vector = _FEW * count < len(now), cuts.shape[1] - 1, grids.vector
     for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
@@ -242,14 +206,14 @@ def add_change(rows, i, t, weight, bias, past, now, which, grids, sums, buffers)
 
 
 @kernel
-def ascend(rows, margins, start, slots, grids, visits, sums, scratch):
+def ascend(entropic, rows, margins, start, slots, grids, visits, sums, scratch):
     """One visit of every row: its scores under w, its part of the cut at z_b + κ(z − z_b), steps of dual ascent.
 
     Ascent starts from the shares Σ_s parts[s]·q² of the codes in the mixture's slots (start.parts); a step goes to the maximum of
     the dual along the row at w′, and takes w′ along. A row is at bound when one class has all its share and under w leads the
     others: no step. Fills z and keys (n); slots `predicted` and `ascent` of codes (n, T, K) get the shares of both cuts. Adds to
     the sums the difference to the last two slots (−1: to nothing). A row's key says how little it may still move: how far its
-    class leads or trails, rows whose share is undivided after all others.
+    class leads or trails, rows whose share is undivided after all others; with entropies 1 / √(u ‖x‖² (1 − Σ p²)).
 
     Groups, batches and the order of work are those of streamcut.compiled.dual.ascend; from the second step on only rows whose
     share is divided. Returns the index of a row with a score that is not finite, or −1.
@@ -263,7 +227,7 @@ def ascend(rows, margins, start, slots, grids, visits, sums, scratch):
             group = first + size * place
             if group + size <= 0 or group >= n:
                 continue
-            found = _score_group(group, rows, margins, start, slots, shares)
+            found = _score_group(entropic, group, rows, margins, start, slots, shares, buffers)
             bad = found if bad < 0 else bad
             count = 0
             for at in visits.order:
@@ -271,21 +235,21 @@ def ascend(rows, margins, start, slots, grids, visits, sums, scratch):
                 count += shares[at, 0] != _AT_BOUND
             moving = count
             for _ in range(visits.steps):
-                moving = _coordinate_steps(group, waiting[:moving], rows, start, sums.w, margins.keys, shares, buffers)
+                moving = _coordinate_steps(entropic, group, waiting[:moving], rows, start, sums.w, margins.keys, shares, buffers)
             for at in range(max(-group, 0), min(size, n - group)):
                 i = group + at
                 t, weight = rows.y[i], weight_of(rows.u, i)
                 if shares[at, 0] != _AT_BOUND:
-                    encode(t, shares[at], codes[i, slots.ascent])
+                    encode(entropic, t, shares[at], codes[i, slots.ascent])
                 past = codes[i, slots.last_predicted] if slots.last_predicted >= 0 else nothing
-                add_change(rows, i, t, weight, bias, past, codes[i, slots.predicted], 0, grids, sums, buffers)
+                add_change(entropic, rows, i, t, weight, bias, past, codes[i, slots.predicted], 0, grids, sums, buffers)
                 past = codes[i, slots.last_ascent] if slots.last_ascent >= 0 else nothing
-                add_change(rows, i, t, weight, bias, past, codes[i, slots.ascent], 1, grids, sums, buffers)
+                add_change(entropic, rows, i, t, weight, bias, past, codes[i, slots.ascent], 1, grids, sums, buffers)
     return bad
 
 
 @helper
-def _score_group(group, rows, margins, start, slots, shares):
+def _score_group(entropic, group, rows, margins, start, slots, shares, buffers):
     """Scores and shares at the start of a group; _AT_BOUND for rows that stay where they are, and places that are no row."""
     z_b, z, codes, kappa, bad = margins.z_b, margins.z, margins.codes, start.kappa, -1
     shares[:, 0] = _AT_BOUND
@@ -293,30 +257,34 @@ def _score_group(group, rows, margins, start, slots, shares):
         i = group + place
         t, share = rows.y[i], shares[place]
         # before codes are written: a wide load right after a narrow store waits for it
-        _mix(codes[i], start.parts.slots, start.parts.parts, t, share)
+        _mix(entropic, codes[i], start.parts.slots, start.parts.parts, t, share)
         score(rows, start.w, None, start.bias, i, z[i])
-        total, best, rival = 0.0, z_b[i, t] + kappa * (z[i, t] - z_b[i, t]) - 1.0, t
+        total, best, rival, there = 0.0, z_b[i, t] + kappa * (z[i, t] - z_b[i, t]) - 1.0, t, buffers.new
         for k in range(len(share)):
             total += z[i, k]
-            there = z_b[i, k] + kappa * (z[i, k] - z_b[i, k])
-            if k != t and there > best:
-                best, rival = there, k
+            there[k] = z_b[i, k] + kappa * (z[i, k] - z_b[i, k])
+            if k != t and there[k] > best:
+                best, rival = there[k], k
         if bad < 0 and not np.isfinite(total):
             bad = i
+        if entropic:
+            normalised(there, buffers.before)
+            encode(True, t, buffers.before, codes[i, slots.predicted])
+            continue
         codes[i, slots.predicted, :] = 0
         if rival != t:
             codes[i, slots.predicted, rival] = ONE
         if _undivided(share):
             ahead = lead(t, z[i], share)
             if ahead > 0.0:
-                encode(t, share, codes[i, slots.ascent])
+                encode(False, t, share, codes[i, slots.ascent])
                 margins.keys[i] = ahead + _NOT_FREE if ahead < _FAR else np.inf
                 share[0] = _AT_BOUND
     return bad
 
 
 @helper
-def _coordinate_steps(group, waiting, rows, start, W, keys, shares, buffers):
+def _coordinate_steps(entropic, group, waiting, rows, start, W, keys, shares, buffers):
     """A step of dual ascent for the rows at `waiting` in a group, in that order; those with divided shares then come first there.
 
     Returns how many they are.
@@ -324,12 +292,68 @@ def _coordinate_steps(group, waiting, rows, start, W, keys, shares, buffers):
     divided, bias = 0, start.bias
     for place in waiting:
         i, share = group + place, shares[place]
-        t, scale = rows.y[i], start.C * weight_of(rows.u, i)
+        t, weight, square = rows.y[i], weight_of(rows.u, i), square_of(rows.indptr, rows.data, bias, i)
         score(rows, W, start.l1, bias, i, buffers.new)
-        ahead = lead(t, buffers.new, share)
-        coordinate_step(rows, i, t, scale, square_of(rows.indptr, rows.data, bias, i), bias, W, share, buffers)
-        whole = _undivided(share)
-        keys[i] = abs(ahead) + (_NOT_FREE if whole else 0.0)
+        ahead = 0.0 if entropic else lead(t, buffers.new, share)
+        coordinate_step(entropic, rows, i, t, start.C * weight, square, bias, W, share, buffers)
         waiting[divided] = place
-        divided += not whole
+        if entropic:
+            rest = 1.0
+            for value in share:
+                rest -= value * value
+            moves = weight * square * rest
+            keys[i] = 1.0 / math.sqrt(moves) if moves > _FLAT else np.inf
+            divided += 1
+        else:
+            whole = _undivided(share)
+            keys[i] = abs(ahead) + (_NOT_FREE if whole else 0.0)
+            divided += not whole
     return divided
+
+
+# -- rows in a cache: records.CachedRows with shares (rows, K), the p_i, and the number of each row's class as its target --------
+
+
+@kernel
+def remember(rows, target, codes, dual, share):
+    """The shares of the `rows` of a block that were taken, and what is left to their `target`."""
+    for n in range(len(rows)):
+        decode(target[rows[n]], codes[rows[n], dual], share[n])
+
+
+@kernel
+def sweep(entropic, order, cached, C, bias, l1, slack, W, buffers):
+    """A sweep of dual ascent over cached rows in `order` at W (V, where there is an `l1`); shares and W move in place.
+
+    Rows whose class has all the share and leads by more than `slack` are shrunk away (Hsieh et al. 2008, 3.2): the others come
+    first in `order`. Returns (C Σ u_i Δ of what shares bring by themselves, how many they are, the largest violation: how far a
+    class with share trails). With entropies all rows stay.
+    """
+    gain, largest, left = 0.0, 0.0, 0
+    for i in order:
+        t, share, scale = cached.target[i], cached.share[i], C * cached.weight[i]
+        score(cached, W, l1, bias, i, buffers.new)
+        if not entropic:
+            ahead = lead(t, buffers.new, share)
+            if ahead > slack:
+                continue
+            order[left] = i
+            left += 1
+            if ahead >= 0.0:
+                continue
+            largest = max(largest, -ahead)
+        before = constant(entropic, t, share)
+        coordinate_step(entropic, cached, i, t, scale, cached.square[i], bias, W, share, buffers)
+        gain += scale * (constant(entropic, t, share) - before)
+    return gain, len(order) if entropic else left, largest
+
+
+@kernel
+def write_back(entropic, cached, first_row, slot, bias, grids, codes, sums, past, buffers):
+    """The shares of cached rows go to `slot` of `codes`, of the rows from `first_row` on; cut 1 and its constant follow."""
+    for i in range(len(cached.number)):
+        t, now = cached.target[i], codes[cached.number[i] - first_row, slot]
+        for k in range(len(now)):  # `past[:] = now` compiles for seconds: a message on lengths that differ
+            past[k] = now[k]
+        encode(entropic, t, cached.share[i], now)
+        add_change(entropic, cached, i, t, cached.weight[i], bias, past, now, 1, grids, sums, buffers)

@@ -1,7 +1,7 @@
 """Scores of rows as mixtures of cuts that are cached for each row.
 
 `slots` are those of the bundle, below the number of cuts that rows have room for; `columns` numbers of classes, of labels that
-were found among the known ones (streamcut.oracles.crammer_singer_passes.targets) and of rivals among these.
+were found among the known ones (streamcut.oracles.classes_passes.targets) and of rivals among these.
 """
 
 import numpy as np

@@ -31,9 +31,8 @@ from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.labels import class_numbers
 from streamcut.models.linear import LinearModel
 from streamcut.models.multiclass import ONE_VS_REST, SOFTMAX, MulticlassModel
-from streamcut.oracles.dual.crammer_singer_cache import ClassesCache
+from streamcut.oracles.dual.classes import ClassesCache
 from streamcut.oracles.dual.loss_cache import LossCache
-from streamcut.oracles.dual.softmax import SoftmaxCache
 from streamcut.solver_table import SOLVER_TABLE
 
 Linear = LinearModel | MulticlassModel
@@ -107,7 +106,7 @@ def _filled(chunk: Chunk, options: TrainOptions, labels: tuple[float, ...] | Non
     cache: SweptCache
     if several and labels is not None:
         target = class_numbers(chunk.y, labels, chunk.first_row)
-        cache = (SoftmaxCache if strategy_of(options) == SOFTMAX else ClassesCache)(size, len(labels))
+        cache = ClassesCache(size, len(labels), strategy_of(options) == SOFTMAX)
     else:
         positive = 1.0 if labels is None else labels[1]
         sign = sign if labels is None else np.where(chunk.y == positive, 1.0, -1.0)

@@ -1,4 +1,4 @@
-"""Several classes at once, the Crammer-Singer or the softmax loss, linear: by cutting planes or bundle-dca."""
+"""Several classes in one problem, the Crammer-Singer or the softmax loss, linear: by cutting planes or bundle-dca."""
 
 from __future__ import annotations
 
@@ -7,27 +7,45 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 from streamcut.config import TrainOptions
-from streamcut.execution.lanes import plan_lanes
+from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs
+from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.row_state import SPILLED_BYTES
 from streamcut.execution.runner import PassRunner
 from streamcut.io.manifest import Manifest
-from streamcut.jobs.linear import Trainer, certificate, solver_of
-from streamcut.jobs.several_classes import ClassesJob, Proved, multiclass_model
-from streamcut.losses.classes import ClassesLoss
+from streamcut.jobs.job import identity
+from streamcut.jobs.linear import (
+    Trainer,
+    bundle_size,
+    cache_wanted,
+    certificate,
+    on_few_rows,
+    penalty_needs,
+    solver_of,
+    threads_wanted,
+)
+from streamcut.jobs.origins import classes_origins
+from streamcut.jobs.several_classes import Proved, multiclass_model, several_labels
+from streamcut.losses.classes import JointLoss
 from streamcut.losses.crammer_singer import CrammerSinger
 from streamcut.losses.softmax import Softmax
+from streamcut.models.model import Model
 from streamcut.models.multiclass import MulticlassModel
-from streamcut.oracles.crammer_singer import MulticlassOracle
-from streamcut.oracles.dual.crammer_singer import ORDER, MulticlassDualOracle
-from streamcut.oracles.dual.crammer_singer_cache import row_bytes
-from streamcut.oracles.dual.random_order import RandomOrder
-from streamcut.oracles.dual.softmax import SoftmaxDualOracle
-from streamcut.oracles.softmax import SoftmaxOracle
+from streamcut.oracles.classes import MulticlassOracle
+from streamcut.oracles.dual.classes import ORDER, MulticlassDualOracle, row_bytes
+from streamcut.solver_table import SolverRecord
 from streamcut.solvers import warm_start
-from streamcut.solvers.progress import Solution
+from streamcut.solvers.progress import Progress, Solution
+from streamcut.solvers.warm_start import Origin
 
+_LOSSES: dict[str, type[JointLoss]] = {"crammer-singer": CrammerSinger, "softmax": Softmax}  # by the problem
+_SHARE = 2  # bytes of a row's dual variable of a class in a cut
+_LONG = 1 << 22  # numbers in the vectors of all classes: 16 such vectors take 512 MiB
+_FEW_CUTS = 8  # for longer ones: sector takes 6 passes against the rest, as with 16
+_CACHED = 1.0  # of the rows, when memory is plenty: text of many classes takes 2 passes then, 20 with 0.3
 _HELD = 5  # vectors: w, w′, where steps begin and both cuts; between passes three, and two in files that are looked at
 _HELD_SWEPT = 7  # and what two sweeps over cached rows have moved, or both cuts change by then
 _BESIDE = 3  # numbers of a feature, whatever the classes: its size, in the first pass another one, and the sum of both
@@ -35,27 +53,39 @@ _FILES = 2  # that are looked at at a time; a window beside what is read may be 
 
 
 @dataclass(frozen=True)
-class MulticlassJob(ClassesJob):
-    """A ClassesJob of the Crammer-Singer loss. `oracles` are those without dual ascent, and with it.
+class MulticlassJob:
+    """What is to be computed; see streamcut.jobs.job.Job.
 
-    far    vectors that no pass needs are in scratch files (streamcut.bundle.shelf)
-    swept  there is a row cache nevertheless
+    origin  where training begins; None for zero
+    far     vectors that no pass needs are in scratch files (streamcut.bundle.shelf)
+    swept   there is a row cache nevertheless
     """
 
+    options: TrainOptions
+    risk: JointLoss
+    solver: SolverRecord
+    max_cuts: int
+    lanes: Lanes
+    workers: int
+    origin: Origin | None = None
     far: bool = False
     swept: bool = False
-    order: ClassVar[RandomOrder] = ORDER
-    oracles: ClassVar[tuple[Any, Any]] = MulticlassOracle, MulticlassDualOracle
+    distributable: ClassVar[bool] = True
+    task: ClassVar[str] = "multiclass"
 
     @classmethod
-    def loss_of(cls, options: TrainOptions, labels: tuple[float, ...]) -> ClassesLoss:
-        return CrammerSinger(labels)
-
-    def rows_scored(self, manifest: Manifest) -> int:
-        return max(shard.rows for shard in manifest.shards) if not self.solver.margins else 0
-
-    def row_bytes(self, classes: int) -> int:
-        return row_bytes(classes)
+    def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
+        statistics, solver, lanes = manifest.statistics, options.record, options.lanes
+        labels = several_labels(statistics)
+        dimension = (statistics.n_features + (options.bias != 0.0)) * len(labels)
+        max_cuts = options.max_cuts or solver.max_cuts or bundle_size(dimension)
+        if solver.dual:
+            max_cuts = options.max_cuts or (_FEW_CUTS if dimension > _LONG else max_cuts)
+            lanes = lanes or 1  # passes of one lane are accelerated
+        chosen = plan_lanes(statistics, lanes)
+        origin = None if options.warm_start is None else classes_origins(options, manifest, labels)[0]
+        workers = min(threads_wanted(options), len(chosen))
+        return cls(options, _LOSSES[options.problem](labels), solver, max_cuts, chosen, workers, origin)
 
     def with_files(self, manifest: Manifest) -> Iterator[Self]:
         """The same with vectors in scratch files and one lane of dual ascent, then without a row cache, too.
@@ -64,7 +94,7 @@ class MulticlassJob(ClassesJob):
         """
         options, dual = self.options, self.solver.dual
         lanes = plan_lanes(manifest.statistics, options.lanes or 1) if dual else self.lanes
-        if not self.margins or options.l1 or self.origins is not None or (dual and len(lanes) > 1):
+        if not self.solver.margins or options.l1 or self.origin is not None or (dual and len(lanes) > 1):
             return
         there, cached = replace(self, far=True, lanes=lanes, workers=1), dual and options.sweeps > 0 and options.row_cache != "0"
         if cached:
@@ -73,24 +103,63 @@ class MulticlassJob(ClassesJob):
             yield there
 
     def needs(self, manifest: Manifest) -> Needs:
-        known = super().needs(manifest)
+        """Row state: class and weight, two scores for each class, and the shares of each in the cuts of bundle-dca."""
+        statistics, K, solver = manifest.statistics, self.risk.classes, self.solver
+        more = []
+        if not solver.margins:
+            more.append((f"scores of rows in progress, {K} classes", 8 * K * max(shard.rows for shard in manifest.shards)))
+        if solver.dual:
+            more.append(("rows put together", ORDER.room_bytes(manifest, K)))
+        known = 4 + 8 * (statistics.weight_sum is not None)
+        features = statistics.n_features + (self.options.bias != 0.0)
+        dimension = features * K
+        found = Needs(
+            dimension=dimension,
+            max_cuts=self.max_cuts,
+            vectors=solver.vectors,
+            row_bytes=(16 * K + known) * solver.margins + _SHARE * K * self.max_cuts * solver.dual,
+            more=penalty_needs(self.options, dimension),
+            row_cache=cache_wanted(self.options, manifest, self.lanes, part=_CACHED, row_bytes=row_bytes(K)),
+            per_worker=tuple(more),
+            block_rows=ORDER.batch_rows(statistics) if solver.dual else 1,
+        )
         if not self.far:
-            return known
-        features = known.dimension // self.risk.classes
+            return found
         own = (f"{_BESIDE} numbers of each feature, windows of {_FILES} files", 8 * _BESIDE * features + _FILES * SPILLED_BYTES)
-        held, cache = (_HELD_SWEPT, known.row_cache) if self.swept else (_HELD, (0, 0))
-        return replace(known, held=held, row_cache=cache, more=(*known.more, own))
+        held, cache = (_HELD_SWEPT, found.row_cache) if self.swept else (_HELD, (0, 0))
+        return replace(found, held=held, row_cache=cache, more=(*found.more, own))
+
+    def cache(self, manifest: Manifest, plan: MemoryPlan) -> CacheSize | None:
+        """The size of a lane's row cache."""
+        return CacheSize.planned(manifest, plan.row_cache, len(self.lanes), row_bytes(self.risk.classes))
+
+    def dual_options(self, manifest: Manifest, plan: MemoryPlan) -> dict[str, Any]:
+        """What oracles of dual ascent take beside the others."""
+        own = {"cuts": self.max_cuts, "size": self.cache(manifest, plan)}
+        return {**own, "sweeps": self.options.sweeps, "seed": self.options.seed}
+
+    def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
+        found = {"max_cuts": self.max_cuts, "lanes": len(self.lanes), "row_cache": plan.row_cache}
+        begin = None if self.origin is None else [self.origin.digest()]
+        return identity(self.options, fingerprint, **found, warm_start=begin)
+
+    def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> Model:
+        return self.trainer(runner, plan).train(self.options.C, progress)
+
+    def warm_up(self, manifest: Manifest) -> None:
+        y = np.resize(self.risk.labels, 8)
+        on_few_rows(manifest, y, self.workers, replace(self, max_cuts=4, origin=None).solve)
 
     def trainer(self, runner: PassRunner, plan: MemoryPlan) -> Trainer:
-        options, origin = self.options, None if self.origins is None else self.origins[0]
+        options, origin = self.options, self.origin
         common: dict[str, Any] = {"C": options.C, "bias": options.bias}
         begin: Any = None
         oracle: Any  # what bundle-dca takes for its DualOracle has the same methods
         if self.solver.dual:
-            oracle = self.oracles[1](runner, self.risk, **common, **self.dual_options(runner.feed.data.manifest, plan))
+            oracle = MulticlassDualOracle(runner, self.risk, **common, **self.dual_options(runner.feed.data.manifest, plan))
             begin = origin and partial(warm_start.dual, origin, oracle, self.max_cuts)
         else:
-            oracle = self.oracles[0](runner, self.risk, **common, keep_margins=self.solver.margins)
+            oracle = MulticlassOracle(runner, self.risk, **common, keep_margins=self.solver.margins)
             begin = origin and partial(warm_start.started, origin, oracle, self.max_cuts, margins=self.solver.margins)
         solve = solver_of(options, oracle, max_cuts=self.max_cuts)
         model = partial(self._model, oracle=oracle, manifest=runner.feed.data.manifest, row_cache=plan.row_cache)
@@ -105,14 +174,3 @@ class MulticlassJob(ClassesJob):
         found = Proved(W, (certificate(solution, oracle, options),), (witness,), solution.history)
         fixed: dict[str, Any] = {"lanes": len(self.lanes), **({"row_cache": f"{row_cache}B"} if self.solver.dual else {})}
         return multiclass_model(found, options, self.risk.labels, manifest, C=C, l1=oracle.penalty.l1, **fixed)
-
-
-@dataclass(frozen=True)
-class SoftmaxJob(MulticlassJob):
-    """A ClassesJob of the softmax loss."""
-
-    oracles: ClassVar[tuple[Any, Any]] = SoftmaxOracle, SoftmaxDualOracle
-
-    @classmethod
-    def loss_of(cls, options: TrainOptions, labels: tuple[float, ...]) -> ClassesLoss:
-        return Softmax(labels)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -49,6 +50,7 @@ class JointLoss(ClassesLoss):
     """Base of losses of all classes together. No constant of a cut is more than the loss of scores that are all 0, or 1."""
 
     __slots__ = ()
+    entropic: ClassVar[bool] = False  # duals have the entropies of shares in them
 
     def grids(self, rows: int, weight_sum: float | None, largest: float) -> Grids:
         weight = rows if weight_sum is None else weight_sum

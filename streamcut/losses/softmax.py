@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,6 +21,8 @@ from streamcut.losses.classes import JointLoss
 @dataclass(frozen=True, slots=True)
 class Softmax(JointLoss):
     """K vectors of weights, of which one is superfluous but for the regulariser, as in scikit-learn."""
+
+    entropic: ClassVar[bool] = True
 
     @property
     def rounding(self) -> LossRounding:

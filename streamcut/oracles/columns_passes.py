@@ -25,8 +25,8 @@ from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.rounding import Grids
 from streamcut.losses.columns import ColumnsRisk
 from streamcut.losses.loss import Loss
+from streamcut.oracles.classes_passes import targets
 from streamcut.oracles.columns_cache import ColumnsCache, Sweeps
-from streamcut.oracles.crammer_singer_passes import targets
 from streamcut.oracles.dual.sample import sample_free
 from streamcut.oracles.row_passes import First, RowPass, Totals, begin, weight_sum
 

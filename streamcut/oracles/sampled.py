@@ -18,7 +18,7 @@ from streamcut.foundation.chunk import Chunk, concatenate, copied
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import Vectors
 from streamcut.losses.sampled import SampledTask
-from streamcut.oracles.crammer_singer_passes import targets
+from streamcut.oracles.classes_passes import targets
 from streamcut.oracles.kernel_columns import fetch, take
 from streamcut.oracles.sampled_passes import Examples, Expansion, Line, LossPass, LossSums, ScorePass, StartsPass, WeightPass
 from streamcut.oracles.sampled_proof import Proof, Share, proof, proof_pass, scales_of

@@ -18,7 +18,7 @@ from streamcut.execution.row_state import Rows
 from streamcut.foundation.chunk import Chunk, concatenate, group_starts
 from streamcut.kernels.vectors import Vectors
 from streamcut.losses.sampled import SampledTask
-from streamcut.oracles.crammer_singer_passes import targets
+from streamcut.oracles.classes_passes import targets
 from streamcut.oracles.kernel_columns import take
 
 

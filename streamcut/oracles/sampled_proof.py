@@ -27,7 +27,7 @@ from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import Vectors
 from streamcut.losses.sampled import SampledTask
 from streamcut.models.certificate import DualPoint
-from streamcut.oracles.crammer_singer_passes import targets
+from streamcut.oracles.classes_passes import targets
 from streamcut.oracles.kernel_columns import squared_norms
 from streamcut.oracles.sampled_passes import Expansion
 

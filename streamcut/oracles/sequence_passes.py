@@ -19,7 +19,7 @@ from streamcut.foundation.chunk import Chunk, group_starts
 from streamcut.foundation.rounding import Grids
 from streamcut.losses.sequence import SequenceRisk
 from streamcut.oracles import row_passes
-from streamcut.oracles.crammer_singer_passes import targets
+from streamcut.oracles.classes_passes import targets
 from streamcut.oracles.row_passes import CutSums, Totals
 
 _ROWS = 1024  # moved at once

@@ -39,8 +39,7 @@ from streamcut.losses.hinge import Hinge
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.files import load_model, save_model
 from streamcut.oracles.dual.ascent import DualOracle
-from streamcut.oracles.dual.crammer_singer import MulticlassDualOracle
-from streamcut.oracles.dual.crammer_singer_cache import ClassesCache, row_bytes
+from streamcut.oracles.dual.classes import ClassesCache, MulticlassDualOracle, row_bytes
 from streamcut.oracles.dual.loss_cache import LossCache
 from streamcut.oracles.dual.passes import Ascent
 
@@ -327,7 +326,7 @@ def test_a_cache_is_recalled_as_it_was_filled(seed, task, part):
             )
         else:
             oracle = MulticlassDualOracle(runner, CrammerSinger((0.0, 1.0, 2.0)), size=size, **common)
-            copies = [ClassesCache(size, 3) for _ in range(2)]
+            copies = [ClassesCache(size, 3, False) for _ in range(2)]
         caches = oracle._caches
         ascent = Ascent(rng.standard_normal(oracle.dimension), np.zeros(6), 0, 1, 1.0, 0.0)
         fillings = [

@@ -13,7 +13,7 @@ from sklearn.datasets import dump_svmlight_file
 
 import streamcut
 from streamcut.bundle.line_search import minimise_along_line
-from streamcut.compiled import multiclass, multiclass_dual
+from streamcut.compiled import class_shares, multiclass
 from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.feed import Feed
@@ -26,8 +26,7 @@ from streamcut.io.memory import MemoryDataset
 from streamcut.jobs.multiclass import MulticlassJob
 from streamcut.losses.crammer_singer import CrammerSinger
 from streamcut.models.files import load_model, save_model
-from streamcut.oracles.dual.crammer_singer import MulticlassDualOracle
-from streamcut.oracles.dual.crammer_singer_cache import row_bytes
+from streamcut.oracles.dual.classes import MulticlassDualOracle, row_bytes
 from streamcut.oracles.dual.passes import Ascent
 from streamcut.training import train
 
@@ -89,7 +88,7 @@ class TestKernels:
     def test_projection_on_the_simplex(self, values):
         point = np.array(values)
         expected = slow.project_on_simplex(point)
-        multiclass_dual._project(point)
+        class_shares.project(point)
         np.testing.assert_allclose(point, expected, atol=1e-9)
         assert point.sum() == pytest.approx(1.0)
 

@@ -27,7 +27,7 @@ from streamcut.losses.crammer_singer import CrammerSinger
 from streamcut.losses.sequence import SequenceRisk
 from streamcut.measures.sequence import SequenceMeasures
 from streamcut.models.files import load_model, save_model
-from streamcut.oracles.crammer_singer import MulticlassOracle
+from streamcut.oracles.classes import MulticlassOracle
 from streamcut.oracles.sequence import SequenceOracle
 from streamcut.prediction import predict, scored_chunks
 from streamcut.solvers import ocas

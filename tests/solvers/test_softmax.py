@@ -18,7 +18,7 @@ from sklearn.datasets import dump_svmlight_file
 import streamcut
 from streamcut.bundle.bundle import Merge
 from streamcut.bundle.newton_search import minimise_by_newton
-from streamcut.compiled import records, softmax, softmax_dual
+from streamcut.compiled import class_shares, records, softmax
 from streamcut.config import CheckpointOptions
 from streamcut.errors import UsageError
 from streamcut.execution.feed import Feed
@@ -30,10 +30,9 @@ from streamcut.foundation.rounding import Grids
 from streamcut.io.memory import MemoryDataset
 from streamcut.losses.softmax import Softmax
 from streamcut.models.files import load_model, save_model
-from streamcut.oracles.dual.crammer_singer_cache import row_bytes
+from streamcut.oracles.classes import MulticlassOracle
+from streamcut.oracles.dual.classes import MulticlassDualOracle, row_bytes
 from streamcut.oracles.dual.passes import Ascent
-from streamcut.oracles.dual.softmax import SoftmaxDualOracle
-from streamcut.oracles.softmax import SoftmaxOracle
 from streamcut.reports.page import Report
 from streamcut.training import train
 from streamcut.tuning import tune
@@ -70,13 +69,13 @@ class TestKernels:
         rng = np.random.default_rng(seed)
         Q, scores, new = 10.0**power, 10.0**spread * rng.standard_normal(K), np.empty(K)
         p = rng.dirichlet(np.full(K, 0.3)) if seed % 3 else np.eye(K)[0]
-        softmax_dual.solve_row(p, scores, Q, new)
+        class_shares.balance(p, scores, Q, new)
         assert new.sum() == pytest.approx(1.0, abs=1e-14)
         np.testing.assert_allclose(new, slow.best_shares(p, scores, Q), atol=1e-9)
 
     def test_a_row_without_features_goes_to_its_softmax(self):
         new = np.empty(3)
-        softmax_dual.solve_row(np.array([1.0, 0.0, 0.0]), np.array([1.0, 2.0, 3.0]), 0.0, new)
+        class_shares.balance(np.array([1.0, 0.0, 0.0]), np.array([1.0, 2.0, 3.0]), 0.0, new)
         np.testing.assert_allclose(new, softmax_of([1.0, 2.0, 3.0]))
 
     @pytest.mark.parametrize("bias", [0.0, 0.5])
@@ -133,12 +132,12 @@ class TestKernels:
         assert 0.3 * A0 + B0 + 0.7 * Rows().slopes(np.array([0.3]))[0][0] == pytest.approx(numeric, rel=1e-5, abs=1e-6)
 
     @settings(max_examples=100, deadline=None)
-    @given(st.integers(0, 10**6), st.integers(2, 40))
-    def test_codes_are_of_the_simplex_and_near(self, seed, K):
+    @given(st.integers(0, 10**6), st.integers(2, 40), st.booleans())
+    def test_codes_are_of_the_simplex_and_near(self, seed, K, entropic):
         rng = np.random.default_rng(seed)
         share, codes, back = rng.dirichlet(np.full(K, 10.0 ** rng.uniform(-2, 1))), np.empty(K, np.uint16), np.empty(K)
-        softmax_dual.encode(K - 1, share, codes)
-        softmax_dual.decode(K - 1, codes, back)
+        class_shares.encode(entropic, K - 1, share, codes)
+        class_shares.decode(K - 1, codes, back)
         assert codes[-1] == 0
         assert ((codes / 65535.0) ** 2).sum() <= 1.0
         np.testing.assert_allclose(back[:-1], share[:-1], atol=4e-5)
@@ -202,7 +201,7 @@ class TestCertificate:
         rows = dense(X * scale, scale)
         with Runner(Feed(data, frozenset([0])), plan_lanes(data.manifest.statistics, 2)) as runner:
             sizes = {"cuts": 4, "size": None, "sweeps": 0}
-            oracle = SoftmaxDualOracle(runner, Softmax(LABELS), C=1.0, bias=scale, **sizes)
+            oracle = MulticlassDualOracle(runner, Softmax(LABELS), C=1.0, bias=scale, **sizes)
             w = rng.standard_normal(oracle.dimension) / scale
             for cut, slot in zip(oracle.ascend(Ascent(w, np.zeros(4), 0, 1, 1.0, 0.0), first=True), (0, 1), strict=True):
                 share = (runner.rows["codes"][:, slot] / 65535.0) * (runner.rows["codes"][:, slot] / 65535.0)
@@ -211,7 +210,7 @@ class TestCertificate:
                 assert np.linalg.norm(off) <= cut.error.slope / scale
                 assert abs(float(Decimal(cut.b) - b)) <= cut.error.offset
         with Runner(Feed(data, frozenset([0])), plan_lanes(data.manifest.statistics, 1)) as runner:
-            plain = SoftmaxOracle(runner, Softmax(LABELS), C=1.0, bias=scale, keep_margins=False)
+            plain = MulticlassOracle(runner, Softmax(LABELS), C=1.0, bias=scale, keep_margins=False)
             cut, loss = plain.start(w)
             exact = sum(Decimal(float(v)) for v in u * slow.losses(target, rows @ w.reshape(-1, 4)))
             assert loss >= float(exact) * (1 - 1e-13)
@@ -269,7 +268,7 @@ def test_both_cuts_are_what_rows_remember(seed, ones):
     data, target, rng = MemoryDataset(X, y, weight=u), np.searchsorted(LABELS, y), np.random.default_rng(seed)
     size = CacheSize.planned(data.manifest, 20_000, 2, row_bytes(4))
     with Runner(Feed(data, frozenset([0])), plan_lanes(data.manifest.statistics, 2)) as runner:
-        oracle = SoftmaxDualOracle(runner, Softmax(LABELS), C=1.0, bias=1.0, cuts=6, size=size, sweeps=3)
+        oracle = MulticlassDualOracle(runner, Softmax(LABELS), C=1.0, bias=1.0, cuts=6, size=size, sweeps=3)
         for number in range(3):
             w, mixture = rng.standard_normal(oracle.dimension), np.zeros(6)
             mixture[: 2 * number] = rng.dirichlet(np.ones(2 * number)) if number else 0.0

@@ -1,4 +1,4 @@
-"""The passes of the Crammer-Singer loss, by the names of streamcut.oracles.row_passes.
+"""The passes of losses of all classes together, by the names of streamcut.oracles.row_passes.
 
 Row state: `z` (K,) scores at the last scored w, `z_b` (K,) those at the best point w_b, `t` the row's class, `u` row weights
 (only when not all 1). w and cuts are flat: the K numbers of a feature side by side.
@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
-from streamcut.compiled import multiclass, vectors
+from streamcut.compiled import multiclass, softmax, vectors
+from streamcut.compiled.records import Rows as CsrRows
 from streamcut.errors import CorruptError
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
@@ -55,7 +56,7 @@ def fill(rows: Rows, chunk: Chunk, risk: ClassesLoss, grids: Grids) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _DataPass(Pass):
-    """Base of passes that take cuts: rows of a chunk into the columns of their target and their rival."""
+    """Base of passes that take cuts: rows of a chunk into the columns of their target and their rival, or of all classes."""
 
     risk: JointLoss
     grids: Grids
@@ -65,10 +66,14 @@ class _DataPass(Pass):
     merge = staticmethod(row_passes.merge)
 
     def _cut(self, sums: CutSums, chunk: Chunk, target, u, z_b, z, kappa: float, bias: float) -> None:
-        rival = np.empty_like(target)
-        multiclass.rivals(target, z_b, z, kappa, rival)
         assert sums.a is not None
         a = sums.a[0].reshape(-1, self.risk.classes)
+        if self.risk.entropic:
+            rows = CsrRows(chunk.indptr, chunk.indices, chunk.data, target, u)
+            softmax.cut(rows, z_b, z, kappa, bias, self.grids, a, sums.b)
+            return
+        rival = np.empty_like(target)
+        multiclass.rivals(target, z_b, z, kappa, rival)
         multiclass.scatter(chunk.indptr, chunk.indices, chunk.data, target, rival, u, bias, self.grids.vector, a)
         wrong = target != rival
         sums.b += weight_sum(wrong if u is None else u[wrong], self.grids)
@@ -123,9 +128,7 @@ class CutPass(_DataPass):
 
 @dataclass(frozen=True, slots=True)
 class _SumPass(row_passes.RowPass):
-    """Base of passes that sum a number of each row, as (total, rounding lost). `kernels` are those of the loss."""
-
-    kernels: ClassVar[Any] = multiclass
+    """Base of passes that sum a number of each row, as (total, rounding lost)."""
 
     def begin(self) -> np.ndarray:
         return np.zeros(2)
@@ -153,17 +156,38 @@ class StepPass(_SumPass):
     """z_b += k (z − z_b) in the row state, and the loss there."""
 
     k: float
+    risk: JointLoss
 
     def fill(self, rows: Rows, out: np.ndarray) -> None:
-        self.kernels.step(rows["t"], rows["z_b"], rows["z"], self.k, out)
+        (softmax if self.risk.entropic else multiclass).step(rows["t"], rows["z_b"], rows["z"], self.k, out)
 
 
 @dataclass(frozen=True, slots=True)
 class LossPass(_SumPass):
     """The loss at z."""
 
+    risk: JointLoss
+
     def fill(self, rows: Rows, out: np.ndarray) -> None:
-        self.kernels.losses(rows["t"], rows["z"], out)
+        (softmax if self.risk.entropic else multiclass).losses(rows["t"], rows["z"], out)
+
+
+@dataclass(frozen=True, slots=True)
+class SlopesPass(row_passes.RowPass):
+    """Slope and curvature of the softmax loss at z_b + k(z − z_b), each (total, rounding lost)."""
+
+    k: float
+
+    def begin(self) -> tuple[np.ndarray, np.ndarray]:
+        return np.zeros(2), np.zeros(2)
+
+    def visit_rows(self, sums: tuple[np.ndarray, np.ndarray], rows: Rows) -> None:
+        softmax.slopes(rows["t"], rows["z_b"], rows["z"], self.k, rows.get("u"), *sums)
+
+    def merge(self, total, part):
+        for ours, theirs in zip(total, part, strict=True):
+            vectors.accumulate(theirs, ours)
+        return total
 
 
 @dataclass(frozen=True, slots=True)
