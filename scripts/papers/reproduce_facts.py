@@ -246,7 +246,8 @@ def _sbp_curves(name: str, entry: dict[str, Any]) -> list[dict[str, Any]]:
             found.append(fact(COTTER, item, "≈ 0", 100 * (methods["sbp"]["last"] - smo["error"]), note))
         late = [x for x, error in smo["curve"] if abs(error - smo["error"]) > 0.005]
         part = 100 * max(late, default=0) / smo["curve"][-1][0]
-        found.append(fact(COTTER, f"Figure 2: SMO is half a point off until (% of its evaluations), {name}", "> 50", part, note))
+        item = f"Figure 2: SMO is half a point off until (% of its evaluations), {name}"
+        found.append(fact(COTTER, item, "a critical point", part, note))
     if "sbp" not in methods:
         return found
     for rival in ("pegasos", "sdca"):
