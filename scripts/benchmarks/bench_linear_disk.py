@@ -1,15 +1,17 @@
-"""Linear SVMs from a disk: bytes read and time of bundle-dca, OCAS exact and Vowpal Wabbit, all from files that stay cold.
+"""The race on data larger than memory: streamcut, Vowpal Wabbit, scikit-learn's SGD and LIBLINEAR-cdblock's method, in one run.
 
-The store is made by make_data.py (kind text) if it is not there, and Vowpal Wabbit's cache file beside it. All files are dropped
-from the page cache before each run and twice a second during it, so that every pass reads them from storage, as data larger than
-memory would be. streamcut runs in a process of its own under `--memory` = a quarter of the decoded data (--part), to a gap of 1
-%. Vowpal Wabbit runs as many passes as it takes to come within 1 % of the objective (judged against streamcut's lower bound, from
-the model that it keeps after each pass), with its default steps and with --sgd.
+Rows are text-like, made by make_data.py if they are not there; an eleventh of them are kept for the test. The others stand in two
+stores: as they come, and with all rows of one label first. Every tool runs in a process of its own, for each loss, C and order,
+until its objective is within 1 % of the best bound that streamcut proved, or its time is up. streamcut gets --memory, a part of
+the decoded data; the others hold a shard, or what they read. Files are dropped from the page cache before each run, and twice a
+second during it, so that every pass reads them from storage.
 
-Prints a table in Markdown and writes results.json into --out. bytes read: decoded, as counted by streamcut's certificate history;
-from storage: as counted by the kernel for the whole process.
+A line of the table: passes, decoded bytes that they go through (Vowpal Wabbit: of its cache file), processor seconds, and the
+most memory, of the whole process; objective and bound relative to the best bound; mean test loss. Writes results.json, too.
 
-Usage: python scripts/benchmarks/bench_linear_disk.py --out FOLDER [--rows N] [--features D] [--C 1] [--seconds 120]
+Usage: python scripts/benchmarks/bench_linear_disk.py --out FOLDER [--rows N] [--features D] [--C 1,10] [--losses hinge,logistic]
+           [--orders shuffled,sorted] [--tools streamcut,…] [--part 0.25]
+           [--least 250MB] [--seconds 60]
 """
 
 from __future__ import annotations
@@ -17,10 +19,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # peers, too: LIBSVM spins on OpenMP threads
@@ -28,16 +31,21 @@ os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # peer
 import numpy as np
 import scipy.sparse as sp
 from bench_cold import drop, files_of
-from bench_linear_tools import VW_KINDS, VowpalWabbit, finished, vw_lines
+from bench_linear_tools import LOSSES, VW_KINDS, VowpalWabbit, finished, vw_lines
 
+import streamcut
 from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.units import parse_size
 from streamcut.io.dataset import Dataset, shard_bytes
 from streamcut.io.opening import open_dataset
 from streamcut.models.files import load_model
 
-SOLVERS = {"bundle-dca": ["--solver", "bundle-dca"], "ocas exact": ["--solver", "ocas", "--cut", "exact"]}
+OURS = {"streamcut": [], "streamcut ocas exact": ["--solver", "ocas", "--cut", "exact"]}
+BLOCKS = {"sgd averaged": "sgd", "cdblock": "cdblock"}
+TOOLS = (*OURS, *VW_KINDS, *BLOCKS)
 GAP = 0.01
-_BLOCK_512 = 512  # bytes of a block in a process's resource usage
+_HELD_OUT = 11  # every such row is for the test
+_PASSES = 64
 
 
 def chunks(data: Dataset) -> Iterator[Chunk]:
@@ -46,119 +54,173 @@ def chunks(data: Dataset) -> Iterator[Chunk]:
         yield data.read(shard, buffers)
 
 
-def objective(data: Dataset, w: np.ndarray, C: float) -> float:
+def decoded_bytes(data: Dataset) -> int:
+    return sum(shard_bytes(data.manifest, shard) for shard in data.manifest.shards)
+
+
+def matrix(chunk: Chunk, d: int) -> sp.csr_array:
+    values = np.ones(chunk.nnz, np.float32) if chunk.data is None else chunk.data
+    return sp.csr_array((values, chunk.indices, chunk.indptr), (chunk.n_rows, d))
+
+
+def objective(data: Dataset, w: np.ndarray, C: float, loss: str) -> float:
     """F(w) in float64; w (d + 1), the bias last."""
-    loss = 0.0
+    return float(0.5 * (w @ w) + C * data.manifest.statistics.n_rows * mean_loss(data, w, loss))
+
+
+def mean_loss(data: Dataset, w: np.ndarray, loss: str) -> float:
+    total = 0.0
     for chunk in chunks(data):
-        values = np.ones(chunk.nnz) if chunk.data is None else chunk.data
-        X = sp.csr_array((values, chunk.indices, chunk.indptr), (chunk.n_rows, len(w) - 1))
-        loss += np.maximum(0.0, 1.0 - chunk.y * (X @ w[:-1] + w[-1])).sum()
-    return float(0.5 * (w @ w) + C * loss)
+        total += float(LOSSES[loss](chunk.y * (matrix(chunk, len(w) - 1) @ w[:-1] + w[-1])).sum())
+    return total / data.manifest.statistics.n_rows
 
 
-def streamcut(store: Path, solver: str, C: float, memory: int, seconds: float, folder: Path) -> dict:
-    """One training in a process of its own."""
-    files, path = files_of(store), folder / "model.npz"
-    command = [sys.executable, "-c", "from streamcut.cli import main; main()", "train", str(store), "--model", str(path)]
-    command += ["--force", "--quiet", "--C", repr(C), "--tol", "0", "--tol-relative", str(GAP), "--memory", f"{memory}B"]
-    command += ["--max-time", f"{seconds:g}s", *SOLVERS[solver]]
-    drop(files)
-    started = time.time()
-    usage = finished(command, 2 * seconds, lambda: drop(files))
-    wall, model = time.time() - started, load_model(path)
-    last = model.history[-1]
-    return {
-        "tool": solver,
-        "passes": last["passes"],
-        "wall": wall,
-        "training": last["seconds"],
-        "processor": usage.ru_utime + usage.ru_stime,
-        "bytes_read": last["bytes_read"],
-        "from_storage": _BLOCK_512 * usage.ru_inblock,
-        "primal": model.certificate.primal,
-        "bound": model.certificate.lower_bound,
-        "converged": model.converged,
-        "peak": model.resources["peak"],
-    }
+def make_stores(folder: Path, rows: int, features: int) -> dict[str, Path]:
+    """{"shuffled", "sorted", "test": store}."""
+    found = {name: folder / f"{name}-{rows}-{features}.zarr" for name in ("shuffled", "sorted", "test")}
+    if all(path.exists() for path in found.values()):
+        return found
+    whole = folder / "all.zarr"
+    make = [sys.executable, str(Path(__file__).parents[1] / "tools" / "make_data.py"), str(whole)]
+    subprocess.run([*make, "--rows", str(rows), "--features", str(features)], check=True)
+    data = open_dataset(str(whole))
+    for name, parts in {"shuffled": [None], "sorted": [-1.0, 1.0], "test": [None]}.items():
+        with streamcut.create(found[name], features, force=True) as out:
+            for label in parts:
+                for chunk in chunks(data):
+                    test = (chunk.first_row + np.arange(chunk.n_rows)) % _HELD_OUT == _HELD_OUT - 1
+                    kept = test if name == "test" else ~test
+                    kept = np.flatnonzero(kept if label is None else kept & (np.sign(chunk.y) == label))
+                    if len(kept):
+                        out.append(matrix(chunk, features)[kept], np.where(chunk.y[kept] > 0.0, 1.0, -1.0))
+    shutil.rmtree(whole)
+    return found
 
 
-def wabbit(tool: VowpalWabbit, kind: str, data: Dataset, C: float, bound: float, seconds: float) -> dict:
-    """As many passes as it takes to come within GAP, or as many as there is time for."""
-    drop([tool.cache])
-    run = tool.run(kind, C, 64, seconds, lambda: drop([tool.cache]))
-    best, passes = np.inf, 0
-    for number in sorted(number for number in run.saved if number > 0):
-        F = objective(data, tool.weights(run.saved[number]), C)
-        if best > F:
-            best, passes = F, number
-        if best <= (1.0 + GAP) * bound:
-            break
-        if number - passes >= 4:  # it has been further from the optimum for four passes
-            break
-    size = tool.cache.stat().st_size
-    return {
-        "tool": kind,
-        "passes": passes,
-        "wall": run.when[passes],
-        "bytes_read": passes * size,
-        "from_storage": _BLOCK_512 * run.usage.ru_inblock * passes // max(run.saved),
-        "primal": best,
-        "converged": best <= (1.0 + GAP) * bound,
-    }
+class Race:
+    """Runs of one loss, C and order on the store `path`."""
+
+    def __init__(self, path: Path, folder: Path, *, loss: str, C: float, memory: int, seconds: float) -> None:
+        self.path, self.folder, self.loss, self.C, self.memory, self.seconds = path, folder, loss, C, memory, seconds
+        self.data, self.bound = open_dataset(str(path)), 0.0
+        self.decoded = decoded_bytes(self.data)
+
+    def run(self, tool: str) -> dict:
+        """What became of it; w among it."""
+        if tool in OURS:
+            return self._streamcut(tool)
+        return self._wabbit(tool) if tool in VW_KINDS else self._blocks(tool)
+
+    def _streamcut(self, tool: str) -> dict:
+        files, model_path = files_of(self.path), self.folder / "model.npz"
+        command = [sys.executable, "-c", "from streamcut.cli import main; main()", "train", str(self.path)]
+        command += ["--model", str(model_path), "--force", "--quiet", "--loss", self.loss, "--C", repr(self.C), *OURS[tool]]
+        command += ["--tol", "0", "--tol-relative", str(GAP), "--memory", f"{self.memory}B", "--max-time", f"{self.seconds:g}s"]
+        drop(files)
+        usage = finished(command, 2 * self.seconds + 20, lambda: drop(files))
+        model = load_model(model_path)
+        self.bound = max(self.bound, model.certificate.lower_bound)
+        last = model.history[-1]
+        found = self._found(tool, model.augmented_weights, usage, last["passes"], last["bytes_read"], model.resources["peak"])
+        return found | {"bound": model.certificate.lower_bound}
+
+    def _wabbit(self, tool: str) -> dict:
+        folder = self.folder / f"vw-{self.path.stem}"
+        folder.mkdir(exist_ok=True)
+        statistics = self.data.manifest.statistics
+        vw = VowpalWabbit(folder, statistics.n_rows, statistics.n_features, self.loss)
+        if not vw.cache.exists():
+            vw.convert(vw_lines(chunks(self.data), statistics.n_features))
+        drop([vw.cache])
+        run = vw.run(tool, self.C, _PASSES, self.seconds, lambda: drop([vw.cache]))
+        passes = sorted(number for number in run.saved if number > 0)
+        number, w = self._first_good(passes, lambda number: vw.weights(run.saved[number]))
+        found = self._found(tool, w, run.usage, number, number * vw.cache.stat().st_size, run.peak)
+        return found | {"processor": found["processor"] * number / passes[-1]}
+
+    def _blocks(self, tool: str) -> dict:
+        folder, files = self.folder / "blocks", files_of(self.path)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        program = [sys.executable, str(Path(__file__).with_name("bench_linear_blocks.py")), BLOCKS[tool]]
+        program += [str(self.path), str(folder)]
+        program += ["--loss", self.loss, "--C", repr(self.C), "--passes", str(_PASSES), "--seconds", repr(self.seconds)]
+        drop(files)
+        usage = finished(program, self.seconds + 60.0, lambda: drop(files))
+        saved = {int(path.stem.removeprefix("pass-")): np.load(path) for path in folder.glob("pass-*.npz")}
+        number, w = self._first_good(sorted(saved), lambda number: saved[number]["w"])
+        found = self._found(tool, w, usage, number, number * self.decoded, int(saved[number]["peak"]))
+        return found | {"processor": float(saved[number]["seconds"]), "bound": float(saved[number]["bound"]) or None}
+
+    def _first_good(self, passes: list[int], weights) -> tuple[int, np.ndarray]:
+        """The first pass within GAP of the bound and its w, by powers of 2 and then by halves; else the best of those."""
+        value = cache(lambda number: objective(self.data, weights(number), self.C, self.loss))
+        doubled = [number for number in passes if number & (number - 1) == 0 or number == passes[-1]]
+        good = next((number for number in doubled if value(number) <= (1.0 + GAP) * self.bound), None)
+        if good is None:
+            good = min(doubled, key=value)
+            return good, weights(good)
+        bad = max((number for number in doubled if number < good), default=0)
+        while good - bad > 1:
+            middle = (good + bad) // 2
+            bad, good = (bad, middle) if value(middle) <= (1.0 + GAP) * self.bound else (middle, good)
+        return good, weights(good)
+
+    def _found(self, tool: str, w: np.ndarray, usage, passes: int, read: int, peak: int) -> dict:
+        F = objective(self.data, w, self.C, self.loss)
+        numbers = {"passes": passes, "bytes_read": read, "processor": usage.ru_utime + usage.ru_stime}
+        return {"tool": tool, "w": w, "primal": F, "bound": None, "peak": peak, **numbers}
 
 
-def table(results: list[dict], bound: float) -> str:
-    lines = ["| tool | passes | wall s | decoded GB read | GB from storage | F above the bound | within 1 % |", "|---" * 7 + "|"]
+def table(results: list[dict]) -> str:
+    head = "| loss | C | order | tool | passes | GB gone through | processor s | peak MB | F above | bound below | test loss |"
+    lines = [head, "|---" * 11 + "|"]
     for r in results:
-        above = 100 * (r["primal"] / bound - 1)
+        best = r["best_bound"]
+        below = "–" if r["bound"] is None else f"{100 * (1 - r['bound'] / best):.2f} %"
         lines.append(
-            f"| {r['tool']} | {r['passes']} | {r['wall']:.1f} | {r['bytes_read'] / 1e9:.2f} | {r['from_storage'] / 1e9:.2f} "
-            f"| {above:.2f} % | {'yes' if r['converged'] else 'no'} |"
+            f"| {r['loss']} | {r['C']:g} | {r['order']} | {r['tool']} | {r['passes']} | {r['bytes_read'] / 1e9:.2f} "
+            f"| {r['processor']:.1f} | {r['peak'] / 1e6:.0f} | {100 * (r['primal'] / best - 1):.2f} % | {below} "
+            f"| {r['test']:.4f} |"
         )
     return "\n".join(lines)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True, help="folder for store, cache file and results")
-    parser.add_argument("--rows", type=int, default=8_000_000)
-    parser.add_argument("--features", type=int, default=100_000)
-    parser.add_argument("--C", type=float, default=1.0)
+    parser.add_argument("--out", type=Path, required=True, help="folder for stores, cache files and results")
+    parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--features", type=int, default=30_000)
+    parser.add_argument("--C", default="1,10")
+    parser.add_argument("--losses", default="hinge,logistic")
+    parser.add_argument("--orders", default="shuffled,sorted")
     parser.add_argument("--part", type=float, default=0.25, help="memory as a part of the decoded data")
-    parser.add_argument("--seconds", type=float, default=120.0, help="for one run of one tool")
-    parser.add_argument("--tools", default=",".join([*SOLVERS, *VW_KINDS]))
-    options = parser.parse_args()
-    tools, folder = options.tools.split(","), options.out
-    if unknown := [tool for tool in tools if tool not in (*SOLVERS, *VW_KINDS)]:
-        parser.error(f"{', '.join(unknown)} is not known; there are {', '.join([*SOLVERS, *VW_KINDS])}")
-    folder.mkdir(parents=True, exist_ok=True)
-    store = folder / f"text-{options.rows}-{options.features}.zarr"
-    if not store.exists():
-        make = [sys.executable, str(Path(__file__).parents[1] / "tools" / "make_data.py"), str(store)]
-        subprocess.run([*make, "--rows", str(options.rows), "--features", str(options.features)], check=True)
-    data, results = open_dataset(str(store)), []
-
-    def note(result: dict) -> None:
-        print(json.dumps(result), file=sys.stderr, flush=True)
-        results.append(result)
-
-    decoded = sum(shard_bytes(data.manifest, shard) for shard in data.manifest.shards)
-    for solver in (tool for tool in tools if tool in SOLVERS):
-        note(streamcut(store, solver, options.C, int(options.part * decoded), options.seconds, folder))
-    bound = max(result["bound"] for result in results)
-    kinds = [tool for tool in tools if tool in VW_KINDS]
-    if kinds:
-        (folder / "vw").mkdir(exist_ok=True)
-        vw = VowpalWabbit(folder / "vw", options.rows, options.features)
-        if not vw.cache.exists():
-            vw.convert(vw_lines(chunks(data), options.features))
-        for kind in kinds:
-            note(wabbit(vw, kind, data, options.C, bound, options.seconds))
-    (folder / "results.json").write_text(json.dumps({"decoded": decoded, "results": results}, indent=1) + "\n")
-    print(
-        f"{options.rows:,} × {options.features:,}, decoded {decoded / 1e9:.2f} GB, C = {options.C:g}, memory {options.part:.0%}\n"
-    )
-    print(table(results, bound))
+    parser.add_argument("--least", default="250MB", help="memory of streamcut where that part is less")
+    parser.add_argument("--seconds", type=float, default=60.0, help="for one run of one tool")
+    parser.add_argument("--tools", default=",".join(TOOLS))
+    given = parser.parse_args()
+    tools = given.tools.split(",")
+    if unknown := [tool for tool in tools if tool not in TOOLS]:
+        parser.error(f"{', '.join(unknown)} is not known; there are {', '.join(TOOLS)}")
+    given.out.mkdir(parents=True, exist_ok=True)
+    stores, results = make_stores(given.out, given.rows, given.features), []
+    test = open_dataset(str(stores["test"]))
+    decoded = decoded_bytes(open_dataset(str(stores["shuffled"])))
+    memory = max(int(given.part * decoded), parse_size(given.least, option="--least"))
+    for loss in given.losses.split(","):
+        for C in map(float, given.C.split(",")):
+            for order in given.orders.split(","):
+                race = Race(stores[order], given.out, loss=loss, C=C, memory=memory, seconds=given.seconds)
+                runs = []
+                for tool in sorted(tools, key=lambda tool: tool not in OURS):  # ours first: they have the bound
+                    found = race.run(tool)
+                    found["test"] = mean_loss(test, found.pop("w"), loss)
+                    runs.append(found | {"loss": loss, "C": C, "order": order})
+                    print(json.dumps(runs[-1]), file=sys.stderr, flush=True)
+                results += [each | {"best_bound": race.bound} for each in runs]
+                (given.out / "results.json").write_text(json.dumps({"decoded": decoded, "results": results}, indent=1) + "\n")
+    print(f"{given.rows:,} × {given.features:,}, decoded {decoded / 1e9:.2f} GB, streamcut's memory {memory / 1e6:.0f} MB\n")
+    print(table(results))
 
 
 if __name__ == "__main__":

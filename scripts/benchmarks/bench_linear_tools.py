@@ -203,11 +203,12 @@ class VowpalWabbit:
         options = ["--cache_file", str(self.cache), "-b", str(self._bits), "--passes", str(passes), *self._options]
         options += ["--l2", repr(1.0 / (C * self._rows)), "--save_per_pass", "-f", str(models / "m"), *VW_KINDS[kind]]
         started = time.time()
-        usage = finished([*_VW, *options], seconds, meanwhile)
+        peaks: list[int] = []
+        usage = finished([*_VW, *options], seconds, meanwhile, peaks=peaks)
         wall = time.time() - started
         saved = {int(path.suffix[1:]): path for path in models.glob("m.*") if path.suffix[1:].isdigit()}
         when = {number: path.stat().st_mtime - started for number, path in saved.items()}
-        return VowpalRun(usage, wall, saved, when)
+        return VowpalRun(usage, max(peaks, default=0), wall, saved, when)
 
     def weights(self, model: Path) -> np.ndarray:
         """(d + 1) of a model that was kept."""
@@ -232,16 +233,22 @@ _VW = [sys.executable, "-m", "vowpalwabbit"]
 
 @dataclass(frozen=True)
 class VowpalRun:
-    """Resources of the process, seconds by the clock, and the model after each pass with the seconds until then."""
+    """Resources of the process and its most memory, seconds by the clock, and the model after each pass with the seconds until
+    then."""
 
     usage: object
+    peak: int
     wall: float
     saved: dict[int, Path]
     when: dict[int, float]
 
 
-def finished(command: list[str], seconds: float, meanwhile: Callable[[], None] = lambda: None, every: float = 0.5):
-    """Run `command` for at most so many seconds by the clock; returns its resource usage. `meanwhile` is called now and then."""
+def finished(
+    command: list[str], seconds: float, meanwhile: Callable[[], None] = lambda: None, every: float = 0.5,
+    peaks: list[int] | None = None,
+):  # fmt: skip
+    """Run `command` for at most so many seconds by the clock; returns its resource usage. `meanwhile` is called now and then;
+    `peaks` gets the most memory that the process has had by then (what the usage says is no less than ours)."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     deadline, next_call, stopped = time.monotonic() + seconds, time.monotonic() + every, False
     while True:
@@ -252,6 +259,10 @@ def finished(command: list[str], seconds: float, meanwhile: Callable[[], None] =
         if time.monotonic() > next_call:
             meanwhile()
             next_call += every
+            if peaks is not None:
+                peaks += [
+                    1024 * int(size) for size in re.findall(r"VmHWM:\s+(\d+)", Path(f"/proc/{process.pid}/status").read_text())
+                ]
         if time.monotonic() > deadline and not stopped:
             process.terminate()
             stopped = True
