@@ -331,7 +331,7 @@ class Session:
     def _others(self) -> Iterator[tuple[str, Job]]:
         """(options, job) that do nearly the same in less memory."""
         chosen = self.options
-        if chosen.record.curved:
+        if chosen.record.curved and not chosen.l1_only:
             other = replace(chosen, solver="bundle-dca", max_cuts=None)
             yield "--solver bundle-dca", replace(job_class(other).planned(other, self.dataset.manifest), workers=1)  # type: ignore[type-var]
         if chosen.problem in ("crammer-singer", "softmax") and chosen.record.family == "linear":

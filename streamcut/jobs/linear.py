@@ -68,10 +68,13 @@ def cache_wanted(
 
 
 def constant_feature(options: TrainOptions, statistics: Statistics, unbounded: bool) -> float:
-    """The value of every row's feature: `bias`, or where the intercept is free what dual ascent needs to get anywhere.
+    """The value of every row's feature: `bias`, or where the intercept is free what solvers need of it.
 
-    A pass moves the intercept by no more than C̄ times its square, as long as shares are not `unbounded`.
+    A pass of dual ascent moves the intercept by no more than C̄ times its square, as long as shares are not `unbounded`. For
+    Newton's method it is as large as rows are, as a power of 2: what rounding does to cuts is in proportion to rows.
     """
+    if options.free and options.record.curved:
+        return 2.0 ** max(0, round(0.5 * math.log2(max(statistics.max_squared_norm, 1.0))))
     if not (options.free and options.record.dual):
         return float(options.bias)
     weight = statistics.n_rows if statistics.weight_sum is None else statistics.weight_sum

@@ -16,7 +16,7 @@ from sklearn.linear_model import Lasso, LogisticRegression
 
 from streamcut.bundle.l1_only import L1Only
 from streamcut.config import CheckpointOptions
-from streamcut.errors import UsageError
+from streamcut.errors import MemoryBudgetError, UsageError
 from streamcut.foundation.rounding import CutError
 from streamcut.io.memory import MemoryDataset
 from streamcut.models.files import load_model, save_model
@@ -214,6 +214,12 @@ def test_a_model_with_another_penalty_starts_it_and_proves_nothing():
     cold = train(data, task="regression", l1_only="20%", **EXACT)
     assert model.certificate.lower_bound <= cold.certificate.primal
     assert model.certificate.primal == pytest.approx(cold.certificate.primal, rel=1e-8)
+
+
+def test_many_features_are_refused_for_want_of_memory():
+    X = sp.random_array((50, 60_000), density=0.001, format="csr", rng=np.random.default_rng(0))
+    with pytest.raises(MemoryBudgetError, match="curvature of the loss"):
+        train(MemoryDataset(X, np.resize([-1.0, 1.0], 50)), loss="logistic", l1_only=1.0, memory="4GB")
 
 
 def test_what_is_not_there_is_refused():
