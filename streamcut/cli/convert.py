@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streamcut.cli.help import Command
-from streamcut.cli.output import note, number, print_json
+from streamcut.cli.output import note, number, print_json, say_remarks
 from streamcut.cli.parameters import json_option, options_from, quiet_option, url_options
 from streamcut.foundation.machine import available_cpus
 from streamcut.foundation.shown import visible
@@ -99,12 +99,18 @@ def command(
     from streamcut.io.conversion.convert import convert
 
     listener = None if quiet or as_json else _Line()
+    recipe: list[Recipe] = []
+
+    def show(made: Recipe) -> None:
+        recipe.append(made)
+        _show(made)
+
     try:
         report = convert(
             list(inputs),
             output,
             progress=listener,
-            on_recipe=None if listener is None else _show,
+            on_recipe=None if listener is None else show,
             **settings,
         )
     finally:
@@ -114,6 +120,8 @@ def command(
         print_json(_record(report))
     elif not quiet:
         _summary(report)
+        if recipe and recipe[-1].table is not None:
+            say_remarks(report.outputs)
 
 
 def _on_cluster(
@@ -235,6 +243,9 @@ def describe_labels(statistics: Any, words: Mapping[float, str]) -> str:
     if statistics.labels is None:
         return f"labels from {number(statistics.label_min)} to {number(statistics.label_max)}"
     if len(statistics.labels) > 10:
+        if words:
+            first = [words.get(label, number(label)) for label in list(statistics.labels)[:5]]
+            return f"{len(statistics.labels)} labels: {', '.join(first)} and more"
         return f"{len(statistics.labels)} labels from {number(statistics.label_min)} to {number(statistics.label_max)}"
     return "labels " + ", ".join(f"{words.get(label) or number(label)}: {rows:,}" for label, rows in statistics.labels.items())
 

@@ -12,7 +12,7 @@ import click
 from streamcut.cli import signals
 from streamcut.cli.destinations import expect_saved, refuse_existing, reserved_output, save_trained
 from streamcut.cli.help import Command
-from streamcut.cli.output import note, number, print_json, print_table
+from streamcut.cli.output import note, number, print_json, print_table, say_remarks
 from streamcut.cli.parameters import (
     Grouped,
     cache_options,
@@ -164,6 +164,8 @@ def command(
                 what = "--dry-run plans" if dry_run else "--checkpoint is"
                 raise click.UsageError(f"{what} for a store; make one of {data} with `streamcut convert` first.")
             dataset = opened(place)
+            if temporary and not (quiet or as_json):
+                say_remarks([place])
         shards = len(dataset.manifest.shards)
         if assume is not None:
             from streamcut.execution.cost import Assumed

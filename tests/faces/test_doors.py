@@ -134,3 +134,47 @@ def test_old_words_go_on_working(folder, tmp_path):
     with_file[1].write_text("[train]\noutput = 'm.npz'\n")
     again = run("train", tmp_path / "u.zarr", "--config", tmp_path / "c.toml", "--model", tmp_path / "m.npz", code=2)
     assert "m.npz exists" in str(again.exception)
+
+
+def test_mistakes_in_a_table_are_said_by_convert_and_train(tmp_path):
+    r = np.random.default_rng(2)
+    n = 1500
+    frame = pd.DataFrame({"x": r.normal(size=n), "same": 7.5, "always": "on", "outcome": r.choice(["paid", "unpaid"], n)})
+    frame["late"] = np.where(frame.outcome == "unpaid", "Yes", "no")
+    frame["score"] = np.where(frame.late == "Yes", 3.0, -1.0) + 0.01 * r.normal(size=n)
+    frame.loc[:400, "late"] = frame.late[:401].replace("Yes", "yes")
+    frame.loc[frame.late == "yes", "late"] = "Yes"
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    said = run("convert", tmp_path / "t.csv", tmp_path / "s.zarr", "--label", "late").stderr
+    for sentence in (
+        "note: column 'same' is constant: it says nothing (--drop same leaves it out)",
+        "note: column 'always' is constant: it says nothing (--drop always leaves it out)",
+        "note: column 'outcome' alone tells the label (area under the curve 1.0000)",
+        "note: column 'score' alone tells the label (area under the curve 1.0000)",
+    ):
+        assert sentence in said
+    assert "column 'x'" not in said
+    assert "column 'outcome' alone" in run("train", tmp_path / "t.csv", "--label", "late", "-o", tmp_path / "m.npz").stderr
+    frame.loc[:40, "late"] = "yes"
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    said = run("convert", tmp_path / "t.csv", tmp_path / "u.zarr", "--label", "late").stderr
+    assert "are spelled alike; if they are one, correct the data" in said
+    quiet = run("convert", tmp_path / "t.csv", tmp_path / "v.zarr", "--label", "late", "-q").stderr
+    assert "note" not in quiet
+    frame["late"] = frame.late.str[0].map({"Y": 1, "y": 1, "n": 0}).astype(str)
+    frame.loc[5, "late"] = "unknown"
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    refused = run("convert", tmp_path / "t.csv", tmp_path / "w.zarr", "--label", "late", code=3)
+    assert "labels-as words" in str(refused.exception)
+    frame["late"] = [f"class{k % 20}" for k in range(n)]
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    assert "20 labels: class0, class1," in run("convert", tmp_path / "t.csv", tmp_path / "x.zarr", "--label", "late").stderr
+
+
+def test_a_category_of_its_own_for_each_row_is_no_leak(tmp_path):
+    """Rows that columns are measured on are not those that their values are learnt from."""
+    r = np.random.default_rng(3)
+    frame = pd.DataFrame({"code": [f"c{k}" for k in r.integers(0, 700, 900)], "y": r.integers(0, 2, 900)})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    said = run("convert", tmp_path / "t.csv", tmp_path / "s.zarr", "--label", "y", "--categorical", "code").stderr
+    assert "alone tells" not in said
