@@ -76,7 +76,8 @@ class HeldOut:
     """Two folds: rows of fold 0 are held out, those of fold 1 are not. It stands where Folds do.
 
     share     of the rows, drawn one by one, or of the qids if `grouped`
-    which     bool (rows): those held out, where something else than chance decides; `share` then says nothing
+    which     bool (rows): those held out, where something else than chance decides; or int8: 1 for those, 0 for rows to train on,
+              −1 for others, which are left out; `share` then says nothing
     """
 
     share: float = 0.2
@@ -87,7 +88,14 @@ class HeldOut:
     @property
     def count(self) -> str:
         """What tells it from others, for fingerprints."""
-        return f"{self.share!r}" if self.which is None else hashlib.sha256(np.packbits(self.which).tobytes()).hexdigest()
+        if self.which is None:
+            return f"{self.share!r}"
+        return hashlib.sha256((self.which if self.parted else np.packbits(self.which)).tobytes()).hexdigest()
+
+    @property
+    def parted(self) -> bool:
+        """Whether some rows are neither held out nor trained on."""
+        return self.which is not None and self.which.dtype != np.bool_
 
     def of(self, chunk: Chunk, first_row: int) -> np.ndarray:
         """The fold of each row, int64 (n); `first_row` is the number of the first one in the whole data."""
@@ -183,7 +191,7 @@ def held_out_view(data: Dataset, held: HeldOut) -> tuple[RowView, RowView]:
 
     Raises UsageError where either are none.
     """
-    tallies = [_Tally(0, True), _Tally(0, False)]
+    tallies = [_Tally(1, False) if held.parted else _Tally(0, True), _Tally(0, False)]
     buffers, first = data.buffers(), first_rows(data.manifest)
     for shard, info in enumerate(data.manifest.shards):
         chunk = data.read(shard, buffers)
@@ -193,7 +201,9 @@ def held_out_view(data: Dataset, held: HeldOut) -> tuple[RowView, RowView]:
     if not all(tally.builder.n_rows for tally in tallies):
         which = "none" if tallies[0].builder.n_rows else "all"
         raise UsageError(f"validation: {which} of the {data.manifest.statistics.n_rows:,} rows would be held out")
-    training, validation = (RowView(data, held, 0, tally.others, tally.manifest(data.manifest, held)) for tally in tallies)
+    training, validation = (
+        RowView(data, held, tally.fold, tally.others, tally.manifest(data.manifest, held)) for tally in tallies
+    )
     return training, validation
 
 

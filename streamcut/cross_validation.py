@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from statistics import fmean, pstdev
 from typing import Any
 
+import numpy as np
+
 from streamcut.config import CheckpointOptions
+from streamcut.data.datasets import stored
+from streamcut.data.row_columns import files_of, keys_of_groups, times_of_rows
+from streamcut.errors import UsageError
 from streamcut.foundation.shown import Shown
 from streamcut.grids.search import Search
-from streamcut.io.dataset import Dataset
-from streamcut.io.row_view import folds_of
+from streamcut.io.row_view import HeldOut, folds_of, held_out_view
 from streamcut.solvers.progress import Observer
 from streamcut.training import opened
 
@@ -51,11 +55,14 @@ class CrossValidated(Shown):
 
 
 def cross_validate(
-    data: str | os.PathLike | Dataset,
+    data: Any,
     *,
+    label: str | None = None,
+    convert: Mapping[str, Any] | None = None,
     folds: int = 5,
     fold_seed: int = 0,
     groups: str | None = "qid",
+    time: str | None = None,
     measure: str | None = None,
     on_iteration: Observer | None = None,
     checkpoint: CheckpointOptions | str | None = None,
@@ -64,22 +71,69 @@ def cross_validate(
 ) -> CrossValidated:
     """Train with the same `options` on all folds but one, and measure on that, each in turn.
 
-    data        what `streamcut.tune` takes; folds, fold_seed, groups: as there, rows of one qid stay together
+    data        what `streamcut.tune` takes, with label and convert for raw rows; their recipe is that of all rows
+    folds, fold_seed   as there
+    groups      "qid": rows of one qid stay together, as there; else a column of a table: rows of one value are in one fold, and
+                it makes no features; None: every row is drawn by itself
+    time        a column of a table: its rows are cut by time into folds + 1 parts of about equally many rows; each part but the
+                first is measured on by a model of all that was before. Rows without a time are trained on always
     measure     of streamcut.evaluate, for `values` and `mean`; None: the first that models of the task have
     checkpoint  linear solvers: a folder for checkpoints, or a CheckpointOptions, which also resumes
 
-    Linear solvers train the models of all folds in the same passes through the data. The other arguments, and what is raised, are
-    those of `tune`.
+    Linear solvers train the models of all folds in the same passes through the data, unless a column makes the folds. The other
+    arguments, and what is raised, are those of `tune`.
 
     >>> found = cross_validate("rows.zarr", folds=2, C=10.0)  # made in the example of `convert`
     >>> len(found.values("accuracy")), found.measure
     (2, 'accuracy')
     """
-    whole, C = opened(data), options.pop("C", 1.0)
+    C, by = options.pop("C", 1.0), time if time is not None else groups if groups not in ("qid", None) else None
+    if time is not None and groups not in ("qid", None):
+        raise UsageError("groups and time: folds are made by one of them")
     if isinstance(checkpoint, str):
         checkpoint = CheckpointOptions(checkpoint)
     hooks: dict[str, Any] = {"on_iteration": on_iteration, "checkpoint": checkpoint, "stop": stop}
-    search = Search(whole, [C], [{}], options, measure, **hooks)
-    search.on_folds(folds_of(whole, folds, fold_seed, groups), everything=False)
+    files: list[Any] = []
+    given = dict(convert or {})
+    if by is not None:
+        files = files_of(data, given.get("format", "auto"))
+        if not files:
+            raise UsageError(f"{'groups' if time is None else 'time'}: {by!r} is a column of a table, and these data are none")
+        if moved := sorted({"shuffle", "split", "missing_labels", "on_error"} & set(given)):
+            raise UsageError(f"convert: with {moved[0]} the rows are not those of the table, by whose column folds are made")
+        if time is None:
+            known = given.get("id", ())
+            given["id"] = (*(known.split(",") if isinstance(known, str) else known), by)
+    with stored(data, label, given or None, options.get("scratch"), options.get("memory", "auto")) as (place, _):
+        whole = opened(place)
+        search = Search(whole, [C], [{}], options, measure, **hooks)
+        if by is None:
+            search.on_folds(folds_of(whole, folds, fold_seed, groups), everything=False)
+        else:
+            count = folds_of(whole, folds, fold_seed, None).count
+            parts = _by_time(files, by, count) if time is not None else _by_groups(files, by, count, fold_seed)
+            search.on_splits([held_out_view(whole, HeldOut(which=which)) for which in parts])
     (cell,) = search.cells.values()
     return CrossValidated(search.table, cell.measure, search.resources)
+
+
+def _by_groups(files: list[Any], column: str, folds: int, seed: int) -> Iterator[np.ndarray]:
+    """Which rows each fold holds out, bool (n): groups in a random order, one to each fold and again."""
+    groups, codes = np.unique(keys_of_groups(files, column), return_inverse=True)
+    if folds > len(groups):
+        raise UsageError(f"folds: {folds} folds need as many groups, and column {column!r} has {len(groups)} values")
+    order = np.random.default_rng(seed).permutation(len(groups))
+    for fold in range(folds):
+        yield (order[codes] % folds) == fold
+
+
+def _by_time(files: list[Any], column: str, folds: int) -> Iterator[np.ndarray]:
+    """int8 (n) for each fold: 1 for the rows it holds out, 0 for those before, −1 for those after; rows of one time are alike."""
+    times = times_of_rows(files, column)
+    known = np.sort(times[~np.isnan(times)])
+    begins = np.unique(known[[len(known) * part // (folds + 1) for part in range(1, folds + 1)]])
+    begins = begins[begins > known[0]]
+    if len(begins) < folds:
+        raise UsageError(f"folds: {folds} folds need {folds + 1} parts, and column {column!r} has {len(begins) + 1} that differ")
+    for begin, end in pairwise([*begins, np.inf]):
+        yield np.where(times >= end, -1, times >= begin).astype(np.int8)

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from streamcut.errors import BadInputError, UsageError
+from streamcut.data.row_columns import keys_of_groups, times_of_rows
+from streamcut.errors import UsageError
 from streamcut.foundation.units import part_of
 from streamcut.io.dataset import Dataset, first_rows
 from streamcut.io.row_view import HeldOut, RowView, drawn, held_out_view
-from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, decoded, kind_of
-from streamcut.io.tables.files import BatchSize, TableFile, require
-from streamcut.io.tables.times import times_of
-
-_BATCH = BatchSize(4 << 20, 1 << 16, 64 << 20)
+from streamcut.io.tables.files import TableFile
 
 
 def share_of(validation: Any) -> float:
@@ -37,7 +31,7 @@ def split(
     group   rows with one value of this column are on one side; `time`: the latest rows by this column are held out
     """
     if group is not None:
-        held = HeldOut(which=_groups(files, group, share, seed))
+        held = HeldOut(which=drawn(keys_of_groups(files, group), share, seed))
     elif time is not None:
         held = HeldOut(which=_latest(files, time, share))
     else:
@@ -59,52 +53,9 @@ def _without(data: Dataset, held: HeldOut, labels: set[float]) -> np.ndarray:
     return np.concatenate(which)
 
 
-def _groups(files: Sequence[TableFile], column: str, share: float, seed: int) -> np.ndarray:
-    """Which rows are held out, bool (n): those of a random part of the values of `column`."""
-    found = []
-    for _, values in _values(files, column):
-        words = pc.fill_null(decoded(values).cast(pa.large_string()), "")
-        codes = words.dictionary_encode()
-        keys = [int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest()) for word in codes.dictionary.to_pylist()]
-        which = drawn(np.array(keys, np.uint64), share, seed)
-        found.append(which[codes.indices.to_numpy(zero_copy_only=False)])
-    return np.concatenate(found or [np.empty(0, bool)])
-
-
 def _latest(files: Sequence[TableFile], column: str, share: float) -> np.ndarray:
     """Which rows are held out, bool (n): the latest by `column`; those of one time are on one side, those of none are not."""
-    found = []
-    for name, values in _values(files, column):
-        try:
-            if kind_of(values.type) == "number":
-                times = decoded(values).cast(pa.float64()).to_numpy(zero_copy_only=False)
-            else:
-                given, _ = times_of(values)
-                if pa.types.is_time(given.type):
-                    raise ColumnTypeError("holds times of the day, which say nothing of the order of days")
-                stamps = given.cast(pa.timestamp("us")).cast(pa.int64())
-                times = pc.cast(stamps, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        except ColumnTypeError as error:
-            raise BadInputError(f"{name}: column {column!r} {error}") from None
-        except ValueOfRowError as error:
-            raise BadInputError(f"{name}: column {column!r}: {error.what}; times are read as in ISO 8601") from None
-        found.append(times)
-    times = np.concatenate(found or [np.empty(0)])
+    times = times_of_rows(files, column)
     known = np.sort(times[~np.isnan(times)])
-    if not len(known) or known[0] == known[-1]:
-        raise UsageError(
-            f"time: column {column!r} has {'one time' if len(known) else 'no times'}; nothing is later than the rest"
-        )
     begin = known[min(len(known) - 1, int(np.ceil((1.0 - share) * len(known))))]
     return times >= begin if begin > known[0] else times > begin
-
-
-def _values(files: Sequence[TableFile], column: str) -> Iterator[tuple[str, pa.Array]]:
-    """(name of the file, values) of a column, batch after batch; as text where all is text."""
-    for file in files:
-        require(file.name, file.schema(), [column])
-        found = file.schema().field(column).type
-        if pa.types.is_null(found) or (file.spelled and kind_of(found) not in ("number", "time")):
-            found = pa.string()
-        for batch in file.batches(pa.schema([pa.field(column, found)]), 0, _BATCH):
-            yield file.name, batch.column(column)

@@ -116,6 +116,13 @@ class Search:
             self._each(list(fold_views(self.data, folds, threads_wanted(self.chosen))))
             self.resources["readings"] += 1.0
 
+    def on_splits(self, splits: Splits) -> None:
+        """Train on the first of each pair and measure on the second, each in turn; they were drawn by a pass for each."""
+        if self.chosen.distributed:
+            raise UsageError("folds: cross-validation runs on threads only, not on Dask")
+        self._each(splits)
+        self.resources["readings"] += float(len(splits))
+
     @property
     def cells_wanted(self) -> list[dict[str, Any]]:
         """The options of every point."""

@@ -1,0 +1,83 @@
+"""What the columns of a table say of its rows beside features: which of them belong together, and when each was."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamcut.data.inputs import framed, is_frame
+from streamcut.errors import BadInputError, UsageError
+from streamcut.io.formats.finding import find_files
+from streamcut.io.formats.registry import FORMATS
+from streamcut.io.formats.tables import FRAME
+from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, decoded, kind_of
+from streamcut.io.tables.files import BatchSize, TableFile, require
+from streamcut.io.tables.times import times_of
+
+_BATCH = BatchSize(4 << 20, 1 << 16, 64 << 20)
+
+
+def files_of(data: Any, wanted: str = "auto") -> list[TableFile]:
+    """The files of a table, or a frame as one; none of what has no columns."""
+    data = framed(data)
+    if is_frame(data):
+        table = FORMATS[FRAME.name].table
+        return [] if table is None else [table(data)]
+    kind, paths = find_files([os.fspath(data)], wanted) if isinstance(data, str | os.PathLike) else ("", [])
+    table = FORMATS[kind].table if kind in FORMATS else None
+    return [] if table is None else [table(path) for path in paths]
+
+
+def keys_of_groups(files: Sequence[TableFile], column: str) -> np.ndarray:
+    """uint64 (n): a random number for each value of `column`, the same in every run; rows without one are a group."""
+    found = []
+    for _, values in _values(files, column):
+        words = pc.fill_null(decoded(values).cast(pa.large_string()), "")
+        codes = words.dictionary_encode()
+        keys = [int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest()) for word in codes.dictionary.to_pylist()]
+        found.append(np.array(keys, np.uint64)[codes.indices.to_numpy(zero_copy_only=False)])
+    return np.concatenate(found or [np.empty(0, np.uint64)])
+
+
+def times_of_rows(files: Sequence[TableFile], column: str) -> np.ndarray:
+    """float64 (n): numbers in the order of the times in `column`, nan where there is none. Raises BadInputError, UsageError."""
+    found = []
+    for name, values in _values(files, column):
+        try:
+            if kind_of(values.type) == "number":
+                times = decoded(values).cast(pa.float64()).to_numpy(zero_copy_only=False)
+            else:
+                given, _ = times_of(values)
+                if pa.types.is_time(given.type):
+                    raise ColumnTypeError("holds times of the day, which say nothing of the order of days")
+                stamps = given.cast(pa.timestamp("us")).cast(pa.int64())
+                times = pc.cast(stamps, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        except ColumnTypeError as error:
+            raise BadInputError(f"{name}: column {column!r} {error}") from None
+        except ValueOfRowError as error:
+            raise BadInputError(f"{name}: column {column!r}: {error.what}; times are read as in ISO 8601") from None
+        found.append(times)
+    times = np.concatenate(found or [np.empty(0)])
+    known = np.sort(times[~np.isnan(times)])
+    if not len(known) or known[0] == known[-1]:
+        raise UsageError(
+            f"time: column {column!r} has {'one time' if len(known) else 'no times'}; nothing is later than the rest"
+        )
+    return times
+
+
+def _values(files: Sequence[TableFile], column: str) -> Iterator[tuple[str, pa.Array]]:
+    """(name of the file, values) of a column, batch after batch; as text where all is text."""
+    for file in files:
+        require(file.name, file.schema(), [column])
+        found = file.schema().field(column).type
+        if pa.types.is_null(found) or (file.spelled and kind_of(found) not in ("number", "time")):
+            found = pa.string()
+        for batch in file.batches(pa.schema([pa.field(column, found)]), 0, _BATCH):
+            yield file.name, batch.column(column)
