@@ -193,7 +193,7 @@ class NewStore:
                 self._discard_if_empty()
 
     def _open(self, n_features: int | None, begun: dict) -> StoreWriter:
-        """Begin, or go on with what was `begun` with these options."""
+        """Begin, or continue with what was `begun` with these options."""
         options = self._options
         compiler.run(rehearse, options.dtype, options.backend)
         plan = make_plan(

@@ -58,7 +58,7 @@ class Rows:
 
 
 def expect_reachable(probe: str, paths: Sequence[str], version: str) -> None:
-    """Raise UsageError unless this process runs the same streamcut and sees the inputs and `probe`, a file beside the output."""
+    """Raise UsageError unless this process runs the same streamcut and sees the inputs and `probe`, a file next to the output."""
     host = platform.node()
     if streamcut.__version__ != version:
         raise UsageError(f"a worker runs streamcut {streamcut.__version__}, here is {version}; install the same everywhere")

@@ -80,7 +80,7 @@ def make_plan(
 
     base: resident bytes before the work; source_bytes(block_bytes, threads), writer_bytes(shard_nnz, threads): what these take.
     The size of shards is in the result. Where `shard_nnz` leaves it open, it follows from `limit` and not from what happens to be
-    resident, unless nothing would fit. n_features: None when nobody knows yet; features: of what is to be resumed.
+    resident, unless nothing would fit. n_features: None while unknown; features: of what is to be resumed.
     Raises MemoryBudgetError with both numbers.
     """
     known = DEFAULT_LIMIT if limit is None else limit
@@ -95,7 +95,7 @@ def make_plan(
         reading, writing = source_bytes(block, count), writer_bytes(shard, count)
         counted = kept if n_features is None else n_features if n_features <= kept else 0
         tallies = writers * max(0, counted - FEATURES_LEAST) * BYTES * (features is None)  # none while a store is resumed
-        # Sorted rows are written after all are read, to one output after the other; otherwise all goes on at once.
+        # Sorted rows are written after all are read, to one output after the other; otherwise all continues at once.
         work = max(reading, writing) + SORT_LEAST if sorting else reading + writers * writing
         needed = base + SLACK + tallies + work + learning * _KEYS_LEAST
         choices.append((needed, shard, count, block, reading, writing, tallies, kept))

@@ -104,7 +104,7 @@ def prepared(inputs: Any, output: str | os.PathLike, options: dict[str, Any]) ->
 
 
 def _scratch_folder(settings: ConvertOptions, output: str) -> str:
-    """Where scratch files without a name go: where sorted runs go, or beside the output."""
+    """Where scratch files without a name go: where sorted runs go, or next to the output."""
     if settings.scratch is None and is_url(output):
         return gettempdir()
     return os.path.dirname(os.path.abspath(output)) if settings.scratch is None else os.fspath(settings.scratch)
@@ -148,7 +148,7 @@ def rehearse(dtype: str | None, backend: str) -> None:
 
 
 def _begun_with(outputs: list[str], settings: ConvertOptions) -> dict:
-    """The options of what is to be resumed: it goes on with the same sizes, whatever the memory is now."""
+    """The options of what is to be resumed: it continues with the same sizes, whatever the memory is now."""
     if not settings.resume:
         return {}
     for path in outputs:

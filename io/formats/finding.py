@@ -141,7 +141,7 @@ def _of_files(path: str) -> str:
 
     try:
         found = find_inputs([path])
-    except NotFoundError:  # which whoever reads it will say
+    except NotFoundError:  # the reader will say so
         return SVMLIGHT.name
     plain = all(claim(given.name) is None and not given.name.endswith(_COMPRESSED) for given in found)
     return DOCUMENTS.name if plain and holds_documents(path) else SVMLIGHT.name

@@ -21,7 +21,7 @@ def remote_files(url: str) -> list[str]:
         from fsspec.core import url_to_fs
 
         system, path = url_to_fs(url)
-    except (ImportError, ValueError):  # whoever opens it will say so
+    except (ImportError, ValueError):  # its reader will say so
         return [url]
 
     def asked(method: str, path: str) -> Any:

@@ -39,7 +39,7 @@ class Build(Protocol):
         """Raise UsageError when the store may not be made: it exists, unless `force`, or something is in the way."""
 
     def open(self, stack: contextlib.ExitStack, options: dict, *, resume: bool, force: bool) -> list[dict]:
-        """Begin, or with `resume` go on, until `stack` ends; the records of the shards that are whole.
+        """Begin, or with `resume` continue, until `stack` ends; the records of the shards that are whole.
 
         Raises UsageError when what is there was begun with other `options`, LockedError, NotFoundError, DiskFullError.
         """
@@ -48,7 +48,7 @@ class Build(Protocol):
         """Remember durably that a shard is finished."""
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file beside the shards."""
+        """Write a file next to the shards."""
 
     def read_again(self, manifest: Manifest) -> StoredDataset:
         """The shards of the store that has no name yet."""

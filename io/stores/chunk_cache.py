@@ -1,7 +1,7 @@
 """Chunks of remote stores on a local disk, so that the second pass asks for nothing.
 
 FOLDER/CACHEDIR.TAG            says what the folder is, to us and to backup programs
-FOLDER/<fingerprint>/<chunk>   as it came; whoever reads it compares its checksum anyway
+FOLDER/<fingerprint>/<chunk>   as it came; its reader compares its checksum anyway
 
 What is there stays there until someone removes it: passes go through all chunks in a circle, and a cache that throws out the
 oldest for the newest would never have what comes next. Once `size` is used up the rest is fetched in every pass.

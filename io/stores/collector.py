@@ -126,7 +126,7 @@ class ShardCutter:
         return max(0, min(by_entries, self._rows - current.rows))
 
     def _closed(self, current: ShardRows, chunk: Chunk, row: int) -> int:
-        """Rows of the current shard whose groups do not go on with row `row` of `chunk`."""
+        """Rows of the current shard whose groups do not continue with row `row` of `chunk`."""
         goes_on = current.rows and chunk.qid is not None and chunk.qid[row] == self._last_qid
         return self._open if goes_on else current.rows
 

@@ -76,7 +76,7 @@ class Parts(StoredDataset, ABC):
 
     @abstractmethod
     def room(self, info: ShardInfo, sizes: dict[str, int]) -> int:
-        """Bytes beside the arrays that reading a part of this shard takes whose arrays have these `sizes`."""
+        """Bytes in addition to the arrays that reading a part of this shard takes whose arrays have these `sizes`."""
 
     @abstractmethod
     def read_range(self, shard: int, name: str, first: int, out: np.ndarray, buffers: Buffers) -> None:

@@ -64,7 +64,7 @@ class RemoteStore(ZarrStore):
 
     @property
     def held_bytes(self) -> int:
-        """Memory beside the buffers of readers: chunks on their way."""
+        """Memory in addition to the buffers of readers: chunks on their way."""
         return AHEAD_BYTES + max(self._sizes, default=0)
 
     def expect(self, *shards: int) -> None:

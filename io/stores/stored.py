@@ -47,7 +47,7 @@ class StoredDataset(ShownDataset, ABC):
         """
 
     def expect(self, *shards: int) -> None:
-        """Let the system fetch the files of the first two into its cache while this thread computes: the disk goes on while the
+        """Let the system fetch the files of the first two into its cache while this thread computes: the disk continues while the
         first is decoded. See Dataset.expect."""
         for number in shards[:2]:
             for name, length in self.files(number):
@@ -59,7 +59,7 @@ class StoredDataset(ShownDataset, ABC):
 
     @cached_property
     def recipe(self) -> Recipe | None:
-        """How its rows became features, None when nobody has said it. Raises CorruptError."""
+        """How its rows became features, None when unknown. Raises CorruptError."""
         try:
             if RECIPE not in self.manifest.extras:
                 return _recipe_of_first_version(self.manifest) if self.manifest.format_version == 1 else None
@@ -70,7 +70,7 @@ class StoredDataset(ShownDataset, ABC):
             raise damaged(f"{self.path}/{RECIPE}", f"is not a recipe ({error})") from None
 
     def extra(self, name: str) -> bytes:
-        """The file `name` beside the shards, checked. Raises CorruptError."""
+        """The file `name` next to the shards, checked. Raises CorruptError."""
         return self.guarded(name, self.manifest.extras[name])
 
     def guarded(self, name: str, guard: tuple[int, int]) -> bytes:

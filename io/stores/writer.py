@@ -65,7 +65,7 @@ class _Block:
 
 @dataclass(frozen=True, slots=True)
 class _InFlight:
-    """A shard that is being counted and written, and where to go on behind it."""
+    """A shard that is being counted and written, and where to continue behind it."""
 
     rows: ShardRows
     next: dict
@@ -279,7 +279,7 @@ class StoreWriter:
             raise BadInputError(f"rows {first}…{first + rows.rows - 1}: {' '.join(problem)}")
 
     def _next_start(self, row: int) -> dict:
-        """Where to go on after a restart when the shards hold `row` rows; forgets the blocks before."""
+        """Where to continue after a restart when the shards hold `row` rows; forgets the blocks before."""
         while len(self._blocks) > 1 and self._blocks[1].first_row <= row:
             self._blocks.popleft()
         block = self._blocks[0]

@@ -22,7 +22,7 @@ from streamcut.io.tables.encoder import interval_names
 from streamcut.io.tables.rows import unusual
 from streamcut.io.tables.values import number_spelled, spelled
 
-_MOST_NAMES = 1 << 20  # a dictionary of Python's is held of so many
+_MOST_NAMES = 1 << 20  # a dictionary of Python's is held of that many
 _WHOLE = 1 << 53
 _FITS = {
     str: (TEXT, BOOLEAN, INTEGER, NUMBER),

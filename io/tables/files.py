@@ -30,7 +30,7 @@ Part = Callable[[int], pa.RecordBatch]
 
 
 class BatchSize(NamedTuple):
-    """Of a batch: about so many bytes, rows at most, and bytes of a single row that is longer."""
+    """Of a batch: about that many bytes, rows at most, and bytes of a single row that is longer."""
 
     usual: int
     rows: int
@@ -80,7 +80,7 @@ class TableFile(Protocol):
         """
 
     def parts(self, schema: pa.Schema, start: int, size: BatchSize) -> Iterator[Part]:
-        """The same, as far as need be done by one thread; the rest is done by whoever calls a part, at any time. May be empty."""
+        """The same, as far as need be done by one thread; the rest is done by the caller of a part, at any time. May be empty."""
 
 
 class WholeBatches:

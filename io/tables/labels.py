@@ -164,7 +164,7 @@ class LabelCodings:
         self._seen = list(self._seen)
 
     def state(self) -> list[Any]:
-        """In JSON types, for going on."""
+        """In JSON types, for continuing."""
         return [dict(self._first), self._file, list(self._seen), self._others]
 
     def add(self, file: str, row: int, y: np.ndarray) -> None:

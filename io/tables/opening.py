@@ -35,7 +35,7 @@ class OpenedTables:
 
     Raises what reading their beginnings and settling the roles of columns raises.
 
-    held_bytes   memory beside the batches
+    held_bytes   memory in addition to the batches
     """
 
     def __init__(self, files: Sequence[TableFile], options: ConvertOptions) -> None:

@@ -270,7 +270,7 @@ def to_find(column: Column, standardise: bool) -> bool:
 
 
 def with_words(rows: TableRows, *, weighed: bool, least: int = 1, stopped: Iterable[str] = ()) -> Recipe:
-    """The recipe of `rows`, which learn, with the words of its texts that are in at least so many rows and not `stopped`.
+    """The recipe of `rows`, which learn, with the words of its texts that are in at least that many rows and not `stopped`.
 
     A run of words goes with any of them. `weighed`: texts have tf-idf weights, and the recipe says how many documents have each
     word. One pass over the rows. Raises BadInputError for a text that is left without words.

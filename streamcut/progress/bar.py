@@ -1,4 +1,4 @@
-"""A bar for the pass that goes on, at the foot of a terminal."""
+"""A bar for the pass under way, at the foot of a terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streamcut.progress.columns import duration
 class PassBar(Progress):
     """Rich's bar, which asks how far the pass is whenever it draws itself.
 
-    `watch` says whom to ask; `say` what stands beside the bar.
+    `watch` says whom to ask; `say` what stands next to the bar.
     """
 
     def __init__(self) -> None:
@@ -33,11 +33,11 @@ class PassBar(Progress):
         self._pass = self.add_task("reading", total=None, speed="", said="")
 
     def watch(self, ask: Callable[[], Any]) -> None:
-        """`ask()` gives the pass that goes on, or None."""
+        """`ask()` gives the pass under way, or None."""
         self._ask = ask
 
     def say(self, text: str) -> None:
-        """Show `text` beside the bar."""
+        """Show `text` next to the bar."""
         self.update(self._pass, said=text)
 
     def get_renderables(self) -> Iterable[RenderableType]:

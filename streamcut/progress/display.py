@@ -36,7 +36,7 @@ class Pass(Protocol):
 
 
 class Watched(Protocol):
-    """What runs passes: `going` is the pass through the data that goes on, None between two of them."""
+    """What runs passes: `going` is the pass under way, None between passes."""
 
     @property
     def going(self) -> Pass | None: ...
@@ -121,7 +121,7 @@ class Display:
 
 @contextmanager
 def shown_by(progress: bool | Display) -> Iterator[Display | None]:
-    """The display of a training, which ends with it; one that the caller made goes on."""
+    """The display of a training, which ends with it; one that the caller made continues."""
     if isinstance(progress, Display):
         yield progress
     elif progress:
@@ -132,7 +132,7 @@ def shown_by(progress: bool | Display) -> Iterator[Display | None]:
 
 
 def _outlook(record: Any, left: float | None) -> str:
-    """What a bar says beside the pass: what training waits for, and how long that may take."""
+    """What a bar says next to the pass: what training waits for, and how long that may take."""
     rule = getattr(record, "waits_for", "")
     parts = [f"until {rule}"] if rule else []
     if left is not None:

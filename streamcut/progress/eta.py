@@ -7,13 +7,13 @@ from collections import deque
 from itertools import combinations
 from statistics import median
 
-_WINDOW = 12  # the last iterations: the rate changes as training goes on
+_WINDOW = 12  # the last iterations: the rate changes as training continues
 _FEWEST = 4
 _LONGEST = 10 * 365 * 86400  # seconds: what takes longer does not fall
 
 
 class Eta:
-    """Seconds until a falling gap is within the tolerance, if it goes on falling at the rate of the last iterations.
+    """Seconds until a falling gap is within the tolerance, if it continues falling at the rate of the last iterations.
 
     The rate is the median of the slopes of log(gap) over time between all pairs of them (Theil and Sen): a third of all
     iterations may be out of line, such as one that found a much better point or waited for a disk.
