@@ -40,9 +40,13 @@ def interior_point(Q: np.ndarray, c: np.ndarray, E: np.ndarray, e: np.ndarray) -
             found = _solved(K, np.append(toward - off, -feasible))
             return found[:n], toward - slack / now * found[:n], found[n:]
 
-        dx, ds, _ = step(0.0, 0.0)
+        dx, ds, dy = step(0.0, 0.0)
+        if not np.isfinite(dx).all():  # the variables differ by more than float64 holds: x is as good as it gets
+            break
         ahead = float((x + _reach(x, dx) * dx) @ (s + _reach(s, ds) * ds)) / n
         dx, ds, dy = step(mu * (ahead / mu) ** 3, dx * ds)
+        if not np.isfinite(dx).all():
+            break
         alpha, beta = _reach(x, dx), _reach(s, ds)
         x, s, y = np.maximum(x + alpha * dx, _LEAST), np.maximum(s + beta * ds, _LEAST), y + beta * dy
     return x * scale, y * size
@@ -55,11 +59,15 @@ def _scales(diagonal: np.ndarray) -> np.ndarray:
 
 
 def _solved(K: np.ndarray, right: np.ndarray) -> np.ndarray:
-    try:
-        found = np.linalg.solve(K, right)
-    except np.linalg.LinAlgError:
-        found = np.full(len(right), np.nan)
-    return found if np.isfinite(found).all() else np.linalg.lstsq(K, right, rcond=None)[0]
+    """K⁻¹ right, or of the least squares; NaN where there is no such thing."""
+    for solve in (np.linalg.solve, lambda K, right: np.linalg.lstsq(K, right, rcond=None)[0]):
+        try:
+            found = solve(K, right)
+        except np.linalg.LinAlgError:
+            continue
+        if np.isfinite(found).all():
+            return found
+    return np.full(len(right), np.nan)
 
 
 def _reach(x: np.ndarray, dx: np.ndarray) -> float:

@@ -25,6 +25,7 @@ from streamcut.execution.ceiling import Ceiling
 from streamcut.execution.runner import Interrupted
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.linear import LinearModel
+from streamcut.models.stated import BEGUN
 from streamcut.training import Session
 
 MOST_PASSES = 30  # beyond which training is the better tool
@@ -192,13 +193,20 @@ def _record(problem: Problem, course: Course, oracle: CertifyOracle, dataset: An
     )
     within = (course.within.low, course.within.high) if course.free and course.within.known else None
     said: Any = problem.fit if problem.fit != 0.0 else "none"
-    found = replace(better, recipe=dataset.recipe)
+    last = course.history[-1]
+    history = [
+        {"passes": k, "primal": primal, "lower_bound": bound, "gap": primal - bound} for k, _, _, primal, bound in course.history
+    ]
+    begun = {"model": problem.what, "primal": course.primal, "at_most": last.at_most, "at_least": last.at_least}
+    found = replace(
+        better, recipe=dataset.recipe, history=history, parameters=better.parameters | {BEGUN: begun}
+    )  # fmt: skip
     if problem.divisors is None:
         found = replace(found, witness=course.witness)
     else:  # the certificate and its plane are about other features than the weights are
         found = replace(found, parameters=found.parameters | {"scale": GIVEN})
     return Certified(
-        certificate(course.primal), course.history[-1].at_least, found, tuple(course.history), said, within,
+        certificate(course.primal), last.at_least, found, tuple(course.history), said, within,
         dataset.manifest.statistics.n_rows,
     )  # fmt: skip
 

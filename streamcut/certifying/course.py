@@ -85,7 +85,7 @@ class Course:
                 break
         parts = (self.primal - self.bound, max(0.0, self.least_primal - self.best_primal))
         at_most, at_least = (part / self.primal if self.primal > 0.0 else 0.0 for part in parts)
-        self.history.append(AfterPass(len(self.history) + 1, at_most, at_least))
+        self.history.append(AfterPass(len(self.history) + 1, at_most, at_least, self.best_primal, self.bound))
 
     def _offer(self, proof: Proof) -> None:
         if proof.lower_bound > self.bound:
@@ -122,7 +122,11 @@ class Course:
         kappa = self._step + _AHEAD * (1.0 - self._step)
         cuts = oracle.ascended(Ascent(w, mixture, slot, slot + 1, kappa, math.inf))
         A0, B0 = vectors.line(self._planes, w[:-1] if self.free else w)
-        self._step = k = oracle.line_search(A0, B0)
+        k = oracle.line_search(A0, B0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if not np.isfinite(self.best + k * (w - self.best)).all():  # F is flat along a free intercept, but for rounding
+                k = 0.0
+        self._step = k
         vectors.move(self.best, w, k)
         primal = self._objective(oracle.step(k, self.best))
         if primal < self.best_primal:  # but for rounding a line search never raises F

@@ -13,11 +13,13 @@ _FAR = 0.01  # of the objective: where it is not known better, the verdict says 
 
 
 class AfterPass(NamedTuple):
-    """What was known after so many passes: parts of the model's objective."""
+    """What was known after so many passes: parts of the model's objective; that of the best weights, and what none can reach."""
 
     passes: int
     at_most: float
     at_least: float
+    better_primal: float
+    lower_bound: float
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

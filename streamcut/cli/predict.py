@@ -117,7 +117,7 @@ def command(
             ):
                 labels = fitted.labels_of_chunk(chunk, scores)
                 if certifier is not None:  # in the place of the scores
-                    scores = np.column_stack(certifier.answers(*certifier.scores(chunk, scores)))
+                    scores = np.column_stack(certifier.answers(scores, *certifier.scores(chunk, scores)))
                 for start in range(0, len(scores), write.rows):
                     part = slice(start, start + write.rows)
                     write(labels[part], scores[part])

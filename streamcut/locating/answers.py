@@ -12,7 +12,6 @@ from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.shown import Shown
 from streamcut.locating.problem import bends, expect_locatable, gap_part, tighter
 from streamcut.locating.regions import Nowhere, Region, region_of
-from streamcut.models.linear import LinearModel
 
 _LIKELY = 4e-15  # an exponential and a division are off by less, of 1
 _PRECISE = 1e-4  # of F: a gap that proves most labels of most data
@@ -47,20 +46,24 @@ class CertifiedAnswers(Shown):
 class Certifier:
     """Proves the answers of `model` for blocks of rows; `nothing` says why there is no proof for any, if that is so.
 
+    region   where the optimum's scores are, if more is known than the model says
+    refuted  rows of which the optimum is proved to have the other label
+
     Raises UsageError for models that have no proofs, and for those that need the rows that they were trained on.
     """
 
-    def __init__(self, model: Any, nothing: str = "") -> None:
+    def __init__(self, model: Any, nothing: str = "", region: Region | None = None) -> None:
         self.model, self._nothing = expect_locatable(model), nothing
-        self._region: Region = Nowhere() if nothing else region_of(self.model)
-        self.rows = self.proved = 0
+        self._region: Region = Nowhere() if nothing else region or region_of(self.model)
+        self._with_rows = region is not None or self.model.optimum is not None
+        self.rows = self.proved = self.refuted = 0
 
     def scores(self, chunk: Chunk, found: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(low, high) of the optimum's scores, float64 (n,); the model's are `found`."""
         return self._region.within(chunk, found)
 
-    def answers(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(proved, low, high) of CertifiedAnswers, of such scores."""
+    def answers(self, found: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(proved, low, high) of CertifiedAnswers, of such scores; the model's are `found`."""
         model = self.model
         if model.task == "regression":
             proved = np.isfinite(low) & np.isfinite(high)
@@ -69,7 +72,8 @@ class Certifier:
             if model.parameters.get("loss") == "poisson":
                 ends = [np.nextafter(ends[0] * (1.0 - _LIKELY), -np.inf), np.nextafter(ends[1] * (1.0 + _LIKELY), np.inf)]
         else:
-            proved, ends = (low > 0.0) | (high <= 0.0), [low, high]
+            proved, ends = np.where(found > 0.0, low > 0.0, high <= 0.0), [low, high]
+            self.refuted += int(np.count_nonzero(np.where(found > 0.0, high <= 0.0, low > 0.0)))
             if model.has_probabilities:
                 both = [np.asarray(model.probabilities_of(each)) for each in (low, high)]
                 ends = [np.maximum(np.minimum(*both) - _LIKELY, 0.0), np.minimum(np.maximum(*both) + _LIKELY, 1.0)]
@@ -80,32 +84,28 @@ class Certifier:
     @property
     def advice(self) -> str:
         """As CertifiedAnswers has it, of all rows so far."""
-        return self._nothing or advice(self.model, self.proved / self.rows if self.rows else 1.0)
+        share = self.proved / self.rows if self.rows else 1.0
+        if self._nothing or share > 0.5 or self.model.task == "regression":
+            return self._nothing
+        found = "proved nothing" if share == 0.0 else f"proved only {100.0 * share:.2g} % of the labels"
+        if self.refuted > self.rows // 4:
+            return f"{found}: the optimum is proved to give {self.refuted:,} rows the other label; train further"
+        part = gap_part(self.model, self.model.certificate.gap)
+        helps = [tighter(part)] if part > _PRECISE or self._with_rows else []
+        if not self._with_rows and bends(self.model):
+            helps.append("give the rows that it was trained on (trained_on, --trained-on)")
+        if not bends(self.model):
+            helps.append("a loss with curvature (logistic, squared-hinge) proves more")
+        return f"{found}: gap {part:.1g} of F; {'; '.join(helps)}"
 
 
 def certified_answers(certifier: Certifier, chunks: Iterable[tuple[Chunk, np.ndarray]]) -> CertifiedAnswers:
     """The answers for rows and their scores."""
     parts: list[tuple[np.ndarray, ...]] = []
     for chunk, found in chunks:
-        parts.append((certifier.model.labels_of(found), *certifier.answers(*certifier.scores(chunk, found))))
+        parts.append((certifier.model.labels_of(found), *certifier.answers(found, *certifier.scores(chunk, found))))
     if not parts:
         nothing = np.empty(0)
         return CertifiedAnswers(nothing, np.empty(0, bool), nothing, nothing)
     labels, proved, low, high = (np.concatenate(each) for each in zip(*parts, strict=True))
     return CertifiedAnswers(np.asarray(certifier.model.in_label_words(labels)), proved, low, high, certifier.advice)
-
-
-def advice(model: LinearModel, share: float) -> str:
-    """What would prove more labels than this share of them; "" where most are proved."""
-    if share > 0.5 or model.task == "regression":
-        return ""
-    part = gap_part(model, model.certificate.gap)
-    found = "proved nothing" if share == 0.0 else f"proved only {100.0 * share:.2g} % of the labels"
-    helps = [tighter(part)] if part > _PRECISE else []
-    if model.optimum is None and bends(model):
-        helps.append("give the rows that it was trained on (trained_on, --trained-on)")
-    if not helps:
-        helps.append(
-            tighter(part) if model.optimum is not None else "a loss with curvature (logistic, squared-hinge) proves more"
-        )
-    return f"{found}: gap {part:.1g} of F; {' and '.join(helps)}"

@@ -16,9 +16,9 @@ from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.rounding import gamma
 from streamcut.io.dataset import Dataset
 from streamcut.locating.problem import Located
-from streamcut.locating.sums import Rows, lengths, row_gamma, rows_of, scores
+from streamcut.locating.sums import lengths, row_gamma, rows_of, scores
 
-Within = Callable[[Rows], tuple[np.ndarray, np.ndarray]]
+Within = Callable[[Chunk, np.ndarray], tuple[np.ndarray, np.ndarray]]
 ROW_BYTES = 80  # that are kept of each row, and once more while they are joined
 _HALVINGS = 60
 _FARTHEST = 1e6  # times the spread of scores
@@ -35,11 +35,11 @@ def distances(chunk: Chunk, center: np.ndarray) -> np.ndarray:
 def reach(problem: Located, data: Dataset, within: Within) -> tuple[float, float] | None:
     """(below, above): −below ≤ b* + ⟨w*, c⟩ − b_b − ⟨w_b, c⟩ ≤ above; None: not bounded. One pass.
 
-    within   (low, high) of rows: between which their scores are at w*, but for that difference of intercepts
+    within   (low, high) of rows and their scores: between which their scores are at w*, but for that difference of intercepts
     """
     kept: list[tuple[np.ndarray, ...]] = []
     for rows in rows_of(problem, data):
-        least, greatest = within(rows)
+        least, greatest = within(rows.chunk, rows.s)
         kept.append((least - rows.doubt, greatest + rows.doubt, np.array(rows.chunk.y), rows.u))
     low, high, y, u = (np.concatenate(each) for each in zip(*kept, strict=True))
     width = float(high.max() - low.min()) + 1.0

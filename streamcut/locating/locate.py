@@ -5,6 +5,7 @@ Given     weights v_b, a bound D ≤ min F, and the rows.
 Returns   Q with |⟨v_b − v*, x⟩| ≤ √(xᵀQx) for every x, and bounds of standard errors.
 Stops     when the rows' ρ shrink by less than a part _SETTLED, or after _ROUNDS passes.
 
+    v_b = Newton's method from v_b, while passes show that it falls (streamcut.locating.polished)
     one pass: G = F(v_b) − D, the gradient g;  r = √(2G)
     free intercept: one pass, how far b* can be (streamcut.locating.intercept)
     ρ_i = r‖x_i‖, or r‖x_i − c‖ + that
@@ -37,20 +38,18 @@ from streamcut.foundation.units import format_bytes
 from streamcut.io.dataset import Dataset
 from streamcut.locating import factor
 from streamcut.locating.answers import Certifier
-from streamcut.locating.intercept import ROW_BYTES, distances, reach
+from streamcut.locating.intercept import ROW_BYTES
+from streamcut.locating.nearby import nearby
+from streamcut.locating.polished import polished
 from streamcut.locating.problem import LIKELIHOODS, Located, expect_locatable, gap_part, is_scaled, located_problem, tighter
-from streamcut.locating.regions import Ball, Ellipsoid
+from streamcut.locating.regions import Ellipsoid, Region
 from streamcut.locating.sums import (
     SHRUNK,
     Curvature,
     Rows,
     Slope,
-    lengths,
-    magnitudes,
     margins_within,
-    row_gamma,
     rows_of,
-    scores,
     slope,
 )
 from streamcut.models.files import as_model
@@ -63,6 +62,7 @@ class TooFarError(UsageError):
     """The gap is too wide for any proof."""
 
 
+MANY = 4096  # features: a matrix of as many rows and columns is 128 MB
 _ROUNDS = 12
 _SETTLED = 0.02
 _MATRICES = 3 + factor.MATRICES  # D × D, of float64
@@ -76,8 +76,8 @@ def locate(model: Model | str | os.PathLike, data: Any, *, memory: str = "auto")
 
     model   a linear model for two classes or for numbers with a smooth loss: one that `train` made, or `better` of a
             `certify` of anybody's
-    data    the rows that it was trained on: an opened data set, the path of a store, (X, y) or (X, y, row weights); 4 to 15
-            passes read them
+    data    the rows that it was trained on: an opened data set, the path of a store, (X, y) or (X, y, row weights); they
+            are read 10 to 60 times
     memory  "4GB", "50%" or "auto": ceiling on the resident memory of this process, which holds seven D × D matrices
 
     Raises UsageError for other models, for rows that it was not trained on, and where the gap is too wide for a proof: it says
@@ -91,10 +91,21 @@ def locate(model: Model | str | os.PathLike, data: Any, *, memory: str = "auto")
         trained = replace(given, weights=np.ascontiguousarray(given.weights * divisors))
     problem = located_problem(trained)
     _expect(ceiling, problem, rows)
-    found = _Search(problem, rows).found()
+    search = _Search(problem, rows)
+    near = polished(problem, rows, search.at)
+    found = search.found() if near is None else _seen_from(problem.at, near.at, _Search(near, rows))
+    found = replace(found, gap=search.gap)
     ceiling.keep()
     back = np.append(np.ones(0) if divisors is None else 1.0 / divisors, np.ones(len(problem.at)))[: len(problem.at)]
     return replace(given, optimum=_rescaled(found, back, given))
+
+
+def _seen_from(at: np.ndarray, center: np.ndarray, search: _Search) -> Optimum:
+    """What a search round `center` finds, said of the weights `at`: at − v* is `step`, and what is left; Q⁻¹ ⪯ H ⪯ tr H."""
+    found = search.found()
+    step = (at - center) + found.step
+    far = float(np.linalg.norm(step)) * math.sqrt(search.trace) * (1.0 + gamma(len(at) + 64.0))
+    return replace(found, step=step, distance=found.half + far)
 
 
 def its_rows(model: LinearModel, data: Any) -> tuple[Dataset, np.ndarray | None]:
@@ -119,13 +130,36 @@ def its_rows(model: LinearModel, data: Any) -> tuple[Dataset, np.ndarray | None]
 
 
 def certifier_of(model: Any, trained_on: Any = None, memory: str = "auto") -> Certifier:
-    """What proves the answers of `model`, which is located first where the rows of its training are given."""
-    if trained_on is None:
-        return Certifier(model)
+    """What proves the answers of `model`, which is located first where the rows of its training are given.
+
+    With more than MANY features it is not: balls, and what these rows say of a free intercept, take no matrices.
+    """
+    given = as_model(model, Ceiling(memory).expect_model)
+    if trained_on is None or (isinstance(given, LinearModel) and given.optimum is not None):
+        return Certifier(given)
     try:
-        return Certifier(locate(model, trained_on, memory=memory))
+        if isinstance(given, LinearModel) and given.n_features > MANY:
+            return Certifier(given, region=_by_balls(expect_locatable(given), trained_on, Ceiling(memory)))
+        return Certifier(locate(given, trained_on, memory=memory))
     except TooFarError as error:
-        return Certifier(model, str(error))
+        return Certifier(given, str(error))
+
+
+def _by_balls(model: LinearModel, data: Any, ceiling: Ceiling) -> Region:
+    rows, divisors = its_rows(model, data)
+    if divisors is not None:
+        raise UsageError(
+            f"the model has {model.n_features:,} features, which were scaled; streamcut.locate proves more of it, in "
+            f"{_MATRICES} matrices of as many rows and columns, or train on rows that are scaled already"
+        )
+    problem = located_problem(model)
+    ceiling.expect_rows(model, rows.manifest, (ROW_BYTES, ROW_BYTES) if problem.free else (0, 0))
+    at = slope(problem, rows)
+    found, _ = nearby(problem, rows, at, gap_of(problem, at))
+    if found is None:
+        raise TooFarError(refusal(model, gap_of(problem, at)))
+    ceiling.keep()
+    return found
 
 
 def _expect(ceiling: Ceiling, problem: Located, data: Dataset) -> None:
@@ -136,9 +170,7 @@ def _expect(ceiling: Ceiling, problem: Located, data: Dataset) -> None:
         ceiling.beside(f"{_MATRICES} matrices of {D:,} × {D:,} numbers, {format_bytes(size)} each", _MATRICES * size)
         ceiling.expect_rows(problem.model, data.manifest, (ROW_BYTES, ROW_BYTES) if problem.free else (0, 0))
     except MemoryBudgetError as error:
-        raise MemoryBudgetError(
-            f"{error}, or predict without the training data: the ball round the weights takes no matrix"
-        ) from None
+        raise MemoryBudgetError(f"{error}, or predict with --certified alone: balls round the weights take no matrix") from None
 
 
 def _rescaled(found: Optimum, back: np.ndarray, model: LinearModel) -> Optimum:
@@ -156,84 +188,34 @@ def _rescaled(found: Optimum, back: np.ndarray, model: LinearModel) -> Optimum:
     return replace(found, spread=spread, step=found.step * back, low=low, high=high, weights=digest(model.augmented_weights))
 
 
-class _Start:
-    """Where scores are at v* before any curvature is known: by balls of w*, and by what is known of a free intercept.
-
-    ‖w_b − w*‖ ≤ root = √(2G). For the slope g of F, ‖Δ‖² ≤ ⟨g, Δ⟩ + g_b Δb, Δ = w_b − w*: within √(¼‖g‖² + |g_b Δb|) of ½g, too.
-    """
-
-    def __init__(self, problem: Located, at: Slope, root: float, shift: tuple[float, float] = (math.inf, math.inf)) -> None:
-        self._problem, self._root, self._half = problem, root, math.inf
-        self._center = np.zeros(len(problem.at))
-        self._below, self._above = shift if problem.free and math.isfinite(sum(shift)) else (0.0, 0.0)
-        self._ball = None if problem.free else Ball(problem.model)
-        self._step = 0.5 * at.gradient
-        if problem.free:
-            self._step[-1], self._center = 0.0, at.center
-        if problem.model.l1 == 0.0 and (not problem.free or math.isfinite(sum(shift))):
-            own = 1.0 + gamma(len(at.gradient) + 8.0)
-            planes = slice(None, -1) if problem.free else slice(None)
-            size, off = (float(np.linalg.norm(each[planes])) * own for each in (at.gradient, at.error))
-            pull = 0.0
-            if problem.free:  # of b itself: |Δb| is no more than that of the centred one and of ⟨Δ, c⟩ together
-                far = max(shift) + root * float(np.linalg.norm(at.center[:-1])) * own
-                pull = (abs(float(at.gradient[-1])) + float(at.error[-1])) * far * own
-            self._half = math.sqrt(0.25 * size * size + size * off + off * off + pull) * own + off
-
-    def within(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
-        """(low, high) of scores."""
-        low, high = self.planes(rows)
-        return low - self._below, high + self._above
-
-    def planes(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
-        """The same with the intercept of centred rows as the model has it."""
-        chunk, s, bias = rows.chunk, rows.s, self._problem.bias
-        if self._ball is None:
-            length = distances(chunk, self._center)
-            middle = s - (scores(chunk, self._step, 0.0) - float(self._step @ self._center))
-        else:
-            length, middle = lengths(chunk, bias), s - scores(chunk, self._step, bias)
-        far, near = self._root * length, self._half * length if math.isfinite(self._half) else np.full(len(s), np.inf)
-        sizes = np.abs(self._step)
-        near += (
-            2.0 * (row_gamma(chunk) + gamma(len(sizes))) * (magnitudes(chunk, sizes, bias) + float(sizes @ np.abs(self._center)))
-        )
-        near += gamma(4.0) * np.abs(s)
-        low, high = np.maximum(s - far, middle - near), np.minimum(s + far, middle + near)
-        if self._ball is not None:
-            least, greatest = self._ball.within(chunk, s)
-            low, high = np.maximum(low, least), np.minimum(high, greatest)
-        return low, high
-
-
 class _Search:
-    """The algorithm above."""
+    """The algorithm above. `at` is what a pass says, `gap` is G, `trace` at least that of H."""
 
     def __init__(self, problem: Located, data: Dataset) -> None:
         self._problem, self._data = problem, data
         self._now: Optimum | None = None
+        self.trace = 0.0
+        self.at = slope(problem, data)
+        self.gap = gap_of(problem, self.at)
 
     def found(self) -> Optimum:
-        problem, at = self._problem, slope(self._problem, self._data)
-        self._passes, self._gap = 1, self._gap_of(at)
-        root = math.sqrt(2.0 * self._gap) * (1.0 + gamma(8.0))
+        problem, at = self._problem, self.at
+        self._passes = 1
+        root = math.sqrt(2.0 * self.gap) * (1.0 + gamma(8.0))
         bent = problem.model.l1 == 0.0  # else F has no gradient
-        self._start = _Start(problem, at, root)
-        if problem.free:
-            for _ in range(2 if bent else 1):
-                self._passes += 1
-                shift = reach(problem, self._data, self._start.planes)
-                if shift is None:
-                    raise TooFarError(refusal(problem.model, self._gap))
-                self._start = _Start(problem, at, root, shift)
+        start, passes = nearby(problem, self._data, at, self.gap)
+        self._passes += passes
+        if start is None:
+            raise TooFarError(refusal(problem.model, self.gap))
+        self._start = start
         last = math.inf
         for _ in range(_ROUNDS):
             inverse, total = self._round(below=True)
             if inverse is None:
-                raise TooFarError(refusal(problem.model, self._gap))
+                raise TooFarError(refusal(problem.model, self.gap))
             own = inverse.most(at.gradient, at.error) if bent else math.inf
             step, half = inverse.half_step(at.gradient, own, at.error) if bent else (np.zeros(len(problem.at)), root)
-            self._now = Optimum(inverse.above(), step, None, None, self._gap, min(root, own), half, at.rows, 0, "")
+            self._now = Optimum(inverse.above(), step, None, None, self.gap, min(root, own), half, at.rows, 0, "")
             errors = inverse.diagonal(most=True)
             if total > (1.0 - _SETTLED) * last:
                 break
@@ -242,19 +224,10 @@ class _Search:
         low, high = self._errors(errors, at, self._now.distance)
         return replace(self._now, low=low, high=high, passes=self._passes)
 
-    def _gap_of(self, at: Slope) -> float:
-        gap = above(at.primal - self._problem.bound, gamma(4.0) * at.primal)
-        if not gap >= 0.0 or not math.isfinite(gap):
-            raise UsageError(
-                f"the model's objective on these rows is {at.primal:.8g}, its bound {self._problem.bound:.8g}; "
-                "`streamcut verify` says more"
-            )
-        return gap
-
     def _ends(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         """Between which the row's z stays on the way from v_b to v*."""
         problem, chunk, s = self._problem, rows.chunk, rows.s
-        low, high = self._start.within(rows)
+        low, high = self._start.within(chunk, s)
         if self._now is not None:
             least, greatest = Ellipsoid(problem.at, problem.bias, self._now).within(chunk, s)
             low, high = np.maximum(low, least), np.minimum(high, greatest)
@@ -270,6 +243,8 @@ class _Search:
             total += float(rows.u @ np.minimum(high - low, 1e100))
             least, greatest = self._problem.risk.loss.curvature_within(low, high)
             H.add(rows, least * SHRUNK if below else greatest / SHRUNK)
+        if below:
+            self.trace = float(np.trace(H.total)) * (1.0 + 2.0 * H.part)
         return factor.inverse(H.total, H.part, below=below), total
 
     def _errors(self, most: np.ndarray, at: Slope, distance: float) -> tuple[np.ndarray | None, np.ndarray | None]:
@@ -292,6 +267,16 @@ class _Search:
             high *= (ends[1] + moves) / math.sqrt(freedom)
         own = gamma(at.rows + 16.0)
         return low * (1.0 - own), high * (1.0 + own)
+
+
+def gap_of(problem: Located, at: Slope) -> float:
+    """F(v_b) − D, at most. Raises UsageError for a bound that is above F."""
+    gap = above(at.primal - problem.bound, gamma(4.0) * at.primal)
+    if not gap >= 0.0 or not math.isfinite(gap):
+        raise UsageError(
+            f"the model's objective on these rows is {at.primal:.8g}, its bound {problem.bound:.8g}; `streamcut verify` says more"
+        )
+    return gap
 
 
 def refusal(model: LinearModel, gap: float) -> str:

@@ -45,7 +45,7 @@ class OptimumMeasures:
         self._weight += float(u.sum())
         self._right += float(u[np.where(positive, above, below)].sum())
         self._wrong += float(u[np.where(positive, below, above)].sum())
-        _, p_low, p_high = self._certifier.answers(low, high)
+        _, p_low, p_high = self._certifier.answers(scores, low, high)
         if self._certifier.model.has_probabilities:
             truths = np.where(positive, p_high, 1.0 - p_low), np.where(positive, p_low, 1.0 - p_high)
             self._log += [-float(u @ np.log(np.maximum(truth, LEAST))) for truth in truths]

@@ -89,16 +89,23 @@ class Ellipsoid:
 
 
 class Ball:
-    """Round the model's weights, and round the middle between them and the dual point."""
+    """Round the model's weights, and round the middle between them and the dual point; of the weights alone if the intercept is
+    free, which `within` does not know.
+
+    dual     float64, as long as the weights: the dual point; None: the model has none
+    middle   radius round the middle between both, which is above by a part of what rounding may have done to them
+    """
 
     def __init__(self, model: LinearModel) -> None:
-        self._w, self._bias = np.ascontiguousarray(model.augmented_weights, np.float64), model.bias
+        w = model.weights if model.free else model.augmented_weights
+        self._w, self._bias = np.ascontiguousarray(w, np.float64), model.bias
         c = model.certificate
         size = float(np.linalg.norm(self._w)) * (1.0 + gamma(len(self._w)))
         own = gamma(4.0) * size  # of the bias feature's weight, which is the intercept divided by its value
         gap = above(c.gap, gamma(4.0) * c.primal)
         self.radius = math.sqrt(2.0 * gap) * (1.0 + gamma(8.0)) + own
-        self._dual: np.ndarray | None = None
+        self.dual: np.ndarray | None = None
+        self.middle = math.inf
         witness = model.witness
         if witness is None or model.l1 != 0.0 or model.task == "one-class" or len(witness.a) != len(self._w):
             return
@@ -110,15 +117,15 @@ class Ball:
         off = c.c_bar * witness.error.slope + own_gamma * float(np.linalg.norm(dual)) + own
         apart = max(0.0, float(np.linalg.norm(self._w - dual)) * (1.0 - own_gamma) - off)
         left = above(c.primal - bound, gamma(4.0) * c.primal) - 0.25 * apart * apart * (1.0 - gamma(8.0))
-        self._dual, self._middle = dual, math.sqrt(max(left, 0.0)) * (1.0 + gamma(8.0)) + 0.5 * off + own
+        self.dual, self.middle = dual, math.sqrt(max(left, 0.0)) * (1.0 + gamma(8.0)) + 0.5 * off + own
 
     def within(self, chunk: Chunk, found: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         length = lengths(chunk, self._bias)
         near = doubt(chunk, np.abs(self._w), self._bias)
         low, high = found - (self.radius * length + near), found + (self.radius * length + near)
-        if self._dual is not None:
-            middle = 0.5 * (found + scores(chunk, self._dual, self._bias))
-            near = self._middle * length + near + doubt(chunk, np.abs(self._dual), self._bias)
+        if self.dual is not None:
+            middle = 0.5 * (found + scores(chunk, self.dual, self._bias))
+            near = self.middle * length + near + doubt(chunk, np.abs(self.dual), self._bias)
             low, high = np.maximum(low, middle - near), np.minimum(high, middle + near)
         return np.nextafter(low, -np.inf), np.nextafter(high, np.inf)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,13 +21,15 @@ from streamcut.foundation.rounding import gamma
 from streamcut.foundation.shown import Shown
 from streamcut.io.dataset import Dataset
 from streamcut.locating.locate import its_rows, locate
-from streamcut.locating.problem import LIKELIHOODS, expect_locatable, is_scaled, located_problem
+from streamcut.locating.problem import LIKELIHOODS, Located, expect_locatable, is_scaled, located_problem
 from streamcut.locating.sandwich import MATRICES, Sandwich
 from streamcut.models.files import as_model
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
+from streamcut.models.optimum import Optimum
 
 COLUMNS = {"error_low": "low", "error_high": "high", "z_low": "z_low", "z_high": "z_high", "p_low": "p_low", "p_high": "p_high"}
+_ANYWHERE = 1e200
 COLUMNS |= {"penalty": "penalty"}
 
 
@@ -137,11 +139,20 @@ def _sandwich(
         ceiling.beside(f"sums of {groups:,} clusters, {D:,} numbers each", 8 * groups * D)
     ceiling.expect_rows(model, rows.manifest, (16, 16))
     assert model.optimum is not None
-    low, high = Sandwich(problem, model.optimum, codes).errors(rows)
+    low, high = Sandwich(*_centred(problem, model.optimum), codes).errors(rows)
     ceiling.keep()
     if model.bias:
         low[-1], high[-1] = low[-1] * abs(model.bias), high[-1] * abs(model.bias)
     return low, high
+
+
+def _centred(problem: Located, known: Optimum) -> tuple[Located, Optimum]:
+    """The problem at the middle of the smaller of both ellipsoids, and that ellipsoid seen from there: what a float64 cannot hold
+    of the middle is its step."""
+    at = problem.at - known.step
+    back = at - problem.at
+    left = (problem.at - (at - back)) - (known.step + back)
+    return replace(problem, at=at), replace(known, step=-left, distance=_ANYWHERE)
 
 
 def _codes(data: Dataset, clusters: Any) -> np.ndarray:

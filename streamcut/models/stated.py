@@ -23,6 +23,7 @@ from streamcut.solver_table import SOLVER_TABLE
 
 KERNELS = ("linear", "rbf", "poly")
 _DEGREE = 1 << 20
+BEGUN = "certified"  # the parameter that says of which model, and how far that is from the optimum, certify found this one
 LARGEST = 1e100  # of C and its like, as in TrainOptions
 MOST_FEATURES = 1 << 40  # more have no room in memory as weights
 _LIST = 1 << 16

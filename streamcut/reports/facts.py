@@ -13,9 +13,11 @@ from streamcut.foundation.opened import read_lines
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
 from streamcut.models.multiclass import MulticlassModel
+from streamcut.models.stated import BEGUN
 from streamcut.solver_table import SOLVER_TABLE
 
 _SECONDS = ("max_time", "deadline", "silence")
+_PROVED = ("primal", "at_most", "at_least")
 MOST_CLASSES = 20
 
 
@@ -41,6 +43,18 @@ def loss_in_words(model: Model) -> str:
     kernel = None if known["kernel"] in (None, "linear") else f"{known['kernel']} kernel"
     loss = f"{known['loss']} loss" if known["loss"] not in (None, "auto") else None
     return " · ".join(filter(None, (loss, kernel, None if known["C"] is None else f"C = {known['C']:g}")))
+
+
+def begun_in_words(model: Model) -> str:
+    """What `certify` proved of the model that it began with; "" if none made this one."""
+    given = model.parameters.get(BEGUN)
+    if not isinstance(given, dict) or not all(isinstance(given.get(name), int | float) for name in _PROVED):
+        return ""
+    primal, most, least = (float(given[name]) for name in _PROVED)
+    return (
+        f"Found by certifying {given.get('model')}, whose objective is {primal:.8g}: at most {100 * most:.2g} %, at least "
+        f"{100 * least:.2g} % above the optimum."
+    )
 
 
 def traffic(model: Model) -> dict[str, float]:

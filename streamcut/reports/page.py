@@ -98,6 +98,7 @@ class Report(Page):
             "title": self.title,
             "result": model.result(),
             "words": model.in_words(),
+            "certified": facts.begun_in_words(model) or None,
             "resources": model.resources,
             "traffic": self.traffic,
             "top_features": self.features,
@@ -144,6 +145,8 @@ class Report(Page):
         some = ("primal", "lower_bound", "gap", "stop_reason")
         rows = [{"class": name, **{field: each[field] for field in some}} for name, each in classes.items()]
         words = f'<p class="words">{parts.shown(self.model.in_words())}</p>'
+        if begun := facts.begun_in_words(self.model):
+            words += f'<p class="words">{parts.shown(begun)}</p>'
         return words + parts.figures(self.training) + parts.table(result) + parts.records(rows)
 
     def _weights(self) -> str:

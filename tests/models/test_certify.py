@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from decimal import Decimal, localcontext
 
 import numpy as np
@@ -140,6 +141,23 @@ def test_stores_shards_and_arrays_give_the_same_bits(tmp_path):
         found.append(streamcut.certify(model, str(tmp_path / place), 3, memory="4GB"))
     records = [(each.certificate.primal, each.certificate.lower_bound, each.passes, each.better.intercept) for each in found]
     assert records == [records[0]] * len(records)
+
+
+def test_a_report_says_what_was_certified(tmp_path):
+    pytest.importorskip("matplotlib")
+    X, y = rows(17, n=200)
+    found = streamcut.certify(linear_model.LogisticRegression(tol=1e-1).fit(X, y), (X, y), 3)
+    streamcut.save_model(found.better, tmp_path / "better.npz")
+    page = streamcut.report(tmp_path / "better.npz", tmp_path / "better.html")
+    words = f"at most {100 * found.at_most:.2g} %, at least {100 * found.at_least:.2g} %"
+    assert (
+        f"Found by certifying LogisticRegression, whose objective is {found.certificate.primal:.8g}: {words}"
+        in (tmp_path / "better.html").read_text()
+    )
+    assert page is not None
+    assert [each["passes"] for each in streamcut.load_model(tmp_path / "better.npz").history] == [1, 2, 3]
+    forged = replace(found.better, parameters=found.better.parameters | {"certified": {"primal": "x"}})
+    assert "Found by" not in streamcut.report(forged).html()
 
 
 @pytest.mark.parametrize("intercept", ["free", "none", "regularised"])
@@ -368,3 +386,15 @@ def test_onnx(store, run, tmp_path):
     streamcut.export(ours, tmp_path / "ours.onnx", to="onnx")
     asked = ("--C", 1, "--loss", "logistic", "--intercept", "1", "--json")
     assert json.loads(run("certify", tmp_path / "ours.onnx", place, *asked)[1])["at_most"] < 1e-5
+
+
+def test_a_line_search_that_never_ends_moves_nothing(monkeypatch):
+    """F can be flat along a free intercept but for rounding."""
+    from streamcut.certifying.sides import CertifyOracle
+
+    X, y = rows(18, n=100)
+    monkeypatch.setattr(CertifyOracle, "line_search", lambda *given: np.inf)
+    found = streamcut.certify(linear_model.LogisticRegression(tol=1.0).fit(X, y), (X, y), 4)
+    assert found.at_least == 0.0
+    assert found.better.certificate.primal == found.certificate.primal
+    assert found.at_most < found.passes[0].at_most

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -90,10 +92,15 @@ def test_claims_about_badly_scaled_problems(loss):
     assert proved >= 0.3 * count, (proved, by_ball, count)
 
 
+@pytest.mark.parametrize("many", [4096, 0], ids=["few features", "many"])
 @pytest.mark.parametrize("loss", SMOOTH)
-def test_claims_about_free_intercepts(loss):
+def test_claims_about_free_intercepts(loss, many, monkeypatch):
+    """With many features there is no matrix: by balls, and what rows say of the intercept."""
     from kit.certify import OWN, foreign, least, rows
 
+    from streamcut.locating import locate
+
+    monkeypatch.setattr(locate, "MANY", many)
     count = proved = 0
     for seed in range(14):
         rng = np.random.default_rng(seed)
@@ -119,10 +126,10 @@ def test_claims_about_free_intercepts(loss):
             answers = streamcut.predict(model, X, certified=True, trained_on=(X, y))
             n, labels_proved = judged(model, exact, v, X, ones, answers)
             count, proved = count + n, proved + labels_proved
-            if not answers.advice.startswith("proved nothing"):
+            if many and not answers.advice.startswith("proved nothing"):
                 held(streamcut.locate(model, (X, y)), exact, v)
     assert count > 100
-    assert proved > 0.1 * count, (proved, count)
+    assert proved > (0.3 if many else 0.05) * count, (proved, count)
 
 
 @pytest.fixture
@@ -189,10 +196,53 @@ def test_what_proves_nothing_says_what_would(store):
     better = streamcut.certify(early, (X, y), 1).better
     with pytest.raises(UsageError, match="free intercept"):
         streamcut.predict(better, X, certified=True)
-    wide = streamcut.predict(better, X, certified=True, trained_on=(X, y))
+    far = streamcut.train((X, y), loss="logistic", C=100.0, l1=0.5, max_passes=1)
+    wide = streamcut.predict(far, X, certified=True, trained_on=(X, y))
     assert wide.share == 0.0
     assert len(wide.labels) == len(X)
     assert "proved nothing: gap" in wide.advice
+
+
+def test_the_optimum_is_known_whatever_the_gap(store):
+    """Newton's method goes there from a model that is far from it; labels that the optimum gives otherwise are not proved."""
+    X, _, place = store
+    best = streamcut.train(place, loss="logistic", C=10.0, tol_relative=1e-12, tol=None)
+    rough = streamcut.train(place, loss="logistic", C=10.0, solver="bundle-dca", max_passes=1, tol=None, tol_relative=1e-9)
+    assert rough.certificate.gap > 0.05 * rough.certificate.primal
+    found = streamcut.predict(rough, X, certified=True, trained_on=place)
+    truth = streamcut.predict(best, X)
+    assert (found.proved == (found.labels == truth)).mean() > 0.99
+    assert not (found.proved & (found.labels != truth)).any()
+    assert (found.labels != truth).any()
+    low, high = rough.standard_errors(place)
+    assert (high <= low * (1.0 + 1e-4)).all()
+    worst = replace(best.certificate, primal=1e6)
+    turned = replace(best, weights=-best.weights, intercept=-best.intercept, certificate=worst)
+    told = streamcut.predict(turned, X, certified=True, trained_on=place)
+    assert told.share < 0.01
+    assert "the other label; train further" in told.advice
+
+
+def test_many_features_have_balls(monkeypatch):
+    """Rows of text, which are of length 1: the ball proves most of them, and a free intercept is bounded by the rows."""
+    from streamcut.locating import locate
+
+    monkeypatch.setattr(locate, "MANY", 100)
+    random = np.random.default_rng(5)
+    X = sp.random_array((600, 300), density=0.05, rng=random, format="csr")
+    X = sp.csr_array(sp.diags_array(1.0 / np.sqrt(np.maximum(X.multiply(X).sum(axis=1), 1e-9))) @ X)
+    y = np.where(X @ random.normal(size=300) + 0.02 * random.normal(size=600) > 0.1, 1.0, -1.0)
+    for options in ({"intercept": "free"}, {"bias": 1.0}):
+        model = streamcut.train((X, y), loss="logistic", tol_relative=1e-4, tol=None, solver="bundle-dca", **options)
+        best = streamcut.train((X, y), loss="logistic", solver="newton", tol_relative=1e-12, tol=None, **options)
+        found = streamcut.predict(model, X, certified=True, trained_on=(X, y))
+        assert found.share > 0.9, options
+        assert (found.labels == streamcut.predict(best, X))[found.proved].all()
+        exact = streamcut.predict(best, X, output="probabilities")
+        assert ((found.low <= exact) & (exact <= found.high)).all()
+    scaled = streamcut.train((X, y), loss="logistic", scale="max-abs")
+    with pytest.raises(UsageError, match="which were scaled"):
+        streamcut.predict(scaled, X, certified=True, trained_on=(X, y))
 
 
 def test_refused_by_name(store, tmp_path):
@@ -215,13 +265,12 @@ def test_refused_by_name(store, tmp_path):
         streamcut.predict(tmp_path / "small.npz", X, certified=True)
     wide = sp.csr_array((np.ones(4), ([0, 1, 2, 3], [0, 1, 2, 29_999])), (4, 30_000))
     model = streamcut.train((wide, [1.0, -1.0, 1.0, -1.0]), loss="logistic")
-    with pytest.raises(MemoryBudgetError, match=r"matrices of 30,001 × 30,001 numbers, 7\.20 GB each.*the ball"):
+    with pytest.raises(MemoryBudgetError, match=r"matrices of 30,001 × 30,001 numbers, 7\.20 GB each.*balls round"):
         streamcut.locate(model, (wide, [1.0, -1.0, 1.0, -1.0]), memory="4GB")
+    assert len(streamcut.predict(model, wide, certified=True, trained_on=(wide, [1.0, -1.0, 1.0, -1.0])).low) == 4
 
 
 def test_weights_that_were_changed_are_not_located(store):
-    from dataclasses import replace
-
     X, _, place = store
     located = streamcut.locate(streamcut.train(place, loss="logistic", tol_relative=1e-5, tol=None), place)
     with pytest.raises(UsageError, match="locate it again"):

@@ -1,0 +1,315 @@
+"""What certify, proved predictions and standard errors claim, against optima in 500 bits, and how much they prove of real data.
+
+    --exact N    N small problems of every loss, badly scaled, with and without intercepts, certified from weights near their
+                 optimum and far from it: bound ≤ optimum ≤ F(w) ≤ primal, how far at least, where a free intercept is
+    --passes     what 1, 2, 3, 6 and 12 passes prove of models of scikit-learn, and of vw's and LIBLINEAR's files
+    --labels     how many labels are proved at gaps of 1e-3, 1e-4, 1e-5, and how many of these an optimum at 1e-12 denies
+    --errors     standard errors next to statsmodels' as the penalty goes away, with clusters, too
+    --sizes      processor seconds of standard errors of made data: 10^6 rows, 100, 1,000 and 4,000 features
+
+Prints tables; a claim that is false ends it with code 1. Real data are those of STREAMCUT_DATA.
+Usage: python scripts/checks/check_certify.py [--exact 2000] [--seed 0] [--passes] [--labels] [--errors] [--sizes]
+           [--sets a9a,news20_bydate:1]
+"""
+
+import argparse
+import io
+import lzma
+import os
+import sys
+import tempfile
+import time
+import warnings
+from collections import Counter
+from pathlib import Path
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
+
+import numpy as np
+import scipy.sparse as sp
+from flint import arb
+from reference.exact_bounds import problem
+from reference.optimum import Problem, precision
+from reference.truth import row_loss
+
+import streamcut
+from streamcut.loss_table import ROW_LOSSES
+
+warnings.simplefilter("ignore")
+TIMES = (1, 2, 3, 6, 12)
+GAPS = (1e-3, 1e-4, 1e-5)
+
+
+def exact(count: int, seed: int) -> int:
+    """Claims about random models that are false."""
+    false, tried, started = Counter(), Counter(), time.process_time()
+    for k in range(count):
+        loss = tuple(ROW_LOSSES)[k % len(ROW_LOSSES)]
+        try:
+            found = one(loss, seed + k // len(ROW_LOSSES))
+        except streamcut.errors.StreamcutError as error:
+            tried[f"refused: {str(error)[:60]}"] += 1
+            continue
+        tried[loss] += 1
+        for what in found:
+            false[what] += 1
+            print(f"false: {what}; {loss} {seed + k // len(ROW_LOSSES)}", flush=True)
+        if sum(tried.values()) % 200 == 0:
+            print(f"{sum(tried.values())} tried, {sum(false.values())} false, {time.process_time() - started:.0f} s", flush=True)
+    print(f"tried: {dict(tried)}; false: {dict(false) or 0}")
+    return sum(false.values())
+
+
+def one(loss: str, seed: int) -> list[str]:
+    """What is false of one certification."""
+    rng = np.random.default_rng([seed, 7])
+    given = problem(loss, seed, rows=8, features=3, one_type=True)
+    kind = ("free", "none", "1.5")[seed % 3]
+    X, y, u = np.asarray(given.X, float), np.asarray(given.y, float), np.maximum(given.weight, 1e-6)
+    if seed % 2:
+        u = np.ones(len(y))
+    own = {name: given.own[name] for name in ROW_LOSSES[loss].options}
+    bias = {"free": 1.0, "none": 0.0, "1.5": 1.5}[kind]
+    ones = np.column_stack([X, np.full(len(y), bias)]) if bias else X
+    with precision():
+        terms = [
+            term
+            for x, target, weight in zip(ones.tolist(), y.tolist(), u.tolist(), strict=True)
+            for term in row_loss(loss, given.own, [arb(v) for v in x], target, arb(given.C) * arb(weight))
+        ]
+        stated = Problem(ones.shape[1], terms, kind == "free")
+        best, known = stated.solved()
+        near = np.array([float(v.mid()) for v in best])
+        w = near * (1.0 + rng.normal(size=len(near)) * 10.0 ** -rng.integers(0, 14))
+        if seed % 5 == 0:
+            w = rng.normal(size=len(near)) * 10.0 ** rng.integers(-3, 1)
+        b = float(w[-1] * bias) if bias else 0.0
+        record = {"features": list(range(X.shape[1])), "weights": [[v] for v in w[: X.shape[1]].tolist()]}
+        record |= {"n_features": X.shape[1], "intercepts": [b]}
+        found = certified(record, (X, y, u), int(rng.integers(1, 6)), C=given.C, loss=loss, intercept=kind, own=own)
+        at = [arb(v) for v in w[: X.shape[1]].tolist()] + ([arb(b) / arb(bias)] if bias else [])
+        F, optimum = stated.value(at), stated.value(best)
+        if bool(optimum > F):
+            optimum = F
+        better = found.better
+        v = [arb(x) for x in better.weights.tolist()] + ([arb(float(better.intercept)) / arb(bias)] if bias else [])
+        reached = stated.value(v)
+        if bool(optimum > reached):
+            optimum = reached
+        primal, bound = arb(found.certificate.primal), arb(found.certificate.lower_bound)
+        wrong = [
+            name
+            for name, is_wrong in (
+                ("primal below F", primal < F),
+                ("bound above the optimum", bound > optimum),
+                ("better model's primal below its F", arb(better.certificate.primal) < reached),
+                ("at least more than it is", arb(found.at_least) * primal > F - optimum + arb("1e-13") * primal),
+                ("at most less than it is", arb(found.at_most) * primal * arb("1.000000000001") < F - optimum),
+                ("plane above the optimum", arb(better.witness.bound(found.certificate.c_bar)) > optimum),
+            )
+            if bool(is_wrong)
+        ]
+        if kind == "free" and found.intercept_within is not None and known:
+            low, high = (arb(v) for v in found.intercept_within)
+            slack = arb("1e-9") * (1 + abs(best[-1]))
+            if bool(best[-1] < low - slack) or bool(best[-1] > high + slack):
+                wrong.append("intercept elsewhere")
+    return wrong
+
+
+def certified(record, data, passes, *, own, **options):
+    """Of weights in JSON, or with the options of a loss that only a model of ours has."""
+    import json
+
+    if set(own) <= {"epsilon"}:
+        with tempfile.TemporaryDirectory() as folder:
+            place = Path(folder) / "m.json"
+            labels = {"labels": [-1, 1]} if ROW_LOSSES[options["loss"]].targets == "labels" else {}
+            place.write_text(json.dumps(record | labels))
+            return streamcut.certify(place, data, passes, **options, **own)
+    from streamcut.certifying.certify import _model, _nothing
+    from streamcut.certifying.problem import Problem as Claim
+
+    w = np.array(record["weights"]).reshape(-1)
+    claim = Claim(w, record["intercepts"][0], "it", options=own).completed(options["C"], options["loss"], options["intercept"])
+    return streamcut.certify(_model(claim, w, record["intercepts"][0], _nothing(), ""), data, passes)
+
+
+def rows(name: str, part: str = "train", features: int | None = None):
+    """(X, y): two classes, −1 and 1; NAME:LABEL is that label against the rest."""
+    from sklearn.datasets import load_svmlight_file
+
+    name, _, label = name.partition(":")
+    text = lzma.decompress((Path(os.environ["STREAMCUT_DATA"]) / name / f"{part}.svm.xz").read_bytes())
+    X, y = load_svmlight_file(io.BytesIO(text), n_features=features)
+    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    return X, np.where(y == float(label) if label else y > 0, 1.0, -1.0)
+
+
+def models(X, y):
+    """(name, model or file, how it is certified) of other programs, at their defaults."""
+    from sklearn.linear_model import LogisticRegression, SGDClassifier
+    from sklearn.svm import LinearSVC
+
+    yield "lbfgs", LogisticRegression(), {}
+    yield "lbfgs, tol 1e-8", LogisticRegression(tol=1e-8, max_iter=2000), {}
+    yield "saga", LogisticRegression(solver="saga"), {}
+    yield "SGD, 5 epochs", SGDClassifier("log_loss", alpha=1.0 / len(y), max_iter=5, tol=None, random_state=0), {}
+    yield "LinearSVC", LinearSVC(), {}
+    yield "LinearSVC, hinge", LinearSVC(loss="hinge", random_state=0), {}
+    yield "LIBLINEAR -s 0", "liblinear", {"trained_by": "train -s 0 -c 1 -B 1"}
+    yield "vw --bfgs", "vw", {"trained_by": "vw --bfgs --l2 1 --loss_function logistic --passes 20 --predict_only_model"}
+    yield "vw --sgd", "vw", {"trained_by": f"vw --sgd --l2 {1.0 / len(y)!r} --loss_function logistic --passes 5"}
+
+
+def fitted(what, X, y, folder, how):
+    """The fitted estimator, or the file that the program wrote."""
+    if not isinstance(what, str):
+        return what.fit(X, y)
+    place = Path(folder) / "model"
+    if what == "liblinear":
+        from sklearn.linear_model import LogisticRegression
+
+        model = LogisticRegression(solver="liblinear").fit(X, y)
+        head = f"solver_type L2R_LR_DUAL\nnr_class 2\nlabel 1 -1\nnr_feature {X.shape[1]}\nbias 1\nw\n"
+        place.write_text(head + "".join(f"{v:.17g} \n" for v in (*model.coef_[0], *model.intercept_)))
+        return place
+    from vowpalwabbit import pyvw
+
+    with open(Path(folder) / "rows.vw", "w") as out:
+        for i in range(X.shape[0]):
+            at = slice(X.indptr[i], X.indptr[i + 1])
+            words = " ".join(f"{j + 1}:{v:.9g}" for j, v in zip(X.indices[at].tolist(), X.data[at].tolist(), strict=True))
+            out.write(f"{y[i]:g} | {words}\n")
+    bits = max(18, int(np.ceil(np.log2(X.shape[1] + 2))))
+    files = f"-d {out.name} --readable_model {place} --cache_file {place}.cache -k -b {bits} --holdout_off --quiet"
+    pyvw.Workspace(f"{files} {how['trained_by'].removeprefix('vw ')}").finish()
+    return place
+
+
+def passes(sets: list[str]) -> int:
+    print("| data | model | " + " | ".join(map(str, TIMES)) + " | trained, s | 12 passes, s |")
+    print("|---|---|" + "---|" * (len(TIMES) + 2))
+    for name in sets:
+        X, y = rows(name)
+        for what, model, how in models(X, y):
+            with tempfile.TemporaryDirectory() as folder:
+                began = time.process_time()
+                try:
+                    given = fitted(model, X, y, folder, how)
+                except ImportError as error:
+                    print(f"| {name} | {what} | {error} |")
+                    continue
+                between = time.process_time()
+                found = streamcut.certify(given, (X, y), TIMES[-1], **how)
+                ended = time.process_time()
+            said = {each.passes: each for each in found.passes}
+            last = found.passes[-1]
+            cells = [said.get(k, last) for k in TIMES]
+            text = " | ".join(f"{100 * each.at_most:.2g} / {100 * each.at_least:.2g}" for each in cells)
+            print(f"| {name} | {what} | {text} | {between - began:.1f} | {ended - between:.1f} |", flush=True)
+    return 0
+
+
+def labels(sets: list[str]) -> int:
+    print("| data | intercept | gap asked | gap | same label as the optimum | proved | false | outside | s |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    false = judged = 0
+    for name in sets:
+        X, y = rows(name)
+        test, _ = rows(name, "test", X.shape[1])
+        for intercept in ({"bias": 1.0}, {"intercept": "free"}):
+            options = {"loss": "logistic", "C": 1.0, "tol": None, **intercept}
+            best = streamcut.train((X, y), solver="newton", tol_relative=1e-12, max_passes=100, **options)
+            truth = streamcut.predict(best, test)
+            chance = streamcut.predict(best, test, output="probabilities")
+            for gap in GAPS:
+                model = streamcut.train((X, y), solver="bundle-dca", tol_relative=gap, max_passes=400, **options)
+                began = time.process_time()
+                found = streamcut.predict(model, test, certified=True, trained_on=(X, y))
+                took = time.process_time() - began
+                wrong = int((found.proved & (found.labels != truth)).sum())
+                outside = int(((chance < found.low - 1e-7) | (chance > found.high + 1e-7)).sum())
+                false, judged = false + wrong + outside, judged + len(truth)
+                part = model.certificate.gap / model.certificate.primal
+                same = 100 * (found.labels == truth).mean()
+                cells = f"{gap:.0e} | {part:.1e} | {same:.2f} % | {100 * found.share:.2f} % | {wrong} | {outside} | {took:.1f}"
+                print(f"| {name} | {next(iter(intercept))} | {cells} |", flush=True)
+    print(f"{judged:,} predictions, {false} false")
+    return false
+
+
+def errors() -> int:
+    """Against statsmodels: a Binomial GLM without a penalty, where C is large."""
+    import statsmodels.api as sm
+
+    rng = np.random.default_rng(0)
+    X = np.round(rng.normal(size=(3000, 6)), 4)
+    clusters = rng.integers(0, 60, 3000)
+    y = np.where(X @ rng.normal(size=6) + rng.normal(size=60)[clusters] + rng.logistic(size=3000) > 0.5, 1.0, -1.0)
+    ones = sm.add_constant(X, prepend=False)
+    theirs = sm.GLM(y > 0, ones, family=sm.families.Binomial()).fit(tol=1e-14)
+    ways = {
+        "model": (theirs.bse, {}),
+        "robust": (sm.GLM(y > 0, ones, family=sm.families.Binomial()).fit(tol=1e-14, cov_type="HC0").bse, {"robust": True}),
+        "clusters": (
+            sm.Logit(y > 0, ones).fit(disp=0, tol=1e-14, method="newton", cov_type="cluster", cov_kwds={"groups": clusters}).bse,
+            {"clusters": clusters},
+        ),
+    }
+    print("| C | errors | largest relative difference | widest interval |")
+    print("|---|---|---|---|")
+    worst = 0.0
+    for C in (1.0, 1e3, 1e6):
+        model = streamcut.train((X, y), loss="logistic", C=C, intercept="free", tol=None, tol_relative=1e-9)
+        for kind, (expected, how) in ways.items():
+            found = streamcut.standard_errors(model, (X, y), **how)
+            middle = 0.5 * (found.low + found.high)
+            apart = float(np.abs(middle / expected - 1.0).max())
+            print(f"| {C:g} | {kind} | {apart:.1e} | {float((found.high / found.low - 1.0).max()):.1e} |", flush=True)
+        worst = max(worst, apart) if C == 1e6 else 0.0
+    return int(worst > 1e-6)
+
+
+def sizes(n: int) -> int:
+    print("| rows | features | trained, s | standard errors, s | widest interval |")
+    print("|---|---|---|---|---|")
+    for D in (100, 1000, 4000):
+        rng = np.random.default_rng(D)
+        X = sp.random_array((n, D), density=10.0 / D, rng=rng, format="csr", dtype=np.float32)
+        y = np.where(X @ rng.normal(size=D) + rng.logistic(size=n) > 0.0, 1.0, -1.0)
+        began = time.process_time()
+        model = streamcut.train((X, y), loss="logistic", C=1.0, intercept="free", tol=None, tol_relative=1e-6)
+        between = time.process_time()
+        found = streamcut.standard_errors(model, (X, y))
+        ended = time.process_time()
+        wide = float((found.high / found.low - 1.0).max())
+        print(f"| {n:,} | {D:,} | {between - began:.1f} | {ended - between:.1f} | {wide:.1e} |", flush=True)
+    return 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--exact", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rows", type=int, default=1_000_000, help="of --sizes")
+    parser.add_argument("--sets", default="", help="of --passes and --labels, instead of those of the page")
+    for name in ("passes", "labels", "errors", "sizes"):
+        parser.add_argument(f"--{name}", action="store_true")
+    given = parser.parse_args()
+    chosen = [name for name in given.sets.split(",") if name]
+    false = exact(given.exact, given.seed) if given.exact else 0
+    if given.passes:
+        false += passes(chosen or ["a9a", "ijcnn1", "news20_bydate:1", "celegans_splice", "flights3m"])
+    if given.labels:
+        false += labels(chosen or ["a9a", "ijcnn1", "spambase", "svmguide1", "susy_30k"])
+    if given.errors:
+        false += errors()
+    if given.sizes:
+        false += sizes(given.rows)
+    return 1 if false else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
