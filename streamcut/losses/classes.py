@@ -12,10 +12,14 @@ from streamcut.foundation.rounding import Grids, LossRounding
 
 
 @dataclass(frozen=True, slots=True)
-class ClassesLoss(ABC):
-    """Base. Class k has the label labels[k]; labels are increasing. Row weights u are None when all are 1."""
+class JointLoss(ABC):
+    """Base of losses of all classes together. Class k has the label labels[k]; labels are increasing.
+
+    Row weights u are None when all are 1. No constant of a cut is more than the loss of scores that are all 0, or 1.
+    """
 
     labels: tuple[float, ...]
+    entropic: ClassVar[bool] = False  # duals have the entropies of shares in them
 
     @property
     def classes(self) -> int:
@@ -41,18 +45,8 @@ class ClassesLoss(ABC):
     def at_zero(self) -> float:
         """The loss of a row whose scores are all 0."""
 
-    @abstractmethod
     def grids(self, rows: int, weight_sum: float | None, largest: float) -> Grids:
         """The grids of sums over `rows` rows of whole weight `weight_sum` (None: 1 each), values up to `largest` in size."""
-
-
-class JointLoss(ClassesLoss):
-    """Base of losses of all classes together. No constant of a cut is more than the loss of scores that are all 0, or 1."""
-
-    __slots__ = ()
-    entropic: ClassVar[bool] = False  # duals have the entropies of shares in them
-
-    def grids(self, rows: int, weight_sum: float | None, largest: float) -> Grids:
         weight = rows if weight_sum is None else weight_sum
         return Grids.holding(vector=largest * weight, weight=max(1.0, self.at_zero) * weight)
 

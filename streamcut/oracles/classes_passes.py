@@ -19,7 +19,7 @@ from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.rounding import Grids
-from streamcut.losses.classes import ClassesLoss, JointLoss
+from streamcut.losses.classes import JointLoss
 from streamcut.oracles import row_passes
 from streamcut.oracles.row_passes import CutSums, Totals, weight_sum
 
@@ -45,7 +45,7 @@ def targets(risk: Classes, chunk: Chunk, numbers: np.ndarray | None = None) -> n
     return target
 
 
-def fill(rows: Rows, chunk: Chunk, risk: ClassesLoss, grids: Grids) -> float:
+def fill(rows: Rows, chunk: Chunk, risk: JointLoss, grids: Grids) -> float:
     """Fill the classes and weights of `rows`, where they have such arrays; returns Σ u."""
     if "t" in rows:
         rows["t"][:] = targets(risk, chunk)
