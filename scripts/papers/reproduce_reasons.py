@@ -47,7 +47,7 @@ REASONS = (  # the first whose pattern is found in the item
     ),
     (
         r"swings of the accuracy in time|deviation of the accuracy over seeds",
-        "BSCA merges in 72 % of a9a's steps and 16 % of ijcnn1's, BSGD in 24 and 3; without a budget see Figure 4",
+        "not known why; on a9a it is so without a budget, too (Figure 4), so merging is not all of it",
     ),
     (r"accuracy at B = 200", "of one moment, while one seed of three is at 44 %: the swings of Figures 2, 3"),
 )
