@@ -293,7 +293,7 @@ _slots = Slots()
 _lock = threading.Lock()
 _last_job: tuple[Path, Job] | None = None
 _feeds: dict[Store, Feed] = {}
-_own = threading.local()  # each thread's `runner`, with its buffers, and the `key` of its task
+_own = threading.local()  # each thread's `runner`, with its buffers, and its `task`
 
 
 def _save(path: Path, body: bytes) -> None:
@@ -347,16 +347,24 @@ def _feed(store: Store, pins: frozenset[int]) -> Feed:
 
 
 def _runner(feed: Feed) -> Runner:
-    _own.key = distributed.get_worker().get_current_task()
+    own = _own.task = getattr(_own, "task", None) or _Task()
+    own.worker = distributed.get_worker()
+    own.key = own.worker.get_current_task()
     runner = getattr(_own, "runner", None)
     if runner is None or runner.feed is not feed:
         nothing = LaneRows(RowFiles(""), 0, 0, 0)
-        runner = Runner(feed, Lanes((0, 0)), row_state=nothing, stop=_given_up)  # type: ignore[arg-type]
+        runner = Runner(feed, Lanes((0, 0)), row_state=nothing, stop=own.given_up)  # type: ignore[arg-type]
         _own.runner = runner
     return runner
 
 
-def _given_up() -> bool:
-    """Whether nobody waits for this thread's task any more."""
-    task = distributed.get_worker().state.tasks.get(_own.key)
-    return task is None or task.state == "cancelled"
+class _Task:
+    """The task of a thread. Threads that fetch for it ask as well, and Dask knows no worker there."""
+
+    worker: Any
+    key: Any
+
+    def given_up(self) -> bool:
+        """Whether nobody waits for it any more."""
+        task = self.worker.state.tasks.get(self.key)
+        return task is None or task.state == "cancelled"
