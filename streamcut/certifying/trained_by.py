@@ -28,8 +28,9 @@ def told(problem: Problem, command: str, rows: int, weighted: bool) -> Problem:
     if program == "vw":
         _expect_named(options, given, weighted)
     task = given.get("--task", "binary")
-    if task not in ("binary", "regression") or "--l1" in given:
-        other = "--l1" if "--l1" in given else f"task {task}"
+    sparse = next((name for name in given if name.startswith("--l1")), None)
+    if task not in ("binary", "regression") or sparse is not None:
+        other = sparse or f"task {task}"
         raise OtherProgramError(f"{command}: {other}: certify takes two classes or numbers, and ½‖w‖² alone")
     loss = given.get("--loss", "hinge" if task == "binary" else "squared")
     bias = float(given.get("--bias", 1.0))
