@@ -217,7 +217,7 @@ memory_option = options_from(TrainOptions, only=("memory",), memory={"metavar": 
 json_option = click.option("--json", "as_json", is_flag=True, callback=_silence, help="Print JSON on stdout instead of text.")
 quiet_option = click.option("--quiet", "-q", is_flag=True, callback=_silence, help="Print nothing but errors.")
 trained_on_option = click.option(
-    "--trained-on", metavar="STORE", help="The rows that MODEL was trained on, which locate the optimum: 4 to 15 passes."
+    "--trained-on", metavar="STORE", help="The rows that MODEL was trained on, which locate the optimum: 10 to 60 passes."
 )
 force_option = click.option("--force", is_flag=True, help="Replace the output file if it exists.")
 ignore_extra_option = click.option(

@@ -25,7 +25,7 @@ from streamcut.foundation.shown import visible
 )
 @click.option("--class", "label", metavar="LABEL", help="Of this class only.")
 @click.option("--standard-errors", "errors", is_flag=True, help="Also how far each may be off for want of rows, with z and p.")
-@click.option("--trained-on", metavar="DATA", help="With --standard-errors: the rows of the training; 4 to 15 passes.")
+@click.option("--trained-on", metavar="DATA", help="With --standard-errors: the rows of the training; 10 to 60 passes.")
 @click.option("--robust", is_flag=True, help="With --standard-errors: the sandwich, which holds where the model is not true.")
 @click.option(
     "--cluster",
