@@ -177,4 +177,4 @@ def test_a_line_on_which_the_loss_is_infinite_is_searched_nearer():
 
 def test_a_certificate_says_its_detail():
     words = Certificate(10.0, 9.0, 1e3, 1e-3, 1e-2, False, StopReason.SCALE, detail="feature 2 is large; --scale").in_words()
-    assert "differ too much in size (feature 2 is large; --scale), and the gap is 1" in words
+    assert "columns of one size (--scale) or more --max-cuts may help (feature 2 is large; --scale), and the gap is 1" in words
