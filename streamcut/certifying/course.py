@@ -120,7 +120,7 @@ class Course:
         mixture[: len(solved.beta)] = solved.beta
         w = np.append(solved.w, solved.intercept) if self.free else solved.w
         kappa = self._step + _AHEAD * (1.0 - self._step)
-        cuts = oracle.ascended(Ascent(w, mixture, slot, slot + 1, kappa, math.inf))
+        cuts = oracle.ascend(Ascent(w, mixture, slot, slot + 1, kappa, math.inf))
         A0, B0 = vectors.line(self._planes, w[:-1] if self.free else w)
         k = oracle.line_search(A0, B0)
         with np.errstate(over="ignore", invalid="ignore"):

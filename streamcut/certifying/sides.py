@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -93,8 +93,3 @@ class CertifyOracle(DualOracle):
         self.tighten()
         self.refine()
         return [up, down, whole], others
-
-    def ascended(self, ascent: Any) -> tuple[Cut, Cut]:
-        """The cuts of a pass of dual ascent, summed from nothing that came before."""
-        self._last = None
-        return self.ascend(ascent)

@@ -5,11 +5,10 @@ keeps its share in every cut of the bundle, as a code of the loss's choosing (st
 have a code, so a new cut and the shares that rows remember for it agree.
 
 Cuts are Σ −u_i σ_i f_i x_i with constants Σ u_i (f_i t_i − ℓ*(−f_i)), where z_i = σ_i⟨w, x_i⟩ − t_i is what the loss is of: the
-margin y_i⟨w, x_i⟩, or a residual. They are sums on `grids` (streamcut.foundation.rounding.Grids), exact in any order. So what a
-row adds can be taken back exactly: a pass only adds what changed since the last one, and has the same bits as one that starts
-from 0. w is scored, sums.w is the running w′ of the ascent; D = d, or d + 1 with the bias. Under an elastic net sums.w is the
-running v′, and w′ = S(v′, λ) is made of it where it is read: S bends no more than the identity, so a step that is right without
-it is safe.
+margin y_i⟨w, x_i⟩, or a residual. They are sums on `grids` (streamcut.foundation.rounding.Grids), exact in any order, so what a
+row adds can be taken back exactly where its share changes after the pass. w is scored, sums.w is the running w′ of the ascent;
+D = d, or d + 1 with the bias. Under an elastic net sums.w is the running v′, and w′ = S(v′, λ) is made of it where it is read: S
+bends no more than the identity, so a step that is right without it is safe.
 """
 
 import numpy as np
@@ -38,7 +37,7 @@ def ascend(loss, rows, margins, start, slots, grids, visits, sums, scratch):
     Ascent starts from the mixed share Σ_t parts[t] · (share in column t of codes (n, T)); a step goes to the maximum of the dual
     along row i at w′, and takes w′ along; with a `stretch`, of the dual for that times C. A row whose share is at a bound, and
     whose z under w says that it stays there, is at rest: no step. Fills z and keys (n); columns
-    `predicted` and `ascent` of codes get the shares of both cuts. Adds to the sums the difference to the last two columns. A
+    `predicted` and `ascent` of codes get the shares of both cuts. Adds both to the sums. A
     row's key says how little it may still move.
 
     Rows come in groups, groups in batches (records.Visits). Scores come first, in the order of memory: that fetches the rows,
@@ -52,7 +51,7 @@ def ascend(loss, rows, margins, start, slots, grids, visits, sums, scratch):
     size, n, bad = len(visits.order), len(rows.y), -1
     shares, waiting = scratch.shares, scratch.waiting
     batch = size * len(visits.places)
-    changed = (slots.predicted, slots.last_predicted), (slots.ascent, slots.last_ascent)
+    filled = slots.predicted, slots.ascent
     for first in range(-visits.begins, n, batch):
         for place in visits.places:
             group = first + size * place
@@ -78,8 +77,8 @@ def ascend(loss, rows, margins, start, slots, grids, visits, sums, scratch):
             for _ in range(1, visits.steps):
                 count = _coordinate_steps(loss, group, waiting[:count], rows, margins, start, slots.ascent, grids, sums.w, shares)
             for which in range(1 if scratch.scored else 0, 2 if visits.steps > 0 else 1):
-                now, last = changed[which]  # numbers in the call would each have the helper compiled for them
-                _add_changes(loss, group, size, rows, margins.codes, start.bias, which, now, last, grids, sums)
+                now = filled[which]  # numbers in the call would each have the helper compiled for them
+                _add_shares(loss, group, size, rows, margins.codes, start.bias, which, now, grids, sums)
     return bad
 
 
@@ -150,17 +149,15 @@ def _coordinate_steps(loss, group, waiting, rows, margins, start, dual, grids, w
 
 
 @helper
-def _add_changes(loss, group, size, rows, codes, bias, which, now, last, grids, sums):
-    """Adds a group's shares in column `now`, less those in column `last` (−1: none), to cut and constant `which`."""
-    cut, constant = sums.cuts[which], sums.b[which]
+def _add_shares(loss, group, size, rows, codes, bias, which, now, grids, sums):
+    """Adds a group's shares in column `now` to cut and constant `which`."""
+    cut, constant, nothing = sums.cuts[which], sums.b[which], loss.encode(0.0)
     for i in range(max(group, 0), min(group + size, len(rows.y))):
-        code, past = codes[i, now], loss.encode(0.0)
-        if last >= 0:
-            past = codes[i, last]
-        if code == past:
+        code = codes[i, now]
+        if code == nothing:
             continue
         y, weight = rows.y[i], weight_of(rows.u, i)
-        after, before = loss.decode(code, y), loss.decode(past, y)
+        after, before = loss.decode(code, y), loss.decode(nothing, y)
         _change_sum(loss, weight, after, before, y, grids, constant)
         after, before = -loss.sign(y) * (weight * after), -loss.sign(y) * (weight * before)
         _change_row(rows, i, bias, after, before, grids, cut)

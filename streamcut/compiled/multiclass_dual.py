@@ -211,9 +211,9 @@ def ascend(entropic, rows, margins, start, slots, grids, visits, sums, scratch):
 
     Ascent starts from the shares Σ_s parts[s]·q² of the codes in the mixture's slots (start.parts); a step goes to the maximum of
     the dual along the row at w′, and takes w′ along. A row is at bound when one class has all its share and under w leads the
-    others: no step. Fills z and keys (n); slots `predicted` and `ascent` of codes (n, T, K) get the shares of both cuts. Adds to
-    the sums the difference to the last two slots (−1: to nothing). A row's key says how little it may still move: how far its
-    class leads or trails, rows whose share is undivided after all others; with entropies 1 / √(u ‖x‖² (1 − Σ p²)).
+    others: no step. Fills z and keys (n); slots `predicted` and `ascent` of codes (n, T, K) get the shares of both cuts, which
+    are added to the sums. A row's key says how little it may still move: how far its class leads or trails, rows whose share is
+    undivided after all others; with entropies 1 / √(u ‖x‖² (1 − Σ p²)).
 
     Groups, batches and the order of work are those of streamcut.compiled.dual.ascend; from the second step on only rows whose
     share is divided. Returns the index of a row with a score that is not finite, or −1.
@@ -241,10 +241,8 @@ def ascend(entropic, rows, margins, start, slots, grids, visits, sums, scratch):
                 t, weight = rows.y[i], weight_of(rows.u, i)
                 if shares[at, 0] != _AT_BOUND:
                     encode(entropic, t, shares[at], codes[i, slots.ascent])
-                past = codes[i, slots.last_predicted] if slots.last_predicted >= 0 else nothing
-                add_change(entropic, rows, i, t, weight, bias, past, codes[i, slots.predicted], 0, grids, sums, buffers)
-                past = codes[i, slots.last_ascent] if slots.last_ascent >= 0 else nothing
-                add_change(entropic, rows, i, t, weight, bias, past, codes[i, slots.ascent], 1, grids, sums, buffers)
+                add_change(entropic, rows, i, t, weight, bias, nothing, codes[i, slots.predicted], 0, grids, sums, buffers)
+                add_change(entropic, rows, i, t, weight, bias, nothing, codes[i, slots.ascent], 1, grids, sums, buffers)
     return bad
 
 

@@ -60,16 +60,10 @@ class Start(NamedTuple):
 
 
 class Slots(NamedTuple):
-    """Columns of codes, which are slots of the bundle: of the predicted cut and of that of the ascent, and of the two from which
-    sums go on (−1: from 0).
-
-    With problems side by side each is (A).
-    """
+    """Columns of codes, which are slots of the bundle: of the predicted cut and of that of the ascent."""
 
     predicted: Any
     ascent: Any
-    last_predicted: Any
-    last_ascent: Any
 
 
 class Visits(NamedTuple):

@@ -19,7 +19,6 @@ class EpsilonInsensitive(ResidualLoss, Parameters):
 
     __slots__ = ()
     smooth = False
-    incremental = True
 
     def value(self, z, y):
         return max(0.0, abs(z) - self.epsilon)

@@ -11,7 +11,6 @@ class Hinge(UnitShares, MarginLoss, OfLabels):
 
     __slots__ = ()
     smooth = False
-    incremental = True
 
     def value(self, z, y):
         return max(0.0, 1.0 - z)

@@ -21,7 +21,6 @@ class Huber(ResidualLoss, Parameters):
 
     __slots__ = ()
     smooth = True
-    incremental = True
 
     def value(self, z, y):
         far = abs(z)

@@ -19,7 +19,6 @@ class Logistic(UnitShares, MarginLoss, OfLabels):
 
     __slots__ = ()
     smooth = True
-    incremental = False
     least_curvature = 4.0
 
     def value(self, z, y):

@@ -45,7 +45,6 @@ class Loss(ABC):
     smooth       ℓ is differentiable: the line search asks for `curvature`; otherwise it is piecewise linear, with `kinks`
     keeps_target ℓ(z; y) depends on y beside z
     least_target of numbers: there are none below it
-    incremental  from pass to pass most shares stay as they are (at bounds), so that sums go on from the last pass
     least_curvature  ℓ* bends by so much everywhere, where that is more than a little
     free_below   the priorities of rows whose share is at no bound
     """
@@ -55,7 +54,6 @@ class Loss(ABC):
     smooth: ClassVar[bool]
     keeps_target: ClassVar[bool] = False
     least_target: ClassVar[float] = -np.inf
-    incremental: ClassVar[bool]
     free_below: ClassVar[float] = FREE_FIRST
     least_curvature: ClassVar[float] = 0.0
     code_type: ClassVar[type[np.generic]]

@@ -21,7 +21,6 @@ class Poisson(ResidualLoss, NoParameters):
 
     __slots__ = ()
     smooth = True
-    incremental = False
     keeps_target = True
     least_target = 0.0
 

@@ -19,7 +19,6 @@ class Quantile(ResidualLoss, Parameters):
 
     __slots__ = ()
     smooth = False
-    incremental = True
 
     def value(self, z, y):
         return -self.quantile * z if z < 0.0 else (1.0 - self.quantile) * z

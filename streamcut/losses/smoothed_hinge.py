@@ -17,7 +17,6 @@ class SmoothedHinge(UnitShares, MarginLoss, OfLabels):
 
     __slots__ = ()
     smooth = True
-    incremental = True
 
     def value(self, z, y):
         below = max(0.0, 1.0 - z)

@@ -15,7 +15,6 @@ class Squared(ResidualLoss, NoParameters):
 
     __slots__ = ()
     smooth = True
-    incremental = False
 
     def value(self, z, y):
         return 0.5 * z * z

@@ -16,7 +16,6 @@ class SquaredEpsilonInsensitive(ResidualLoss, Parameters):
 
     __slots__ = ()
     smooth = True
-    incremental = False
 
     def value(self, z, y):
         beyond = max(0.0, abs(z) - self.epsilon)

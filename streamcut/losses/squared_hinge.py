@@ -16,7 +16,6 @@ class SquaredHinge(FloatShares, MarginLoss, OfLabels):
 
     __slots__ = ()
     smooth = True
-    incremental = False
 
     def value(self, z, y):
         below = max(0.0, 1.0 - z)

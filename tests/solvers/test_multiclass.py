@@ -204,28 +204,6 @@ class TestInvariance:
         resumed = train(MemoryDataset(X, y), **options, max_passes=20, checkpoint=CheckpointOptions(str(tmp_path), resume=True))
         np.testing.assert_array_equal(resumed.weights, whole.weights)
 
-    @pytest.mark.parametrize("ones", [False, True])
-    @pytest.mark.parametrize("row_cache", ["0", "20%"])
-    def test_sums_that_follow_changes_are_those_of_all_rows(self, row_cache, ones, monkeypatch):
-        """Many classes: some rows change few of them, and they are added one by one."""
-        rng = np.random.default_rng(4)
-        X, u = sp.random_array((600, 30), density=0.2, format="csr", rng=rng), rng.uniform(0.2, 3.0, 600)
-        if ones:
-            X.data[:] = 1.0
-        data = MemoryDataset(X, rng.integers(0, 40, 600).astype(float), weight=u)
-        options = {"task": "multiclass", "solver": "bundle-dca", "row_cache": row_cache, "max_passes": 12, "max_cuts": 6}
-        by_changes = train(data, **options)
-        ascend = MulticlassDualOracle.ascend
-
-        def from_nothing(oracle, *args, **options):
-            oracle._last = None
-            return ascend(oracle, *args, **options)
-
-        monkeypatch.setattr(MulticlassDualOracle, "ascend", from_nothing)
-        again = train(data, **options)
-        np.testing.assert_array_equal(again.weights, by_changes.weights)
-        assert again.certificates == by_changes.certificates
-
     def test_cached_rows_save_passes(self):
         X, y, _ = problem(1500, 20, seed=7)
         options = {"task": "multiclass", "solver": "bundle-dca", "tol": 1e-4, "tol_relative": None, "C": 10.0}

@@ -17,7 +17,6 @@ from streamcut.execution.row_cache import CacheSize, SweptCache
 from streamcut.execution.runner import PassRunner
 from streamcut.foundation.rounding import Grids
 from streamcut.losses.pointwise import PointwiseRisk
-from streamcut.models.checkpoint import Fill
 from streamcut.oracles.decomposable import Cut, DecomposableOracle
 from streamcut.oracles.dual.interior import solve_cached, solving_bytes
 from streamcut.oracles.dual.loss_cache import LossCache
@@ -46,16 +45,14 @@ class DualAscent(DecomposableOracle):
         self, work: Callable[..., Pass], merging: Callable[[Any], Pass], caches: Mapping[int, SweptCache], *,
         cuts: int, order: RandomOrder, sweeps: int, seed: int,
     ) -> None:  # fmt: skip
-        """`work(ascent, order, places, last, caches, first)` and `merging(merges)` are the passes of the loss.
+        """`work(ascent, order, places, caches, first)` and `merging(merges)` are the passes of the loss.
 
         Rows remember their shares in `cuts` cuts, and are visited in the `order` that `seed` draws. `caches`, by the
         first row of their lane, are swept at most `sweeps` times after each pass.
         """
         self._order, self._seed = order, seed
         self._work, self._merging, self._caches, self.cuts = work, merging, caches, cuts
-        self._sweeps, self._goes_on = sweeps, True
-        self._last: Any = None  # slots of the cuts whose sums are known, while rows remember their shares
-        self._sums: Any = None  # of that pass
+        self._sweeps = sweeps
 
     def ascend(self, ascent: Ascent, *, first: bool = False) -> tuple[Cut, Cut]:
         """One pass: the scores of w, the predicted cut, and the cut of the shares after a sweep; `first` sets `total_weight`.
@@ -64,11 +61,7 @@ class DualAscent(DecomposableOracle):
         """
         statistics = self._runner.feed.data.manifest.statistics
         order, places = self._order.drawn(statistics, self.passes, self._seed, mixed=self._mixed)
-        if self._last is not None and self._overwrites(ascent, self._last):
-            self._last = None
-        sums = self._read(self._work(ascent, order, places, self._last or (-1, -1), self._caches, first))
-        if self._last is not None:
-            self._go_on(sums, self._sums)
+        sums = self._read(self._work(ascent, order, places, self._caches, first))
         if first:
             self._learn(sums.totals)
             ascent = replace(ascent, enough=ascent.enough * self.unit)
@@ -77,50 +70,21 @@ class DualAscent(DecomposableOracle):
         if self._caches:
             self._sweep(ascent, sums)
         self.reached, sums.w = sums.w if self.accelerated else None, None
-        if self._goes_on:
-            self._last, self._sums = (ascent.cut, ascent.dual), sums
         predicted, swept = self._cuts(sums)
-        if first and self.tighten():
-            self._last = None
+        if first:
+            self.tighten()
         return predicted, swept
-
-    def _overwrites(self, ascent: Ascent, last: Any) -> bool:
-        """Whether a cut of the last pass has a slot that is used now."""
-        return bool({ascent.cut, ascent.dual} & set(last))
-
-    def _go_on(self, sums: Any, last: Any) -> None:
-        """Add the sums of the last pass."""
-        vectors.add(sums.cuts.reshape(-1), last.cuts.reshape(-1))
-        sums.b += last.b
 
     def _cuts(self, sums: Any) -> Iterator[Cut]:
         """The predicted cut and that of the ascent."""
         for a, b in zip(sums.cuts, sums.b, strict=True):
             a = a.reshape(self._grids.folds, -1)
-            yield self._divided(a.copy() if self._goes_on else a, b)  # the next pass may go on from the sums
-
-    def _follows(self, merges: Any, last: Any) -> bool:
-        """Whether a cut of the last pass changes."""
-        return any(merge.into in last for merge in merges)
-
-    def refine(self) -> bool:
-        """As that of DecomposableOracle; sums go on from no others."""
-        found = super().refine()
-        if found:
-            self._last = None
-        return found
+            yield self._divided(a, b)
 
     def follow(self, merges: Any) -> None:
         """Rows' shares follow the bundle's merges. The data is not read."""
-        if not merges:
-            return
-        if self._last is not None and self._follows(merges, self._last):
-            self._last = None
-        self._runner.run(self._merging(merges))
-
-    def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
-        super().restore(numbers, fill)
-        self._last = None
+        if merges:
+            self._runner.run(self._merging(merges))
 
     def _sweep(self, ascent: Ascent, sums: Any) -> None:
         given: Any = {"seed": (self.passes, self._seed), "sweeps": self._sweeps}
@@ -187,7 +151,6 @@ class DualOracle(DualAscent, LinearOracle):
         self.prepare(self._pass, partial(MergePass, loss), caches, cuts=cuts, order=order, sweeps=sweeps, seed=seed)
         self._solves = bool(caches) and solving_bytes(loss, runner.feed.data.manifest.statistics, self.dimension) > 0
         self._streams = streams if order.has_streams(runner.feed.data.manifest.statistics, runner.lanes) else 1
-        self._goes_on = loss.incremental
 
     @property
     def first_stretch(self) -> float:
@@ -206,8 +169,8 @@ class DualOracle(DualAscent, LinearOracle):
     def _least(self, ascent: Any) -> float:
         return LITTLE if self._sampled or len(self._caches) > 1 else LESS
 
-    def _pass(self, ascent: Ascent, order: np.ndarray, places: np.ndarray, last: tuple[int, int], *now: Any) -> RowsDualPass:
-        work = RowsDualPass(self._risk, self._grids, self.C, self._bias, ascent, order, places, last, *now, self._first)  # type: ignore[arg-type, call-arg]
+    def _pass(self, ascent: Ascent, order: np.ndarray, places: np.ndarray, *now: Any) -> RowsDualPass:
+        work = RowsDualPass(self._risk, self._grids, self.C, self._bias, ascent, order, places, *now, self._first)  # type: ignore[arg-type, call-arg]
         statistics, streams = self._runner.feed.data.manifest.statistics, None
         if self._streams > 1:
             streams = self._order.streams(statistics, self._streams, self.passes, self._seed)

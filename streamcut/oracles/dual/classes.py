@@ -137,7 +137,7 @@ class ClassesDualPass(DualPass):
             records.Rows(chunk.indptr, chunk.indices, chunk.data, rows["t"], chunk.weight),
             records.Margins(rows["z_b"], rows["z"], rows["codes"], keys),
             records.Start(now.w.reshape(-1, K), now.kappa, mixture, self.C * now.stretch, self.bias, self.l1),
-            records.Slots(now.cut, now.dual, *self.last),
+            records.Slots(now.cut, now.dual),
             self.grids,
             self.visits(chunk, self.steps),
             records.DualSums(sums.w.reshape(-1, K), sums.cuts, sums.b.reshape(-1)),
@@ -172,7 +172,7 @@ class MulticlassDualOracle(DualAscent, MulticlassOracle):
     """A multiclass oracle that also does dual coordinate ascent.
 
     Cuts are Σ_i Σ_k π_ik ((e_k − e_{y_i}) x_iᵀ, 1) over k ≠ y_i with π_ik ≥ 0, Σ_k π_ik ≤ u_i / M; with entropies in place of the
-    1. Then no share is ever at a bound, and sums go on from no others. Rows remember their shares in `cuts`. Every lane has a
+    1. Then no share is ever at a bound. Rows remember their shares in `cuts`. Every lane has a
     cache of `size` (None: none), which is swept at most `sweeps` times after each pass.
     """
 
@@ -196,7 +196,6 @@ class MulticlassDualOracle(DualAscent, MulticlassOracle):
             caches = {start: ClassesCache(size, risk.classes, risk.entropic) for start in runner.lanes.bounds[:-1]}
         merging = partial(MergePass, risk.entropic)
         self.prepare(self._pass, merging, caches, cuts=cuts, order=ORDER, sweeps=sweeps, seed=seed)
-        self._goes_on = not (risk.entropic or self.shelf.far)  # far: no vectors stay from pass to pass
 
     def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
         super().restore(numbers, fill)

@@ -29,8 +29,8 @@ class DualSums:
     """The sum of a pass. w is flat, or (D, A) for A problems side by side.
 
     w     the running w′, after the last lane with the steps of all; None when it is of no more use
-    cuts  both cuts, and b their constants, less those of the last pass and not divided by M: (2, folds, D) and (2, 4) with what
-          measures their rounding for losses of single rows; (2, D, K) and (2, 1) for K classes; (D, 2 A) and (2 A) side by side
+    cuts  both cuts, and b their constants, not divided by M: (2, folds, D) and (2, 4) with what measures their rounding for
+          losses of single rows; (2, D, K) and (2, 1) for K classes; (D, 2 A) and (2 A) side by side
     """
 
     w: np.ndarray | None
@@ -45,8 +45,7 @@ class DualPass(FillingPass):
     """Base: scores, predicted cut and a visit of dual ascent; rows are offered to the lane's cache. `first` learns of the rows.
 
     Rows are visited in groups of `len(order)` consecutive ones, each in that order, groups in batches of `len(places)`, in that
-    order; both count from row 0 of the data set. With `streams` each block is a group. `last`: slots of the last pass's cuts,
-    from which sums go on; −1: from nothing.
+    order; both count from row 0 of the data set. With `streams` each block is a group.
     """
 
     risk: Any
@@ -56,7 +55,6 @@ class DualPass(FillingPass):
     ascent: Any
     order: np.ndarray
     places: np.ndarray
-    last: Any
     caches: Mapping[int, Any]  # by the first row of the lane
     first: bool
     streams: Streams | None = field(default=None, kw_only=True)  # type: ignore[assignment]

@@ -64,13 +64,11 @@ class Scored(NamedTuple):
 class RowsDualPass(DualPass):
     """A DualPass of a loss of single rows. `first` also fills `u` and `target`.
 
-    last    slots (2)
     sample  the random seed of a sample of the free rows, which caches take instead of those that will move least
     """
 
     risk: PointwiseRisk
     ascent: Ascent
-    last: tuple[int, int]
     learning: First
     l1: float | None = None  # the threshold of the penalty
     sample: tuple[int, int] | None = None
@@ -110,7 +108,7 @@ class RowsDualPass(DualPass):
             _records(rows, chunk),
             records.Margins(rows["z_b"], rows["z"], rows["codes"], keys),
             records.Start(now.w, now.kappa, loss.parts(now.mixture), self.C, self.bias, self.l1, now.stretch),
-            records.Slots(now.cut, now.dual, *self.last),
+            records.Slots(now.cut, now.dual),
             self.grids,
             self.visits(chunk, steps),
             records.DualSums(sums.w, sums.cuts, sums.b),
