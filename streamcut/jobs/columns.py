@@ -200,9 +200,9 @@ class ColumnsJob:
         return ColumnsOracle(runner, self.risk, found, **how, at_once=self.at_once, streams=plan.streams, order=order)
 
     def model(
-        self, answers: Sequence[Answer], history: list[Iteration], manifest: Manifest, C: float, l1: float, unit: float
+        self, answers: list[Answer], history: list[Iteration], manifest: Manifest, C: float, l1: float, unit: float
     ) -> Model:
-        """That of the columns of a point."""
+        """That of the columns of a point; takes them out of `answers`, so that no weights are kept twice."""
         options, d = self.options, manifest.statistics.n_features
         asked = options.tol, options.tol_relative
         certificates = tuple(
@@ -213,8 +213,11 @@ class ColumnsJob:
         )
         if self.options.problem == "one-vs-rest":
             assert self.risk.labels is not None
-            W = np.stack([answer.w for answer in answers], axis=1)
-            proved = Proved(W, certificates, tuple(answer.witness for answer in answers), history)
+            witnesses = tuple(answer.witness for answer in answers)
+            W = np.empty((len(answers[0].w), len(answers)))
+            for k in range(W.shape[1]):
+                W[:, k] = answers.pop(0).w
+            proved = Proved(W, certificates, witnesses, history)
             return multiclass_model(proved, options, self.risk.labels, manifest, C=C, l1=l1)
         (found,), labels = answers, self.risk.labels
         return LinearModel(
@@ -261,11 +264,13 @@ class ColumnsTrainer:
         solution = columns.solve(oracle, progress, job.origins)
         if keep and not solution.state.lines:
             progress.save(solution.state, oracle)
-        found, each = [], len(job.classes)
+        found, each, answers, iterations = [], len(job.classes), solution.answers, solution.history
+        del solution  # its state, which has the answers, too
         for number, (point, l1) in enumerate(zip(job.points, l1s, strict=True)):
-            answers = solution.answers[number * each : (number + 1) * each]
-            history = solution.history if len(job.points) == 1 else columns.history_of(answers, solution.history)
-            model = job.model(answers, history, manifest, point.C, l1, oracle.unit)
+            own = answers[:each]
+            del answers[:each]
+            history = iterations if len(job.points) == 1 else columns.history_of(own, iterations)
+            model = job.model(own, history, manifest, point.C, l1, oracle.unit)
             known = {} if most is None else {"l1_max": most[number]}
             found.append(replace(model, parameters={**model.parameters, **known}))
         return found

@@ -67,33 +67,72 @@ def save_model(model: Model, path: str | os.PathLike, *, replace: bool = True) -
     """
     if not is_url(path) and not Path(path).parent.is_dir():
         raise NotFoundError(f"{Path(path).parent} is not a folder; create it first")
-    parts = _content(model)
-    with output(path, prefix="model", size=sum(map(len, parts)), replace=replace) as file:
-        for part in parts:
-            file.write(part)
+    arrays = _arrays(model)
+    seen = _Seen()
+    _write(arrays, seen)
+    digest = seen.digest.hexdigest().encode()
+    with output(path, prefix="model", size=seen.size + _DIGEST, replace=replace) as file:
+        _write(arrays, _Through(file.write))
+        file.write(digest)
 
 
 def model_bytes(model: Model) -> bytes:
     """The content of the file of `model`."""
-    return b"".join(_content(model))
+    content, seen, arrays = io.BytesIO(), _Seen(), _arrays(model)
+    _write(arrays, seen)
+    _write(arrays, _Through(content.write))
+    content.write(seen.digest.hexdigest().encode())
+    return content.getvalue()
 
 
-def _content(model: Model) -> tuple[memoryview, bytes]:
-    """The same in two parts: models may be large, and one copy of them is enough."""
+class _Through:
+    """A file that goes forward only: models may be large, and no copy of them is made to write one."""
+
+    def __init__(self, write: Callable[[Any], Any]) -> None:
+        self._give = write
+        self._kept = b""
+
+    def write(self, part: Any) -> int:
+        """All goes on but the last bytes, the place of the digest, which the caller writes."""
+        whole = self._kept + bytes(part)
+        self._kept = whole[-_DIGEST:]
+        if len(whole) > _DIGEST:
+            self._give(whole[:-_DIGEST])
+        return len(part)
+
+    def flush(self) -> None:
+        """Nothing more is held back than has to be."""
+
+
+class _Seen(_Through):
+    """How long a file is without its digest, and what that is."""
+
+    def __init__(self) -> None:
+        super().__init__(self._see)
+        self.size, self.digest = 0, hashlib.sha256()
+
+    def _see(self, part: bytes) -> None:
+        self.size += len(part)
+        self.digest.update(part)
+
+
+def _write(arrays: dict[str, np.ndarray], file: Any) -> None:
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, version=(1, 0), allow_pickle=False)
+        archive.comment = _MARK + b"0" * _DIGEST
+
+
+def _arrays(model: Model) -> dict[str, np.ndarray]:
+    """What its file holds, by name."""
     own, parts = model.parts()
     if model.recipe is not None:
         parts = {"recipe": np.frombuffer(model.recipe.to_json(), np.uint8), **parts}
     dense = {name: np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")) for name, array in parts.items()}
     own["sparse"], own["narrow"], arrays = _packed(dense)
     meta = json.dumps(_meta(model, own, arrays), indent=1, allow_nan=False).encode()
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name, array in {"meta.json": np.frombuffer(meta, np.uint8), **arrays}.items():
-            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, array, version=(1, 0), allow_pickle=False)
-        archive.comment = _MARK + b"0" * _DIGEST
-    body = buffer.getbuffer()[:-_DIGEST]
-    return body, hashlib.sha256(body).hexdigest().encode()
+    return {"meta.json": np.frombuffer(meta, np.uint8), **arrays}
 
 
 def load_model(path: str | os.PathLike, expect: Callable[[int], None] = lambda size: None) -> Model:
