@@ -8,30 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from streamcut.compiler.jit import kernel
 from streamcut.foundation.chunk import Chunk
-
-
-@kernel
-def row_statistics(indptr, indices, data, unit):
-    """(largest |value|, largest squared row norm, longest row, largest index or -1); `unit`: every value is 1."""
-    largest, norm, longest, top = 0.0, 0.0, 0, -1
-    for i in range(len(indptr) - 1):
-        start, stop = indptr[i], indptr[i + 1]
-        longest = max(longest, stop - start)
-        if stop > start:
-            top = max(top, indices[stop - 1])
-        if unit:
-            norm = max(norm, float(stop - start))
-            largest = max(largest, 1.0 if stop > start else 0.0)
-            continue
-        total = 0.0
-        for t in range(start, stop):
-            value = np.float64(data[t])  # float() of a float32 stays one in Numba
-            total += value * value
-            largest = max(largest, abs(value))
-        norm = max(norm, total)
-    return largest, norm, longest, top
 
 
 MAX_DISTINCT_LABELS = 4096
@@ -120,7 +97,7 @@ class StatisticsBuilder:
     def add(self, chunk: Chunk) -> None:
         if chunk.n_rows == 0:
             return
-        from streamcut.io.manifest import row_statistics  # Numba takes longer to import than most commands need
+        from streamcut.io.row_statistics import row_statistics  # Numba takes longer to import than most commands need
 
         unit = chunk.data is None
         data = np.empty(0, np.int8) if chunk.data is None else chunk.data

@@ -14,7 +14,7 @@ from streamcut.io.stores.spec import MOST_FEATURES, SHARD_NNZ
 
 DEFAULT_LIMIT = 10**9
 _VARIES = 8 << 20  # from one run of a command to the next
-SLACK = 28 << 20  # what the allocator keeps of freed arrays, threads, decompressors, files
+SLACK = 32 << 20  # what the allocator keeps of freed arrays, threads, decompressors, files; what is imported when it is used
 SORT_LEAST = 32 << 20
 _KEYS_LEAST = 8 << 20  # a dictionary of categories and words; most of what is left is for it, too
 BLOCKS = (512 << 10, 256 << 10, 128 << 10)

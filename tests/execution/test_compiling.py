@@ -104,7 +104,7 @@ print(compiling.compiler.asked, end=" ")
 """
     done = python(before, {"NUMBA_CACHE_DIR": str(tmp_path)})
     assert (done.returncode, done.stdout, done.stderr) == (0, "1 3\n", "")
-    assert len(list(tmp_path.rglob("gather_rows*.nbc")) + list(tmp_path.rglob("gather.gather_rows*.nbc"))) == 2
+    assert len(list(tmp_path.rglob("*gather_rows*.nbc"))) == 2
 
 
 @pytest.mark.parametrize(("needs", "asked"), [([[]], 0), ([["+no-such-feature"]], 2), ([["+no-such-feature"], []], 0)])

@@ -336,7 +336,7 @@ def test_55_what_is_not_there_is_told_before_work_in_its_own_words(server, run, 
     for command_, told in (
         (("train", "s3://nosuch/a.zarr", "--model", model), f"s3://nosuch/a.zarr: {bucket}; look at"),
         (("train", "s3://bucket/b.zarr", "--model", model), f"s3://bucket/b.zarr: {store}"),
-        (("train", URL, "--model", "s3://nosuch/m.npz"), f"--model: s3://nosuch/m.npz: {bucket}; create it first"),
+        (("train", URL, "--model", "s3://nosuch/m.npz"), f"--output: s3://nosuch/m.npz: {bucket}; create it first"),
         (("train", URL, "--model", model, "--report", "s3://nosuch/m.html"), f"--report: s3://nosuch/m.html: {bucket}"),
         (("convert", text, "s3://nosuch/b.zarr"), f"s3://nosuch/b.zarr: {bucket}; create it first"),
         (("convert", "s3://nosuch/a.svm", tmp_path / "b.zarr"), f"s3://nosuch/a.svm: {bucket}"),

@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pytest
 
-from streamcut.errors import BadInputError, MemoryBudgetError, NotFoundError, UsageError
+from streamcut.errors import BadInputError, MemoryBudgetError, NotFoundError, UsageError, spelled
 from streamcut.io.text.svmlight import SvmlightOptions, SvmlightSource
 
 pytestmark = pytest.mark.smoke
@@ -137,7 +137,7 @@ def test_refused(tmp_path, text, options, place, words):
     with pytest.raises(BadInputError) as caught:
         rows_of(source_of(tmp_path, text, options))
     message = str(caught.value)
-    assert words in message
+    assert spelled(words) in message
     assert f"in.svm{f':{place}' if place else ''}: " in message
 
 

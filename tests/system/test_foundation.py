@@ -241,5 +241,5 @@ def test_blas_that_is_loaded_later_takes_one_thread_too():
         "with one_blas_thread():\n"
         "    print({each['num_threads'] for each in threadpoolctl.threadpool_info() if each['user_api'] == 'blas'})"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "{1}\n"
