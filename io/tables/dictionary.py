@@ -49,7 +49,7 @@ class KeyRoom:
         enough, bits = self.limit_for(needed_bytes(keys, text)), min(max((4 * keys).bit_length(), 18), 28)
         return MemoryBudgetError(
             f"{where}: a dictionary of {keys:,} categories and words, {format_bytes(text)} of text, is too large: {left}; raise "
-            f"it to --memory {format_enough(enough)}, or hash them with --hash-bits {bits}"
+            f"it to --memory {format_enough(enough).replace(' ', '')}, or hash them with --hash-bits {bits}"
         )
 
 

@@ -121,7 +121,7 @@ def test_row_72_the_memory_that_a_refusal_names_is_enough(tmp_path, make, suffix
         code, peak, said = converted(source, tmp_path / "a.zarr", memory, {"labels": "label", **options})
         if code == 0:
             break
-        named = re.findall(r"(?:at least |raise it to memory=)([\d.]+ [kMG]B)", said)
+        named = re.findall(r"(?:at least |raise it to memory=')([\d.]+ ?[kMG]B)", said)
         assert "MemoryBudgetError" in said
         assert named, said
         assert parse_size(named[-1]) > memory
