@@ -10,7 +10,6 @@ import numpy as np
 
 from streamcut.foundation.chunk import Chunk
 
-
 MAX_DISTINCT_LABELS = 4096
 
 
