@@ -7,7 +7,6 @@ from typing import Any
 
 from streamcut.config import TrainOptions
 from streamcut.errors import UsageError
-from streamcut.evaluation import evaluate, measure_to_choose, merit
 from streamcut.io.dataset import Dataset
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.stores.buffers import buffer_bytes
@@ -27,6 +26,8 @@ class EarlyStopping:
     def __init__(self, data: Dataset, task: str, patience: Any, measure: str | None) -> None:
         if isinstance(patience, bool) or not isinstance(patience, int) or patience < 1:
             raise UsageError(f"early_stopping: {patience!r} is no number of iterations, 1 or above")
+        from streamcut.evaluation import measure_to_choose  # with all measures, which other trainings do without
+
         self.data, self.patience, self.measure = data, patience, measure_to_choose(task, measure)
         self.best: Model | None = None
         self.values: list[float] = []
@@ -43,6 +44,8 @@ class EarlyStopping:
 
     def __call__(self, model: Model) -> bool:
         """Measure `model`; whether it is time to stop. Raises UsageError where the measure is undefined."""
+        from streamcut.evaluation import evaluate, merit
+
         value = evaluate(model, self.data).measures().get(self.measure)
         if value is None:
             raise UsageError(f"measure: {self.measure} is not defined on the validation data; choose another one")
