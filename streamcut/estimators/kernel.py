@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,12 +19,14 @@ from streamcut.estimators.declared import USUAL, attribute, declared, parameter
 from streamcut.estimators.kernel_machine import KernelMachine, OnBudget
 from streamcut.estimators.parameters import Certified
 from streamcut.foundation.interrupts import first_interrupt_asks
-from streamcut.jobs.exact_kernel import ExactKernelJob
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.joined import joined
 from streamcut.models.kernel import KernelModel
 from streamcut.progress.display import shown_by
 from streamcut.training import Session, checked
+
+if TYPE_CHECKING:
+    from streamcut.jobs.exact_kernel import ExactKernelJob
 
 _FOLDS = 5
 _BY_SMO = "Of smo and sampled cuts; several classes by smo are a problem each."

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from streamcut.models.linear import LinearModel
 from streamcut.models.optimum import Optimum, digest
 
 _SPARE = 64
-_MATRICES = 3  # of D × D, while many features of a row are multiplied
 
 
 class Region(Protocol):
@@ -133,9 +132,3 @@ class Ball:
 def doubt(chunk: Chunk, size: np.ndarray, bias: float) -> np.ndarray:
     """How far a computed score of each row may be off; `size` are |w|."""
     return 2.0 * row_gamma(chunk) * magnitudes(chunk, size, bias)
-
-
-def matrices(model: LinearModel) -> int:
-    """Bytes that an ellipsoid of this model takes while it is used."""
-    known: Any = model.optimum
-    return 0 if known is None else _MATRICES * 8 * known.dimension**2

@@ -78,8 +78,7 @@ class DualAscent(DecomposableOracle):
     def _cuts(self, sums: Any) -> Iterator[Cut]:
         """The predicted cut and that of the ascent."""
         for a, b in zip(sums.cuts, sums.b, strict=True):
-            a = a.reshape(self._grids.folds, -1)
-            yield self._divided(a, b)
+            yield self._divided(a.reshape(self._grids.folds, -1), b)
 
     def follow(self, merges: Any) -> None:
         """Rows' shares follow the bundle's merges. The data is not read."""
