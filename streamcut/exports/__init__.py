@@ -5,6 +5,7 @@ sklearn.py      an estimator of scikit-learn's, by joblib; sklearn_columns.py: a
 onnx.py         a graph for ONNX runtimes; onnx_columns.py: the columns of a table in it
 sql.py          a SELECT that scores a table
 compact.py      our own file, with weights as float32 and nothing but what scoring needs
+mlflow.py       MLflow's models, which are folders: saved, logged, loaded
 as_json.py      weights by feature, for whatever reads JSON
 linear_form.py  what they have in common: weights, intercepts and labels of a linear model
 raw_form.py     and for tables what each value of a column weighs

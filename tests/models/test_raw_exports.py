@@ -207,6 +207,21 @@ def by_compact(model: Any, rows: pd.DataFrame, folder: Path) -> tuple[list[Any],
     return ours(streamcut.load_model(folder / "m.npz"), rows)
 
 
+def by_mlflow(model: Any, rows: pd.DataFrame, folder: Path) -> tuple[list[Any], np.ndarray]:
+    pytest.importorskip("mlflow")
+    from streamcut.exports import mlflow
+
+    mlflow.save_model(model, folder / "m")
+    loaded = mlflow.mlflow.pyfunc.load_model(str(folder / "m"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        labels = loaded.predict(rows)
+        if model.task == "regression":
+            return labels.tolist(), labels
+        found = loaded.predict(rows, params={"output": "probabilities" if model.has_probabilities else "scores"})
+    return labels.tolist(), np.column_stack([1.0 - found, found]) if model.has_probabilities and found.ndim == 1 else found
+
+
 WAYS: dict[str, tuple[Callable[..., tuple[list[Any], np.ndarray]], float]] = {
     "scikit-learn": (by_scikit_learn, 1e-9),
     "ONNX": (by_onnx, 1e-9),
@@ -214,6 +229,7 @@ WAYS: dict[str, tuple[Callable[..., tuple[list[Any], np.ndarray]], float]] = {
     "SQLite": (by_sqlite, 1e-9),
     "JavaScript": (by_javascript, 1e-9),
     "C": (by_c, 1e-9),
+    "MLflow": (by_mlflow, 0.0),
     "compact": (by_compact, 1e-6),  # weights as float32
 }
 
