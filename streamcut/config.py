@@ -213,12 +213,14 @@ class TrainOptions(TrainDeclarations):
                 what = f"task multiclass, {self.strategy}," if linear else "task multiclass"
                 those = solvers_of(self.problem) if linear else solvers_of("crammer-singer", "one-vs-rest")
             raise UsageError(f"solver: {what} is trained by {', '.join(those)}, not by {solver}")
-        for name in self.__dataclass_fields__:
+        for name, each in self.__dataclass_fields__.items():
             value = getattr(self, name)
-            if value == _default(name) or (name in _OFF and value == _OFF[name] and not self._intercept_stays(name)):
+            if value is each.default or value == each.default:
+                continue
+            if name in _OFF and value == _OFF[name] and not self._intercept_stays(name):
                 continue
             if not self._solver_has(name):
-                having = [each for each, record in SOLVER_TABLE.items() if name in record.options]
+                having = [other for other, record in SOLVER_TABLE.items() if name in record.options]
                 raise UsageError(f"{name}: {value!r} is an option of {', '.join(having)}; {solver} does not have it")
             if not self._task_has(name):
                 tasks = ", ".join(OPTIONS[name].tasks or TASKS)

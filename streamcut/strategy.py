@@ -18,6 +18,7 @@ _PRODUCTS, _QUADRATIC = 8.0, 16.0
 _DENSE, _TOGETHER, _SOLVED = 0.25, 8.0, 24.0  # of dense rows that many products cost what one does, of Cholesky's as many
 _ROOM = 4  # matrices are that part of memory at most
 _MATRICES = 5
+_ALWAYS = 1 << 20  # bytes that no training lacks: memory is not asked about
 
 _JOBS = {  # of linear solvers by the problem, of others by the family
     "binary": ("streamcut.jobs.binary", "BinaryJob"),
@@ -61,7 +62,8 @@ def _few(options: TrainOptions, statistics: Statistics) -> bool:
     row = D * D / (2.0 * _TOGETHER) if per_row > _DENSE * D else 0.5 * per_row * per_row
     products = statistics.n_rows * row + D**3 / _SOLVED
     most = _PRODUCTS * (_QUADRATIC if options.chosen_loss == "squared" else 1.0)
-    return products <= most * entries and memory_limit(options.memory) >= _ROOM * _MATRICES * 8 * D * D
+    matrices = _ROOM * _MATRICES * 8 * D * D
+    return products <= most * entries and (matrices < _ALWAYS or memory_limit(options.memory) >= matrices)
 
 
 def job_class(options: TrainOptions) -> type[Job]:

@@ -36,7 +36,6 @@ from streamcut.foundation.units import format_bytes
 from streamcut.io.dataset import Dataset, held_bytes
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.recipe.comparison import require_same
-from streamcut.jobs import features
 from streamcut.jobs.all_features import with_all_features
 from streamcut.jobs.job import Job
 from streamcut.jobs.smaller import in_files, lowerable, smallest_change
@@ -45,11 +44,9 @@ from streamcut.jobs.weights import check_weights
 from streamcut.models.checkpoint import Checkpoints
 from streamcut.models.files import as_model
 from streamcut.models.linear import LinearModel
-from streamcut.models.mapped import MappedModel
 from streamcut.models.model import Model
 from streamcut.models.multiclass import MulticlassModel
 from streamcut.options.option import documented
-from streamcut.oracles.mapped import MappedDataset
 from streamcut.progress.columns import columns, line
 from streamcut.progress.display import Display, shown_by
 from streamcut.solvers.progress import Observer, Progress, Record, StoppingRule
@@ -180,6 +177,8 @@ class Session:
         self._compare_recipes()
         self.readings = (feed := Feed(self.dataset)).readings  # of everything that it trains
         if options.maps:
+            from streamcut.jobs import features  # with kernels, which other trainings do without
+
             self.dataset = features.with_features(feed, options)
         self.dataset = scaled(self.dataset, options.scale)
         if _with_fewer_features(options, self.dataset):
@@ -277,8 +276,10 @@ class Session:
         if isinstance(data, ScaledDataset):
             assert isinstance(model, LinearModel | MulticlassModel)  # whose problems alone are scaled
             model = replace(model, weights=np.ascontiguousarray((model.weights.T / data.divisors).T))
-        if isinstance(self.dataset, MappedDataset):
-            model = MappedModel.around(model, self.dataset.map)
+        if self.options.maps:
+            from streamcut.jobs import features
+
+            model = features.mapped(model, data)
         return replace(model, recipe=self.dataset.recipe)
 
     def _compare_recipes(self) -> None:
@@ -360,7 +361,9 @@ class Session:
             more, data = more + data.memory(job.workers, columns, proofs=proofs), data.inner
         if isinstance(data, ScaledDataset):
             more += data.memory(job.workers)
-        if isinstance(self.dataset, MappedDataset):
+        if chosen.maps:
+            from streamcut.jobs import features
+
             more += features.memory(self.dataset, job.workers)
         coming = (("shards on their way", held),) if (held := held_bytes(self.dataset)) else ()
         if chosen.distributed:  # every process has its own

@@ -12,6 +12,7 @@ The zero cut (R ≥ 0) takes the slack C̄ − Σ β_t; it is kept as cut 0.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -52,6 +53,13 @@ class Merge:
     into: int
     gone: int
     share: float
+
+
+def _with(known: np.ndarray, more: Any) -> np.ndarray:
+    """`known` and one more entry."""
+    found = np.empty((len(known) + 1, *known.shape[1:]), known.dtype)
+    found[:-1], found[-1] = known, more
+    return found
 
 
 class Bundle:
@@ -128,14 +136,13 @@ class Bundle:
         self.make_room(1)
         a, pull = (a[:-1], float(a[-1])) if self.penalty.free else (a, 0.0)
         t = len(self._b)
-        self.slots = np.append(self.slots, self._free()[0])
+        self.slots = _with(self.slots, self._free()[0])
         self._vectors[t] = a
         self.shelf.release()
-        self._b, self._pulls = np.append(self._b, b), np.append(self._pulls, pull)
-        self._errors = np.append(self._errors, [error], axis=0)
-        self._beta = np.append(self._beta, 0.0)
-        self._unused = np.append(self._unused, 0)
-        self._gram = np.pad(self._gram, ((0, 1), (0, 1)))
+        self._b, self._pulls, self._errors = _with(self._b, b), _with(self._pulls, pull), _with(self._errors, error)
+        self._beta, self._unused = _with(self._beta, 0.0), _with(self._unused, 0)
+        gram, self._gram = self._gram, np.empty((t + 1, t + 1))
+        self._gram[:t, :t] = gram
         self._refresh_gram(t, a)
 
     def surest(self, radius: float, tolerance: float) -> MasterSolution:

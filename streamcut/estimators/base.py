@@ -229,9 +229,7 @@ class StreamedClassifier(ClassifierMixin, StreamedEstimator):
             self.classes_ = self._labels = _labels_of(data)
             return data, len(self.classes_) > 2
         X, y, sample_weight = self._arrays(X, y, sample_weight, numeric=False)
-        y = column_or_1d(y)
-        check_classification_targets(y)
-        self.classes_ = np.unique(y)
+        self.classes_ = _classes_of(y)
         self._labels = _numbers(self.classes_)
         if len(self.classes_) < 2:
             only = self.classes_.tolist()[0]
@@ -255,19 +253,20 @@ class StreamedClassifier(ClassifierMixin, StreamedEstimator):
         if self.class_weight == "balanced":
             raise ValueError("class_weight: 'balanced' takes all rows to count; for partial_fit give {class: factor}")
         X, y, sample_weight = self._arrays(X, y, sample_weight, numeric=False, reset=first)
-        y = column_or_1d(y)
-        check_classification_targets(y)
+        _classes_of(y)
         _check_partial_fit_first_call(self, classes)
         self._labels = _numbers(self.classes_)
         return MemoryDataset(X, self._codes(y), weight=self._weighted(y, sample_weight))
 
     def _codes(self, y: np.ndarray) -> np.ndarray:
         """The labels, float64 (n,), that training knows the classes `y` (n,) by."""
-        if unknown := sorted(set(np.unique(y).tolist()) - set(self.classes_.tolist())):
+        places = np.searchsorted(self.classes_, y)
+        if not np.array_equal(self.classes_.take(places, mode="clip"), y):
+            unknown = sorted(set(np.unique(y).tolist()) - set(self.classes_.tolist()))
             raise ValueError(
                 f"there are labels that fit did not see: {unknown[:5]}; the classes are {self.classes_[:10].tolist()}"
             )
-        return self._labels[np.searchsorted(self.classes_, y)]
+        return self._labels[places]
 
     def _weighted(self, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
         """Row weights times those of the classes."""
@@ -319,7 +318,7 @@ class ScoringClassifier(StreamedClassifier):
             self.model_ = calibrate(self.model_, self._narrow(X))
             return self
         X, y, weight = self._arrays(X, y, sample_weight, numeric=False, reset=False)
-        self.model_ = calibrate(self.model_, MemoryDataset(X, self._codes(column_or_1d(y)), weight=weight))
+        self.model_ = calibrate(self.model_, MemoryDataset(X, self._codes(y), weight=weight))
         return self
 
     @available_if(lambda self: getattr(getattr(self, "model_", None), "has_probabilities", False))
@@ -333,6 +332,13 @@ class ScoringClassifier(StreamedClassifier):
         """Logarithms of `predict_proba`; −∞ where a probability is too small for a number."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
+
+
+def _classes_of(y: np.ndarray) -> np.ndarray:
+    """The labels `y` (n) in order, each once. Raises ValueError for what is a regression's by its looks."""
+    if y.dtype.kind not in "biuU":  # numbers that are not whole, and objects of any kind
+        check_classification_targets(y)
+    return np.unique(y)
 
 
 def in_our_names(error: UsageError) -> UsageError:

@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils import column_or_1d
 
 from streamcut.config import LINEAR
 from streamcut.errors import UsageError
@@ -48,7 +47,7 @@ class Regressor(RegressorMixin, StreamedEstimator):
         if is_stored(X):
             return self._stored(X, reset=reset, y=y, sample_weight=sample_weight)
         X, y, weight = self._arrays(X, y, sample_weight, numeric=True, reset=reset)
-        return MemoryDataset(X, column_or_1d(y).astype(np.float64), weight=weight)
+        return MemoryDataset(X, y.astype(np.float64), weight=weight)
 
     def predict(self, X: Any) -> np.ndarray:
         """Predicted numbers, float64 (n,): the scores, or what these mean to the loss (e^score for "poisson")."""

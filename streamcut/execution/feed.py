@@ -8,6 +8,7 @@ need buffers of its own. Shards are not dropped from the page cache behind us: w
 from __future__ import annotations
 
 import threading
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -38,8 +39,11 @@ class Traffic:
     bytes_computed: int = 0
 
     def __iadd__(self, other: Traffic) -> Self:
-        for name in self.__slots__:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.rows += other.rows
+        self.nnz += other.nnz
+        self.bytes_read += other.bytes_read
+        self.rows_pinned += other.rows_pinned
+        self.bytes_computed += other.bytes_computed
         return self
 
 
@@ -173,7 +177,7 @@ class Feed:
         """
         joined = self._joined(alignment, place) if alignment > 1 else None
         waiting = False  # in `joined`: the rows after the last such place, when their shard ended before the next one
-        shard = int(np.searchsorted(self._first, start, side="right")) - 1
+        shard = bisect_right(self._first, start) - 1
         if coming is None:
             self._expect(shard, stop)
         while start < stop:
@@ -184,7 +188,7 @@ class Feed:
                 coming.remove(shard)
                 self._expect_all(coming)
             first, last = self._first[shard], min(stop, self._first[shard + 1])
-            rows = replace(chunk, first_row=first).rows(start - first, last - first)
+            rows = chunk.placed(first).rows(start - first, last - first)
             self._give(rows, shard, pinned, traffic)
             if joined is not None and waiting:
                 missing = -start % alignment
@@ -251,7 +255,7 @@ class Feed:
 
     def _expect(self, shard: int, stop: int) -> None:
         """Of the shards from `shard` to row `stop` those that are not in memory will be read."""
-        self._expect_all(range(shard, int(np.searchsorted(self._first, stop))))
+        self._expect_all(range(shard, bisect_left(self._first, stop)))
 
     def _expect_all(self, shards: Iterable[int]) -> None:
         """These will be read in this order, those that are not in memory."""
@@ -303,6 +307,9 @@ def _together(buffer: RowBuffer, pieces: list[Chunk]) -> Chunk:
 
 def _blocks(chunk: Chunk, alignment: int) -> Iterator[Chunk]:
     start, n = 0, chunk.n_rows
+    if 0 < n <= BLOCK_ROWS and chunk.nnz <= BLOCK_NNZ:
+        yield chunk
+        return
     while start < n:
         limit = chunk.indptr[start] + BLOCK_NNZ
         stop = min(int(np.searchsorted(chunk.indptr, limit, side="right")) - 1, start + BLOCK_ROWS)

@@ -124,13 +124,15 @@ class RowCache:
         return ()
 
     def _shrink(self) -> None:
-        keys, lengths, count = self._key[: self.n], np.diff(self._indptr[: self.n + 1]), self.n
-        kept = np.arange(count)
+        keys, ends, count = self._key[: self.n], self._indptr[: self.n + 1], self.n
+        lengths, kept = ends[1:] - ends[:-1], np.arange(count)
         while count == self.n or (count > 0 and lengths[kept].sum() > _FULL * len(self._indices)):
             count = min(int(_KEPT * count), count - 1)
-            self.limit = float(np.partition(keys, count)[count])
-            below, equal = np.flatnonzero(keys < self.limit), np.flatnonzero(keys == self.limit)
-            kept = np.sort(np.concatenate([below, equal[: count - len(below)]]))
+            (in_order := keys.copy()).partition(count)
+            self.limit = float(in_order[count])
+            below, equal = (keys < self.limit).nonzero()[0], (keys == self.limit).nonzero()[0]
+            kept = np.concatenate((below, equal[: count - len(below)]))
+            kept.sort()
         self._keep(kept)
         self.n = count
 

@@ -188,41 +188,46 @@ class Runner(Watchable):
     def run(self, work: Pass) -> tuple[Any, PassReport]:
         """The merged partial of all lanes. The first error of any lane is raised."""
         started = time.perf_counter()
-        turn = _Turn(work, len(self.lanes))
         traffics = [Traffic() for _ in range(self.workers)]
-        self._going = (traffics, started) if work.needs_data else None
-        try:
-            with waits_end_by(self.stop):
-                self._run(turn, work, traffics)
-        finally:
-            self._going = None
-        traffic = Traffic()
-        for part in traffics:
+        if work.needs_data:
+            self._going = traffics, started
+            try:
+                with waits_end_by(self.stop):
+                    total = self._run(work, traffics)
+            finally:
+                self._going = None
+        else:  # nobody asks how far that is, and it waits for nobody
+            total = self._run(work, traffics)
+        traffic = traffics[0]
+        for part in traffics[1:]:
             traffic += part
-        return turn.total, PassReport(time.perf_counter() - started, traffic)
+        return total, PassReport(time.perf_counter() - started, traffic)
 
-    def _run(self, turn: _Turn, work: Pass, traffics: list[Traffic]) -> None:
+    def _run(self, work: Pass, traffics: list[Traffic]) -> Any:
+        turn = _Alone(work, len(self.lanes)) if self._pool is None else _Turn(work, len(self.lanes))
         if self._pool is None:
             self._work(turn, work, 0, traffics[0])
-        else:
-            futures = [self._pool.submit(self._work, turn, work, worker, traffics[worker]) for worker in range(self.workers)]
-            try:
-                for future in futures:
-                    future.result()
-            except BaseException as error:
-                turn.fail(error)
-                for future in futures:
-                    future.exception()
-                raise
+            return turn.total
+        futures = [self._pool.submit(self._work, turn, work, worker, traffics[worker]) for worker in range(self.workers)]
+        try:
+            for future in futures:
+                future.result()
+        except BaseException as error:
+            turn.fail(error)
+            for future in futures:
+                future.exception()
+            raise
+        return turn.total
 
-    def _work(self, turn: _Turn, work: Pass, worker: int, traffic: Traffic) -> None:
+    def _work(self, turn: _Alone, work: Pass, worker: int, traffic: Traffic) -> None:
         try:
             if work.needs_data and not self._buffers[worker]:
                 self._buffers[worker] = [self.feed.buffers()]
             while (lane := turn.take()) is not None:
-                partial = work.begin()
-                work.enter(partial, self.lanes.rows(lane)[0])
-                with closing(self._visits(lane, work, partial, worker, traffic)) as visits:
+                partial, (start, stop) = work.begin(), self.lanes.rows(lane)
+                work.enter(partial, start)
+                visits = self._visits(lane, work, partial, worker, traffic)
+                try:
                     for pieces in visits:
                         for piece in pieces:
                             self.row_state.release(*piece)
@@ -230,8 +235,9 @@ class Runner(Watchable):
                             return
                         if work.interruptible and self.stop():
                             raise Interrupted
-                start, stop = self.lanes.rows(lane)
-                work.finish(partial, {name: array[start:stop] for name, array in self.rows.items()}, start)
+                finally:
+                    visits.close()
+                work.finish(partial, self._rows_of(start, stop), start)
                 turn.merge(lane, partial)
         except GivenUp as error:
             ended = Interrupted() if work.interruptible else error
@@ -296,6 +302,9 @@ class Runner(Watchable):
         if not work.needs_data:
             if work.row_arrays == ():
                 return
+            if stop - start <= ROW_BLOCK and not work.whole_groups:
+                yield start, stop, None
+                return
             bounds = [*range(start, stop, ROW_BLOCK), stop]
             if work.whole_groups:
                 bounds = [self._next_group(row) for row in bounds]
@@ -343,36 +352,52 @@ def _running_threads(count: int) -> ThreadPoolExecutor:
     return pool
 
 
-class _Turn:
-    """Hands out lanes in order and merges their partials in the same order."""
+class _Alone:
+    """Hands out lanes in order to the only worker, and merges their partials."""
 
     def __init__(self, work: Pass, lanes: int) -> None:
-        self._work = work
-        self._lanes = lanes
-        self._next = 0
-        self._merged = 0
-        self._changed = threading.Condition()
+        self._work, self._lanes, self._next = work, lanes, 0
         self.total: Any = None
         self.error: BaseException | None = None
 
     def take(self) -> int | None:
+        """The next lane; None: there is no other, or something went wrong."""
+        if self._next == self._lanes or self.error is not None:
+            return None
+        self._next += 1
+        return self._next - 1
+
+    def merge(self, lane: int, partial: Any) -> None:
+        """Add what a lane has found."""
+        self.total = partial if self.total is None else self._work.merge(self.total, partial)
+
+    def fail(self, error: BaseException) -> None:
+        """Something went wrong in a lane."""
+        self.error = self.error or error
+
+
+class _Turn(_Alone):
+    """The same among several workers: partials are merged in the order of the lanes."""
+
+    def __init__(self, work: Pass, lanes: int) -> None:
+        super().__init__(work, lanes)
+        self._merged = 0
+        self._changed = threading.Condition()
+
+    def take(self) -> int | None:
         with self._changed:
-            if self._next == self._lanes or self.error is not None:
-                return None
-            self._next += 1
-            return self._next - 1
+            return super().take()
 
     def merge(self, lane: int, partial: Any) -> None:
         with self._changed:
             self._changed.wait_for(lambda: self._merged == lane or self.error is not None)
             if self.error is not None:
                 return
-            self.total = partial if self.total is None else self._work.merge(self.total, partial)
+            super().merge(lane, partial)
             self._merged += 1
             self._changed.notify_all()
 
     def fail(self, error: BaseException) -> None:
         with self._changed:
-            if self.error is None:
-                self.error = error
+            super().fail(error)
             self._changed.notify_all()

@@ -50,15 +50,19 @@ class Chunk:
 
     def rows(self, start: int, stop: int) -> Chunk:
         """Rows start:stop of consecutive ones as views; nothing is copied."""
+        if start == 0 and stop == self.n_rows:
+            return self
         cut = slice(start, stop)
-        return replace(
-            self,
-            indptr=self.indptr[start : stop + 1],
-            y=self.y[cut],
-            qid=None if self.qid is None else self.qid[cut],
-            weight=None if self.weight is None else self.weight[cut],
-            first_row=self.first_row + start,
-        )
+        qid = None if self.qid is None else self.qid[cut]
+        weight = None if self.weight is None else self.weight[cut]
+        indptr, first = self.indptr[start : stop + 1], self.first_row + start
+        return Chunk(indptr, self.indices, self.data, self.y[cut], qid, weight, first, self.pieces)
+
+    def placed(self, first_row: int) -> Chunk:
+        """The same rows, of which the first is number `first_row`."""
+        if first_row == self.first_row:
+            return self
+        return replace(self, first_row=first_row)
 
 
 def csr_arrays(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[int, int]]:
@@ -68,6 +72,11 @@ def csr_arrays(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[int, i
     SciPy, whose import takes as long as a small training.
     """
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "biuf":
+        if X.size and np.count_nonzero(X) == X.size:  # as most tables of numbers are
+            n, d = X.shape
+            indices = np.empty((n, d), np.int32 if d <= 2**31 - 1 else np.int64)
+            indices[:] = np.arange(d)
+            return np.arange(0, X.size + 1, d), indices.ravel(), _kept(X.flatten()), X.shape
         rows, columns = np.nonzero(X)
         indptr = np.zeros(len(X) + 1, np.int64)
         np.cumsum(np.bincount(rows, minlength=len(X)), out=indptr[1:])

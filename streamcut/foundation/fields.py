@@ -111,6 +111,11 @@ def _finite(value: float) -> bool:
         return False
 
 
+def by_name(record: Any) -> dict[str, Any]:
+    """The fields of a dataclass by name, as they are: dataclasses.asdict copies each, which takes long where records are many."""
+    return {name: getattr(record, name) for name in record.__dataclass_fields__}
+
+
 def expect_like(found: Any, model: Any, where: str) -> None:
     """Raise ValueError unless `found` is of JSON types as `model` is: the same names, whole numbers, flags and texts where it has
     them, numbers other than NaN for its floats, as many of them as a tuple has; anything of these where it has None."""

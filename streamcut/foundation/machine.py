@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from functools import cache
@@ -14,19 +16,30 @@ from streamcut.foundation import systems
 from streamcut.foundation.units import format_bytes, parse_size
 
 _AUTO_SHARE = 0.8
+_MOMENT = 0.25  # seconds
+_asked = (-math.inf, 0, 0)  # when, and what _now says
 _CGROUPS = Path("/sys/fs/cgroup")
 _OWN_CGROUPS = Path("/proc/self/cgroup")
 
 
 def memory_limit(text: str) -> int:
     """Bytes for `auto` (80 % of what is available now), a percentage of all memory, or a size; a cgroup's limit counts."""
-    total, available = machine_memory()
+    total, automatic = _now()
     if text == "auto":
-        return int(available * _AUTO_SHARE) + systems.resident_bytes()
+        return automatic
     size = parse_size(text, option="--memory", total=total)
     if size < 1:
         raise UsageError(f"--memory: {text!r} is nothing; write for example 2GB, 50% or auto")
     return size
+
+
+def _now() -> tuple[int, int]:
+    """(all memory, what `auto` is), at most a moment old: asking the kernel takes as long as a pass of a small fit."""
+    global _asked
+    if (now := time.monotonic()) - _asked[0] > _MOMENT:
+        total, available = machine_memory()
+        _asked = now, total, int(available * _AUTO_SHARE) + systems.resident_bytes()
+    return _asked[1:]
 
 
 def machine_memory(cgroups: Path = _CGROUPS, own: Path = _OWN_CGROUPS) -> tuple[int, int]:
@@ -40,25 +53,26 @@ def machine_memory(cgroups: Path = _CGROUPS, own: Path = _OWN_CGROUPS) -> tuple[
 def _cgroup_limits(cgroups: Path, own: Path) -> Iterator[tuple[int, int]]:
     """(limit, used) bytes of each group that has a limit; file pages that the kernel would give back first aren't used."""
     try:
-        lines = own.read_text().splitlines()
+        lines = systems.content(str(own)).decode().splitlines()
     except OSError:
         return
     for line in lines:
         _, controllers, place = line.split(":", 2)
         if controllers == "":
-            root, names = cgroups, ("memory.max", "memory.current", "inactive_file")
+            root, names = str(cgroups), ("memory.max", "memory.current", b"inactive_file")
         elif "memory" in controllers.split(","):
-            root, names = cgroups / "memory", ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+            root, names = f"{cgroups}/memory", ("memory.limit_in_bytes", "memory.usage_in_bytes", b"total_inactive_file")
         else:
             continue
-        inside = Path(place.lstrip("/"))
-        for folder in (inside, *inside.parents):
+        parts = [part for part in place.split("/") if part]
+        for depth in range(len(parts), -1, -1):
+            folder = "/".join((root, *parts[:depth]))
             try:
-                limit = (root / folder / names[0]).read_text().strip()
-                if limit != "max":
-                    usage = int((root / folder / names[1]).read_text())
-                    statistics = dict(entry.split() for entry in (root / folder / "memory.stat").read_text().splitlines())
-                    yield int(limit), usage - int(statistics.get(names[2], 0))
+                limit = systems.content(f"{folder}/{names[0]}").strip()
+                if limit != b"max":
+                    usage = int(systems.content(f"{folder}/{names[1]}"))
+                    words = systems.content(f"{folder}/memory.stat").split()
+                    yield int(limit), usage - (int(words[words.index(names[2]) + 1]) if names[2] in words else 0)
             except OSError:  # a container often sees only a part of the tree
                 continue
 

@@ -10,7 +10,6 @@ import errno
 import mmap
 import os
 import sys
-from pathlib import Path
 
 try:
     import fcntl
@@ -129,9 +128,8 @@ def cpus() -> int:
 def memory() -> tuple[int, int]:
     """(total, available) bytes of the machine."""
     if LINUX:
-        fields = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
-        total, available = (int(fields[name].split()[0]) * 1024 for name in ("MemTotal", "MemAvailable"))
-        return total, available
+        text = content("/proc/meminfo")
+        return _kilobytes(text, b"MemTotal:"), _kilobytes(text, b"MemAvailable:")
     import psutil
 
     found = psutil.virtual_memory()
@@ -141,7 +139,7 @@ def memory() -> tuple[int, int]:
 def resident_bytes() -> int:
     """What this process holds in memory."""
     if LINUX:
-        return _status("VmRSS")
+        return _kilobytes(content("/proc/self/status"), b"VmRSS:")
     import psutil
 
     return psutil.Process().memory_info().rss
@@ -150,7 +148,7 @@ def resident_bytes() -> int:
 def peak_bytes() -> int:
     """The most that this process has held in memory so far."""
     if LINUX:  # getrusage would count a parent's peak
-        return _status("VmHWM")
+        return _kilobytes(content("/proc/self/status"), b"VmHWM:")
     if WINDOWS:
         import psutil
 
@@ -171,11 +169,21 @@ def give_back() -> None:
         trim(0)
 
 
-def _status(field: str) -> int:
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(field):
-            return int(line.split()[1]) * 1024
-    raise OSError(f"/proc/self/status has no {field}")
+def content(path: str) -> bytes:
+    """What a file of the kernel says, which is short. A small fit asks some of them, so nothing is opened around it."""
+    handle = os.open(path, os.O_RDONLY | BINARY)
+    try:
+        return os.read(handle, _PIECE)
+    finally:
+        os.close(handle)
+
+
+def _kilobytes(text: bytes, field: bytes) -> int:
+    """The bytes that a line of `text` says in kB."""
+    _, found, rest = text.partition(field)
+    if not found:
+        raise OSError(f"the kernel does not tell {field.decode()[:-1]}")
+    return int(rest.split(None, 1)[0]) * 1024
 
 
 def limits() -> dict[str, int]:

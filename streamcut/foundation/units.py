@@ -43,12 +43,6 @@ def plain(value: Any) -> Any:
     return float(found) if hasattr(found, "dtype") else found  # a long double is none of Python's
 
 
-def take_plain(record: Any) -> None:
-    """The fields of `record`, a frozen dataclass of options, become `plain`, in place: what every such record does first."""
-    for name in record.__dataclass_fields__:
-        object.__setattr__(record, name, plain(getattr(record, name)))
-
-
 def format_bytes(count: float) -> str:
     """`count` bytes for people, three significant digits, decimal units: `1.23 GB`."""
     if count < 1000:

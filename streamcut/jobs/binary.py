@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from typing import Any, ClassVar, Self
@@ -16,6 +16,7 @@ from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import JOINED, MemoryPlan, Needs, Streamed
 from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import PassRunner
+from streamcut.foundation.fields import by_name
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import identity
 from streamcut.jobs.linear import (
@@ -229,7 +230,7 @@ class BinaryJob:
             witness=witness,
             task=self.task,
             solver=options.chosen_solver,
-            history=[asdict(iteration) for iteration in solution.history],
+            history=[by_name(iteration) for iteration in solution.history],
             parameters={**options.as_dict(), "C": float(C), "l1": oracle.penalty.l1, **fixed},
             fingerprint=manifest.fingerprint,
         )

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,6 +21,7 @@ from streamcut.execution.epochs import Epochs, epochs_bytes
 from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import Interrupted, PassRunner
+from streamcut.foundation.fields import by_name
 from streamcut.io.dataset import Dataset
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import identity
@@ -187,7 +188,7 @@ class BudgetedJob:
 
     def _model(self, found: Budgeted, problem: Problem) -> KernelModel:
         options = self.options
-        last = asdict(found.history[-1]) if found.history else {}
+        last = by_name(found.history[-1]) if found.history else {}
         known = ("epoch", "accuracy_met", "primal_met", "dual", "maintained", "degradation", "kernel_evaluations", "validation",
                  "progress_lost", "progress_lost_most")  # fmt: skip
         shown = {name: last[name] for name in known if last.get(name) is not None}
@@ -203,7 +204,7 @@ class BudgetedJob:
             facts={**shown, "steps": found.steps, "rows_seen": found.rows_seen},
             task=self.task,
             solver=options.chosen_solver,
-            history=[asdict(line) for line in found.history],
+            history=[by_name(line) for line in found.history],
             parameters={**options.as_dict(), "gamma": problem.kernel.gamma, "budget": self.budget},
             fingerprint=self.fingerprint,
         )

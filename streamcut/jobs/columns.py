@@ -16,6 +16,7 @@ from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs, Streamed
 from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import PassRunner
+from streamcut.foundation.fields import by_name
 from streamcut.foundation.units import part_of
 from streamcut.io.manifest import Manifest
 from streamcut.io.row_view import Folds
@@ -233,7 +234,7 @@ class ColumnsJob:
             witness=found.witness.reduced(found.c_bar, l1),
             task=self.task,
             solver=options.chosen_solver,
-            history=[asdict(iteration) for iteration in history],
+            history=[by_name(iteration) for iteration in history],
             parameters={**options.as_dict(), "C": float(C), "l1": l1, "lanes": len(self.lanes)},
             fingerprint=manifest.fingerprint,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -18,6 +18,7 @@ from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import PassRunner
 from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.fields import by_name
 from streamcut.foundation.units import parse_size
 from streamcut.io.dataset import Dataset, entry_bytes
 from streamcut.io.manifest import Manifest
@@ -193,7 +194,7 @@ class ExactKernelJob:
             reason=reason,
             certificate=certificate,
             facts={"evaluations": state.evaluations, "steps": state.steps},
-            history=[asdict(stage) for stage in history],
+            history=[by_name(stage) for stage in history],
             dimension=d,
         )
 

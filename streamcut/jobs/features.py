@@ -5,9 +5,12 @@ from __future__ import annotations
 from streamcut.config import TrainOptions
 from streamcut.errors import UsageError
 from streamcut.execution.feed import Feed
+from streamcut.io.dataset import Dataset
 from streamcut.io.stores.buffers import buffer_bytes
 from streamcut.jobs.kernel_choice import chosen_kernel
 from streamcut.kernels.fourier import FourierMap
+from streamcut.models.mapped import MappedModel
+from streamcut.models.model import Model
 from streamcut.oracles.landmarks import nystroem_map
 from streamcut.oracles.mapped import MappedDataset
 
@@ -27,8 +30,15 @@ def with_features(feed: Feed, options: TrainOptions) -> MappedDataset:
     return MappedDataset(data, nystroem_map(feed, kernel, options.nystroem, options.landmarks, seed))
 
 
-def memory(data: MappedDataset, workers: int) -> tuple[tuple[str, int], ...]:
+def mapped(model: Model, data: Dataset) -> MappedModel:
+    """A linear model of those features, as one of the rows that they are made of."""
+    assert isinstance(data, MappedDataset)
+    return MappedModel.around(model, data.map)
+
+
+def memory(data: Dataset, workers: int) -> tuple[tuple[str, int], ...]:
     """What features take beside the buffers of rows that have them, and the map, which is there by now: (what, bytes)."""
+    assert isinstance(data, MappedDataset)
     kept, saved, each = data.map.memory
     behind = 0 if data.inner.manifest.backend == "memory" else buffer_bytes(data.inner.manifest)
     work = f"features of a kernel: {kept} once more for the model's file, and what {workers} workers read and compute"

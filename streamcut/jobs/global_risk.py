@@ -13,6 +13,7 @@ from streamcut.errors import BadInputError
 from streamcut.execution.lanes import Lanes
 from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import PassRunner
+from streamcut.foundation.fields import by_name
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import identity
 from streamcut.jobs.linear import Trainer, certificate, on_few_rows, solver_of
@@ -134,7 +135,7 @@ class GlobalJob:
             witness=solution.witness,
             task=self.task,
             solver=self.options.chosen_solver,
-            history=[asdict(iteration) for iteration in solution.history],
+            history=[by_name(iteration) for iteration in solution.history],
             parameters={**self.options.as_dict(), "C": float(C)},
             fingerprint=manifest.fingerprint,
         )

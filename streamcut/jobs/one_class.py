@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,6 +15,7 @@ from streamcut.config import TrainOptions
 from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import PassRunner
+from streamcut.foundation.fields import by_name
 from streamcut.foundation.rounding import objective
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.binary import BinaryJob
@@ -114,7 +115,7 @@ class DualJob(BinaryJob):
             witness=witness,
             task=self.task,
             solver=options.chosen_solver,
-            history=[asdict(iteration) for iteration in solution.history],
+            history=[by_name(iteration) for iteration in solution.history],
             parameters={**options.as_dict(), "C": C, "nu": nu, **fixed},
             fingerprint=manifest.fingerprint,
         )

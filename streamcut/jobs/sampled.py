@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,6 +13,7 @@ from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import Interrupted, PassRunner
+from streamcut.foundation.fields import by_name
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import identity
 from streamcut.jobs.kernel_choice import centred_kernel, check_norms, chosen_kernel
@@ -201,7 +202,7 @@ class SampledJob:
             },
             task="binary" if two else "multiclass",
             solver=self.options.chosen_solver,
-            history=[asdict(iteration) for iteration in solution.history],
+            history=[by_name(iteration) for iteration in solution.history],
             parameters={**self.options.as_dict(), "gamma": kernel.gamma, "samples": self.samples, "max_cuts": self.max_cuts},
             fingerprint=manifest.fingerprint,
         )

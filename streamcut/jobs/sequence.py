@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,6 +12,7 @@ from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import PassRunner
+from streamcut.foundation.fields import by_name
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.jobs.job import identity
 from streamcut.jobs.linear import bundle_size, certificate, on_few_rows, solver_of, threads_wanted
@@ -102,7 +103,7 @@ class SequenceJob:
             witness=solution.witness,
             task="sequence",
             solver=options.chosen_solver,
-            history=[asdict(iteration) for iteration in solution.history],
+            history=[by_name(iteration) for iteration in solution.history],
             parameters=options.as_dict(),
             fingerprint=manifest.fingerprint,
         )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError
+from streamcut.foundation.fields import by_name
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.jobs.origins import strategy_of
 from streamcut.models.certificate import Certificate, Witness
@@ -54,7 +55,7 @@ def multiclass_model(
         l1=l1,
         task="multiclass",
         solver=options.chosen_solver,
-        history=[asdict(iteration) for iteration in found.history],
+        history=[by_name(iteration) for iteration in found.history],
         parameters={**options.as_dict(), "C": float(C), "l1": l1, **fixed},
         fingerprint=manifest.fingerprint,
     )

@@ -24,7 +24,9 @@ def warm_up(job: Job, manifest: Manifest) -> None:
 
 def kind_of(job: Any, manifest: Manifest) -> tuple[Any, ...]:
     """What trainings have in common that call the same kernels with the same types; of numbers among the options, their sign."""
-    options = tuple((name, _sort(getattr(job.options, name))) for name in job.options.__dataclass_fields__)
+    fields = job.options.__dataclass_fields__.items()
+    others = ((name, _sort(value)) for name, each in fields if (value := getattr(job.options, name)) is not each.default)
+    options = frozenset((name, sort) for name, sort in others if sort != _sort(job.options.__dataclass_fields__[name].default))
     statistics = manifest.statistics
     values = frozenset((shard.arrays["data"].dtype, shard.ones) for shard in manifest.shards)
     labels = None if statistics.labels is None else min(len(statistics.labels), 3)

@@ -13,6 +13,7 @@ import numpy as np
 
 from streamcut.errors import BadInputError, UsageError
 from streamcut.foundation.chunk import Chunk, csr_arrays
+from streamcut.foundation.fields import by_name
 from streamcut.foundation.shown import Shown
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.models.certificate import Certificate, StopReason
@@ -289,7 +290,7 @@ def common_parts(model: Model) -> dict[str, Any]:
 
 def certificate_result(certificate: Certificate) -> dict[str, Any]:
     """A certificate in numbers, its gap included."""
-    return {**asdict(certificate), "gap": certificate.gap}
+    return {**by_name(certificate), "gap": certificate.gap}
 
 
 def weights_in_words(l1: float, weights: np.ndarray, parameters: dict[str, Any]) -> str:

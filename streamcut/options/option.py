@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from streamcut.errors import UsageError
 from streamcut.foundation.suggestions import unknown
-from streamcut.foundation.units import take_plain
+from streamcut.foundation.units import plain
 
 _Function = TypeVar("_Function", bound=Callable)
 _WIDTH, _INDENT, _NAMES = 128, 4, 17  # of docstrings
@@ -106,6 +106,9 @@ class Option:
         return f"{text} {self.python}".strip()
 
 
+_ANY = Option()  # of a field that is no option
+
+
 def option(default: Any, help: str = "", **more: Any) -> Any:  # noqa: A002 - the usual word
     """A field of a record of options; `more` as Option has it."""
     return field(default=default, metadata={"option": Option(help, **more)})
@@ -137,14 +140,19 @@ def expect_valid(record: Any, *, flags: bool = False) -> None:
 
     `flags`: messages name options as the command line does.
     """
-    take_plain(record)
-    for name, known in options_of(record).items():
+    for name, each in record.__dataclass_fields__.items():
+        if (given := getattr(record, name)) is each.default:  # which is valid, and most are it
+            continue
+        object.__setattr__(record, name, value := plain(given))
+        known = each.metadata.get("option", _ANY)
+        chosen = not known.choices or value in known.choices
+        if chosen and (known.check is None or known.check(value)):
+            continue
         where = flag(name, known)
-        value, where = getattr(record, name), where if flags else where[2:].replace("-", "_")
-        if known.choices and value not in known.choices:
-            raise UsageError(f"{where}: {unknown(value, [str(each) for each in known.choices if each is not None])}")
-        if known.check is not None and not known.check(value):
-            raise UsageError(f"{where}: {value!r} {known.check.complaint}")
+        where = where if flags else where[2:].replace("-", "_")
+        if not chosen:
+            raise UsageError(f"{where}: {unknown(value, [str(choice) for choice in known.choices if choice is not None])}")
+        raise UsageError(f"{where}: {value!r} {known.check.complaint}")
 
 
 def having(record: Any, **wanted: str) -> tuple[str, ...]:

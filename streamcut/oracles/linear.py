@@ -87,14 +87,15 @@ class LinearOracle(DecomposableOracle):
         n, value = self._scale.rows, self._loss.rounding
         sizes, losses = (n * spacing(rounder) for rounder in self._first.rounders)
         far = above(float(totals.numbers[0]), sizes + gamma(16.0) * float(totals.numbers[0]))
-        at_zero, *constants = (above(total, losses + gamma(16.0 + value.value) * total) for total in totals.numbers[1:].tolist())
+        least = float(totals.numbers[2:].min())
+        at_zero, constant = (above(t, losses + gamma(16.0 + value.value) * t) for t in (float(totals.numbers[1]), least))
         weight = self._all_weight()
         at_zero = above(at_zero, gamma(value.near_one) * weight)
         self._targets = self._targets._replace(weight=weight, targets=far, loss_at_zero=at_zero)
         self.raised = at_zero - float(totals.numbers[1])  # as long as nothing else is summed
         self._drift.best, self._reach.best = (of(np.zeros(self.dimension)) for of in (self._spread, self._longest))
         if totals.numbers[1] > 0.0:  # else w = 0 has no loss, and there is no unit
-            self.unit = max(min(*constants, at_zero), _LEAST_UNIT * at_zero) / self.total_weight
+            self.unit = max(min(constant, at_zero), _LEAST_UNIT * at_zero) / self.total_weight
 
     def constant(self) -> np.ndarray:
         """The w of a middle score for all rows, where the intercept is free."""

@@ -361,7 +361,8 @@ def first_of(loss: Loss, scale: TargetScale, largest: float) -> First:
     if loss.targets == "labels":
         return First(grids)
     constants = loss.constants(scale)
-    worst = max(loss.value(score - loss.offset(y), y) for y in (scale.lowest, scale.highest) for score in (*constants, 0.0))
+    scores = min(constants.min(), 0.0), max(constants.max(), 0.0)  # a convex loss is largest at one of the ends
+    worst = max(loss.value(score - loss.offset(y), y) for y in (scale.lowest, scale.highest) for score in scores)
     sizes, losses = (exact_rounder(scale.weight * size) for size in (loss.largest_target_size(scale), float(worst)))
     return First(grids, constants, (sizes, losses))
 

@@ -19,6 +19,7 @@ import streamcut
 from streamcut.errors import DiskFullError, ExitCode, MemoryBudgetError, NotFoundError
 from streamcut.execution.plan import Machine, Needs, plan_memory
 from streamcut.execution.row_state import RowState, scratch_folder
+from streamcut.foundation import machine
 from streamcut.foundation.machine import machine_memory, memory_limit
 from streamcut.foundation.systems import resident_bytes
 from streamcut.io.memory import MemoryDataset
@@ -393,6 +394,19 @@ def test_without_control_groups_the_machine_is_what_counts(tmp_path):
     total, available = machine_memory(tmp_path, tmp_path / "none")
     assert 0 < available < total
     assert memory_limit("auto") > 0.5 * available
+
+
+def test_the_kernel_is_asked_once_in_a_moment(monkeypatch):
+    """What is there is looked at anew before long, but not for each of many small fits."""
+    answers = iter([(100 << 30, 50 << 30), (100 << 30, 10 << 30)])
+    now = [1e9]
+    monkeypatch.setattr(machine, "machine_memory", lambda: next(answers))
+    monkeypatch.setattr(machine.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(machine, "_asked", machine._asked)
+    first = memory_limit("auto")
+    assert (memory_limit("auto"), memory_limit("50%")) == (first, 50 << 30)
+    now[0] += 1.0
+    assert abs(memory_limit("auto") - first + (32 << 30)) < 1 << 30
 
 
 def test_the_default_bundle_does_not_depend_on_memory():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import MISSING
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -17,7 +19,9 @@ from streamcut.execution.scaled import ScaledDataset
 from streamcut.foundation.units import plain
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.memory import MemoryDataset
+from streamcut.io.text.options import SvmlightOptions
 from streamcut.kernels.kernel import Kernel
+from streamcut.options.option import default_of, options_of
 from streamcut.oracles.landmarks import nystroem_map
 from streamcut.oracles.variance import automatic_gamma
 
@@ -52,6 +56,16 @@ def test_row_73_every_door_takes_them(tmp_path):
     data = MemoryDataset(X, Y)
     assert len(streamcut.cross_validate(data, folds=np.array(3), fold_seed=np.int64(1), C=np.float64(1)).table) == 3
     assert len(streamcut.tune(data, {"C": np.logspace(-1, 1, 3)}, folds=np.int64(2)).cells) == 3
+
+
+@pytest.mark.parametrize("record", [TrainOptions, CheckpointOptions, ConvertOptions, SvmlightOptions])
+def test_defaults_are_values_that_options_take(record):
+    """Nobody checks them each time."""
+    for name, known in options_of(record).items():
+        if (default := default_of(record, name)) is not MISSING:
+            assert not known.choices or default in known.choices, name
+            assert known.check is None or known.check(default), name
+            assert plain(default) is default
 
 
 @pytest.mark.parametrize("value", [np.bool_(True), np.float64("nan"), np.array([1.0]), np.array("x")])

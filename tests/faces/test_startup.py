@@ -14,6 +14,8 @@ pytestmark = pytest.mark.process
 
 HEAVY = {"zarr", "dask", "distributed", "pandas", "pyarrow", "sklearn", "h5py", "anndata", "matplotlib", "rich", "fsspec", "ssl"}
 
+OTHERS = {f"streamcut.{name}" for name in ("jobs.features", "oracles.kernel_columns", "evaluation", "estimators")}
+
 
 def test_commands_on_a_local_store_load_what_they_need(tmp_path):
     """Each of these costs a tenth of a second or more. Numba looks at SciPy's version, and loads no part of it that computes."""
@@ -29,7 +31,8 @@ def test_commands_on_a_local_store_load_what_they_need(tmp_path):
         code = f"from contextlib import suppress\nfrom streamcut.cli import main\nwith suppress(SystemExit):\n    main({command})"
         loaded = _loaded_by(code, tmp_path)
         parts = {name for name in loaded if name.startswith(("scipy.sparse", "scipy.linalg", "scipy.special", "scipy.optimize"))}
-        assert parts | (loaded & HEAVY) == set(), command
+        assert parts | (loaded & HEAVY | loaded & OTHERS) == set(), command
+        assert len([name for name in loaded if name.split(".")[0] == "streamcut"]) <= 200, command
         assert "numba" not in loaded or command != ["--help"]
 
 

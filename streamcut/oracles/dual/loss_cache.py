@@ -27,6 +27,8 @@ class LossCache(SweptCache):
         self.loss = loss
         self._target = np.empty(size.rows) if loss.targets == "numbers" else None
         self._places: np.ndarray | None = None  # of the rows, in the order of their numbers
+        csr = self._indptr, self._indices, self._data
+        self._rows = CachedRows(*csr, self._number, self._key, self._weight, self._square, self._share, self._target)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.size, self.loss)
@@ -37,17 +39,13 @@ class LossCache(SweptCache):
             self._target[: self.n] = target
 
     def _arrays(self) -> tuple[Any, ...]:
-        return (self._rows(),)
-
-    def _rows(self) -> CachedRows:
-        csr = self._indptr, self._indices, self._data
-        return CachedRows(*csr, self._number, self._key, self._weight, self._square, self._share, self._target)
+        return (self._rows,)
 
     def _by_row(self) -> tuple[np.ndarray, ...]:
         return *super()._by_row(), *(() if self._target is None else (self._target,))
 
     def _sweep_rows(self, C: float, l1: float | None, bias: float, w: np.ndarray) -> tuple[Any, int, Any]:
-        return dual.sweep(self.loss, self._order, self._rows(), C, bias, l1, self._slack, w)
+        return dual.sweep(self.loss, self._order, self._rows, C, bias, l1, self._slack, w)
 
     def begin(self) -> None:
         super().begin()
@@ -60,11 +58,11 @@ class LossCache(SweptCache):
         return self._places[first:last]
 
     def _write_rows_back(self, part: Any, first_row: int, slot: Any, bias: float, grids: Grids, codes, cuts, sums) -> None:
-        dual.write_back(self.loss, self._rows(), part, first_row, slot, bias, grids, codes, cuts, sums)
+        dual.write_back(self.loss, self._rows, part, first_row, slot, bias, grids, codes, cuts, sums)
 
     def gathered(self) -> CachedRows:
         """The cached rows, of which those that visit them know all."""
-        rows, last = self._rows().part(slice(0, self.n)), self._indptr[self.n]
+        rows, last = self._rows.part(slice(0, self.n)), self._indptr[self.n]
         return rows._replace(indices=rows.indices[:last], data=None if rows.data is None else rows.data[:last])
 
     def move_to(self, share: np.ndarray) -> None:

@@ -40,4 +40,4 @@ class Worth:
     def goes_on(self, rise: Any, work: Any) -> Any:
         """Whether another sweep follows one that brought `rise`; of several problems (A)."""
         self.rise, self.work = self.rise + rise, self.work + work
-        return rise > np.maximum(self.enough, self.part * self.rise / self.work * work)
+        return (rise > self.enough) & (rise > self.part * self.rise / self.work * work)
