@@ -357,8 +357,7 @@ class Session:
             needs = replace(needs, mixing=tuple(each for each in needs.mixing if each.streams == needs.mixing[0].streams))
         if isinstance(data, OccurringDataset):
             columns = needs.weights and max(1, needs.weights // manifest.statistics.n_features)
-            proofs = columns if job.options.problem == "one-vs-rest" else 1
-            more, data = more + data.memory(job.workers, columns, proofs=proofs), data.inner
+            more, data = more + data.memory(job.workers, columns), data.inner
         if isinstance(data, ScaledDataset):
             more += data.memory(job.workers)
         if chosen.maps:

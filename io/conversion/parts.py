@@ -174,7 +174,10 @@ def gather(root: str, shard: int, rows: Sequence[Rows], places: Sequence[str], s
         counted.add(collected.chunk())
         files = RemoteWriter(root) if is_url(root) else ZarrWriter(Path(root))
         try:
-            return write_shard(files, shard, collected), counted.state()
+            written = write_shard(files, shard, collected)
+            if isinstance(files, RemoteWriter):
+                files.arrived(shard)
+            return written, counted.state()
         finally:
             if isinstance(files, RemoteWriter):
                 files.close()

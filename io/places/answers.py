@@ -146,6 +146,7 @@ def pause(seconds: float) -> None:
 def _beside(call: Any, arguments: tuple, options: dict[str, Any]) -> Future:
     """`call` in a thread of its own, which nobody has to wait for."""
     answer: Future = Future()
+    answer.set_running_or_notify_cancel()  # who gives it up cannot stop it
 
     def run() -> None:
         try:

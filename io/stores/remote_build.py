@@ -96,6 +96,7 @@ class RemoteBuild:
         return records[1 : finished + 1]
 
     def append(self, record: dict) -> None:
+        self.files.arrived(self._records - 1)
         failpoint("convert.journal")
         write_object(self._entry(self._records), journal_line(record))
         self._records += 1

@@ -30,32 +30,33 @@ class RemoteWriter:
         self._pool = ThreadPoolExecutor(_REQUESTS, "upload")
         self._changed = threading.Condition()
         self._held = 0  # bytes on their way
+        self._uploads: dict[int, list[Future]] = {}  # of each shard
         self._documents: list[Future] = []
 
     def close(self) -> None:
+        """Upload nothing more; what is on its way has arrived, or failed: none comes behind what others remove."""
         self._pool.shutdown(cancel_futures=True)
 
     def write_shard(self, shard: int, arrays: Iterable[tuple[str, np.ndarray]], rows: int) -> dict[str, tuple[int, int]]:
-        """Upload the arrays; returns {name: (stored_bytes, stored_crc32c)} when all have arrived."""
-        guards, uploads = {}, []
-        try:
-            for name, array in arrays:
-                guards[name] = 0, 0
-                if len(array):
-                    payload = encode(array)
-                    guards[name] = len(payload), crc32c(payload)
-                    content = b"".join((payload, trailer(guards[name][1])))
-                    del payload  # or it would be held while the next one is made
-                    uploads.append(self._upload(zarr_layout.chunk_name(shard, name), content))
-                    del content
-                document = zarr_layout.array_document(array.dtype.name, len(array))
-                uploads.append(self._upload(f"{_folder(shard)}/{name}/{zarr_layout.METADATA}", document))
-        finally:  # none may come behind what an error lets others remove
-            errors = [upload.exception() for upload in uploads]
-        for error in errors:
-            if error is not None:
-                raise error
+        """Begin to upload the arrays; returns {name: (stored_bytes, stored_crc32c)}. `arrived` waits for them."""
+        guards, uploads = {}, self._uploads.setdefault(shard, [])
+        for name, array in arrays:
+            guards[name] = 0, 0
+            if len(array):
+                payload = encode(array)
+                guards[name] = len(payload), crc32c(payload)
+                content = b"".join((payload, trailer(guards[name][1])))
+                del payload  # or it would be held while the next one is made
+                uploads.append(self._upload(zarr_layout.chunk_name(shard, name), content))
+                del content
+            document = zarr_layout.array_document(array.dtype.name, len(array))
+            uploads.append(self._upload(f"{_folder(shard)}/{name}/{zarr_layout.METADATA}", document))
         return guards
+
+    def arrived(self, shard: int) -> None:
+        """Wait for what this writer uploads of the shard; raises what went wrong with it."""
+        for upload in self._uploads.pop(shard, []):
+            upload.result()
 
     def finish_shard(self, shard: int, info: ShardInfo, n_features: int) -> ShardInfo:
         """Begin to upload what could not be known before the number of features was."""

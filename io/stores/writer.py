@@ -65,11 +65,11 @@ class _Block:
 
 @dataclass(frozen=True, slots=True)
 class _InFlight:
-    """A shard that is being counted and written, and where to continue behind it."""
+    """A shard that is being counted and written, and then gets its line of the journal."""
 
     rows: ShardRows
-    next: dict
     written: Future[tuple[ShardInfo, dict]]
+    journalled: Future[ShardInfo]
 
 
 class StoreWriter:
@@ -83,7 +83,8 @@ class StoreWriter:
     resume      continue NAME.partial if there is one; else it is removed
     force       replace an existing store NAME, once the new one is complete
     features    keep statistics of single features if there are no more than this of them (32 bytes each while writing; 0: never)
-    threads     background threads that encode and write shards; memory is `writer_bytes(shard_nnz, threads)`
+    threads     background threads that encode and write shards; memory is `writer_bytes(shard_nnz, threads)`. Another one waits
+                for what is on its way to a URL, and writes the journal, so that the rows' memory serves the next shard by then
 
     Entering raises UsageError (NAME exists, or options differ), LockedError, NotFoundError (the directory cannot be written),
     DiskFullError. Afterwards `resume_from` is None for a fresh start, or {"position", "skip", "state"}: call append again with
@@ -122,9 +123,11 @@ class StoreWriter:
         self._shards: list[ShardInfo] = []
         self._blocks: deque[_Block] = deque()
         self._in_flight: deque[_InFlight] = deque()
+        self._journalled: deque[Future[ShardInfo]] = deque()  # of shards whose rows are not needed any more, in order
         self._free: list[ShardRows] = []
         self._made = self._emitted = self._handed_out = self._next_row = 0
         self._counted: Future[None] | None = None  # done when the last shard that was handed out is counted
+        self._last_line: Future[ShardInfo] | None = None  # of the journal
         self._adopting = False
         self._cutter = ShardCutter(shard_nnz, self._fresh_rows)
         self._stack = contextlib.ExitStack()
@@ -132,6 +135,8 @@ class StoreWriter:
     def __enter__(self) -> StoreWriter:
         with contextlib.ExitStack() as stack:
             self._go_on(self._build.open(stack, self._options, resume=self._resume, force=self._force))
+            self._journal = ThreadPoolExecutor(1, "streamcut-journal")
+            stack.callback(self._journal.shutdown, cancel_futures=True)
             self._pool = ThreadPoolExecutor(self._threads, "streamcut-write")
             stack.callback(self._pool.shutdown, cancel_futures=True)
             self._stack = stack.pop_all()
@@ -153,6 +158,8 @@ class StoreWriter:
         for rows in self._cutter.add(chunk):
             self._emit(rows)
         while self._in_flight and self._in_flight[0].written.done():
+            self._take_back()
+        while self._journalled and self._journalled[0].done():
             self._commit()
 
     def adopt(self, info: ShardInfo, counted: StatisticsBuilder) -> None:
@@ -183,6 +190,8 @@ class StoreWriter:
         if rest is not None:
             self._emit(rest)
         while self._in_flight:
+            self._take_back()
+        while self._journalled:
             self._commit()
         if not self._shards:
             raise BadInputError(f"no rows to write into {self.path}")
@@ -235,7 +244,7 @@ class StoreWriter:
             self._made += 1
             return ShardRows(self._shard_nnz)
         if not self._free:
-            self._commit()
+            self._take_back()
         return self._free.pop()
 
     def _emit(self, rows: ShardRows) -> None:
@@ -243,7 +252,9 @@ class StoreWriter:
         first, self._handed_out = self._handed_out, self._handed_out + rows.rows
         before, self._counted = self._counted, Future()
         task = self._pool.submit(self._finished, self._emitted, rows, first, before, self._counted)
-        self._in_flight.append(_InFlight(rows, self._next_start(self._handed_out), task))
+        line = self._journal.submit(self._line_written, task, self._next_start(self._handed_out), self._last_line)
+        self._last_line = line
+        self._in_flight.append(_InFlight(rows, task, line))
         self._emitted += 1
 
     def _finished(
@@ -285,11 +296,22 @@ class StoreWriter:
         block = self._blocks[0]
         return {"position": block.position, "skip": row - block.first_row, "state": block.state}
 
-    def _commit(self) -> None:
-        """Wait for the oldest shard in flight and write its line of the journal."""
+    def _line_written(self, written: Future[tuple[ShardInfo, dict]], following: dict, before: Future | None) -> ShardInfo:
+        """The shard, once its line is in the journal, behind those before; runs in a background thread."""
+        if before is not None:
+            before.result()
+        info, statistics = written.result()
+        self._build.append({"shard": shard_record(info), "statistics": statistics, "next": following})
+        return info
+
+    def _take_back(self) -> None:
+        """Wait until the oldest shard in flight is encoded and written, or on its way; its rows' memory is free then."""
         oldest = self._in_flight.popleft()
-        info, statistics = oldest.written.result()
-        self._build.append({"shard": shard_record(info), "statistics": statistics, "next": oldest.next})
-        self._shards.append(info)
+        oldest.written.result()
+        self._journalled.append(oldest.journalled)
         oldest.rows.clear()
         self._free.append(oldest.rows)
+
+    def _commit(self) -> None:
+        """Wait for the line of the oldest shard that has none yet."""
+        self._shards.append(self._journalled.popleft().result())

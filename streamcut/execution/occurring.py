@@ -48,20 +48,19 @@ class OccurringDataset(ShownDataset):
     def expect(self, *shards: int) -> None:
         self.inner.expect(*shards)
 
-    def memory(self, workers: int, columns: int, *, proofs: int) -> tuple[tuple[str, int], ...]:
-        """What it will take beside the rows' buffers and what it has by now, the model at the end among it: (what, bytes).
-
-        Several `proofs` are put together when the model is saved.
-        """
+    def memory(self, workers: int, columns: int) -> tuple[tuple[str, int], ...]:
+        """What it will take beside the rows' buffers and what it has by now, the model at the end among it: (what, bytes)."""
         indices = 4 * max((shard.nnz for shard in self.manifest.shards), default=0)  # new memory while the last is there
-        model = ((2 + (proofs > 1)) * 8 + 1) * columns * len(self._place)  # weights and witness, and where one is not 0
+        model = (2 * 8 + 1) * columns * len(self._place)  # weights and witness, and where one is not 0
         what = f"indices of {workers} workers, model of {len(self._place):,} features, of which {len(self.index):,} occur"
         return ((what, workers * 2 * indices + model),)
 
-    def spread(self, values: np.ndarray) -> np.ndarray:
-        """float64 values (features that occur, and more beyond them, …) among all features; the others get 0."""
+    def spread(self, values: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """float64 values (features that occur, and more beyond them, …) among all features; the others get 0, or what `out` has
+        there."""
         known = len(self.index)
-        out = np.zeros((len(self._place) + len(values) - known, *values.shape[1:]))
+        if out is None:
+            out = np.zeros((len(self._place) + len(values) - known, *values.shape[1:]))
         out[self.index] = values[:known]
         out[len(self._place) :] = values[known:]
         return out

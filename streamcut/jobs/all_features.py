@@ -29,8 +29,15 @@ def with_all_features(model: Any, data: OccurringDataset) -> Any:
     model = replace(model, weights=data.spread(model.weights))
     if isinstance(model, LinearModel):
         return replace(model, witness=None if model.witness is None else _proof(model.witness, data, columns))
-    each = columns // max(len(model.witnesses), 1)  # one problem of all classes, or one for each
-    return replace(model, witnesses=tuple(_proof(witness, data, each) for witness in model.witnesses))
+    found, proofs = list[Witness](), model.witnesses
+    if len(proofs) > 1:  # one of each class; a file has them in one array
+        slopes = np.zeros((len(proofs), len(proofs[0].a) + data.inner.manifest.statistics.n_features - len(data.index)))
+        for proof, own in zip(proofs, slopes, strict=True):
+            data.spread(proof.a, own)
+            found.append(replace(proof, a=own))
+    else:  # of all classes in one problem
+        found = [_proof(proof, data, columns) for proof in proofs]
+    return replace(model, witnesses=tuple(found))
 
 
 def _proof(witness: Witness, data: OccurringDataset, columns: int) -> Witness:

@@ -17,6 +17,7 @@ from streamcut.execution.plan import MemoryPlan, Needs, Streamed
 from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import PassRunner
 from streamcut.foundation.fields import by_name
+from streamcut.foundation.systems import give_back
 from streamcut.foundation.units import part_of
 from streamcut.io.manifest import Manifest
 from streamcut.io.row_view import Folds
@@ -139,7 +140,7 @@ class ColumnsJob:
         row_bytes = (8 if self.risk.labels is None else 4) + 8 * len(own) + 2 * (self.risk.folds is not None)
         near = min(ORDER.group_rows(statistics), statistics.n_rows)
         together = [("rows put together", ORDER.joined_bytes(manifest)), ("order of rows", ORDER.mixing_bytes(statistics))]
-        copies = 2 if self.group is None else 4  # models are made of them: there is room for that where all columns have left
+        copies = 2 if self.group is None else 3  # models are made of them: there is room for that where all columns have left
         models = (f"weights and proofs of {self.count} columns, of which {K} are trained at a time", copies * 8 * whole)
         cached = self._cached_row(manifest)
         return Needs(
@@ -214,10 +215,12 @@ class ColumnsJob:
         )
         if self.options.problem == "one-vs-rest":
             assert self.risk.labels is not None
-            witnesses = tuple(answer.witness for answer in answers)
+            witnesses = [answer.witness for answer in answers]
             W = np.empty((len(answers[0].w), len(answers)))
             for k in range(W.shape[1]):
                 W[:, k] = answers.pop(0).w
+            if self.group is not None:  # memory is short, and what has gone lies between what has not
+                give_back()
             proved = Proved(W, certificates, witnesses, history)
             return multiclass_model(proved, options, self.risk.labels, manifest, C=C, l1=l1)
         (found,), labels = answers, self.risk.labels

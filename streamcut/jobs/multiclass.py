@@ -171,6 +171,6 @@ class MulticlassJob:
         options, W = self.options, solution.w.reshape(-1, self.risk.classes).copy()  # the next of a path takes solution.w over
         oracle.shelf.release()
         witness = replace(solution.witness, a=oracle.shelf.take(solution.witness.a))
-        found = Proved(W, (certificate(solution, oracle, options),), (witness,), solution.history)
+        found = Proved(W, (certificate(solution, oracle, options),), [witness], solution.history)
         fixed: dict[str, Any] = {"lanes": len(self.lanes), **({"row_cache": f"{row_cache}B"} if self.solver.dual else {})}
         return multiclass_model(found, options, self.risk.labels, manifest, C=C, l1=oracle.penalty.l1, **fixed)

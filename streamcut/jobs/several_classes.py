@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,11 +29,14 @@ def several_labels(statistics: Statistics) -> tuple[float, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Proved:
-    """What training leaves: weights W (D, K), and of the one problem or of each class what is proved, by which cut."""
+    """What training leaves: weights W (D, K), and of the one problem or of each class what is proved, by which cut.
+
+    `witnesses` are taken out when the model is made, so that none is in memory twice.
+    """
 
     W: np.ndarray
     certificates: tuple[Certificate, ...]
-    witnesses: tuple[Witness, ...]
+    witnesses: list[Witness]
     history: list[Iteration]
 
 
@@ -41,7 +44,15 @@ def multiclass_model(
     found: Proved, options: TrainOptions, labels: tuple[float, ...], manifest: Manifest, *, C: float, l1: float, **fixed: Any
 ) -> MulticlassModel:
     """The model of this C and λ; `fixed` are parameters that the run has decided."""
-    W = found.W
+    W, witnesses = found.W, list[Witness]()
+    slopes = None if len(found.witnesses) == 1 else np.empty((len(found.witnesses), len(W)))  # a file has them in one array
+    for certificate in found.certificates:
+        witness = found.witnesses.pop(0).reduced(certificate.c_bar, l1)
+        if slopes is not None:
+            own = slopes[len(witnesses)]
+            own[:] = witness.a
+            witness = replace(witness, a=own)
+        witnesses.append(witness)
     d = manifest.statistics.n_features
     return MulticlassModel(
         weights=W[:d],
@@ -51,7 +62,7 @@ def multiclass_model(
         C=float(C),
         strategy=strategy_of(options),
         certificates=found.certificates,
-        witnesses=tuple(w.reduced(c.c_bar, l1) for w, c in zip(found.witnesses, found.certificates, strict=True)),
+        witnesses=tuple(witnesses),
         l1=l1,
         task="multiclass",
         solver=options.chosen_solver,

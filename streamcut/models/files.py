@@ -48,7 +48,7 @@ FORMAT_VERSION = 3  # 1 knew nothing of recipes, 2 of sparse and narrow arrays a
 _SPARSE = 0.5  # of its dense size: an array that takes less as indices and values is stored as these
 _MARK = b"streamcut sha256:"
 _DIGEST = 64  # hexadecimal digits
-_PIECE = 1 << 20  # numbers that are looked at at a time
+_PIECE = 1 << 18  # numbers that are looked at, or written, at a time
 _FIRST_MEMBER = b"meta.json.npy"
 _KINDS = {  # what a file calls a class, and where that is
     "linear": ("streamcut.models.linear", "LinearModel"),
@@ -94,11 +94,14 @@ class _Through:
 
     def write(self, part: Any) -> int:
         """All goes on but the last bytes, the place of the digest, which the caller writes."""
-        whole = self._kept + bytes(part)
-        self._kept = whole[-_DIGEST:]
-        if len(whole) > _DIGEST:
-            self._give(whole[:-_DIGEST])
-        return len(part)
+        view, kept = memoryview(part).cast("B"), self._kept
+        beyond = len(kept) + len(view) - _DIGEST  # bytes that go on now, those that were kept first
+        if beyond > 0:
+            self._give(kept[:beyond])
+            if len(kept) < beyond:
+                self._give(view[: beyond - len(kept)])
+        self._kept = (kept + bytes(view[-_DIGEST:]))[-_DIGEST:]
+        return len(view)
 
     def flush(self) -> None:
         """Nothing more is held back than has to be."""
@@ -120,7 +123,10 @@ def _write(arrays: dict[str, np.ndarray], file: Any) -> None:
     with zipfile.ZipFile(file, "w") as archive:
         for name, array in arrays.items():
             with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, array, version=(1, 0), allow_pickle=False)
+                np.lib.format.write_array_header_1_0(member, np.lib.format.header_data_from_array_1_0(array))
+                flat = array.reshape(-1)
+                for start in range(0, flat.size, _PIECE):
+                    member.write(flat[start : start + _PIECE].data)
         archive.comment = _MARK + b"0" * _DIGEST
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -135,7 +136,7 @@ class MulticlassModel(Model):
             "witnesses": [each.stated() for each in self.witnesses],
         }
         slopes = [each.a for each in self.witnesses]
-        proofs = {"witness": np.stack(slopes) if len(slopes) > 1 else slopes[0].reshape(1, -1)} if slopes else {}
+        proofs = {"witness": as_rows(slopes)} if slopes else {}
         return meta, {"weights": self.weights, "intercepts": self.intercepts, **proofs}
 
     @classmethod
@@ -180,3 +181,20 @@ class MulticlassModel(Model):
             "certificate": self.result(),
             "has_witness": bool(self.witnesses),
         }
+
+
+def as_rows(slopes: list[np.ndarray]) -> np.ndarray:
+    """(K, D), of which `slopes` are the rows: what they are views of, where that is so."""
+    if len(slopes) == 1:
+        return slopes[0].reshape(1, -1)
+    whole, shape = slopes[0].base, (len(slopes), len(slopes[0]))
+    if (
+        isinstance(whole, np.ndarray)
+        and whole.dtype == np.float64
+        and whole.flags.c_contiguous
+        and whole.size == math.prod(shape)
+    ):
+        rows = whole.reshape(shape)
+        if all(own.flags.c_contiguous and own.ctypes.data == row.ctypes.data for own, row in zip(slopes, rows, strict=True)):
+            return rows
+    return np.stack(slopes)

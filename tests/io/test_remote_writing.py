@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import tracemalloc
 from contextlib import ExitStack
 from pathlib import Path
@@ -186,6 +187,41 @@ def test_of_two_that_write_one_store_the_first_gives_way(text, bucket, monkeypat
     with pytest.raises(LockedError, match="written by another process"):
         streamcut.convert(text, f"{bucket}/a.zarr", **SHARDS)
     assert "manifest.json" not in remote.objects_below(f"{bucket}/a.zarr")
+
+
+def test_shards_go_on_their_way_while_an_earlier_one_has_not_arrived(text, bucket, monkeypatch):
+    """One thread encodes them, and no line of the journal comes before those of earlier ones."""
+    put, arrive, lines = remote.write_object, threading.Event(), []
+
+    def late(url: str, content: bytes) -> None:
+        if "shards/000000/data/c.0" in url:
+            assert arrive.wait(60)
+        if "shards/000004/data/c.0" in url:
+            lines.extend(remote.objects_below(f"{bucket}/a.zarr.partial/journal"))
+            arrive.set()
+        put(url, content)
+
+    monkeypatch.setattr("streamcut.io.stores.remote_writer.write_object", late)
+    streamcut.convert(text, f"{bucket}/a.zarr", **SHARDS)
+    assert lines == ["000000"]  # what was begun
+    assert content(f"{bucket}/a.zarr") == local(text.with_name("t.zarr"))
+
+
+def test_an_upload_that_fails_ends_the_journal(text, bucket, monkeypatch):
+    put = remote.write_object
+
+    def failing(url: str, content: bytes) -> None:
+        if "shards/000002/y/c.0" in url:
+            raise NotFoundError(f"{url}: cannot be written")
+        put(url, content)
+
+    monkeypatch.setattr("streamcut.io.stores.remote_writer.write_object", failing)
+    with pytest.raises(NotFoundError, match=r"000002/y/c\.0: cannot be written"):
+        streamcut.convert(text, f"{bucket}/a.zarr", **SHARDS)
+    assert list(remote.objects_below(f"{bucket}/a.zarr.partial/journal")) == ["000000", "000001", "000002"]
+    monkeypatch.undo()
+    assert streamcut.convert(text, f"{bucket}/a.zarr", resume=True, **SHARDS).resumed_rows > 0
+    assert content(f"{bucket}/a.zarr") == local(text.with_name("t.zarr"))
 
 
 def test_uploads_keep_to_their_memory(bucket, monkeypatch):

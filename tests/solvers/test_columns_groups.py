@@ -174,7 +174,7 @@ def smaller(budget: int, *, strategy: str, threads: bool = True):
 
 
 def test_less_and_less_memory_takes_smaller_groups_then_fewer_threads():
-    found = [smaller(size * 10**6, strategy="one-vs-rest")[0] for size in (900, 480, 200, 120, 100, 75, 65)]
+    found = [smaller(size * 10**6, strategy="one-vs-rest")[0] for size in (900, 480, 200, 110, 90, 65, 58)]
     assert [(job.at_once, job.workers) for job in found[:1] + found[-1:]] == [(12, 3), (1, 1)]
     order = [(-job.workers, -job.at_once) for job in found]
     assert order == sorted(order)
