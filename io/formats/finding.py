@@ -144,7 +144,7 @@ def _of_files(path: str) -> str:
     except NotFoundError:  # the reader will say so
         return SVMLIGHT.name
     plain = all(claim(given.name) is None and not given.name.endswith(_COMPRESSED) for given in found)
-    return DOCUMENTS.name if plain and holds_documents(path) else SVMLIGHT.name
+    return DOCUMENTS.name if plain and holds_documents([given.name for given in found], path) else SVMLIGHT.name
 
 
 def _of_members(path: str, members: set[str]) -> str:
@@ -167,12 +167,15 @@ def find_files(inputs: Sequence[str], wanted: str) -> tuple[str, list[str]]:
     """
     names = [name for given in inputs for name in _glob(given)]
     paths: list[str] = []
+    known: dict[str, str] = {}
     for name in names:
         if "://" in name:
             paths += remote_files(name)
-            continue
-        whole = os.path.isdir(name) and (wanted == DOCUMENTS.name or _sniff_directory(name) != SVMLIGHT.name)
-        paths += [name] if whole else _files_of(name)
+        elif os.path.isdir(name) and (kind := wanted if wanted == DOCUMENTS.name else _sniff_directory(name)) != SVMLIGHT.name:
+            paths.append(name)
+            known[name] = kind
+        else:
+            paths += _files_of(name)
     twice = [path for path, count in Counter(map(os.path.realpath, paths)).items() if count > 1]
     if twice:
         raise UsageError(f"{twice[0]}: named twice; each input is read once")
@@ -180,7 +183,7 @@ def find_files(inputs: Sequence[str], wanted: str) -> tuple[str, list[str]]:
         raise UsageError("no input; name files, directories, globs, stores, or - for standard input")
     if wanted != "auto":
         return wanted, paths
-    found = {path: sniff(path) for path in paths}
+    found = {path: known.get(path) or sniff(path) for path in paths}
     if len(set(found.values())) > 1:
         listing = ", ".join(f"{path} ({kind})" for path, kind in list(found.items())[:6])
         raise UsageError(f"the inputs are of different formats: {listing}; convert them one format at a time, or give --format")

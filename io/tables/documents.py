@@ -14,7 +14,7 @@ from streamcut.errors import BadInputError, NotFoundError
 from streamcut.foundation.opened import read_file
 from streamcut.foundation.units import format_bytes
 from streamcut.io.tables.files import SAMPLE_BYTES, SAMPLE_ROWS, BatchSize, WholeBatches, pieces
-from streamcut.io.text.inputs import find_inputs
+from streamcut.io.text.inputs import files_below
 
 FILE, LABEL, TEXT = "file", "label", "text"
 _FIRST = 1 << 12  # bytes of a file that are looked at
@@ -33,7 +33,7 @@ class DocumentFiles(WholeBatches):
 
     def __init__(self, path: str) -> None:
         self.name = path
-        self._files = [os.path.relpath(given.name, path) for given in find_inputs([path])]
+        self._files = files_below(path)
         self.n_rows = len(self._files)
 
     def schema(self) -> pa.Schema:
@@ -94,15 +94,16 @@ def _batch(rows: list[tuple[str, str]], schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({name: columns[name] for name in schema.names}, schema)
 
 
-def holds_documents(path: str) -> bool:
-    """Whether a folder looks like one of documents: files in two folders or more, or all `.txt`, that begin as no numbers do."""
-    names = [os.path.relpath(given.name, path) for given in find_inputs([path])]
-    folders = {os.path.dirname(name) for name in names}
-    if not (len(folders - {""}) > 1 and "" not in folders) and not all(name.endswith(".txt") for name in names):
+def holds_documents(files: Sequence[str], folder: str) -> bool:
+    """Whether the files of a folder look like documents: they lie in two folders or more, or all are `.txt`, and no file that is
+    looked at begins as numbers do."""
+    folders = {os.path.dirname(name) for name in files}
+    inside = len(folders) > 1 and os.path.normpath(folder) not in map(os.path.normpath, folders)
+    if not inside and not all(name.endswith(".txt") for name in files):
         return False
-    for name in names[:: max(1, len(names) // 8)]:
+    for name in files[:: max(1, len(files) // 8)]:
         try:
-            content = read_file(os.path.join(path, name))[:_FIRST].strip()
+            content = read_file(name)[:_FIRST].strip()
         except OSError:
             return False
         if b"\0" in content or _ROW.match(content):

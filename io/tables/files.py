@@ -7,10 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from io import BufferedReader
-from typing import Any, BinaryIO, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Protocol, cast
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from streamcut.errors import BadInputError, NotFoundError, StreamcutError, UsageError
 from streamcut.foundation.opened import IrregularFileError, opened_raw, regular
@@ -18,6 +17,9 @@ from streamcut.io.tables.arrow import plain_batch
 from streamcut.io.tables.parquet_pages import PageError, Pages, pages_of
 from streamcut.io.text.inputs import STDIN
 from streamcut.io.text.remote_bytes import RemoteFile
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 BUFFER = 1 << 20  # bytes of a column chunk that Parquet reads at once
 SAMPLE_ROWS, SAMPLE_BYTES = 1 << 13, 8 << 20
@@ -236,6 +238,8 @@ class ParquetTable(WholeBatches):
         return frozenset(self._schema.names)
 
     def _open(self, dictionaries: Sequence[str] = ()) -> pq.ParquetFile:
+        import pyarrow.parquet as pq  # it loads networks, too, which other formats need not wait for
+
         options: dict[str, Any] = {"pre_buffer": False, "buffer_size": BUFFER, "read_dictionary": list(dictionaries)}
         try:
             return pq.ParquetFile(opened(self.name) if "://" in self.name else _checked(self.name), **options)

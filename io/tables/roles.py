@@ -230,8 +230,13 @@ def of_words(column: pa.Array) -> bool:
 
 def parts_of_texts(column: pa.Array) -> tuple[str, ...]:
     """The parts of times that texts all are, as CSV would guess them; none when they are something else."""
-    known = [text for text in column.to_pylist() if text and text not in NULLS and text.lower() not in ENDLESS]
-    if not known or not all(_TIME.match(text) for text in known):
+    known = []
+    for text in column.to_pylist():
+        if text and text not in NULLS and text.lower() not in ENDLESS:
+            if not _TIME.match(text):
+                return ()
+            known.append(text)
+    if not known:
         return ()
     try:
         times_of(pa.array(known))
@@ -242,10 +247,14 @@ def parts_of_texts(column: pa.Array) -> tuple[str, ...]:
 
 def _odd_one_out(column: pa.Array) -> tuple[int, str] | None:
     """(row, value) of the first text that is no number, where nearly all are."""
-    texts = column.to_pylist()
-    known = [(row, text) for row, text in enumerate(texts) if text]
-    odd = [(row, text) for row, text in known if not _NUMBER.fullmatch(text.strip())]
-    return odd[0] if odd and len(known) >= _FEW_TEXTS and len(odd) < (1 - _DISTINCT) * len(known) else None
+    known = [(row, text) for row, text in enumerate(column.to_pylist()) if text]
+    first, odd = None, 0
+    for row, text in known if len(known) >= _FEW_TEXTS else ():
+        if not _NUMBER.fullmatch(text.strip()):
+            first, odd = first or (row, text), odd + 1
+            if odd >= (1 - _DISTINCT) * len(known):
+                return None
+    return first
 
 
 def check_types(schema: pa.Schema, table: Table, where: str, *, spelled: bool = False) -> None:

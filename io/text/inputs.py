@@ -54,13 +54,25 @@ def find_inputs(paths: Sequence[str | os.PathLike]) -> list[Input]:
     if not paths:
         raise UsageError("no input; name files, directories, globs, or - for standard input")
     inputs = [found for path in paths for found in _expand(os.fspath(path))]
-    seen: set[str] = set()
+    seen: dict[object, list[str]] = {}
     for found in inputs:
-        key = found.name if found.name == STDIN or is_url(found.name) else os.path.realpath(found.name)
-        if key in seen:
+        local = found.name != STDIN and not is_url(found.name)
+        others = seen.setdefault(_identity(found.name) if local else found.name, [])
+        if others and (not local or os.path.realpath(found.name) in map(os.path.realpath, others)):  # hard links are two files
             raise UsageError(f"{found.name}: named twice; each input is read once")
-        seen.add(key)
+        others.append(found.name)
     return inputs
+
+
+def files_below(folder: str) -> list[str]:
+    """The names of all files below a folder, from it on, sorted; without those that begin with a dot or lie in such a folder."""
+    found: list[list[str]] = []
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        inner = os.path.relpath(place, folder)
+        parts = [] if inner == os.curdir else inner.split(os.sep)
+        found += [[*parts, name] for name in names if not name.startswith(".")]
+    return [os.sep.join(parts) for parts in sorted(found)]
 
 
 def _expand(path: str) -> list[Input]:
@@ -71,21 +83,22 @@ def _expand(path: str) -> list[Input]:
 
         return [_inspect_url(url) for url in remote_files(path)]
     if os.path.isdir(path):
-        files = [str(p) for p in sorted(Path(path).rglob("*")) if not p.is_dir() and not _hidden(p.relative_to(path))]
+        files, folder = files_below(path), str(Path(path))
         if not files:
             raise NotFoundError(f"{path}: the directory holds no files")
-        return [_inspect(expect_file(file, path)) for file in files]
+        return [_inspect(name if folder == os.curdir else os.path.join(folder, name), path) for name in files]
     if not os.path.lexists(path) and glob.has_magic(path):
         matches = sorted(glob.glob(path, recursive=True))
         if not matches:
             raise NotFoundError(f"{path}: no file matches this pattern")
-        nested = [_expand(match) if os.path.isdir(match) else [_inspect(expect_file(match, path))] for match in matches]
+        nested = [_expand(match) if os.path.isdir(match) else [_inspect(match, path)] for match in matches]
         return [found for group in nested for found in group]
     return [_inspect(path)]
 
 
-def _hidden(path: Path) -> bool:
-    return any(part.startswith(".") for part in path.parts)
+def _identity(path: str) -> tuple[int, int]:
+    status = os.stat(path)
+    return status.st_dev, status.st_ino
 
 
 def _inspect_url(url: str) -> Input:
@@ -98,19 +111,27 @@ def _inspect_url(url: str) -> Input:
 def expect_file(path: str, within: str) -> str:
     """`path`, for which the folder or glob `within` stands, among others. Raises NotFoundError for a pipe or a device."""
     if os.path.exists(path) and not os.path.isfile(path):
-        raise NotFoundError(f"{path}: not a file; {within} stands for files, and pipes are named one by one")
+        raise _no_file(path, within)
     return path
 
 
-def _inspect(path: str) -> Input:
+def _inspect(path: str, within: str | None = None) -> Input:
+    """What is at `path`, for which the folder or glob `within` stands, among others."""
     try:
         status = os.stat(path)
     except OSError as error:
         raise NotFoundError(f"{path}: {error.strerror}") from error
+    regular = stat.S_ISREG(status.st_mode)
+    if within is not None and not regular:
+        raise _no_file(path, within)
     if not os.access(path, os.R_OK):
         raise NotFoundError(f"{path}: cannot be read: permission denied")
-    if stat.S_ISREG(status.st_mode):
+    if regular:
         return Input(path, status.st_size, status.st_mtime_ns)
     if stat.S_ISFIFO(status.st_mode) or stat.S_ISCHR(status.st_mode):
         return Input(path)
     raise NotFoundError(f"{path}: neither a file nor a pipe")
+
+
+def _no_file(path: str, within: str) -> NotFoundError:
+    return NotFoundError(f"{path}: not a file; {within} stands for files, and pipes are named one by one")

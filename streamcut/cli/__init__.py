@@ -132,6 +132,15 @@ def cli() -> None:
     """Train models with a certificate on sparse data that does not fit in memory."""
 
 
+class _NoFrames:
+    """Finds no pandas: pyarrow would import all of it, for a fifth of a second, to learn that a number is no frame."""
+
+    @staticmethod
+    def find_spec(name: str, path: Any = None, target: Any = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError("commands have no frames", name=name)
+
+
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and exit with one of ExitCode."""
     streams.repair()
@@ -141,6 +150,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(VisibleFormatter())
     compiler.announce = lambda: click.echo(NOTICE, err=True)
+    if (sys.argv[1:] if arguments is None else arguments)[:1] != ["export"]:  # its libraries may want frames
+        sys.meta_path.insert(0, _NoFrames)
     with waits_end_by(signals.leaving):
         code = _run(arguments)
     signals.ended(code)

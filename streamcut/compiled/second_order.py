@@ -86,6 +86,22 @@ def descend(Q, slope, l1, sweeps, w):
 
 
 @fused
+def solve(L, q):
+    """q = (LLᵀ)⁻¹q in place, of L (D, D) the lower triangle."""
+    D = len(q)
+    for i in range(D):
+        row, total = L[i], q[i]
+        for j in range(i):
+            total -= row[j] * q[j]
+        q[i] = total / row[i]
+    for i in range(D - 1, -1, -1):
+        row = L[i]
+        q[i] /= row[i]
+        for j in range(i):
+            q[j] -= row[j] * q[i]
+
+
+@fused
 def forms(indptr, indices, data, Q, D, bias, out):
     """out[i] = xᵀQx of row i, with the bias feature, of value `bias`, last if `bias` is not 0; features of a row increase.
 

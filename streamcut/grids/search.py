@@ -17,7 +17,7 @@ from streamcut.foundation.units import plain
 from streamcut.grids.selection import Tried, measured, train_path, tried_model
 from streamcut.grids.together import PROBLEMS, Problem, Together
 from streamcut.io.dataset import Dataset
-from streamcut.io.row_view import Folds, RowView, fold_views
+from streamcut.io.row_view import Folds, fold_views
 from streamcut.jobs.linear import threads_wanted
 from streamcut.models.checkpoint_places import below
 from streamcut.models.model import Model
@@ -171,7 +171,7 @@ class Search:
             place = {"C": tried.C, **point}
             best = max((cell.merit for cell in self.cells.values()), default=-float("inf"))
             self._keep(place, fold, tried)
-            if not isinstance(rows, RowView) and tried.value is not None and merit(self._measure, tried.value) > best:
+            if rows is self.data and tried.value is not None and merit(self._measure, tried.value) > best:
                 self.models = {tuple(place.values()): model}
 
         given: dict[str, Any] = {**self.options, **point, "on_iteration": self.on_iteration, "stop": self.stop}

@@ -17,9 +17,9 @@ class Sigmoid:
 
     def __call__(self, scores: np.ndarray) -> np.ndarray:
         """Probabilities of the positive label, float64 (n,), for scores (n,)."""
-        from scipy.special import expit  # which takes long to import, and most models are not asked
-
-        return expit(-(self.A * scores + self.B))
+        z = self.A * scores + self.B
+        small = np.exp(-np.abs(z))
+        return np.where(z > 0.0, small, 1.0) / (1.0 + small)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,7 @@ class Softmax:
 
     def __call__(self, scores: np.ndarray) -> np.ndarray:
         """Probabilities of the classes, float64 (n, K), for scores (n, K)."""
-        from scipy.special import softmax
-
-        return softmax(self.scale * scores + (np.array(self.offsets) if self.offsets else 0.0), axis=1)
+        return _softmax(self.scale * scores + (np.array(self.offsets) if self.offsets else 0.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +41,12 @@ class Odds:
 
     def __call__(self, scores: np.ndarray) -> np.ndarray:
         """Probabilities of the classes, float64 (n, K), for scores (n, K); where no class has any, those of a softmax."""
-        from scipy.special import log_expit, softmax
+        return _softmax(np.minimum(scores, 0.0) - np.log1p(np.exp(-np.abs(scores))))
 
-        return softmax(log_expit(scores), axis=1)
+
+def _softmax(scores: np.ndarray) -> np.ndarray:
+    parts = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return parts / parts.sum(axis=1, keepdims=True)
 
 
 Link = Sigmoid | Softmax  # what can be fitted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -22,6 +23,7 @@ from streamcut.oracles.decomposable import Cut
 from streamcut.oracles.linear import LinearOracle
 from streamcut.oracles.row_passes import CutSums, ScorePass
 
+_COPIED = 1024  # features: NumPy's factor is a copy; SciPy needs none, and a tenth of a second to be imported
 _DENSE = 0.25  # of the features: rows that have more are added as dense ones
 
 
@@ -109,7 +111,8 @@ class SecondOrderOracle(LinearOracle):
         `ridge` is that of R. Under λ‖w‖₁ to a `tolerance`: sweeps of coordinate descent find the signs, Cholesky's factors the
         weights.
         """
-        _lapack()  # before its threads are looked for
+        if self.dimension > _COPIED:
+            import scipy.linalg  # noqa: F401  (before its threads are looked for)
         with one_blas_thread():
             Q, price = self.C * self.curvature, np.full(self.dimension, ridge)
             price[self.dimension - self.penalty.free :] = 0.0
@@ -128,20 +131,25 @@ def dense_rows(statistics: Statistics, dimension: int) -> bool:
     return statistics.nnz > _DENSE * statistics.n_rows * dimension
 
 
-def _lapack() -> Any:
-    from scipy.linalg import lapack  # it takes a tenth of a second, which other trainings need not wait for
-
-    return lapack
-
-
 def _solved(Q: np.ndarray, q: np.ndarray) -> np.ndarray | None:
     """Q⁻¹q by the lower triangle of Q, which is used up; None where it is not positive definite or not finite."""
-    lapack = _lapack()
-    factor, failed = lapack.dpotrf(Q.T, lower=0, overwrite_a=1)  # Q.T is in Fortran's order: nothing is copied
-    if failed:
+    factor = _factor(Q)
+    if factor is None:
         return None
-    found = lapack.dpotrs(factor, q, lower=0)[0]
+    second_order.solve(factor, found := q.copy())
     return found if np.isfinite(found).all() else None
+
+
+def _factor(Q: np.ndarray) -> np.ndarray | None:
+    """L of Q = LLᵀ, in its lower triangle; what stands above that is not of it."""
+    if len(Q) <= _COPIED:
+        with suppress(np.linalg.LinAlgError):
+            return np.linalg.cholesky(Q)
+        return None
+    from scipy.linalg import lapack
+
+    factor, failed = lapack.dpotrf(Q.T, lower=0, overwrite_a=1)  # Q.T is in Fortran's order: nothing is copied
+    return None if failed else factor.T
 
 
 _SWEEPS, _TURNS = 10, 50

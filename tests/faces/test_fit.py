@@ -71,6 +71,11 @@ def test_a_frame_becomes_a_model_that_beats_the_shares_of_labels(found):
     assert "flag=true" in [each.name for each in found.largest]
 
 
+def test_what_was_trained_to_choose_is_not_trained_again(monkeypatch):
+    monkeypatch.setattr("streamcut.tuning.train", None)
+    assert streamcut.fit(table(), "y", C=[0.1, 1.0]).model.converged
+
+
 def test_it_says_what_it_left_out_and_what_is_constant(found):
     said = "\n".join(found.remarks)
     assert "'row': looks like an identifier" in said

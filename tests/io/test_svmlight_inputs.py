@@ -177,3 +177,19 @@ def test_many_unsorted_groups():
     for part in np.array_split(ids, 100):
         assert check.first_repeat(np.repeat(part, 2)) is None
     assert check.first_repeat(ids[77:78]) == 0
+
+
+def test_links_and_twins(tmp_path, monkeypatch):
+    """A hard link is a file of its own, a symbolic one is the file that it leads to; hidden folders are left out."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("d/a.svm", "d/e.f/b.svm", "d/e/b.svm", "d/.git/c.svm", "d/.c.svm"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("1 1:1\n")
+    assert [found.name for found in find_inputs(["d/"])] == ["d/a.svm", "d/e/b.svm", "d/e.f/b.svm"]
+    monkeypatch.chdir(tmp_path / "d")
+    assert [found.name for found in find_inputs(["."])] == ["a.svm", "e/b.svm", "e.f/b.svm"]
+    os.link("a.svm", "twin.svm")
+    assert len(find_inputs(["."])) == 4
+    os.symlink("a.svm", "link.svm")
+    with pytest.raises(UsageError, match="named twice"):
+        find_inputs(["."])
