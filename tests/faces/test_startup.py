@@ -37,7 +37,7 @@ def test_commands_on_a_local_store_load_what_they_need(tmp_path):
         needed = {"pyarrow", "streamcut.evaluation"} if "a.csv" in command else set()
         assert parts | loaded & (HEAVY | OTHERS) <= needed, command
         own = len([name for name in loaded if name.split(".")[0] == "streamcut"])
-        assert own <= (200 if "a.csv" not in command else 300), command
+        assert own <= (200 if "a.csv" not in command else 330), command
         assert "numba" not in loaded or command != ["--help"]
 
 
