@@ -79,30 +79,44 @@ def around(intercept: float) -> Interval:
     return Interval(intercept - reach, intercept + reach)
 
 
+class Nearby:
+    """What is known of the optimum where F ≤ `primal` at the weights `near`, and nowhere below `bound`: how far away it is."""
+
+    def __init__(self, c_bar: float, near: np.ndarray, primal: float, bound: float) -> None:
+        self._c_bar, self._primal = c_bar, primal
+        self._radius = math.sqrt(2.0 * max(0.0, primal - bound)) * (1.0 + _LOOSE) + _LOOSE * math.sqrt(primal) + UNSEEN
+        self._square, self._doubt = vectors.dot(near, near), 4.0 * dot_gamma(len(near))
+        self._size = math.sqrt(self._square * (1.0 + dot_gamma(len(near)))) + UNSEEN
+
+    def farthest(self, pull: float, own: float, across: float, b: float, error: CutError) -> float | None:
+        """The largest t that a cut (a, b) allows whose intercepts count for `pull` · t at the optimum, pull > 0; None: it bounds
+        nothing. own, across: ‖a‖² and ⟨a, near⟩.
+        """
+        c_bar, square, size, doubt, radius = self._c_bar, self._square, self._size, self._doubt, self._radius
+        firm = (pull - error.slope) * (1.0 - _LOOSE)
+        if firm <= 0.0:
+            return None
+        slope = c_bar * math.sqrt(own * (1.0 + 0.25 * doubt))
+        length = math.sqrt(max(0.0, square + 2.0 * c_bar * across + c_bar * c_bar * own))
+        length += (math.sqrt(doubt) + _LOOSE) * (size + slope) + c_bar * error.slope + UNSEEN
+        most = 0.5 * length * length if length <= radius else length * radius - 0.5 * radius * radius
+        parts = self._primal, -0.5 * square, -c_bar * across, -c_bar * b, most, c_bar * (error.offset + error.slope * size)
+        reach = math.fsum(parts) + _LOOSE * math.fsum(map(abs, parts)) + (_LOOSE + doubt) * slope * size
+        far = reach / (c_bar * (firm if reach >= 0.0 else (pull + error.slope) * (1.0 + _LOOSE)))
+        return far + _LOOSE * abs(far)
+
+
 def best_intercept(cuts: Iterable[Plane], c_bar: float, near: np.ndarray, primal: float, bound: float) -> Interval:
     """Where b* lies, by cuts whose last number is a₀; F ≤ `primal` at the weights `near`, and nowhere below `bound`.
 
     Ends are infinite that no cut bounds.
     """
-    low, high = -math.inf, math.inf
-    radius = math.sqrt(2.0 * max(0.0, primal - bound)) * (1.0 + _LOOSE) + _LOOSE * math.sqrt(primal) + UNSEEN
-    square, doubt = vectors.dot(near, near), 4.0 * dot_gamma(len(near))
-    size = math.sqrt(square * (1.0 + dot_gamma(len(near)))) + UNSEEN
+    low, high, known = -math.inf, math.inf, Nearby(c_bar, near, primal, bound)
     for cut in cuts:
         a, pull = cut.a[:-1], float(cut.a[-1])
-        firm = (abs(pull) - cut.error.slope) * (1.0 - _LOOSE)
-        if firm <= 0.0:
+        far = known.farthest(abs(pull), vectors.dot(a, a), vectors.dot(a, near), cut.b, cut.error)
+        if far is None:
             continue
-        own, across = vectors.dot(a, a), vectors.dot(a, near)
-        slope = c_bar * math.sqrt(own * (1.0 + dot_gamma(len(a))))
-        length = math.sqrt(max(0.0, square + 2.0 * c_bar * across + c_bar * c_bar * own))
-        length += (math.sqrt(doubt) + _LOOSE) * (size + slope) + c_bar * cut.error.slope + UNSEEN
-        most = 0.5 * length * length if length <= radius else length * radius - 0.5 * radius * radius
-        parts = primal, -0.5 * square, -c_bar * across, -c_bar * cut.b, most, c_bar * (cut.error.offset + cut.error.slope * size)
-        reach = math.fsum(parts) + _LOOSE * math.fsum(map(abs, parts)) + (_LOOSE + doubt) * slope * size
-        pull_at_most = (abs(pull) + cut.error.slope) * (1.0 + _LOOSE)
-        far = reach / (c_bar * (firm if reach >= 0.0 else pull_at_most))
-        far += _LOOSE * abs(far)
         if pull > 0.0:
             high = min(high, far)
         else:

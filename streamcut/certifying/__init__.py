@@ -40,6 +40,17 @@ A scaler in front of it: the problem is one of scaled features, and what was sub
     >>> found.intercept, found.at_most < 1e-6
     ('free', True)
 
+Several classes are one problem, as in multinomial logistic regression, or one for each class, whose passes are the same:
+
+    >>> three = numpy.digitize(X[:, 0] + 0.5 * random.normal(size=500), [-0.5, 0.5])
+    >>> found = streamcut.certify(LogisticRegression(tol=1e-8).fit(X, three), (X, three))
+    >>> found.at_most < 1e-6
+    True
+    >>> from sklearn.svm import LinearSVC
+    >>> found = streamcut.certify(LinearSVC().fit(X, three), (X, three))
+    >>> [label for label, certificate, at_least in found.classes]
+    [0.0, 1.0, 2.0]
+
 Files say less than objects: LIBLINEAR's text has no C, JSON neither loss nor C. The command asks for what is missing:
 
     streamcut certify liblinear.model train.zarr --C 1
@@ -49,7 +60,7 @@ A bound far below F after a few passes, with little found above the optimum, is 
 hinge: more passes narrow it, and scaled features do at once.
 
 `problem.py` says what a model claims to solve; `estimators.py` reads it off scikit-learn's objects, `model_files.py`, `wabbit.py`
-and `trained_by.py` off files and command lines; `divided.py` does what a scaler in front did. `course.py` holds the passes,
-`sides.py` the first of them, `master.py` the bound of a mixture of cuts; streamcut.bundle.free_intercept makes it true where b is
-free. `record.py` is the result.
+and `trained_by.py` off files and command lines; `divided.py` does what a scaler in front did. `running.py` divides memory and
+puts a problem's parts together; `course.py` holds the passes, `sides.py` and `several.py` the first of them, `together.py` how
+several problems share them; `master.py` the bound of a mixture of cuts. `record.py` is the result.
 """

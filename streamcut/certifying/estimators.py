@@ -10,11 +10,12 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from streamcut.certifying.problem import FREE, Problem
+from streamcut.certifying.problem import FREE, JOINT, Problem
 from streamcut.errors import UsageError
 from streamcut.loss_table import ROW_LOSSES
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
+from streamcut.models.multiclass import CRAMMER_SINGER, ONE_VS_REST, SOFTMAX, MulticlassModel
 
 _SVM = {"hinge": "hinge", "squared_hinge": "squared-hinge"}
 _SVR = {"epsilon_insensitive": "epsilon-insensitive", "squared_epsilon_insensitive": "squared-epsilon-insensitive"}
@@ -33,34 +34,80 @@ def problem_of(model: Any) -> Problem:
         raise UsageError(f"{name} is no linear model that certify knows; give its file, or one of {', '.join(_BY_NAME)}")
     if name == "Pipeline":
         return _pipeline(model)
+    if name == "OneVsRestClassifier":
+        return _one_vs_rest(model)
     if name not in _BY_NAME:
         raise UsageError(f"{name} has no counterpart here; these have one: {', '.join(_BY_NAME)}")
     if not hasattr(model, "coef_"):
         raise UsageError(f"{name} is not fitted")
     coef, intercept = np.asarray(model.coef_, np.float64), np.atleast_1d(np.asarray(model.intercept_, np.float64))
-    if (coef.ndim == 2 and len(coef) > 1) or len(intercept) > 1:
-        raise UsageError(f"{name} has {max(len(coef), len(intercept))} outputs; certify takes two classes or one number")
     given = model.get_params()
-    problem = Problem(np.ascontiguousarray(coef.reshape(-1)), float(intercept[0]), name)
+    outputs = coef.reshape(-1, coef.shape[-1])
+    if len(outputs) > 1 and not hasattr(model, "classes_"):
+        raise UsageError(f"{name} has {len(outputs)} outputs; certify takes classes, or one number")
+    if len(outputs) > 1:
+        several = np.ascontiguousarray(outputs.T), np.resize(intercept, len(outputs))  # of no intercepts there is one, 0
+        problem = Problem(*several, name, strategy=_strategy(name, given))
+    else:
+        problem = Problem(np.ascontiguousarray(coef.reshape(-1)), float(intercept[0]), name)
     if hasattr(model, "classes_"):
         problem = _with_classes(problem, model.classes_, given.get("class_weight"))
     return _BY_NAME[name](problem, given)
 
 
+def _strategy(name: str, given: dict[str, Any]) -> str:
+    """What an estimator of this name does with several classes."""
+    asked = given.get("multi_class")
+    if asked == "crammer_singer":
+        return CRAMMER_SINGER
+    return SOFTMAX if name == "LogisticRegression" and given["solver"] != "liblinear" and asked != "ovr" else ONE_VS_REST
+
+
+def _one_vs_rest(model: Any) -> Problem:
+    """OneVsRestClassifier: a problem for each class, as its estimators have them."""
+    if not hasattr(model, "estimators_"):
+        raise UsageError("OneVsRestClassifier is not fitted")
+    what = f"OneVsRestClassifier of {type(model.estimator).__name__}"
+    if getattr(model, "multilabel_", False) or len(model.estimators_) != len(model.classes_):
+        raise UsageError(
+            f"{what} has {len(model.estimators_)} outputs for {len(model.classes_)} labels; certify takes several classes"
+        )
+    each = [problem_of(one) for one in model.estimators_]
+    first = each[0]
+    if any(
+        one.divisors is not None or one.balanced or one.positive_weight != 1.0 or len(one.weights) != len(first.weights)
+        for one in each
+    ):
+        raise UsageError(f"{what}: its estimators scale, or weigh classes; scale before it, and give (X, y, row weights)")
+    several = np.column_stack([one.weights for one in each]), np.array([one.intercept for one in each])
+    whole = replace(first, weights=several[0], intercept=several[1], what=what, strategy=ONE_VS_REST, labels=None, classes=None)
+    return _with_classes(whole, model.classes_, None)
+
+
 def problem_of_ours(model: Any, what: str) -> Problem:
     """That of a linear model of streamcut."""
-    if not isinstance(model, LinearModel) or model.task not in ("binary", "regression"):
-        raise UsageError(
-            f"{what} is of task {model.task} by {model.solver}; certify takes a linear one for two classes or numbers"
-        )
+    several = isinstance(model, MulticlassModel)
+    if not several and (not isinstance(model, LinearModel) or model.task not in ("binary", "regression")):
+        raise UsageError(f"{what} is of task {model.task} by {model.solver}; certify takes a linear one for classes or numbers")
     known = model.parameters
-    if model.l1 or model.rest or known.get("scale", "none") != "none" or known.get("loss") not in (*ROW_LOSSES, None):
+    loss = model.strategy if several and model.strategy in JOINT else known.get("loss")
+    if (
+        model.l1
+        or getattr(model, "rest", False)
+        or known.get("scale", "none") != "none"
+        or loss not in (*ROW_LOSSES, *JOINT, None)
+    ):
         raise UsageError(
-            f"{what}: certify takes ½‖w‖² and a loss of rows alone; for an elastic net, scale or one-vs-rest see `verify`"
+            f"{what}: certify takes ½‖w‖² and a loss of rows alone; for an elastic net, scale or one label against the rest see "
+            "`verify`"
         )
-    loss = known.get("loss")
-    fit: Any = FREE if model.free else model.bias
-    own = {name: float(known[name]) for name in (ROW_LOSSES[loss].options if loss else ()) if name in known}
+    fit: Any = FREE if known.get("intercept") == FREE else model.bias
+    own = {name: float(known[name]) for name in (ROW_LOSSES[loss].options if loss in ROW_LOSSES else ()) if name in known}
+    if several:
+        return Problem(
+            model.weights, model.intercepts, what, C=model.C, loss=loss, fit=fit, labels=model.labels, task=model.task,
+            options=own, strategy=model.strategy,
+        )  # fmt: skip
     return Problem(
         model.weights, model.intercept, what, C=model.C, loss=loss, fit=fit, labels=model.labels, task=model.task,
         positive_weight=model.positive_weight, options=own,
@@ -68,10 +115,16 @@ def problem_of_ours(model: Any, what: str) -> Problem:
 
 
 def _with_classes(problem: Problem, classes: Any, weights: Any) -> Problem:
-    negative, positive = (each.item() if hasattr(each, "item") else each for each in classes)
-    numbers = all(isinstance(each, int | float) for each in (negative, positive))
+    names = tuple(each.item() if hasattr(each, "item") else each for each in classes)
+    numbers = all(isinstance(each, int | float) for each in names)
+    if problem.strategy:
+        if weights is not None:
+            raise UsageError(f"{problem.what}: class weights of several classes; give (X, y, row weights) with class_weight=None")
+        labels = tuple(float(each) for each in names) if numbers else tuple(map(float, range(len(names))))
+        return replace(problem, labels=labels, classes=names)
+    negative, positive = names
     labels = (float(negative), float(positive)) if numbers else (-1.0, 1.0)
-    problem = replace(problem, labels=labels, classes=(negative, positive))
+    problem = replace(problem, labels=labels, classes=names)
     if weights == "balanced":
         return replace(problem, balanced=True)
     if weights is not None:
@@ -118,12 +171,14 @@ def _logistic(problem: Problem, given: dict[str, Any]) -> Problem:
     fit = _scaled_bias(given) if given["solver"] == "liblinear" else _free(given)
     if not np.isfinite(given["C"]):
         _refuse(problem, f"C={given['C']}", "without regularisation there is nothing to certify; try a large C")
-    return replace(_strength(problem, float(given["C"])), loss="logistic", fit=fit)
+    loss = SOFTMAX if problem.strategy == SOFTMAX else "logistic"
+    return replace(_strength(problem, float(given["C"])), loss=loss, fit=fit)
 
 
 def _svm(problem: Problem, given: dict[str, Any]) -> Problem:
     _squares_only(problem, given)
-    return replace(_strength(problem, float(given["C"])), loss=_SVM[given["loss"]], fit=_scaled_bias(given))
+    loss = CRAMMER_SINGER if problem.strategy == CRAMMER_SINGER else _SVM[given["loss"]]
+    return replace(_strength(problem, float(given["C"])), loss=loss, fit=_scaled_bias(given))
 
 
 def _svr(problem: Problem, given: dict[str, Any]) -> Problem:
@@ -193,5 +248,5 @@ def _pipeline(model: Any) -> Problem:
         shift, divisors = shift / scale, divisors * scale
     if shift.any() and problem.fit != FREE:
         raise UsageError("Pipeline: centred features are the same problem only with a free intercept; use with_mean=False")
-    intercept = problem.intercept - float(problem.weights @ shift)
+    intercept = problem.intercept - shift @ problem.weights
     return replace(problem, divisors=divisors, intercept=intercept, what=f"Pipeline with {problem.what}")

@@ -1,19 +1,21 @@
-"""The master problem over the cuts of a certification, with or without a free intercept.
+"""The master problem over the cuts of a certification.
 
-    max over β in the simplex of   C̄ Σ β_t (c_t + a₀_t m) − ½‖C̄ Σ β_t a_t‖² − B |C̄ Σ β_t a₀_t|
+    max over β in the simplex of   C̄ Σ β_t b_t − ½‖C̄ Σ β_t a_t‖² + min over b of ⟨C̄ Σ β_t p_t, b⟩
 
-(streamcut.bundle.priced_master; m = B = 0 and no a₀ where the intercept is regularised or there is none). Cut 0 is the zero cut.
-An inexact solution makes the bound loose, never wrong: it is computed anew from β, with what rounding may have done.
+p_t is what cut t pulls at the free intercepts: none (`Master`), one (`FreeMaster`) or one a class (`FreeClasses`). They are where
+the optimum's are proved to be (streamcut.bundle.intercept). Cut 0 of the master problem is the zero cut. An inexact solution
+makes the bound loose, never wrong: it is computed anew from β, with what rounding may have done.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from streamcut.bundle.free_intercept import FreeIntercept
-from streamcut.bundle.intercept import Interval
+from streamcut.bundle.intercept import EVERYWHERE, Interval, Nearby, around, best_intercept
 from streamcut.bundle.penalty import SQUARES
 from streamcut.bundle.priced_master import solve_priced
 from streamcut.bundle.verified_master import solve_master
@@ -24,84 +26,200 @@ from streamcut.oracles.decomposable import Cut
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Mixed:
-    """The solution: β of the cuts but the zero one (T,), w = −C̄ Σ β a, the intercept (0 where it is not free), the plane that
-    proves the true bound."""
-
-    beta: np.ndarray
-    w: np.ndarray
-    intercept: float
-    proof: Proof
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Proof:
-    """A bound, and its plane, in which a free intercept has been settled."""
+    """A bound, and its plane, in which free intercepts have been settled."""
 
     lower_bound: float
     plane: Witness
 
 
-class Master:
-    """Cuts, of which the last number is a₀ if `free`."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Mixed:
+    """A mixture: β of the cuts but the zero one (T,), and the point that it stands for, free intercepts last."""
 
-    def __init__(self, c_bar: float, free: bool) -> None:
-        self.c_bar, self.free, self.cuts = c_bar, free, list[Cut]()
+    beta: np.ndarray
+    w: np.ndarray
+
+
+class Master:
+    """Cuts of a problem without free intercepts, whose master problem `solve` solves."""
+
+    free = 0  # so many of the last numbers of a cut are what it pulls at free intercepts
+
+    def __init__(self, c_bar: float) -> None:
+        self.c_bar, self.cuts = c_bar, list[Cut]()
         self._gram = np.zeros((1, 1))
+        self._last: np.ndarray | None = None
 
     def add(self, cut: Cut) -> None:
         """Take a cut, whose array is kept."""
         self.cuts.append(cut)
         products = np.zeros(len(self.cuts) + 1)
-        products[1:] = [vectors.dot(self._plane(other), self._plane(cut)) for other in self.cuts]
+        products[1:] = [vectors.dot(self.plane(other.a), self.plane(cut.a)) for other in self.cuts]
         self._gram = np.pad(self._gram, ((0, 1), (0, 1)))
         self._gram[-1] = self._gram[:, -1] = products
 
-    def _plane(self, cut: Cut) -> np.ndarray:
-        return cut.a[:-1] if self.free else cut.a
+    def plane(self, a: np.ndarray) -> np.ndarray:
+        """Those numbers that are not of free intercepts."""
+        return a[: len(a) - self.free]
 
-    def solve(self, within: Interval) -> Mixed:
-        """The best mixture where the intercept is free and `within` these numbers."""
-        beta, intercept = self._mixture(within)
-        w = self._sum(beta)
-        proof = self._proof(beta, w, within)
-        return Mixed(beta, -self.c_bar * w, intercept, proof)
+    @property
+    def known(self) -> bool:
+        """Whether it is known where free intercepts are."""
+        return True
 
-    def proof_of(self, beta: np.ndarray, within: Interval) -> Proof:
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """Between which numbers a free intercept is, if there is one and that is known."""
+        return None
+
+    def narrow(self, w_b: np.ndarray, primal: float, bound: float) -> None:
+        """Take what F(w_b) ≤ `primal` and a `bound` say of free intercepts."""
+
+    def solve(self, w_b: np.ndarray) -> list[np.ndarray]:
+        """Mixtures (T,) among which is the best one, or nearly that."""
+        beta = np.append(self.c_bar, np.zeros(len(self.cuts)))
+        solve_master(self._gram, self._offsets(), self.c_bar, beta, 0.0)
+        self._last = self._simplex(beta)
+        return [self._last]
+
+    def ahead(self, w_b: np.ndarray) -> Mixed:
+        """Where to look for a better point than `w_b`: the last solution, free intercepts not far from those of `w_b`."""
+        assert self._last is not None
+        return Mixed(self._last, -self.c_bar * self._sum(self._last))
+
+    def proof_of(self, beta: np.ndarray) -> Proof:
         """What the mixture `beta` (T,), in the simplex, proves."""
-        return self._proof(beta, self._sum(beta), within)
-
-    def _sum(self, beta: np.ndarray) -> np.ndarray:
-        w = np.zeros(len(self._plane(self.cuts[0])))
-        for part, cut in zip(beta.tolist(), self.cuts, strict=True):
-            if part > 0.0:
-                w += part * self._plane(cut)
-        return w
-
-    def _mixture(self, within: Interval) -> tuple[np.ndarray, float]:
-        C, b = self.c_bar, np.array([0.0, *(cut.b for cut in self.cuts)])
-        beta, intercept = np.append(C, np.zeros(len(self.cuts))), 0.0
-        if self.free:
-            pulls = np.array([0.0, *(cut.a[-1] for cut in self.cuts)])
-            _, intercept = solve_priced(self._gram, b, pulls, C, beta, within)
-        else:
-            solve_master(self._gram, b, C, beta, 0.0)
-        mixture = beta[1:] / C
-        return mixture / max(1.0, float(mixture.sum()) * (1.0 + 1e-15)), intercept
-
-    def _proof(self, beta: np.ndarray, a: np.ndarray, within: Interval) -> Proof:
+        a, own = self._sum(beta), gamma(2.0 * len(self.cuts) + 16.0)
         used = [(part, cut) for part, cut in zip(beta.tolist(), self.cuts, strict=True) if part > 0.0]
         slope = sum(part * cut.error.slope for part, cut in used)
         offset = sum(part * cut.error.offset for part, cut in used)
-        own = gamma(2.0 * len(self.cuts) + 16.0)
         lengths = np.sqrt(np.diagonal(self._gram)[1:]) * (1.0 + dot_gamma(len(a)))
         slope += own * (float(beta @ lengths) + slope)
         b, size = sum(part * cut.b for part, cut in used), sum(part * abs(cut.b) for part, cut in used)
-        pull, penalty = 0.0, SQUARES
-        if self.free:
-            pull, pulls = sum(part * float(cut.a[-1]) for part, cut in used), sum(part * abs(cut.a[-1]) for part, cut in used)
-            slope += own * pulls
-            penalty = replace(FreeIntercept(), within=within)
-        b, error = penalty.settled(b, CutError(slope, offset + own * (size + offset)), pull)
-        plane = Witness(a, b, error)
-        return Proof(max(0.0, penalty.bound(self.c_bar, a, b, error)[0]), plane)
+        pull, pulls = beta @ self._pulls()[1:], float(beta @ np.abs(self._pulls()[1:]).sum(axis=1))
+        b, error = self._settled(b, CutError(slope + own * pulls, offset + own * (size + offset)), pull, own * pulls)
+        return Proof(max(0.0, SQUARES.bound(self.c_bar, a, b, error)[0]), Witness(a, b, error))
+
+    def _settled(self, b: float, error: CutError, pull: np.ndarray, mixed: float) -> tuple[float, CutError]:
+        """What a cut that pulls so at free intercepts says at the optimum's, at least: (b, error) without them. `mixed` is what
+        mixing did to `pull`, and a part of the error."""
+        return b, error
+
+    def _offsets(self) -> np.ndarray:
+        return np.array([0.0, *(cut.b for cut in self.cuts)])
+
+    def _pulls(self) -> np.ndarray:
+        """(T + 1, free) of the cuts and the zero one before them."""
+        return np.array([np.zeros(self.free), *(cut.a[len(cut.a) - self.free :] for cut in self.cuts)])
+
+    def _simplex(self, beta: np.ndarray) -> np.ndarray:
+        mixture = beta[1:] / self.c_bar
+        return mixture / max(1.0, float(mixture.sum()) * (1.0 + 1e-15))
+
+    def _sum(self, beta: np.ndarray) -> np.ndarray:
+        w = np.zeros(len(self.plane(self.cuts[0].a)))
+        for part, cut in zip(beta.tolist(), self.cuts, strict=True):
+            if part > 0.0:
+                w += part * self.plane(cut.a)
+        return w
+
+
+class FreeMaster(Master):
+    """With one free intercept; `reference` are cuts that bound it whatever the weights."""
+
+    free = 1
+
+    def __init__(self, c_bar: float, reference: Sequence[Cut]) -> None:
+        super().__init__(c_bar)
+        self._reference, self.within = reference, EVERYWHERE
+
+    @property
+    def known(self) -> bool:
+        return self.within.known
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        return (self.within.low, self.within.high) if self.known else None
+
+    def narrow(self, w_b: np.ndarray, primal: float, bound: float) -> None:
+        found = best_intercept((*self._reference, *self.cuts), self.c_bar, self.plane(w_b), primal, bound)
+        self.within = self.within.within(found)
+
+    def solve(self, w_b: np.ndarray) -> list[np.ndarray]:
+        return [self._mixture(self.within)[0]]
+
+    def ahead(self, w_b: np.ndarray) -> Mixed:
+        beta, intercept = self._mixture(around(float(w_b[-1])))
+        return Mixed(beta, np.append(-self.c_bar * self._sum(beta), intercept))
+
+    def _mixture(self, within: Interval) -> tuple[np.ndarray, float]:
+        beta = np.append(self.c_bar, np.zeros(len(self.cuts)))
+        _, intercept = solve_priced(self._gram, self._offsets(), self._pulls()[:, 0], self.c_bar, beta, within)
+        return self._simplex(beta), intercept
+
+    def _settled(self, b: float, error: CutError, pull: np.ndarray, mixed: float) -> tuple[float, CutError]:
+        return replace(FreeIntercept(), within=self.within).settled(b, error, float(pull[0]))
+
+
+_STRETCHES = 10.0 ** np.arange(-1.0, 4.5, 0.5)
+
+
+class FreeClasses(Master):
+    """With a free intercept for each of K classes, of a loss that sees differences of scores only: Σ b = 0 is as good as any.
+
+    `sums` (K, d + 1) are the Σ u_i x_i / M of the rows of each class, Σ u_i / M last; `entropy` is log K.
+    What any cut pulls at one of the intercepts is off by `each` at most. With shares of 1/K in
+    all classes such rows make a cut that pulls at b_k alone, as Σ b = 0: it says how low b_k can be at least, and all of them
+    how high. The price of a mixture is its least value over such b.
+
+    For some s the best mixture is nearly that of a problem in which ‖b − b_b‖² / (2 s²) is added to F, which is one without free
+    intercepts. All of `_STRETCHES` are tried; what they prove is true whatever s is.
+    """
+
+    def __init__(self, c_bar: float, sums: np.ndarray, error: CutError, each: float, entropy: float) -> None:
+        super().__init__(c_bar)
+        self.free = len(sums)
+        self.low = np.full(self.free, -np.inf)
+        self._sums, self._error, self._each, self._entropy = sums, error, each, entropy
+        self._tried: list[tuple[float, np.ndarray]] = []
+
+    @property
+    def known(self) -> bool:
+        return bool(np.isfinite(self.low).all())
+
+    def narrow(self, w_b: np.ndarray, primal: float, bound: float) -> None:
+        K, W = self.free, self.plane(w_b).reshape(-1, self.free)
+        known = Nearby(self.c_bar, self.plane(w_b), primal, bound)
+        others = W.mean(axis=1)
+        for k, own in enumerate(self._sums):
+            x, weight = own[:-1], float(own[-1])
+            square, across = vectors.dot(x, x) * (1.0 - 1.0 / K), vectors.dot(x, np.ascontiguousarray(others - W[:, k]))
+            far = known.farthest(weight, square, across, weight * self._entropy * (1.0 - 1e-14), self._error)
+            if far is not None:
+                self.low[k] = max(self.low[k], -far)
+
+    def solve(self, w_b: np.ndarray) -> list[np.ndarray]:
+        pulls, b = self._pulls(), w_b[len(w_b) - self.free :]
+        worth, products = self._offsets() + pulls @ (b - b.mean()), pulls @ pulls.T
+        self._tried = []
+        for s in _STRETCHES.tolist():
+            beta = np.append(self.c_bar, np.zeros(len(self.cuts)))
+            solve_master(self._gram + s * s * products, worth, self.c_bar, beta, 0.0)
+            self._tried.append((s, self._simplex(beta)))
+        return [beta for _, beta in self._tried]
+
+    def ahead(self, w_b: np.ndarray) -> Mixed:
+        b, pulls = w_b[len(w_b) - self.free :], self._pulls()[1:]
+        near = max(1.0, float(np.abs(b).max()))
+        moved = [(beta, -s * s * self.c_bar * (beta @ pulls)) for s, beta in self._tried]
+        beta, move = next((each for each in reversed(moved) if np.abs(each[1]).max() <= near), moved[0])
+        return Mixed(beta, np.concatenate([-self.c_bar * self._sum(beta), b + move]))
+
+    def _settled(self, b: float, error: CutError, pull: np.ndarray, mixed: float) -> tuple[float, CutError]:
+        """⟨pull, b⟩ is least, over b ≥ low and Σ b = 0, where all but one of b are as low as they may be."""
+        room = -float(self.low.sum()) * (1.0 + 1e-12) + 1e-12 * float(np.abs(self.low).sum())
+        sizes = float(np.abs(self.low).sum()) + room
+        most = min(error.slope, self._each + mixed) + gamma(self.free + 16.0) * float(np.abs(pull).max())
+        value = float(pull @ self.low) + room * min(0.0, float(pull.min()))
+        return b + value, CutError(error.slope, error.offset + most * sizes + gamma(16.0) * (abs(b) + abs(value)))

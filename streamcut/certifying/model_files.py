@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Callable
 from itertools import pairwise
@@ -12,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from streamcut.certifying.estimators import problem_of_ours
-from streamcut.certifying.problem import Problem
+from streamcut.certifying.problem import JOINT, Problem
 from streamcut.certifying.wabbit import wabbit
 from streamcut.errors import CorruptError, UsageError
 from streamcut.foundation.opened import opened_file, readable
 from streamcut.io.places.remote import is_url, read_object, size_of
 from streamcut.models.files import is_model, load_model
+from streamcut.models.multiclass import ONE_VS_REST
 
 _LIBLINEAR = {
     "L2R_LR": "logistic",
@@ -25,6 +25,7 @@ _LIBLINEAR = {
     "L2R_L2LOSS_SVC": "squared-hinge",
     "L2R_L2LOSS_SVC_DUAL": "squared-hinge",
     "L2R_L1LOSS_SVC_DUAL": "hinge",
+    "MCSVM_CS": "crammer-singer",
     "L2R_L2LOSS_SVR": "squared-epsilon-insensitive",
     "L2R_L2LOSS_SVR_DUAL": "squared-epsilon-insensitive",
     "L2R_L1LOSS_SVR_DUAL": "epsilon-insensitive",
@@ -75,19 +76,23 @@ def _liblinear(path: str, text: str) -> Problem:
     solver = said["solver_type"]
     if solver not in _LIBLINEAR:
         raise UsageError(f"{path}: solver_type {solver} is not ½‖w‖² and a loss of rows; these are: {', '.join(_LIBLINEAR)}")
-    labels = None
-    if "label" in said:
-        numbers = [float(word) for word in said["label"].split()]
-        if len(numbers) != 2:
-            raise UsageError(f"{path} has {len(numbers)} classes; certify takes two")
-        labels = (numbers[1], numbers[0])
+    loss, numbers = _LIBLINEAR[solver], [float(word) for word in said.get("label", "").split()]
     bias, d = float(said["bias"]), int(said["nr_feature"])
+    joint, has_bias = loss in JOINT, bias >= 0.0
+    scores = len(numbers) if len(numbers) > 2 or joint else 1
     values = np.array(body.split(), np.float64)
-    has_bias = bias >= 0.0
-    if len(values) != d + has_bias or not 0 <= d < _MOST_FEATURES:
-        raise CorruptError(f"{path}: {len(values):,} weights for {d:,} features{' and a bias' * has_bias}")
-    intercept = float(values[d]) * bias if has_bias else 0.0
-    return Problem(values[:d].copy(), intercept, path, loss=_LIBLINEAR[solver], fit=max(bias, 0.0), labels=labels)
+    if len(values) != (d + has_bias) * scores or not 0 <= d < _MOST_FEATURES:
+        each = f" of {scores} classes" if scores > 1 else ""
+        raise CorruptError(f"{path}: {len(values):,} weights for {d:,} features{' and a bias' * has_bias}{each}")
+    W = values.reshape(-1, scores)
+    intercepts = W[d] * bias if has_bias else np.zeros(scores)
+    given: dict[str, Any] = {"loss": loss, "fit": max(bias, 0.0)}
+    if scores == 1 and not joint:
+        given["labels"] = (numbers[1], numbers[0]) if numbers else None
+        return Problem(W[:d, 0].copy(), float(intercepts[0]), path, **given)
+    order = np.argsort(numbers)
+    given |= {"labels": tuple(sorted(numbers)), "strategy": loss if joint else ONE_VS_REST}
+    return Problem(np.ascontiguousarray(W[:d, order]), intercepts[order], path, **given)
 
 
 def _json(path: str, record: Any, expect: Callable[[int], None]) -> Problem:
@@ -95,18 +100,16 @@ def _json(path: str, record: Any, expect: Callable[[int], None]) -> Problem:
     if record.get("recipe") is not None:
         raise UsageError(f"{path} has a recipe for its features; certify the model file that it was made from")
     features = np.array(record["features"], np.int64)
-    weights = np.array(record["weights"], np.float64).reshape(len(features), -1)
-    d, intercepts = int(record["n_features"]), record["intercepts"]
-    if len(intercepts) != 1 or weights.shape[1] not in (0, 1):
-        raise UsageError(f"{path} has {len(intercepts)} scores a row; certify takes one")
+    d, intercepts = int(record["n_features"]), [float(each) for each in record["intercepts"]]
+    K = len(intercepts)
+    weights = np.array(record["weights"], np.float64).reshape(len(features), K)
     if not 0 <= d < _MOST_FEATURES or (len(features) and not 0 <= features.min() <= features.max() < d):
         raise CorruptError(f"{path}: its features are not all below n_features, {d:,}")
-    expect(8 * d)
-    w = np.zeros(d)
-    w[features] = weights.reshape(-1)
+    expect(8 * d * K)
+    w = np.zeros((d, K))
+    w[features] = weights
     known = record.get("labels")
-    labels = None if known is None else (float(known[0]), float(known[1]))
-    return Problem(w, float(intercepts[0]), path, labels=labels)
+    return _with_labels(path, w, np.array(intercepts), None if known is None else np.array(known, np.float64))
 
 
 def _onnx(path: str, content: bytes) -> Problem:
@@ -131,10 +134,10 @@ def _onnx(path: str, content: bytes) -> Problem:
     products = list(pairwise(graph.node))
     for product, total in products:
         if (product.op_type, total.op_type) == ("MatMul", "Add") and product.input[0] == graph.input[0].name:
-            weights, intercept = constants[product.input[1]], constants[total.input[1]]
-            if weights.shape[1:] != (1,) or intercept.size != 1:
-                raise UsageError(f"{path} has {weights.shape[-1]} scores a row; certify takes one")
-            return _with_labels(path, weights[:, 0], float(intercept.reshape(-1)[0]), constants.get("labels"))
+            weights, intercepts = constants[product.input[1]], constants[total.input[1]].reshape(-1)
+            if weights.ndim != 2 or weights.shape[1] != len(intercepts):
+                raise UsageError(f"{path} adds {len(intercepts)} intercepts to {weights.shape[-1]} scores a row")
+            return _with_labels(path, weights, intercepts, constants.get("labels"))
     raise UsageError(f"{path}: no linear model that certify reads; its nodes are {', '.join(dict.fromkeys(kinds)) or 'none'}")
 
 
@@ -146,16 +149,23 @@ def _linear_node(path: str, kind: str, given: dict[str, Any]) -> Problem:
     if outputs == 2 and kind == "LinearClassifier":
         if (weights[0] + weights[1]).any() or intercepts[0] != -intercepts[1]:
             raise UsageError(f"{path}: its two classes have scores of their own; certify takes one score")
-    elif outputs != 1:
-        raise UsageError(f"{path} has {outputs} scores a row; certify takes one")
+        weights, intercepts = weights[1:], intercepts[1:]
+    elif outputs > 1 and kind != "LinearClassifier":
+        raise UsageError(f"{path} has {outputs} numbers a row; certify takes one, or classes")
     labels = given.get("classlabels_ints")
-    return _with_labels(path, weights[-1], intercepts[-1], None if not labels else np.array(labels))
+    return _with_labels(path, weights.T, np.array(intercepts), None if not labels else np.array(labels))
 
 
-def _with_labels(path: str, weights: np.ndarray, intercept: float, labels: np.ndarray | None) -> Problem:
-    known = None
-    if labels is not None and labels.dtype.kind in "if":
-        known = (float(labels[0]), float(labels[1]))
-    if not math.isfinite(intercept):
+def _with_labels(path: str, weights: np.ndarray, intercepts: np.ndarray, labels: np.ndarray | None) -> Problem:
+    """With weights (d, 1) and one intercept, or one of each class, whose order in files may be any."""
+    if not np.isfinite(intercepts).all():
         raise CorruptError(f"{path}: its intercept is not finite")
-    return Problem(np.ascontiguousarray(weights, np.float64), intercept, path, labels=known)
+    known = labels.astype(float) if labels is not None and labels.dtype.kind in "if" else None
+    if len(intercepts) == 1:
+        two = None if known is None else (float(known[0]), float(known[1]))
+        return Problem(np.array(weights[:, 0], np.float64), float(intercepts[0]), path, labels=two)
+    if known is None or len(known) != len(intercepts):
+        raise UsageError(f"{path} has {len(intercepts)} scores a row, and does not say by numbers which labels they are of")
+    order = np.argsort(known)
+    W = np.array(weights[:, order], np.float64, order="C")
+    return Problem(W, np.array(intercepts[order], np.float64), path, labels=tuple(known[order].tolist()), strategy=ONE_VS_REST)

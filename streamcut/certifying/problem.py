@@ -1,4 +1,4 @@
-"""A linear model and the problem that it claims to solve."""
+"""A linear model and the problem, or the problems, that it claims to solve."""
 
 from __future__ import annotations
 
@@ -9,18 +9,24 @@ import numpy as np
 
 from streamcut.errors import UsageError
 from streamcut.loss_table import ROW_LOSSES
+from streamcut.models.multiclass import CRAMMER_SINGER, ONE_VS_REST, SOFTMAX
 
 FREE = "free"
+JOINT = (SOFTMAX, CRAMMER_SINGER)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
     """min over w and b of ½‖w‖² + C Σ u_i ℓ(⟨w, x_i⟩ + b), and the w and b that are to be judged.
 
-    weights     float64 (d,), for the features as `divisors` leave them
+    Of several classes: one problem of that kind for each against the rest, or one of all together (`strategy`).
+
+    weights     float64 (d,), for the features as `divisors` leave them; intercept: float, or (K,) with weights (d, K)
+    strategy    of several classes, as a MulticlassModel has it; "" for two, or numbers
     C, loss     None where the model does not say
     fit         how b is found: "free", or the value of a constant feature whose weight is regularised (0: b = 0); None: not said
-    labels      (negative, positive); None for numbers; classes: the same as the model wrote them, where they are words
+    labels      (negative, positive), or all of several classes, increasing; None for numbers; classes: the same as the model
+                wrote them, where they are words
     divisors    float64 (d,): what the values of each feature are divided by; None: nothing
     options     of the loss, such as {"epsilon": 0.1}
     balanced    classes weigh rows ÷ (2 · their rows)
@@ -29,22 +35,23 @@ class Problem:
     """
 
     weights: np.ndarray
-    intercept: float
+    intercept: Any
     what: str
     C: float | None = None
     loss: str | None = None
     fit: float | str | None = None
-    labels: tuple[float, float] | None = None
-    classes: tuple[Any, Any] | None = None
+    labels: tuple[float, ...] | None = None
+    classes: tuple[Any, ...] | None = None
     positive_weight: float = 1.0
     divisors: np.ndarray | None = None
     options: dict[str, float] = field(default_factory=dict)
     balanced: bool = False
     per_row: float | None = None
     task: str | None = None
+    strategy: str = ""
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.weights).all() and np.isfinite(self.intercept)):
+        if not (np.isfinite(self.weights).all() and np.isfinite(self.intercept).all()):
             raise UsageError(f"{self.what}: its weights are not all finite numbers, so it has no objective")
 
     def completed(
@@ -60,6 +67,8 @@ class Problem:
             found = replace(found, fit=_fit(intercept))
         if epsilon is not None:
             found = replace(found, options=found.options | {"epsilon": epsilon})
+        if found.strategy == ONE_VS_REST and found.loss in JOINT:  # as of a file that has scores and no more
+            found = replace(found, strategy=found.loss)
         own = ROW_LOSSES[found.loss].options if found.loss in ROW_LOSSES else ()
         missing = [f"--{name}" for name in own if name not in found.options]
         missing += [
@@ -74,18 +83,32 @@ class Problem:
         if missing:
             raise UsageError(f"{self.what} does not say what it minimises; give {', '.join(missing)}")
         assert found.loss is not None
-        if found.loss not in ROW_LOSSES:
+        if found.strategy in JOINT and found.loss != found.strategy:
+            raise UsageError(f"{self.what} is one problem of all its classes, with the {found.strategy} loss, not {found.loss}")
+        if found.loss not in ROW_LOSSES and found.strategy not in JOINT:
             raise UsageError(f"loss {found.loss!r}: choose one of {', '.join(ROW_LOSSES)}")
-        task = "binary" if ROW_LOSSES[found.loss].targets == "labels" else "regression"
+        task = "binary" if found.strategy in JOINT or ROW_LOSSES[found.loss].targets == "labels" else "regression"
+        if found.strategy:
+            if task == "regression":
+                raise UsageError(f"loss {found.loss!r} is one for numbers, and {self.what} has {len(found.intercept)} classes")
+            if found.strategy == CRAMMER_SINGER and found.fit == FREE:
+                raise UsageError("intercept 'free': certify takes the Crammer-Singer loss with a bias feature, or none")
+            task = "multiclass"
         if found.task not in (None, task):
             raise UsageError(f"loss {found.loss!r} is one for a {task} model, and {self.what} is of task {found.task}")
         if found.C is not None and not 0.0 < found.C < np.inf:
             raise UsageError(f"C is {found.C:g}; without regularisation there is nothing to certify, it must be above 0")
-        if found.fit == 0.0 and found.intercept != 0.0:
-            raise UsageError(
-                f"{self.what} has an intercept of {self.intercept:g}; give --intercept free or the bias feature's value"
-            )
+        if found.fit == 0.0 and np.any(found.intercept):
+            most = float(np.abs(found.intercept).max()) if found.strategy else found.intercept
+            raise UsageError(f"{self.what} has an intercept of {most:g}; give --intercept free or the bias feature's value")
         return replace(found, task=task)
+
+    def padded(self, features: int) -> Problem:
+        """With weights 0 for further features, `features` in all."""
+        missing = features - len(self.weights)
+        weights = np.concatenate([self.weights, np.zeros((missing, *self.weights.shape[1:]))])
+        divisors = None if self.divisors is None else np.append(self.divisors, np.ones(missing))
+        return replace(self, weights=weights, divisors=divisors)
 
 
 def _fit(intercept: str | float) -> float | str:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from streamcut.foundation.shown import Shown
 from streamcut.models.certificate import Certificate
 from streamcut.models.linear import LinearModel
+from streamcut.models.multiclass import MulticlassModel
 
 _FAR = 0.01  # of the objective: where it is not known better, the verdict says what helps
 
@@ -26,20 +27,22 @@ class AfterPass(NamedTuple):
 class Certified(Shown):
     """certificate   of the given model: `primal` its objective, `lower_bound` what no weights can go below, `gap`
     at_least      how far it truly is above the optimum at least, as a part of its objective: weights that reach less were found
-    better        the best model that was found, itself a LinearModel to save or to predict with
+    better        the best model that was found, itself a model to save or to predict with
     passes        what was known after each
     intercept     "free", "none", or the value of the bias feature
     intercept_within  (low, high), of a free one: proved to hold that of the optimum, and what the bound rests on
     rows          that were read
+    classes       of one problem for each class, which all of this are sums of: (label, certificate, at_least) of each
     """
 
     certificate: Certificate
     at_least: float
-    better: LinearModel
+    better: LinearModel | MulticlassModel
     passes: tuple[AfterPass, ...]
     intercept: str | float
     intercept_within: tuple[float, float] | None
     rows: int
+    classes: tuple[tuple[float, Certificate, float], ...] = ()
 
     @property
     def nothing(self) -> bool:
@@ -62,6 +65,10 @@ class Certified(Shown):
             return f"The objective is {primal:.3g}, which is 0 but for rounding: these weights are an optimum."
         far = self.at_most > _FAR and self.at_most > 10.0 * self.at_least
         more = " More passes would narrow this, and features of like sizes would." if far else ""
+        if self.classes:
+            label, found, _ = max(self.classes, key=lambda each: each[1].gap)
+            most = 100 * found.gap / primal
+            more = f" A sum over {len(self.classes)} classes, of which {label:g} has the most: {most:.2g} %.{more}"
         return (
             f"At most {100 * self.at_most:.2g} %, at least {100 * self.at_least:.2g} % above the optimum (of its objective). "
             f"The objective is {primal:.8g}, and no weights can reach less than {bound:.8g}.{more}"
@@ -69,6 +76,8 @@ class Certified(Shown):
 
     def report(self) -> dict[str, Any]:
         """The same in JSON types."""
+        better, names = self.better, ("label", "primal", "lower_bound", "at_least")
+        each = [(label, found.primal, found.lower_bound, at_least) for label, found, at_least in self.classes]
         return {
             "rows": self.rows,
             "primal": self.certificate.primal,
@@ -76,9 +85,10 @@ class Certified(Shown):
             "gap": self.certificate.gap,
             "at_most": self.at_most,
             "at_least": self.at_least,
-            "better_primal": self.better.certificate.primal,
-            "better_intercept": self.better.intercept,
+            "better_primal": self.passes[-1].better_primal,
+            "better_intercept": better.intercept if isinstance(better, LinearModel) else better.intercepts.tolist(),
             "intercept": self.intercept,
             "intercept_within": None if self.intercept_within is None else list(self.intercept_within),
             "passes": [each._asdict() for each in self.passes],
+            "classes": [dict(zip(names, one, strict=True)) for one in each],
         }

@@ -14,6 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from streamcut.certifying.master import FreeMaster, Master
 from streamcut.compiled import linear, row_losses, sides
 from streamcut.errors import CorruptError
 from streamcut.execution.passes import Pass
@@ -77,14 +78,16 @@ class SidesPass(Pass):
 class CertifyOracle(DualOracle):
     """A DualOracle whose first pass is a SidesPass."""
 
-    def first(self, w: np.ndarray) -> tuple[list[Cut], list[Cut]]:
-        """One pass: the cuts at w by slot (up, down, whole), and those of equal scores (up, down). w is the best point then, and
-        `loss_scored` its loss."""
+    def first_pass(self, w: np.ndarray, free: bool) -> SidesPass:
+        """The cuts at w and those of equal scores; w is the best point then."""
         self.refine()  # what rounding may have done to a₀ costs as much as the best intercept may be large
         equal = 0.0
         if self._loss.targets == "numbers":
             equal = self._loss.middle(self._targets)
-        sums = self._read(SidesPass(self._risk, self._grids, w, self._bias, equal, self._first))
+        return SidesPass(self._risk, self._grids, w, self._bias, equal, self._first)
+
+    def began(self, sums: SidesSums, w: np.ndarray, free: bool) -> tuple[list[Cut], Master, list[np.ndarray]]:
+        """(cuts at w by slot: up, down, whole; what mixes cuts; mixtures of the three that are tried as they are)."""
         self._learn(sums.totals)
         self._scored(w)
         whole = self._divided(sums.at_w.a.sum(axis=0), sums.at_w.b.sum(axis=0))
@@ -92,4 +95,16 @@ class CertifyOracle(DualOracle):
         (up, down), others = ([self._divided(a, b) for a, b in each] for each in halves)
         self.tighten()
         self.refine()
-        return [up, down, whole], others
+        cuts = [up, down, whole]
+        master = FreeMaster(self.c_bar, others) if free else Master(self.c_bar)
+        return cuts, master, _balanced(cuts)
+
+
+def _balanced(cuts: list[Cut]) -> list[np.ndarray]:
+    """Two mixtures of the first cuts: the cut at w₀, and the same with its heavier half scaled down to the lighter one."""
+    found = [np.array([0.0, 0.0, 1.0])]
+    up, down = (abs(float(cuts[side].a[-1])) for side in (UP, DOWN))
+    if min(up, down) > 0.0:
+        theta = min(up, down) / max(up, down)
+        found.append(np.array([0.0, 1.0 - theta, theta] if up > down else [1.0 - theta, 0.0, theta]))
+    return found

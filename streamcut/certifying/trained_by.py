@@ -9,6 +9,7 @@ from dataclasses import replace
 from streamcut.certifying.problem import FREE, Problem
 from streamcut.errors import OtherProgramError
 from streamcut.flags import translate
+from streamcut.models.multiclass import CRAMMER_SINGER
 
 _PROGRAMS = {"vw": "vw", "train": "liblinear", "liblinear": "liblinear", "liblinear-train": "liblinear"}
 _STEADY = ("--sgd", "--bfgs")  # of vw's ways, those that minimise what --l2 says
@@ -29,10 +30,11 @@ def told(problem: Problem, command: str, rows: int, weighted: bool) -> Problem:
         _expect_named(options, given, weighted)
     task = given.get("--task", "binary")
     sparse = next((name for name in given if name.startswith("--l1")), None)
-    if task not in ("binary", "regression") or sparse is not None:
+    together = task == "multiclass" and program == "liblinear"  # its -s 4
+    if task not in ("binary", "regression", "multiclass" * together) or sparse is not None:
         other = sparse or f"task {task}"
-        raise OtherProgramError(f"{command}: {other}: certify takes two classes or numbers, and ½‖w‖² alone")
-    loss = given.get("--loss", "hinge" if task == "binary" else "squared")
+        raise OtherProgramError(f"{command}: {other}: certify takes classes or numbers, and ½‖w‖² alone")
+    loss = CRAMMER_SINGER if together else given.get("--loss", "hinge" if task == "binary" else "squared")
     bias = float(given.get("--bias", 1.0))
     fit = FREE if given.get("--intercept") == FREE else bias
     if problem.loss not in (None, loss):
@@ -40,6 +42,10 @@ def told(problem: Problem, command: str, rows: int, weighted: bool) -> Problem:
     if problem.fit not in (None, bias):
         raise OtherProgramError(f"{command}: {problem.what} has a bias feature of {problem.fit:g}, not {bias:g}")
     positive = float(given.get("--positive-weight", 1.0))
+    if problem.strategy:
+        task = "multiclass"
+        if positive != 1.0:
+            raise OtherProgramError(f"{command}: weights of several classes have no counterpart here")
     if "," in given["--C"]:
         raise OtherProgramError(f"{command}: it names no C of its own (vw: --l2); say by --C what the model shall be judged by")
     C = float(given["--C"])

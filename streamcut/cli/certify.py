@@ -9,13 +9,18 @@ from streamcut.cli.help import Command
 from streamcut.cli.output import print_json, print_table
 from streamcut.cli.parameters import Choice, cache_options, force_option, json_option, memory_option
 from streamcut.loss_table import ROW_LOSSES
+from streamcut.models.multiclass import CRAMMER_SINGER, SOFTMAX
 
 
 @click.command(cls=Command)
 @click.argument("model")
 @click.argument("data")
 @click.option("--C", "C", metavar="X", type=float, help="Weight of the losses next to ½‖w‖², where MODEL does not say.")
-@click.option("--loss", type=Choice(ROW_LOSSES), help="Loss of a row, where MODEL does not say.")
+@click.option(
+    "--loss",
+    type=Choice((*ROW_LOSSES, SOFTMAX, CRAMMER_SINGER)),
+    help="Loss of a row, where MODEL does not say; of several classes it may be one of all of them.",
+)
 @click.option(
     "--intercept",
     metavar="WHAT",
@@ -53,8 +58,9 @@ def command(
 ) -> None:
     """Say how far MODEL is above the optimum of its problem on the store DATA: at most and at least, proved.
 
-    MODEL is a linear model for two classes or numbers: ours, a text model of LIBLINEAR or Vowpal Wabbit
-    (--readable_model, features with numbers as names), ONNX, or the JSON of `export`.
+    MODEL is a linear model for classes or numbers: ours, a text model of LIBLINEAR or Vowpal Wabbit
+    (--readable_model, features with numbers as names), ONNX, or the JSON of `export`. Of several classes, each against the
+    rest, it is the sum of their problems that is certified, in the same passes.
     Its problem is F = ½‖w‖² + C Σ u_i ℓ_i; what the file does not say of it is asked for. Estimators of scikit-learn are
     certified in Python, by streamcut.certify: pickles are never opened.
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from streamcut.compiled.shares import ONE, code_of, share_of
 from streamcut.compiled.softmax import normalised
-from streamcut.compiler.jit import inlined, kernel
+from streamcut.compiler.jit import allocating, inlined, kernel
 
 _TINY = 1e-200  # the dual along a row is as good as straight below this curvature
 _CLOSE = 1e-12  # of Σ p′: normalising does the rest
@@ -183,3 +183,21 @@ def in_the_simplex(target, codes):
             if total > ONE * ONE or codes[i, slot, target[i]] != 0:
                 return False
     return True
+
+
+@allocating
+def remember(entropic, target, z, codes):
+    """codes (n, T, K) in slot 0: the shares at scores z (n, K) of the loss itself, its slope less the target's part."""
+    share = np.empty(z.shape[1])
+    for i in range(len(z)):
+        t = target[i]
+        if entropic:
+            normalised(z[i], share)
+        else:
+            best = t
+            for k in range(len(share)):
+                share[k] = 0.0
+                if k != t and z[i, k] > z[i, best] - (1.0 if best == t else 0.0):
+                    best = k
+            share[best] = 1.0
+        encode(entropic, t, share, codes[i, 0])

@@ -48,9 +48,9 @@ def least(loss: str, X, y, C, u, start, free: bool):
 
 def foreign(w, b, C, loss, task):
     """A model that says all but the intercept."""
-    from streamcut.certifying.certify import _model, _nothing
     from streamcut.certifying.problem import Problem
+    from streamcut.certifying.running import model_of, nothing
 
     labels = (-1.0, 1.0) if task == "labels" else None
     problem = Problem(w, b, "it", C=C, loss=loss, fit="free", labels=labels, options=OWN.get(loss, {}))
-    return _model(problem.completed(None, None, None), w, b, _nothing(), "")
+    return model_of(problem.completed(None, None, None), w, b, [nothing()], "")

@@ -59,9 +59,15 @@ class DualAscent(DecomposableOracle):
 
         Each is summed from its shares alone, whose bounds the kernels keep: valid for any stored shares.
         """
-        statistics = self._runner.feed.data.manifest.statistics
-        order, places = self._order.drawn(statistics, self.passes, self._seed, mixed=self._mixed)
-        sums = self._read(self._work(ascent, order, places, self._caches, first))
+        return self.ascended(ascent, self._read(self.ascent_pass(ascent, first=first)), first=first)
+
+    def ascent_pass(self, ascent: Ascent, *, first: bool = False) -> Pass:
+        """What `ascend` reads the rows with."""
+        order, places = self._order.drawn(self._runner.feed.data.manifest.statistics, self.passes, self._seed, mixed=self._mixed)
+        return self._work(ascent, order, places, self._caches, first)
+
+    def ascended(self, ascent: Ascent, sums: Any, *, first: bool = False) -> tuple[Cut, Cut]:
+        """What `ascend` makes of the sums of its pass."""
         if first:
             self._learn(sums.totals)
             ascent = replace(ascent, enough=ascent.enough * self.unit)
