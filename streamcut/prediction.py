@@ -169,14 +169,14 @@ def _many(data: Any) -> bool:
 
 
 def _of_few(model: Model, data: Any, output: str, raw: Raw) -> Answers | None:
-    """Answers for a few rows as dicts, without Arrow and compiled code; None: they go the way of all rows."""
-    rows = [data] if isinstance(data, Mapping) else data
-    if not isinstance(rows, list) or not 0 < len(rows) <= _FEW_ROWS or not all(isinstance(row, Mapping) for row in rows):
-        return None
-    if model.recipe is None or model.whole_groups or raw.labelled or raw.keep:
+    """Answers for a few rows as dicts or a frame, without Arrow and compiled code; None: they go the way of all rows."""
+    if model.recipe is None or model.whole_groups or raw.labelled or raw.keep or not (is_frame(data) or _are_dicts(data)):
         return None
     from streamcut.io.tables import few  # which loads Arrow
 
+    rows = few.few_dicts(data, _FEW_ROWS) if is_frame(data) else [data] if isinstance(data, Mapping) else data
+    if rows is None:
+        return None
     encoder = few.few_encoder(model.recipe)
     found = None if encoder is None else encoder.encoded(rows)
     if found is None or any(len(features) and features[-1] >= model.n_features for features, _ in found.rows):
@@ -188,6 +188,13 @@ def _of_few(model: Model, data: Any, output: str, raw: Raw) -> Answers | None:
     if output == "labels":
         return np.asarray(model.in_label_words(model.labels_of(scores))).view(Answers)
     return np.asarray(scores if output == "scores" else model.probabilities_of(scores)).view(Answers)
+
+
+def _are_dicts(data: Any) -> bool:
+    """Whether it is one row as a dict, or a few of them."""
+    if isinstance(data, Mapping):
+        return True
+    return isinstance(data, list) and 0 < len(data) <= _FEW_ROWS and all(isinstance(row, Mapping) for row in data)
 
 
 def _predicted(

@@ -32,6 +32,13 @@ _FITS = {
 }
 _ESCAPED = str.maketrans({sign: f"\\{sign}" for sign in "*=\\"})
 _NUMPYS = {np.float64: float, np.int64: int, np.bool_: bool}
+_WORDS = ("object", "str", "string")
+_PLAIN = {  # types of columns whose values are as good in a dict
+    "pandas": {"float64", "int64", "bool", *_WORDS},
+    "polars": {"Float64", "Int64", "Boolean", "String"},
+    "pyarrow": {"double", "int64", "bool", "string", "large_string"},
+}
+_TEXTS = {"str", "string", "String", "large_string"}  # but for pandas' objects, which may be anything
 
 
 class OutOfTheOrdinaryError(Exception):
@@ -43,6 +50,39 @@ class Encoded(NamedTuple):
 
     rows: list[tuple[np.ndarray, np.ndarray]]
     counters: Counter[str]
+
+
+def few_dicts(frame: Any, most: int) -> list[dict[str, Any]] | None:
+    """Up to `most` rows of a frame of pandas, polars or Arrow as {column: value}.
+
+    A value that is missing is None, or in columns of texts "": no number is made of these, whatever they hold.
+    None instead: there are more, or columns whose types dicts would not keep, or whose names are no texts or come twice.
+    """
+    library = type(frame).__module__.partition(".")[0]
+    if library not in _PLAIN or not hasattr(frame, "columns") or not 0 < len(frame) <= most:
+        return None
+    if library == "pandas":
+        names, types = frame.columns.tolist(), [_named(each) for each in frame.dtypes.tolist()]
+    elif library == "polars":
+        names, types = frame.columns, [str(each) for each in frame.dtypes]
+    else:
+        names, types = frame.schema.names, [str(each) for each in frame.schema.types]
+    if not _PLAIN[library].issuperset(types) or len(set(names)) < len(names) or not all(type(name) is str for name in names):
+        return None
+    lost = ["" if each in _TEXTS else None for each in types]
+    if library == "pandas":  # NaN is how its columns say that a value is missing
+        rows = frame.to_numpy(dtype=object).tolist()
+        rows = [[None if type(value) is float and value != value else value for value in row] for row in rows]
+    else:
+        rows = frame.rows() if library == "polars" else list(zip(*(column.to_pylist() for column in frame.columns), strict=True))
+    return [
+        {name: empty if value is None else value for name, value, empty in zip(names, row, lost, strict=True)} for row in rows
+    ]
+
+
+def _named(kind: Any) -> str:
+    """The type of a column of pandas; of words that come often that of these."""
+    return "str" if kind.name == "category" and kind.categories.dtype.name in _WORDS else kind.name
 
 
 def few_encoder(recipe: Recipe) -> FewRows | None:

@@ -69,7 +69,7 @@ def told(model: Any, rows: Any) -> Any:
             warnings.simplefilter("ignore")
             found = streamcut.predict(model, rows, output="scores")
         return found.tolist(), dict(found.unseen)
-    except (BadInputError, UsageError) as error:
+    except (BadInputError, UsageError, pa.ArrowException, ValueError, TypeError, OverflowError) as error:  # some are Arrow's own
         return type(error).__name__, str(error)
 
 
@@ -97,10 +97,46 @@ def test_a_few_rows_are_scored_as_many_are(model, monkeypatch):
     assert len({one for one in fast if one[0] == "BadInputError"}) > 8
 
 
-def test_ordinary_rows_go_the_short_way(model, monkeypatch):
+def frames_of(rows: list[dict[str, Any]]) -> list[Any]:
+    """Frames of all libraries with these rows, in types that they choose, and in others."""
+    found: list[Any] = [pd.DataFrame(rows)]
+    found.append(found[0].astype({name: "category" for name in ("site", "count") if name in found[0]}))
+    found += [
+        found[0].convert_dtypes(convert_floating=False, convert_integer=False),
+        found[0].set_index("age") if "age" in found[0] else found[0].iloc[::-1],
+    ]
+    found += [found[0].rename(columns={"age": 1}), pd.concat([found[0], found[0].iloc[:, :1]], axis=1)]
+    with np.errstate(over="ignore"):
+        found.append(found[0].astype({name: "float32" for name in found[0] if found[0][name].dtype == np.float64}))
+    for make in (pl.from_pandas, lambda frame: pa.Table.from_pandas(frame, preserve_index=False)):
+        try:
+            found.append(make(found[0]))
+        except (pa.ArrowException, pl.exceptions.PolarsError, UnicodeEncodeError, TypeError, OverflowError):
+            continue
+    return found
+
+
+def test_a_frame_of_a_few_rows_is_scored_as_one_of_many(model, monkeypatch):
+    rng, usual, requests = np.random.default_rng(2), frame(40, 3).drop(columns="bought").to_dict("records"), list[Any]()
+    for name, values in ODD.items():
+        requests += [each for value in values for each in frames_of([{**usual[0], name: value}])]
+    for _ in range(60):
+        rows = [dict(usual[rng.integers(40)]) for _ in range(rng.integers(1, 5))]
+        name = rng.choice(list(ODD))
+        rows[-1][name] = ODD[name][rng.integers(len(ODD[name]))]
+        requests += frames_of(rows)
+    fast = [told(model, each) for each in requests]
+    monkeypatch.setattr(few, "few_dicts", lambda frame, most: None)
+    slow = [told(model, each) for each in requests]
+    for request, one, other in zip(requests, fast, slow, strict=True):
+        assert one == other, request
+
+
+@pytest.mark.parametrize("kind", [list, pd.DataFrame, pl.DataFrame, pa.Table.from_pylist])
+def test_ordinary_rows_go_the_short_way(model, kind, monkeypatch):
     monkeypatch.setattr(prediction, "framed", None)
     rows = frame(16, 4).dropna().drop(columns="bought").to_dict("records")
-    assert len(streamcut.predict(model, rows)) == len(rows)
+    assert len(streamcut.predict(model, kind(rows))) == len(rows)
 
 
 def test_every_container_of_rows_has_the_same_answer():
