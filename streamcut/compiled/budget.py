@@ -14,7 +14,7 @@ import numpy as np
 
 from streamcut.compiled.kernel_rows import dot, entry, inner_products, kernel_value, kernel_values
 from streamcut.compiled.merging import Tables, best_h, best_partner, smallest
-from streamcut.compiler.jit import fused, fused_allocating, fused_inlined
+from streamcut.compiler.jit import fused, fused_allocating_helper, fused_inlined, helper, inlined
 
 USED, HOLE, STEPS, UPDATES, ADDED, MAINTAINED, REMOVED, EVALUATIONS, CORRECT, COUNTS = range(10)
 ALPHA, LOSS, DEGRADATION, SUMS = range(4)  # Σ yα − ε|α|; Σ losses of rows as they were met, by C u; Σ weight degradation
@@ -74,7 +74,7 @@ def _row_value(i, rows, parameters, m):
     return dot(m.beta, m.k, used), squared
 
 
-@fused
+@helper
 def _slot_of(row, source, used):
     """The slot whose vector is this row, or −1; there is one at most, so all are looked at, as vectors."""
     found = np.int64(-1)
@@ -83,7 +83,7 @@ def _slot_of(row, source, used):
     return found
 
 
-@fused_inlined
+@inlined
 def _add(i, change, squared, rows, parameters, m):
     """A new slot for row i, which has none, with coefficient `change`; m.k holds its kernel values. Returns the slot."""
     counts = m.counts
@@ -149,7 +149,7 @@ def _merge(least, fresh, parameters, m):
     return other
 
 
-@fused_inlined
+@inlined
 def _move(slot, to, m):
     """The vector of `slot` moves to `to`, whose own is given up."""
     theirs, mine = m.R[to], m.R[slot]
@@ -160,7 +160,7 @@ def _move(slot, to, m):
     m.beta[to], m.square[to], m.source[to] = m.beta[slot], m.square[slot], m.source[slot]
 
 
-@fused_allocating
+@fused_allocating_helper
 def _merge_more(least, other, parameters, m):
     """Merge slot `other`, which is `least` and its partner already, with more vectors of its sign, one by one.
 
@@ -190,15 +190,18 @@ def _merge_more(least, other, parameters, m):
         given_up[partners] = next_one
         partners += 1
     m.beta[other] = merged
-    free = np.sort(given_up[:partners])
-    for j in range(partners - 1, -1, -1):  # the last one first: what moves is never one of them
+    for left in range(partners, 0, -1):  # the last slot first: what moves is never one of them
+        last = 0
+        for j in range(1, left):
+            last = j if given_up[j] > given_up[last] else last
+        slot, given_up[last] = given_up[last], given_up[left - 1]
         m.counts[USED] -= 1
-        if free[j] != m.counts[USED]:
-            _move(m.counts[USED], free[j], m)
+        if slot != m.counts[USED]:
+            _move(m.counts[USED], slot, m)
         m.beta[m.counts[USED]], m.source[m.counts[USED]] = 0.0, -1
 
 
-@fused_allocating
+@fused_allocating_helper
 def _project(least, m):
     """Add to the other coefficients what brings them nearest to β_least φ(x̃_least): K c = β_least k_least by conjugate gradients.
 
@@ -235,6 +238,13 @@ def _project(least, m):
 
 
 @fused_inlined
+def _lose(coefficient, square, parameters, m):
+    """Count a vector that is given up for nothing, ‖x̃‖² being `square`."""
+    m.sums[DEGRADATION] += coefficient * coefficient * kernel_value(square, square, square, parameters)
+    m.counts[REMOVED] += 1
+
+
+@inlined
 def _maintain(mode, fresh, parameters, m):
     """Give up one slot, or more; `fresh` is the one just filled, whose kernel values m.k holds."""
     least = smallest(m.beta, m.counts[USED])
@@ -250,14 +260,13 @@ def _maintain(mode, fresh, parameters, m):
         _project(least, m)
         kept = True
     if not kept:
-        m.sums[DEGRADATION] += b * b * kernel_value(square, square, square, parameters)
-        m.counts[REMOVED] += 1
+        _lose(b, square, parameters, m)
     m.counts[MAINTAINED] += 1
     m.beta[least], m.source[least] = 0.0, -1
     m.counts[HOLE] = least
 
 
-@fused_inlined
+@inlined
 def _enter(i, change, squared, rows, parameters, mode, m):
     """A new slot for row i, and budget maintenance when that was the last one."""
     slot = _add(i, change, squared, rows, parameters, m)

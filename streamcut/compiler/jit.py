@@ -229,7 +229,6 @@ kernel = _compiled(**_uncounted)
 fused = _compiled(fastmath={"contract"}, **_uncounted)
 # For those that do make arrays, and for what such arrays are returned to.
 allocating = _compiled(_nrt=True)
-fused_allocating = _compiled(_nrt=True, fastmath={"contract"})
 
 
 def for_kernels(**options: Any) -> Callable[[Callable], Callable]:
@@ -253,5 +252,6 @@ helper = for_kernels()
 inlined = for_kernels(forceinline=True)
 INLINED = {**_HELPERS, **_uncounted, "forceinline": True}  # the options behind it
 fused_inlined = for_kernels(forceinline=True, fastmath={"contract"})
+fused_allocating_helper = for_kernels(_nrt=True, fastmath={"contract"})
 # The same, and sums in any order, so that they can be vectors.
 reordered = for_kernels(forceinline=True, fastmath={"contract", "reassoc"})
