@@ -1,8 +1,9 @@
 """How fast a store is read from S3 next to a plain parallel download of the same objects, and what a cache leaves to ask for.
 
-Interleaved in one run, medians by the clock: all chunks fetched by 16 threads and thrown away, by signed URLs and urllib3, and by
-s3fs, which streamcut reads through; all shards fetched and checked as a pass does, and decoded, too. Asked: what is fetched and
-checked at 80 % of the faster one of the first two or more. The server is that of scripts/tools/s3_server.py, on this machine,
+Interleaved in one run, medians by the clock: all chunks fetched by 16 threads and thrown away, by signed URLs and urllib3, by
+s3fs, and, where they are installed, by obstore alone and behind Zarr's own store interface (zarr.storage.ObjectStore), and by
+pyarrow's S3FileSystem; all shards fetched and checked as a pass does, by streamcut's own client and without it by s3fs, and
+decoded, too. Asked: what is fetched and checked at 80 % of the faster one of the first two or more. The server is that of scripts/tools/s3_server.py, on this machine,
 whose processors it shares with us; so the seconds of processor time that each way takes here are shown, which on a machine of its
 own would not keep the line waiting. Then two passes with a cache on this disk, and the requests that the server answers in the
 second: none.
@@ -12,6 +13,9 @@ Usage: python scripts/benchmarks/bench_remote.py [--size 400MB] [--repeats 5]
 from __future__ import annotations
 
 import argparse
+import asyncio
+import importlib.util
+import os
 import sys
 import tempfile
 import time
@@ -85,6 +89,37 @@ def main() -> int:
         def by_s3fs() -> None:
             fetched(lambda name: files.cat_file(f"{root}/{name}"), chunks)
 
+        others: dict[str, Callable[[], object]] = {}
+        place = os.environ["AWS_ENDPOINT_URL"]
+        if importlib.util.find_spec("obstore"):
+            import obstore
+            from obstore.store import S3Store
+            from zarr.core.buffer import default_buffer_prototype
+            from zarr.storage import ObjectStore
+
+            bucket, _, prefix = root.partition("/")
+            rust = S3Store(
+                bucket, prefix=prefix, endpoint=place, client_options={"allow_http": True}, virtual_hosted_style_request=False
+            )
+            behind, buffers = ObjectStore(rust, read_only=True), default_buffer_prototype()
+            others["download by obstore"] = lambda: fetched(lambda name: obstore.get(rust, name).bytes(), chunks)
+
+            async def by_zarr() -> None:
+                free, found = asyncio.Semaphore(16), 0
+
+                async def one(name: str) -> int:
+                    async with free:
+                        return len((await behind.get(name, buffers)).to_bytes())
+
+                found = sum(await asyncio.gather(*(one(name) for name in chunks)))
+                assert found == total
+
+            others["obstore behind Zarr"] = lambda: asyncio.run(by_zarr())
+        import pyarrow.fs
+
+        arrow = pyarrow.fs.S3FileSystem(endpoint_override=place)
+        others["download by pyarrow"] = lambda: fetched(lambda name: arrow.open_input_file(f"{root}/{name}").read(), chunks)
+
         def ask(store: RemoteStore) -> None:
             count, nothing = len(store.manifest.shards), np.empty(0, np.uint8)
             for shard in range(count):
@@ -100,11 +135,14 @@ def main() -> int:
                 store.expect(*range(shard, count))
                 store.read(shard, buffers)
 
-        there = RemoteStore(url)
+        there, without = RemoteStore(url), RemoteStore(url)
+        without._direct = None
         calls = {
             "plain download": plain,
             "download by s3fs": by_s3fs,
+            **others,
             "fetched and checked": lambda: ask(there),
+            "the same by s3fs": lambda: ask(without),
             "and decoded": lambda: read(there),
         }
         took: dict[str, list[tuple[float, float]]] = {name: [] for name in calls}
