@@ -47,7 +47,7 @@ class Needs:
     """What the memory plan is made of.
 
     dimension   length of a dense vector; `vectors` of them for each worker, max_cuts + 1 in the bundle (−1: there is none)
-    row_bytes   row state of one row
+    row_bytes   row state of one row; row_arrays: of each of its arrays, where that is known
     row_cache   (least, most) bytes for copies of rows, or what `cached` names
     more        (what, bytes) of anything else
     per_worker  (what, bytes) of anything else that each thread takes, wherever it runs
@@ -76,6 +76,7 @@ class Needs:
     ahead: bool = False
     whole: int = 0
     held: int = 0
+    row_arrays: tuple[int, ...] = ()
 
     @property
     def weights(self) -> int:
@@ -229,7 +230,7 @@ def plan_memory(needs: Needs, manifest: Manifest, machine: Machine) -> MemoryPla
         lines += [(f"buffers of {workers} workers", buffers), *_beyond(needs.between, in_progress + buffers)]
     else:
         lines += _beyond(needs.between, in_progress)
-    mapped = workers * _mapped(row_bytes)
+    mapped = workers * _mapped(needs, n_rows)
     spilled = mapped < row_state[1] and _sum([*lines, row_state]) > budget
     lines += [(f"{row_state[0]}, in scratch files", mapped)] if spilled else in_rows
     if _sum(lines) > budget:
@@ -263,8 +264,11 @@ def _in_progress(needs: Needs, manifest: Manifest) -> int:
     return min(manifest.statistics.n_rows, max(ROW_BLOCK, most_rows)) * (_TEMPORARIES + needs.row_bytes)
 
 
-def _mapped(row_bytes: int) -> int:
-    return min(row_bytes // 8, _ROW_ARRAYS) * SPILLED_BYTES
+def _mapped(needs: Needs, n_rows: int) -> int:
+    """What a worker has in memory of scratch files with the row state, beside the rows in progress."""
+    if needs.row_arrays:
+        return sum(min(SPILLED_BYTES, size * n_rows) for size in needs.row_arrays)
+    return min(needs.row_bytes // 8, _ROW_ARRAYS) * SPILLED_BYTES
 
 
 def _beyond(between: tuple[tuple[str, int], ...], free: int) -> list[tuple[str, int]]:

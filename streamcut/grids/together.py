@@ -74,13 +74,15 @@ class Together:
         return [found[number] for number in range(len(problems))]
 
     def _columns(self, problems: list[Problem], name: str) -> list[list[Outcome]]:
-        """Of problems that differ in C, λ and fold alone."""
+        """Of problems that differ in C, λ and fold alone.
+
+        The largest C first: where memory is short and groups are trained one after the other, those that take many passes take
+        them together.
+        """
         first = problems[0]
-        points = [
-            Point(C, problem.options.get("l1", 0.0), -1 if problem.fold is None else problem.fold)
-            for problem in problems
-            for C in problem.Cs
-        ]
+        known = [(C, number) for number, problem in enumerate(problems) for C in problem.Cs]
+        known.sort(key=lambda each: -each[0])
+        points = [Point(C, problems[own].options.get("l1", 0.0), _left_out(problems[own])) for C, own in known]
         chosen, scheduler = checked({**first.options, "C": first.Cs[0]})
         chosen = replace(chosen, solver=chosen.chosen_solver)  # no other suits the data better
         run = Session(self.data, chosen, scheduler=scheduler, stop=self.stop)
@@ -89,11 +91,16 @@ class Together:
             record = run.progress(self.on_iteration)
             if self.checkpoint is not None:
                 record.checkpoints = run.checkpoints(replace(self.checkpoint, directory=below(self.checkpoint.directory, name)))
-            models = iter(run.all_finished(lambda: run.job.models(run.runner, record, run.plan)))  # type: ignore[attr-defined]
+            trained = run.all_finished(lambda: run.job.models(run.runner, record, run.plan))  # type: ignore[attr-defined]
+            models = dict(zip(known, trained, strict=True))
             self.groups += -(-job.count // run.job.at_once)  # type: ignore[attr-defined]
             self.readings += run.readings.value
         self.bytes_read += record.history[-1].bytes_read
-        return [[self._outcome(problem, C, next(models), record) for C in problem.Cs] for problem in problems]
+        del trained
+        return [
+            [self._outcome(problem, C, models.pop((C, number)), record) for C in problem.Cs]
+            for number, problem in enumerate(problems)
+        ]
 
     def _outcome(self, problem: Problem, C: float, model: Model, record: Progress) -> Outcome:
         if problem.fold is not None:
@@ -130,6 +137,11 @@ class Together:
         self.readings += 1.0
         self.bytes_read += decoded_bytes(self.data.manifest)
         return [Evaluation(each.measures()) for each in collected]
+
+
+def _left_out(problem: Problem) -> int:
+    """As points name it."""
+    return -1 if problem.fold is None else problem.fold
 
 
 def _by_training(problems: Sequence[Problem]) -> dict[str, list[int]]:

@@ -137,7 +137,8 @@ class ColumnsJob:
         features = statistics.n_features + (self.options.bias != 0.0)
         whole, share = features * self.count, np.dtype(loss.code_type).itemsize
         own = row_arrays(self.risk.pointwise, statistics.weight_sum is not None, keep_margins=False)
-        row_bytes = (8 if self.risk.labels is None else 4) + 8 * len(own) + 2 * (self.risk.folds is not None)
+        arrays = (8 if self.risk.labels is None else 4, *[8] * len(own), *[2] * (self.risk.folds is not None))
+        arrays = (*arrays, 8 * K, 8 * K, 2 * share * K)
         near = min(ORDER.group_rows(statistics), statistics.n_rows)
         together = [("rows put together", ORDER.joined_bytes(manifest)), ("order of rows", ORDER.mixing_bytes(statistics))]
         copies = 2 if self.group is None else 3  # models are made of them: there is room for that where all columns have left
@@ -146,13 +147,14 @@ class ColumnsJob:
         return Needs(
             dimension=features * K,
             vectors=4,
-            row_bytes=row_bytes + K * (16 + 2 * share),
+            row_bytes=sum(arrays),
+            row_arrays=arrays,
             more=(*penalty_needs(self.options, features * K), models),
             whole=whole,
             row_cache=cache_wanted(self.options, manifest, self.lanes, part=_CACHED, row_bytes=cached),
             per_worker=(*together, (f"pairs of rows and {K} columns", Room.bytes_of(near, K))),
             block_rows=ORDER.batch_rows(statistics),
-            mixing=self._mixing(manifest, row_bytes + K * (16 + 2 * share)),
+            mixing=self._mixing(manifest, sum(arrays)),
         )
 
     def _cached_row(self, manifest: Manifest) -> int:

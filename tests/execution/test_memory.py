@@ -20,7 +20,7 @@ from kit.nights import by_night
 import streamcut
 from streamcut.errors import DiskFullError, ExitCode, MemoryBudgetError, NotFoundError
 from streamcut.execution.plan import Machine, Needs, plan_memory
-from streamcut.execution.row_state import RowState, scratch_folder
+from streamcut.execution.row_state import SPILLED_BYTES, RowState, scratch_folder
 from streamcut.foundation import machine
 from streamcut.foundation.machine import machine_memory, memory_limit
 from streamcut.foundation.systems import resident_bytes
@@ -372,6 +372,9 @@ def test_row_state_spills_only_where_that_gains_something(stores):
     tight = plan(stores[4], needed, row_bytes=400)
     assert tight.spilled
     assert tight.total <= needed
+    known = plan(stores[4], needed, row_bytes=400, row_arrays=(2, 4, 394))  # short ones are smaller than a window
+    rows = open_dataset(stores[4]).manifest.statistics.n_rows
+    assert tight.needed - known.needed == 2 * (4 * SPILLED_BYTES - 6 * rows)  # of two workers
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from streamcut.evaluation import evaluate
 from streamcut.grids.selection import train_path
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.row_view import Folds, fold_views, folds_of
+from streamcut.jobs.columns import ColumnsJob
 from streamcut.models.files import load_model
 from streamcut.tuning import tune
 
@@ -154,6 +155,24 @@ def test_too_many_for_the_memory_are_trained_in_groups(stores):
     found = tune(data, {"C": Cs}, folds=4, memory=f"{refused.value.least + (1 << 20)}B")
     assert found.resources["groups"] > 1
     assert all(line["converged"] for line in found.table)
+
+
+def test_the_largest_c_is_trained_first_and_models_are_of_the_points_that_asked_for_them(stores, monkeypatch):
+    """Groups that follow one another then have columns of about as many passes."""
+    made, order = ColumnsJob.of, []
+
+    def of(options, manifest, points, folds=None):
+        order.extend(point.C for point in points)
+        return made(options, manifest, points, folds)
+
+    monkeypatch.setattr(ColumnsJob, "of", of)
+    trained = []
+    tune(
+        stores[0], {"C": [0.01, 1.0, 10.0]}, folds=2, on_trained=lambda point, fold, model: trained.append((point["C"], model.C))
+    )
+    assert order == [10.0] * 3 + [1.0] * 3 + [0.01] * 3
+    assert all(asked == found for asked, found in trained)
+    assert sorted(C for C, _ in trained) == sorted(order)
 
 
 def test_an_error_of_one_ends_all(stores, monkeypatch):
