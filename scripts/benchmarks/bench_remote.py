@@ -3,10 +3,10 @@
 Interleaved in one run, medians by the clock: all chunks fetched by 16 threads and thrown away, by signed URLs and urllib3, by
 s3fs, and, where they are installed, by obstore alone and behind Zarr's own store interface (zarr.storage.ObjectStore), and by
 pyarrow's S3FileSystem; all shards fetched and checked as a pass does, by streamcut's own client and without it by s3fs, and
-decoded, too. Asked: what is fetched and checked at 80 % of the faster one of the first two or more. The server is that of scripts/tools/s3_server.py, on this machine,
-whose processors it shares with us; so the seconds of processor time that each way takes here are shown, which on a machine of its
-own would not keep the line waiting. Then two passes with a cache on this disk, and the requests that the server answers in the
-second: none.
+decoded, too. Asked: what is fetched and checked at 80 % of the faster one of the first two or more. The server is that of
+scripts/tools/s3_server.py, on this machine, whose processors it shares with us; so the seconds of processor time that each way
+takes here are shown, which on a machine of its own would not keep the line waiting. Then two passes with a cache on this disk,
+and the requests that the server answers in the second: none.
 Usage: python scripts/benchmarks/bench_remote.py [--size 400MB] [--repeats 5]
 """
 
