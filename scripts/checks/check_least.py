@@ -3,20 +3,27 @@
 Each runs with 1MB, which is refused, then with the ceiling that the refusal names, and with the least and the option that it
 names beside it. Printed are that ceiling, the peak over it, and the same with the option. Ends with code 1 when a peak is above
 its ceiling, when a run fails that was said to fit, or when a refusal names no figure; and at the end with the trainings whose
-least is more than 1.3 times what they took.
+least is more than 1.3 times what they took. With --cold nothing is compiled before a run. --resume keeps each line in a file, and
+goes on from it.
 
 Usage: python scripts/checks/check_least.py [--only NAME …] [--features 12 17 22] [--classes 5 50 200] [--rows 20000 80000 320000]
-           [--occurring 0.05] [--passes 3] [--most 16GB]
+           [--occurring 0.05] [--passes 3] [--most 16GB] [--cold] [--resume FILE]
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import re
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from itertools import product
 from pathlib import Path
+from typing import NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 import scipy.sparse as sp
@@ -81,15 +88,21 @@ def store_of(path: Path, rows: int, labels: int, width: int, used: int) -> None:
             out.append(X, y)
 
 
-def check(store: Path, model: Path, name: str, options: list[str], most: int) -> tuple[bool, float]:
-    """Print what becomes of this training; whether what was said of it is so, and the least over the peak. What takes more than
-    `most` bytes at least is not run."""
+class Found(NamedTuple):
+    """Of a training: whether what was said of it is so, the least over the peak, and what to print."""
+
+    kept: bool
+    ratio: float
+    shown: str
+
+
+def check(store: Path, model: Path, name: str, options: list[str], most: int) -> Found:
+    """What becomes of this training. What takes more than `most` bytes at least is not run."""
     line = ["train", str(store), "--model", str(model), "--force", "--quiet", *options]
     refused = run(*line, "--memory", FIRST)
     ceiling = figure(refused.said)
     if refused.code != 7 or ceiling is None:
-        print(f"{name:>44} WRONG {refused.said}", flush=True)
-        return False, 0.0
+        return Found(False, 0.0, f"{name:>44} WRONG {refused.said}")
     asked, ratio = [(ceiling, [])], 0.0
     if other := re.search(r"The least is ([\d.]+ [kMG]B), with (--.*)$", refused.said):
         asked.append((int(1.01 * parse_size(other[1].replace(" ", ""))), other[2].split()))  # the figure is rounded
@@ -104,8 +117,17 @@ def check(store: Path, model: Path, name: str, options: list[str], most: int) ->
         ratio = ratio or size / max(ran.peak, 1)
         said = f" WRONG code {ran.code} {ran.said[-300:]}" * (not good)
         shown.append(f"{' '.join(more)} {format_bytes(size):>7} peak {ran.peak / size:5.2f}{said}")
-    print(f"{name:>44} {' | '.join(shown)}", flush=True)
-    return kept, ratio
+    return Found(kept, ratio, f"{name:>44} {' | '.join(shown)}")
+
+
+@contextmanager
+def nothing_compiled(cold: bool) -> Iterator[None]:
+    """Within, programs that are started find no machine code if it is to be `cold`."""
+    with ExitStack() as stack:
+        if cold:
+            place = stack.enter_context(tempfile.TemporaryDirectory(dir="/var/tmp"))
+            stack.enter_context(patch.dict(os.environ, NUMBA_CACHE_DIR=place))
+        yield
 
 
 def main() -> None:
@@ -117,20 +139,32 @@ def main() -> None:
     parser.add_argument("--rows", nargs="+", type=int, default=[20_000])
     parser.add_argument("--passes", type=int, default=3)
     parser.add_argument("--most", default="16GB", help="that a training may take")
+    parser.add_argument("--cold", action="store_true", help="compile everything anew for each training")
+    parser.add_argument("--resume", type=Path, help="a file of what was found, which is not run again")
     given, kept, high = parser.parse_args(), True, []
     most = parse_size(given.most, option="--most")
+    known: dict[str, Found] = {}
+    if given.resume and given.resume.exists():
+        known = {name: Found(*found) for name, *found in map(json.loads, given.resume.read_text().splitlines())}
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         for power, rows, name in product(given.features, given.rows, given.only):
             labels, options = (LINEAR | KERNEL)[name]
             for classes in given.classes if "multiclass" in options else [labels]:
                 width, store = 1 << power, Path(folder) / f"{power}-{rows}-{classes}.zarr"
-                if not store.exists():
-                    store_of(store, rows, classes, width, max(30, int(given.occurring * width)))
                 passes = ["--max-passes", str(given.passes)] * (name in LINEAR)
-                what = f"2^{power} × {rows}, {classes} classes, {name}"
-                sound, ratio = check(store, Path(folder) / "m.npz", what, [*options.split(), *passes], most)
-                kept &= sound
-                high += [f"{what}: {ratio:.2f}"] * (ratio > 1.3)
+                what = f"2^{power} × {rows}, {classes} classes, {name}{', cold' * given.cold}"
+                if what not in known:
+                    if not store.exists():
+                        store_of(store, rows, classes, width, max(30, int(given.occurring * width)))
+                    with nothing_compiled(given.cold):
+                        known[what] = check(store, Path(folder) / "m.npz", what, [*options.split(), *passes], most)
+                    if given.resume:
+                        with open(given.resume, "a") as file:
+                            file.write(json.dumps([what, *known[what]]) + "\n")
+                found = known[what]
+                print(found.shown, flush=True)
+                kept &= found.kept
+                high += [f"{what}: {found.ratio:.2f}"] * (found.ratio > 1.3)
     print("least over peak above 1.3:", "; ".join(high) or "none")
     sys.exit(0 if kept else 1)
 
