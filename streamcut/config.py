@@ -276,7 +276,7 @@ class TrainOptions(TrainDeclarations):
             raise UsageError(
                 f"l1_only: {loss!r} is not one of its losses, which are {', '.join(SOLVER_TABLE['newton'].losses or ())}"
             )
-        if trained is not None and loss not in trained:
+        if trained is not None and loss not in trained and self.problem != "ranking":
             raise UsageError(f"loss: {loss!r} is not one of {solver}, which has {', '.join(trained)}")
         if task == "binary" and loss in CLASSES_LOSSES:
             raise UsageError(f"loss: {loss} is one of task multiclass; for two classes it is logistic")

@@ -106,7 +106,7 @@ _RECORDS: dict[str, SolverRecord] = {
     ),
     "newton": SolverRecord(
         family="linear",
-        trains=dict.fromkeys(("binary", "regression"), "newton"),
+        trains={"binary": "newton", "regression": "newton", "ranking": "newton_pairs"},
         margins=True,
         curved=True,
         max_cuts=8,

@@ -41,10 +41,11 @@ def choose(options: TrainOptions, statistics: Statistics) -> TrainOptions:
 
     It is not where an option was given that Newton's method does not have.
     """
-    if options.solver != "auto" or not options.record.dual:
+    pairs = options.problem == "ranking"
+    if options.solver != "auto" or not (options.record.dual or pairs):
         return options
     for name, record in SOLVER_TABLE.items():
-        if record.curved and options.problem in record.trains and options.chosen_loss in (record.losses or ()):
+        if record.curved and options.problem in record.trains and (pairs or options.chosen_loss in (record.losses or ())):
             try:
                 curved = replace(options, solver=name)
             except UsageError:
@@ -60,7 +61,7 @@ def _few(options: TrainOptions, statistics: Statistics) -> bool:
     entries = max(statistics.nnz, 1)
     per_row = entries / max(statistics.n_rows, 1)
     row = D * D / (2.0 * _TOGETHER) if per_row > _DENSE * D else 0.5 * per_row * per_row
-    products = statistics.n_rows * row + D**3 / _SOLVED
+    products = statistics.n_rows * row + (statistics.groups or 0) * D * D + D**3 / _SOLVED
     most = _PRODUCTS * (_QUADRATIC if options.chosen_loss == "squared" else 1.0)
     matrices = _ROOM * _MATRICES * 8 * D * D
     return products <= most * entries and (matrices < _ALWAYS or memory_limit(options.memory) >= matrices)

@@ -53,7 +53,10 @@ class GlobalJob:
     lanes: Lanes
     workers: int
     distributable: ClassVar[bool] = True
-    oracle_type: ClassVar[type[GlobalOracle]] = GlobalOracle
+
+    @property
+    def oracle(self) -> type[GlobalOracle]:
+        return GlobalOracle
 
     @property
     def task(self) -> str:
@@ -116,9 +119,9 @@ class GlobalJob:
         """For one C after another."""
         room = self._client_room(runner.row_state.n_rows) if self.options.distributed else plan.row_cache
         fixed: dict[str, Any] = {"C": self.options.C, "bias": self.bias, "workers": self.workers}
-        oracle: Any = self.oracle_type(runner, self.risk, keep_best=self.solver.margins, room=room, **fixed)
+        oracle: Any = self.oracle(runner, self.risk, keep_best=self.solver.margins, room=room, **fixed)
         mu = 0.0 if isinstance(self.risk, PairsOfLevels) else MU
-        exact: dict[str, Any] = {"cut": "exact", "mu": mu} if self.solver.margins else {}
+        exact: dict[str, Any] = {"cut": "exact", "mu": mu} if "cut" in self.solver.options else {}
         solve = solver_of(self.options, oracle, max_cuts=self.max_cuts, **exact)
         return Trainer(oracle, solve, partial(self._model, oracle=oracle, manifest=runner.feed.data.manifest))
 

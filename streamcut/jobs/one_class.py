@@ -44,7 +44,9 @@ _VECTORS = 4  # as long as w, beside those of bundle-dca: the cut where all shar
 class OneClassJob(GlobalJob):
     """Task "one-class". Labels of the rows are not looked at."""
 
-    oracle_type: ClassVar[type[GlobalOracle]] = OneClassOracle
+    @property
+    def oracle(self) -> type[GlobalOracle]:
+        return OneClassOracle
 
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self | DualJob:  # type: ignore[override]

@@ -7,6 +7,7 @@ are the normalisations "pairs" and "queries"; svm_perf -l 10 has c = C·m/100.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Self
 
 import numpy as np
@@ -14,10 +15,15 @@ import numpy as np
 from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError
 from streamcut.execution.lanes import plan_lanes
+from streamcut.execution.plan import Needs
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.global_risk import GlobalJob, check_weights
 from streamcut.jobs.linear import bundle_size, threads_wanted
 from streamcut.losses.pairs import Pairs, PairsOfLevels
+from streamcut.oracles.global_risk import GlobalOracle
+from streamcut.oracles.pair_curvature import NEAR, CurvedPairsOracle
+
+_MATRICES = 4  # beside two of each lane
 
 
 class RankingJob(GlobalJob):
@@ -37,6 +43,17 @@ class RankingJob(GlobalJob):
         if (statistics.groups or 1) == 1 and found is not None and len(found) <= PairsOfLevels.MOST:
             risk = PairsOfLevels(tuple(sorted(found)), options.normalisation)
         return cls(options, risk, 0.0, None, False, max_cuts, lanes, threads_wanted(options))
+
+    @property
+    def oracle(self) -> type[GlobalOracle]:
+        return CurvedPairsOracle if self.solver.curved else GlobalOracle
+
+    def needs(self, manifest: Manifest) -> Needs:
+        found = super().needs(manifest)
+        if not self.solver.curved:
+            return found
+        size = ("curvature of the loss", (_MATRICES + 2 * self.workers) * 8 * found.dimension**2)
+        return replace(found, vectors=self.solver.vectors, row_bytes=found.row_bytes + 4 * len(NEAR), more=(*found.more, size))
 
     def warm_up(self, manifest: Manifest) -> None:
         labels = np.array(getattr(self.risk, "labels", np.arange(3.0)))

@@ -16,7 +16,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from streamcut.compiled import pairs, score_ranges
+from streamcut.compiled import pair_curvature, pairs, score_ranges
 from streamcut.errors import BadInputError, CorruptError
 from streamcut.losses.scores import Scores
 
@@ -53,7 +53,35 @@ class Pairs:
         pairs.hinge_pairs(codes, starts, weights, scores, *_sorting_room(starts), _tree(codes), out, sums)
         return sums
 
+    def near(
+        self, codes: np.ndarray, starts: np.ndarray, weights: np.ndarray, scores: np.ndarray, up: np.ndarray, down: np.ndarray
+    ) -> None:
+        """Fill `up` and `down`, the weights of the rows' pairs whose kink is near (streamcut.compiled.pair_curvature)."""
+        room = _sorting_room(starts)
+        pair_curvature.near_pairs(codes, starts, weights, scores, _WIDTH, *room, _tree(codes), up, down)
 
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """`count` ranges of scores, each `width` wide, the first from `low` on."""
+
+    low: float
+    width: float
+    count: int
+
+    def of(self, scores: np.ndarray) -> np.ndarray:
+        """The cell of each score, the first or the last one for those outside."""
+        places = np.floor((scores - self.low) / self.width)
+        return np.clip(places, 0, self.count - 1).astype(np.int64)
+
+    def inside(self, scores: np.ndarray) -> np.ndarray:
+        """Whether each score is in one."""
+        return (scores >= self.low) & (scores < self.low + self.count * self.width)
+
+
+# Passes to 1e-3, ROC area of a9a, ijcnn1 and rankings of MQ2007, MQ2008, ohsumed, C = 0.1, 1, 10 (926 by OCAS): pairs within 0.03
+# of their kink 304, 0.1 284, 0.3 292, 1 271; of ROC area alone with 16 cells of scores 86, 32 84, 64 78, 128 74, 256 76.
+_WIDTH, _CELLS = 1.0, 128
 _FEW = 4
 _WHOLE = 5  # scores, levels, counts, and what the sort takes
 
@@ -108,6 +136,32 @@ class PairsOfLevels:
 
         offset = factor * active
         return math.fsum([offset, *(value for sums in scores.sweep(weigh) for value in sums)]), offset
+
+
+def near_by_cells(risk: PairsOfLevels, scores: Scores) -> Cells:
+    """Fill the row state's `up` and `down` (see Pairs.near) from how many scores of each level there are in a cell."""
+    ends = np.array(list(scores.sweep(lambda _, some, rows: (some.min(), some.max()))))
+    low, high = ends[:, 0].min(), ends[:, 1].max()
+    width = max((high - low) / _CELLS, 1e-9 * max(abs(low), abs(high), 1.0)) * (1.0 + 1e-9)
+    cells = Cells(float(low), float(width), _CELLS)
+
+    def count(_: int, some: np.ndarray, rows: dict[str, np.ndarray]) -> np.ndarray:
+        return np.bincount(rows["code"] * np.int64(_CELLS) + cells.of(some), minlength=risk.classes * _CELLS)
+
+    found = sum(scores.sweep(count)).reshape(risk.classes, _CELLS)
+    levels = scores.counts.tolist()
+    pairs_of_all = sum(n * sum(levels[:level]) for level, n in enumerate(levels)) or 1
+    below = np.zeros((risk.classes + 1, _CELLS))
+    below[1:] = np.cumsum(found, axis=0) / (pairs_of_all * width)
+    above = below[-1] - below[1:]
+
+    def fill(_: int, some: np.ndarray, rows: dict[str, np.ndarray]) -> None:
+        for name, table, partner in (("up", below, some - 1.0), ("down", above, some + 1.0)):
+            rows[name][:] = np.where(cells.inside(partner), table[rows["code"], cells.of(partner)], 0.0)
+
+    for _ in scores.sweep(fill):
+        pass
+    return cells
 
 
 def _count_by_bisection(scores: Scores) -> tuple[int, list[float]]:

@@ -98,7 +98,7 @@ class TrainDeclarations:
         solvers="linear", tried=("one-vs-rest",))
     # of task roc-area, one list of pairs, both are the same
     normalisation: str = _learnt("pairs", "Ranking: average over all pairs, or over queries of each query's average.",
-        choices=("pairs", "queries"), tasks=("ranking",), solvers="cutting-planes", tried=("queries",))
+        choices=("pairs", "queries"), tasks=("ranking",), solvers="cutting-planes newton", tried=("queries",))
     # a path, or a model in memory
     warm_start: Any = _learnt(None, "Start from this model instead of zero.", python="A path, or a model in memory: its "
         "weights, for the same data its witness too; bsca, bsgd (several classes, too): its support vectors and steps, and "
@@ -106,7 +106,7 @@ class TrainDeclarations:
     validation: str | None = _learnt(None, "Rows to measure models on, as `evaluate` takes them; kernel solvers do so meanwhile.",
         metavar="DATA", solvers="budgeted stochastic", role="watcher")
     solver: str = _algorithm("auto",
-        "The algorithm. auto: newton for smooth losses of few features, bundle-dca for most other linear models.",
+        "The algorithm. auto: newton for smooth losses and pairs of few features, bundle-dca for most other linear models.",
         tried=("ocas", "cpa"))
     cut: Literal["predicted", "exact"] = _algorithm("predicted",
         "Where OCAS takes its cuts: predicted needs one pass an iteration, exact (the paper) two.",

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -40,7 +40,6 @@ from streamcut.oracles.row_blocks import RowBlocks
 from streamcut.oracles.row_lengths import row_scale
 
 _LONGER = 1.0 + 1e-6  # sums over features, in float64
-_MADE_ANEW = ("c",)  # for each cut: no checkpoint keeps the coefficients
 
 
 class GlobalOracle:
@@ -54,6 +53,8 @@ class GlobalOracle:
 
     Raises BadInputError in `start` when no two rows can be compared.
     """
+
+    _MADE_ANEW: ClassVar[tuple[str, ...]] = ("c",)  # of the row state, for each cut: no checkpoint keeps it
 
     def __init__(
         self,
@@ -110,7 +111,7 @@ class GlobalOracle:
         passes, traffic = self._before_line or (self.passes, self.traffic)
         numbers = {"guess": self.guess, "passes": passes, "traffic": asdict(traffic)}
         numbers |= {"drift": asdict(self._drift), "grids": self._grids}
-        rows = kept_rows(self._runner.row_state, _MADE_ANEW)
+        rows = kept_rows(self._runner.row_state, self._MADE_ANEW)
         return numbers, {"largest": self._largest, **self._groups.saved(), **rows}
 
     def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
@@ -119,7 +120,7 @@ class GlobalOracle:
         self._drift, self._grids = Drift(**numbers["drift"]), Grids(*numbers["grids"])
         fill("largest", self._largest, within=NOT_NEGATIVE)
         self._groups.restore(fill)
-        refill_rows(self._runner.row_state, fill, _MADE_ANEW)
+        refill_rows(self._runner.row_state, fill, self._MADE_ANEW)
         self._groups.weigh()
 
     def release(self) -> None:
@@ -235,7 +236,10 @@ class GlobalOracle:
 
     def _cut(self, offset: float) -> Cut:
         """One pass: the cut by the coefficients that were found last."""
-        a = self._read(SumPass(self.dimension, self._bias, self._grids))
+        return self._cut_of(self._read(SumPass(self.dimension, self._bias, self._grids)), offset)
+
+    def _cut_of(self, a: np.ndarray, offset: float) -> Cut:
+        """The cut of slope `a` (folds, D)."""
         if len(a) > 1:
             vectors.add(a[0], a[1])
         slope = self._grids.vector_error(self._n, self._scale.entries) + gamma(32.0) * self._size * self._scale.length

@@ -115,6 +115,15 @@ class Groups:
         risk, offset = (math.fsum(part.ravel()) for part in np.stack(self._map(evaluate), axis=1))
         return risk, offset
 
+    def near(self) -> None:
+        """Fill `up` and `down` at the scores z_b, for risks of pairs."""
+
+        def fill(rows: Rows, starts: np.ndarray, groups: slice) -> None:
+            risk: Any = self._risk
+            risk.near(rows["code"], starts, self._weights[groups], rows["z_b"], rows["up"], rows["down"])
+
+        self._map(fill)
+
     def _map(self, work: Any) -> list[Any]:
         """work(row state, where groups start in it, which of all groups they are) of each block."""
         bounds = [0]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from streamcut.errors import BadInputError
+from streamcut.losses.pairs import near_by_cells
 from streamcut.losses.scores import OneGroupRisk
 from streamcut.models.checkpoint import Fill
 from streamcut.oracles.row_blocks import BLOCK_ROWS, RowBlocks
@@ -59,6 +62,11 @@ class OneGroup:
     def value(self, k: float | None) -> tuple[float, float]:
         """(risk, offset) at z_b + k(z − z_b), or at z when k is None; fills the coefficients."""
         return self._risk.evaluate(self.sorted(k))
+
+    def near(self) -> Any:
+        """Fill `up` and `down` at the scores z_b, for risks of pairs; returns the cells of scores that they are from."""
+        risk: Any = self._risk
+        return near_by_cells(risk, self.sorted(0.0))
 
     def sorted(self, k: float | None, blocks: RowBlocks | None = None) -> SortedScores:
         """The scores at z_b + k(z − z_b), or at z when k is None; by other blocks of the same rows if given."""

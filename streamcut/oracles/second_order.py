@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from streamcut.bundle.penalty import L2
 from streamcut.compiled import second_order, vectors
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
@@ -106,24 +107,32 @@ class SecondOrderOracle(LinearOracle):
         return sums
 
     def newton(self, tolerance: float, ridge: float = 1.0) -> np.ndarray | None:
-        """argmin of R + C·(the quadratic model of the loss at `at`): Newton's next point; None where it has none in float64.
+        """argmin of R + C·(the quadratic model of the loss at `at`): Newton's next point; None where it has none in float64."""
+        return quadratic_minimum(self.penalty, self.C, self.at, self.slope, self.curvature, tolerance, ridge)
 
-        `ridge` is that of R. Under λ‖w‖₁ to a `tolerance`: sweeps of coordinate descent find the signs, Cholesky's factors the
-        weights.
-        """
-        if self.dimension > _COPIED:
-            import scipy.linalg  # noqa: F401  (before its threads are looked for)
-        with one_blas_thread():
-            Q, price = self.C * self.curvature, np.full(self.dimension, ridge)
-            price[self.dimension - self.penalty.free :] = 0.0
-            Q[np.diag_indices(self.dimension)] += price
-            l1 = self.penalty.threshold
-            if l1 is None:
-                step = _solved(Q, self.C * self.slope - price * self.at)
-                return None if step is None else self.at + step
-            Q = np.tril(Q) + np.tril(Q, -1).T
-            q = self.C * self.slope + (Q @ self.at - price * self.at)
-            return _sparse_minimum(Q, q, l1, self.at.copy(), ridge * tolerance) if np.isfinite(q).all() else None
+
+def quadratic_minimum(
+    penalty: L2, C: float, at: np.ndarray, slope: np.ndarray, curvature: np.ndarray, tolerance: float = 0.0, ridge: float = 1.0
+) -> np.ndarray | None:
+    """argmin of R + C·(the quadratic of this slope, pointing down, and curvature at `at`); None where it has none in float64.
+
+    `ridge` is that of R. Under λ‖w‖₁ to a `tolerance`: sweeps of coordinate descent find the signs, Cholesky's factors the
+    weights.
+    """
+    D = len(at)
+    if D > _COPIED:
+        import scipy.linalg  # noqa: F401  (before its threads are looked for)
+    with one_blas_thread():
+        Q, price = C * curvature, np.full(D, ridge)
+        price[D - penalty.free :] = 0.0
+        Q[np.diag_indices(D)] += price
+        l1 = penalty.threshold
+        if l1 is None:
+            step = _solved(Q, C * slope - price * at)
+            return None if step is None else at + step
+        Q = np.tril(Q) + np.tril(Q, -1).T
+        q = C * slope + (Q @ at - price * at)
+        return _sparse_minimum(Q, q, l1, at.copy(), ridge * tolerance) if np.isfinite(q).all() else None
 
 
 def dense_rows(statistics: Statistics, dimension: int) -> bool:

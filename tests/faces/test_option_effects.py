@@ -72,7 +72,8 @@ def data(name: str) -> MemoryDataset:
 def asked(problem: str, solver: str) -> dict:
     record, options = SOLVER_TABLE[solver], {"solver": solver, **PROBLEMS[problem][0]}
     if record.curved:
-        options |= {"tol": 1e-9, "tol_relative": None, "loss": "logistic" if problem == "binary" else "huber"}
+        smooth = {"binary": {"loss": "logistic"}, "regression": {"loss": "huber"}}.get(problem, {})
+        options |= {"tol": 1e-9, "tol_relative": None, **smooth}
     if problem == "one-vs-rest" and "strategy" in record.options:
         options["strategy"] = "one-vs-rest"
     if record.family == "exact-kernel" and not record.intercept:

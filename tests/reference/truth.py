@@ -266,7 +266,7 @@ def _structured(given: Any, kind: str, rule: dict[str, Any], seed: int, rng: np.
         options |= {"task": kind, "bias": given.bias, "solver": ("bundle-dca", "ocas", "cpa")[seed % 3]}
     else:
         y = rng.permutation([2.0, 0.0, 1.0, 2.0, 0.0, 1.0]) if kind != "roc-area" else y
-        options |= {"task": "ranking" if kind != "roc-area" else kind}
+        options |= {"task": "ranking" if kind != "roc-area" else kind, "solver": (*_GLOBAL, "newton")[seed % 3]}
         options |= {"normalisation": "queries"} if kind == "queries" else {}
     if kind in ("one-class", "ranking", "queries", "roc-area"):
         given = replace(given, bias=0.0)

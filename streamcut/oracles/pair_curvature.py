@@ -1,0 +1,138 @@
+"""What Newton's method sees of a risk of pairs: passes for a cut that also sum a curvature of the risk there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from streamcut.compiled import pair_curvature, second_order, vectors
+from streamcut.execution.row_state import Rows
+from streamcut.execution.runner import PassRunner
+from streamcut.foundation.chunk import Chunk
+from streamcut.losses.pairs import Cells, Pairs, PairsOfLevels
+from streamcut.models.checkpoint import Fill
+from streamcut.oracles.decomposable import Cut
+from streamcut.oracles.global_passes import SumPass
+from streamcut.oracles.global_risk import GlobalOracle
+from streamcut.oracles.second_order import dense_rows, quadratic_minimum
+
+NEAR = ("up", "down")  # of the row state: see streamcut.compiled.pair_curvature
+
+
+@dataclass(slots=True)
+class CurvedSums:
+    """Σ c_i x_i (folds, D), and of the curvature what rows have alone and what cells take off, lower triangles (D, D).
+
+    cells  p, q and their weights: of each cell of one group (2, cells, D + 1), or of the query that has begun, `begun` (2,)
+    """
+
+    a: np.ndarray
+    alone: np.ndarray
+    across: np.ndarray
+    cells: np.ndarray
+    begun: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class CurvedSumPass(SumPass):
+    """A SumPass with the curvature. cells: of the one group; None: cells are the queries, or all rows."""
+
+    cells: Cells | None
+    dense: bool
+    summed: ClassVar[tuple[str, ...]] = ("a", "alone", "across", "cells")
+
+    @property
+    def alignment(self) -> int:
+        return second_order.TOGETHER if self.dense else 1
+
+    def begin(self) -> CurvedSums:  # type: ignore[override]
+        D, cells = self.dimension, 1 if self.cells is None else self.cells.count
+        room = np.zeros((D, D)), np.zeros((D, D)), np.zeros((2, cells, D + 1)), np.zeros(2, np.int64)
+        return CurvedSums(SumPass.begin(self), *room)
+
+    def visit_chunk(self, sums: CurvedSums, rows: Rows, chunk: Chunk) -> None:  # type: ignore[override]
+        SumPass.visit_chunk(self, sums.a, rows, chunk)
+        entries = chunk.indptr, chunk.indices, chunk.data
+        up, down = (rows[name].astype(np.float64) for name in NEAR)
+        if self.dense:
+            together = np.empty((self.alignment, self.dimension))
+            begins = chunk.first_row % self.alignment
+            second_order.add_dense(*entries, up + down, self.bias, begins, together, sums.alone)
+        else:
+            second_order.add_sparse(*entries, up + down, self.bias, sums.alone)
+        if self.cells is None:
+            qid = np.zeros(chunk.n_rows, np.int64) if chunk.qid is None else chunk.qid
+            pair_curvature.add_to_groups(*entries, qid, up, down, sums.begun, *sums.cells[:, 0], sums.across)
+        else:
+            z = rows["z_b"]
+            pair_curvature.add_to_cells(*entries, self.cells.of(z), up, sums.cells[0])
+            pair_curvature.add_to_cells(*entries, self.cells.of(z + 1.0), down, sums.cells[1])
+
+    def finish(self, sums: CurvedSums, rows: Rows, first_row: int) -> None:
+        if self.cells is None:  # a query that goes on in the next lane counts as two
+            pair_curvature.end_group(*sums.cells[:, 0], sums.across)
+
+    def merge(self, total: CurvedSums, part: CurvedSums) -> CurvedSums:  # type: ignore[override]
+        for name in self.summed:
+            vectors.add(getattr(total, name).reshape(-1), getattr(part, name).reshape(-1))
+        return total
+
+    @staticmethod
+    def curvature(sums: CurvedSums) -> np.ndarray:
+        """H (D, D), of which the lower triangle counts."""
+        for p, q in zip(*sums.cells, strict=True):
+            pair_curvature.end_group(p, q, sums.across)
+        return sums.alone + sums.across
+
+
+class CurvedPairsOracle(GlobalOracle):
+    """A GlobalOracle for pairs that knows slope and curvature of m·R at the best point.
+
+    slope, curvature   −m∇R (D,) and the lower triangle of H (D, D), at the best point of the last `cut_at_best`
+    known              whether they are those of the best point now
+    useful             whether the last step that they led to brought much, as the solver finds
+    """
+
+    _MADE_ANEW = (*GlobalOracle._MADE_ANEW, *NEAR)
+
+    def __init__(self, runner: PassRunner, risk: Pairs | PairsOfLevels, **given: Any) -> None:
+        super().__init__(runner, risk, **given)
+        self.slope, self.curvature = np.zeros(self.dimension), np.zeros((self.dimension, self.dimension))
+        self.known, self.useful = False, True
+        self._dense = dense_rows(runner.feed.data.manifest.statistics, self.dimension)
+        for name in NEAR:
+            runner.row_state.add(name, np.float32)
+
+    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        numbers, arrays = super().saved()
+        return {**numbers, "known": self.known, "useful": self.useful}, {
+            **arrays,
+            "slope": self.slope,
+            "curvature": self.curvature,
+        }
+
+    def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
+        super().restore(numbers, fill)
+        self.known, self.useful = numbers["known"], numbers["useful"]
+        for name, array in (("slope", self.slope), ("curvature", self.curvature)):
+            fill(name, array, self.release)
+
+    def cut_at_best(self) -> Cut:
+        """One pass: the cut at the best point; slope and curvature are those there from now on."""
+        _, offset = self._value(0.0)
+        cells = self._groups.near()
+        sums = self._read(CurvedSumPass(self.dimension, self._bias, self._grids, cells, self._dense))
+        cut = self._cut_of(sums.a, offset)
+        self.slope, self.curvature = -self._n * cut.a, self._n * CurvedSumPass.curvature(sums)
+        self.known = True
+        return cut
+
+    def cut_between(self, mu: float) -> Cut:
+        self.known = False
+        return super().cut_between(mu)
+
+    def newton(self, w_b: np.ndarray) -> np.ndarray | None:
+        """argmin of ½‖w‖² + C·(the quadratic model of m·R at the best point w_b); None where it has none in float64."""
+        return quadratic_minimum(self.penalty, self.C, w_b, self.slope, self.curvature)
