@@ -174,6 +174,11 @@ class TrainOptions(TrainDeclarations):
             raise UsageError(f"bias: it is the feature of a regularised intercept, and intercept {self.intercept} is none")
         if self.chosen_loss in LABELLING_LOSSES:
             raise UsageError(f"intercept: only losses of single rows have it, not loss {self.loss}")
+        if self.free and self.chosen_task == "multiclass" and self.problem != "one-vs-rest":
+            raise UsageError(
+                f"intercept: the free intercepts of {self.problem} are one for each class, and nothing bounds them together; "
+                "take strategy one-vs-rest, or a large bias: of 10 intercepts cost a hundredth"
+            )
         if self.free and self.l1_only:
             raise UsageError("l1_only: an intercept costs λ|b| there, as any weight; take intercept none, or no l1_only")
         if self.free and self.l1:

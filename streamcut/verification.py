@@ -275,7 +275,7 @@ def _several(model: MulticlassModel | KernelModel, data: Any, same: bool) -> Ver
         dual = None if model.certificate is None or problems > 1 else ClaimedPoint(model)
         prices = 0.5 * (squares.sum(keepdims=True) if problems == 1 else squares)
     else:
-        W, penalty, dual = model.augmented_weights, penalty_of(model.l1), None
+        W, penalty, dual = model.trained_weights, penalty_of(model.l1), None
         certificates, witnesses = model.certificates, model.witnesses
         prices = np.array([penalty.value(np.ascontiguousarray(w)) for w in (W.T if problems > 1 else [W.reshape(-1)])])
         doubt = ClassesDoubt(model, data.manifest.statistics, problems)

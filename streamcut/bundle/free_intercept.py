@@ -11,7 +11,7 @@ import numpy as np
 from streamcut.bundle.intercept import EVERYWHERE, Interval, Plane, around, best_intercept
 from streamcut.bundle.penalty import L2
 from streamcut.compiled import vectors
-from streamcut.foundation.rounding import CutError, gamma, objective
+from streamcut.foundation.rounding import CutError, objective
 
 VECTORS = 4  # as long as w, that it takes beside those of L2: two cuts that bound the intercept, and their sums
 
@@ -53,7 +53,4 @@ class FreeIntercept(L2):
         return around(float(w_b[-1]))
 
     def settled(self, b: float, error: CutError, pull: float) -> tuple[float, CutError]:
-        """What a cut that pulls at the intercept says where that is the optimum's, at least: (b, error) without it."""
-        middle, half, largest = self.within.middle, self.within.half, self.within.largest
-        more = (error.slope + gamma(16.0) * abs(pull)) * (largest + half) + gamma(16.0) * abs(b)
-        return b + (pull * middle - half * abs(pull)), CutError(error.slope, error.offset + more)
+        return self.within.settled(b, error, pull)

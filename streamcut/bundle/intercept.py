@@ -24,7 +24,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from streamcut.compiled import vectors
-from streamcut.foundation.rounding import UNSEEN, CutError, dot_gamma
+from streamcut.foundation.rounding import UNSEEN, CutError, dot_gamma, gamma
 
 _LOOSE = 1e-9  # of all that is added, far more than rounding does
 
@@ -68,6 +68,12 @@ class Interval(NamedTuple):
     def within(self, other: Interval) -> Interval:
         """What both say."""
         return Interval(max(self.low, other.low), min(self.high, other.high))
+
+    def settled(self, b: float, error: CutError, pull: float) -> tuple[float, CutError]:
+        """What a cut that pulls at the intercept says wherever in here that is, at least: (b, error) without it."""
+        middle, half = self.middle, self.half
+        more = (error.slope + gamma(16.0) * abs(pull)) * (self.largest + half) + gamma(16.0) * abs(b)
+        return b + (pull * middle - half * abs(pull)), CutError(error.slope, error.offset + more)
 
 
 EVERYWHERE = Interval(-math.inf, math.inf)

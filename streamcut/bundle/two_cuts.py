@@ -4,7 +4,8 @@
 
 is a quadratic programme in two numbers, of which only the three edges and the inside have to be looked at; where there are
 thresholds it is one on every piece on which S(v, l1) has the same features, and Newton's method goes from piece to piece. Any
-p and q give a lower bound: a master that is not solved to the end makes it loose, never wrong.
+p and q give a lower bound: a master that is not solved to the end makes it loose, never wrong. Where intercepts are free what a
+mixture pulls at them costs how far they may be, as in streamcut.bundle.priced_master.
 
 `minimise` searches lines for all columns at once, by slopes alone: any convex F, smooth or not (Illinois regula falsi).
 """
@@ -19,6 +20,23 @@ import numpy as np
 from streamcut.compiled import columns_vectors
 
 _PIECES = 10  # Newton steps, or halves of them, where there are thresholds
+
+
+class Price(NamedTuple):
+    """half·|p·G + q·U|, what a mixture that pulls so much at free intercepts costs; arrays (A,)."""
+
+    G: np.ndarray
+    U: np.ndarray
+    half: np.ndarray
+
+    def of(self, p: np.ndarray, q: np.ndarray) -> np.ndarray:
+        return self.half * np.abs(p * self.G + q * self.U)
+
+    def balance(self) -> tuple[np.ndarray, np.ndarray]:
+        """The (p, q), p + q = 1, that pull at nothing; (0, 0) where there are none."""
+        apart = self.G * self.U < 0.0
+        p = np.where(apart, np.abs(self.U), 0.0) / np.where(apart, np.abs(self.G) + np.abs(self.U), 1.0)
+        return p, np.where(apart, 1.0 - p, 0.0)
 
 
 class Quadratic(NamedTuple):
@@ -58,25 +76,44 @@ class Quadratic(NamedTuple):
             best, P, Q = np.where(better, value, best), np.where(better, p, P), np.where(better, q, Q)
         return P, Q
 
+    def best_priced(self, price: Price) -> tuple[np.ndarray, np.ndarray]:
+        """As `best`, less the price: where mixtures pull either way it is a quadratic, and on the line between them another."""
+        up, down = (self._replace(p=self.p + s * price.half * price.G, q=self.q + s * price.half * price.U) for s in (-1.0, 1.0))
+        p, q = price.balance()
+        slope, curvature = p * self.p + q * self.q, p * p * self.gg + 2.0 * p * q * self.gu + q * q * self.uu
+        with np.errstate(all="ignore"):
+            t = np.nan_to_num(np.clip(slope / curvature, 0.0, 1.0), posinf=0.0, neginf=0.0)
+        best, P, Q = np.zeros_like(t), np.zeros_like(t), np.zeros_like(t)
+        for each in (up.best(), down.best(), (t * p, t * q)):
+            value = self.value(*each) - price.of(*each)
+            better = value > best
+            best, P, Q = np.where(better, value, best), np.where(better, each[0], P), np.where(better, each[1], Q)
+        return P, Q
+
 
 def mix(
-    U: np.ndarray, G: np.ndarray, b: np.ndarray, b_G: np.ndarray, C: np.ndarray, l1: np.ndarray | None, squares: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """(p, q) of every column. `squares` (3, A) are ‖G‖², ⟨G, U⟩, ‖U‖²; U and G (D, A), all others (A)."""
+    U: np.ndarray, G: np.ndarray, b: np.ndarray, b_G: np.ndarray, C: np.ndarray, l1: np.ndarray | None, squares: np.ndarray,
+    price: Price | None = None,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """(p, q) of every column. `squares` (3, A) are ‖G‖², ⟨G, U⟩, ‖U‖²; U and G (D, A), all others (A).
+
+    With a `price` b and b_G are those where intercepts are in the middle of where they may be.
+    """
     gg, gu, uu = squares
     if l1 is None:
-        return Quadratic(C * b_G, C * b, C * C * gg, C * C * gu, C * C * uu).best()
-    p, q = np.ones_like(b), np.zeros_like(b)
-    best, step = _Piece.at(p, q, U, G, b, b_G, C, l1), np.ones(len(b))
-    other = _Piece.at(q, p, U, G, b, b_G, C, l1)
+        found = Quadratic(C * b_G, C * b, C * C * gg, C * C * gu, C * C * uu)
+        return found.best() if price is None else found.best_priced(price)
+    p, q, cuts = np.ones_like(b), np.zeros_like(b), (U, G, b, b_G, C, l1, price)
+    best, step = _Piece.at(p, q, *cuts), np.ones(len(b))
+    other = _Piece.at(q, p, *cuts)
     best = best.where(other.value > best.value, other)
-    goal = best.goal(b, b_G, C)
+    goal = best.goal(b, b_G, C, price)
     for _ in range(_PIECES):
-        tried = _Piece.at(best.p + step * (goal[0] - best.p), best.q + step * (goal[1] - best.q), U, G, b, b_G, C, l1)
+        tried = _Piece.at(best.p + step * (goal[0] - best.p), best.q + step * (goal[1] - best.q), *cuts)
         better = tried.value > best.value
         best = best.where(better, tried)
         step = np.where(better, 1.0, 0.5 * step)  # beyond a kink of R* the quadratic is another one
-        goal = best.goal(b, b_G, C)
+        goal = best.goal(b, b_G, C, price)
     return np.where(best.value > 0.0, best.p, 0.0), np.where(best.value > 0.0, best.q, 0.0)
 
 
@@ -89,21 +126,24 @@ class _Piece(NamedTuple):
     out: np.ndarray
 
     @classmethod
-    def at(cls, p: np.ndarray, q: np.ndarray, U: np.ndarray, G: np.ndarray, b: Any, b_G: Any, C: Any, l1: Any) -> _Piece:
+    def at(cls, p: np.ndarray, q: np.ndarray, *cuts: Any) -> _Piece:
+        U, G, b, b_G, C, l1, price = cuts
         out = np.empty((6, len(p)))
         columns_vectors.dual_model(U, G, p, q, C, l1, out)
-        return cls(p, q, C * (p * b_G + q * b) - 0.5 * out[0], out)
+        value = C * (p * b_G + q * b) - 0.5 * out[0]
+        return cls(p, q, value if price is None else value - price.of(p, q), out)
 
     def where(self, better: np.ndarray, other: _Piece) -> _Piece:
         """`other`, for the columns where that is better."""
         return _Piece(*(np.where(better, new, old) for new, old in zip(other, self, strict=True)))
 
-    def goal(self, b: np.ndarray, b_G: np.ndarray, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def goal(self, b: np.ndarray, b_G: np.ndarray, C: np.ndarray, price: Price | None) -> tuple[np.ndarray, np.ndarray]:
         """(p, q) where the quadratic of this piece is largest."""
         _, w_G, w_U, gg, gu, uu = self.out
         H = C * C * gg, C * C * gu, C * C * uu
         lp, lq = C * b_G - C * w_G + H[0] * self.p + H[1] * self.q, C * b - C * w_U + H[1] * self.p + H[2] * self.q
-        return Quadratic(lp, lq, *H).best()
+        found = Quadratic(lp, lq, *H)
+        return found.best() if price is None else found.best_priced(price)
 
 
 _FLAT = 1e-3  # of the slope at k = 0: what is left of it where a search ends

@@ -210,5 +210,5 @@ class Search:
 
 def _is_column(options: TrainOptions) -> bool:
     """Whether columns train it, in the same passes as others that differ in C, λ and fold."""
-    alone = options.record.dual and not options.distributed and not options.maps and not options.free
+    alone = options.record.dual and not options.distributed and not options.maps
     return alone and options.problem in PROBLEMS and options.warm_start is None and options.target is None

@@ -19,10 +19,10 @@ from streamcut.execution.runner import PassRunner
 from streamcut.foundation.fields import by_name
 from streamcut.foundation.systems import give_back
 from streamcut.foundation.units import part_of
-from streamcut.io.manifest import Manifest
+from streamcut.io.manifest import Manifest, Statistics
 from streamcut.io.row_view import Folds
 from streamcut.jobs.job import identity
-from streamcut.jobs.linear import cache_wanted, on_few_rows, penalty_needs, threads_wanted, two_labels
+from streamcut.jobs.linear import cache_wanted, constant_feature, on_few_rows, penalty_needs, threads_wanted, two_labels
 from streamcut.jobs.origins import classes_origins
 from streamcut.jobs.several_classes import Proved, multiclass_model, several_labels
 from streamcut.losses import row_loss
@@ -98,7 +98,8 @@ class ColumnsJob:
         found = cls.of(options, manifest, [Point(options.C, options.l1)])
         if options.warm_start is None:
             return found
-        return replace(found, origins=classes_origins(options, manifest, several_labels(manifest.statistics)))
+        constant = found._constant(manifest.statistics)
+        return replace(found, origins=classes_origins(options, manifest, several_labels(manifest.statistics), constant))
 
     @property
     def task(self) -> str:
@@ -149,13 +150,18 @@ class ColumnsJob:
             vectors=4,
             row_bytes=sum(arrays),
             row_arrays=arrays,
-            more=(*penalty_needs(self.options, features * K), models),
+            more=(*(self._halves(features) or penalty_needs(self.options, features * K)), models),
             whole=whole,
             row_cache=cache_wanted(self.options, manifest, self.lanes, part=_CACHED, row_bytes=cached),
-            per_worker=(*together, (f"pairs of rows and {K} columns", Room.bytes_of(near, K))),
+            per_worker=(*together, *self._halves(features), (f"pairs of rows and {K} columns", Room.bytes_of(near, K))),
             block_rows=ORDER.batch_rows(statistics),
             mixing=self._mixing(manifest, sum(arrays)),
         )
+
+    def _halves(self, features: int) -> tuple[tuple[str, int], ...]:
+        """What bounds free intercepts: two cuts for each class and fold."""
+        kinds = min(self.at_once, len(self.classes) * len({point.fold for point in self.points}))
+        return (("cuts that bound free intercepts", 2 * 8 * features * kinds),) * self.options.free
 
     def _cached_row(self, manifest: Manifest) -> int:
         """Bytes of a cached row beside its entries, with what solving for all of them at once takes."""
@@ -190,6 +196,11 @@ class ColumnsJob:
         """For one C, or λ, after another."""
         return ColumnsTrainer(self, runner, plan)
 
+    def _constant(self, statistics: Statistics) -> float:
+        """The value of the constant feature of all columns."""
+        least = replace(self.options, C=min(point.C for point in self.points))
+        return constant_feature(least, statistics, self.risk.loss.unbounded())
+
     def oracle(self, runner: PassRunner, plan: MemoryPlan, l1: Sequence[float]) -> ColumnsOracle:
         """`l1` are the λ of the points."""
         options, manifest = self.options, runner.feed.data.manifest
@@ -199,7 +210,8 @@ class ColumnsJob:
             for point, own in zip(self.points, l1, strict=True)
             for number in self.classes
         ]
-        how: dict[str, Any] = {"bias": options.bias, "size": size, "sweeps": options.sweeps, "seed": options.seed}
+        how: dict[str, Any] = {"size": size, "sweeps": options.sweeps, "seed": options.seed, "free": options.free}
+        how["bias"] = self._constant(manifest.statistics)
         order = replace(ORDER, batch=plan.batch) if plan.batch else ORDER
         return ColumnsOracle(runner, self.risk, found, **how, at_once=self.at_once, streams=plan.streams, order=order)
 
@@ -207,7 +219,7 @@ class ColumnsJob:
         self, answers: list[Answer], history: list[Iteration], manifest: Manifest, C: float, l1: float, unit: float
     ) -> Model:
         """That of the columns of a point; takes them out of `answers`, so that no weights are kept twice."""
-        options, d = self.options, manifest.statistics.n_features
+        options, d, constant = self.options, manifest.statistics.n_features, self._constant(manifest.statistics)
         asked = options.tol, options.tol_relative
         certificates = tuple(
             Certificate(
@@ -223,12 +235,12 @@ class ColumnsJob:
                 W[:, k] = answers.pop(0).w
             if self.group is not None:  # memory is short, and what has gone lies between what has not
                 give_back()
-            proved = Proved(W, certificates, witnesses, history)
+            proved = Proved(W, certificates, witnesses, history, constant)
             return multiclass_model(proved, options, self.risk.labels, manifest, C=C, l1=l1)
         (found,), labels = answers, self.risk.labels
         return LinearModel(
             weights=found.w[:d].copy(),
-            intercept=(float(found.w[d]) if options.bias else 0.0) * options.bias,
+            intercept=(float(found.w[d]) if options.bias else 0.0) * constant,
             bias=float(options.bias),
             labels=None if labels is None else (labels[0], labels[1]),
             C=float(C),
@@ -245,8 +257,10 @@ class ColumnsJob:
         )
 
     def warm_up(self, manifest: Manifest) -> None:
-        y = np.arange(8.0) if self.risk.labels is None else np.resize(self.risk.labels, 8)
-        on_few_rows(manifest, y, self.workers, replace(self, origins=None, group=None).models)
+        labels, points = self.risk.labels, tuple(point._replace(fold=-1) for point in self.points)
+        size = 8 if labels is None or not self.options.free else max(8, 4 * -(-len(labels) // 4))  # with rows of every class
+        y = np.arange(8.0) if labels is None else np.resize(labels, size)
+        on_few_rows(manifest, y, self.workers, replace(self, points=points, origins=None, group=None).models)
 
 
 class ColumnsTrainer:

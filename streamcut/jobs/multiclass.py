@@ -83,7 +83,7 @@ class MulticlassJob:
             max_cuts = options.max_cuts or (_FEW_CUTS if dimension > _LONG else max_cuts)
             lanes = lanes or 1  # passes of one lane are accelerated
         chosen = plan_lanes(statistics, lanes)
-        origin = None if options.warm_start is None else classes_origins(options, manifest, labels)[0]
+        origin = None if options.warm_start is None else classes_origins(options, manifest, labels, options.bias)[0]
         workers = min(threads_wanted(options), len(chosen))
         return cls(options, _LOSSES[options.problem](labels), solver, max_cuts, chosen, workers, origin)
 
@@ -171,6 +171,6 @@ class MulticlassJob:
         options, W = self.options, solution.w.reshape(-1, self.risk.classes).copy()  # the next of a path takes solution.w over
         oracle.shelf.release()
         witness = replace(solution.witness, a=oracle.shelf.take(solution.witness.a))
-        found = Proved(W, (certificate(solution, oracle, options),), [witness], solution.history)
+        found = Proved(W, (certificate(solution, oracle, options),), [witness], solution.history, options.bias)
         fixed: dict[str, Any] = {"lanes": len(self.lanes), **({"row_cache": f"{row_cache}B"} if self.solver.dual else {})}
         return multiclass_model(found, options, self.risk.labels, manifest, C=C, l1=oracle.penalty.l1, **fixed)

@@ -45,8 +45,11 @@ def linear_origin(
     return Origin(W[:, 0], _cut(model.witness) if same and model.witness is not None else None)
 
 
-def classes_origins(options: TrainOptions, manifest: Manifest, labels: tuple[float, ...]) -> tuple[Origin, ...]:
-    """Of several classes: one for all of them together, or one for each. The model may be of another strategy."""
+def classes_origins(
+    options: TrainOptions, manifest: Manifest, labels: tuple[float, ...], constant: float
+) -> tuple[Origin, ...]:  # fmt: skip
+    """Of several classes: one for all of them together, or one for each. The model may be of another strategy. `constant` is the
+    value of every row's feature."""
     path, model = _given(options), as_model(options.warm_start)
     if not isinstance(model, MulticlassModel):
         raise UsageError(
@@ -55,7 +58,7 @@ def classes_origins(options: TrainOptions, manifest: Manifest, labels: tuple[flo
     if model.labels != labels:
         odd = ", ".join(f"{label:g}" for label in sorted(set(labels) ^ set(model.labels))[:10])
         raise UsageError(f"warm_start: {path} and the data do not have the same classes: {odd}; start without the model")
-    W, strategy = _weights(model, model.intercepts, options, manifest, options.bias), strategy_of(options)
+    W, strategy = _weights(model, model.intercepts, options, manifest, constant), strategy_of(options)
     columns = [np.ascontiguousarray(column) for column in W.T] if strategy == ONE_VS_REST else [W.reshape(-1)]
     same = model.strategy == strategy and _same_problem(model, options, manifest)
     cuts = [_cut(witness) for witness in model.witnesses] if same and model.witnesses else [None] * len(columns)

@@ -31,13 +31,15 @@ def several_labels(statistics: Statistics) -> tuple[float, ...]:
 class Proved:
     """What training leaves: weights W (D, K), and of the one problem or of each class what is proved, by which cut.
 
-    `witnesses` are taken out when the model is made, so that none is in memory twice.
+    `witnesses` are taken out when the model is made, so that none is in memory twice; `constant` is the value of every row's
+    feature.
     """
 
     W: np.ndarray
     certificates: tuple[Certificate, ...]
     witnesses: list[Witness]
     history: list[Iteration]
+    constant: float
 
 
 def multiclass_model(
@@ -45,7 +47,9 @@ def multiclass_model(
 ) -> MulticlassModel:
     """The model of this C and λ; `fixed` are parameters that the run has decided."""
     W, witnesses = found.W, list[Witness]()
-    slopes = None if len(found.witnesses) == 1 else np.empty((len(found.witnesses), len(W)))  # a file has them in one array
+    slopes = (
+        None if len(found.witnesses) == 1 else np.empty((len(found.witnesses), len(found.witnesses[0].a)))
+    )  # a file has them in one array
     for certificate in found.certificates:
         witness = found.witnesses.pop(0).reduced(certificate.c_bar, l1)
         if slopes is not None:
@@ -56,7 +60,7 @@ def multiclass_model(
     d = manifest.statistics.n_features
     return MulticlassModel(
         weights=W[:d],
-        intercepts=W[d] * options.bias if options.bias else np.zeros(len(labels)),
+        intercepts=W[d] * found.constant if options.bias else np.zeros(len(labels)),
         bias=float(options.bias),
         labels=labels,
         C=float(C),

@@ -29,11 +29,12 @@ class MulticlassModel(Model):
 
     weights       float64 (n_features, K)
     intercepts    float64 (K,): weights of the bias feature × `bias`
-    bias          value of the constant feature that training added to every row, 0 = none; its weights are regularised
+    bias          value of the constant feature that training added to every row, 0 = none; its weights are regularised, but for
+                  free intercepts
     labels        K of them, as the user wrote them, increasing
     strategy      "crammer-singer", "softmax": all classes are one problem; "one-vs-rest": each its own
     certificates  of the one problem, or of each class in the order of `labels`
-    witnesses     proofs of their lower bounds, none when they were not kept: slopes as long as `augmented_weights` flattened, or
+    witnesses     proofs of their lower bounds, none when they were not kept: slopes as long as `trained_weights` flattened, or
                   as one of its columns
     l1            λ of the penalty ½‖w‖² + λ‖w‖₁ of each problem
     """
@@ -71,6 +72,16 @@ class MulticlassModel(Model):
         if not self.bias:
             return self.weights
         return np.vstack([self.weights, self.intercepts / self.bias])
+
+    @property
+    def free(self) -> bool:
+        """Whether intercepts cost nothing."""
+        return self.parameters.get("intercept") == "free"
+
+    @property
+    def trained_weights(self) -> np.ndarray:
+        """What training pays for: `augmented_weights` without free intercepts."""
+        return self.weights if self.free else self.augmented_weights
 
     @property
     def converged(self) -> bool:
@@ -152,7 +163,8 @@ class MulticlassModel(Model):
             raise given.wrong("witnesses", "none, or one for each certificate")
         slopes: Any = ()
         if proofs:
-            length = (n_features + (bias != 0)) * (1 if strategy == ONE_VS_REST else len(labels))
+            free = meta["parameters"].get("intercept") == "free"
+            length = (n_features + (bias != 0 and not free)) * (1 if strategy == ONE_VS_REST else len(labels))
             slopes = checked(arrays, "witness", len(proofs), length)
         return cls(
             weights=checked(arrays, "weights", n_features, len(labels)),
@@ -171,7 +183,8 @@ class MulticlassModel(Model):
         return {
             "n_features": self.n_features,
             "n_nonzero_weights": int(np.count_nonzero(self.weights)),
-            "norm": float(np.linalg.norm(self.augmented_weights)),
+            "norm": float(np.linalg.norm(self.trained_weights)),
+            "free_intercept": self.free,
             "bias": self.bias,
             "classes": len(self.labels),
             "labels": list(self.labels),

@@ -67,8 +67,8 @@ class TrainDeclarations:
         check=NOT_NEGATIVE, tasks=(*SINGLE, "sequence"), solvers="linear sampled smo sbp", tried=(0.0, 3.0))
     intercept: str = _learnt("auto", "What an intercept costs: as any weight (that of --bias), nothing, or there is none. auto: "
         "free for fit, else regularised.",
-        python="'free' is what scikit-learn, R and statsmodels have.", choices=("auto", "regularised", "free", "none"),
-        tasks=("binary", "regression"), solvers="linear", tried=("free", "none"))
+        python="'free' is what scikit-learn, R and statsmodels have; of several classes one-vs-rest has it.",
+        choices=("auto", "regularised", "free", "none"), tasks=SINGLE, solvers="linear", tried=("free", "none"))
     positive_weight: float = _learnt(1.0, "Factor on C for rows of the positive label.", check=_POSITIVE, tasks=("binary",),
         solvers="linear budgeted sampled smo", tried=(3.0,))
     # a number, or a word until the data say which number it is

@@ -13,12 +13,14 @@ from streamcut.compiled.column_records import Order, Places
 from streamcut.errors import UsageError
 from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import PassRunner
+from streamcut.foundation.fields import expect_like
 from streamcut.foundation.rounding import UNSEEN, CutError, Drift, above, gamma, loss_above
 from streamcut.losses.columns import Column, ColumnsRisk, values_of
 from streamcut.models.checkpoint import Fill
 from streamcut.oracles.columns_at_once import SolvingPass
 from streamcut.oracles.columns_cache import ColumnsCache, Sweeps
-from streamcut.oracles.columns_passes import AscentPass, ColumnSums, EnterPass, SlopesPass, StepPass, SweepsPass
+from streamcut.oracles.columns_passes import AscentPass, ColumnSums, EnterPass, SlopesPass, StepPass, SweepsPass, kinds_of
+from streamcut.oracles.decomposable import Cut
 from streamcut.oracles.dual.interior import solving_bytes
 from streamcut.oracles.dual.random_order import RandomOrder
 from streamcut.oracles.linear import LinearOracle
@@ -50,6 +52,9 @@ class ColumnsOracle(LinearOracle):
 
     Rows have room for `at_once` of them (None: all), which are trained at a time; column a is in place a mod at_once.
 
+    With `free` the last number of w is an intercept that costs nothing, in parts of `bias`; `halves` are the cuts that bound it,
+    by column (streamcut.bundle.intercept), known after the first pass of a group.
+
     `active` (A) are the columns in training. Every lane has a cache of `size` (None: none), which is swept at most `sweeps` times
     after each pass. Lanes of more than a batch are read from `streams` places at once. With L lanes steps are L times shorter, as
     if each saw L of itself: their sum never lowers the dual (Ma et al. 2015, CoCoA+, σ′ = L).
@@ -57,9 +62,10 @@ class ColumnsOracle(LinearOracle):
 
     def __init__(
         self, runner: PassRunner, risk: ColumnsRisk, columns: Sequence[Column], *, bias: float, size: CacheSize | None,
-        sweeps: int, seed: int = 0, streams: int = 1, order: RandomOrder = ORDER, at_once: int | None = None,
+        sweeps: int, seed: int = 0, streams: int = 1, order: RandomOrder = ORDER, at_once: int | None = None, free: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(runner, risk.pointwise, C=columns[0].C, bias=bias, keep_margins=False)
+        self.free, self.halves = free, dict[int, tuple[Cut, Cut]]()
         self.columns, self.risk = tuple(columns), risk
         self.at_once = len(columns) if at_once is None else at_once
         K, rows = self.at_once, runner.row_state
@@ -114,6 +120,11 @@ class ColumnsOracle(LinearOracle):
         """S (D,) of streamcut.foundation.rounding."""
         return self._magnitudes
 
+    @property
+    def costly(self) -> slice:
+        """Which numbers of w cost something: all but a free intercept, the last."""
+        return slice(0, self.dimension - self.free)
+
     def first_stretches(self) -> np.ndarray:
         """σ of the first accelerated pass of each active column; 1: plain steps are short enough."""
         whole = max(1.0, self._loss.least_curvature) if self._loss.smooth else self.unit
@@ -121,7 +132,7 @@ class ColumnsOracle(LinearOracle):
 
     def enter(self, columns: range) -> None:
         """These are in training now, from w = 0 and no shares. The data is not read."""
-        self.active = np.arange(columns.start, columns.stop)
+        self.active, self.halves = np.arange(columns.start, columns.stop), {}
         if self._taken:
             self._runner.run(EnterPass(self.risk.loss, self.places(self.active, self.costs)))
         self._taken = True
@@ -158,10 +169,13 @@ class ColumnsOracle(LinearOracle):
         known = AscentPass(
             self.risk, self._grids, columns, start.W, start.running, halves, self._drawn(visits),
             self._caches, seed, first=self._first if first else None, streams=streams,
+            equal=self._equal if self.free and not self.halves else None,
         )  # fmt: skip
         sums = self._read(known)
         if first:
             self._learn_of_columns(sums)
+        if sums.halves:
+            self._learn_of_halves(sums)
         for a, own in zip(self.active.tolist(), start.W.T, strict=True):
             own = np.ascontiguousarray(own)
             self._drifts[a].scored, self._reaches[a].scored = self._spread(own), self._longest(own)
@@ -193,6 +207,22 @@ class ColumnsOracle(LinearOracle):
                 )
             without = self._left_out >= 0
             self.weights[without] -= sums.by_fold[self._left_out[without]]
+
+    def _learn_of_halves(self, sums: ColumnSums) -> None:
+        """The cuts of active columns; those of a kind have them in common."""
+        found = dict[tuple[float, int], tuple[Cut, Cut]]()
+        for column, kind in self._sorts().items():
+            if kind not in found:
+                of, M = sums.halves[kind], float(self.weights[column])
+                up, down = (self._divided_by(M, a, b) for a, b in zip(of.a, of.b, strict=True))
+                if self.risk.labels is not None and (up.a[-1] == 0.0 or down.a[-1] == 0.0):
+                    raise UsageError(
+                        f"intercept: without fold {kind[1] + 1} all rows that count have one label, where no free intercept is "
+                        "best; take fewer folds, or a regularised one"
+                    )
+                found[kind] = up, down
+            self.halves[column] = found[kind]
+        sums.halves = {}
 
     def _drawn(self, visits: int) -> Order:
         """In which order rows are visited in the next pass."""
@@ -260,12 +290,27 @@ class ColumnsOracle(LinearOracle):
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         numbers, arrays = super().saved()
         drifts = {name: [asdict(each) for each in own] for name, own in (("drifts", self._drifts), ("reaches", self._reaches))}
-        known = {"half": self._half, "weights": self.weights.tolist()}
-        return {**numbers, **drifts, **known, "active": self.active.tolist()}, arrays
+        known = {"half": self._half, "weights": self.weights.tolist(), "active": self.active.tolist()}
+        pairs = {kind: self.halves[column] for column, kind in self._sorts().items()} if self.halves else {}
+        cuts = [cut for pair in pairs.values() for cut in pair]
+        known["halves"] = [[cut.b, *cut.error] for cut in cuts]
+        return {**numbers, **drifts, **known}, {**arrays, **{f"half_{number}": cut.a for number, cut in enumerate(cuts)}}
 
     def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
         super().restore(numbers, fill)
         self._drifts, self._reaches = ([Drift(**each) for each in numbers[name]] for name in ("drifts", "reaches"))
         self._half, self.weights = numbers["half"], np.array(numbers["weights"])
         self._taken = True
-        self.active = np.array(numbers["active"], np.int64)
+        self.active, self.halves = np.array(numbers["active"], np.int64), {}
+        expect_like(numbers["halves"], [(0.0, 0.0, 0.0)], "halves")
+        cuts = [Cut(np.zeros(self.dimension), b, CutError(*error)) for b, *error in numbers["halves"]]
+        for number, cut in enumerate(cuts):
+            fill(f"half_{number}", cut.a, self.release)
+        if self.free:
+            kinds = self._sorts()
+            pairs = dict(zip(dict.fromkeys(kinds.values()), zip(cuts[::2], cuts[1::2], strict=True), strict=True))
+            self.halves = {column: pairs[kind] for column, kind in kinds.items()}
+
+    def _sorts(self) -> dict[int, tuple[float, int]]:
+        """Of the active columns."""
+        return dict(zip(self.active.tolist(), kinds_of(self.places(self.active, self.costs)), strict=True))

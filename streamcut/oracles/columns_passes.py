@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamcut.compiled import columns as kernels
-from streamcut.compiled import columns_line, vectors
+from streamcut.compiled import columns_line, sides, vectors
 from streamcut.compiled.column_records import Added, Order, Pairs, Places, Room
 from streamcut.compiled.records import Rows as Csr
 from streamcut.errors import CorruptError
@@ -28,7 +28,15 @@ from streamcut.losses.loss import Loss
 from streamcut.oracles.classes_passes import targets
 from streamcut.oracles.columns_cache import ColumnsCache, Sweeps
 from streamcut.oracles.dual.sample import sample_free
-from streamcut.oracles.row_passes import First, RowPass, Totals, begin, weight_sum
+from streamcut.oracles.row_passes import Equal, First, Halves, RowPass, Totals, begin, weight_sum
+
+
+def kinds_of(columns: Places) -> list[tuple[float, int]]:
+    """(class, fold that is left out) of every column, 0 and −1 where there are none: what its rows and targets are."""
+    nothing = np.zeros(len(columns.places))
+    classes = nothing if columns.positive is None else columns.positive
+    folds = nothing - 1 if columns.left_out is None else columns.left_out
+    return list(zip(classes.tolist(), folds.astype(int).tolist(), strict=True))
 
 
 def constants(loss: Loss, columns: int) -> np.ndarray:
@@ -39,7 +47,8 @@ def constants(loss: Loss, columns: int) -> np.ndarray:
 @dataclass(slots=True)
 class ColumnSums:
     """`w` (D, A) the running weights, those of all lanes added; what changed in U (D, A) and b; what the dual rose by (A); of the
-    first pass its totals, and Σ u of every fold (folds,). `solved` are the w (D,) that solve for cached rows, by column."""
+    first pass its totals, and Σ u of every fold (folds,). `solved` are the w (D,) that solve for cached rows, by column, `halves`
+    of each kind of column what the pass was asked for."""
 
     w: np.ndarray | None
     U: np.ndarray
@@ -48,6 +57,7 @@ class ColumnSums:
     totals: Totals | None = None
     by_fold: np.ndarray | None = None
     solved: dict[int, np.ndarray] = field(default_factory=dict)
+    halves: dict[tuple[float, int], Halves] = field(default_factory=dict)
     cache: ColumnsCache | None = None
     at: int = 0  # the next row of the lane
 
@@ -64,6 +74,8 @@ def _merge(total: ColumnSums, part: ColumnSums) -> ColumnSums:
         total.totals.merge(part.totals)
     if total.by_fold is not None:
         total.by_fold += part.by_fold
+    for kind, halves in part.halves.items():
+        total.halves[kind].merged(halves)
     return total
 
 
@@ -73,6 +85,7 @@ class AscentPass(FillingPass):
 
     halves  of the codes: the one with the shares that U is made of, and the one that gets the new ones
     first   the first pass also fills what is kept of rows, and learns of all of them
+    equal   asks for Halves of every kind of column
     sample  random seed of the rows that caches take
     """
 
@@ -87,6 +100,7 @@ class AscentPass(FillingPass):
     sample: tuple[int, int]
     _: KW_ONLY
     first: First | None = None
+    equal: Equal | None = None
     streams: Streams | None = None  # type: ignore[assignment]
     interruptible: ClassVar[bool] = True
     summed: ClassVar[tuple[str, ...]] = ("w", "U")
@@ -101,7 +115,10 @@ class AscentPass(FillingPass):
         folds = None if self.risk.folds is None or self.first is None else np.zeros(self.risk.folds.count)
         totals = None if self.first is None else Totals.nothing(D)
         loss = self.risk.loss
-        return ColumnSums(self.start.copy(), np.zeros((D, A)), constants(loss, A), np.zeros(A), totals, folds)
+        sums = ColumnSums(self.start.copy(), np.zeros((D, A)), constants(loss, A), np.zeros(A), totals, folds)
+        if self.equal is not None:
+            sums.halves = {kind: Halves.nothing(self.equal.grids, D) for kind in kinds_of(self.columns)}
+        return sums
 
     def enter(self, sums: Any, first_row: int) -> None:
         FillingPass.enter(self, sums, first_row)
@@ -111,6 +128,8 @@ class AscentPass(FillingPass):
     def visit_chunk(self, sums: ColumnSums, rows: Rows, chunk: Chunk) -> None:
         if sums.totals is not None:
             self._learn(sums, rows, chunk)
+        if self.equal is not None:
+            self._halve(sums, rows, chunk, self.equal)
         assert sums.w is not None
         own, pairs = self._csr(rows, chunk), Pairs(rows["codes"], rows["z"], np.empty(chunk.n_rows), rows.get("fold"))
         order = self.order._replace(begins=chunk.first_row % self.alignment if self.streams is None else 0)
@@ -143,6 +162,17 @@ class AscentPass(FillingPass):
             u = rows.get("u", np.ones(chunk.n_rows))
             for each in range(len(sums.by_fold)):
                 sums.by_fold[each] += weight_sum(u[fold == each], self.first.grids)[0]
+
+    def _halve(self, sums: ColumnSums, rows: Rows, chunk: Chunk, equal: Equal) -> None:
+        u, fold = rows.get("u"), rows.get("fold")
+        for (own, left_out), halves in sums.halves.items():
+            y = rows["target"] if self.risk.labels is None else np.where(rows["t"] == own, 1.0, -1.0)
+            weight = u
+            if left_out >= 0:
+                weight = np.where(fold == left_out, 0.0, 1.0 if u is None else u)
+            z = np.empty(chunk.n_rows)
+            sides.equal_scores(self.risk.loss, y, equal.score, z)
+            halves.add(chunk, self.risk.loss, z, weight, self.columns.bias, equal.grids, y)
 
     def add_range(self, name: str, total: np.ndarray, part: np.ndarray, start: int) -> None:
         vectors.add(total, part)

@@ -39,10 +39,11 @@ class LinearOracle(DecomposableOracle):
         grids = risk.grids(statistics.n_rows, self._targets, self._largest)
         super().__init__(runner, risk, row_passes, dimension=dimension, C=C, bias=bias, grids=grids)
         self._first = first_of(risk.loss, self._targets, self._largest)
+        middle = risk.loss.middle(self._targets) if risk.loss.targets == "numbers" else 0.0
+        self._equal = Equal(middle, grids)
         if free:
             self.penalty = FreeIntercept()
-            score = risk.loss.middle(self._targets) if risk.loss.targets == "numbers" else 0.0
-            self._first = replace(self._first, equal=Equal(score, grids))
+            self._first = replace(self._first, equal=self._equal)
         self._learning = self._first.grids
         self._loss = risk.loss
         self._reach = Drift()  # as `_drift`, of a single row
@@ -100,8 +101,8 @@ class LinearOracle(DecomposableOracle):
     def constant(self) -> np.ndarray:
         """The w of a middle score for all rows, where the intercept is free."""
         w = np.zeros(self.dimension)
-        if self._first.equal is not None:
-            w[-1] = self._first.equal.score / self._bias
+        if self._bias:
+            w[-1] = self._equal.score / self._bias
         return w
 
     @property
@@ -161,7 +162,11 @@ class LinearOracle(DecomposableOracle):
 
     def _divided(self, a: np.ndarray, b: np.ndarray) -> Cut:
         """As that of DecomposableOracle; b (4,) as streamcut.compiled.dual has it."""
-        M, scale, grids = self.total_weight, self._cut_scale, self._grids
+        return self._divided_by(self.total_weight, a, b)
+
+    def _divided_by(self, M: float, a: np.ndarray, b: np.ndarray) -> Cut:
+        """As `_divided`, of rows that weigh M."""
+        scale, grids = self._cut_scale, self._grids
         if len(a) > 1:
             vectors.add(a[0], a[1])
         a[0] /= M

@@ -42,10 +42,13 @@ class Halves:
     def nothing(cls, grids: Grids, features: int) -> Halves:
         return cls(np.zeros((2, grids.folds, features)), np.zeros((2, 4)))
 
-    def add(self, chunk: Chunk, loss: Loss, z: np.ndarray, u: np.ndarray | None, bias: float, grids: Grids) -> None:
-        """Take the rows of a chunk, at z."""
+    def add(
+        self, chunk: Chunk, loss: Loss, z: np.ndarray, u: np.ndarray | None, bias: float, grids: Grids,
+        y: np.ndarray | None = None,
+    ) -> None:  # fmt: skip
+        """Take the rows of a chunk, at z; y are other targets than its own."""
         found = np.empty((2, chunk.n_rows))
-        sides.coefficients(loss, chunk.y, z, u, grids, found, self.b)
+        sides.coefficients(loss, chunk.y if y is None else y, z, u, grids, found, self.b)
         for side in range(2):
             linear.scatter(chunk.indptr, chunk.indices, chunk.data, found[side], bias, grids, self.a[side])
 

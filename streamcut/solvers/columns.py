@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 
 from streamcut.bundle import two_cuts
+from streamcut.bundle.intercept import EVERYWHERE, Interval, best_intercept
 from streamcut.compiled import columns_vectors as vectors
 from streamcut.compiled.vectors import dot
 from streamcut.errors import CorruptError, UsageError
@@ -46,6 +47,7 @@ from streamcut.solvers.progress import Iteration, Progress, StoppingRule
 from streamcut.solvers.standstill import Standing
 from streamcut.solvers.warm_start import Origin
 
+_FASTER = 2.0  # times as fast, at most, may a free intercept go on; 4 takes as many passes
 _RISK = 0.01  # of the gap: where rounding may add more than that to F by a step, the point before it is kept
 
 
@@ -123,7 +125,7 @@ def _answers(s: State, oracle: ColumnsOracle, reason: StopReason | None, last: i
         zero, costs = np.zeros(oracle.dimension), oracle.costs
         for a, (column, loss) in enumerate(zip(waiting, oracle.losses_at_zero().tolist(), strict=True)):
             F, c_bar = objective(0.0, len(zero), float(costs[a]), loss), float(costs[a] * oracle.totals[a])
-            found[column] = Answer(zero, F, 0.0, 0.0, Witness.none(len(zero)), c_bar, ended, last, ((F, 0.0),))
+            found[column] = Answer(zero, F, 0.0, 0.0, Witness.none(oracle.costly.stop), c_bar, ended, last, ((F, 0.0),))
     return [found[column] for column in range(len(oracle.columns))]
 
 
@@ -133,14 +135,17 @@ def _begun(
     """After the first pass of a group, from no shares; it scores w = 0, or where the columns begin."""
     oracle.enter(group)
     s = State.at_zero(oracle, group, answers)
-    W = s.y if origins is None else side_by_side([origins[column].w for column in group])
+    W = s.y.copy() if origins is None else side_by_side([origins[column].w for column in group])
+    if oracle.free:
+        s.y[-1] = oracle.constant()[-1] if origins is None else W[-1]
     enough = ENOUGH * oracle.costs  # no gap is known yet: sweeps end where one brings little next to the loss of a single row
     sums = oracle.ascend(Start(W, s.y, np.ones(len(group)), enough, LITTLE))
     l1s = np.zeros(len(group)) if oracle.l1s is None else oracle.l1s
     known = zip(oracle.costs.tolist(), oracle.losses_at_zero().tolist(), l1s.tolist(), strict=True)
     for (C, loss, l1), sigma in zip(known, oracle.first_stretches().tolist(), strict=True):
         plain = sigma == 1.0 or l1 > 0.0  # as steps are as long as thresholds let them be, acceleration waits until they are slow
-        s.lines.append(Line(Guard(sigma, plain), 1.0, objective(0.0, oracle.dimension, C, loss)))
+        line = Line(Guard(sigma, plain), 1.0, objective(0.0, oracle.dimension, C, loss))
+        s.lines.append(replace(line, within=EVERYWHERE if oracle.free else None))
     if origins is not None:
         _take_proofs(s, oracle, [origins[column] for column in group])
     _after(s, oracle, sums, W, stuck=True)
@@ -153,11 +158,14 @@ def _take_proofs(s: State, oracle: ColumnsOracle, origins: Sequence[Origin]) -> 
     """What is known of columns before they are trained: G is the cut of their origin."""
     for a, (line, origin, M) in enumerate(zip(s.lines, origins, oracle.totals.tolist(), strict=True)):
         if origin.cut is not None:
-            s.G[:, a], s.offsets[a], line.error = origin.cut.a * -M, origin.cut.b * M, origin.cut.error
+            s.G[oracle.costly, a], s.offsets[a], line.error = origin.cut.a * -M, origin.cut.b * M, origin.cut.error
 
 
 def _expect_below(s: State, oracle: ColumnsOracle, origins: Sequence[Origin]) -> None:
-    """Raise UsageError for a cut of an origin that is above the loss at the best point."""
+    """Raise UsageError for a cut of an origin that is above the loss at the best point. Where intercepts are free it holds where
+    the best one may be."""
+    if oracle.free:
+        return
     for a, (line, origin, M) in enumerate(zip(s.lines, origins, oracle.totals.tolist(), strict=True)):
         if origin.cut is None:
             continue
@@ -195,11 +203,15 @@ def _after(s: State, oracle: ColumnsOracle, sums: Any, W: np.ndarray, *, stuck: 
     A, C, l1 = len(s.lines), oracle.costs, oracle.l1s
     s.U += sums.U
     s.b += sums.b
-    found = np.empty((7, A))
-    vectors.products(s.U, s.G, s.best, W, oracle.magnitudes, np.empty((7, A)), found)
+    found, costly = np.empty((7, A)), oracle.costly
+    U, G = s.U[costly], s.G[costly]
+    vectors.products(U, G, s.best[costly], W[costly], oracle.magnitudes[costly], np.empty((7, A)), found)
     uu, gu, gg, _, bd, dd, _ = found
     _step_along_lines(s, oracle, W, bd, dd)
-    p, q = two_cuts.mix(s.U, s.G, s.b[0], s.offsets, C, l1, np.stack([gg, gu, uu]))
+    b, b_G, price = s.b[0], s.offsets, None
+    if oracle.free:
+        b, b_G, price = _priced(s, oracle)
+    p, q = two_cuts.mix(U, G, b, b_G, C, l1, np.stack([gg, gu, uu]), price)
     _take_bounds(s, oracle, p, q, np.stack([gg, gu, uu]))
     vectors.mix(s.U, p, q, s.G)
     s.offsets = p * s.offsets + q * s.b[0]
@@ -211,28 +223,57 @@ def _after(s: State, oracle: ColumnsOracle, sums: Any, W: np.ndarray, *, stuck: 
             e[a], line.stretch = -np.expm1(-line.stretch), 2.0 * line.stretch / (2.0 + line.stretch)
         line.solved = sums.solved.get(a) if line.guard.plain and line.k > 0.0 else None
     vectors.towards(s.y, sums.w, 1.0, s.U, C, e)
+    if oracle.free:
+        s.y[-1] = sums.w[-1] + _moved(s.lines, C * s.U[-1], e)
+
+
+def _moved(lines: list[Line], pulls: np.ndarray, e: np.ndarray) -> np.ndarray:
+    """How far free intercepts go on from where steps have led them: e times what shares still pull, a method of multipliers, or
+    more where a secant through this pull and the one before says so, but no more than _FASTER times as many as before."""
+    for line, pull, least in zip(lines, pulls.tolist(), e.tolist(), strict=True):
+        before, line.pull = line.pull, pull
+        fell = before - pull
+        secant = line.times * before / fell if fell * before > 0.0 else np.inf
+        line.times = max(least, min(secant, _FASTER * line.times)) if before else least
+    return pulls * [line.times for line in lines]
+
+
+def _priced(s: State, oracle: ColumnsOracle) -> tuple[np.ndarray, np.ndarray, two_cuts.Price]:
+    """Narrows where intercepts may be; (b, b of G, the price of pulls) of the master problems for the middle of that."""
+    C, M = oracle.costs, oracle.totals
+    for a, (column, line) in enumerate(zip(oracle.active.tolist(), s.lines, strict=True)):
+        assert line.within is not None
+        w_b, c_bar = np.ascontiguousarray(s.best[oracle.costly, a]), float(C[a] * M[a])
+        line.within = line.within.within(best_intercept(oracle.halves[column], c_bar, w_b, line.F, line.bound))
+    known = [line.within if line.within is not None and line.within.known else Interval(0.0, 0.0) for line in s.lines]
+    middle, half = (np.array([getattr(each, name) for each in known]) for name in ("middle", "half"))
+    return s.b[0] - middle * s.U[-1], s.offsets - middle * s.G[-1], two_cuts.Price(C * s.G[-1], C * s.U[-1], half)
 
 
 def _step_along_lines(s: State, oracle: ColumnsOracle, W: np.ndarray, bd: np.ndarray, dd: np.ndarray) -> None:
     """Each column goes to the best point of the line from w_b to the point that was scored. The data is not read."""
-    A, C, l1, D = len(s.lines), oracle.costs, oracle.l1s, oracle.dimension
-    room = np.empty(A)
+    A, C, l1, D, costly = len(s.lines), oracle.costs, oracle.l1s, oracle.dimension, oracle.costly
+    room, last = np.empty(A), W[-1] - s.best[-1]
 
     def slopes(k: np.ndarray) -> np.ndarray:
         if l1 is not None:
-            vectors.penalty_slopes(s.best, W, k, l1, room)
+            vectors.penalty_slopes(s.best[costly], W[costly], k, l1, room)
         with np.errstate(over="ignore", invalid="ignore"):  # e^s may be beyond all numbers
             found = (bd + k * dd if l1 is None else room) + C * oracle.slopes(k)
         return np.where(np.isnan(found), np.inf, found)
 
-    k = two_cuts.minimise(slopes, A) if dd.any() else np.zeros(A)
+    k = two_cuts.minimise(slopes, A) if dd.any() or (oracle.free and last.any()) else np.zeros(A)
     for a, (line, doubt) in enumerate(zip(s.lines, (C * oracle.doubts(k)).tolist(), strict=True)):
         line.k = float(k[a])
         if not doubt <= _RISK * line.gap and (line.held is None or line.held[1] > line.F):
             line.held = s.best[:, a].copy(), line.F, line.raised
     sums = np.empty((3, A))
-    vectors.step(s.best, W, k, oracle.magnitudes, np.empty((2, A)), np.empty(A), sums)
-    losses = oracle.step_all(k, sums[1], np.sqrt(sums[0]))
+    vectors.step(s.best[costly], W[costly], k, oracle.magnitudes[costly], np.empty((2, A)), np.empty(A), sums)
+    spreads, squares = sums[1], sums[0]
+    if oracle.free:
+        s.best[-1] += k * last
+        spreads, squares = spreads + oracle.magnitudes[-1] * np.abs(s.best[-1]), squares + s.best[-1] ** 2
+    losses = oracle.step_all(k, spreads, np.sqrt(squares))
     for a, (line, loss) in enumerate(zip(s.lines, losses.tolist(), strict=True)):
         more = 0.0 if l1 is None else absolute_above(float(l1[a]), float(sums[2, a]), D)
         line.F = objective(float(sums[0, a]), D, float(C[a]), loss, more)
@@ -244,18 +285,22 @@ def _take_bounds(s: State, oracle: ColumnsOracle, p: np.ndarray, q: np.ndarray, 
     M, C, D, l1 = oracle.totals, oracle.costs, oracle.dimension, oracle.l1s
     if l1 is not None:
         out = np.empty((6, len(p)))
-        vectors.dual_model(s.U, s.G, p, q, C, l1, out)
+        vectors.dual_model(s.U[oracle.costly], s.G[oracle.costly], p, q, C, l1, out)
     for a, (line, cut) in enumerate(zip(s.lines, oracle.cut_errors(s.b), strict=True)):
         m, pa, qa, c_bar = float(M[a]), float(p[a]), float(q[a]), float(C[a] * M[a])
         gg, gu, uu = (squares[:, a] / (m * m)).tolist()
-        size = pa * np.sqrt(gg) + qa * np.sqrt(uu)
+        size, pull = pa * np.sqrt(gg) + qa * np.sqrt(uu), 0.0
+        if line.within is not None:
+            pull = -(pa * s.G[-1, a] + qa * s.U[-1, a]) / m
+            size += (pa * abs(s.G[-1, a]) + qa * abs(s.U[-1, a])) / m
         b, offset = (pa * s.offsets[a] + qa * s.b[0, a]) / m, (pa * abs(s.offsets[a]) + qa * abs(s.b[0, a])) / m
-        error = combined(pa, line.error, qa, cut, float(size), float(offset))
+        b, error = float(b), combined(pa, line.error, qa, cut, float(size), float(offset))
         square = combined_square(pa, qa, gg, gu, uu, D) if l1 is None else float(out[0, a]) / (c_bar * c_bar)
-        bound = dual_value(c_bar, square, float(b), error, D)
-        if bound > line.bound:
+        says, off = (b, error) if line.within is None else line.within.settled(b, error, float(pull))
+        bound = dual_value(c_bar, square, says, off, D)
+        if bound > line.bound:  # it is not where nothing is known of an intercept
             line.bound, line.error = bound, error
-            line.taken = float(c_bar * b - 0.5 * c_bar * c_bar * square) - bound
+            line.taken = float(c_bar * says - 0.5 * c_bar * c_bar * square) - bound
         else:
             p[a], q[a] = 1.0, 0.0
 

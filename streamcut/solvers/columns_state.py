@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from streamcut.bundle.intercept import EVERYWHERE, Interval
 from streamcut.bundle.penalty import penalty_of
 from streamcut.compiled import columns_vectors as vectors
 from streamcut.foundation.fields import expect_like
@@ -51,6 +52,8 @@ class Line:
     stretch  σ of the next pass
     held    (w, F, raised) of a better point, where rounding has raised F since
     solved  what the next pass scores in place of y: the w that solves for cached rows
+    within  where the optimum's intercept is proved to be, if it is free
+    pull    what shares pulled at it after the last pass, of which it then moved so many `times`
     began   the iteration that it was first in; trace: F and the bound in that and those after it
     """
 
@@ -64,6 +67,9 @@ class Line:
     k: float = 1.0
     held: tuple[np.ndarray, float, float] | None = None
     solved: np.ndarray | None = None
+    within: Interval | None = None
+    pull: float = 0.0
+    times: float = 1.0
     began: int = 0
     trace: list[tuple[float, float]] = field(default_factory=list)
 
@@ -116,8 +122,9 @@ class State:
         arrays = {name: getattr(self, name) for name in (*_VECTORS, "b", "offsets")}
         lines = []
         for a, line in enumerate(self.lines):
-            aside = {"held": None if line.held is None else line.held[1:], "solved": line.solved is not None}
-            own = {**asdict(replace(line, held=None, solved=None)), **aside}
+            aside: dict[str, Any] = {"held": None if line.held is None else line.held[1:], "solved": line.solved is not None}
+            aside["within"] = list(line.within) if line.within is not None and line.within.known else []
+            own = {**asdict(replace(line, held=None, solved=None, within=None)), **aside}
             if line.solved is not None:
                 arrays[f"solved.{a}"] = line.solved
             lines.append(own)
@@ -140,7 +147,7 @@ class State:
 
     @classmethod
     def _read(cls, found: StoredCheckpoint, numbers: dict[str, Any], oracle: ColumnsOracle) -> State:
-        form = {**asdict(Line(Guard(1.0, True, [0.0]), 1.0)), "held": None, "solved": False, "trace": [_POINT]}
+        form = {**asdict(Line(Guard(1.0, True, [0.0]), 1.0)), "held": None, "solved": False, "within": [0.0], "trace": [_POINT]}
         known = [{**form, "held": own["held"] and _POINT} for own in numbers["lines"]]
         proof = {"offset": 0.0, "error": _POINT, "trace": [_POINT]}
         answer = {"column": 0, "reason": "", **dict.fromkeys(_OF_ANSWERS, 0.0), **proof}
@@ -150,7 +157,10 @@ class State:
             raise ValueError(f"{A} columns are in training, of which rows know {len(oracle.active)}")
         y, best, U, G = (found.read(name, (D, A)) for name in _VECTORS)
         b, offsets = found.read("b", (len(constants(oracle.risk.loss, 1)), A)), found.read("offsets", (A,))
-        known = [{"guard": Guard(**own["guard"]), "error": CutError(*own["error"])} for own in numbers["lines"]]
+        known = [
+            {"guard": Guard(**own["guard"]), "error": CutError(*own["error"]), "within": _interval(own["within"], oracle)}
+            for own in numbers["lines"]
+        ]
         lines = [Line(**{**own, **more, "held": None, "solved": None}) for own, more in zip(numbers["lines"], known, strict=True)]
         s = cls(y, best, U, G, b, offsets, lines)
         for a, (line, own) in enumerate(zip(s.lines, numbers["lines"], strict=True)):
@@ -172,7 +182,7 @@ class State:
         proof, w = self.proof(a, M), np.ascontiguousarray(self.best[:, a])
         if not (min(line.error) >= 0.0 and 0.0 <= line.bound <= proof.bound(C * M, l1) * _NEARLY + _NEARLY - 1.0):
             raise ValueError("its bound is not that of its witness")
-        if not penalty_of(l1).value(w) <= line.F * _NEARLY < np.inf or line.bound > line.best * _NEARLY:
+        if not penalty_of(l1).value(w[oracle.costly]) <= line.F * _NEARLY < np.inf or line.bound > line.best * _NEARLY:
             raise ValueError("its objective is not that of its weights")
         first = oracle.first_stretches()[a]
         if not (
@@ -184,20 +194,34 @@ class State:
             raise ValueError(f"passes go on as {line}")
 
     def proof(self, a: int, M: float) -> Witness:
-        """G of column a as a cut of its mean loss, M the weight of its rows."""
-        return Witness(self.G[:, a] / -M, float(self.offsets[a]) / M, self.lines[a].error)
+        """G of column a as a cut of its mean loss, M the weight of its rows; where its free intercept may be, if it has one."""
+        slope, b, line = self.G[:, a] / -M, float(self.offsets[a]) / M, self.lines[a]
+        if line.within is None:
+            return Witness(slope, b, line.error)
+        if not line.within.known:
+            return Witness.none(len(slope) - 1)
+        return Witness(slope[:-1].copy(), *line.within.settled(b, line.error, float(slope[-1])))
+
+
+def _interval(known: list[float], oracle: ColumnsOracle) -> Interval | None:
+    """What a checkpoint knows of a free intercept. Raises ValueError for what is none."""
+    if not oracle.free:
+        return None
+    if known and not (len(known) == 2 and -np.inf < known[0] <= known[1] < np.inf):
+        raise ValueError(f"its intercept is within {known}")
+    return Interval(*known) if known else EVERYWHERE
 
 
 def _answer_of(own: dict[str, Any], found: StoredCheckpoint, oracle: ColumnsOracle) -> Answer:
     """What a checkpoint says of a column that has left. Raises ValueError where it contradicts its vectors."""
     column, D = own["column"], oracle.dimension
-    w, slope = found.read(f"answer.{column}", (D,)), found.read(f"proof.{column}", (D,))
+    w, slope = found.read(f"answer.{column}", (D,)), found.read(f"proof.{column}", (oracle.costly.stop,))
     proof, (C, l1) = Witness(slope, own["offset"], CutError(*own["error"])), (oracle.columns[column].C, oracle.columns[column].l1)
     known = {name: own[name] for name in _OF_ANSWERS}
     if not (column >= 0 and own["c_bar"] == float(C * oracle.weights[column]) and min(own["error"]) >= 0.0):
         raise ValueError(f"column {column} is another one")
     if not (0.0 <= own["bound"] <= proof.bound(own["c_bar"], l1) and own["bound"] <= own["primal"] * _NEARLY < np.inf):
         raise ValueError(f"the bound of column {column} is not that of its proof")
-    if not (penalty_of(l1).value(w) <= own["primal"] * _NEARLY and 0.0 <= own["raised"] <= own["primal"]):
+    if not (penalty_of(l1).value(w[oracle.costly]) <= own["primal"] * _NEARLY and 0.0 <= own["raised"] <= own["primal"]):
         raise ValueError(f"the objective of column {column} is not that of its weights")
     return Answer(w, witness=proof, reason=StopReason(own["reason"]), trace=tuple(map(tuple, own["trace"])), **known)

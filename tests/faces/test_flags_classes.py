@@ -37,6 +37,11 @@ ONE_VS_REST = {"task": "multiclass", "strategy": "one-vs-rest"}
         ),
         (
             "sklearn",
+            "OneVsRestClassifier(LogisticRegression(C=3))",
+            {**ONE_VS_REST, "loss": "logistic", "C": 3.0, "intercept": "free"},
+        ),
+        (
+            "sklearn",
             'SGDClassifier(loss="log_loss", alpha=0.01, penalty="elasticnet", l1_ratio=0.5, fit_intercept=False)',
             {**ONE_VS_REST, "loss": "logistic", "C": 2.0, "l1": 1.0, "bias": 0.0},
         ),

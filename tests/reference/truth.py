@@ -26,7 +26,9 @@ from streamcut.loss_table import LABELLING_LOSSES, ROW_LOSSES
 from streamcut.models.certificate import Certificate, StopReason, Witness
 
 CLASSES = {"crammer-singer": {}, "softmax": {"loss": "softmax"}}
-CLASSES |= {f"one-vs-rest {loss}": {"loss": loss, "strategy": "one-vs-rest"} for loss in ("hinge", "squared-hinge", "logistic")}
+_REST = ("hinge", "squared-hinge", "logistic")
+CLASSES |= {f"one-vs-rest {loss}": {"loss": loss, "strategy": "one-vs-rest"} for loss in _REST}
+CLASSES |= {f"{kind} free": {**CLASSES[kind], "intercept": "free"} for kind in (f"one-vs-rest {loss}" for loss in _REST)}
 KERNEL = "kernel"
 KINDS = (
     *ROW_LOSSES, *(f"{loss} {more}" for more in ("l1", "free") for loss in ROW_LOSSES), *CLASSES, *LABELLING_LOSSES, "ranking",
@@ -104,7 +106,7 @@ def false_claims(stated: Problem, claimed: Claimed) -> Iterator[tuple[str, str]]
 
 def _case(kind: str, seed: int) -> Case:
     rng = np.random.default_rng([seed, 3])
-    loss = kind.removesuffix(" l1").removesuffix(" free")
+    loss = kind if kind in CLASSES else kind.removesuffix(" l1").removesuffix(" free")
     given = problem(loss if loss in ROW_LOSSES else "hinge", seed, rows=8, features=3, one_type=True)
     X = given.X
     if rng.random() < 0.3:
@@ -204,6 +206,9 @@ def _classes(given: Any, kind: str, rule: dict[str, Any], seed: int, rng: np.ran
     rows = np.resize(given.X, (n, given.X.shape[1]))
     given = replace(given, X=rows, weight=np.resize(given.weight, n))
     target = rng.permutation(np.arange(n) % K)
+    free = kind.endswith(" free")
+    if free:
+        given = replace(given, bias=1.0, weight=np.maximum(given.weight, 1e-6))
     options = {"task": "multiclass", "bias": given.bias, "C": given.C, **CLASSES[kind], **rule}
     if kind.startswith("one-vs-rest"):
         options |= ({}, {"row_cache": "0"}, {"lanes": 2})[seed % 3]
@@ -229,7 +234,7 @@ def _classes(given: Any, kind: str, rule: dict[str, Any], seed: int, rng: np.ran
                     term for x, t, p, u in zip(X, places, price, given.weight, strict=True) if u
                     for term in row_loss(CLASSES[kind]["loss"], {}, x, 1.0 if t == k else -1.0, p)
                 ]  # fmt: skip
-                found.append((Problem(D, terms), Claimed(model.certificates[k], model.witnesses[k], W[k])))
+                found.append((Problem(D, terms, free), Claimed(model.certificates[k], model.witnesses[k], W[k])))
             return found
         joint: list[Term] = []
         for x, t, p, u in zip(X, places, price, given.weight, strict=True):

@@ -40,6 +40,30 @@ def test_masters_of_two_cuts_are_solved(thresholds, seed):
         assert found >= best - (1e-9 if l1 is None else 1e-3) * (1.0 + abs(best))
 
 
+@many
+@seeds
+@pytest.mark.parametrize("thresholds", [False, True])
+def test_masters_with_free_intercepts_are_solved_for_the_worst_of_them(thresholds, seed):
+    rng = np.random.default_rng(seed)
+    U, G = rng.standard_normal((2, D, A))
+    G[-1, 0] = -U[-1, 0]  # pulls that cancel
+    G[:, 1], U[-1, 2] = 0.0, 0.0
+    b, b_G = rng.uniform(0.0, 60.0, (2, A))
+    C, middle, half = 10.0 ** rng.uniform(-2, 1, A), rng.standard_normal(A), rng.choice([0.0, 0.3, 30.0], A)
+    l1 = C * rng.choice([0.0, 0.1, 1.0], A) if thresholds else None
+    price = two_cuts.Price(C * G[-1], C * U[-1], half)
+    given = U[:-1], G[:-1], b - middle * U[-1], b_G - middle * G[-1]
+    p, q = two_cuts.mix(*given, C, l1, squares(*given[:2]), price)
+    parts = [(i / 60, j / 60) for i in range(61) for j in range(61 - i)]
+    for a in range(A):
+        own, where = (U[:, a], G[:, a], b[a], b_G[a], C[a], 0.0 if l1 is None else l1[a]), (middle[a], half[a])
+        assert min(p[a], q[a]) >= 0.0
+        assert p[a] + q[a] <= 1.0
+        found = slow.dual_of_priced(*own, p[a], q[a], *where)
+        best = max(slow.dual_of_priced(*own, *each, *where) for each in parts)
+        assert found >= best - (1e-9 if l1 is None else 2e-2) * (1.0 + abs(best))
+
+
 @pytest.mark.parametrize("thresholds", [False, True])
 def test_a_master_is_no_worse_than_what_was_known_whatever_the_scales(thresholds):
     rng = np.random.default_rng(0)

@@ -1,0 +1,123 @@
+"""Columns with intercepts that cost nothing: certificates are those of trainings of their own, bits the same whatever runs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from kit.columns import REST, overlap, problem, same
+from reference.grids import grid
+from sklearn.linear_model import LogisticRegression
+
+import streamcut
+from streamcut.config import CheckpointOptions
+from streamcut.errors import UsageError
+from streamcut.estimators import LinearSVM
+from streamcut.io.memory import MemoryDataset
+from streamcut.io.row_view import Folds
+from streamcut.jobs.columns import Point
+from streamcut.training import train
+from streamcut.verification import verify
+
+FREE = {**REST, "intercept": "free", "tol": None, "tol_relative": 1e-5, "max_passes": 300}
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared-hinge", "logistic"])
+@pytest.mark.parametrize("C", [0.03, 3.0])
+def test_every_class_is_trained_as_it_is_by_itself(loss, C):
+    X, y, u = problem(200, weights=True)
+    X = sp.csr_array(X + 1.0 * (X != 0.0))
+    data = MemoryDataset(X, y, weight=u)
+    model = train(data, **{**FREE, "tol_relative": 1e-4}, loss=loss, C=C)
+    assert model.free
+    for k, label in enumerate(model.labels):
+        own = MemoryDataset(X, np.where(y == label, 1.0, -1.0), weight=u)
+        alone = train(own, loss=loss, C=C, intercept="free", tol=None, tol_relative=1e-6).certificate
+        found = model.certificates[k]
+        assert found.converged
+        assert found.lower_bound <= alone.primal
+        assert alone.lower_bound <= found.primal
+    found = verify(model, data, prove=True)
+    assert found.consistent
+    model.intercepts[1] += 0.5
+    assert not verify(model, data).consistent
+
+
+def test_weights_and_intercepts_are_scikit_learns():
+    X, y, _ = problem(300)
+    ours = LinearSVM(loss="logistic", strategy="one-vs-rest", intercept_penalty=False, tol=0, tol_relative=1e-7).fit(X, y)
+    for k, label in enumerate(ours.classes_):
+        theirs = LogisticRegression(solver="newton-cholesky", tol=1e-12).fit(X.toarray(), y == label)
+        np.testing.assert_allclose(ours.intercept_[k], theirs.intercept_[0], atol=3e-3)
+        np.testing.assert_allclose(ours.coef_[k], theirs.coef_[0], atol=3e-3)
+
+
+@pytest.mark.parametrize("way", [{}, {"row_cache": "0"}], ids=["cached", "uncached"])
+def test_workers_shards_and_checkpoints_change_no_bit(way, tmp_path):
+    X, y, u = problem(600, 12, weights=True)
+    given = {**FREE, **way, "loss": "logistic", "C": 0.5, "tol_relative": 1e-7, "max_passes": 8}
+    whole = train(MemoryDataset(X, y, weight=u), **given, lanes=2, scheduler="sync")
+    data = MemoryDataset(X, y, weight=u, shard_nnz=900)
+    same(train(data, **given, lanes=2, workers=2), whole)
+    for passes in (1, 5):
+        kept = str(tmp_path / f"{passes}")
+        train(data, **{**given, "max_passes": passes}, lanes=2, checkpoint=kept)
+        same(train(data, **given, lanes=2, checkpoint=CheckpointOptions(kept, resume=True)), whole)
+
+
+def test_columns_that_are_trained_in_groups_are_the_same_problems():
+    X, y, _ = problem(300)
+    data = MemoryDataset(X, y)
+    points = [Point(C, 0.0, fold) for C in (0.1, 2.0) for fold in (-1, 0)]
+    how: dict = {
+        "task": "binary",
+        "positive_label": 2.0,
+        "intercept": "free",
+        "tol": None,
+        "tol_relative": 1e-5,
+        "max_passes": 300,
+    }
+    at_once = grid(data, points, Folds(3, seed=2), **how)
+    in_groups = grid(data, points, Folds(3, seed=2), **how, group=1)
+    for one, two in zip(at_once, in_groups, strict=True):
+        assert one.certificate.lower_bound <= two.certificate.primal
+        assert two.certificate.lower_bound <= one.certificate.primal
+    assert verify(at_once[0], data).consistent
+
+
+def test_a_file_and_a_warm_start_go_on_from_what_is_proved(tmp_path):
+    X, y, u = problem(weights=True)
+    data, given = MemoryDataset(X, y, weight=u), {**FREE, "loss": "logistic"}
+    model = train(data, **given)
+    streamcut.save_model(model, tmp_path / "m.npz")
+    again = streamcut.load_model(tmp_path / "m.npz")
+    same(again, model)
+    assert train(data, **{**given, "tol_relative": 1e-3}, warm_start=again).history[-1]["passes"] == 1
+    for C in (0.2, 5.0):
+        overlap(train(data, **given, C=C, warm_start=again), train(data, **given, C=C))
+
+
+@pytest.mark.parametrize("task", [{}, {"task": "regression"}, REST], ids=["two classes", "numbers", "classes"])
+def test_a_grid_has_them_in_one_set_of_passes(task):
+    X, y, _ = problem(240)
+    y = {"regression": X @ np.arange(10.0) + 50.0, "multiclass": y}.get(task.get("task"), np.where(y > 2.0, 1.0, -1.0))
+    given = {**task, "intercept": "free", "tol": None, "tol_relative": 1e-3}
+    tuned = streamcut.tune((X, y), {"C": [0.1, 1.0]}, folds=3, **given)
+    assert tuned.resources["groups"] == 1
+    assert tuned.model.free
+    assert tuned.model.converged
+    assert verify(tuned.model, MemoryDataset(X, y)).consistent
+
+
+def test_folds_that_leave_one_label_are_named():
+    X, y, _ = problem(60)
+    y = np.where(np.arange(60) == 7, 1.0, -1.0)
+    with pytest.raises(UsageError, match=r"^intercept: without fold \d all rows that count have one label"):
+        streamcut.tune((X, y), {"C": [1.0]}, folds=3, intercept="free", measure="accuracy")
+
+
+@pytest.mark.parametrize("given", [{}, {"loss": "softmax"}])
+def test_joint_problems_refuse_them_and_say_what_to_do(given):
+    X, y, _ = problem(60)
+    with pytest.raises(UsageError, match="take strategy one-vs-rest"):
+        train((X, y), task="multiclass", intercept="free", **given)
