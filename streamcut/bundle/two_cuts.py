@@ -69,7 +69,7 @@ class Quadratic(NamedTuple):
             ]
         best, P, Q = np.full(len(lp), -np.inf), nothing, nothing
         for p, q in points:
-            p, q = np.nan_to_num(p, posinf=0.0, neginf=0.0), np.nan_to_num(q, posinf=0.0, neginf=0.0)
+            p, q = np.where(np.isfinite(p), p, 0.0), np.where(np.isfinite(q), q, 0.0)
             fits = (p >= 0.0) & (q >= 0.0) & (p + q <= 1.0)
             value = np.where(fits, self.value(p, q), -np.inf)
             better = value > best

@@ -30,7 +30,8 @@ def for_data(options: TrainOptions, data: Dataset) -> TrainOptions:
     rule = LabelRule() if data.recipe is None else data.recipe.labels
     if rule.none and options.task != "one-class":
         raise BadInputError(f"{data.path}: its rows have no labels (--label none): they can be scored, not trained on")
-    options = replace(options, positive_label=_number(options.positive_label, rule))
+    if (positive := _number(options.positive_label, rule)) is not options.positive_label:
+        options = replace(options, positive_label=positive)
     options = _task(options, data)
     if options.task == "regression":
         _check_targets(options, data)

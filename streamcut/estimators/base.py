@@ -7,6 +7,7 @@ import re
 import sys
 import warnings
 from dataclasses import fields, replace
+from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -97,8 +98,9 @@ class StreamedEstimator(BaseEstimator):
         chosen |= {} if most in (None, -1) else {"max_passes": most}
         if "random_state" in chosen:
             seed = chosen.pop("random_state")
-            known = {name: chosen[name] for name in ("solver", "cut", "kernel") if name in chosen}
-            if "seed" in TrainOptions(**known).record.options:  # others draw nothing
+            known = tuple((name, chosen[name]) for name in ("solver", "cut", "kernel") if name in chosen)
+            draws = _draws if all(isinstance(value, str) for _, value in known) else _draws.__wrapped__
+            if draws(*known):
                 chosen["seed"] = seed if isinstance(seed, int) else int(check_random_state(seed).randint(2**31 - 1))
         return {**chosen, **self._fixed}
 
@@ -332,6 +334,12 @@ class ScoringClassifier(StreamedClassifier):
         """Logarithms of `predict_proba`; −∞ where a probability is too small for a number."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
+
+
+@lru_cache
+def _draws(*known: tuple[str, Any]) -> bool:
+    """Whether training with these options takes random numbers."""
+    return "seed" in TrainOptions(**dict(known)).record.options
 
 
 def _classes_of(y: np.ndarray) -> np.ndarray:

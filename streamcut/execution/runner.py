@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass
@@ -248,17 +248,24 @@ class Runner(Watchable):
             raise
 
     def _rows_of(self, start: int, stop: int) -> Rows:
+        if start == 0 and stop == self.row_state.n_rows:
+            return self.rows
         return {name: array[start:stop] for name, array in self.rows.items()}
 
     def _visits(self, lane: int, work: Pass, partial: Any, worker: int, traffic: Traffic) -> Generator[Pieces]:
         """Visits the blocks of a lane, one after the other; of each the ranges of rows that it had."""
-        if work.streams is None or not work.needs_data:
-            for start, stop, chunk in self._blocks(lane, work, worker, traffic):
-                if chunk is None:
-                    work.visit_rows(partial, self._rows_of(start, stop))
-                else:
-                    work.visit_chunk(partial, self._rows_of(start, stop), chunk)
+        if not work.needs_data:
+            for start, stop in self._row_blocks(lane, work):
+                work.visit_rows(partial, self._rows_of(start, stop))
                 yield ((start, stop),)
+            return
+        if work.streams is None:
+            start, stop = self.lanes.rows(lane)
+            given, buffers = self.feed.groups if work.whole_groups else self.feed.blocks, self._buffers[worker]
+            for chunk in given(start, stop, buffers[0], traffic, alignment=work.alignment):
+                first, last = chunk.first_row, chunk.first_row + chunk.n_rows
+                work.visit_chunk(partial, self._rows_of(first, last), chunk)
+                yield ((first, last),)
             return
         ready = self._prepared(lane, work, partial, worker, traffic)
         with closing(_one_ahead(self._ahead[worker][1], ready) if self._ahead else ready) as blocks:
@@ -297,23 +304,15 @@ class Runner(Watchable):
                 array[:] = rows[name][at : at + stop - start]
             at += stop - start
 
-    def _blocks(self, lane: int, work: Pass, worker: int, traffic: Traffic) -> Iterator[tuple[int, int, Chunk | None]]:
+    def _row_blocks(self, lane: int, work: Pass) -> Iterable[tuple[int, int]]:
+        """The ranges of rows that are visited at once where nothing is read."""
         start, stop = self.lanes.rows(lane)
-        if not work.needs_data:
-            if work.row_arrays == ():
-                return
-            if stop - start <= ROW_BLOCK and not work.whole_groups:
-                yield start, stop, None
-                return
-            bounds = [*range(start, stop, ROW_BLOCK), stop]
-            if work.whole_groups:
-                bounds = [self._next_group(row) for row in bounds]
-            for first, last in pairwise(bounds):
-                yield first, last, None
-            return
-        blocks, buffers = self.feed.groups if work.whole_groups else self.feed.blocks, self._buffers[worker]
-        for chunk in blocks(start, stop, buffers[0], traffic, alignment=work.alignment):
-            yield chunk.first_row, chunk.first_row + chunk.n_rows, chunk
+        if work.row_arrays == ():
+            return ()
+        bounds = [*range(start, stop, ROW_BLOCK), stop]
+        if work.whole_groups:
+            bounds = [self._next_group(row) for row in bounds]
+        return pairwise(bounds)
 
     def _next_group(self, row: int) -> int:
         """The first row from `row` on where a group begins."""

@@ -75,7 +75,8 @@ class ColumnsOracle(LinearOracle):
             rows.add("t", np.int32)
         for name in ("z", "z_b"):
             rows.add(name, np.float64, (K,))
-        rows.add("codes", risk.loss.code_type, (2, K))
+        self._of_lines = risk.loss
+        rows.add("codes", self._of_lines.code_type, (2, K))
         if risk.folds is not None:
             rows.add("fold", np.int16)
         self._Cs, self._l1, self._classes, self._left_out = (
@@ -279,7 +280,7 @@ class ColumnsOracle(LinearOracle):
         return [scale.cut_error(self._grids, slope, offset, total, loss) for slope, offset, total in lines]
 
     def _look_along(self, kind: Any, k: np.ndarray) -> Any:
-        return self._runner.run(kind(self.risk.loss, self.places(self.active, k), k))[0]
+        return self._runner.run(kind(self._of_lines, self.places(self.active, k), k))[0]
 
     def _row_length(self, length: float) -> float:
         """At least Σ_j |x_ij w_j| + target_size of every row i, ‖w‖ being `length`."""

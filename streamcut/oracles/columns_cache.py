@@ -85,14 +85,14 @@ class ColumnsCache(RowCache):
         A = w.shape[1]
         worth = Worth.after(how.entries, how.rise, how.enough, how.part)
         on, slack, turns, total = np.ones(A, np.bool_), np.full(A, np.inf), np.flatnonzero(self._count[: self.n]), np.zeros(A)
+        lists, room = (self._rows(), self._count, self._listed, self.columns), RowRoom.of(A)
         for number in range(how.many):
             if len(turns) == 0 or not on.any():
                 break
             self._order = turns
             self._shuffle(joined_seed(how.seed[0], number, first_row, how.seed[1]))
             swept = Swept(np.zeros(A), np.zeros(A), np.zeros(A))
-            lists = self._rows(), self._count, self._listed, self.columns
-            left = columns_cache.sweep(self._risk.loss, turns, *lists, on, slack, how.grids, w, swept, RowRoom.of(A))
+            left = columns_cache.sweep(self._risk.loss, turns, *lists, on, slack, how.grids, w, swept, room)
             turns, slack, total = turns[:left], _SLACK * swept.largest, total + swept.gain
             on &= worth.goes_on(swept.gain, swept.work)
         return total
