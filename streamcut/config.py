@@ -147,6 +147,8 @@ class TrainOptions(TrainDeclarations):
         for name in ("tol", "tol_relative"):
             if getattr(self, name) == 0.0:
                 object.__setattr__(self, name, None)
+        if self.row_cache in (None, "none"):
+            object.__setattr__(self, "row_cache", "0")
         if self.task == "one-class" and self.nu is not None and self.nu > 1.0:
             raise UsageError(f"nu: {self.nu!r} is not a number above 0 and at most 1")
         known = isinstance(self.scheduler, str) and (

@@ -1,6 +1,7 @@
 """Errors that a user can act on, each with the exit code that the command line gives it."""
 
 import re
+import shlex
 from enum import IntEnum
 
 from streamcut.foundation.redaction import redacted
@@ -12,12 +13,12 @@ _SWITCHES = {
     "ignore_extra_features",
     "label_weights",
     "keep_zeros",
+    "without_recipe",
+    "without_probabilities",
     "group_by_qid",
     "wide_index",
 }
-_VALUED = "id|numeric|categorical|text|drop|missing|missing-labels|dtype|labels-as|on-error|strategy"  # with a value
-_NUMBER = r" \d+[\d.]*[kMG]i?B\b| \d+\b(?!\.?\d)"
-_OPTION = re.compile(rf"(`[^`]*`)|(?<![\w-])--(?:({_VALUED}) ([^\s,;:)]+)|([A-Za-z][\w-]*)({_NUMBER})?)")
+_OPTION = re.compile(r"(`[^`]*`)|(?<![\w-])--([A-Za-z][\w-]*)(?:=(?:\x02(.*?)\x02(.*?)\x03|([\w.-]*\w)))?", re.DOTALL)
 
 
 class ExitCode(IntEnum):
@@ -55,21 +56,33 @@ class StreamcutError(Exception):
         return type(self), self.args
 
 
+def given(option: str, value: object) -> str:
+    """An option with its value, for messages: `--drop 'no 3'` on the command line, `drop='no 3'` in Python."""
+    return f"--{option}=\x02{value}\x02{value!r}\x03"
+
+
 def spelled(text: str) -> str:
-    """`text` for those who called: in Python options are arguments; commands in backticks stay as they are."""
-    return text if StreamcutError.on_command_line else _OPTION.sub(_in_python, text)
+    """`text` for those who called, with options as they give them: messages say --drop, --dtype=float64 or `given(…)`.
+
+    In Python options are arguments. Commands in backticks stay as they are.
+    """
+    return _OPTION.sub(_for_shells if StreamcutError.on_command_line else _in_python, text)
+
+
+def _for_shells(found: re.Match) -> str:
+    command, name, value, _, word = found.groups()
+    return command or " ".join([f"--{name}", *map(shlex.quote, filter(None, (value, word)))])
 
 
 def _in_python(found: re.Match) -> str:
-    command, valued, value, other, number = found.groups()
+    command, name, _, value, word = found.groups()
     if command:
         return command
-    name = (valued or other).replace("-", "_")
-    if number:
-        return f"{name}={number.strip() if number.strip().isdigit() else repr(number.strip())}"
-    if valued:
-        return f"{name}={value!r}"
-    return f"{name}=True" if name in _SWITCHES and not found.string.startswith(":", found.end()) else name
+    name, value = name.replace("-", "_"), value or (word and (word if word.isdigit() else repr(word)))
+    if name.startswith("no_"):
+        return f"{name.removeprefix('no_')}=False"
+    switched = name in _SWITCHES and not found.string.startswith(":", found.end())
+    return f"{name}={value}" if value else f"{name}=True" if switched else name
 
 
 class UsageError(StreamcutError, ValueError):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import sys
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -17,6 +15,7 @@ from streamcut.data.inputs import Raw, framed, is_frame, rows_of
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.ceiling import Ceiling, RowBytes
 from streamcut.foundation.chunk import Chunk, concatenate, copied, group_starts
+from streamcut.foundation.shown import warn
 from streamcut.io.manifest import Manifest
 from streamcut.locating.answers import CertifiedAnswers, certified_answers
 from streamcut.locating.locate import certifier_of
@@ -154,13 +153,10 @@ class Answers(np.ndarray):
 
 
 def warn_of(unseen: Mapping[str, int]) -> None:
-    """A warning that names what did not fit the recipe of a model, if anything did; it points at whoever called us."""
+    """A warning that names what did not fit the recipe of a model, if anything did."""
     if unseen:
         said = "; ".join(f"{what}: {count:,}" for what, count in sorted(unseen.items()))
-        level, frame = 2, sys._getframe(1)
-        while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("streamcut."):
-            level, frame = level + 1, frame.f_back
-        warnings.warn(f"{said} (strict=True refuses such rows)", stacklevel=level)
+        warn(f"{said} (strict=True refuses such rows)")
 
 
 def _many(data: Any) -> bool:

@@ -302,7 +302,7 @@ class Session:
             try:
                 from streamcut.execution.dask import runner as dask_runner
             except ModuleNotFoundError as error:
-                raise UsageError(f"--scheduler {chosen.scheduler}: {error}; run pip install 'streamcut[dask]'") from None
+                raise UsageError(f"--scheduler: {chosen.scheduler}: {error}; run pip install 'streamcut[dask]'") from None
 
             on = dask_runner.connect(self._scheduler, workers=self.job.workers, deadline=chosen.deadline, silence=chosen.silence)
             self._cluster = cluster = self._stack.enter_context(on)
@@ -334,16 +334,16 @@ class Session:
         chosen = self.options
         if chosen.record.curved and not chosen.l1_only:
             other = replace(chosen, solver="bundle-dca", max_cuts=None)
-            yield "--solver bundle-dca", replace(job_class(other).planned(other, self.dataset.manifest), workers=1)  # type: ignore[type-var]
+            yield "--solver=bundle-dca", replace(job_class(other).planned(other, self.dataset.manifest), workers=1)  # type: ignore[type-var]
         if chosen.problem in ("crammer-singer", "softmax") and chosen.record.family == "linear":
             if self._one and not chosen.distributed:
                 yield from in_files(self.job, self.dataset.manifest)
             loss = "logistic" if chosen.problem == "softmax" else "hinge"
             apart = replace(chosen, strategy="one-vs-rest", loss=loss, target=None, solver="auto", cut="predicted")
-            said = " --loss logistic" * (loss == "logistic") + " --solver auto" * (not chosen.record.dual)
-            said += " --cut predicted" * (chosen.cut != "predicted")
+            said = " --loss=logistic" * (loss == "logistic") + " --solver=auto" * (not chosen.record.dual)
+            said += " --cut=predicted" * (chosen.cut != "predicted")
             (*_, least) = job_class(apart).planned(apart, self.dataset.manifest).in_groups()  # type: ignore[attr-defined]
-            yield f"--strategy one-vs-rest{said}", replace(least, workers=1)
+            yield f"--strategy=one-vs-rest{said}", replace(least, workers=1)
 
     def _planned(self, job: Job, *, to_load: int = 0) -> MemoryPlan:
         """The memory plan of `job`, whose kernels take `to_load` bytes more. Raises MemoryBudgetError."""

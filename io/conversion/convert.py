@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from streamcut.errors import BadInputError, MemoryBudgetError
-from streamcut.foundation.shown import Shown
+from streamcut.foundation.shown import Shown, warn
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.conversion.plan import ConvertPlan
 from streamcut.io.conversion.prepared import Prepared, prepared
@@ -20,6 +20,7 @@ from streamcut.io.conversion.progress import Progress, Reporter
 from streamcut.io.conversion.target import Target
 from streamcut.io.conversion.work import Work
 from streamcut.io.manifest import Statistics
+from streamcut.io.opening import open_dataset
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.sources.lazy import streamed
 from streamcut.io.sources.row_source import describe
@@ -70,6 +71,7 @@ def convert(
     *,
     progress: Callable[[Progress], None] | None = None,
     on_recipe: Callable[[Recipe], None] | None = None,
+    on_told: Callable[[str], None] | None = warn,
     **options,
 ) -> ConvertReport:
     """Convert `inputs` to the store `output`, which may be a URL of an object store, as inputs may.
@@ -77,7 +79,9 @@ def convert(
     `inputs` are a path or several (files, directories, globs, stores, "-" for standard input), or a frame: pandas, polars,
     pyarrow, DuckDB, or whatever else has `__arrow_c_stream__`; Dask's by partitions. Arrays and sparse matrices are written by
     `streamcut.create`.
-    `progress` is called a few times a second, `on_recipe` before the rows are read, with how they will be made.
+    `progress` is called a few times a second, `on_recipe` before the rows are read, with how they will be made. `on_told` is
+    called with a sentence for each guess that should be known, such as a column left out as an identifier, and for what may be a
+    mistake in a table, such as a column that alone tells the label. By default these are warnings; None: nobody looks for them.
 
     Options, all of them by name; not every format has all:
 
@@ -95,6 +99,9 @@ def convert(
     given = prepared(streamed(inputs), output, options)
     settings, outputs, plan, source, rejects = given.settings, given.outputs, given.plan, given.source, given.rejects
     record = record_of(given)
+    if on_told is not None:
+        for sentence in given.told:
+            on_told(sentence)
     if on_recipe is not None and (recipe := source.recipe()) is not None:
         on_recipe(recipe)
     n_features = features_of(given)
@@ -131,6 +138,12 @@ def convert(
     )
     for path, found in report.outputs.items():
         log.info("%s: %s rows, %s features, %s entries", path, f"{found.n_rows:,}", f"{found.n_features:,}", f"{found.nnz:,}")
+    recipe = source.recipe()
+    if on_told is not None and recipe is not None and recipe.table is not None and settings.recipe is None:
+        from streamcut.io.tables.remarks import remarks
+
+        for sentence in [said for path in report.outputs for said in remarks(open_dataset(path))]:
+            on_told(sentence)
     return report
 
 

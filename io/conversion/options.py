@@ -21,7 +21,7 @@ _NAMES = "Names, or a text with commas between them."
 _BYTES = "A number: bytes."
 _ROLES = ("categorical", "numeric", "standardise", "text", "text_weights", "time", "cross", "drop", "id", "ngrams", "missing",
           "min_count", "stop_words")  # fmt: skip
-_BY_RECIPE = (*_ROLES, "labels_as", "hash_bits", "label_map", "multilabel", "label_weights", "qid", "weights")
+BY_RECIPE = (*_ROLES, "labels_as", "hash_bits", "label_map", "multilabel", "label_weights", "qid", "weights")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,38 +32,39 @@ class ConvertOptions:
     """
 
     # fmt: off
-    format: str = option("auto", "Format of INPUTS; auto: found from their names and content.", choices=("auto", *ASKED))
+    format: str = option("auto", "Format of INPUTS; auto: found by name and content.", choices=("auto", *ASKED))
     labels: str | None = option(None, flag="label", also="labels", python="`label` is the same.", help=
-        "Labels: a file with one a line or a .npy file (npz, mtx), a column, a comparison ('delay>15'), or none.",
+        "Labels: a column, a comparison ('delay>15'), a file with one a line or a .npy file (npz, mtx), or none.",
         metavar="FILE|COLUMN")
     qid: str | None = option(None, "Query ids, given like --label; svmlight has them in the rows.", metavar="FILE|COLUMN")
     weights: str | None = option(None, "Row weights, given like --label.", metavar="FILE|COLUMN")
     categorical: Any = option((), "Tables: columns whose values are categories.", metavar="A,B", kind="names", python=_NAMES)
     numeric: Any = option((), "Columns of numbers; :bin16: categories by quantiles.", metavar="A,B:bin16", kind="names",
         python=_NAMES)
-    text: Any = option((), "Columns of texts: counts of their words.", metavar="A,B", kind="names", python=_NAMES)
+    text: Any = option((), "Columns of texts, which become words.", metavar="A,B", kind="names", python=_NAMES)
     ngrams: str | None = option(None, "Texts: sequences of this many words, or characters.  [default: 1,1]",
         metavar="1,2|chars:3,5")
-    standardise: bool = option(False,
-        "Columns of numbers (without :bin): mean 0 and deviation 1, found by a pass of its own; a missing value is the mean.")
-    text_weights: str = option("counts", "Texts: counts of words, or 1 + ln count times the rarity of the word, in rows of "
-        "length 1. tfidf reads the data twice.", choices=TEXT_WEIGHTS)
-    min_count: int = option(1, "Texts: leave out words that fewer rows than this have. Reads the data twice.", metavar="N",
+    standardise: bool = option(True, "Columns of numbers get mean 0 and deviation 1 (but for :bin), and missing values "
+        "the mean; reads the data once more.")
+    text_weights: str = option("auto", "Texts: counts of words, or tfidf (1 + ln count, times the word's rarity, rows scaled to "
+        "length 1; reads the data once more). auto: counts where words are hashed, else tfidf.",
+        choices=("auto", *TEXT_WEIGHTS))
+    min_count: int = option(1, "Texts: leave out words that occur in fewer rows than this. Reads the data twice.", metavar="N",
         check=at_least(1))
     # after checking a tuple of words or None
     stop_words: Any = option(None, "Texts: leave out these words: english, or a file with one a line. Reads the data twice.",
         python="The words, too.", metavar="english|FILE")
-    time: Any = option((), "Categories of the parts of a time; one such option a column.", metavar="A:hour,weekday", kind="texts")
+    time: Any = option((), "Parts of a time as categories; once for each column.", metavar="A:hour,weekday", kind="texts")
     cross: Any = option((), "Pairs of categories as categories.", metavar="A*B", kind="names", python=_NAMES)
-    drop: Any = option((), "Columns to leave out; '*': all that are named nowhere.", metavar="A,B", kind="names", python=_NAMES)
-    id: Any = option((), "Columns that name a row: no features.", metavar="A", kind="names", python=_NAMES)
-    missing: str = option("own", "A missing value has a feature of its own, has none, or is an error.", choices=MISSING)
+    drop: Any = option((), "Columns to leave out; '*': all not named elsewhere.", metavar="A,B", kind="names", python=_NAMES)
+    id: Any = option((), "Columns that name a row; they make no features.", metavar="A", kind="names", python=_NAMES)
+    missing: str = option("own", "A missing value gets a feature of its own, gets none, or is an error.", choices=MISSING)
     labels_as: str = option("auto",
-        "Labels of tables; auto refuses words among numbers, and 1/0 in one file with 1/-1 in the next.", choices=LABELS_AS)
+        "Labels of tables. auto refuses words among numbers, and 1/0 in one file with 1/-1 in the next.", choices=LABELS_AS)
     missing_labels: str = option("error", "Rows without a label: stop, or leave them out.", choices=MISSING_LABELS)
     max_categories: int = option(250_000, "Most categories and words without --hash-bits.", metavar="N", check=at_least(1))
     # after checking a Recipe or None
-    recipe: Any = option(None, "Make features as those of a model, a store or a recipe.json were made.", python="A Recipe, too.",
+    recipe: Any = option(None, "Make features as a model, a store or a recipe.json says.", python="A Recipe, too.",
         metavar="PATH")
     layer: str | None = option(None, "AnnData: this layer instead of X.", metavar="NAME")
     index_column: str = option("indices", "Parquet: lists of feature numbers.", metavar="COLUMN")
@@ -77,45 +78,45 @@ class ConvertOptions:
     feature_names: Any = option(None,
         f"Names of the features, one a line ({', '.join(name for name in kinds_with('feature_names') if name in ASKED)}).",
         python="A file, or the names.", metavar="FILE")
-    wide_index: bool = option(False, "Take features above 2147483647, which are refused as typing errors.")
+    wide_index: bool = option(False, "Accept features above 2147483647, which are otherwise refused as typing errors.")
     # after checking bytes or None
-    max_line_bytes: Any = option(None, "svmlight: refuse longer lines, as no text.  [default: 268MB]", python=_BYTES,
+    max_line_bytes: Any = option(None, "svmlight: refuse longer lines: such a file is no text.  [default: 268MB]", python=_BYTES,
         metavar="SIZE")
     hash_bits: int | None = option(None, "Hash feature names, numbers or categories into 2^B features.", metavar="B",
         check=Check("is outside 1 … 31", lambda value: 1 <= value <= 31))
-    dtype: str | None = option(None, "Values are read as: text float32, tables as they are.",
+    dtype: str | None = option(None, "Type of the values. Default: float32 for text, as they are for tables.",
         choices=(None, "float32", "float64"))
-    duplicates: str = option("error", "A feature twice in one row.", choices=("error", "sum", "last"))
+    duplicates: str = option("error", "What to do with a feature that occurs twice in a row.", choices=("error", "sum", "last"))
     # after checking {word: label} or None
-    label_map: Any = option(None, "Labels that are words, and the numbers they become.", python="A mapping, too.",
+    label_map: Any = option(None, "Numbers for labels that are words.", python="A mapping, too.",
         metavar="A=1,B=2|FILE")
-    multilabel: float | None = option(None, "Labels are sets such as 1,3: rows with LABEL are +1, others -1.", metavar="LABEL",
+    multilabel: float | None = option(None, "Labels are sets such as 1,3: with LABEL +1, without it -1.", metavar="LABEL",
         check=Check("is no label; give the number that stands in the sets", math.isfinite))
     label_weights: bool = option(False, "Labels may be label:weight.")
     keep_zeros: bool = option(False, "Store entries whose value is 0.")
-    on_error: str = option("raise", "A line that is no row: stop, or leave it out and write it to OUTPUT.rejects.",
+    on_error: str = option("raise", "A malformed line: stop, or leave it out and write it to OUTPUT.rejects.",
         choices=("raise", "skip"))
     max_errors: int | None = option(None, "With --on-error skip, stop after N lines.  [default: 1000]", metavar="N",
         check=at_least(0))
-    backend: str = option("zarr", "How shards are stored.", choices=BACKENDS)
+    backend: str = option("zarr", "File format of the shards.", choices=BACKENDS)
     shard_nnz: int | None = option(None, "Entries of a shard.  [default: 4194304, less below --memory 800MB]", metavar="N",
         check=at_least(1))
-    shuffle: int | None = option(None, "Put the rows (or the groups of a qid) in random order.", metavar="SEED",
+    shuffle: int | None = option(None, "Put the rows (or the groups of equal qid) in random order.", metavar="SEED",
         check=at_least(0))
-    split: float | None = option(None, "Put about this share of the rows into OUTPUT, the others aside.", metavar="SHARE",
+    split: float | None = option(None, "Put about this share of the rows into OUTPUT, and the others aside.", metavar="SHARE",
         check=Check("is not between 0 and 1; 0.9 keeps 90 % of the rows and puts 10 % aside", lambda value: 0 < value < 1))
     split_output: str | os.PathLike | None = option(None, "Where the others go.  [default: OUTPUT with -test before its suffix]",
         metavar="PATH")
-    split_seed: int = option(0, "Another seed is another split.", metavar="SEED", check=at_least(0))
-    group_by_qid: bool = option(False, "Bring rows of one qid together, in ascending order of qid.")
+    split_seed: int = option(0, "Random seed of the split.", metavar="SEED", check=at_least(0))
+    group_by_qid: bool = option(False, "Bring the rows of each qid together, in ascending order of qid.")
     # after checking bytes or None
-    memory: Any = option(None, "Most memory the process may take: 2GB, 500MiB, 50%.  [default: 1GB]", python=_BYTES,
+    memory: Any = option(None, "Memory limit of the process: 2GB, 500MiB, 50%.  [default: 1GB]", python=_BYTES,
         metavar="SIZE")
     threads: int = option(2, "Threads that parse and write.", metavar="N", check=at_least(1))
-    scratch: str | os.PathLike | None = option(None, "Where sorted runs go.  [default: OUTPUT.partial, for URLs TMPDIR]",
+    scratch: str | os.PathLike | None = option(None, "Folder for sorted runs.  [default: OUTPUT.partial, for URLs TMPDIR]",
         metavar="DIR")
-    resume: bool = option(False, "Continue OUTPUT.partial; with --force what it replaces.")
-    force: bool = option(False, "Replace OUTPUT, once the new store is complete.")
+    resume: bool = option(False, "Continue an interrupted conversion from OUTPUT.partial.")
+    force: bool = option(False, "Replace OUTPUT once the new store is complete.")
     # fmt: on
 
     def __post_init__(self) -> None:
@@ -123,14 +124,14 @@ class ConvertOptions:
         if self.hash_bits is not None and self.n_features is not None:
             raise UsageError("--hash-bits decides the number of features; leave --n-features out")
         if self.hash_bits is not None and self.text_weights == "tfidf":
-            raise UsageError("--text-weights tfidf counts words by a dictionary; leave --hash-bits out")
+            raise UsageError("--text-weights=tfidf counts words by a dictionary; leave --hash-bits out")
         object.__setattr__(self, "stop_words", _stop_words(self.stop_words))
         if self.chooses_words and self.hash_bits is not None:
             raise UsageError("--min-count and --stop-words look at words, and hashed ones are not kept; leave --hash-bits out")
         if self.stop_words and (self.ngrams or "").startswith("chars:"):
             raise UsageError("--stop-words: characters are no words; leave it out, or chars: of --ngrams")
         if self.max_errors is not None and self.on_error != "skip":
-            raise UsageError("--max-errors needs --on-error skip")
+            raise UsageError("--max-errors needs --on-error=skip")
         if self.split is None and self.split_output is not None:
             raise UsageError("--split-output needs --split")
         object.__setattr__(self, "label_map", _label_map(self.label_map))
@@ -138,7 +139,7 @@ class ConvertOptions:
             from streamcut.io.recipe.files import recipe_from  # NumPy, which help and usage errors do without
 
             object.__setattr__(self, "recipe", recipe_from(self.recipe))
-        for name in _BY_RECIPE:
+        for name in BY_RECIPE:
             if self.recipe is not None and getattr(self, name) != default_of(self, name):
                 raise UsageError(f"{_flag(name)}: the recipe says it already; leave it out")
         object.__setattr__(self, "memory", _bytes(self.memory))
@@ -158,6 +159,11 @@ class ConvertOptions:
     @property
     def sorting(self) -> bool:
         return self.shuffle is not None or self.group_by_qid
+
+    @property
+    def weighs_words(self) -> bool:
+        """Whether texts have tf-idf weights."""
+        return self.text_weights == "tfidf" or (self.text_weights == "auto" and self.hash_bits is None)
 
     @property
     def chooses_words(self) -> bool:

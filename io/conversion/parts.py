@@ -4,8 +4,8 @@
 2. The lengths of all rows, in the order of the files, say where the shards of the whole begin, as ShardCutter would.
 3. Each shard is gathered from the rows of one part or several, and written to its place.
 
-What a file's rows become must not depend on the files before. Where a dictionary is learned, or bins, or numbers for label words,
-the recipes of two parts differ, and that is refused.
+What a file's rows become must not depend on the files before. Where a dictionary is learned, or numbers for label words, the
+recipes of two parts differ, and that is refused.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ from streamcut.io.stores.spec import shard_rows
 from streamcut.io.stores.stored import StoredDataset
 from streamcut.io.stores.writer import writer_bytes
 from streamcut.io.stores.zarr_writer import ZarrWriter
+from streamcut.options.option import flag, options_of
 
 PARTS = ".parts"  # NAME.parts/ holds the stores of single files
 _one_at_a_time = threading.Lock()  # of the threads of a worker: memory is planned for one
@@ -71,7 +72,7 @@ def expect_reachable(probe: str, paths: Sequence[str], version: str) -> None:
 def make_part(path: str, place: str, options: dict[str, Any], memory: int | None) -> None:
     """Convert the file `path` to the store `place`, unless an earlier attempt has done it. Raises what `convert` raises."""
     with _one_at_a_time:
-        convert(path, place, **{**options, "memory": memory, "resume": True, "force": True})
+        convert(path, place, **{**options, "memory": memory, "resume": True, "force": True}, on_told=None)
 
 
 def common_recipe(paths: Sequence[str], parts: Sequence[StoredDataset]) -> Recipe | None:
@@ -163,7 +164,7 @@ def gather(root: str, shard: int, rows: Sequence[Rows], places: Sequence[str], s
         needed = resident_bytes() + gathering_bytes(list(parts.values()), shard_nnz, is_url(root))
         if memory is not None and needed > memory:
             raise MemoryBudgetError(
-                f"--memory {format_bytes(memory)} is not enough for a worker: {format_bytes(needed)} are needed to write "
+                f"--memory: {format_bytes(memory)} is not enough for a worker: {format_bytes(needed)} are needed to write "
                 "a shard; raise it, or give workers more memory"
             )
         collected = ShardRows(shard_nnz)
@@ -206,7 +207,9 @@ def expect_parts_possible(kind: str, paths: Sequence[str], settings: Any) -> Non
     alone = {"shuffle": None, "split": None, "group_by_qid": False, "on_error": "raise", "backend": "zarr"}
     for name, usual in alone.items():
         if getattr(settings, name) != usual:
-            raise UsageError(f"--{name.replace('_', '-')}: a cluster does not do it; convert first, then do it to the store")
+            raise UsageError(
+                f"{flag(name, options_of(settings)[name])}: a cluster does not do it; convert first, then do it to the store"
+            )
     if not FORMATS[kind].parts:
         raise UsageError(f"--scheduler: a cluster converts text and tables, not {kind}; leave it out")
     if "-" in paths:

@@ -57,7 +57,7 @@ def expect_room(limit: int | None, needed: int, what: str) -> None:
     least = resident_bytes() + SLACK + _KERNELS + needed
     if limit is not None and needed > SLACK and least > limit:
         raise MemoryBudgetError(
-            f"{what} takes {format_bytes(needed)} in one piece: --memory {format_bytes(limit)} is not enough, at least "
+            f"{what} takes {format_bytes(needed)} in one piece, and {format_bytes(limit)} of memory are not enough: at least "
             f"{format_enough(least)} are needed; raise --memory"
         )
 
@@ -106,7 +106,7 @@ def make_plan(
     fitting = fitting or [choice for choice in choices if choice[0] <= limit]
     if not fitting:
         raise MemoryBudgetError(
-            f"--memory {format_bytes(limit)} is not enough: at least {format_enough(least)} are needed, "
+            f"--memory: {format_bytes(limit)} is not enough: at least {format_enough(least)} are needed, "
             f"of which the process itself takes {format_bytes(base)}; raise --memory"
         )
     needed, shard, count, block, reading, writing, tallies, kept = fitting[0]

@@ -45,7 +45,8 @@ from streamcut.io.unchanged import FileStates
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A conversion before its first row; the fields are what `convert` calls them. `kind` is the format of the inputs."""
+    """A conversion before its first row; the fields are what `convert` calls them. `kind` is the format of the inputs, `told` a
+    sentence for each guess at a column that its user should know."""
 
     settings: ConvertOptions
     outputs: list[str]
@@ -56,6 +57,7 @@ class Prepared:
     plan: ConvertPlan
     source: RowSource
     rejects: RejectsFile
+    told: list[str]
 
 
 def prepared(inputs: Any, output: str | os.PathLike, options: dict[str, Any]) -> Prepared:
@@ -99,8 +101,9 @@ def prepared(inputs: Any, output: str | os.PathLike, options: dict[str, Any]) ->
     )
     plan = planned(settings.memory)
     rejects = RejectsFile(outputs[0], wanted=settings.on_error == "skip", replace=settings.force or settings.resume)
+    told = [sentence for reader in readers for sentence in getattr(reader, "told", ())]
     source = form.source(Conversion(paths, readers, settings, plan, rejects.add, planned))
-    return Prepared(settings, outputs, kind, paths, side_files, states, plan, source, rejects)
+    return Prepared(settings, outputs, kind, paths, side_files, states, plan, source, rejects, told)
 
 
 def _scratch_folder(settings: ConvertOptions, output: str) -> str:
@@ -186,9 +189,9 @@ def _expect_remote(url: str, settings: ConvertOptions) -> None:
     """Raise UsageError for what only disks can take, NotFoundError when there is no such bucket."""
     expect_writable(url)
     if settings.backend == "hdf5":
-        raise UsageError(f"--backend hdf5: HDF5 files are written to disks only, not to {url}; take zarr")
+        raise UsageError(f"--backend=hdf5: HDF5 files are written to disks only, not to {url}; take zarr")
     if settings.on_error == "skip":
-        raise UsageError(f"--on-error skip: refused lines go beside the store, to a disk only, not to {url}; convert to a disk")
+        raise UsageError(f"--on-error=skip: refused lines go beside the store, to a disk only, not to {url}; convert to a disk")
     expect_bucket(url)
 
 

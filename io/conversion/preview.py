@@ -25,10 +25,11 @@ class PreviewRow:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """The recipe, as far as the rows that were read tell it, and those rows."""
+    """The recipe, as far as the rows that were read tell it, those rows, and a sentence for each guess that should be known."""
 
     recipe: Recipe
     rows: tuple[PreviewRow, ...]
+    told: tuple[str, ...] = ()
 
 
 def preview(inputs: Any, output: str | os.PathLike, *, rows: int = 5, **options: Any) -> Preview:
@@ -49,7 +50,7 @@ def preview(inputs: Any, output: str | os.PathLike, *, rows: int = 5, **options:
     recipe = given.source.recipe() or Recipe()
     if given.settings.feature_names is not None:
         recipe = replace(recipe, names=given.settings.feature_names)
-    return Preview(recipe, tuple(_row(whole, row, recipe) for row in range(min(rows, whole.n_rows))))
+    return Preview(recipe, tuple(_row(whole, row, recipe) for row in range(min(rows, whole.n_rows))), tuple(given.told))
 
 
 def _row(chunk: Chunk, row: int, recipe: Recipe) -> PreviewRow:

@@ -165,7 +165,7 @@ def _lists(paths: Sequence[str], options: ConvertOptions, scratch: str) -> Seque
 
 def _check_lists(options: ConvertOptions) -> None:
     if options.index_base == "auto":
-        raise UsageError("--index-base auto is for svmlight input; say whether the lists count from 0 or from 1")
+        raise UsageError("--index-base=auto is for svmlight input; say whether the lists count from 0 or from 1")
 
 
 ANNDATA = _by_readers(

@@ -147,7 +147,7 @@ def _vw_score(path: Any, recipe: Recipe, raw: Raw, scratch: str) -> Iterator[Chu
 
 VW = Format(
     "vw",
-    help="Vowpal Wabbit's text (.vw, or --format vw): single labels, importances, namespaces; --hash-bits, or a dictionary",
+    help="Vowpal Wabbit's text (.vw, or --format=vw): single labels, importances, namespaces; --hash-bits, or a dictionary",
     suffixes=(".vw",),
     check=_vw_check,
     readers=lambda paths, options, scratch: [],

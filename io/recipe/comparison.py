@@ -64,7 +64,9 @@ def _tables(there: Table, here: Table) -> str | None:
             said, other = column.in_words(), ours[name].in_words()
             if column.type != ours[name].type and column.role == CATEGORICAL:
                 said, other = f"{said}, {column.type}", f"{other}, {ours[name].type}"
-            return f"column {name!r} is {said} there, {other if other != said else 'the same with other edges or parts'} here"
+            return (
+                f"column {name!r} is {said} there, {other if other != said else 'the same with other edges, parts or means'} here"
+            )
     if sorted(there.crosses) != sorted(here.crosses):
         crosses = (", ".join("*".join(cross) for cross in table.crosses) or "none" for table in (there, here))
         return "the crosses are {} there and {} here".format(*crosses)

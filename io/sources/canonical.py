@@ -123,7 +123,7 @@ def _values(values: np.ndarray, rules: RowRules, counters: Counter, place: _Plac
         converted = values.astype(dtype)
     if not np.isfinite(converted).all():
         bad = int(np.flatnonzero(~np.isfinite(converted))[0])
-        raise BadInputError(f"{place(row_of[bad])}: value {values[bad]} does not fit {dtype}; use --dtype float64")
+        raise BadInputError(f"{place(row_of[bad])}: value {values[bad]} does not fit {dtype}; use --dtype=float64")
     counters["values underflowed to 0"] += int(np.count_nonzero((converted == 0) & (values != 0)))
     return converted
 
@@ -143,7 +143,7 @@ def _sorted_unique(row_of, indices, values, rules: RowRules, counters: Counter, 
     if rules.duplicates == "error":
         bad = int(np.flatnonzero(again)[0])
         raise BadInputError(
-            f"{place(row_of[bad])}: feature {int(indices[bad])} (0-based) occurs twice; use --duplicates sum or --duplicates last"
+            f"{place(row_of[bad])}: feature {int(indices[bad])} (0-based) occurs twice; use --duplicates=sum or --duplicates=last"
         )
     counters["duplicate entries merged"] += int(again.sum())
     if values is None:
@@ -153,7 +153,7 @@ def _sorted_unique(row_of, indices, values, rules: RowRules, counters: Counter, 
         with np.errstate(over="ignore"):
             values = np.add.reduceat(values.astype(np.float64), starts).astype(values.dtype)
         if not np.isfinite(values).all():
-            raise BadInputError(f"{place.where}: the sum of duplicate entries overflows; use --dtype float64")
+            raise BadInputError(f"{place.where}: the sum of duplicate entries overflows; use --dtype=float64")
         return row_of[starts], indices[starts], values
     last = np.concatenate([~again, [True]])
     return row_of[last], indices[last], values[last]
@@ -215,7 +215,7 @@ def _labels(labels: np.ndarray, rules: RowRules, words: LabelWords | None, place
     return y
 
 
-_SKIP = "; --missing-labels skip leaves such rows out"
+_SKIP = "; --missing-labels=skip leaves such rows out"
 
 
 def _unknown(rules: RowRules, words: LabelWords | None) -> str:

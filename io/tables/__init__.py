@@ -4,4 +4,5 @@
 batch with the kernels of `word_kernels.py` (words to features), `text_kernels.py` (text to words), `text_hashing.py` (text to
 rows) and `row_kernels.py` (columns to CSR). `source.py` is where `convert` and `predict` come in; `ahead.py` has batches made by
 several threads. A new role of columns is a new case in `roles.py` and `encoder.py`.
+`remarks.py` says what may be a mistake in a table.
 """

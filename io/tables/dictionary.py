@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamcut.errors import MemoryBudgetError
+from streamcut.errors import MemoryBudgetError, given
 from streamcut.foundation.units import format_bytes, format_enough
 from streamcut.io.tables import word_kernels as k
 from streamcut.io.tables.words import listed
@@ -39,17 +39,17 @@ class KeyRoom:
 
     def refusal(self, where: str, counted: KeyCounter | None) -> MemoryBudgetError:
         """What to tell when there is no room. `counted`: all keys; None where they can be read only once."""
-        left = f"--memory {format_bytes(self.limit)} leaves {format_bytes(self.most)} for it"
+        left = f"--memory: {format_bytes(self.limit)} leaves {format_bytes(self.most)} for it"
         if counted is None:
             return MemoryBudgetError(
                 f"{where}: the dictionary of categories and words is too large: {left}; raise --memory, or hash them with "
-                "--hash-bits 22"
+                "--hash-bits=22"
             )
         keys, text = counted.keys_and_text()
         enough, bits = self.limit_for(needed_bytes(keys, text)), min(max((4 * keys).bit_length(), 18), 28)
         return MemoryBudgetError(
             f"{where}: a dictionary of {keys:,} categories and words, {format_bytes(text)} of text, is too large: {left}; raise "
-            f"it to --memory {format_enough(enough).replace(' ', '')}, or hash them with --hash-bits {bits}"
+            f"it to {given('memory', format_enough(enough).replace(' ', ''))}, or hash them with {given('hash-bits', bits)}"
         )
 
 

@@ -349,7 +349,7 @@ class _Batch:
             except TooManyKeysError:
                 raise BadInputError(
                     f"{self.place.file}: more than {encoder._most:,} different categories and words (--max-categories), "
-                    f"reached in column {name!r}; hash them with --hash-bits 22, or raise --max-categories"
+                    f"reached in column {name!r}; hash them with --hash-bits=22, or raise --max-categories"
                 ) from None
 
     def _said(self, name: str, make: Callable[[], T]) -> T:
@@ -363,7 +363,7 @@ class _Batch:
 
 
 _STAR = _bytes("*")
-_NO_VALUE = "no value (--missing own gives it a feature of its own)"
+_NO_VALUE = "no value (--missing=own gives it a feature of its own)"
 _ZERO, _NO_ROWS = np.zeros(1, np.int64), np.empty(0, np.int64)
 
 

@@ -10,12 +10,16 @@ import pyarrow as pa
 from streamcut.errors import BadInputError, UsageError
 from streamcut.io.tables.arrow import plain_batch
 from streamcut.io.tables.files import SAMPLE_ROWS, BatchSize, WholeBatches, pieces, unique_names
+from streamcut.io.tables.roles import INDEX
 
 NAME = "the frame"
 
 
 class FrameFile(WholeBatches):
-    """Anything with `__arrow_c_stream__`: pandas, polars, DuckDB, pyarrow. A stream that can be read once is read once."""
+    """Anything with `__arrow_c_stream__`: pandas, polars, DuckDB, pyarrow. A stream that can be read once is read once.
+
+    An index of pandas that has no name is no column of the frame, though it is one of its stream.
+    """
 
     name = NAME
     n_rows = None
@@ -46,7 +50,8 @@ class FrameFile(WholeBatches):
         if self._first is None:
             reader = self._reader()
             self._first = next(iter(reader), None) or pa.RecordBatch.from_pylist([], reader.schema)
-        return plain_batch(self._first.slice(0, SAMPLE_ROWS))
+        columns = [name for name in self._first.schema.names if not INDEX.fullmatch(name)]
+        return plain_batch(self._first.slice(0, SAMPLE_ROWS).select(columns))
 
     def batches(self, schema: pa.Schema, start: int, size: BatchSize) -> Iterator[pa.RecordBatch]:
         skip = start
@@ -68,7 +73,10 @@ class FrameFile(WholeBatches):
             yield from self._reader()
             return
         if self._frame is None:
-            raise UsageError("a RecordBatchReader can be read once, and bins take a pass of their own; give a table")
+            raise UsageError(
+                "a RecordBatchReader can be read once, and bins, means and words are found by reading the rows once more; give a "
+                "table, or standardise=False, text_weights='counts'"
+            )
         if self._first is not None and self._first.num_rows:
             yield self._first
         frame, self._frame = self._frame, None

@@ -28,7 +28,7 @@ _COMPARE = {
 }
 
 
-_AS_WORDS = "correct it, or take all labels as words with --labels-as words"
+_AS_WORDS = "correct it, or take all labels as words with --labels-as=words"
 _NAMED = 5  # rows that a message names
 
 
@@ -57,7 +57,7 @@ def typed_rule(rule: LabelRule, column: pa.Array, labels_as: str, where: str) ->
             more = ", …" if len(odd) > _NAMED else ""
             raise BadInputError(
                 f"{where}: column {rule.column!r}: nearly all labels are numbers, but those of rows {named}{more} (0-based) are "
-                "not; correct them, or take all as words with --labels-as words"
+                "not; correct them, or take all as words with --labels-as=words"
             )
         if odd and labels_as == "auto":
             return replace(rule, type=TEXT, learned=True)
@@ -191,7 +191,7 @@ class LabelCodings:
         if not self._others and len(self._first) == 2:
             raise BadInputError(
                 f"{self._first['0']} has the label 0, {self._first['-1']} has -1, and no file has both: are they one label? Make "
-                f"column {column!r} the same in all files, or say --labels-as numbers if these are three labels"
+                f"column {column!r} the same in all files, or say --labels-as=numbers if these are three labels"
             )
 
 
@@ -207,7 +207,7 @@ def _outcome(column: pa.Array, comparison: Comparison, type_of_labels: str | Non
         if kind in ("bool", "time"):
             value = value.cast(column.type)
     except (ValueError, pa.ArrowException):
-        raise UsageError(f"--label {comparison}: {comparison.value!r} cannot be compared with {column.type}") from None
+        raise UsageError(f"--label: {comparison}: {comparison.value!r} cannot be compared with {column.type}") from None
     if kind == "other":
         raise BadInputError(f"{where}: column {comparison.column!r} holds {column.type}, which is no label")
     return _COMPARE[comparison.operator](column, value).to_numpy(zero_copy_only=False)

@@ -36,15 +36,17 @@ class OpenedTables:
     Raises what reading their beginnings and settling the roles of columns raises.
 
     held_bytes   memory in addition to the batches
+    told         a sentence for each guess at a column that its user should know
     """
 
     def __init__(self, files: Sequence[TableFile], options: ConvertOptions) -> None:
         self.files, self._options = files, options
+        self.told: list[str] = []
         first = files[0]
         for file in files:
             expect_room(options.memory, file.held_bytes(), f"{file.name}: its largest pages or batch")
         if options.recipe is None:
-            table, labels = roles_of(first.sample(), options, first.name)
+            table, labels, self.told = roles_of(first.sample(), options, first.name)
             check_types(first.schema(), table, first.name, spelled=first.spelled)
             table = with_types(table, first.written([column.name for column in table.columns]), first.name)
             labels = replace(labels, words=tuple((options.label_map or {}).items()))
@@ -83,13 +85,13 @@ class OpenedTables:
         same_columns = self._learn
         standardise = self._learn and self._options.standardise
         if any(to_find(column, standardise) for column in self.table.columns):
-            self._expect_again("bins, means and deviations are found")
+            self._expect_again("bins and means are found", "--no-standardise, and no bins,")
             self.recipe = with_numbers(self.recipe, TableRows(self.files, self._maker(), reading), standardise)
         most = room.most if room is not None and self._learn else None
         options, texts = self._options, any(column.role == TEXT for column in self.table.columns)
-        weighed, chosen = options.text_weights == "tfidf", options.chooses_words
+        weighed, chosen = options.weighs_words, options.chooses_words
         if (weighed or chosen) and self._learn and texts:
-            self._expect_again("the words of texts are counted")
+            self._expect_again("words are counted", "--text-weights=counts")
             learning = TableRows(self.files, self._maker(most), reading, grouped=False, room=room)
             self.recipe = with_words(learning, weighed=weighed, least=options.min_count, stopped=options.stop_words or ())
             self._learn = False
@@ -97,10 +99,13 @@ class OpenedTables:
         one_coding = self._options.labels_as == "auto" and not (rule.none or rule.words or rule.learned or rule.comparison)
         return TableRows(self.files, maker, reading, grouped=grouped, same_columns=same_columns, one_coding=one_coding, room=room)
 
-    def _expect_again(self, what: str) -> None:
+    def _expect_again(self, what: str, without: str) -> None:
         """Raise UsageError where rows can be read once only."""
         if any(file.name == STDIN for file in self.files):
-            raise UsageError(f"-: {what} by a pass of their own, and standard input can be read once; save it to a file")
+            raise UsageError(
+                f"-: {what} by reading the rows once more, and standard input can be read only once; save it to a file, or do "
+                f"without: {without} reads it once"
+            )
 
     @property
     def table(self):
@@ -145,6 +150,6 @@ def _given(recipe: Recipe, schema: pa.Schema, labels: str | None, where: str) ->
         same = (rule.column, rule.comparison) == (recipe.labels.column, recipe.labels.comparison)
         recipe = replace(recipe, labels=recipe.labels if same else rule)
     elif not recipe.labels.none and recipe.labels.column not in schema.names:
-        raise BadInputError(f"{where}: no column {recipe.labels.column!r} with the labels; --label none if there are none")
+        raise BadInputError(f"{where}: no column {recipe.labels.column!r} with the labels; --label=none if there are none")
     require(where, schema, [column.name for column in table.columns])
     return recipe

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamcut.errors import BadInputError, UsageError
+from streamcut.errors import BadInputError, UsageError, given
 from streamcut.io.recipe.recipe import LabelRule
 from streamcut.io.recipe.table import (
     BINNED,
@@ -37,8 +37,9 @@ if TYPE_CHECKING:
 
 NO_LABELS = "none"
 _PARTS = ("month", "weekday", "hour")  # of a time when nobody says which
-_FEW_ROWS = 1000  # this many have to be seen before a column is called an identifier
+_FEW_ROWS = 50  # this many have to be seen before a column is called an identifier
 _DISTINCT = 0.9  # and this part of its values differs
+_NAMED = re.compile(r"(^|[^a-z])(id|key|uuid|guid|row|index|number|nr|no)$|[a-z]I[dD]$|^Unnamed: 0$", re.IGNORECASE)
 _FEW_TEXTS = 20  # before a text among numbers is called a mistake
 _LONG = 40  # characters: texts of a greater mean length are no categories
 _SEVERAL = 3  # words of a text
@@ -48,29 +49,34 @@ INDEX = re.compile(r"__index_level_\d+__")  # what pandas calls the index of a f
 _EXACT = 1 << 53  # whole numbers that float64 keeps
 
 
-def roles_of(sample: pa.RecordBatch, options: ConvertOptions, where: str) -> tuple[Table, LabelRule]:
-    """The columns of a table that begins with `sample`, and its labels. `where` names it in messages.
+def roles_of(sample: pa.RecordBatch, options: ConvertOptions, where: str) -> tuple[Table, LabelRule, list[str]]:
+    """(the columns of a table that begins with `sample`, its labels, a sentence for each guess that is to be told).
+
+    `where` names the table in messages. Columns that look like identifiers, and those of which no feature can be made, are left
+    out unless the options speak of them.
 
     Raises UsageError for options that do not fit the table, and for columns of which only the user can say what they are.
     """
     schema = sample.schema
     label = label_rule(schema, options.labels, where)
-    given, there = columns_given(options), {*schema.names, "*"}
-    for name in chain(given, names_in(options.drop), names_in(options.id), filter(None, (options.qid, options.weights))):
+    known, there = columns_given(options), {*schema.names, "*"}
+    for name in chain(known, names_in(options.drop), names_in(options.id), filter(None, (options.qid, options.weights))):
         if name not in there:
             raise UsageError(f"{where}: no column {name!r}; it has {', '.join(schema.names)}")
     others = {name for name in (label.column, options.qid, options.weights) if name is not None}
-    others |= {*names_in(options.drop), *names_in(options.id), *(set(named_in(schema, "file")) - set(given))}
-    if clash := sorted(others & set(given)):
-        raise UsageError(f"column {clash[0]!r} has two roles: {given[clash[0]].role}, and labels, qid, weights, id or dropped")
-    columns = []
+    others |= {*names_in(options.drop), *names_in(options.id), *(set(named_in(schema, "file")) - set(known))}
+    if clash := sorted(others & set(known)):
+        raise UsageError(f"column {clash[0]!r} has two roles: {known[clash[0]].role}, and labels, qid, weights, id or dropped")
+    columns, told = [], []
     for name in schema.names:
-        if name in given:
-            columns.append(given[name])
+        if name in known:
+            columns.append(known[name])
         elif name not in others and "*" not in others:
-            columns.append(_guessed(name, sample, options.ngrams, where))
+            column, why = _guessed(name, sample, options.ngrams, where)
+            columns += [] if column is None else [column]
+            told += [f"column {name!r}: {why}"] if why else []
     if not columns:
-        raise UsageError(f"{where}: no column is left to make features of")
+        raise UsageError("; ".join([f"{where}: no column is left to make features of", *told]))
     if len(columns) == 1 and columns[0].role == TEXT:
         only = columns[0]
         columns = [Column(only.name, TEXT, ngrams=only.ngrams, characters=only.characters, bare=True)]
@@ -79,8 +85,8 @@ def roles_of(sample: pa.RecordBatch, options: ConvertOptions, where: str) -> tup
     for cross in crosses:
         if len(cross) < 2 or not set(cross) <= categories:
             bad = next((name for name in cross if name not in categories), cross[0])
-            raise UsageError(f"--cross {'*'.join(cross)}: {bad!r} is no categorical or binned column")
-    return Table(tuple(columns), crosses, options.missing, options.qid, options.weights), label
+            raise UsageError(f"--cross: {'*'.join(cross)}: {bad!r} is no categorical or binned column")
+    return Table(tuple(columns), crosses, options.missing, options.qid, options.weights), label, told
 
 
 def with_types(table: Table, values: pa.RecordBatch, where: str) -> Table:
@@ -135,7 +141,7 @@ def columns_given(options: ConvertOptions) -> dict[str, Column]:
     for name in names_in(options.numeric):
         name, _, bins = name.partition(":bin")
         if bins and (not bins.isdigit() or not 2 <= int(bins) <= 1000):
-            raise UsageError(f"--numeric {name}:bin{bins}: the number of bins is from 2 to 1000")
+            raise UsageError(f"--numeric: {name}:bin{bins}: the number of bins is from 2 to 1000")
         add(Column(name, BINNED, bins=int(bins)) if bins else Column(name, NUMERIC))
     least, most, characters = _ngrams(options.ngrams)
     for name in names_in(options.text):
@@ -144,20 +150,20 @@ def columns_given(options: ConvertOptions) -> dict[str, Column]:
         name, _, parts = text.partition(":")
         listed = tuple(part.strip() for part in parts.split(",") if part.strip())
         if unknown := sorted(set(listed) - set(TIME_PARTS)):
-            raise UsageError(f"--time {text}: no part {unknown[0]!r} of a time; there are {', '.join(TIME_PARTS)}")
+            raise UsageError(f"--time: {text}: no part {unknown[0]!r} of a time; there are {', '.join(TIME_PARTS)}")
         add(Column(name, TIME, parts=listed or _PARTS))
     return found
 
 
-def _ngrams(given: str | None) -> tuple[int, int, bool]:
-    text = given or "1,1"
+def _ngrams(wanted: str | None) -> tuple[int, int, bool]:
+    text = wanted or "1,1"
     characters = text.startswith("chars:")
     sizes = text.removeprefix("chars:").split(",")
     if not 1 <= len(sizes) <= 2 or not all(size.strip().isdigit() for size in sizes):
-        raise UsageError(f"--ngrams {given}: write 1,2 for runs of one and two words, chars:3,5 for characters")
+        raise UsageError(f"--ngrams: {wanted}: write 1,2 for runs of one and two words, chars:3,5 for characters")
     least, most = int(sizes[0]), int(sizes[-1])
     if not 1 <= least <= most <= 100:
-        raise UsageError(f"--ngrams {given}: sizes go from 1 to 100, the smaller first")
+        raise UsageError(f"--ngrams: {wanted}: sizes go from 1 to 100, the smaller first")
     return least, most, characters
 
 
@@ -167,54 +173,48 @@ def names_in(given: Iterable[str] | str) -> list[str]:
     return [str(name) for name in given]
 
 
-def _guessed(name: str, sample: pa.RecordBatch, ngrams: str | None, where: str) -> Column:
-    """The role that a column's type suggests.
+def _guessed(name: str, sample: pa.RecordBatch, ngrams: str | None, where: str) -> tuple[Column | None, str]:
+    """(the role that a column's type and values suggest, None: it is left out; what is to be told of that).
 
-    Raises UsageError where a guess would be likely to be wrong, BadInputError for what no feature can be made of.
+    Raises UsageError where nearly all values are numbers: a mistake, or a category.
     """
     column = sample.column(name)
     kind = kind_of(column.type)
     if INDEX.fullmatch(name):
-        raise UsageError(
-            f"{where}: column {name!r} is the index of a pandas frame; say what it is: --drop {name}, --id {name}, "
-            f"--numeric {name} or --categorical {name}"
-        )
+        return None, f"the index of a pandas frame; left out ({given('numeric', name)} or {given('categorical', name)} takes it)"
     if pa.types.is_null(column.type):
-        return Column(name, CATEGORICAL)
+        return Column(name, CATEGORICAL), ""
     if kind == "other":
-        raise BadInputError(f"{where}: column {name!r} holds {column.type}, which is no feature; leave it out with --drop {name}")
+        return None, f"holds {column.type}, of which no feature can be made; left out"
     if kind == "time":
         parts = _PARTS[:2] if pa.types.is_date(column.type) else _PARTS[2:] if pa.types.is_time(column.type) else _PARTS
-        return Column(name, TIME, parts=parts)
-    column = decoded(column)
-    rows = len(column) - column.null_count
+        return Column(name, TIME, parts=parts), ""
+    column = decoded(column).drop_null()
+    rows, whole = len(column), pa.types.is_integer(column.type)
     many = rows >= _FEW_ROWS and pc.count_distinct(column).as_py() > _DISTINCT * rows
+    if kind == "number" and whole and rows:
+        least, most = pc.min_max(column).as_py().values()
+        if max(abs(least), abs(most)) >= _EXACT or (many and (_NAMED.search(name) or most - least == rows - 1)):
+            return None, f"looks like an identifier; left out ({given('numeric', name)} or {given('categorical', name)} takes it)"
     if kind == "number":
-        whole = pa.types.is_integer(column.type)
-        wide = whole and rows > 0 and max(abs(value) for value in pc.min_max(column).as_py().values()) >= _EXACT
-        if (whole and many) or wide:
-            raise UsageError(
-                f"{where}: column {name!r} looks like an identifier (whole numbers, nearly all different); say what it is: "
-                f"--id {name}, --numeric {name} or --categorical {name}"
-            )
-        return Column(name, NUMERIC)
+        return Column(name, NUMERIC), ""
     if kind == "text" and (found := parts_of_texts(column)):
-        return Column(name, TIME, parts=found)
-    if kind == "text" and (odd := _odd_one_out(column)) is not None:
+        return Column(name, TIME, parts=found), ""
+    if kind == "text" and (odd := _odd_one_out(sample.column(name))) is not None:
         row, value = odd
         raise UsageError(
             f"{where}: nearly all values of column {name!r} are numbers, but that of row {row} (0-based) is {value!r}; say what "
-            f"it is: --numeric {name} (then such a row is an error) or --categorical {name}"
+            f"it is: {given('numeric', name)} (then such a row is an error) or {given('categorical', name)}"
         )
-    if kind == "text" and (of_words(column) or named_in(sample.schema, "text") == [name]):
+    alone = named_in(sample.schema, "text") == [name]
+    if kind == "text" and (alone or of_words(column)):
         least, most, characters = _ngrams(ngrams)
-        return Column(name, TEXT, ngrams=(least, most), characters=characters)
+        told = "" if alone else f"taken as text, by its words ({given('categorical', name)} takes each text as one value)"
+        return Column(name, TEXT, ngrams=(least, most), characters=characters), told
     if many and kind in ("text", "bytes"):
-        raise UsageError(
-            f"{where}: nearly all values of column {name!r} differ; say what it is: --text {name}, --id {name} or "
-            f"--categorical {name}"
-        )
-    return Column(name, CATEGORICAL)
+        also = f"{given('text', name)} or " if kind == "text" else ""
+        return None, f"nearly all values differ; left out ({also}{given('categorical', name)} takes it)"
+    return Column(name, CATEGORICAL), ""
 
 
 def of_words(column: pa.Array) -> bool:

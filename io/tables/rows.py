@@ -126,7 +126,7 @@ class RowMaker:
         if not self._skip:
             raise BadInputError(
                 f"{file}: row {int(rows[np.argmax(missing)])} (0-based), column {self.recipe.labels.column!r}: the label is "
-                "missing; --missing-labels skip leaves such rows out"
+                "missing; --missing-labels=skip leaves such rows out"
             )
         counters["rows without label left out"] += int(missing.sum())
         return batch.filter(pa.array(~missing)), rows[~missing]
@@ -139,7 +139,7 @@ class RowMaker:
         if not np.isfinite(values).all():
             bad = int(np.flatnonzero(~np.isfinite(values))[0])
             row = int(np.searchsorted(indptr, bad, side="right")) - 1
-            raise BadInputError(f"{place(row)}: {data[bad]} does not fit {self._dtype}; use --dtype float64")
+            raise BadInputError(f"{place(row)}: {data[bad]} does not fit {self._dtype}; use --dtype=float64")
         return values
 
     def _qid(self, batch: pa.RecordBatch, place: Place) -> np.ndarray | None:

@@ -273,7 +273,7 @@ def with_words(rows: TableRows, *, weighed: bool, least: int = 1, stopped: Itera
     """The recipe of `rows`, which learn, with the words of its texts that are in at least that many rows and not `stopped`.
 
     A run of words goes with any of them. `weighed`: texts have tf-idf weights, and the recipe says how many documents have each
-    word. One pass over the rows. Raises BadInputError for a text that is left without words.
+    word. One pass over the rows. Raises BadInputError for a text of which such choices leave no word.
     """
     counts, documents = np.zeros(0, np.int64), 0
     for chunk, _ in rows.blocks():
@@ -294,10 +294,10 @@ def with_words(rows: TableRows, *, weighed: bool, least: int = 1, stopped: Itera
                 begin = 0 if column.bare else len(recipe.table.key(column.name)) + 1
                 kept[words] &= [stopped.isdisjoint(recipe.names[word][begin:].split(" ")) for word in words.tolist()]
             words = words[kept[words]]
-            if not len(words):
+            if not len(words) and (least > 1 or stopped):
                 why = f"no word that is in {least:,} rows or more" if least > 1 else "no word"
                 raise BadInputError(f"{rows.files[0].name}: of column {column.name!r} {why} is left; lower --min-count")
-            if weighed:
+            if weighed and len(words):
                 column = replace(column, documents=documents, frequencies=tuple(counts[words].tolist()))
         columns.append(column)
     names = tuple(name for name, keep in zip(recipe.names, kept.tolist(), strict=True) if keep)

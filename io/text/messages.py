@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from streamcut.errors import given
 from streamcut.io.text import kernels as k
 
 NUMBER = re.compile(rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
@@ -100,19 +101,19 @@ def _reason(code, line, at, token, rules, n_features, label_map) -> tuple[str, s
         case k.BAD_BYTE:
             return "unexpected byte", None
         case k.INDEX_LOW:
-            return "feature index 0, but indices begin at 1", "--index-base 0 if the file counts from 0"
+            return "feature index 0, but indices begin at 1", "--index-base=0 if the file counts from 0"
         case k.INDEX_HIGH:
             if n_features is None:
                 wide = _INDEX.fullmatch(name) and int(name) < 1 << 63
                 return "feature index too large", "--wide-index takes indices above 2147483647" if wide else None
-            return f"feature index beyond --n-features {n_features} (indices begin at {rules.base})", None
+            return f"feature index beyond {given('n-features', n_features)} (indices begin at {rules.base})", None
         case k.OVERFLOW:
             wide = _is_number(value) and abs(float(value)) < float("inf")
-            return "value too large" + (" for float32" if wide else ""), "--dtype float64" if wide else None
+            return "value too large" + (" for float32" if wide else ""), "--dtype=float64" if wide else None
         case k.SUM_OVERFLOW:
-            return "values of the same feature sum to more than the type can hold", "--dtype float64"
+            return "values of the same feature sum to more than the type can hold", "--dtype=float64"
         case k.DUPLICATE:
-            return "the same feature twice in a row", "--duplicates sum, or --duplicates last"
+            return "the same feature twice in a row", "--duplicates=sum, or --duplicates=last"
     if code == k.BAD_INDEX:
         if token.startswith(b"qid:"):
             twice = re.search(rb"(?<![^ \t])qid:", before)
@@ -123,7 +124,7 @@ def _reason(code, line, at, token, rules, n_features, label_map) -> tuple[str, s
             return "expected index:value", None
         if _INDEX.fullmatch(name.removeprefix(b"-")):
             return "negative feature index", None
-        return "the feature index is not a whole number", "--hash-bits 22 hashes names of features" if name else None
+        return "the feature index is not a whole number", "--hash-bits=22 hashes names of features" if name else None
     if colon and not value:
         return "the value is missing after the colon", "is the file cut off?"
     if b":" in value:
@@ -165,7 +166,7 @@ def _guess(line: bytes, first_line: bool) -> str | None:
     if text.startswith((b"{", b"[")):
         return "this looks like JSON"
     if b"|" in text:
-        return "this looks like Vowpal Wabbit: say --format vw"
+        return "this looks like Vowpal Wabbit: say --format=vw"
     if first_line and re.fullmatch(rb"\d+[ \t]+\d+([ \t]+\d+)?", text):
         return "this looks like the header of an XMLC file, 'rows features labels'; remove the line"
     if b":" not in text and (text.count(b",") >= 2 or text.count(b";") >= 2):

@@ -13,7 +13,7 @@ from typing import NamedTuple, NoReturn
 
 import numpy as np
 
-from streamcut.errors import BadInputError, MemoryBudgetError, UsageError
+from streamcut.errors import BadInputError, MemoryBudgetError, UsageError, given, spelled
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.redaction import redacted
 from streamcut.io.recipe.recipe import Recipe
@@ -258,7 +258,11 @@ class SvmlightSource:
             raise BadInputError(
                 f"{where}: the line is longer than {self._longest:,} bytes (convert: --max-line-bytes); is this a text file?"
             )
-        would_do = "" if self._memory_for is None else f"; --memory {self._memory_for(raw.line_bytes) // 10**6 + 1}MB would do"
+        would_do = (
+            ""
+            if self._memory_for is None
+            else f"; {given('memory', f'{self._memory_for(raw.line_bytes) // 10**6 + 1}MB')} would do"
+        )
         raise MemoryBudgetError(
             f"{where}: the line has {raw.line_bytes:,} bytes, and the memory limit leaves {self._held:,} for one{would_do}"
         )
@@ -286,7 +290,7 @@ class SvmlightSource:
                 f"more than {self.options.max_errors} refused lines (--max-errors); at {name}:{line}:{column}: {reason}"
             )
         if report:
-            self._on_reject(Reject(name, line, f"{column}: {reason}", refused.text))
+            self._on_reject(Reject(name, line, spelled(f"{column}: {reason}"), refused.text))
 
     def _check_groups(
         self, raw: RawBlock, parsed: ParsedBlock, place: dict, groups: GroupCheck, before: int | None = None

@@ -187,7 +187,7 @@ class VwSource:
             fits = np.isfinite(values.astype(self.options.dtype))
         if not fits.all():
             bad = int(np.argmin(fits))
-            more = "" if self.options.dtype == "float64" else "; use --dtype float64"
+            more = "" if self.options.dtype == "float64" else "; use --dtype=float64"
             wrong.append(_Wrong(int(lines[bad]), f"value {values[bad]} does not fit {self.options.dtype}{more}"))
         if wrong:
             first = min(wrong, key=lambda each: each.line)
@@ -209,7 +209,7 @@ class VwSource:
         except TooManyKeysError:
             raise BadInputError(
                 f"{name}: more than {self.options.max_categories:,} different features (--max-categories); hash them with "
-                "--hash-bits 22, or raise --max-categories"
+                "--hash-bits=22, or raise --max-categories"
             ) from None
         self._keys.number()
         self._keys.renumber(found)
@@ -222,8 +222,8 @@ class VwSource:
             wrong.append(
                 _Wrong(
                     int(at[np.argmin(given)]),
-                    "no label before the bar (a word that touches it is a tag); --missing-labels skip leaves such rows out, "
-                    "--label none takes all rows to be scored",
+                    "no label before the bar (a word that touches it is a tag); --missing-labels=skip leaves such rows out, "
+                    "--label=none takes all rows to be scored",
                 )
             )
         y = _numbers(heads.take(pa.array(k.HEADS * np.arange(len(given)))), "0", at, "label", wrong)

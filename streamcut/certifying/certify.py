@@ -108,7 +108,7 @@ def _fitted_to(problem: Problem, statistics: Any) -> Problem:
         raise UsageError(f"the data has {many} labels, and {problem.what} one score a row, which is for two classes or numbers")
     if len(labels) < 2:
         only = next(iter(labels), 0.0)
-        advice = ", so F has no minimum over a free intercept; give --intercept none" if problem.fit == FREE else ""
+        advice = ", so F has no minimum over a free intercept; give --intercept=none" if problem.fit == FREE else ""
         raise BadInputError(f"all rows have label {only:g}{advice}; there is nothing to tell apart")
     known = problem.labels or (min(labels), max(labels))
     if set(known) != set(labels):

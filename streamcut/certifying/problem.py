@@ -100,7 +100,7 @@ class Problem:
             raise UsageError(f"C is {found.C:g}; without regularisation there is nothing to certify, it must be above 0")
         if found.fit == 0.0 and np.any(found.intercept):
             most = float(np.abs(found.intercept).max()) if found.strategy else found.intercept
-            raise UsageError(f"{self.what} has an intercept of {most:g}; give --intercept free or the bias feature's value")
+            raise UsageError(f"{self.what} has an intercept of {most:g}; give --intercept=free or the bias feature's value")
         return replace(found, task=task)
 
     def padded(self, features: int) -> Problem:

@@ -11,6 +11,9 @@ import errno
 import logging
 import os
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -32,21 +35,21 @@ from streamcut.foundation.suggestions import meant
 COMMANDS = {  # streamcut.cli.<name>, - as _, has `command`; what each does stands here, so that none is imported to list them
     "fit": "From a table to a validated model in one go.",
     "convert": "Convert text, tables or matrices to a store.",
-    "info": "Show what a store or a model file says of itself.",
+    "info": "Describe a store or a model file.",
     "check": "Check the files of a store against their checksums.",
     "train": "Train a model: linear with a certificate, or with a kernel.",
-    "tune": "Choose C and kernel parameters on rows that are held out.",
+    "tune": "Choose C and kernel parameters on held-out rows.",
     "predict": "Print labels or scores for rows.",
-    "explain": "Say what each feature adds to the scores of rows.",
+    "explain": "Explain the scores of rows, feature by feature.",
     "evaluate": "Measure a model on labelled rows.",
-    "calibrate": "Give a model probabilities, from a validation store.",
-    "weights": "Print the weights of a linear model, and how sure they are.",
+    "calibrate": "Fit probabilities for a model on validation rows.",
+    "weights": "Print the weights of a linear model, and their standard errors.",
     "report": "Write a page (HTML) or plots about a model.",
     "verify": "Recompute a model's certificate from its training data.",
-    "certify": "Say how far anybody's linear model is from its optimum.",
-    "export": "Write a model as another program reads it.",
+    "certify": "Prove how far any linear model is from its optimum.",
+    "export": "Write a model in the format of another program.",
     "flags": "Translate options of other SVM programs into ours.",
-    "warm-up": "Compile ahead what others would compile on first use.",
+    "warm-up": "Compile ahead of time what commands need.",
 }
 EPILOG = """\b
 Examples:
@@ -114,7 +117,8 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         before, StreamcutError.on_command_line = StreamcutError.on_command_line, True
         try:
-            return super().invoke(ctx)
+            with _warnings_as_notes():
+                return super().invoke(ctx)
         except (click.UsageError, StreamcutError) as error:
             with_source(error, ctx)
             raise
@@ -195,6 +199,23 @@ def _run(arguments: list[str] | None) -> int:
         return _say("hung up", ExitCode.HUNG_UP)
     except (KeyboardInterrupt, click.Abort):
         return _say("interrupted", ExitCode.INTERRUPTED)
+
+
+@contextmanager
+def _warnings_as_notes() -> Iterator[None]:
+    """What the package warns of in Python is a line for people here; --quiet leaves it out."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        others = warnings.showwarning
+
+        def show(message: Any, category: Any, *where: Any, **more: Any) -> None:
+            if category is UserWarning:
+                click.echo(f"note: {visible(str(message))}", err=True)
+            else:
+                others(message, category, *where, **more)
+
+        warnings.showwarning = show
+        yield
 
 
 def _say(message: str, code: int) -> int:

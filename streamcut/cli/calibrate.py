@@ -33,18 +33,13 @@ def command(model: str, data: str, path: str | None, memory: str, force: bool, a
     if path is not None:
         refuse_existing(path, "--output", force, reads=[data])
 
-    import warnings
     from dataclasses import asdict
 
     from streamcut.calibration import calibrate
     from streamcut.models.files import save_model
     from streamcut.models.link import Sigmoid
 
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        fitted = calibrate(model, data, memory=memory)
-    for warning in caught:
-        note(f"Warning: {warning.message}")
+    fitted = calibrate(model, data, memory=memory)
     save_model(fitted, path or model, replace=force or path is None)
     link = fitted.link
     assert link is not None

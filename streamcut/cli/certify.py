@@ -15,27 +15,27 @@ from streamcut.models.multiclass import CRAMMER_SINGER, SOFTMAX
 @click.command(cls=Command)
 @click.argument("model")
 @click.argument("data")
-@click.option("--C", "C", metavar="X", type=float, help="Weight of the losses next to ½‖w‖², where MODEL does not say.")
+@click.option("--C", "C", metavar="X", type=float, help="Weight of the losses next to ½‖w‖², if MODEL does not say.")
 @click.option(
     "--loss",
     type=Choice((*ROW_LOSSES, SOFTMAX, CRAMMER_SINGER)),
-    help="Loss of a row, where MODEL does not say; of several classes it may be one of all of them.",
+    help="Loss of a row, if MODEL does not say; of several classes it may be one of all of them.",
 )
 @click.option(
     "--intercept",
     metavar="WHAT",
-    help="free: it costs nothing; none; or the value of a bias feature, whose weight costs as others do.",
+    help="free (not regularised), none, or the value of a bias feature, whose weight is regularised like any other.",
 )
-@click.option("--epsilon", metavar="X", type=float, help="Of the epsilon-insensitive losses, where MODEL does not say.")
+@click.option("--epsilon", metavar="X", type=float, help="ε of the epsilon-insensitive losses, if MODEL does not say.")
 @click.option(
     "--trained-by",
     metavar="COMMAND",
-    help="The command of LIBLINEAR's train or of vw that made MODEL; it says --C, --loss and --intercept.",
+    help="The LIBLINEAR or vw command that trained MODEL; it implies --C, --loss and --intercept.",
 )
-@click.option("--index-base", metavar="N", type=int, help="Of the rows that vw read: their first feature was 0 or 1 [1].")
+@click.option("--index-base", metavar="N", type=int, help="Number of the first feature in the rows that vw read: 0 or 1 [1].")
 @click.option("--passes", metavar="N", type=click.IntRange(1, 30), default=3, show_default=True, help="Passes over the rows.")
 @click.option(
-    "--out", metavar="FILE", help="Write the best model found (.npz); `train --warm-start` goes on from its weights and bound."
+    "--out", metavar="FILE", help="Write the best model found (.npz); `train --warm-start` continues from its weights and bound."
 )
 @memory_option
 @cache_options
@@ -56,12 +56,12 @@ def command(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Say how far MODEL is above the optimum of its problem on the store DATA: at most and at least, proved.
+    """Prove how far MODEL is above the optimum of its problem on the store DATA, at most and at least.
 
     MODEL is a linear model for classes or numbers: ours, a text model of LIBLINEAR or Vowpal Wabbit
     (--readable_model, features with numbers as names), ONNX, or the JSON of `export`. Of several classes, each against the
     rest, it is the sum of their problems that is certified, in the same passes.
-    Its problem is F = ½‖w‖² + C Σ u_i ℓ_i; what the file does not say of it is asked for. Estimators of scikit-learn are
+    Its problem is F = ½‖w‖² + C Σ u_i ℓ_i; what the file does not say has to be given. Estimators of scikit-learn are
     certified in Python, by streamcut.certify: pickles are never opened.
 
     The first pass computes F and a bound that no weights can beat; further ones raise the bound, and look for better weights.

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streamcut.cli.help import Command
-from streamcut.cli.output import note, number, print_json, say_remarks
+from streamcut.cli.output import note, number, print_json
 from streamcut.cli.parameters import json_option, options_from, quiet_option, url_options
+from streamcut.errors import spelled
 from streamcut.foundation.machine import available_cpus
 from streamcut.foundation.shown import visible
 from streamcut.foundation.units import format_bytes
@@ -99,18 +100,12 @@ def command(
     from streamcut.io.conversion.convert import convert
 
     listener = None if quiet or as_json else _Line()
-    recipe: list[Recipe] = []
-
-    def show(made: Recipe) -> None:
-        recipe.append(made)
-        _show(made)
-
     try:
         report = convert(
             list(inputs),
             output,
             progress=listener,
-            on_recipe=None if listener is None else show,
+            on_recipe=None if listener is None else _show,
             **settings,
         )
     finally:
@@ -120,8 +115,6 @@ def command(
         print_json(_record(report))
     elif not quiet:
         _summary(report)
-        if recipe and recipe[-1].table is not None:
-            say_remarks(report.outputs)
 
 
 def _on_cluster(
@@ -156,6 +149,8 @@ def _dry_run(inputs: list[str], output: str, settings: dict[str, Any], as_json: 
         return
     for line in recipe_lines(found.recipe):
         click.echo(visible(line))
+    for sentence in found.told:
+        note(f"note: {spelled(sentence)}")
     for row in found.rows:
         listed = (f"{name}" if value == 1 else f"{name}: {value:.6g}" for name, value in row.features.items())
         click.echo(visible(f"{'no label' if row.label is None else number(row.label)} | {' | '.join(listed)}"))

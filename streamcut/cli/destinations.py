@@ -32,7 +32,7 @@ def refuse_existing(path: str | os.PathLike, option: str, force: bool, *, reads:
     if place.mode is not None and stat.S_ISDIR(place.mode):
         raise UsageError(f"{option}: {path} is a folder")
     if any(read is not None and _same_file(place.path, read) for read in reads):
-        raise UsageError(f"{option}: {path} is what this command reads; choose another place")
+        raise UsageError(f"{option}: {path} is an input of this command; choose another place")
     if place.through:
         if place.mode is not None and stat.S_ISBLK(place.mode) and not force:
             raise UsageError(f"{option}: {path} is a device that may hold a file system; overwrite it with --force")
@@ -56,7 +56,7 @@ def _refuse_existing_object(url: str, option: str, force: bool, reads: Sequence[
         raise UsageError(f"{option}: {url} is a folder; give the name of an object in it")
     expect_bucket(url, f"{option}: ")
     if any(read is not None and os.fspath(read) == url for read in reads):
-        raise UsageError(f"{option}: {url} is what this command reads; choose another place")
+        raise UsageError(f"{option}: {url} is an input of this command; choose another place")
     scheme, _, place = url.partition("://")
     folders = place.split("/")
     for depth in range(2, len(folders)):  # below the bucket

@@ -22,10 +22,10 @@ from streamcut.cli.parameters import (
 @click.argument("data")
 @raw_options("index_base", "missing_labels", "format", "strict")
 @ignore_extra_option
-@click.option("--per-query", is_flag=True, help="A line for each query instead, as CSV (with --json: columns).")
+@click.option("--per-query", is_flag=True, help="Print a line for each query instead, as CSV (with --json: columns).")
 @click.option("--label-names", metavar="FILE", help="Sequences: also chunks; lines like `1 B-NP`, every label and its name.")
-@click.option("--certified", is_flag=True, help="Also between which numbers the measures of the exact optimum are.")
-@click.option("--trained-on", metavar="DATA", help="With --certified: the rows of the training, which prove far more.")
+@click.option("--certified", is_flag=True, help="Also print bounds on the measures of the exact optimum.")
+@click.option("--trained-on", metavar="DATA", help="With --certified: the training rows, with which far more can be proved.")
 @memory_option
 @cache_options
 @json_option

@@ -28,12 +28,12 @@ _NAMES = ("row", "class", "score", "feature", "name", "value", "contribution")
 @click.command(cls=Command)
 @click.argument("model")
 @click.argument("data")
-@click.option("--top", type=click.IntRange(min=0), metavar="N", default=10, show_default=True, help="Features of each row.")
-@click.option("--class", "label", metavar="LABEL", help="Of several classes: whose score.  [default: the one predicted]")
-@click.option("--against", metavar="DATA", help="Compare with the mean of these rows, those of the training for one.")
 @click.option(
-    "--output", "-o", "path", metavar="FILE", help="Write there instead of stdout; the file appears when it is complete."
+    "--top", type=click.IntRange(min=0), metavar="N", default=10, show_default=True, help="Features to list for each row."
 )
+@click.option("--class", "label", metavar="LABEL", help="The class whose score is explained.  [default: the predicted one]")
+@click.option("--against", metavar="DATA", help="Compare with the mean of these rows, for example the training rows.")
+@click.option("--output", "-o", "path", metavar="FILE", help="Write to FILE instead of stdout; it appears once it is complete.")
 @raw_options("index_base", "format", "strict")
 @ignore_extra_option
 @memory_option
@@ -55,7 +55,7 @@ def command(
     as_json: bool,
     force: bool,
 ) -> None:
-    """Say what each feature adds to the score of each row of DATA (a store, svmlight text, a table), for a linear MODEL.
+    """Explain the score that a linear MODEL gives each row of DATA (a store, svmlight text, a table), feature by feature.
 
     Prints CSV: row (from 0), class, score, feature, name, value, contribution. The first line of a row is (base), the score of
     the row that it is compared with; then come the features that add most, and (others) together. The contributions of a row add

@@ -31,10 +31,8 @@ Examples:
 @click.command(cls=Command, help=_HELP)
 @click.argument("model")
 @click.argument("output", metavar="FILE")
-@click.option("--to", "target", type=Choice(list(TARGETS)), help="Which program.  [default: what the ending of FILE says]")
-@click.option(
-    "--without-recipe", is_flag=True, help="Leave out how raw rows become features, where the program has no place for it."
-)
+@click.option("--to", "target", type=Choice(list(TARGETS)), help="The program to write for.  [default: by the ending of FILE]")
+@click.option("--without-recipe", is_flag=True, help="Leave out how raw rows become features, if the program cannot hold it.")
 @click.option("--without-probabilities", is_flag=True, help="Leave out the probabilities of the model.")
 @memory_option
 @url_options

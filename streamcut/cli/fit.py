@@ -22,14 +22,18 @@ _TRAIN = ("task", "loss", "positive_label", "memory", "workers", "seed", "max_ti
 @click.argument("data")
 @click.option("--label", "--target", metavar="COLUMN", help="Tables: the column with the labels, or a comparison ('delay>15').")
 @click.option("--output", "-o", required=True, metavar="MODEL", help="Where to write the model (.npz).")
-@click.option("--validation", default="20%", show_default=True, metavar="PART", help="Rows held out while C is chosen.")
-@click.option("--group-column", metavar="COLUMN", help="Hold out rows of one value of this column together; no feature.")
-@click.option("--time-column", metavar="COLUMN", help="Hold out the latest rows by this column, not random ones.")
-@click.option("--C", "C", type=Numbers(), metavar="NUMBER[,…]", help="Values to choose from.  [default: 0.01,0.1,1 and on]")
+@click.option(
+    "--validation", default="20%", show_default=True, metavar="PART", help="Share of the rows held out while C is chosen."
+)
+@click.option(
+    "--group-column", metavar="COLUMN", help="Hold out rows with the same value of this column together; it makes no feature."
+)
+@click.option("--time-column", metavar="COLUMN", help="Hold out the latest rows by this column instead of random ones.")
+@click.option("--C", "C", type=Numbers(), metavar="NUMBER[,…]", help="Values to choose from.  [default: 0.01,0.1,1 and further]")
 @click.option(
     "--choose-by", metavar="MEASURE", help="Measure of `evaluate` to choose by.  [default: log loss, or the task's first]"
 )
-@click.option("--store", metavar="PATH", help="Keep the store that is made of DATA here.")
+@click.option("--store", metavar="PATH", help="Keep the store made of DATA here.")
 @options_from(ConvertOptions, only=TABLE)
 @options_from(TrainOptions, only=_TRAIN)
 @options_from(CheckpointOptions)

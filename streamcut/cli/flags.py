@@ -18,18 +18,18 @@ from streamcut.foundation.shown import visible
     cls=Command,
     context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]},
 )
-@click.option("--from", "tool", type=Choice(list(TOOLS)), required=True, help="Whose options they are.")
-@click.option("--rows", type=int, help="Rows in the data, for programs whose C depends on it (svm_*, vw, SGDClassifier).")
+@click.option("--from", "tool", type=Choice(list(TOOLS)), required=True, help="The program whose options TEXT has.")
+@click.option("--rows", type=int, help="Rows in the data, for programs whose C depends on them (svm_*, vw, SGDClassifier).")
 @click.option("--positives", type=int, help="Positive rows, for svm_perf -l 4 and -l 5, and balanced classes.")
 @click.option("--queries", type=int, help="Queries or sequences, for svm_rank and svm_hmm.")
 @click.option("--pairs", type=int, help="Pairs of rows of a query with different labels, for svm_rank -l 1.")
 @click.option("--paired-queries", type=int, help="Queries that have such a pair, for svm_rank -l 2.")
-@click.option("--classes", type=int, help="Classes in the data, if more than two: programs treat them in different ways.")
+@click.option("--classes", type=int, help="Classes in the data, if more than two: programs treat them differently.")
 @click.option("--features", type=int, help="Features in the data, for LIBSVM without -g.")
 @json_option
 @click.argument("text", nargs=-1, required=True)
 def command(tool: str, as_json: bool, text: tuple[str, ...], **counts: int | None) -> None:
-    """Print what gives the same problem as TEXT, a command line or its options, gives another program.
+    """Translate TEXT, a command line or options of another program, into a command of ours for the same problem.
 
     With the name of the data it is a whole command; with options alone, options of `streamcut train`. What has no counterpart
     is refused by name, with the command that does it. What only differs in the way to the solution is said on stderr.

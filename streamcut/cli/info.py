@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @url_options
 @json_option
 def command(path: str, as_json: bool) -> None:
-    """Show the rows, features, labels, shards, sizes and origin of the store PATH, or what the model file PATH says.
+    """Show the rows, features, labels, shards, sizes and origin of the store PATH, or the contents of the model file PATH.
 
     \b
     Examples:

@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 
 from streamcut.foundation.shown import visible
 from streamcut.foundation.units import format_number as number
-
-
-def say_remarks(stores: Iterable[str]) -> None:
-    """A line for each thing that may be a mistake in the tables that `stores` were made of."""
-    from streamcut.fitting.remarks import of_store
-    from streamcut.io.opening import open_dataset
-
-    for store in stores:
-        for sentence in of_store(open_dataset(store)):
-            note(f"note: {sentence}")
 
 
 def note(message: str) -> None:

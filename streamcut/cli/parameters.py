@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import warnings
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import MISSING, Field
 from typing import Any
@@ -145,12 +146,13 @@ def _option(name: str, field: Field, changes: dict[str, Any]) -> Any:
     if known.choices:
         more["type"] = Choice(known.choices)
     elif field.type == "bool":
-        more["is_flag"] = True
+        more |= {"is_flag": True, "default": bool(given)}
     elif not known.kind:
         more["type"] = {"int": int, "float": float}.get(str(field.type).partition(" ")[0])
     if given is not MISSING and given is not None and field.type != "bool" and not more.get("multiple"):
         more |= {"default": _as_written(given, known.kind), "show_default": True}
-    flags = [flag(name, known), *([f"--{known.also}"] if known.also else [])]
+    written = flag(name, known)
+    flags = [f"{written}/--no-{written[2:]}" if given is True else written, *([f"--{known.also}"] if known.also else [])]
     return click.option(*flags, name, **{**more, **changes})
 
 
@@ -180,6 +182,12 @@ def _silence(ctx: click.Context, param: click.Parameter, value: bool) -> bool:
     return value
 
 
+def _quiet(ctx: click.Context, param: click.Parameter, value: bool) -> bool:
+    if value:
+        warnings.simplefilter("ignore", UserWarning)  # until the command ends
+    return _silence(ctx, param, value)
+
+
 def _into_environment(ctx: click.Context, param: click.Parameter, value: str | float | None) -> None:
     """Where what reads URLs looks for it, in this process and in those that it starts; as it was before when the command ends."""
     if value is None:
@@ -192,11 +200,11 @@ def _into_environment(ctx: click.Context, param: click.Parameter, value: str | f
 
 def url_options(command: Any) -> Any:
     """--timeout and --retries, for every command that takes URLs."""
-    again = "How often a request is made again that fails; URLs only.  [default: 5]"
+    again = "How often a failed request is repeated; URLs only.  [default: 5]"
     command = click.option(
         "--retries", type=click.IntRange(0, 20), metavar="N", help=again, expose_value=False, callback=_into_environment
     )(command)
-    text = "How long a server may keep a request waiting before it is made again; URLs only.  [default: 60s]"
+    text = "How long to wait for a server before a request is repeated; URLs only.  [default: 60s]"
     return click.option("--timeout", type=Duration(), metavar="TIME", help=text, expose_value=False, callback=_into_environment)(
         command
     )
@@ -206,8 +214,8 @@ def cache_options(command: Any) -> Any:
     """--timeout, --retries, --cache-dir and --cache-size, for commands that read stores behind URLs."""
     command = url_options(command)
     for name, metavar, text in (
-        ("--cache-size", "SIZE", "Most bytes of --cache-dir.  [default: half of the free space]"),
-        ("--cache-dir", "DIR", "Keep what is read of a store behind a URL here, so that the next pass is local."),
+        ("--cache-size", "SIZE", "Maximum size of --cache-dir.  [default: half of the free space]"),
+        ("--cache-dir", "DIR", "Keep what is read from a store behind a URL here, so that later passes are local."),
     ):
         command = click.option(name, metavar=metavar, help=text, expose_value=False, callback=_into_environment)(command)
     return command
@@ -215,18 +223,19 @@ def cache_options(command: Any) -> Any:
 
 memory_option = options_from(TrainOptions, only=("memory",), memory={"metavar": "SIZE"})
 json_option = click.option("--json", "as_json", is_flag=True, callback=_silence, help="Print JSON on stdout instead of text.")
-quiet_option = click.option("--quiet", "-q", is_flag=True, callback=_silence, help="Print nothing but errors.")
+quiet_option = click.option("--quiet", "-q", is_flag=True, callback=_quiet, help="Print nothing but errors.")
 trained_on_option = click.option(
-    "--trained-on", metavar="STORE", help="The rows that MODEL was trained on, which locate the optimum: 10 to 60 passes."
+    "--trained-on", metavar="STORE", help="The training rows of MODEL, to locate the optimum; takes 10 to 60 passes."
 )
 force_option = click.option("--force", is_flag=True, help="Replace the output file if it exists.")
 ignore_extra_option = click.option(
-    "--ignore-extra-features", is_flag=True, help="Leave out features that the model does not have, instead of refusing the data."
+    "--ignore-extra-features", is_flag=True, help="Ignore features that the model does not have, instead of refusing the data."
 )
 
 
-TABLE = ("format", "categorical", "numeric", "text", "ngrams", "min_count", "stop_words", "time", "cross", "drop", "id",
-         "weights", "hash_bits", "layer")  # fmt: skip
+TABLE = ("format", "labels_as", "missing_labels", "categorical", "numeric", "standardise", "text", "text_weights", "ngrams",
+         "min_count", "stop_words", "time", "cross", "drop", "id", "missing", "weights", "hash_bits", "max_categories",
+         "layer")  # fmt: skip
 _TABLES = "Tables and text (see convert --help-all)"
 
 

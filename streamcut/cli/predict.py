@@ -36,16 +36,17 @@ if TYPE_CHECKING:
     "--probability",
     "what",
     flag_value="probability",
-    help="Print probabilities of the positive label (`calibrate`).",
+    help="Print probabilities (of the positive label, of two).",
 )
-@click.option("--both", "what", flag_value="both", help="Print label and score, separated by a blank.")
+@click.option("--both", "what", flag_value="both", help="Print label and score, separated by a space.")
 @click.option(
-    "--certified", "what", flag_value="certified", help="Print label, proved (1 or 0), low and high of the exact optimum."
+    "--certified",
+    "what",
+    flag_value="certified",
+    help="Print label, whether it is proved to be that of the exact optimum, and bounds on its score.",
 )
 @trained_on_option
-@click.option(
-    "--output", "-o", "path", metavar="FILE", help="Write there instead of stdout; the file appears when it is complete."
-)
+@click.option("--output", "-o", "path", metavar="FILE", help="Write to FILE instead of stdout; it appears once it is complete.")
 @raw_options("index_base", "format", "keep", "strict")
 @ignore_extra_option
 @memory_option

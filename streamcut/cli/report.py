@@ -15,8 +15,8 @@ from streamcut.cli.parameters import force_option, memory_option, quiet_option, 
 @click.command(cls=Command)
 @click.argument("models", metavar="MODEL…", nargs=-1, required=True)
 @click.option("--output", "-o", "path", metavar="FILE", help="The page (.html).")
-@click.option("--plots", metavar="DIR", help="Folder for the plots, each as SVG and PNG; made if need be.")
-@click.option("--data", metavar="DATA", help="What the models are measured on: a store, or a table or text with labels.")
+@click.option("--plots", metavar="DIR", help="Folder for the plots, each as SVG and PNG; created if needed.")
+@click.option("--data", metavar="DATA", help="Labelled rows to measure the models on: a store, a table or text.")
 @click.option("--vocabulary", metavar="FILE", help="Names of the features, one a line, instead of those of the data.")
 @memory_option
 @url_options

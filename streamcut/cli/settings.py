@@ -107,7 +107,9 @@ def _read(context: click.Context, parameter: click.Parameter, path: str | None) 
     tables = {name: table for name, table in content.items() if isinstance(table, dict)}
     for name in tables:
         if name not in names:
-            raise UsageError(f"{config.place(name)}: [{name}] is no command; {meant(name, names) or 'use ' + ', '.join(names)}")
+            raise UsageError(
+                f"{config.place(name)}: [{name}] is not a command; {meant(name, names) or 'use ' + ', '.join(names)}"
+            )
     shared = {name: value for name, value in content.items() if name not in tables}
     own = tables.get(command, {})
     by_name = {plain(key): key for key in options if key != "config"}
@@ -214,7 +216,7 @@ def _value(value: Any, option: click.Option) -> Any:
         texts = [str(part) for part in value]
         return texts if option.multiple else ",".join(texts)
     if not _plain_value(value):
-        raise ValueError(f"{_shown(value)} is no text, number or list of them")
+        raise ValueError(f"{_shown(value)} is not a text, a number or a list of them")
     return [str(value)] if option.multiple else str(value)
 
 

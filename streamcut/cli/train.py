@@ -12,7 +12,7 @@ import click
 from streamcut.cli import signals
 from streamcut.cli.destinations import expect_saved, refuse_existing, reserved_output, save_trained
 from streamcut.cli.help import Command
-from streamcut.cli.output import note, number, print_json, print_table, say_remarks
+from streamcut.cli.output import note, number, print_json, print_table
 from streamcut.cli.parameters import (
     Grouped,
     cache_options,
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     "--choose-by",
     cls=Grouped,
     group="What is learnt",
-    help="Measure of `evaluate` that picks the best model on --validation. Default: the task's first.",
+    help="Measure of `evaluate` by which the best model on --validation is chosen. Default: the task's first.",
     metavar="MEASURE",
 )
 @click.option(
@@ -62,16 +62,16 @@ if TYPE_CHECKING:
     metavar="N",
     cls=Grouped,
     group="When to stop",
-    help="Linear solvers: stop once N iterations in a row did no better on --validation (by --choose-by); the best is written.",
+    help="Linear solvers: stop once N iterations in a row were no better on --validation (by --choose-by); the best is written.",
 )
 @table_options
 @click.option("--report", metavar="FILE", help="Also write a page (.html) about the model; see `streamcut report`.")
-@click.option("--require-convergence", is_flag=True, help="Exit with code 9 when the tolerance was not reached.")
+@click.option("--require-convergence", is_flag=True, help="Exit with code 9 if the tolerance was not reached.")
 @click.option("--dry-run", is_flag=True, help="Print the memory plan on stdout, read no rows and write nothing.")
 @click.option(
     "--assume",
     metavar="WHAT",
-    help="With --dry-run: what a pass would take on a cluster such as workers=64,line=10Gbit; see streamcut.execution.cost.",
+    help="With --dry-run: estimate a pass on a cluster such as workers=64,line=10Gbit; see streamcut.execution.cost.",
 )
 @click.option("--verbose", "-v", is_flag=True, help="Show the memory plan and log messages.")
 @cache_options
@@ -99,11 +99,11 @@ def command(
 ) -> None:
     """Train a model on DATA, a store, svmlight text or, with --label, a table, and write it to the --output file.
 
-    The linear one for two classes minimises ½‖w‖² + C Σ u_i max(0, 1 − y_i⟨w, x_i⟩) and ends, like all linear ones, with a
+    The linear model for two classes minimises ½‖w‖² + C Σ u_i max(0, 1 − y_i⟨w, x_i⟩) and ends, like all linear models, with a
     certificate: the objective reached, and a bound that no weights can beat.
 
-    Ctrl-C, SIGTERM or SIGHUP ends it in good order: the best model so far is written, and a checkpoint if --checkpoint was given,
-    from which the same command with --resume goes on. A second one ends it at once.
+    Ctrl-C, SIGTERM or SIGHUP ends it in good order: the best model so far is written and, with --checkpoint, a checkpoint from
+    which the same command with --resume continues. A second one ends it at once.
 
     \b
     Examples:
@@ -164,8 +164,6 @@ def command(
                 what = "--dry-run plans" if dry_run else "--checkpoint is"
                 raise click.UsageError(f"{what} for a store; make one of {data} with `streamcut convert` first.")
             dataset = opened(place)
-            if temporary and not (quiet or as_json):
-                say_remarks([place])
         shards = len(dataset.manifest.shards)
         if assume is not None:
             from streamcut.execution.cost import Assumed

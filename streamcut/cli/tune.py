@@ -69,10 +69,12 @@ def _value(text: str) -> float | str:
     metavar="OPTION=VALUE[,…]",
     help="Values of another option of `train`; may be given often: --grid loss=hinge,logistic --grid positive-weight=1,5.",
 )
-@click.option("--validation", metavar="DATA", help="Rows that every model is measured on, as `evaluate` takes them.")
-@click.option("--folds", type=click.IntRange(2), help="K-fold cross-validation instead, on rows drawn at random.")
+@click.option("--validation", metavar="DATA", help="Rows that every model is measured on, in any form `evaluate` takes.")
+@click.option("--folds", type=click.IntRange(2), help="Cross-validate instead, with this many folds of rows drawn at random.")
 @click.option("--fold-seed", type=int, default=0, show_default=True, help="Random seed of the folds.")
-@click.option("--choose-by", metavar="MEASURE", help="Measure of `evaluate` that picks the best. Default: the task's first.")
+@click.option(
+    "--choose-by", metavar="MEASURE", help="Measure of `evaluate` by which the best is chosen. Default: the task's first."
+)
 @click.option("--plot", metavar="FILE", help="Draw the measure over C (.svg or .png; needs streamcut[plots]).")
 @options_from(TrainOptions, without=_OWN)
 @options_from(CheckpointOptions)

@@ -21,8 +21,8 @@ _ONLY_PROVING = "--passes is about --prove; give that, too"
 @click.command(cls=Command)
 @click.argument("model")
 @click.argument("data", required=False)
-@click.option("--prove", is_flag=True, help="Also prove the recorded bound from the rows and the weights alone, by more passes.")
-@click.option("--passes", metavar="N", type=click.IntRange(1), help="With --prove: passes at most.  [default: 100]")
+@click.option("--prove", is_flag=True, help="Also prove the recorded bound from the rows and the weights alone, in more passes.")
+@click.option("--passes", metavar="N", type=click.IntRange(1), help="With --prove: at most this many passes.  [default: 100]")
 @memory_option
 @click.option("--force", is_flag=True, help="Go on with data other than those the model was trained on.")
 @cache_options
@@ -30,7 +30,7 @@ _ONLY_PROVING = "--passes is about --prove; give that, too"
 def command(
     model: str, data: str | None, prove: bool, passes: int | None, memory: str, force: bool, as_json: bool
 ) -> None:  # fmt: skip
-    """Check the record of MODEL against the store DATA: is its certificate what these rows give, and, with --prove, is it true?
+    """Check the certificate of MODEL against the store DATA: does it fit these rows and, with --prove, is it true?
 
     \b
     One pass recomputes, and refutes the record where it differs:
@@ -114,10 +114,10 @@ def _conclude(model: str, found: Verification, prove: bool) -> None:
     """Say what holds, and what was not checked. Raises NotConvergedError for a bound that the passes did not suffice for."""
     assert found.recorded is not None
     if found.overstated:
-        note(f"{found.recorded.raised:.3g} of the recorded objective is for rounding, far more than these rows explain.")
+        note(f"{found.recorded.raised:.3g} of the recorded objective allows for rounding, far more than these rows explain.")
     if not prove:
         if found.bound_agrees is None:
-            note("The lower bound was not checked: the model keeps no proof of it. --prove makes a bound of its own.")
+            note("The lower bound was not checked: the model keeps no proof of it. --prove computes one of its own.")
         elif found.trusted:
             note(f"The record fits these rows. Training's word is {found.trusted}.")
         return

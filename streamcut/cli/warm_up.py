@@ -28,7 +28,7 @@ from streamcut.config import SOLVERS, TASKS
     help="Write them to this folder, for all processors of this machine's kind (x86-64: with AVX2). Commands read it, and never "
     "write to it, where STREAMCUT_KERNELS names it.",
 )
-@click.option("--workers", type=click.IntRange(1), help="Processes that compile.  [default: one a processor]")
+@click.option("--workers", type=click.IntRange(1), help="Processes that compile.  [default: one per processor]")
 @quiet_option
 def command(
     tasks: tuple[str, ...],
@@ -39,7 +39,7 @@ def command(
     workers: int | None,
     quiet: bool,
 ) -> None:
-    """Compile ahead what commands otherwise compile when they first need it.
+    """Compile ahead of time what commands would otherwise compile on first use.
 
     Without options: `convert`, and the default solver of every task, on all processors. The kernels stay in Numba's cache
     (NUMBA_CACHE_DIR) and serve this type of processor. For an image or a package that is to run on others, see --into.

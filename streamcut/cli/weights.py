@@ -21,16 +21,18 @@ from streamcut.foundation.shown import visible
     type=Choice(["magnitude", "weight", "feature"]),
     default="magnitude",
     show_default=True,
-    help="The largest first, from positive to negative, or by the number of the feature.",
+    help="Order: largest magnitude first, from positive to negative, or by feature number.",
 )
-@click.option("--class", "label", metavar="LABEL", help="Of this class only.")
-@click.option("--standard-errors", "errors", is_flag=True, help="Also how far each may be off for want of rows, with z and p.")
-@click.option("--trained-on", metavar="DATA", help="With --standard-errors: the rows of the training; 10 to 60 passes.")
-@click.option("--robust", is_flag=True, help="With --standard-errors: the sandwich, which holds where the model is not true.")
+@click.option("--class", "label", metavar="LABEL", help="Only this class.")
+@click.option("--standard-errors", "errors", is_flag=True, help="Also print standard errors, z and p-values.")
+@click.option("--trained-on", metavar="DATA", help="With --standard-errors: the training rows; takes 10 to 60 passes.")
+@click.option(
+    "--robust", is_flag=True, help="With --standard-errors: the sandwich estimator, valid even if the model is misspecified."
+)
 @click.option(
     "--cluster",
     metavar="FILE",
-    help="With --standard-errors: rows of a cluster depend on each other; a line for each row that names its own, or qid.",
+    help="With --standard-errors: rows of one cluster may depend on each other. A file with a cluster on each line, or qid.",
 )
 @memory_option
 @cache_options

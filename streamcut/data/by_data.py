@@ -1,4 +1,4 @@
-"""Options of `train` that follow from the data: the task, and labels by their words."""
+"""Options of `train` that follow from the data: the task, the intercept, and labels by their words."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LARGEST_TARGET = 1e100  # in size: its square, times rows, has to be a float64
 
 
 def for_data(options: TrainOptions, data: Dataset) -> TrainOptions:
-    """`options` with task "auto" decided and the positive label as the number that the store has for it.
+    """`options` with task "auto" decided, the intercept of a table's model free, and the positive label as the store's number.
 
     Rows with qid are ranked, labels that are no whole numbers, or more than a store counts, are targets of a regression, and
     more than two others are classes, as far as the options allow it; else there are two classes.
@@ -29,10 +29,12 @@ def for_data(options: TrainOptions, data: Dataset) -> TrainOptions:
     """
     rule = LabelRule() if data.recipe is None else data.recipe.labels
     if rule.none and options.task != "one-class":
-        raise BadInputError(f"{data.path}: its rows have no labels (--label none): they can be scored, not trained on")
+        raise BadInputError(f"{data.path}: its rows have no labels (--label=none): they can be scored, not trained on")
     if (positive := _number(options.positive_label, rule)) is not options.positive_label:
         options = replace(options, positive_label=positive)
     options = _task(options, data)
+    if data.recipe is not None and data.recipe.table is not None:
+        options = with_free_intercept(options)
     if options.task == "regression":
         _check_targets(options, data)
     labels = data.manifest.statistics.labels
@@ -41,6 +43,17 @@ def for_data(options: TrainOptions, data: Dataset) -> TrainOptions:
         if options.has("positive_label"):
             return replace(options, positive_label=positive)
     return options
+
+
+def with_free_intercept(options: TrainOptions) -> TrainOptions:
+    """`options` with an intercept that costs nothing, where none was asked for and nothing that was asked for forbids it."""
+    if options.intercept != "auto":
+        return options
+    try:
+        free = replace(options, intercept="free")
+    except UsageError:
+        return options
+    return free if free.has("intercept") else options
 
 
 def _task(options: TrainOptions, data: Dataset) -> TrainOptions:

@@ -111,7 +111,7 @@ class Ceiling:
         least = needed + _SPREAD
         shown = f"{math.ceil(least / 1e6)}MB" if least < 1e10 else f"{math.ceil(least / 1e9)}GB"  # as --memory takes it
         error = MemoryBudgetError(
-            f"--memory {format_bytes(self.budget)} is too little: this takes at least {shown} ({why}). Raise --memory"
+            f"--memory: {format_bytes(self.budget)} is too little: this takes at least {shown} ({why}). Raise --memory"
         )
         error.least = least
         return error

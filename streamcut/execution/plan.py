@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from streamcut.errors import MemoryBudgetError
+from streamcut.errors import MemoryBudgetError, given
 from streamcut.execution.row_state import SPILLED_BYTES
 from streamcut.execution.runner import ROW_BLOCK
 from streamcut.foundation.shown import Shown, html_table
@@ -290,7 +290,7 @@ def _smaller_shards(manifest: Manifest, free: int, by_shard: int) -> str:
     left, entries = by_shard + free - _SPREAD, max(shard.nnz for shard in manifest.shards)
     if left < _LEAST_PART * by_shard:
         return ""
-    return f", or convert the data again with --shard-nnz {1 << int(math.log2(max(1.0, entries * left / by_shard)))}"
+    return f", or convert the data again with {given('shard-nnz', 1 << int(math.log2(max(1.0, entries * left / by_shard))))}"
 
 
 def _refusal(budget: int, lines: list[tuple[str, int]], lower: list[str], smaller: str) -> MemoryBudgetError:
@@ -298,7 +298,7 @@ def _refusal(budget: int, lines: list[tuple[str, int]], lower: list[str], smalle
     shown = f"{math.ceil(least / 1e6)}MB" if least < 1e10 else f"{math.ceil(least / 1e9)}GB"  # as --memory takes it, rounded up
     parts = "; ".join(f"{what}: {format_bytes(size)}" for what, size in lines)
     error = MemoryBudgetError(
-        f"--memory {format_bytes(budget)} is too little: this run needs at least {shown} ({parts}). "
+        f"--memory: {format_bytes(budget)} is too little: this run needs at least {shown} ({parts}). "
         f"Raise --memory{', or lower one of ' * bool(lower)}{', '.join(lower)}{smaller}"
     )
     error.least = least

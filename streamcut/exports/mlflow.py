@@ -48,8 +48,7 @@ class Scorer:
 
     def predict(self, model_input: Any, params: dict[str, Any] | None = None) -> np.ndarray:
         """What streamcut.predict says of rows; params: {"output": "labels", "scores" or "probabilities"}."""
-        rows = model_input.reset_index(drop=True) if hasattr(model_input, "reset_index") else model_input
-        return np.asarray(predict(self.model, rows, output=(params or {}).get("output", "labels")))
+        return np.asarray(predict(self.model, model_input, output=(params or {}).get("output", "labels")))
 
 
 def signature_of(model: Model) -> ModelSignature:

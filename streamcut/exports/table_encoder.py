@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
@@ -13,6 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from streamcut.data.inputs import framed, is_frame, rows_of
 from streamcut.errors import UsageError
 from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.shown import warn
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.formats.format import Raw
 from streamcut.io.recipe.recipe import Recipe
@@ -54,7 +54,6 @@ def learned(X: Any, convert: Mapping[str, Any]) -> tuple[TableEncoder, sp.csr_ar
     identifiers are left out with a warning. Raises UsageError for what is no frame and for options that do not fit.
     """
     from streamcut.io.tables.frames import FrameFile
-    from streamcut.io.tables.guesses import guessed_roles
     from streamcut.io.tables.opening import OpenedTables
 
     X = framed(X)
@@ -66,15 +65,12 @@ def learned(X: Any, convert: Mapping[str, Any]) -> tuple[TableEncoder, sp.csr_ar
         )
     if taken := sorted({"labels", "qid", "weights", "recipe"} & set(convert)):
         raise UsageError(f"recipe: {taken[0]} is none of its options here; labels, groups and weights are arguments of `fit`")
-    file, given = FrameFile(X), {"labels": "none", **convert}
-    roles, told = guessed_roles(file.sample(), ConvertOptions(**given), file.name)
-    weights = "counts" if given.get("hash_bits") else "tfidf"
-    tables = OpenedTables([file], ConvertOptions(**{"standardise": True, "text_weights": weights, **given, **roles}))
+    tables = OpenedTables([FrameFile(X)], ConvertOptions(**{"labels": "none", **convert}))
     rows = tables.rows(_BLOCK, _MOST, 1, grouped=False)
     chunks = [chunk for chunk, _ in rows.blocks()]
     recipe = rows.recipe()
-    for sentence in told:
-        warnings.warn(sentence, UserWarning, stacklevel=2)
+    for sentence in tables.told:
+        warn(sentence)
     encoder = TableEncoder(recipe, 1 << recipe.hash_bits if recipe.hash_bits is not None else len(recipe.names or ())).fit()
     return encoder, _matrix(chunks, encoder.n_features)
 

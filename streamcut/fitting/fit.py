@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from streamcut.config import CheckpointOptions, TrainOptions
-from streamcut.data.by_data import for_data
+from streamcut.data.by_data import for_data, with_free_intercept
 from streamcut.data.datasets import opened
 from streamcut.data.inputs import framed, is_frame
 from streamcut.errors import UsageError, spelled
@@ -20,7 +20,6 @@ from streamcut.execution.row_state import scratch_folder
 from streamcut.fitting.baseline import shares, without_features
 from streamcut.fitting.fitted import Fitted
 from streamcut.fitting.held_out import share_of, split
-from streamcut.fitting.remarks import remarks
 from streamcut.foundation.interrupts import first_interrupt_asks
 from streamcut.io.conversion.convert import convert as converted
 from streamcut.io.conversion.options import ConvertOptions
@@ -30,8 +29,7 @@ from streamcut.io.formats.finding import find_files
 from streamcut.io.formats.registry import FORMATS
 from streamcut.io.formats.tables import FRAME
 from streamcut.io.sources.lazy import streamed
-from streamcut.io.tables.guesses import guessed_roles
-from streamcut.io.tables.roles import named_in
+from streamcut.io.tables.remarks import remarks
 from streamcut.models.checkpoint_places import below
 from streamcut.options.option import documented
 from streamcut.options.training import SINGLE
@@ -40,6 +38,7 @@ from streamcut.training import checked, train, without_data
 from streamcut.tuning import Tuned, tune
 
 FIRST, LEAST, MOST = (0.01, 0.1, 1.0), 1e-4, 1e3  # values of C that are tried first, and between which others may be
+_FEW_HELD = 100  # rows held out, before that is said
 _LOSS = {"binary": ("logistic", "log_loss"), "auto": ("logistic", "log_loss"), "multiclass": ("softmax", "log_loss")}
 _CHOSEN = ("C", "validation", "warm_start", "kernel", "nystroem", "fourier")  # options of `train` that `fit` has otherwise
 
@@ -138,7 +137,10 @@ def fit(
         positive = chosen.positive_label if chosen.task in ("binary", "auto") else None
         if positive is None and chosen.task in ("binary", "auto"):
             positive = max(whole.manifest.statistics.labels or [1.0])
-        more = [spelled(sentence) for sentence in remarks(training, validated, positive)]
+        more = [] if rows.files else [spelled(sentence) for sentence in remarks(whole, positive)]
+        if validated.manifest.statistics.n_rows < _FEW_HELD:
+            few = validated.manifest.statistics.n_rows
+            more.append(f"{few} rows are held out: measures may be off; `tune --folds 5` uses all of them")
         for sentence in more:
             tell(sentence)
         hooks: dict[str, Any] = {"on_iteration": on_iteration, "stop": asked}
@@ -174,21 +176,11 @@ def _by_task(options: dict[str, Any], chosen: TrainOptions, whole: Dataset) -> t
     """(options with the loss that gives probabilities, unless one was asked for, and an intercept that costs nothing where there
     may be one; the measure to choose by, None: the task's)."""
     found = for_data(chosen, whole)
-    given = {**options, "task": found.task}
-    if chosen.intercept == "auto" and _may_be_free(replace(chosen, task=found.task)):
-        given["intercept"] = "free"
+    given = {**options, "task": found.task, "intercept": with_free_intercept(found).intercept}
     if found.task not in _LOSS or chosen.loss != "auto" or chosen.solver != "auto":
         return given, None
     loss, measure = _LOSS[found.task]
     return {**given, "loss": loss}, measure
-
-
-def _may_be_free(chosen: TrainOptions) -> bool:
-    """Whether nothing that was asked for needs a regularised intercept."""
-    try:
-        return replace(chosen, intercept="free").has("intercept")
-    except UsageError:
-        return False
 
 
 def _tuned(
@@ -250,16 +242,9 @@ def _ready(
             form = FORMATS[form.variant(paths, ConvertOptions(**options))]
         if form.table is not None:
             files = [form.table(path) for path in paths or [data]]
-            if label is None and not named_in(files[0].schema(), "label"):
-                names = ", ".join(files[0].schema().names)
-                raise UsageError(f"{files[0].name}: say which column has the labels (--label): {names}")
             options |= {name: _joined(options.get(name, ()), value) for name, value in by.items()}
-            if options.get("recipe") is None:
-                given, told = guessed_roles(files[0].sample(), ConvertOptions(**options), files[0].name)
-                options |= {"standardise": True, "text_weights": "counts" if options.get("hash_bits") else "tfidf"}
-                options |= given | {name: more[name] for name in ("standardise", "text_weights") if name in more}
         place = os.fspath(store) if store is not None else os.path.join(folder, "data.zarr")
-        converted(paths or data, place, **options, resume=resume and store is not None)
+        converted(paths or data, place, **options, resume=resume and store is not None, on_told=told.append)
         yield _Rows(opened(place), files, [spelled(sentence) for sentence in told], None if store is None else place)
 
 

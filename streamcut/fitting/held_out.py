@@ -11,7 +11,7 @@ from streamcut.data.row_columns import keys_of_groups, times_of_rows
 from streamcut.errors import UsageError
 from streamcut.foundation.units import part_of
 from streamcut.io.dataset import Dataset, first_rows
-from streamcut.io.row_view import HeldOut, RowView, drawn, held_out_view
+from streamcut.io.row_view import HeldOut, RowView, drawn_groups, held_out_view
 from streamcut.io.tables.files import TableFile
 
 
@@ -31,11 +31,12 @@ def split(
     group   rows with one value of this column are on one side; `time`: the latest rows by this column are held out
     """
     if group is not None:
-        held = HeldOut(which=drawn(keys_of_groups(files, group), share, seed))
+        held = HeldOut(which=drawn_groups(keys_of_groups(files, group), share, seed))
     elif time is not None:
         held = HeldOut(which=_latest(files, time, share))
     else:
-        held = HeldOut(share, seed, grouped=data.manifest.statistics.groups is not None)
+        statistics = data.manifest.statistics
+        held = HeldOut(share, seed, grouped=statistics.groups is not None, rows=statistics.n_rows)
     training, validation = held_out_view(data, held)
     known, there = training.manifest.statistics.labels, validation.manifest.statistics.labels
     alone = set(there) - set(known) if known and there else set()

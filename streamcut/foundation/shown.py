@@ -6,11 +6,14 @@ Names, labels and what comes from files are strangers' text. Results are a line 
 from __future__ import annotations
 
 import logging
+import sys
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from html import escape
 from typing import Any
 
+from streamcut.errors import spelled
 from streamcut.foundation.units import format_number
 
 
@@ -22,6 +25,14 @@ def visible(text: str) -> str:
 def html(text: str) -> str:
     """The same as HTML."""
     return escape(visible(text))
+
+
+def warn(sentence: str) -> None:
+    """A UserWarning that points at whoever called us; the command line shows it as a note."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(("streamcut.", "contextlib")):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(spelled(sentence), UserWarning, stacklevel=level)
 
 
 class VisibleFormatter(logging.Formatter):

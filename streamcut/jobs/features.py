@@ -19,7 +19,7 @@ def with_features(feed: Feed, options: TrainOptions) -> MappedDataset:
     """The data of `feed` as the options' kernel sees it, approximately. Raises UsageError where that is not offered."""
     name = "nystroem" if options.fourier is None else "fourier"
     if options.task == "sequence":
-        raise UsageError(f"{name}: task sequence takes kernels by --solver sampled-linear or sampled-constant")
+        raise UsageError(f"{name}: task sequence takes kernels by --solver=sampled-linear or sampled-constant")
     if options.distributed:
         raise UsageError(f"{name}: features are made on threads only, not on Dask")
     kernel, seed, data = chosen_kernel(options, feed), options.seed, feed.data

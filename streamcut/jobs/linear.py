@@ -108,7 +108,7 @@ def two_labels(statistics: Statistics, positive: float | None) -> tuple[float, f
             many = f"{len(found)}" if found is not None else "more than 4096"
             raise BadInputError(
                 f"the data has {many} different labels, not 2; choose one-vs-rest with --positive-label, or "
-                "--task multiclass or ranking"
+                "--task=multiclass or ranking"
             )
         positive = max(found)
     elif found is not None and positive not in found:

@@ -36,7 +36,7 @@ class RankingJob(GlobalJob):
         if found is not None and len(found) == 1:
             raise BadInputError(f"all {statistics.n_rows:,} rows have label {next(iter(found)):g}; there is nothing to rank")
         if options.task == "roc-area" and (found is None or len(found) > 2):
-            raise BadInputError("the area under the ROC curve needs two labels; for more take --task ranking")
+            raise BadInputError("the area under the ROC curve needs two labels; for more take --task=ranking")
         max_cuts = options.max_cuts or bundle_size(statistics.n_features)
         lanes = plan_lanes(statistics, options.lanes)
         risk: Pairs | PairsOfLevels = Pairs(options.normalisation)

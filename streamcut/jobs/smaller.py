@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from streamcut.config import TrainOptions
-from streamcut.errors import MemoryBudgetError
+from streamcut.errors import MemoryBudgetError, given
 from streamcut.execution.plan import MemoryPlan
 from streamcut.foundation.units import format_bytes
 from streamcut.io.manifest import Manifest
@@ -74,9 +74,9 @@ def _with_shorter_bundles(job: Any) -> Iterator[Any]:
 
 def _with_fewer_cuts(job: Any) -> Iterator[tuple[str, Job]]:
     """(options, job) with bundles half as large, again and again."""
-    cuts, one = getattr(job, "max_cuts", 0) // 2, " --workers 1" * (job.workers > 1)
+    cuts, one = getattr(job, "max_cuts", 0) // 2, " --workers=1" * (job.workers > 1)
     while cuts >= job.options.record.least_cuts:
-        yield f"--max-cuts {cuts}{one}", replace(job, max_cuts=cuts, workers=1)
+        yield f"{given('max-cuts', cuts)}{one}", replace(job, max_cuts=cuts, workers=1)
         cuts //= 2
 
 
@@ -86,10 +86,10 @@ def _with_smaller_sizes(job: Any) -> Iterator[tuple[str, Job]]:
     for name, least in (("budget", lambda: max(job.options.merged, job.vectors_before)), ("samples", lambda: 2)):
         size = getattr(job, name, None)
         while size is not None and (size := size // 2) >= least():
-            yield f"--{name} {size}", replace(job, **{name: size})
+            yield given(name, size), replace(job, **{name: size})
     for name in ("row_cache", "kernel_cache"):
         if getattr(job.options, name) not in ("auto", "0"):
-            yield f"--{name.replace('_', '-')} auto", replace(job, options=replace(job.options, **{name: "auto"}))
+            yield given(name.replace("_", "-"), "auto"), replace(job, options=replace(job.options, **{name: "auto"}))
 
 
 def _advice(planned: Planned, choices: list[tuple[str, Job]], needed: int) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.errors import UsageError
+from streamcut.errors import UsageError, given, spelled
 from streamcut.loss_table import ROW_LOSSES
 from streamcut.losses import row_loss
 from streamcut.losses.pointwise import PointwiseRisk
@@ -46,7 +46,8 @@ def gap_part(model: LinearModel, gap: float) -> float:
 
 def tighter(part: float) -> str:
     """How to train to a gap that proves more than one of that `part` of F."""
-    return f"train with --tol-relative {10.0 ** (math.ceil(math.log10(part)) - 2) if part > 0.0 else 1e-6:.0e}"
+    finer = 10.0 ** (math.ceil(math.log10(part)) - 2) if part > 0.0 else 1e-6
+    return spelled(f"train with {given('tol-relative', float(f'{finer:.0e}'))}")
 
 
 def is_scaled(model: LinearModel) -> bool:

@@ -40,40 +40,41 @@ class TrainDeclarations:
 
     # fmt: off
     task: str = _learnt("auto",
-        "What to learn; auto goes by the data: qid are ranked, real numbers are targets, more than two labels classes.",
+        "What to learn. auto goes by the data: rows with a qid are ranked, fractions are targets, more than two labels classes.",
         python="Rankings are within a qid; a sequence is the rows of one qid.", choices=TASKS, tried=("roc-area", "sequence"))
     # of one class C would change the length of w and nothing else
     C: float = _learnt(1.0, "Weight of the loss of one row, as in LIBLINEAR.",
-        shell="Several (0.1,1,10) are trained in turn, each from where the last one ended; the best on --validation is kept.",
-        python="It is that of scikit-learn, too.", metavar="NUMBER[,NUMBER…]", kind="numbers", check=_POSITIVE,
+        shell="Several (0.1,1,10) are trained in turn, each starting from the last; the best on --validation is kept.",
+        python="The same as scikit-learn's.", metavar="NUMBER[,NUMBER…]", kind="numbers", check=_POSITIVE,
         tasks=tuple(task for task in TASKS if task != "one-class"), solvers="linear budgeted sampled smo sbp sdca pegasos",
         tried=(0.05,))
     l1: float | str = _learnt(0.0,
-        "Elastic net: λ of ½‖w‖² + λ‖w‖₁ + C·losses, for losses of single rows. The larger, the fewer weights are not 0.",
-        shell="Several (50%,20%,5%) are trained one after the other from the largest on, as those of --C are. Per cents are of "
-        "λmax, from which on all are 0; a pass finds it.", python='"10%": of λmax, from which on all are 0; a pass finds it.',
+        "Elastic net: λ in ½‖w‖² + λ‖w‖₁ + C·losses, for losses of single rows. The larger λ, the more weights are exactly 0.",
+        shell="Several (50%,20%,5%) are trained in turn from the largest down. Percentages are of λmax, the least λ at which all "
+        "weights are 0; finding it takes a pass.",
+        python='"10%" is of λmax, the least λ at which all weights are 0; finding it takes a pass.',
         metavar="NUMBER|PART%[,…]", kind="parts", check=_LAMBDA, tasks=SINGLE, solvers="linear", tried=(2.0,))
     l1_only: float | str = _learnt(0.0,
-        "Lasso: λ of λ‖w‖₁ + C·losses, without ½‖w‖², for smooth losses and few features; an intercept costs λ|b|, as a weight. "
-        "Per cents are of λmax.", python="By newton alone.", metavar="NUMBER|PART%", kind="part", check=_LAMBDA,
+        "Lasso: λ in λ‖w‖₁ + C·losses, without ½‖w‖², for smooth losses and few features; the intercept is penalised like any "
+        "weight. Percentages are of λmax.", python="Only newton solves it.", metavar="NUMBER|PART%", kind="part", check=_LAMBDA,
         tasks=("binary", "regression"), solvers="newton", tried=(2.0, "20%"))
-    scale: str = _learnt("none", "Train on values divided by the largest of each feature (max-abs) or its standard deviation "
-        "(std, not centred); the model takes values as they are.",
-        python="Rows count by their weights. The certificate is about the scaled problem.", choices=("none", "max-abs", "std"),
+    scale: str = _learnt("none", "Train with each feature divided by its largest absolute value (max-abs) or its standard "
+        "deviation (std, not centred); the model takes unscaled values.",
+        python="Row weights count. The certificate is for the scaled problem.", choices=("none", "max-abs", "std"),
         tasks=SINGLE, solvers="linear", tried=("std", "max-abs"))
     # of rankings it would cancel in every pair
     bias: float = _learnt(1.0, "Value of the constant feature of every row; 0 for none.",
-        python="Its weight is regularised as others are, but by smo and sbp: there 1 is an unregularised intercept.",
+        python="Its weight is regularised like any other; only with smo and sbp is 1 an unregularised intercept.",
         check=NOT_NEGATIVE, tasks=(*SINGLE, "sequence"), solvers="linear sampled smo sbp", tried=(0.0, 3.0))
-    intercept: str = _learnt("auto", "What an intercept costs: as any weight (that of --bias), nothing, or there is none. auto: "
-        "free for fit, else regularised.",
+    intercept: str = _learnt("auto", "Whether the intercept is regularised like any weight (that of --bias), free, or left out. "
+        "auto: free for tables and in `fit`, else regularised.",
         python="'free' is what scikit-learn, R and statsmodels have; of several classes one-vs-rest has it.",
         choices=("auto", "regularised", "free", "none"), tasks=SINGLE, solvers="linear", tried=("free", "none"))
     positive_weight: float = _learnt(1.0, "Factor on C for rows of the positive label.", check=_POSITIVE, tasks=("binary",),
         solvers="linear budgeted sampled smo", tried=(3.0,))
     # a number, or a word until the data say which number it is
     positive_label: Any = _learnt(None,
-        "The positive label (a number or a word), against all others. Default: the greater, or the last word, of two.",
+        "The positive label (a number or a word); all others are negative. Default: the greater number or last word of two.",
         metavar="LABEL", tasks=("binary",), tried=(-1.0,))
     loss: str = _learnt("auto", "Loss of a row. Binary: hinge (the default), squared-hinge, logistic, or a bound on a measure "
         "of the whole data as in SVM-perf (f1, prbep, prec@k, rec@k, error). Classes: hinge (the default), softmax. "
@@ -82,16 +83,16 @@ class TrainDeclarations:
         python="One-vs-rest has the losses of two classes. bsca and bsgd take the mean of the targets as the intercept.",
         choices=("auto", *ROW_LOSSES, *CLASSES_LOSSES, *LABELLING_LOSSES), tasks=SINGLE, solvers="linear budgeted",
         tried=("f1", "error", "logistic", "squared-hinge", "softmax", "huber", "poisson"))
-    epsilon: float = _learnt(0.1, "Losses insensitive to ε: residuals up to it cost nothing.",
+    epsilon: float = _learnt(0.1, "ε-insensitive losses: residuals up to ε cost nothing.",
         check=Check(NOT_NEGATIVE.complaint, lambda value: 0.0 <= value < _LARGEST), **_of_loss("epsilon"),
         solvers="linear budgeted", tried=(({"loss": "epsilon-insensitive"}, 0.3), ({"loss": "squared-epsilon-insensitive"}, 0.3)))
-    delta: float = _learnt(1.0, "Huber's loss: where it becomes linear.",
+    delta: float = _learnt(1.0, "Huber loss: the residual at which it becomes linear.",
         check=Check(ABOVE_0.complaint, lambda value: 0.0 < value < _LARGEST), **_of_loss("delta"), solvers="linear",
         tried=(({"loss": "huber"}, 0.5),))
-    quantile: float = _learnt(0.5, "Quantile loss: the part of the targets that should lie below.",
+    quantile: float = _learnt(0.5, "Quantile loss: the share of the targets that should lie below.",
         check=Check("is not a number above 0 and below 1", lambda value: 0.0 < value < 1.0), **_of_loss("quantile"),
         solvers="linear budgeted", tried=(({"loss": "quantile"}, 0.7),))
-    k: str | None = _learnt(None, "For prec@k and rec@k: a number of rows (100) or a part of them (10%).", metavar="ROWS",
+    k: str | None = _learnt(None, "For prec@k and rec@k: a number of rows (100) or a share of them (10%).", metavar="ROWS",
         tasks=("binary",), solvers="cutting-planes", tried=("40%",))
     strategy: str = _learnt("crammer-singer", "Multiclass: one joint problem for all classes, or one-vs-rest.",
         python='Loss "softmax" is joint anyway.', choices=("crammer-singer", "one-vs-rest"), tasks=("multiclass",),
@@ -100,11 +101,13 @@ class TrainDeclarations:
     normalisation: str = _learnt("pairs", "Ranking: average over all pairs, or over queries of each query's average.",
         choices=("pairs", "queries"), tasks=("ranking",), solvers="cutting-planes newton", tried=("queries",))
     # a path, or a model in memory
-    warm_start: Any = _learnt(None, "Start from this model instead of zero.", python="A path, or a model in memory: its "
-        "weights, for the same data its witness too; bsca, bsgd (several classes, too): its support vectors and steps, and "
-        "rows of other data count as seen before.", metavar="FILE", tasks=SINGLE, solvers="linear budgeted")
-    validation: str | None = _learnt(None, "Rows to measure models on, as `evaluate` takes them; kernel solvers do so meanwhile.",
-        metavar="DATA", solvers="budgeted stochastic", role="watcher")
+    warm_start: Any = _learnt(None, "Start from this model instead of zero.", python="A path, or a model in memory. Linear "
+        "solvers take its weights, and on the same data its witness; bsca and bsgd its support vectors and steps, and rows of "
+        "other data count as seen before.", metavar="FILE", tasks=SINGLE, solvers="linear budgeted")
+    validation: str | None = _learnt(None,
+        "Rows to measure models on, in any form `evaluate` takes; kernel solvers do so as they go.",
+        metavar="DATA",
+        solvers="budgeted stochastic", role="watcher")
     solver: str = _algorithm("auto",
         "The algorithm. auto: newton for smooth losses and pairs of few features, bundle-dca for most other linear models.",
         tried=("ocas", "cpa"))
@@ -113,11 +116,11 @@ class TrainDeclarations:
         choices=("predicted", "exact"), tasks=(*SINGLE, "sequence"), solvers="ocas", tried=("exact",))
     max_cuts: int | None = _algorithm(None,
         "Maximum number of cutting planes in memory, each as long as the weights.",
-        python="None: as many as 128 MiB hold, 20 to 1000, fewer in short memory; newton 8, bundle-dca 16.", check=whole(2),
-        solvers="linear sampled", tried=(4,))
+        python="None: as many as fit in 128 MiB, 20 to 1000, fewer when memory is short; newton 8, bundle-dca 16.",
+        check=whole(2), solvers="linear sampled", tried=(4,))
     sweeps: int = _algorithm(50, "bundle-dca: maximum number of sweeps (epochs over cached rows) after a pass.", check=whole(0),
         tasks=(*SINGLE, "one-class"), solvers="bundle-dca", tried=(0,))
-    seed: int = _algorithm(0, "Random seed of bundle-dca, of kernel solvers except smo, of --nystroem and --fourier.",
+    seed: int = _algorithm(0, "Random seed of bundle-dca, of all kernel solvers except smo, of --nystroem and --fourier.",
         check=whole(0), solvers="bundle-dca budgeted stochastic sampled", tried=(1, (_FEATURES, 1), (_WAVES, 1)))
     kernel: str = _kernel("linear", "rbf: exp(−γ‖x−x′‖²), poly: (γ⟨x,x′⟩ + coef0)^degree.", choices=("linear", "rbf", "poly"),
         tried=("rbf", "linear", "poly"))
@@ -125,12 +128,12 @@ class TrainDeclarations:
         check=_GAMMA, tried=(0.1, (_FEATURES, 0.1)))
     degree: int = _kernel(3, "Degree of the polynomial kernel.", check=whole(1), tried=(2, (_POLY, 2)))
     coef0: float = _kernel(0.0, "Constant term of the polynomial kernel.", check=NOT_NEGATIVE, tried=(1.0, (_POLY, 1.0)))
-    nystroem: int | None = _kernel(None, "Linear solvers: approximate the kernel by features from this number of random rows.",
+    nystroem: int | None = _kernel(None, "Linear solvers: approximate the kernel by features from this many random rows.",
         metavar="ROWS", check=whole(1), solvers="linear", tried=(({"kernel": "rbf"}, 12),))
     landmarks: Literal["uniform", "leverage"] = _kernel("uniform",
-        "nystroem: how rows are chosen; leverage prefers rows that others represent badly.", choices=("uniform", "leverage"),
+        "nystroem: how rows are chosen; leverage prefers rows that the others represent badly.", choices=("uniform", "leverage"),
         solvers="linear", tried=((_FEATURES, "leverage"),))
-    fourier: int | None = _kernel(None, "Linear solvers: approximate the rbf kernel by this number of random waves.",
+    fourier: int | None = _kernel(None, "Linear solvers: approximate the rbf kernel by this many random waves.",
         metavar="FEATURES", check=Check("is not an even number, 2 or above", lambda value: value >= 2 and value % 2 == 0),
         solvers="linear", tried=(({"kernel": "rbf"}, 12),))
     frequencies: Literal["independent", "orthogonal"] = _kernel("independent",
@@ -140,45 +143,45 @@ class TrainDeclarations:
         check=whole(2), solvers="budgeted", tried=(5,))
     maintenance: str = _kernel("auto", "bsca, bsgd: how the budget is kept; auto: merge for rbf, else project.",
         choices=("auto", "merge", "remove", "project", "none"), solvers="budgeted", tried=("remove", "project"))
-    merged: int = _kernel(2, "bsca, bsgd: how many vectors merging makes one of; the more, the rarer it is.", check=whole(2),
-        solvers="budgeted", tried=(3,))
-    damping: float = _kernel(0.5, "bsca: final part of an epoch in which steps shrink to 0; 0 is the paper's algorithm.",
+    merged: int = _kernel(2, "bsca, bsgd: how many vectors are merged into one; the more, the less often it happens.",
+        check=whole(2), solvers="budgeted", tried=(3,))
+    damping: float = _kernel(0.5, "bsca: the last part of an epoch, in which steps shrink to 0; 0 is the paper's algorithm.",
         check=PART, solvers="bsca", tried=(0.0,))
     progress_rows: int | None = _kernel(None,
-        "bsca: after each epoch, measure on this number of rows which part of a step's progress the budget costs.",
+        "bsca: after each epoch, measure on this many rows what share of a step's progress the budget costs.",
         metavar="ROWS", check=whole(1), solvers="bsca", role="watcher", tried=(8,))
     epochs: float | None = _kernel(None, "Stochastic solvers: number of epochs (default 1).", check=ABOVE_0,
         solvers="budgeted stochastic", tried=(3.0,))
-    nu: float | None = _kernel(None, "One class: part of the rows outside (default 0.5). sbp: mean slack per row, in place of C.",
+    nu: float | None = _kernel(None, "One class: share of rows left outside (default 0.5). sbp: mean slack per row, not C.",
         check=ABOVE_0, tasks=("binary", "one-class"), solvers="cutting-planes bundle-dca sbp", tried=(0.4,))
     batch: int | None = _kernel(None, "sbp, sdca, pegasos, perceptron: rows drawn per step.", metavar="ROWS", check=whole(1),
         solvers="stochastic", tried=(4,))
-    max_evaluations: float | None = _kernel(None, "Stop after this number of kernel evaluations.", metavar="NUMBER",
+    max_evaluations: float | None = _kernel(None, "Stop after this many kernel evaluations.", metavar="NUMBER",
         check=ABOVE_0, solvers="stochastic", tried=(200.0,))
     kernel_cache: str = _kernel("auto", "smo: memory for kernel columns; auto: what is left of --memory.", metavar="SIZE",
         check=SIZE, solvers="smo", role="resource")
     samples: int | None = _kernel(None, "Sampled cuts: rows per cut.", metavar="ROWS", check=whole(2), solvers="sampled",
         tried=(5,))
     tol: float | None = _stop(1e-3, "Stop when the gap, in units of mean loss, is at most this; 0: off.",
-        python="That is gap ≤ tol·C·Σu_i. None: off, too.", check=NOT_NEGATIVE, solvers="linear sampled smo",
+        python="That is, gap ≤ tol·C·Σu_i. None is off, too.", check=NOT_NEGATIVE, solvers="linear sampled smo",
         tried=(({"tol_relative": None}, 0.2),))
     tol_relative: float | None = _stop(1e-2,
-        "Stop when the gap is at most this part of the objective (of C·rows/1000 if greater); 0: off.",
-        python="That is gap ≤ tol_relative·max(F(w), C·Σu_i/1000); training goes on until both hold.", check=NOT_NEGATIVE,
+        "Stop when the gap is at most this share of the objective (of C·rows/1000 if greater); 0: off.",
+        python="That is, gap ≤ tol_relative·max(F(w), C·Σu_i/1000); training goes on until both hold.", check=NOT_NEGATIVE,
         solvers="linear smo", tried=(({"tol": None}, 0.3),))
     target: float | None = _stop(None, "Stop as soon as the objective is at most this.", check=FINITE,
         solvers="linear sampled smo", role="limit", tried=(1e9,))
-    max_passes: int | None = _stop(None, "Stop after this number of passes over the data.", check=whole(1),
+    max_passes: int | None = _stop(None, "Stop after this many passes over the data.", check=whole(1),
         solvers="linear sampled", role="limit", tried=(2,))
     max_time: float | None = _stop(None, shell="Stop after this time, for example 90s, 10m, 2h.",
         python="Stop after this time, in seconds.", metavar="TIME", kind="seconds", check=SECONDS, role="limit", tried=(1e-9,))
     memory: str = _machine("auto", "Peak memory of the process: 4GB, 512MiB, 50%, auto.", check=SIZE, role="resource")
     row_cache: str = _machine("auto",
-        "bundle-dca: memory for the rows that matter most (2GB, 0, or 30% of the data); auto: 30% up to 128MiB, then 10%.",
+        "bundle-dca: memory for the rows that matter most (2GB, none, or 30% of the data); auto: 30% up to 128MiB, then 10%.",
         check=SIZE, tasks=(*SINGLE, "one-class"), solvers="bundle-dca", tried=("0", "20%"))
     scratch: str | None = _machine(None,
-        "Folder for what memory does not hold: the state of the rows, cuts of classes. On Dask, if all workers see it.",
-        python="None: TMPDIR, else /var/tmp. Workers that do not see it keep the state of the rows on their own disks.",
+        "Folder for what does not fit in memory: row state, cuts of classes. On Dask only if all workers see it.",
+        python="None: TMPDIR, else /var/tmp. Workers that do not see it keep row state on their own disks.",
         metavar="DIR", role="resource")
     workers: int | None = _machine(None, "Threads, or processes of a local cluster. Default: one per processor.", check=whole(1),
         role="resource")
@@ -186,12 +189,12 @@ class TrainDeclarations:
         "machine. Default of bundle-dca for losses of single rows on one machine, without --l1: one, which takes fewer passes; "
         "a second thread reads ahead of it.", check=whole(1), solvers="linear", tried=(2,))
     scheduler: str = _machine("threads",
-        "Where passes run: threads, this thread alone, a local Dask cluster, or that of an address or scheduler file.",
-        python='"sync" is this thread alone, "local-cluster" the local one; or a distributed.Client (streamcut.execution.dask).',
+        "Where passes run: on threads, in this thread alone (sync), on a local Dask cluster, or on the one at an address.",
+        python='A scheduler file (.json) is an address, too; or a distributed.Client (streamcut.execution.dask).',
         metavar="threads|sync|local-cluster|tcp://HOST:PORT|FILE.json", role="resource")
-    deadline: float = _machine(120.0, "How long a Dask cluster may be without workers before training ends.",
+    deadline: float = _machine(120.0, "How long a Dask cluster may have no workers before training ends.",
         python="In seconds.", metavar="TIME", kind="seconds", check=SECONDS, role="resource")
-    silence: float = _machine(120.0, "How long a Dask worker may not be heard before others do its rows, up to five times as "
-        "long where machines are busy; it comes back when it is heard again.", python="In seconds.", metavar="TIME",
+    silence: float = _machine(120.0, "How long a Dask worker may be silent before its rows go to others: up to five times "
+        "this on busy machines. It rejoins once it is heard again.", python="In seconds.", metavar="TIME",
         kind="seconds", check=SECONDS, role="resource")
     # fmt: on

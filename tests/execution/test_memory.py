@@ -446,7 +446,7 @@ def test_a_peak_above_the_budget_is_told(stores, monkeypatch, caplog):
 )
 def test_a_refusal_of_several_classes_names_what_fits_with_any_solver(options):
     X = sp.random_array((300, 1 << 15), density=1e-3, format="csr", rng=np.random.default_rng(0))
-    with pytest.raises(MemoryBudgetError, match=r"The least is .* solver auto|with max_cuts"):
+    with pytest.raises(MemoryBudgetError, match=r"The least is .* solver='auto'|with max_cuts"):
         train((X, np.arange(300.0) % 5), task="multiclass", memory="1MB", **options)
 
 

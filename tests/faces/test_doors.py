@@ -41,6 +41,41 @@ def folder(tmp_path_factory):
     return place
 
 
+def test_every_door_makes_the_same_recipe_and_an_intercept_that_costs_nothing(tmp_path):
+    """Numbers standardised, texts by tf-idf, identifiers left out with a word; unless it is switched off."""
+    r = np.random.default_rng(0)
+    words = np.array([f"{c}word" for c in "abcdefgh"])
+    frame = pd.DataFrame(
+        {"row_id": np.arange(90), "x": r.normal(9, 3, 90), "note": [" ".join(r.choice(words, 5)) for _ in range(90)]}
+    )
+    frame["y"] = np.where(frame.x + r.normal(size=90) > 9, "yes", "no")
+    table, made = tmp_path / "t.csv", tmp_path / "t.zarr"
+    frame.to_csv(table, index=False)
+    frame = pd.read_csv(table, float_precision="round_trip")
+    for off, options in (
+        ([], {}),
+        (["--no-standardise", "--text-weights", "counts"], {"standardise": False, "text_weights": "counts"}),
+    ):
+        for command in (
+            ["convert", table, made, "--label", "y", "--force", *off],
+            ["train", made, "-o", tmp_path / "a.npz", "--force"],
+            ["train", table, "--label", "y", "-o", tmp_path / "b.npz", "--force", *off],
+            ["tune", table, "--label", "y", "--folds", 2, "--C", 1, "-o", tmp_path / "c.npz", "--force", *off],
+            ["fit", table, "--label", "y", "--C", 1, "-o", tmp_path / "d.npz", "--force", *off],
+        ):
+            told = run(*command).output
+            assert ("column 'row_id': looks like an identifier; left out" in told) == (table in command)
+        models = [streamcut.load_model(tmp_path / f"{name}.npz") for name in "abcd"]
+        with pytest.warns(UserWarning, match=r"'row_id': looks like an identifier; left out \(numeric='row_id' or"):
+            models.append(streamcut.train(frame, label="y", convert=options))
+        models.append(streamcut.fit(frame, label="y", C=1.0, convert=options).model)
+        for model in models:
+            assert model.recipe == models[0].recipe
+            assert model.parameters["intercept"] == "free"
+        x, note = models[0].recipe.table.columns
+        assert (x.spread != 1.0, note.documents > 0) == (not off, not off)
+
+
 HOW = {"loss": "logistic", "C": 0.3}
 
 
@@ -155,7 +190,11 @@ def test_mistakes_in_a_table_are_said_by_convert_and_train(tmp_path):
         assert sentence in said
     assert "column 'x'" not in said
     assert "column 'outcome' alone" in run("train", tmp_path / "t.csv", "--label", "late", "-o", tmp_path / "m.npz").stderr
+    with pytest.warns(UserWarning, match=r"'outcome' alone tells the label .* drop='outcome' leaves it out"):
+        streamcut.train(frame, label="late")
     frame.loc[:40, "late"] = "yes"
+    with pytest.warns(UserWarning, match="are spelled alike"):
+        streamcut.convert(frame, tmp_path / "f.zarr", label="late")
     frame.to_csv(tmp_path / "t.csv", index=False)
     said = run("convert", tmp_path / "t.csv", tmp_path / "u.zarr", "--label", "late").stderr
     assert "are spelled alike; if they are one, correct the data" in said

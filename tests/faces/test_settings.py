@@ -92,7 +92,7 @@ def test_lists_and_flags_of_one_choice(run, store, tmp_path, monkeypatch):
         ("memry = '1GB'", "no command has an option memry; did you mean memory?"),
         ("[train]\nmax_pases = 3", "train has no option max_pases; did you mean max-passes?"),
         ("[train]\nthreads = 3", "train has no option threads; "),  # one of convert
-        ("[trian]\nC = 1", "[trian] is no command; did you mean train?"),
+        ("[trian]\nC = 1", "[trian] is not a command; did you mean train?"),
         ("[train]\nresume = 1", "[train] resume: 1 is neither true nor false"),
         ("[train]\nC = 1979-05-27", "[train] C: datetime.date(1979, 5, 27) is no text, number or list of them"),
         ("[train]\nbias = true", "[train] bias: True is no text, number"),

@@ -37,7 +37,7 @@ def folder(tmp_path_factory):
     return place
 
 
-HARD = {"C": 1000.0, "tol": 1e-9, "tol_relative": None, "max_passes": 60}
+HARD = {"C": 1000.0, "intercept": "regularised", "tol": 1e-9, "tol_relative": None, "max_passes": 60}
 
 
 @pytest.mark.parametrize(("solver", "loss"), SOLVERS)
@@ -87,7 +87,8 @@ def test_several_classes_and_tables_stop_early_by_any_measure(folder, tmp_path):
     frame = pd.DataFrame(r.normal(size=(400, 30)), columns=[f"x{j}" for j in range(30)])
     frame["y"] = [list("abc")[k] for k in np.argmax(frame.to_numpy()[:, :3] + r.normal(size=(400, 3)), axis=1)]
     for loss, measure in (("hinge", "macro_f1"), ("softmax", "log_loss")):
-        how = {"label": "y", "task": "multiclass", "loss": loss, **HARD, "early_stopping": 3, "measure": measure}
+        how = {**HARD, "label": "y", "task": "multiclass", "loss": loss, "intercept": "auto"}
+        how |= {"early_stopping": 3, "measure": measure}
         model = streamcut.train(frame[:150], **how, validation=frame[150:].reset_index(drop=True))
         assert model.stop_reason == "validation"
         assert "data" not in model.parameters

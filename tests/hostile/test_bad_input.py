@@ -234,7 +234,7 @@ def test_50_outputs(run, folder, store, model):
     refused(run, "convert d d/x.zarr", USAGE, "lies inside the input")
     refused(run, "convert good.svm none/x.zarr", MISSING, "does not exist")
     for command in ("train good.zarr --model", "predict m.npz good.zarr -o", "export m.npz"):
-        refused(run, f"{command} m.npz", USAGE, "exists|is what this command reads")
+        refused(run, f"{command} m.npz", USAGE, "exists|is an input of this command")
         refused(run, f"{command} none/x", MISSING, "none is not a folder")
         refused(run, f"{command} good.zarr/x", USAGE, "lies in the store")
 

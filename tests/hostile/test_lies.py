@@ -407,7 +407,7 @@ def test_row_69_the_first_row_says_whether_there_are_importances(block):
         ("C = 1\n[train]\nloss = {a = 1}", 3, "a table is no text"),
         ("[train]\nC = 1\nloss = 1979-05-27", 3, "no text, number or list"),
         ("[train]\nloos = 1", 2, "has no option loos"),
-        ("[nothing]\nloos = 1", 1, "is no command"),
+        ("[nothing]\nloos = 1", 1, "is not a command"),
         ("nothing = 1", 1, "no command has an option nothing"),
     ],
 )

@@ -65,6 +65,7 @@ def content(store: Path) -> dict[str, bytes]:
         ("*.svm", {"label_weights": True}),
         ("*.svm", {"label_weights": True, "hash_bits": 6, "duplicates": "sum"}),
         ("*.parquet", {"labels": "click", "hash_bits": 8}),
+        ("*.parquet", {"labels": "click", "hash_bits": 8, "numeric": "price:bin5"}),
     ],
 )
 def test_the_same_bytes_as_on_one_machine(cluster, files, tmp_path, glob, options):
@@ -133,7 +134,6 @@ def test_what_is_interrupted_is_taken_up(cluster, files, tmp_path, monkeypatch):
     ("glob", "options", "error", "reason"),
     [
         ("*.svm", {"label_weights": True, "shuffle": 1}, UsageError, "shuffle: a cluster does not do it"),
-        ("*.parquet", {"labels": "click", "numeric": "price:bin5", "hash_bits": 4}, UsageError, "bins are found by one machine"),
         ("*.parquet", {"labels": "site", "hash_bits": 4, "drop": "click"}, UsageError, "learned by one machine"),
         ("*.svm", {}, BadInputError, r"p0\.svm:1:"),
         ("*.svm", {"label_weights": True, "memory": "60MB"}, MemoryBudgetError, "memory"),

@@ -104,7 +104,7 @@ def read_rows_of(text, folder):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["a.svm", "a.zarr", "--memory", "1MB"], ExitCode.MEMORY, "--memory 1.00 MB is not enough: at least"),
+        (["a.svm", "a.zarr", "--memory", "1MB"], ExitCode.MEMORY, "--memory: 1.00 MB is not enough: at least"),
         (["a.svm", "a.zarr", "--memory", "100"], ExitCode.USAGE, "add a unit"),
         (["a.svm", "a.zarr", "--threads", "0"], ExitCode.USAGE, "--threads"),
         (["a.svm", "a.zarr", "--split", "2"], ExitCode.USAGE, "--split"),

@@ -194,9 +194,11 @@ def table() -> pa.Table:
 def test_every_frame_makes_the_same_store(table, tmp_path):
     frames = {"arrow": table, "pandas": table.to_pandas(), "stream": Stream(table), "reader": table.to_reader(50)}
     for name, frame in frames.items():
-        assert streamcut.convert(frame, tmp_path / f"{name}.zarr", labels="click").rows == 400
+        assert streamcut.convert(frame, tmp_path / f"{name}.zarr", labels="click", standardise=False).rows == 400
     prints = {open_dataset(tmp_path / f"{name}.zarr").manifest.fingerprint for name in frames}
     assert len(prints) == 1
+    with pytest.raises(UsageError, match=r"can be read once.*standardise=False"):
+        streamcut.convert(table.to_reader(50), tmp_path / "x.zarr", labels="click")
     with pytest.raises(UsageError, match="resume"):
         streamcut.convert(table, tmp_path / "x.zarr", labels="click", resume=True)
     for other in (np.eye(3), 3, [table]):

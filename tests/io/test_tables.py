@@ -110,13 +110,14 @@ def keys(row: dict, *, crosses=(), numeric=("price", "age"), categorical=("site"
 
 
 OPTIONS = {"labels": "click", "cross": ["site*app", "site*app*flag"], "drop": "when", "categorical": "app"}
+PLAIN = {**OPTIONS, "standardise": False}
 CROSSES = (("site", "app"), ("site", "app", "flag"))
 
 
 @pytest.mark.parametrize("missing", ["own", "zero"])
 @pytest.mark.parametrize("bits", [6, 20])
 def test_hashed_columns_are_those_of_feature_hasher(frame, tmp_path, bits, missing):
-    streamcut.convert(write(frame, tmp_path / "a.parquet"), tmp_path / "a", hash_bits=bits, missing=missing, **OPTIONS)
+    streamcut.convert(write(frame, tmp_path / "a.parquet"), tmp_path / "a", hash_bits=bits, missing=missing, **PLAIN)
     X, y = matrix(tmp_path / "a")
     rows = [keys(row, crosses=CROSSES, own=missing == "own") for row in frame.to_pylist()]
     expected = FeatureHasher(1 << bits, alternate_sign=False).transform(rows)
@@ -127,7 +128,7 @@ def test_hashed_columns_are_those_of_feature_hasher(frame, tmp_path, bits, missi
 
 
 def test_dictionaries_are_those_of_dict_vectorizer_up_to_order(frame, tmp_path):
-    streamcut.convert(write(frame, tmp_path / "a.parquet"), tmp_path / "a", **OPTIONS)
+    streamcut.convert(write(frame, tmp_path / "a.parquet"), tmp_path / "a", **PLAIN)
     X, _ = matrix(tmp_path / "a")
     names = open_dataset(tmp_path / "a").recipe.names
     vectorizer = DictVectorizer()
@@ -302,9 +303,9 @@ def test_labels_that_are_words_comparisons_or_missing(frame, tmp_path):
 
 def test_test_data_are_prepared_by_the_recipe_of_the_training_data(frame, tmp_path):
     first, second = frame.slice(0, 400), frame.slice(400)
-    streamcut.convert(write(first, tmp_path / "a.parquet"), tmp_path / "a", **OPTIONS)
+    streamcut.convert(write(first, tmp_path / "a.parquet"), tmp_path / "a", **PLAIN)
     streamcut.convert(write(second, tmp_path / "b.parquet"), tmp_path / "b", recipe=tmp_path / "a")
-    streamcut.convert(tmp_path / "b.parquet", tmp_path / "c", **OPTIONS)
+    streamcut.convert(tmp_path / "b.parquet", tmp_path / "c", **PLAIN)
     known = open_dataset(tmp_path / "a").recipe
     assert open_dataset(tmp_path / "b").recipe == known
     X, y = matrix(tmp_path / "b")
@@ -352,7 +353,7 @@ def test_a_conversion_that_was_interrupted_ends_with_the_same_bytes(frame, tmp_p
 
 def test_a_dry_run_shows_the_first_rows_and_writes_nothing(tmp_path, run):
     (tmp_path / "a.csv").write_text("late,site,miles\nyes,LAS,10\nno,JFK,2.5\nno,LAS,\n" + "no,LAS,1\n" * 9)
-    given = ["convert", tmp_path / "a.csv", tmp_path / "a.zarr", "--labels", "late", "--dry-run"]
+    given = ["convert", tmp_path / "a.csv", tmp_path / "a.zarr", "--labels", "late", "--dry-run", "--no-standardise"]
     code, out, _ = run(*given)
     assert code == 0
     lines = out.splitlines()

@@ -315,7 +315,7 @@ DAYS = pd.DataFrame({"day": pd.date_range("2024-01-01", periods=60, freq="D"), "
 @pytest.mark.parametrize(
     ("rows", "convert", "named"),
     [
-        (TEXTS, {"text": "note"}, r"column 'note' \(text: words\)"),
+        (TEXTS, {"text": "note"}, r"column 'note' \(text: words, tf-idf\)"),
         (DAYS, {"time": "day"}, r"column 'day' \(time: .*\)"),
         (DAYS, {"categorical": "day"}, r"column 'day' \(a category of type time\)"),
         (TEXTS, {"text": "note", "hash_bits": 8}, r"features of 2 columns, hashed into 2\^8"),

@@ -38,7 +38,7 @@ def folder(tmp_path_factory):
     pa.parquet.write_table(later, place / "later.parquet")
     pa.csv.write_csv(later, place / "later.csv")
     for name, bits in (("d", None), ("h", 10)):
-        options = {"labels": "kind", "id": "id", "numeric": "size", "hash_bits": bits}
+        options = {"labels": "kind", "id": "id", "numeric": "size", "standardise": False, "hash_bits": bits}
         streamcut.convert(place / "train.parquet", place / f"{name}.zarr", **options)
         save_model(streamcut.train(str(place / f"{name}.zarr"), C=10.0), place / f"{name}.npz")
         streamcut.convert(place / "later.parquet", place / f"{name}-later.zarr", recipe=place / f"{name}.npz")
@@ -106,7 +106,7 @@ def test_labels_of_another_store_are_taken_by_their_words(folder, tmp_path):
     )  # `yes` comes first: other numbers for the words
     turned = turned.filter(pa.compute.not_equal(turned["fruit"], "kiwi"))
     assert turned["kind"][0].as_py() != pa.parquet.read_table(folder / "train.parquet")["kind"][0].as_py()
-    options = {"labels": "kind", "id": "id", "numeric": "size", "hash_bits": 10}
+    options = {"labels": "kind", "id": "id", "numeric": "size", "standardise": False, "hash_bits": 10}
     pa.parquet.write_table(turned, tmp_path / "t.parquet")
     streamcut.convert(tmp_path / "t.parquet", tmp_path / "t.zarr", **options)
     expected = streamcut.evaluate(folder / "h.npz", turned).measures()

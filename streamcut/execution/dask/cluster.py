@@ -274,7 +274,7 @@ def _expect_certificates(address: str) -> None:
     """Raise UsageError for an encrypted address when Dask's configuration has none; Dask itself would end with a TypeError."""
     if address.startswith("tls://") and distributed.Security().get_connection_args("client").get("ssl_context") is None:
         raise UsageError(
-            f"--scheduler {address}: TLS takes certificates: set distributed.comm.tls.ca-file, client.cert and client.key in "
+            f"--scheduler: {address}: TLS takes certificates: set distributed.comm.tls.ca-file, client.cert and client.key in "
             "Dask's configuration (or DASK_DISTRIBUTED__COMM__TLS__CA_FILE, …)"
         )
 
@@ -315,10 +315,10 @@ def connect(scheduler: str | distributed.Client, *, workers: int, deadline: floa
                     raise OSError("no such file")
                 client = distributed.Client(scheduler_file=scheduler, timeout=10, set_as_default=False)
         except RuntimeError as error:
-            raise UsageError(f"--scheduler {scheduler}: its processes did not start ({error}). {UNGUARDED}") from None
+            raise UsageError(f"--scheduler: {scheduler}: its processes did not start ({error}). {UNGUARDED}") from None
         except (OSError, ValueError, KeyError) as error:
             raise ClusterLostError(
-                f"--scheduler {scheduler}: no Dask scheduler there ({error}); start one, then try again"
+                f"--scheduler: {scheduler}: no Dask scheduler there ({error}); start one, then try again"
             ) from None
         stack.callback(client.close, timeout=5)
         yield Cluster(client, local=scheduler == LOCAL, deadline=deadline, silence=silence)

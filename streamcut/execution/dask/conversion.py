@@ -18,12 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import streamcut
-from streamcut.errors import BadInputError, UsageError
+from streamcut.errors import BadInputError
 from streamcut.execution.dask.cluster import Cluster, connect, lost_if_silent
 from streamcut.execution.dask.logs import tell_ours_once
+from streamcut.foundation.shown import warn
 from streamcut.io.conversion import parts
 from streamcut.io.conversion.convert import ConvertReport, features_of, label_words, record_of, unusual
-from streamcut.io.conversion.options import spelled
+from streamcut.io.conversion.options import BY_RECIPE, spelled
 from streamcut.io.conversion.prepared import Prepared, prepared
 from streamcut.io.conversion.target import lasting
 from streamcut.io.dataset import first_rows
@@ -55,11 +56,12 @@ def convert_on_cluster(
     progress   called with (what is made, how many are done, of how many)
 
     Raises UsageError for what only one machine does: orders and splits of rows, refused lines, dictionaries that are learned.
+    Bins, means and deviations of hashed tables are found here, by reading the data once.
     """
     began, options = time.monotonic(), spelled(options)
-    if options.get("recipe") is None and ":bin" in str(options.get("numeric", "")):
-        raise UsageError("--numeric: bins are found by one machine; give --recipe, or leave --scheduler out")
     given = prepared(inputs, output, options)
+    for sentence in given.told:
+        warn(sentence)
     parts.expect_parts_possible(given.kind, given.paths, given.settings)
     with ExitStack() as stack:
         cluster = stack.enter_context(connect(scheduler, workers=workers, deadline=DEADLINE))
@@ -80,7 +82,7 @@ class _Work:
         keep = ("resume", "force", "memory", "threads", "format", "shard_nnz")
         kind = "parquet" if given.kind == "lists" else given.kind
         own = {"format": kind, "shard_nnz": given.plan.shard_nnz, "threads": 1}
-        self._options = {**{name: value for name, value in options.items() if name not in keep}, **own}
+        self._options = {**{name: value for name, value in _as_learned(given, options).items() if name not in keep}, **own}
         self._paths = [path for path in given.paths if _bytes(path)]  # empty files have no rows
         self._places = [f"{self._folder.name}/{number:06d}.zarr" for number in range(len(self._paths))]
         self._futures: deque[Any] = deque()
@@ -193,6 +195,16 @@ def memory_of(asked: int | None, limits: Iterable[int]) -> int | None:
 
 def _bytes(path: str) -> int | None:
     return size_of(path) if is_url(path) else os.path.getsize(path)
+
+
+def _as_learned(given: Prepared, options: dict[str, Any]) -> dict[str, Any]:
+    """`options` for workers: features of a hashed table are made as here, by the bins and means that were found."""
+    recipe = given.source.recipe()
+    if recipe is None or recipe.table is None or recipe.hash_bits is None or given.settings.recipe is not None:
+        return options
+    if recipe.labels.learned and not recipe.labels.words:
+        return options  # and are refused
+    return {"recipe": recipe, **{name: value for name, value in options.items() if name not in BY_RECIPE}}
 
 
 class _Folder:

@@ -116,7 +116,7 @@ class ClusterNeeds:
         least = math.ceil(_sum(lines) / 1e6)
         raise MemoryBudgetError(
             f"the worker at {worker.address} may use {format_bytes(worker.usable)}, but this run needs at least {least}MB there "
-            f"({parts}). Give it more memory (70 % of a worker's --memory-limit may be used), fewer threads, or smaller shards"
+            f"({parts}). Give it more memory (70 % of a worker's memory limit may be used), fewer threads, or smaller shards"
         )
 
     def placement(self, workers: list[WorkerProcess], before: Placement | None = None) -> Placement:
@@ -211,8 +211,8 @@ def shares(
     total = _sum(client) + sum(least)
     if total > budget:
         raise MemoryBudgetError(
-            f"--memory {format_bytes(budget)} is too little for a client and {len(workers)} workers: this run needs at least "
-            f"{math.ceil(1.02 * total / 1e6)}MB (see --dry-run -v). Raise --memory, or lower --workers or --max-cuts"
+            f"--memory: {format_bytes(budget)} is too little for a client and {len(workers)} workers: this run needs at least "
+            f"{math.ceil(1.02 * total / 1e6)}MB (see `train --dry-run -v`). Raise --memory, or lower --workers or --max-cuts"
         )
     each = (budget - total) // len(workers)
     changed = [replace(worker, usable=size + each) for worker, size in zip(workers, least, strict=True)]
@@ -249,7 +249,7 @@ def remote(needs: ClusterNeeds, workers: list[WorkerProcess], *, budget: int, ba
     total = _sum(lines)
     if total > budget:
         raise MemoryBudgetError(
-            f"--memory {format_bytes(budget)} is too little: the client needs {math.ceil(total / 1e6)}MB, besides the workers. "
+            f"--memory: {format_bytes(budget)} is too little: the client needs {math.ceil(total / 1e6)}MB, besides the workers. "
             "Raise --memory, or lower --max-cuts"
         )
     pinned, _ = _pinned(needs, workers)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 
 import numpy as np
 
-from streamcut.fitting.held_out import split
+from streamcut.errors import given
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.dataset import Dataset
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import ABSENT, NUMERIC, TEXT
+from streamcut.io.row_view import HeldOut, held_out_view
 
 _SAMPLE = 50_000  # rows held out, on which columns are measured
 _TELLS = 0.999  # a column of which the area under the curve is above this says it all
@@ -19,35 +20,33 @@ _PART = 0.2  # of the rows of a store
 _EACH = 10  # rows of each class before that is said
 _FEW = 20  # rows of a class
 _SAME = 1e-12  # of the mean square: a variance below it is what rounding leaves
-_FEW_HELD = 100
+_LEAST = 100  # rows, before columns are judged
 _KEY = re.compile(r"(?:[^=\\]|\\.)*=")  # what a key of a category begins with
 
 
-def remarks(training: Dataset, validation: Dataset, positive: float | None) -> list[str]:
-    """A sentence for each thing that may be a mistake, with what to do.
+def remarks(data: Dataset, positive: float | None = None) -> list[str]:
+    """A sentence, as errors.spelled takes it, for each thing in a store made of a table that may be a mistake, with what to do.
 
-    positive   the positive label of two; None: there are not two
+    positive   the positive label of two; None: the greater one
+
+    Columns are measured on a fifth of the rows, by what they say in the others. Reads the rows once; nothing is said of rows
+    without labels, and of other stores.
     """
-    return [*_of_labels(training, validation), *_of_columns(training, validation, positive)]
-
-
-def of_store(data: Dataset) -> list[str]:
-    """The same of a store that was made of a table, with a fifth of its rows to measure columns on; none of other data."""
-    recipe, labels = data.recipe, data.manifest.statistics.labels
-    if recipe is None or recipe.table is None or recipe.labels.none or data.manifest.statistics.n_rows < _FEW_HELD:
+    recipe, statistics = data.recipe, data.manifest.statistics
+    if recipe is None or recipe.table is None or recipe.labels.none:
         return []
-    training, validation = split(data, (), _PART, 0, None, None)
-    if not (training.manifest.statistics.n_rows and validation.manifest.statistics.n_rows):
-        return []
-    positive = max(labels) if labels is not None and len(labels) == 2 else None
-    return [*_of_labels(training, validation), *_of_columns(training, validation, positive)]
-
-
-def _of_labels(training: Dataset, validation: Dataset) -> list[str]:
-    found = []
-    statistics, held = training.manifest.statistics, validation.manifest.statistics
-    names = {} if training.recipe is None else training.recipe.labels.names
     labels = statistics.labels
+    if positive is None and labels is not None and len(labels) == 2:
+        positive = max(labels)
+    found = _of_labels(recipe, labels)
+    if recipe.names is None or statistics.n_rows < _LEAST:
+        return found
+    return [*found, *_of_columns(*held_out_view(data, HeldOut(_PART, rows=statistics.n_rows)), positive)]
+
+
+def _of_labels(recipe: Recipe, labels: dict[float, int] | None) -> list[str]:
+    found = []
+    names = recipe.labels.names
     alike = defaultdict(list)
     for word in names.values():
         alike[word.strip().casefold()].append(word)
@@ -55,22 +54,19 @@ def _of_labels(training: Dataset, validation: Dataset) -> list[str]:
         if len(words) > 1:
             found.append(f"labels {' and '.join(map(repr, words))} are spelled alike; if they are one, correct the data")
     if labels is not None and (names or all(label.is_integer() for label in labels)):
-        total = Counter(labels)
-        total.update(held.labels or {})
-        few = [(names.get(label, f"{label:g}"), count) for label, count in total.items() if count < _FEW]
-        if few and len(total) <= 1000:
+        few = [(names.get(label, f"{label:g}"), count) for label, count in labels.items() if count < _FEW]
+        if few and len(labels) <= 1000:
             said = ", ".join(f"{word} {count}" for word, count in few[:5])
             more = f" and {len(few) - 5} others" if len(few) > 5 else ""
             found.append(f"few rows of a label ({said}{more}): what is measured of them says little")
-    if held.n_rows < _FEW_HELD:
-        found.append(f"{held.n_rows} rows are held out: measures may be off; `tune --folds 5` uses all of them")
     return found
 
 
 def _of_columns(training: Dataset, validation: Dataset, positive: float | None) -> list[str]:
     recipe = training.recipe
-    if recipe is None or recipe.table is None or recipe.names is None:
-        return []
+    assert recipe is not None
+    assert recipe.table is not None
+    assert recipe.names is not None
     total, ours, spread = _counts(training, len(recipe.names), positive)
     features = _features(recipe)
     rows, found = training.manifest.statistics.n_rows, []
@@ -81,7 +77,7 @@ def _of_columns(training: Dataset, validation: Dataset, positive: float | None) 
         same = len(present) == 1 and total[present[0]] == rows
         if not present or (same and (not numeric or spread[present[0]] <= _SAME)):
             constant.add(column.name)
-            found.append(f"column {column.name!r} is constant: it says nothing (--drop {column.name} leaves it out)")
+            found.append(f"column {column.name!r} is constant: it says nothing ({given('drop', column.name)} leaves it out)")
     if positive is None:
         return found
     sample = _sample(validation)
@@ -104,7 +100,7 @@ def _of_columns(training: Dataset, validation: Dataset, positive: float | None) 
         if max(area, 1.0 - area) > _TELLS:
             found.append(
                 f"column {column.name!r} alone tells the label (area under the curve {max(area, 1.0 - area):.4f}): is it known "
-                f"before the label is? --drop {column.name} leaves it out"
+                f"before the label is? {given('drop', column.name)} leaves it out"
             )
     return found
 
