@@ -31,6 +31,9 @@ import numpy as np
 
 DATA = Path(os.environ.get("STREAMCUT_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
+# what is installed has bytecode; without this variable a checkout has, too, after its first command
+_INSTALLED = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
 OURS = {
     "flights": [
         ["fit", "train.csv", "--label", "late", "--time-column", "date", "--time", "date:hour,weekday", "-o", "m.npz", "-q"],
@@ -155,7 +158,7 @@ def measured(commands: list[list[str]], folder: Path, repeat: int) -> tuple[floa
         (folder / "m.npz").unlink(missing_ok=True)
         before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
         for command in commands:
-            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+            done = subprocess.run(command, cwd=folder, env=_INSTALLED, capture_output=True, text=True, check=False)
             if done.returncode:
                 raise SystemExit(f"{command}: {done.stderr}")
         after = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -2,6 +2,7 @@
 
 gap.svg   objective and lower bound by pass: a9a from DIR or STREAMCUT_DATA, hinge, C = 1, no row cache
 cuts.svg  a loss of one weight, two of its cuts, and the bound that they give
+parts.svg the packages, from the command line down to kernels and files, and what each asks of the next
 """
 
 from __future__ import annotations
@@ -86,11 +87,56 @@ def cuts() -> None:
     figure.savefig(FOLDER / "cuts.svg", transparent=True, metadata={"Date": None})
 
 
+LAYERS = (  # what it is, where it is, what it asks of the next
+    ("doors", "cli  fitting  training  tuning  estimators", "options: options, config"),
+    ("a job: how this training runs", "strategy  jobs", "an oracle, a solver, a plan of memory"),
+    ("a solver: one algorithm a file", "solvers  bundle", "a cut at w; a pass of dual ascent; a line search"),
+    ("an oracle: answers by passes", "oracles  losses  kernels", "a pass: what happens to rows, how sums add up"),
+    ("a runner: threads here, workers on Dask", "execution  execution/dask", "blocks of rows; kernels on them"),
+)
+
+
+def parts() -> None:
+    figure, axes = plt.subplots(figsize=(7.2, 4.8))
+    figure.subplots_adjust(0, 0, 1, 1)
+    axes.set(xlim=(0, 100), ylim=(-4, 65))
+    axes.axis("off")
+
+    def box(left, low, width, title, inside, colour):
+        axes.add_patch(plt.Rectangle((left, low), width, 7.4, fill=False, edgecolor=colour, linewidth=1.4))
+        lines = inside.count("\n") + 1
+        axes.text(left + 1.6, low + 6.4, title, va="top", color=colour, fontsize=9)
+        axes.text(
+            left + 1.6, low + 0.9, inside, va="bottom", fontsize=8 if lines == 1 else 6.6, family="monospace", linespacing=1.1
+        )
+
+    def arrow(x, high, low):
+        axes.annotate("", (x, low), (x, high), arrowprops={"arrowstyle": "-|>", "color": GREY, "linewidth": 1.2})
+
+    for row, (title, inside, asks) in enumerate(LAYERS):
+        low = 56 - 11.6 * row
+        box(1, low, 62, title, inside, TEAL)
+        arrow(12, low - 0.2, low - 4.0)
+        axes.text(14, low - 2.2, asks, va="center", fontsize=8, style="italic")
+    for left, title, inside in ((1, "kernels", "compiled  compiler"), (33, "storage, formats", "io")):
+        box(left, -2.6, 30, title, inside, RED)
+    arrow(48, 9.4, 5.6)
+    for row, left, title, inside in (
+        (0, 68, "what came out", "models  prediction  evaluation\nexports  reports  calibration"),
+        (2, 68, "how far it is from the optimum", "proofs  verification\ncertifying  locating"),
+    ):
+        box(left, 56 - 11.6 * row, 31, title, inside, TEAL)
+        axes.annotate("", (63.4, 59.7 - 11.6 * row), (67.6, 59.7 - 11.6 * row), arrowprops={"arrowstyle": "<|-", "color": GREY})
+    axes.text(68, 14.5, "Imports point down, never up.\nBelow all: foundation, errors.", fontsize=8, va="top", linespacing=1.4)
+    figure.savefig(FOLDER / "parts.svg", transparent=True, metadata={"Date": None})
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=os.environ.get("STREAMCUT_DATA"))
     chosen = parser.parse_args()
     FOLDER.mkdir(exist_ok=True)
     cuts()
+    parts()
     if chosen.data is not None:
         gap(chosen.data)

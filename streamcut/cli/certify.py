@@ -69,9 +69,9 @@ def command(
 
     \b
     Examples:
-      streamcut certify liblinear.model train.zarr --trained-by "train -s 2 -c 1 -B 1"
-      streamcut certify vw.txt train.zarr --trained-by "vw --bfgs --l2 1 --loss_function logistic"
-      streamcut certify linear.onnx train.zarr --C 1 --loss logistic --intercept free --passes 6
+      streamcut certify a.model train.zarr --trained-by "train -s 2 -c 1 -B 1"
+      streamcut certify vw.txt train.zarr --trained-by "vw --bfgs --l2 1"
+      streamcut certify linear.onnx train.zarr --C 1 --loss logistic --passes 6
       streamcut certify m.npz train.zarr --out better.npz --memory 2GB --json
     """
     from streamcut.certifying.certify import certify

@@ -41,7 +41,7 @@ Examples:
   streamcut convert day*.svm days.zarr --shuffle 1 --memory 2GB
   streamcut convert all.svm data.zarr --split 0.9        # and data-test.zarr
   zcat big.gz | streamcut convert - big.zarr
-  streamcut convert cells.h5ad cells.zarr --label cell_type --missing-labels skip
+  streamcut convert cells.h5ad c.zarr --label cell_type --missing-labels skip
   streamcut convert X.npz X.zarr --label y.txt
   streamcut convert clicks.parquet clicks.zarr --label click --cross site*ad --id user --hash-bits 22
   streamcut convert new.csv new.zarr --recipe m.npz      # the features that the model knows

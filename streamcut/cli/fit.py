@@ -64,7 +64,7 @@ def command(
     \b
     Examples:
       streamcut fit clicks.csv --label click -o m.npz
-      streamcut fit flights.parquet --label 'delay>15' --time-column date -o m.npz --memory 2GB
+      streamcut fit flights.parquet --label 'delay>15' --time-column date -o m.npz
       streamcut fit visits.csv --label bought --group-column customer -o m.npz
     """
     refuse_existing(output, "--output", force, reads=[data])

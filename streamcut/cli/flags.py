@@ -41,7 +41,7 @@ def command(tool: str, as_json: bool, text: tuple[str, ...], **counts: int | Non
       streamcut flags --from liblinear "-s 0 -c 1" --classes 10
       streamcut flags --from libsvm "-t 2 -g 0.5 -c 10"
       streamcut flags --from svm_perf "-l 10 -c 20" --rows 32561
-      streamcut flags --from svm_rank "-c 20" --rows 5000 --queries 100 --pairs 40000
+      streamcut flags --from svm_rank "-c 20" --rows 500 --queries 10 --pairs 4000
       streamcut flags --from vw "--loss_function hinge --l2 1e-6" --rows 1000000
       streamcut flags --from sklearn 'LinearSVC(loss="hinge", C=0.1)'
     """

@@ -75,9 +75,9 @@ class Command(click.Command):
         text, _, examples = (self.help or "").partition("Examples:\n")
         formatter.write_paragraph()
         with formatter.indentation():
-            formatter.write_text(text.split("\n\n", 1)[0])
+            formatter.write_text(" ".join(text.split("\n\n", 1)[0].split()))
         shown = [line.strip() for line in examples.splitlines() if line.strip()]
-        records = [_briefly(option, ctx) for option in self._named(main)]
+        records = [_briefly(name, option) for name, option in zip(main, self._named(main), strict=True)]
         with formatter.section("Options that most people need"):
             formatter.write_dl(records)
         ending = f"\nAll {len(self.params)} arguments and options, and more: streamcut {ctx.info_name} --help-all\n"
@@ -102,12 +102,13 @@ class Command(click.Command):
         return [by_name[name] for name in names]
 
 
-def _briefly(option: click.Option, ctx: click.Context) -> tuple[str, str]:
-    """Its longest name, and the first sentence of its help."""
-    name = max(option.opts, key=len)
+def _briefly(name: str, option: click.Option) -> tuple[str, str]:
+    """Its name, and the first sentence of its help."""
+    shown = f"--{name}"
     if not option.is_flag:
-        name += f" {option.metavar or ('NAME' if isinstance(option.type, click.Choice) else option.type.name.upper())}"
-    return name, _SENTENCE.split(option.help or "", maxsplit=1)[0].rstrip(".;")
+        metavar = "SIZE" if name == "memory" else option.metavar
+        shown += f" {metavar or ('NAME' if isinstance(option.type, click.Choice) else option.type.name.upper())}"
+    return shown, _SENTENCE.split(option.help or "", maxsplit=1)[0].rstrip(".;")
 
 
 def _fitting(examples: list[str], room: int) -> list[str]:

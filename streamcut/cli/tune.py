@@ -118,11 +118,11 @@ def command(
 
     \b
     Examples:
-      streamcut tune train.zarr -o best.npz --C 0.01,0.1,1,10 --validation test.zarr
-      streamcut tune train.zarr -o best.npz --C 0.01,0.1,1,10 --folds 5 --choose-by roc_auc
-      streamcut tune train.zarr -o best.npz --C 0.1,1 --folds 5 --grid loss=hinge,logistic --grid positive-weight=1,5
-      streamcut tune train.zarr -o best.npz --C 1,10 --kernel rbf --gamma 0.01,0.1 --budget 200,500 --folds 3
-      streamcut tune train.zarr -o best.npz --kernel rbf --gamma 0.05 --solver sbp --nu 0.005,0.01 --folds 3
+      streamcut tune train.zarr -o m.npz --C 0.01,0.1,1,10 --validation test.zarr
+      streamcut tune train.zarr -o m.npz --C 0.1,1,10 --folds 5 --choose-by roc_auc
+      streamcut tune t.zarr -o m.npz --C 1,10 --folds 5 --grid loss=hinge,logistic
+      streamcut tune t.zarr -o m.npz --kernel rbf --gamma 0.01,0.1 --folds 3
+      streamcut tune t.zarr -o m.npz --kernel rbf --solver sbp --nu 0.01,0.1 --folds 3
     """
     refuse_existing(model_path, "--output", force, reads=[data, validation])
     if plot is not None:

@@ -62,7 +62,7 @@ def command(
     Examples:
       streamcut weights m.npz --top 50
       streamcut weights cells.npz --class 'B cell' --top 20 --sort weight
-      streamcut weights m.npz --standard-errors --trained-on train.zarr --cluster sites.txt
+      streamcut weights m.npz --standard-errors --trained-on t.zarr --cluster ids
       streamcut weights m.npz --json > weights.json
     """
     from streamcut.execution.ceiling import Ceiling

@@ -99,8 +99,10 @@ def traffic_plot(history: History) -> Figure | None:
         return None
     x = _work(history)
     whole = [line for line in history if {x[0], "seconds", "bytes_computed", "bytes_read"} <= line.keys()]
-    figure, axes = _axes(x, history, "GB/s")
     steps = [(a, b) for a, b in pairwise(whole) if b["seconds"] > a["seconds"]]
+    if len(steps) < 2:  # a point is no line
+        return None
+    figure, axes = _axes(x, history, "GB/s")
     for field, text, colour in (("bytes_computed", "rows gone through", BLUE), ("bytes_read", "read from storage", ORANGE)):
         rates = [(b[field] - a[field]) / (b["seconds"] - a["seconds"]) / 1e9 for a, b in steps]
         axes.plot([b[x[0]] for _, b in steps], rates, color=colour, label=text)

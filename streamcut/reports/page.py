@@ -140,7 +140,7 @@ class Report(Page):
         )
 
     def _certificate(self) -> str:
-        result = {name: value for name, value in self.model.result().items() if not isinstance(value, dict)}
+        result = {name: value for name, value in self.model.result().items() if not isinstance(value, dict) and value != ""}
         classes = self.model.result().get("classes", {})
         some = ("primal", "lower_bound", "gap", "stop_reason")
         rows = [{"class": name, **{field: each[field] for field in some}} for name, each in classes.items()]

@@ -40,6 +40,11 @@ def test_its_figures_of_speed_are_those_of_the_page():
         assert all((ROOT / "scripts" / "benchmarks" / name).is_file() for name in re.findall(r"`(\w+\.py)`", row[3]))
 
 
+def test_its_service_is_the_one_of_the_guide_which_runs():
+    (here,) = re.findall(r"^```py\n(?:#[^\n]*\n)*(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+    assert f"```python\n{here}```" in (ROOT / "docs" / "guide" / "serving.md").read_text("utf-8")
+
+
 def test_what_is_pointed_at_exists():
     named = re.findall(r"\]\((?!https?:)([^)#]+)", README) + re.findall(r"\bscripts/[\w/]+\.(?:sh|py)", README)
     assert {"scripts/demo.sh", "scripts/test.sh"} <= {*named}
