@@ -99,7 +99,7 @@ class TrainOptions(TrainDeclarations):
         if self.kernel != "linear" and not self.maps:
             return "bsca"
         if self.l1_only:
-            return "newton"
+            return "working-set"
         if self.chosen_task in ("multiclass", "one-class"):
             return "bundle-dca"
         parts = self.chosen_task in ("binary", "regression", "sequence") and self.loss in ("auto", *ROW_LOSSES)
@@ -181,8 +181,8 @@ class TrainOptions(TrainDeclarations):
                 f"intercept: the free intercepts of {self.problem} are one for each class, and nothing bounds them together; "
                 "take strategy one-vs-rest, or a large bias: of 10 intercepts cost a hundredth"
             )
-        if self.free and self.l1_only:
-            raise UsageError("l1_only: an intercept costs λ|b| there, as any weight; take intercept none, or no l1_only")
+        if self.free and self.l1_only and not self.record.columns:
+            raise UsageError(f"l1_only: {self.chosen_solver} has no free intercept with it; solver working-set does")
         if self.free and self.l1:
             raise UsageError("l1: with an elastic net the intercept is regularised; leave one of them out")
         if self.intercept == "none":
@@ -281,8 +281,10 @@ class TrainOptions(TrainDeclarations):
         solver, trained = self.chosen_solver, self.record.losses
         if self.l1_only and loss not in (trained or ()):
             raise UsageError(
-                f"l1_only: {loss!r} is not one of its losses, which are {', '.join(SOLVER_TABLE['newton'].losses or ())}"
+                f"l1_only: {loss!r} is not one of its losses, which are {', '.join(SOLVER_TABLE['working-set'].losses or ())}"
             )
+        if self.record.columns and not self.l1_only:
+            raise UsageError(f"solver: {solver} is for l1_only, a penalty λ‖w‖₁ without ½‖w‖²; give its λ")
         if trained is not None and loss not in trained and self.problem != "ranking":
             raise UsageError(f"loss: {loss!r} is not one of {solver}, which has {', '.join(trained)}")
         if task == "binary" and loss in CLASSES_LOSSES:

@@ -32,6 +32,7 @@ class SolverRecord:
     margins    each row keeps its scores at the last w and at the best one (sampled cuts: by each cut)
     dual       dual ascent: each row keeps dual variables in the cuts of the bundle, and there is a cache of rows
     curved     it sums the curvature of the loss: losses with one, few features (streamcut.strategy)
+    columns    it keeps the columns of features that matter in memory
     max_cuts   size of the bundle unless given; None: from the length of the weights
     least_cuts the smallest bundle that it works with
     vectors    dense vectors as long as the weights that each worker keeps
@@ -52,6 +53,7 @@ class SolverRecord:
     margins: bool = False
     dual: bool = False
     curved: bool = False
+    columns: bool = False
     max_cuts: int | None = None
     least_cuts: int = 2
     vectors: int = 1
@@ -111,6 +113,15 @@ _RECORDS: dict[str, SolverRecord] = {
         curved=True,
         max_cuts=8,
         vectors=4,
+        losses=_CURVED,
+    ),
+    "working-set": SolverRecord(
+        family="linear",
+        trains=dict.fromkeys(("binary", "regression"), "working_set"),
+        margins=True,
+        columns=True,
+        max_cuts=2,
+        vectors=6,  # w, the sums of a pass with counts; places, slopes
         losses=_CURVED,
     ),
     "ocas": SolverRecord(

@@ -42,7 +42,7 @@ def choose(options: TrainOptions, statistics: Statistics) -> TrainOptions:
     It is not where an option was given that Newton's method does not have.
     """
     pairs = options.problem == "ranking"
-    if options.solver != "auto" or not (options.record.dual or pairs):
+    if options.solver != "auto" or not (options.record.dual or options.record.columns or pairs):
         return options
     for name, record in SOLVER_TABLE.items():
         if record.curved and options.problem in record.trains and (pairs or options.chosen_loss in (record.losses or ())):

@@ -25,6 +25,7 @@ from streamcut.errors import StreamcutError, UsageError
 from streamcut.evaluation import evaluate
 from streamcut.io.conversion.prepared import rehearse
 from streamcut.io.memory import MemoryDataset
+from streamcut.solver_table import SOLVER_TABLE
 from streamcut.training import job_class, train
 from streamcut.verification import verify
 
@@ -111,6 +112,7 @@ def _trainings(tasks: Sequence[str], solvers: Sequence[str], everything: bool) -
         kernel = "linear" if solver == "auto" or solver in LINEAR else "rbf"
         options: dict[str, Any] = {"task": task, "solver": solver, "loss": loss, "strategy": strategy, "kernel": kernel}
         options |= {"k": "1"} if loss.endswith("@k") else {}
+        options |= {"l1_only": "1%"} if solver != "auto" and SOLVER_TABLE[solver].columns else {}
         usual = loss == CHOICES["loss"][0] and strategy in (CHOICES["strategy"][0], "one-vs-rest")
         if not (usual or everything):
             continue

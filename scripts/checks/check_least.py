@@ -40,6 +40,7 @@ LINEAR = {  # name: labels, options of `train`
     "l1": (2, "--l1 1"),
     "std-scale": (2, "--scale std"),
     "newton": (2, "--solver newton --loss logistic"),
+    "working-set": (2, "--loss logistic --l1-only 1%"),
     "ocas": (2, "--solver ocas"),
     "ocas-exact": (2, "--solver ocas --cut exact"),
     "cpa": (2, "--solver cpa"),

@@ -206,7 +206,7 @@ class Bundle:
         left it otherwise."""
         values, c_bar, penalty = self._b if worth is None else worth, self.c_bar, self.penalty
         rows, intercept = self._vectors[: len(self._b)], None
-        if near is None and not penalty.free:
+        if near is None and not penalty.priced:
             master = penalty.solve_master(rows, self._gram, values, c_bar, beta, tolerance, matters=matters)
         else:
             gap, intercept = solve_priced(self._gram, values, self._pulls, c_bar, beta, near or penalty.within)

@@ -25,6 +25,7 @@ class FreeIntercept(L2):
     halves: tuple[Plane, ...] = ()
     within: Interval = EVERYWHERE  # type: ignore[misc]
     free: ClassVar[bool] = True
+    priced: ClassVar[bool] = True
     proximal: ClassVar[bool] = True
 
     def known(self, *within: float) -> Self:

@@ -17,10 +17,13 @@ Passes of Newton's method to 1e-2 / 1e-4 / 1e-6 of F (scripts/benchmarks/bench_l
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
+from streamcut.bundle.intercept import EVERYWHERE, Interval, Plane
 from streamcut.bundle.penalty import L2, ElasticNet
 from streamcut.bundle.verified_master import Verified, solve_verified
 from streamcut.compiled import thresholds
@@ -28,6 +31,7 @@ from streamcut.foundation.rounding import CutError, above, absolute_above, below
 
 _PART = 1e-3  # of the gap: what ρ costs
 _ROUNDINGS = 16.0
+_LOOSE = 1e-9  # of all that is added, far more than rounding does
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,7 @@ class L1Only(ElasticNet):
         rounding = gamma(_ROUNDINGS) * (abs(value) + price + c_bar * error.offset)
         return below(value, price + c_bar * error.offset + rounding), value - box * over
 
-    def narrowed(self, c_bar: float, w_b: np.ndarray, F_b: float, bound: float) -> L1Only:
+    def narrowed(self, c_bar: float, w_b: np.ndarray, F_b: float, bound: float) -> Self:
         longest = float(np.abs(w_b).max(initial=0.0)) or F_b / self.l1
         gap = max(F_b - bound, 1e-12 * F_b)
         ridge = _PART * (gap / F_b) * (self.l1 / longest) if F_b > 0.0 else 1.0
@@ -88,3 +92,84 @@ class L1Only(ElasticNet):
         """The bound of a mixture, nearly."""
         steepest = float(np.abs(coefficients @ rows).max(initial=0.0))
         return -float(coefficients @ b) - self.most / self.l1 * max(0.0, steepest - self.l1)
+
+
+@dataclass(frozen=True, slots=True)
+class L1OfMany(L1Only):
+    """The same for many features, of which the newest cut alone is asked; `free`: the last number of w costs nothing.
+
+    halves, within   as streamcut.bundle.free_intercept has them
+    """
+
+    free: bool = False  # type: ignore[misc]
+    halves: tuple[Plane, ...] = ()
+    within: Interval = EVERYWHERE  # type: ignore[misc]
+
+    def weights(self, v: np.ndarray) -> np.ndarray:
+        return v  # nobody looks for the next w there
+
+    def _costly(self, w: np.ndarray) -> np.ndarray:
+        return w[:-1] if self.free else w
+
+    def value(self, w: np.ndarray) -> float:
+        return L1Only.value(self, self._costly(w))
+
+    def objective(self, w: np.ndarray, C: float, loss: float, square: float | None = None) -> float:
+        return L1Only.objective(self, self._costly(w), C, loss)
+
+    def known(self, *within: float) -> Self:
+        """As that of FreeIntercept."""
+        if within and not (len(within) == 2 and -math.inf < within[0] <= within[1] < math.inf):
+            raise ValueError(f"its intercept is within {within}")
+        return replace(self, within=Interval(*within) if within else EVERYWHERE)
+
+    def bound(self, c_bar: float, a: np.ndarray, b: float, error: CutError) -> tuple[float, float]:
+        if not math.isfinite(b):  # of a free intercept nothing is known yet
+            return 0.0, 0.0
+        return L1Only.bound(self, c_bar, a, b, error)
+
+    def settled(self, b: float, error: CutError, pull: float) -> tuple[float, CutError]:
+        return self.within.settled(b, error, pull) if self.free else (b, error)
+
+    def narrowed(self, c_bar: float, w_b: np.ndarray, F_b: float, bound: float) -> Self:
+        within = self.within
+        if self.free:
+            within = within.within(best_intercept_in_box(self.halves, c_bar, self.l1, F_b))
+        return replace(self, most=F_b, within=within)
+
+    def solve_master(
+        self, rows: np.ndarray, gram: np.ndarray, b: np.ndarray, total: float, beta: np.ndarray, tolerance: float,
+        matters: float = 0.0,
+    ) -> Verified:  # fmt: skip
+        """The newest cut alone, or as much of it as leaves no slope above λ."""
+        beta[:] = 0.0
+        if len(b) > 1:
+            parts = np.array([total, min(total, self.l1 / max(float(np.abs(rows[-1]).max(initial=0.0)), 1e-300))])
+            beta[-1] = max(parts, key=lambda part: self._worth(rows[-1:], b[-1:], np.array([-part])))
+        beta[0] = total - beta[-1] if len(b) > 1 else total
+        return Verified(0.0)
+
+
+def best_intercept_in_box(cuts: Iterable[Plane], c_bar: float, l1: float, primal: float) -> Interval:
+    """Where b* lies, by cuts whose last number is a₀, with F* ≤ `primal`: as ‖w*‖₁ ≤ B = F*/λ,
+
+        C̄ a₀ b* ≤ F* − C̄ c + B·max(0, C̄‖a‖∞ − λ).
+
+    Ends are infinite that no cut bounds.
+    """
+    low, high = -math.inf, math.inf
+    for cut in cuts:
+        pull, slope, offset = float(cut.a[-1]), *cut.error
+        steepest = c_bar * (float(np.abs(cut.a[:-1]).max(initial=0.0)) + slope)
+        parts = primal, -c_bar * cut.b, c_bar * offset, primal / l1 * max(0.0, steepest * (1.0 + _LOOSE) - l1)
+        reach = math.fsum(parts) + _LOOSE * math.fsum(map(abs, parts))
+        firm = abs(pull) * (1.0 - _LOOSE) - slope
+        if firm <= 0.0:
+            continue
+        far = reach / (c_bar * (firm if reach >= 0.0 else (abs(pull) + slope) * (1.0 + _LOOSE)))
+        far += _LOOSE * abs(far)
+        if pull > 0.0:
+            high = min(high, far)
+        else:
+            low = max(low, -far)
+    return Interval(low, high)

@@ -37,6 +37,7 @@ class L2:
     ridge: ClassVar[float] = 1.0  # ρ of the ½ρ‖w‖² that searches go by
     free: ClassVar[bool] = False  # whether the last number of w is an intercept that costs nothing
     within: ClassVar[Interval] = EVERYWHERE  # where the best one is proved to be
+    priced: ClassVar[bool] = False  # whether the master problem prices what pulls at it
     proximal: ClassVar[bool] = False  # whether it stays near to where dual ascent has pulled it
 
     def weights(self, v: np.ndarray) -> np.ndarray:

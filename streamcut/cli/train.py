@@ -15,6 +15,7 @@ from streamcut.cli.help import Command
 from streamcut.cli.output import note, number, print_json, print_table
 from streamcut.cli.parameters import (
     Grouped,
+    NumbersOrParts,
     cache_options,
     checkpoint_of,
     force_option,
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Where to write the model (.npz), also a URL. Required, except with --dry-run.",
 )
-@options_from(TrainOptions)
+@options_from(TrainOptions, l1_only={"type": NumbersOrParts(), "metavar": "NUMBER|PART%[,…]"})
 @options_from(CheckpointOptions)
 @click.option(
     "--choose-by",
@@ -92,6 +93,7 @@ def command(
     quiet: bool,
     C: tuple[float, ...],
     l1: tuple[float | str, ...],
+    l1_only: tuple[float | str, ...],
     validation: str | None,
     early_stopping: int | None,
     choose_by: str | None,
@@ -131,19 +133,23 @@ def command(
         raise click.UsageError("--assume is for --dry-run.")
     if dry_run:
         checkpoint = None
-    for name, values in (("--C", C), ("--l1", l1)):
-        if len(values) > 1 and validation is None:
-            raise click.UsageError(f"Several values of {name} need --validation DATA, on which the best one is chosen.")
-    if len(C) > 1 and len(l1) > 1:
-        raise click.UsageError("A path goes over --C or over --l1: give one value of the other.")
-    path: dict[str, Any] = {"l1s": l1} if len(l1) > 1 else {"l1": l1[0]}
-    if early_stopping is not None and (len(C) > 1 or len(l1) > 1):
+    several = [name for name, values in (("--C", C), ("--l1", l1), ("--l1-only", l1_only)) if len(values) > 1]
+    if several and validation is None:
+        raise click.UsageError(f"Several values of {several[0]} need --validation DATA, on which the best one is chosen.")
+    if len(several) > 1:
+        raise click.UsageError(f"A path goes over {several[0]} or over {several[1]}: give one value of the other.")
+    if several and early_stopping is not None:
         raise click.UsageError("--early-stopping is for one value of --C and of --l1.")
+    options |= {"l1": l1[0], "l1_only": l1_only[0]}
     by_C = validation is not None and early_stopping is None and TrainOptions(**options).record.family == "linear"
-    if not by_C and early_stopping is None and (len(C) > 1 or len(l1) > 1 or choose_by is not None):
+    if not by_C and early_stopping is None and (several or choose_by is not None):
         raise click.UsageError(
             "Several --C or --l1 and --choose-by are for linear solvers with --validation; see `streamcut tune`."
         )
+    path: dict[str, Any] = {}
+    if several and several[0] != "--C":
+        name, values = ("l1", l1) if several == ["--l1"] else ("l1_only", l1_only)
+        path = {"l1s": values, "alone": name == "l1_only"}
     if verbose:
         behind = logging.StreamHandler()
         behind.addFilter(lambda record: record.name != "streamcut.run")  # it is shown below
@@ -169,7 +175,7 @@ def command(
             from streamcut.execution.cost import Assumed
             from streamcut.reports.costs import cluster_cost
 
-            chosen = TrainOptions(C=C[0], l1=l1[0], validation=validation, **options)
+            chosen = TrainOptions(C=C[0], validation=validation, **options)
             cost = dict(cluster_cost(dataset, chosen, Assumed.parse(assume)))
             if as_json:
                 print_json({"event": "cost", **cost})
@@ -191,12 +197,13 @@ def command(
                 from streamcut.grids.selection import train_path
 
                 show = _Path(as_json, quiet)
+                options = {known: value for known, value in options.items() if not (path and known == name)}
                 model, _ = train_path(
                     dataset, C, validation=validation, measure=choose_by, on_model=show, **path, **common, **options
                 )
             else:
                 early: dict[str, Any] = {} if early_stopping is None else {"early_stopping": early_stopping, "measure": choose_by}
-                model = train(dataset, C=C[0], l1=l1[0], validation=validation, **early, **common, **options)
+                model = train(dataset, C=C[0], validation=validation, **early, **common, **options)
         if temporary:
             model = without_data(model)
         assert model_path is not None  # only a dry run goes without, and ends with its plan
@@ -227,7 +234,7 @@ def _report(model: Model, path: str, validation: str | None, model_path: str, fo
 
 
 class _Path:
-    """Shows each model of a path over C or l1 as it comes."""
+    """Shows each model of a path over C or λ as it comes."""
 
     def __init__(self, as_json: bool, quiet: bool) -> None:
         self._as_json, self._quiet = as_json, quiet

@@ -48,6 +48,7 @@ def train_path(
     Cs: Sequence[float],
     *,
     l1s: Sequence[float | str] | None = None,
+    alone: bool = False,
     validation: Any = None,
     measure: str | None = None,
     on_model: Callable[[Model, Tried], None] | None = None,
@@ -63,7 +64,7 @@ def train_path(
     Cutting planes bound the mean loss, which knows nothing of C, so they all go on; dual variables scale with C.
 
     l1s          with one C: instead a path over the λ of an elastic net, numbers or parts of λmax ("10%"), from the largest on:
-                 weights come in one by one
+                 weights come in one by one; `alone`: over that of l1_only
     validation   data that every model is measured on, as `evaluate` takes them; without it the last model is returned
     measure      the best is the one with the greatest such measure of streamcut.evaluate, the least where it is a loss or an
                  error (the first of equals); None: the first that models of the task have, "accuracy" where there is one
@@ -76,7 +77,7 @@ def train_path(
     >>> [line.C for line in tried]
     [0.1, 10.0]
     """
-    steps = _steps(Cs, l1s, options)
+    steps = _steps(Cs, l1s, options, "l1_only" if alone else "l1")
     chosen, scheduler = checked({**options, **steps[0]})
     for step in steps[1:]:
         replace(chosen, **step)  # complains about what is no C
@@ -118,18 +119,19 @@ def along(
     on_iteration: Observer | None = None,
     checkpoint: CheckpointOptions | None = None,
 ) -> Iterator[tuple[dict[str, Any], Model, Progress]]:
-    """Train for one of `steps` ("C" and maybe "l1") after another, each from where the last one ended; ends early at a stop.
+    """Train for one of `steps` (C, and maybe λ) after another, each from where the last one ended; ends early at a stop.
 
     Each has a folder of its own in that of `checkpoint`, named after what changes.
     """
-    changing = "l1" if "l1" in steps[0] else "C"
+    *_, changing = steps[0]
     trainer = run.job.trainer(run.runner, run.plan)  # type: ignore[attr-defined]
     for step in steps:
         record = run.progress(on_iteration)
         if checkpoint is not None:
             folder = replace(checkpoint, directory=below(checkpoint.directory, f"{changing}={_as_name(step[changing])}"))
             record.checkpoints = run.checkpoints(folder, **step, path=[each[changing] for each in steps])
-        model = run.finished(partial(trainer.train, step["C"], record, l1=step.get("l1"), keep=checkpoint is not None))
+        l1 = step[changing] if changing != "C" else None
+        model = run.finished(partial(trainer.train, step["C"], record, l1=l1, keep=checkpoint is not None))
         yield step, model, record
         if run.stop():
             return
@@ -147,11 +149,12 @@ def tried_model(
     last = record.history[-1]
     found = last.passes, last.seconds, model.result(), measures, measure if measures else None, value
     described = model.describe()
-    return Tried(step["C"], *found, described["l1"] if "l1" in step else None, described.get("n_nonzero_weights"))
+    return Tried(step["C"], *found, described["l1"] if len(step) > 1 else None, described.get("n_nonzero_weights"))
 
 
-def _steps(Cs: Sequence[float], l1s: Sequence[float | str] | None, options: dict[str, Any]) -> list[dict[str, Any]]:
-    """The options that change along a path, in its order. Raises UsageError for values that make none."""
+def _steps(Cs: Sequence[float], l1s: Sequence[float | str] | None, options: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    """The options that change along a path, C and maybe λ (by its `name`), in its order. Raises UsageError for values that make
+    none."""
     Cs, l1s = [plain(C) for C in Cs], None if l1s is None else [plain(l1) for l1 in l1s]
     if "C" in options or not Cs:
         raise UsageError("Cs: give one value of C or more, and no option C")
@@ -160,15 +163,15 @@ def _steps(Cs: Sequence[float], l1s: Sequence[float | str] | None, options: dict
         raise UsageError("Cs: every value of C once")
     if l1s is None:
         return [{"C": C} for C in values]
-    if "l1" in options or not l1s or len(set(l1s)) < len(l1s):
-        raise UsageError("l1s: give every value of l1 once, and no option l1")
+    if name in options or not l1s or len(set(l1s)) < len(l1s):
+        raise UsageError(f"l1s: give every value of {name} once, and no option {name}")
     if len(values) > 1:
         raise UsageError("l1s: a path goes over C or over l1; give one value of the other")
     parts = [part_of(l1) for l1 in l1s]
     if None in parts and parts != [None] * len(parts):
         raise UsageError("l1s: give numbers, or parts of λmax such as '10%', not both")
     ordered = sorted(zip(l1s, parts, strict=True), key=lambda each: each[1] or float(each[0]), reverse=True)
-    return [{"C": values[0], "l1": l1 if part else float(l1)} for l1, part in ordered]
+    return [{"C": values[0], name: l1 if part else float(l1)} for l1, part in ordered]
 
 
 def measured(measures: dict[str, Any], name: str) -> float:

@@ -36,6 +36,7 @@ from streamcut.losses import row_loss
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
+from streamcut.oracles.chosen_columns import OF_ROWS, ColumnsOracle, entry_bytes
 from streamcut.oracles.dual.ascent import ORDER, DualOracle
 from streamcut.oracles.dual.interior import solving_bytes
 from streamcut.oracles.dual.loss_cache import row_bytes
@@ -50,6 +51,7 @@ from streamcut.solvers.state import BundleState
 from streamcut.solvers.warm_start import Origin
 
 _DCA_LANE_NNZ = 1 << 24
+_COLUMNS = 64  # that are in memory at least, if no row was without an entry
 _CACHED = 0.3  # of the rows, when memory is plenty, as long as they are few
 _FEW, _OF_MANY = 128 << 20, 0.1  # of 3 million rows of text a tenth does as many passes as 30 %, in three quarters of the time
 
@@ -103,6 +105,8 @@ class BinaryJob:
         statistics, solver, loss = manifest.statistics, self.solver, self.risk.loss
         in_cache, solving = self._cached_row(manifest), self._solving(manifest) * self.options.distributed
         cached = max(_OF_MANY, min(_CACHED, _FEW / CacheSize.bytes_of_all(manifest, in_cache)))
+        if solver.columns:
+            return self._needs_of_columns(manifest)
         numbers = row_arrays(self.risk, statistics.weight_sum is not None, keep_margins=solver.margins)
         share, dimension = np.dtype(loss.code_type).itemsize, statistics.n_features + (self.options.bias != 0.0)
         in_rows = 8 * len(numbers) + share * self.max_cuts * solver.dual
@@ -123,6 +127,29 @@ class BinaryJob:
             mixing=self._mixing(manifest, in_rows),
             block_rows=self.order.batch_rows(statistics) if solver.dual else 1,
         )
+
+    def _needs_of_columns(self, manifest: Manifest) -> Needs:
+        """Row state, what solving takes for each row, and columns: some at least, all of them at most."""
+        statistics, least, everything = manifest.statistics, *self._rooms(manifest)
+        weighted, dimension = statistics.weight_sum is not None, statistics.n_features + (self.options.bias != 0.0)
+        more = ("rows to solve with", OF_ROWS * statistics.n_rows), ("slopes, counts, columns' numbers", 12 * 8 * dimension)
+        on_client = [("columns in memory", least)] * self.options.distributed
+        return Needs(
+            dimension=dimension,
+            max_cuts=self.max_cuts,
+            vectors=self.solver.vectors,
+            row_bytes=8 * len(row_arrays(self.risk, weighted, keep_margins=True)),
+            more=(*penalty_needs(self.options, dimension), *more, *on_client),
+            row_cache=(0, 0) if self.options.distributed else (least, everything),
+            cached="columns in memory",
+            block_rows=1,
+        )
+
+    def _rooms(self, manifest: Manifest) -> tuple[int, int]:
+        """(least, most) bytes of columns."""
+        rows, size = manifest.statistics.n_rows, entry_bytes(manifest)
+        everything = size * (manifest.statistics.nnz + rows * (self.options.bias != 0.0))
+        return min(everything, _COLUMNS * size * rows), everything
 
     def _cached_row(self, manifest: Manifest) -> int:
         """Bytes of a cached row beside its entries, with what solving for all of them at once takes."""
@@ -188,7 +215,9 @@ class BinaryJob:
             many |= {"streams": plan.streams, "order": order}
             oracle = self._dual(runner, **common, **many)
         else:
-            if self.solver.curved:
+            if self.solver.columns:
+                oracle = ColumnsOracle(runner, self.risk, **common, room=plan.row_cache or self._rooms(manifest)[0])
+            elif self.solver.curved:
                 oracle = SecondOrderOracle(runner, self.risk, **common)
             else:
                 oracle = LinearOracle(runner, self.risk, **common, keep_margins=self.solver.margins)
@@ -237,4 +266,7 @@ class BinaryJob:
 
     def warm_up(self, manifest: Manifest) -> None:
         y = np.arange(8.0) if self.labels is None else np.where(np.arange(8) % 3, self.labels[1], self.labels[1] - 1.0)
-        on_few_rows(manifest, y, self.workers, replace(self, max_cuts=4, origin=None).solve)
+        few = replace(self, max_cuts=min(self.max_cuts, 4), origin=None)
+        if self.solver.columns:  # so little that there is something to solve
+            few = replace(few, options=replace(self.options, l1_only="1%"))
+        on_few_rows(manifest, y, self.workers, few.solve)

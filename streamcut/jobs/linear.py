@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from streamcut.bundle.free_intercept import VECTORS as FREE_VECTORS
-from streamcut.bundle.l1_only import L1Only
+from streamcut.bundle.intercept import EVERYWHERE
+from streamcut.bundle.l1_only import L1OfMany, L1Only
 from streamcut.bundle.penalty import L2, VECTORS, penalty_of
 from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError, UsageError
@@ -43,7 +44,7 @@ def bundle_size(dimension: int) -> int:
 
 def penalty_needs(options: TrainOptions, dimension: int) -> tuple[tuple[str, int], ...]:
     """What the penalty takes of memory beside ½‖w‖²: (what, bytes)."""
-    if options.free:
+    if options.free and not options.l1_only:
         return (("free intercept", FREE_VECTORS * 8 * dimension),)
     return (("elastic net", VECTORS * 8 * dimension),) if options.l1 or options.l1_only else ()
 
@@ -73,7 +74,7 @@ def constant_feature(options: TrainOptions, statistics: Statistics, unbounded: b
     A pass of dual ascent moves the intercept by no more than C̄ times its square, as long as shares are not `unbounded`. For
     Newton's method it is as large as rows are, as a power of 2: what rounding does to cuts is in proportion to rows.
     """
-    if options.free and options.record.curved:
+    if options.free and (options.record.curved or options.record.columns):
         return 2.0 ** max(0, round(0.5 * math.log2(max(statistics.max_squared_norm, 1.0))))
     if not (options.free and options.record.dual):
         return float(options.bias)
@@ -158,7 +159,7 @@ class Trainer:
         self._begin = begin
         self._last: Any = None
         self._l1 = l1
-        self._penalty_of = L1Only if alone else penalty_of  # λ‖w‖₁ alone, or beside ½‖w‖²
+        self._alone = alone  # λ‖w‖₁ alone, or beside ½‖w‖²
         self._steepest: float | None = None
 
     def train(self, C: float, progress: Progress, *, l1: float | str | None = None, keep: bool = False) -> Model:
@@ -182,11 +183,12 @@ class Trainer:
         if keep and self._last.reason is StopReason.CONVERGED:
             progress.save(self._last.state, oracle)
         model = self._model(self._last, C)
+        found |= {"l1_only": l1} if self._alone and l1 is not None else {}
         return replace(model, parameters={**model.parameters, **found})
 
-    def _penalty(self, C: float, l1: float | str) -> tuple[L2, dict[str, float]]:
+    def _penalty(self, C: float, l1: float | str) -> tuple[L2, dict[str, Any]]:
         """The penalty, and what was found of it: λ_max where `l1` is a part of that, by a pass the first time."""
-        if self._oracle.penalty.free:
+        if self._oracle.penalty.free and not self._alone:
             return self._oracle.penalty, {}
         part = part_of(l1)
         if part is None:
@@ -196,6 +198,12 @@ class Trainer:
             self._steepest = oracle.steepest_at_zero()
         most = C * oracle.total_weight * self._steepest
         return self._penalty_of(part * most), {"l1_max": most}
+
+    def _penalty_of(self, l1: float) -> L2:
+        known = self._oracle.penalty
+        if isinstance(known, L1OfMany):
+            return replace(known, l1=l1, most=math.inf, within=EVERYWHERE)
+        return L1Only(l1) if self._alone else penalty_of(l1)
 
 
 def certificate(solution: Solution, oracle: Any, options: TrainOptions, *, unit: float = 1.0) -> Certificate:

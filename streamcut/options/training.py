@@ -55,9 +55,10 @@ class TrainDeclarations:
         python='"10%" is of λmax, the least λ at which all weights are 0; finding it takes a pass.',
         metavar="NUMBER|PART%[,…]", kind="parts", check=_LAMBDA, tasks=SINGLE, solvers="linear", tried=(2.0,))
     l1_only: float | str = _learnt(0.0,
-        "Lasso: λ in λ‖w‖₁ + C·losses, without ½‖w‖², for smooth losses and few features; the intercept is penalised like any "
-        "weight. Percentages are of λmax.", python="Only newton solves it.", metavar="NUMBER|PART%", kind="part", check=_LAMBDA,
-        tasks=("binary", "regression"), solvers="newton", tried=(2.0, "20%"))
+        "Lasso: λ in λ‖w‖₁ + C·losses, without ½‖w‖², for smooth losses; the intercept is penalised like any weight, unless it "
+        "is free. Percentages are of λmax.", python="working-set solves it, newton if features are few.",
+        metavar="NUMBER|PART%", kind="part", check=_LAMBDA,
+        tasks=("binary", "regression"), solvers="newton working-set", tried=(2.0, "20%"))
     scale: str = _learnt("none", "Train with each feature divided by its largest absolute value (max-abs) or its standard "
         "deviation (std, not centred); the model takes unscaled values.",
         python="Row weights count. The certificate is for the scaled problem.", choices=("none", "max-abs", "std"),
@@ -117,7 +118,7 @@ class TrainDeclarations:
     max_cuts: int | None = _algorithm(None,
         "Maximum number of cutting planes in memory, each as long as the weights.",
         python="None: as many as fit in 128 MiB, 20 to 1000, fewer when memory is short; newton 8, bundle-dca 16.",
-        check=whole(2), solvers="linear sampled", tried=(4,))
+        check=whole(2), solvers="bundle-dca newton cutting-planes sampled", tried=(4,))
     sweeps: int = _algorithm(50, "bundle-dca: maximum number of sweeps (epochs over cached rows) after a pass.", check=whole(0),
         tasks=(*SINGLE, "one-class"), solvers="bundle-dca", tried=(0,))
     seed: int = _algorithm(0, "Random seed of bundle-dca, of all kernel solvers except smo, of --nystroem and --fourier.",

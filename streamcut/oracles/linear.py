@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamcut.bundle.free_intercept import FreeIntercept
+from streamcut.bundle.l1_only import L1OfMany
 from streamcut.compiled import vectors
 from streamcut.execution.passes import Pass
 from streamcut.execution.runner import PassRunner
@@ -54,7 +55,7 @@ class LinearOracle(DecomposableOracle):
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         numbers, arrays = super().saved()
         numbers |= {"reach": asdict(self._reach), "targets": self._targets, "unit": self.unit}
-        if isinstance(self.penalty, FreeIntercept):
+        if isinstance(self.penalty, FreeIntercept | L1OfMany):
             numbers["halves"] = [[half.b, *half.error] for half in self.penalty.halves]
             arrays |= {f"half_{number}": half.a for number, half in enumerate(self.penalty.halves)}
         return numbers, arrays
@@ -62,12 +63,12 @@ class LinearOracle(DecomposableOracle):
     def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
         super().restore(numbers, fill)
         self._reach, self._targets, self.unit = Drift(**numbers["reach"]), TargetScale(*numbers["targets"]), numbers["unit"]
-        if self.penalty.free:
+        if isinstance(self.penalty, FreeIntercept | L1OfMany):
             expect_like(numbers["halves"], [(0.0, 0.0, 0.0)], "halves")
             halves = [Cut(np.zeros(self.dimension), b, CutError(*error)) for b, *error in numbers["halves"]]
             for number, half in enumerate(halves):
                 fill(f"half_{number}", half.a, self.release)
-            self.penalty = FreeIntercept(halves=tuple(halves))
+            self.penalty = replace(self.penalty, halves=tuple(halves))
 
     def _first_pass(self, w: np.ndarray) -> Pass:
         return row_passes.ScorePass(self._risk, self._grids, w, self._bias, at_w=True, first=self._first)
@@ -81,8 +82,9 @@ class LinearOracle(DecomposableOracle):
     def _learn(self, totals: Totals) -> None:
         super()._learn(totals)
         if totals.halves is not None:
+            assert isinstance(self.penalty, FreeIntercept | L1OfMany)
             halves = zip(totals.halves.a, totals.halves.b, strict=True)
-            self.penalty = FreeIntercept(halves=tuple(self._divided(a, b) for a, b in halves))
+            self.penalty = replace(self.penalty, halves=tuple(self._divided(a, b) for a, b in halves))
         if self._loss.targets == "labels":
             return
         n, value = self._scale.rows, self._loss.rounding

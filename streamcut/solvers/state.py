@@ -11,7 +11,7 @@ import numpy as np
 from streamcut.bundle.bundle import Bundle, MasterSolution
 from streamcut.bundle.free_intercept import FreeIntercept
 from streamcut.bundle.intercept import Interval
-from streamcut.bundle.l1_only import L1Only
+from streamcut.bundle.l1_only import L1OfMany, L1Only
 from streamcut.bundle.penalty import L2, penalty_of
 from streamcut.bundle.shelf import Shelf
 from streamcut.compiled import vectors
@@ -348,10 +348,10 @@ def _bundle(found: StoredCheckpoint, numbers: dict[str, Any], oracle: Decomposab
     if not (0.0 < numbers["c_bar"] < math.inf and 0.0 <= numbers["l1"] < math.inf):
         raise ValueError(f"C̄ is {numbers['c_bar']}, λ {numbers['l1']}")
     shelf, penalty = oracle.shelf, penalty_of(numbers["l1"])
-    if isinstance(oracle.penalty, FreeIntercept):
+    if isinstance(oracle.penalty, FreeIntercept | L1OfMany):
         penalty = oracle.penalty.known(*numbers["within"])
-    elif isinstance(oracle.penalty, L1Only):
-        penalty = replace(oracle.penalty, most=numbers["F_b"])
+    if isinstance(oracle.penalty, L1Only):
+        penalty = replace(penalty if isinstance(penalty, L1OfMany) else oracle.penalty, most=numbers["F_b"])
     bundle = Bundle(oracle.dimension - penalty.free, numbers["c_bar"], most, penalty, shelf)
     bundle.merging = numbers["merging"]
     within = {

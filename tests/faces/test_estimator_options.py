@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ from streamcut.estimators import (
     RankingSVM,
     SequenceSVM,
 )
-from streamcut.solver_table import SOLVER_TABLE, solvers_of
+from streamcut.solver_table import SOLVER_TABLE, SolverRecord, solvers_of
 
 TWO = ("binary", "multiclass")
 ESTIMATORS = {  # (tasks, solvers, kernel)
@@ -67,11 +68,16 @@ LEFT_OUT = {
 }
 
 
+def _needed(solver: SolverRecord, task: str) -> dict[str, Any]:
+    """What it does not go without."""
+    return (CURVED.get(task, {}) if solver.curved or solver.columns else {}) | ({"l1_only": 1.0} if solver.columns else {})
+
+
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_every_option_of_a_solver_is_in_the_constructor(estimator):
     tasks, solvers, kernel = ESTIMATORS[estimator]
     asked = [
-        TrainOptions(task=task, solver=solver, kernel=kernel, **CURVED.get(task, {}) if SOLVER_TABLE[solver].curved else {})
+        TrainOptions(task=task, solver=solver, kernel=kernel, **_needed(SOLVER_TABLE[solver], task))
         for task in tasks
         for solver in solvers
         if solver in solvers_of(*(("crammer-singer", "one-vs-rest") if task == "multiclass" else (task,)))

@@ -41,6 +41,7 @@ CASES = {
     "bundle-dca, every value 1": ("ones", {**_DCA, "row_cache": "30%", "bias": 2.0}),
     "newton": ("two", {"solver": "newton", "loss": "logistic", "lanes": 2, "max_passes": 4}),
     "newton, squared loss, row weights": ("weighted", {"solver": "newton", "loss": "squared", "task": "regression", "l1": 3.0}),
+    "working-set": ("two", {"solver": "working-set", "loss": "squared-hinge", "l1_only": "20%", "lanes": 2, "max_passes": 4}),
     "classes, cpa": ("classes", {"task": "multiclass", "solver": "cpa", **_PLANES}),
     "classes, ocas": ("classes", {"task": "multiclass", "solver": "ocas", **_PLANES}),
     "classes, ocas, exact cuts": ("classes", {"task": "multiclass", "solver": "ocas", "cut": "exact", **_PLANES}),

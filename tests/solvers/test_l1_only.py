@@ -15,11 +15,19 @@ from reference.truth import _exactly, row_loss
 from sklearn.linear_model import Lasso, LogisticRegression
 
 from streamcut.bundle.l1_only import L1Only
-from streamcut.config import CheckpointOptions
-from streamcut.errors import MemoryBudgetError, UsageError
+from streamcut.config import CheckpointOptions, TrainOptions
+from streamcut.errors import UsageError
+from streamcut.execution.feed import Feed
+from streamcut.execution.lanes import plan_lanes
+from streamcut.execution.plan import MemoryPlan
+from streamcut.execution.runner import Runner
 from streamcut.foundation.rounding import CutError
+from streamcut.grids.selection import train_path
 from streamcut.io.memory import MemoryDataset
+from streamcut.jobs.binary import BinaryJob
 from streamcut.models.files import load_model, save_model
+from streamcut.oracles.chosen_columns import entry_bytes
+from streamcut.solvers.progress import Progress, StoppingRule
 from streamcut.training import train
 from streamcut.verification import verify
 
@@ -28,6 +36,7 @@ SMOOTH = {
     "squared-hinge": {}, "smoothed-hinge": {},
 }  # fmt: skip
 OF_LABELS = ("logistic", "squared-hinge", "smoothed-hinge")
+HOW = [("newton", "none"), ("working-set", "none"), ("working-set", "free")]
 EXACT = {"tol": None, "tol_relative": 1e-10, "max_passes": 60}
 
 
@@ -44,27 +53,33 @@ def task(loss: str) -> dict:
     return {"task": "binary" if loss in OF_LABELS else "regression", "loss": loss, **SMOOTH[loss]}
 
 
-def lasso_optimum(X: np.ndarray, y: np.ndarray, C: float, l1: float) -> Fraction:
-    """The least λ‖w‖₁ + C Σ ½(⟨w, x⟩ − y)², over all patterns of signs."""
-    A = [[Fraction(v) for v in row] for row in X.tolist()]
-    t, price, lam, d = [Fraction(v) for v in y.tolist()], Fraction(C), Fraction(l1), X.shape[1]
-    best = objective(A, t, price, lam, [Fraction(0)] * d)
+def lasso_optimum(X: np.ndarray, y: np.ndarray, C: float, l1: float, free: bool) -> Fraction:
+    """The least λ‖w‖₁ + C Σ ½(⟨w, x⟩ + b − y)², over all patterns of signs."""
+    A = [[Fraction(v) for v in row] + [Fraction(1)] * free for row in X.tolist()]
+    t, price, lam, d = (
+        [Fraction(v) for v in y.tolist()],
+        Fraction(C),
+        [Fraction(l1)] * X.shape[1] + [Fraction(0)] * free,
+        X.shape[1],
+    )
+    best = objective(A, t, price, lam, [Fraction(0)] * len(lam))
     for signs in product((-1, 0, 1), repeat=d):
-        on = [j for j in range(d) if signs[j]]
+        signs += (1,) * free
+        on = [j for j in range(len(lam)) if signs[j]]
         H = [[price * sum(row[i] * row[j] for row in A) for j in on] for i in on]
-        g = [price * sum(row[j] * v for row, v in zip(A, t, strict=True)) - lam * signs[j] for j in on]
+        g = [price * sum(row[j] * v for row, v in zip(A, t, strict=True)) - lam[j] * signs[j] for j in on]
         if (found := solved(H, g)) is None:
             continue
-        w = [Fraction(0)] * d
+        w = [Fraction(0)] * len(lam)
         for j, value in zip(on, found, strict=True):
             w[j] = value
         best = min(best, objective(A, t, price, lam, w))
     return best
 
 
-def objective(A: list, t: list, C: Fraction, l1: Fraction, w: list) -> Fraction:
+def objective(A: list, t: list, C: Fraction, l1: list, w: list) -> Fraction:
     losses = ((sum(a * b for a, b in zip(row, w, strict=True)) - v) ** 2 / 2 for row, v in zip(A, t, strict=True))
-    return l1 * sum(map(abs, w)) + C * sum(losses)
+    return sum((a * abs(b) for a, b in zip(l1, w, strict=True)), Fraction(0)) + C * sum(losses)
 
 
 def solved(H: list, g: list) -> list | None:
@@ -80,8 +95,9 @@ def solved(H: list, g: list) -> list | None:
     return [row[-1] for row in rows]
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_lasso_is_true_in_exact_arithmetic(seed):
+@pytest.mark.parametrize(("solver", "intercept"), HOW)
+@pytest.mark.parametrize("seed", range(24))
+def test_lasso_is_true_in_exact_arithmetic(seed, solver, intercept):
     rng = np.random.default_rng([seed, 1])
     X = rng.standard_normal((6, 3)) * 10.0 ** rng.uniform(-3, 6, 3)
     if seed % 4 == 0:
@@ -89,32 +105,35 @@ def test_lasso_is_true_in_exact_arithmetic(seed):
     y, C = rng.standard_normal(6) * 10.0 ** rng.uniform(-3, 3), float(10.0 ** rng.uniform(-3, 3))
     l1 = float(10.0 ** rng.uniform(-4, 0) * C * np.abs(X.T @ y).max())
     rule = {"tol_relative": (1e-2, 1e-6, 1e-12)[seed % 3], "tol": None, "max_passes": 40}
-    model = train(MemoryDataset(X, y), task="regression", l1_only=l1, intercept="none", C=C, **rule)
+    free = intercept == "free"
+    model = train(MemoryDataset(X, y), task="regression", l1_only=l1, intercept=intercept, solver=solver, C=C, **rule)
     A, t, found = [[Fraction(v) for v in row] for row in X.tolist()], [Fraction(v) for v in y.tolist()], model.certificate
-    optimum = lasso_optimum(X, y, C, l1)
+    optimum = lasso_optimum(X, y, C, l1, free)
     assert Fraction(found.lower_bound) <= optimum
-    assert Fraction(found.primal) >= objective(A, t, Fraction(C), Fraction(l1), [Fraction(v) for v in model.weights.tolist()])
+    A, w = [[*row, Fraction(1)] for row in A], [*map(Fraction, model.weights.tolist()), Fraction(model.intercept)]
+    assert Fraction(found.primal) >= objective(A, t, Fraction(C), [Fraction(l1)] * 3 + [Fraction(0)], w)
     if found.converged:
         assert found.primal - found.lower_bound <= found.tolerance.gap
     assert found.converged or seed % 3 == 2
 
 
+@pytest.mark.parametrize(("solver", "intercept"), HOW)
 @pytest.mark.parametrize("loss", SMOOTH)
 @pytest.mark.parametrize("l1", [0.5, 20.0])
-def test_every_smooth_loss_is_true_and_converges(loss, l1):
+def test_every_smooth_loss_is_true_and_converges(loss, l1, solver, intercept):
     X, y = rows(loss, 60, 5)
     with precision():
         own, weights = SMOOTH[loss], []
         for tol in (1e-2, 1e-5, 1e-11):
-            asked = {**task(loss), "l1_only": l1, "intercept": "none", "tol": None, "tol_relative": tol, "max_passes": 80}
-            model = train(MemoryDataset(X, y), **asked)
+            asked = {**task(loss), "l1_only": l1, "intercept": intercept, "tol": None, "tol_relative": tol, "max_passes": 80}
+            model = train(MemoryDataset(X, y), solver=solver, **asked)
             assert model.converged or tol < 1e-10
-            weights.append((model, [arb(v) for v in model.weights.tolist()]))
+            weights.append((model, [arb(v) for v in (*model.weights.tolist(), model.intercept)]))
         terms = [term for x, v in zip(X.tolist(), y.tolist(), strict=True)
-                 for term in row_loss(loss, own, [arb(a) for a in x], v, _exactly(1.0))]  # fmt: skip
+                 for term in row_loss(loss, own, [*[arb(a) for a in x], arb(1)], v, _exactly(1.0))]  # fmt: skip
 
         def F(w):  # noqa: N802
-            return arb(l1) * sum((abs(v) for v in w), arb(0)) + sum((term.value(w) for term in terms), arb(0))
+            return arb(l1) * sum((abs(v) for v in w[:-1]), arb(0)) + sum((term.value(w) for term in terms), arb(0))
 
         values = [F(w) for _, w in weights]
         for (model, _), value in zip(weights, values, strict=True):
@@ -216,21 +235,119 @@ def test_a_model_with_another_penalty_starts_it_and_proves_nothing():
     assert model.certificate.primal == pytest.approx(cold.certificate.primal, rel=1e-8)
 
 
-def test_many_features_are_refused_for_want_of_memory():
-    X = sp.random_array((50, 60_000), density=0.001, format="csr", rng=np.random.default_rng(0))
-    with pytest.raises(MemoryBudgetError, match="curvature of the loss"):
-        train(MemoryDataset(X, np.resize([-1.0, 1.0], 50)), loss="logistic", l1_only=1.0, memory="4GB")
+def text(n: int = 400, d: int = 3000, seed: int = 0) -> tuple[sp.csr_array, np.ndarray]:
+    """Rows with few of many features, of which twenty matter."""
+    rng = np.random.default_rng(seed)
+    X = sp.random_array((n, d), density=0.01, format="csr", rng=rng, data_sampler=lambda size: rng.standard_normal(size))
+    X[:, 40:] *= 0.7
+    score = 3.0 * (X[:, :20] @ np.linspace(2.0, 0.5, 20)) + 0.3 * rng.standard_normal(n)
+    return X, score
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "squared-hinge"])
+@pytest.mark.parametrize("intercept", ["none", "free"])
+def test_many_features_take_three_passes(loss, intercept):
+    X, y = text()
+    y = y + 2.0 if loss == "squared" else np.where(y > 0.7, 1.0, -1.0)
+    model = train(MemoryDataset(X, y), **task(loss), l1_only=0.5, intercept=intercept, tol=None, tol_relative=1e-5)
+    assert model.solver == "working-set"
+    assert model.converged
+    assert model.history[-1]["passes"] <= 3
+    assert 0 < np.count_nonzero(model.weights) < 400
+    assert (model.intercept != 0.0) == (intercept == "free")
+    if loss == "squared":
+        asked = {"fit_intercept": intercept == "free", "tol": 1e-12, "max_iter": 100_000}
+        theirs = Lasso(alpha=0.5 / len(y), **asked).fit(X, y)
+        np.testing.assert_allclose(model.weights, theirs.coef_, atol=1e-2)
+        residual = X @ theirs.coef_ + theirs.intercept_ - y
+        F = 0.5 * np.abs(theirs.coef_).sum() + 0.5 * residual @ residual
+        assert model.certificate.lower_bound <= F * (1.0 + 1e-12)
+        assert model.certificate.primal == pytest.approx(F, rel=1e-5)
+
+
+def test_columns_that_have_no_room_together_take_turns():
+    X, y = text()
+    y = np.where(y > 0.0, 1.0, -1.0)
+    rule = {"tol": None, "tol_relative": 1e-4, "max_passes": 100}
+    data = MemoryDataset(X, y)
+    whole = train(data, loss="logistic", l1_only=0.2, intercept="none", **rule)
+    options = TrainOptions(task="binary", loss="logistic", l1_only=0.2, intercept="none", **rule)
+    job = BinaryJob.planned(options, data.manifest)
+    few = int(0.1 * X.nnz) * entry_bytes(data.manifest)
+    with Runner(Feed(data), plan_lanes(data.manifest.statistics, 2), 2) as runner:
+        plan = MemoryPlan(0, (), frozenset(), 0, row_cache=few)
+        model = job.solve(runner, Progress(StoppingRule(None, 1e-4, max_passes=100)), plan)
+    columns = np.count_nonzero(whole.weights)
+    assert columns * X.nnz / X.shape[1] > 0.1 * X.nnz  # more than there is room for
+    assert model.converged
+    assert 3 < model.history[-1]["passes"] < 100
+    assert model.certificate.lower_bound <= whole.certificate.primal
+    assert model.certificate.primal == pytest.approx(whole.certificate.primal, rel=1e-4)
+
+
+@pytest.mark.parametrize("intercept", ["none", "free", "regularised"])
+def test_a_path_takes_little_more_than_its_last_value(intercept):
+    X, y = text()
+    data, models = MemoryDataset(X, y), []
+    asked = {"task": "regression", "intercept": intercept, "tol": None, "tol_relative": 1e-5}
+    steps = ["90%", "50%", "20%", "10%", "5%"]
+    _, tried = train_path(data, [2.0], l1s=steps, alone=True, on_model=lambda model, _: models.append(model), **asked)
+    assert sum(line.passes for line in tried) <= 3 + 3 * (intercept == "free") + 2 * len(steps)
+    assert [np.count_nonzero(model.weights) for model in models] == sorted(np.count_nonzero(model.weights) for model in models)
+    assert models[0].weights.any()
+    for part, model in zip(steps, models, strict=True):
+        cold = train(data, C=2.0, l1_only=part, **asked)
+        assert cold.l1 == pytest.approx(model.l1, rel=1e-12)
+        assert model.converged
+        assert model.certificate.primal == pytest.approx(cold.certificate.primal, rel=1e-5)
+        assert max(cold.certificate.lower_bound, model.certificate.lower_bound) <= min(
+            cold.certificate.primal, model.certificate.primal
+        )
+        assert model.describe()["l1_only"] is True
+    none = train(data, C=2.0, l1_only="100%", **asked)
+    assert np.abs(none.weights).max() <= 1e-5 * (intercept == "free")  # whose best value is found by steps
+    assert none.history[-1]["passes"] <= 6
+
+
+@pytest.mark.parametrize("intercept", ["none", "free"])
+def test_working_sets_are_resumed_verified_and_the_same_on_workers(tmp_path, intercept):
+    X, y = text()
+    y = np.where(y > 0.3, 1.0, -1.0)
+    data = MemoryDataset(X, y, shard_nnz=1500)
+    asked = {"loss": "squared-hinge", "l1_only": 0.4, "intercept": intercept, "tol": None, "tol_relative": 1e-9, "lanes": 3}
+    questions = count()
+    whole = train(data, stop=lambda: next(questions) < 0, workers=1, **asked)
+    assert whole.converged
+    np.testing.assert_array_equal(train(data, workers=2, **asked).weights, whole.weights)
+    total = next(questions)
+    for part in (0.5, 0.9):
+        left, kept = iter(range(int(part * total))), str(tmp_path / f"kept{part}")
+        many = CheckpointOptions(kept, iterations=1)
+        broken = train(data, checkpoint=many, stop=lambda left=left: next(left, None) is None, **asked)
+        assert broken.stop_reason == "interrupted"
+        resumed = train(data, checkpoint=replace(many, resume=True), **asked)
+        np.testing.assert_array_equal(resumed.weights, whole.weights)
+        assert resumed.certificate == whole.certificate
+    save_model(whole, tmp_path / "m.npz")
+    model = load_model(tmp_path / "m.npz")
+    checked = verify(model, data, prove=True)
+    assert checked.consistent
+    assert checked.witness_bound == model.certificate.lower_bound
+    started = train(data, warm_start=model, **asked | {"l1_only": 0.5})
+    assert started.converged
 
 
 def test_what_is_not_there_is_refused():
     data = MemoryDataset(*rows("logistic"))
     with pytest.raises(UsageError, match="l1_only: 'hinge' is not one of its losses"):
         train(data, l1_only=1.0)
-    with pytest.raises(UsageError, match="l1_only: an intercept costs"):
-        train(data, loss="logistic", l1_only=1.0, intercept="free")
+    with pytest.raises(UsageError, match="l1_only: newton has no free intercept"):
+        train(data, loss="logistic", l1_only=1.0, intercept="free", solver="newton")
+    with pytest.raises(UsageError, match="solver: working-set is for l1_only"):
+        train(data, loss="logistic", solver="working-set")
     with pytest.raises(UsageError, match="l1_only: it stands without"):
         train(data, loss="logistic", l1_only=1.0, l1=1.0)
-    with pytest.raises(UsageError, match=r"l1_only: 1\.0 is an option of newton"):
+    with pytest.raises(UsageError, match=r"l1_only: 1\.0 is an option of newton, working-set"):
         train(data, loss="logistic", l1_only=1.0, solver="bundle-dca")
     with pytest.raises(UsageError, match="l1_only: '-3%' is not"):
         train(data, loss="logistic", l1_only="-3%")

@@ -1,0 +1,219 @@
+"""Columns of rows in memory: taking them out of rows, and coordinate descent on λ‖w‖₁ + Newton's model of the loss there.
+
+Columns are CSC: `indptr` int64 (K + 1,), `rows` int32, `data` float, whose entries have the sign of their row, so that
+z = z₀ + Σ_j w_j (column j). The last columns may be free of cost (an intercept).
+
+No bound rests on what is computed here, so products and sums may share one rounding; the order of additions is that of the rows.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from streamcut.compiled import loss as methods  # noqa: F401  (kernels call methods of losses)
+from streamcut.compiled.records import entry, target_of, weight_of
+from streamcut.compiler.jit import fused, inlined, kernel
+
+_NO_CURVATURE = 1e-12  # of what a column would have if every row had curvature 1: it counts as that much
+
+
+class Columns(NamedTuple):
+    """CSC: as above."""
+
+    indptr: np.ndarray
+    rows: np.ndarray
+    data: np.ndarray
+
+
+class RowsInMemory(NamedTuple):
+    """z (n,) of the rows, and what their losses need beside: `target` and weights `u`, None where they don't."""
+
+    z: np.ndarray
+    target: np.ndarray | None
+    u: np.ndarray | None
+
+
+class Price(NamedTuple):
+    """C of the losses, λ of the columns but for the last `costless`, whose subgradients count `weight` times."""
+
+    C: float
+    l1: float
+    costless: int = 0
+    weight: float = 1.0
+
+
+class Model(NamedTuple):
+    """Newton's model at a point: curvatures of the rows (n,), those of the columns (K,), by how much they were raised (K,), and
+    the weights there (K,)."""
+
+    rows: np.ndarray
+    columns: np.ndarray
+    raised: np.ndarray
+    before: np.ndarray
+
+
+@kernel
+def count(indices, bias, n_rows, out):
+    """out[j] += the number of entries of feature j, the bias feature last if there is one."""
+    for t in range(len(indices)):
+        out[np.uint64(indices[t])] += 1.0
+    if bias != 0.0:
+        out[-1] += n_rows
+
+
+@kernel
+def kept(indptr, indices, places, bias, out):
+    """out[i + 1] = the number of entries of rows up to i whose feature has a place (≥ 0); out (n + 1,)."""
+    total = 0
+    out[0] = 0
+    for i in range(len(indptr) - 1):
+        for t in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+            total += places[np.uint64(indices[t])] >= 0
+        if bias != 0.0:
+            total += places[-1] >= 0
+        out[i + 1] = total
+
+
+@kernel
+def take(loss, indptr, indices, data, y, places, bias, columns, values):
+    """The entries that `kept` counts, row after row: their places, and their values with the sign of the row."""
+    at = 0
+    for i in range(len(y)):
+        sign = loss.sign(y[i])
+        for t in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+            place = places[np.uint64(indices[t])]
+            if place >= 0:
+                columns[at], values[at] = place, sign * entry(data, t)
+                at += 1
+        if bias != 0.0 and places[-1] >= 0:
+            columns[at], values[at] = places[-1], sign * bias
+            at += 1
+
+
+@kernel
+def turn(indptr, columns, values, first_row, ends, rows, data):
+    """Append rows, as `take` gives them, to the columns that end at `ends` (K,) so far, which moves on."""
+    for i in range(len(indptr) - 1):
+        for t in range(indptr[i], indptr[i + 1]):
+            at = ends[columns[t]]
+            rows[at], data[at] = first_row + i, values[t]
+            ends[columns[t]] = at + 1
+
+
+@kernel
+def expand(loss, z, target, u, C, slope, curvature):
+    """slope[i] = C u_i ℓ′(z_i), curvature[i] = C u_i ℓ″(z_i), 0 where that is not finite; returns C Σ u_i ℓ(z_i), nearly."""
+    total = 0.0
+    for i in range(len(z)):
+        y, weight = target_of(target, i), C * weight_of(u, i)
+        f = loss.dual(z[i], y)
+        h = weight * loss.curvature(f, z[i], y)
+        slope[i] = -weight * f
+        curvature[i] = h if h < np.inf else 0.0
+        total += weight * loss.value(z[i], y)
+    return total
+
+
+@fused
+def products(columns, vector, out):
+    """out[k] = ⟨column k, vector⟩."""
+    for k in range(len(out)):
+        total = 0.0
+        for t in range(np.uint64(columns.indptr[k]), np.uint64(columns.indptr[k + 1])):
+            total += columns.data[t] * vector[np.uint64(columns.rows[t])]
+        out[k] = total
+
+
+@fused
+def curvatures(columns, active, most, model):
+    """Fill the curvatures of the `active` columns, by those of the rows, of which the largest there may be is `most`."""
+    for a in range(len(active)):
+        k = active[a]
+        total, square = 0.0, 0.0
+        for t in range(np.uint64(columns.indptr[k]), np.uint64(columns.indptr[k + 1])):
+            own = columns.data[t] * columns.data[t]
+            square += own
+            total += own * model.rows[np.uint64(columns.rows[t])]
+        least = _NO_CURVATURE * most * square
+        model.columns[k] = max(total, least)
+        model.raised[k] = max(0.0, least - total)
+
+
+@inlined
+def _left(slope, w, k, size, price):
+    """The size of the shortest subgradient of column k of `size`."""
+    if k >= size - price.costless:
+        return abs(slope) * price.weight
+    if w > 0.0:
+        return abs(slope + price.l1)
+    if w < 0.0:
+        return abs(slope - price.l1)
+    return max(0.0, abs(slope) - price.l1)
+
+
+@fused
+def violations(slope, w, price, out):
+    """out[k] = how long the shortest subgradient of column k is, where the loss has this slope."""
+    for k in range(len(w)):
+        out[k] = _left(slope[k], w[k], k, len(w), price)
+
+
+@fused
+def descend(columns, active, price, model, goal, sweeps, slope, w):
+    """Coordinate descent over the `active` columns until none is off by more than `goal`, at most `sweeps` times; w in place.
+
+    `slope` (n,) is that of the rows' losses at the model's point, and follows. Columns that stay at 0 are left out for a while,
+    and looked at before the end (Yuan, Ho & Lin 2012); `active` comes back in another order.
+    """
+    size, least = len(active), np.inf
+    for _ in range(sweeps):
+        worst, a = 0.0, 0
+        while a < size:
+            k = active[a]
+            first, stop = np.uint64(columns.indptr[k]), np.uint64(columns.indptr[k + 1])
+            total, own = model.raised[k] * (w[k] - model.before[k]), model.columns[k]
+            for t in range(first, stop):
+                total += columns.data[t] * slope[np.uint64(columns.rows[t])]
+            cost = price.l1 if k < len(w) - price.costless else 0.0
+            if w[k] == 0.0 and abs(total) < cost - least:
+                size -= 1
+                active[a], active[size] = active[size], k
+                continue
+            worst = max(worst, _left(total, w[k], k, len(w), price))
+            if own > 0.0:
+                step = own * w[k] - total
+                new = (max(step - cost, 0.0) + min(step + cost, 0.0)) / own
+                change = new - w[k]
+                if change != 0.0:
+                    w[k] = new
+                    for t in range(first, stop):
+                        i = np.uint64(columns.rows[t])
+                        slope[i] += change * columns.data[t] * model.rows[i]
+            a += 1
+        if worst > goal:
+            least = worst
+        elif size == len(active):
+            return
+        else:
+            size, least = len(active), np.inf
+
+
+@fused
+def move(columns, active, change, out):
+    """out (n,) += Σ change[k]·(column k) over the active ones."""
+    for a in range(len(active)):
+        k = active[a]
+        if change[k] != 0.0:
+            for t in range(np.uint64(columns.indptr[k]), np.uint64(columns.indptr[k + 1])):
+                out[np.uint64(columns.rows[t])] += change[k] * columns.data[t]
+
+
+@kernel
+def rise(loss, z, delta, k, target, u):
+    """Σ u_i (ℓ(z_i + k δ_i) − ℓ(z_i))."""
+    total = 0.0
+    for i in range(len(z)):
+        if delta[i] != 0.0:
+            y = target_of(target, i)
+            total += weight_of(u, i) * (loss.value(z[i] + k * delta[i], y) - loss.value(z[i], y))
+    return total

@@ -1,0 +1,104 @@
+"""λ‖w‖₁ + C Σ u_i ℓ(z_i) on columns in memory: Newton's method, each model minimised by coordinate descent.
+
+Problem   min over w_K of λ‖w_K‖₁ + C Σ u_i ℓ(z_i), z = z₀ + Σ_k w_k (column k), ℓ with a derivative.
+Given     the columns, z and w where it begins, a size of subgradients.
+Returns   z and w in place.
+Stops     when no column's shortest subgradient is longer than that.
+
+    repeat
+        the model of the loss at z: slopes and curvatures of the rows
+        active = all columns with a weight, and as many others as these (100 at least), those that are furthest off first
+        coordinate descent on λ‖w‖₁ + the model, to a tenth of how far off columns are now
+        the largest of the steps 1, ½, ¼, … that brings enough (Armijo)
+
+The active columns double from model to model, as in Massias, Gramfort & Salmon 2018; the descent is that of Yuan, Ho & Lin 2012.
+Quadratic losses are their own model: there it is coordinate descent alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from streamcut.compiled import chosen_columns as kernels
+from streamcut.compiled.chosen_columns import Columns, Model, Price, RowsInMemory
+from streamcut.losses.loss import Loss
+
+_FEWEST = 100  # columns that are active beside those with a weight
+_PART = 0.1  # of how far off columns are, to which a model is minimised
+_MODELS, _SWEEPS, _HALVES = 1000, 1000, 40
+_ENOUGH = 0.01  # of what the model promises
+_ROUNDING = 1e-12  # of F: what promises less cannot be checked, and is near enough to the optimum for Newton's steps to be right
+_BETTER, _IDLE = 0.9, 50  # of the least that columns were off; models without that, after which digits are at an end
+
+
+def minimise(
+    columns: Columns, rows: RowsInMemory, w: np.ndarray, loss: Loss, price: Price, goal: float, going: Callable[[], None]
+) -> None:
+    """As above: until no subgradient is longer than `goal`, or steps bring nothing that float64 can tell. `going` is called now
+    and then; what it raises ends it."""
+    n, size, z = len(rows.z), len(w), rows.z
+    slope, delta, far = np.empty(n), np.empty(n), np.empty(size)
+    model, at = Model(np.empty(n), np.empty(size), np.empty(size), np.empty(size)), np.empty(size)
+    least, idle = np.inf, 0
+    for _ in range(_MODELS):
+        going()
+        F = kernels.expand(loss, z, rows.target, rows.u, price.C, slope, model.rows) + price.l1 * float(np.abs(w).sum())
+        kernels.products(columns, slope, at)
+        kernels.violations(at, w, price, far)
+        worst = float(far.max(initial=0.0))
+        idle = 0 if worst < _BETTER * least else idle + 1
+        least = min(least, worst)
+        if not worst > goal:
+            return
+        active = _active(far, w, price.costless)
+        model.before[:] = w
+        kernels.curvatures(columns, active, price.C, model)
+        kernels.descend(columns, active, price, model, max(0.5 * goal, _PART * worst), _SWEEPS, slope, w)
+        delta[:] = 0.0
+        w -= model.before  # the step, until it is known how far
+        kernels.move(columns, active, w, delta)
+        k = _step(rows, delta, loss, price, at, model.before, w, _ROUNDING * F)
+        w *= k
+        w += model.before
+        if k == 0.0 or idle > _IDLE:
+            return
+        z += k * delta
+
+
+def _active(far: np.ndarray, w: np.ndarray, free: int) -> np.ndarray:
+    """The columns with a weight, those that are free, and as many of the others, ascending."""
+    chosen = w != 0.0
+    chosen[len(w) - free :] = True
+    others = np.flatnonzero((far > 0.0) & ~chosen)
+    most = max(_FEWEST, int(np.count_nonzero(chosen)))
+    if len(others) > most:
+        others = others[np.argpartition(-far[others], most)[:most]]
+    chosen[others] = True
+    return np.flatnonzero(chosen)
+
+
+def _step(
+    rows: RowsInMemory, delta: np.ndarray, loss: Loss, price: Price, slope: np.ndarray, before: np.ndarray, step: np.ndarray,
+    rounding: float,
+) -> float:  # fmt: skip
+    """The first of 1, ½, ¼, … that brings a part of what it promises; 0: none does. 1 where that is no more than `rounding`."""
+    costs = slice(0, len(step) - price.costless)
+    norm = float(np.abs(before[costs]).sum())
+
+    def longer(k: float) -> float:
+        return price.l1 * (float(np.abs(before[costs] + k * step[costs]).sum()) - norm)
+
+    promised = float(slope @ step) + longer(1.0)
+    if abs(promised) <= rounding:
+        return 1.0
+    if not promised < 0.0:
+        return 0.0
+    k = 1.0
+    for _ in range(_HALVES):
+        found = price.C * kernels.rise(loss, rows.z, delta, k, rows.target, rows.u) + longer(k)
+        if found <= _ENOUGH * k * promised:
+            return k
+        k *= 0.5
+    return 0.0
