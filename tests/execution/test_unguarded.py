@@ -28,7 +28,7 @@ def test_a_script_without_the_guard_is_told_of_it(tmp_path):
     ended = subprocess.run(words, capture_output=True, text=True, timeout=300)
     assert ended.returncode == 1
     last = ended.stderr.strip().splitlines()[-1]
-    assert last.startswith("streamcut.errors.UsageError: scheduler local-cluster: its processes did not start")
+    assert last.startswith("streamcut.errors.UsageError: scheduler: local-cluster: its processes did not start")
     assert 'put what the script does below if __name__ == "__main__":' in last
 
 

@@ -208,7 +208,7 @@ def test_a_row_or_group_beyond_the_memory_is_refused_with_both_numbers(tmp_path)
 
 def test_memory_too_small_says_the_least(tmp_path, rows):
     with pytest.raises(
-        MemoryBudgetError, match=r"memory 1\.00 MB is not enough: at least [\d.]+ [MG]B .* process itself takes [\d.]+ [MG]B"
+        MemoryBudgetError, match=r"memory: 1\.00 MB is not enough: at least [\d.]+ [MG]B .* process itself takes [\d.]+ [MG]B"
     ):
         convert(write_svmlight(tmp_path / "a.svm", rows), tmp_path / "a.zarr", memory=10**6)
 

@@ -76,10 +76,10 @@ def test_accepted(tmp_path, text, options, rows, counters):
 
 
 REFUSED = [
-    ("2-index-0", b"1 1:1\n1 0:1\n", O(), "2:3", "--index-base 0"),
-    ("3-too-large", b"1 0:1 4:1\n", O(index_base=0, n_features=4), "1:7", "--n-features 4"),
+    ("2-index-0", b"1 1:1\n1 0:1\n", O(), "2:3", "--index-base=0"),
+    ("3-too-large", b"1 0:1 4:1\n", O(index_base=0, n_features=4), "1:7", "--n-features=4"),
     ("4-negative", b"1 -3:1\n", O(), "1:3", "negative feature index: -3:1"),
-    ("6-duplicate", b"1 1:1 22:5 1:2\n", O(), "1:12", "--duplicates sum"),
+    ("6-duplicate", b"1 1:1 22:5 1:2\n", O(), "1:12", "--duplicates=sum"),
     ("6-duplicate-adjacent", b"1 1:1 2:5 02:2\n", O(), "1:11", "the same feature twice in a row: 02:2"),
     ("6-duplicate-of-a-zero", b"1 1:0 1:2\n", O(), "1:7", "the same feature twice"),
     ("9-line-numbers", b"\n# c\n\n1 1:1\n1 x:1\n", O(), "5:3", "not a whole number"),
@@ -104,7 +104,7 @@ REFUSED = [
     ("24-nan", b"1 1:nan\n", O(), "1:3", "values must be finite"),
     ("24-inf", b"1 1:-inf\n", O(), "1:3", "values must be finite"),
     ("24-too-large", b"1 1:1e400\n", O(dtype="float64"), "1:3", "too large: 1:1e400"),
-    ("25-float32-overflow", b"1 1:1e39\n", O(), "1:3", "--dtype float64"),
+    ("25-float32-overflow", b"1 1:1e39\n", O(), "1:3", "--dtype=float64"),
     ("25-sum-overflow", b"1 1:3e38 1:3e38\n", O(duplicates="sum"), "1:10", "sum to more"),
     *[(f"27-{text.decode()}", b"1 1:" + text + b" 2:1\n", O(), "1:3", text.decode()) for text in
       (b"0x1p3", b"1_000", b"1,5", b"1.5abc", b".", b"+", b"--1", b"1e", b"1e+", b"+-1", b"1.2.3", b"e5", b"1e5.0")],
