@@ -29,7 +29,7 @@ from sklearn.preprocessing import MaxAbsScaler
 from streamcut import estimators, train
 
 ROWS = 5000  # of a9a
-EPSILON = {"task": "regression", "epsilon": 0.1}
+EPSILON = {"task": "regression", "loss": "epsilon-insensitive", "epsilon": 0.1}
 
 Pair = tuple[Any, Any, dict[str, Any]]  # our estimator, that of scikit-learn, what `train` is told
 
