@@ -37,6 +37,7 @@ class StoredDataset(ShownDataset, ABC):
         self.manifest = manifest
         self._first_rows = first_rows(manifest)
         self._sums: dict[int, tuple[int, float]] = {}  # groups and weights of the shards that were checked
+        self._named: set[int] = set()  # shards that are fetched already
         self._sound: set[int] = set()  # shards whose structure was checked: their checksums say that they are still the same
 
     @abstractmethod
@@ -48,8 +49,9 @@ class StoredDataset(ShownDataset, ABC):
 
     def expect(self, *shards: int) -> None:
         """Let the system fetch the files of the first two into its cache while this thread computes: the disk continues while the
-        first is decoded. See Dataset.expect."""
-        for number in shards[:2]:
+        first is decoded. Those that were named last time are on their way. See Dataset.expect."""
+        named, self._named = self._named, set(shards[:2])
+        for number in self._named - named:
             for name, length in self.files(number):
                 fetch_ahead(str(self.path), name, length)
 

@@ -6,20 +6,22 @@ have a code, so a new cut and the shares that rows remember for it agree.
 
 Cuts are Σ −u_i σ_i f_i x_i with constants Σ u_i (f_i t_i − ℓ*(−f_i)), where z_i = σ_i⟨w, x_i⟩ − t_i is what the loss is of: the
 margin y_i⟨w, x_i⟩, or a residual. They are sums on `grids` (streamcut.foundation.rounding.Grids), exact in any order, so what a
-row adds can be taken back exactly where its share changes after the pass. w is scored, sums.w is the running w′ of the ascent;
-D = d, or d + 1 with the bias. Under an elastic net sums.w is the running v′, and w′ = S(v′, λ) is made of it where it is read: S
-bends no more than the identity, so a step that is right without it is safe.
+row adds can be taken back exactly: a pass only adds what changed since the last one, and has the same bits as one that starts
+from 0. w is scored, sums.w is the running w′ of the ascent; D = d, or d + 1 with the bias. Under an elastic net sums.w is the
+running v′, and w′ = S(v′, λ) is made of it where it is read: S bends no more than the identity, so a step that is right without
+it is safe.
 """
 
 import numpy as np
 
 from streamcut.compiled import loss as methods  # noqa: F401  (kernels call methods of losses)
-from streamcut.compiled.records import entry, put, target_of, weight_of
+from streamcut.compiled.records import entry, fetch_row, put, target_of, weight_of
 from streamcut.compiled.shares import left, rounded
 from streamcut.compiled.thresholds import shrunk
 from streamcut.compiler.jit import helper, inlined, kernel
 
 _AT_BOUND = np.inf
+_AHEAD = 2  # rows: the entries of so many are on their way
 
 
 @kernel
@@ -37,8 +39,8 @@ def ascend(loss, rows, margins, start, slots, grids, visits, sums, scratch):
     Ascent starts from the mixed share Σ_t parts[t] · (share in column t of codes (n, T)); a step goes to the maximum of the dual
     along row i at w′, and takes w′ along; with a `stretch`, of the dual for that times C. A row whose share is at a bound, and
     whose z under w says that it stays there, is at rest: no step. Fills z and keys (n); columns
-    `predicted` and `ascent` of codes get the shares of both cuts. Adds both to the sums. A
-    row's key says how little it may still move.
+    `predicted` and `ascent` of codes get the shares of both cuts. Sums get by how much the first differs from the last of its
+    kind, and the second from the first: most rows have the same share in all. A row's key says how little it may still move.
 
     Rows come in groups, groups in batches (records.Visits). Scores come first, in the order of memory: that fetches the rows,
     without which a random order takes twice the time. Then steps of those that are not at their bound, in `order`, as many rows
@@ -51,7 +53,6 @@ def ascend(loss, rows, margins, start, slots, grids, visits, sums, scratch):
     size, n, bad = len(visits.order), len(rows.y), -1
     shares, waiting = scratch.shares, scratch.waiting
     batch = size * len(visits.places)
-    filled = slots.predicted, slots.ascent
     for first in range(-visits.begins, n, batch):
         for place in visits.places:
             group = first + size * place
@@ -63,7 +64,7 @@ def ascend(loss, rows, margins, start, slots, grids, visits, sums, scratch):
             for begin in range(0, size, visits.near):
                 order, fetched = visits.order[begin : begin + visits.near], visits.fetched[begin : begin + visits.near]
                 if not scratch.scored:
-                    found = _score(loss, group, fetched, rows, margins, start, slots, grids, shares)
+                    found = _score(loss, group, fetched, rows, margins, start, slots, grids, sums, shares)
                     bad = found if bad < 0 else bad
                 if visits.steps == 0:
                     continue
@@ -76,18 +77,20 @@ def ascend(loss, rows, margins, start, slots, grids, visits, sums, scratch):
                 )
             for _ in range(1, visits.steps):
                 count = _coordinate_steps(loss, group, waiting[:count], rows, margins, start, slots.ascent, grids, sums.w, shares)
-            for which in range(1 if scratch.scored else 0, 2 if visits.steps > 0 else 1):
-                now = filled[which]  # numbers in the call would each have the helper compiled for them
-                _add_shares(loss, group, size, rows, margins.codes, start.bias, which, now, grids, sums)
+            if visits.steps > 0:
+                _add_changes(loss, group, size, rows, margins.codes, start.bias, slots, grids, sums)
     return bad
 
 
 @helper
-def _score(loss, group, places, rows, margins, start, slots, grids, shares):
-    """z and shares of the rows at `places` of a group before its steps; none, which is _AT_BOUND, for those that stay there."""
+def _score(loss, group, places, rows, margins, start, slots, grids, sums, shares):
+    """z and shares of the rows at `places` of a group before its steps; none, which is _AT_BOUND, for those that stay there.
+
+    Adds by how much their shares in the predicted cut differ from the last one's, while their entries are near.
+    """
     w, y, z_b, z, codes, keys = start.w, rows.y, margins.z_b, margins.z, margins.codes, margins.keys
     constant = start.bias * w[-1] if start.bias != 0.0 else 0.0
-    bad = -1
+    bad, nothing = -1, loss.encode(0.0)
     for place in places:
         i = group + place
         if i < 0 or i >= len(y):
@@ -101,7 +104,12 @@ def _score(loss, group, places, rows, margins, start, slots, grids, shares):
         here = loss.sign(y[i]) * score - loss.offset(y[i])
         z[i] = here
         f = loss.dual(z_b[i] + start.kappa * (here - z_b[i]), y[i])
-        codes[i, slots.predicted] = loss.encode(loss.limited(f, grids.limit, weight_of(rows.u, i)))
+        code, past = loss.encode(loss.limited(f, grids.limit, weight_of(rows.u, i))), nothing
+        if slots.last >= 0:
+            past = codes[i, slots.last]
+        codes[i, slots.predicted] = code
+        if code != past:
+            _change_cut(loss, rows, i, start.bias, code, past, grids, sums.cuts[0], sums.b[0])
         if loss.stays(share, here, 0.0, y[i]):
             codes[i, slots.ascent] = loss.encode(share)
             keys[i] = loss.priority(share, here, 0.0, y[i])
@@ -117,8 +125,11 @@ def _coordinate_steps(loss, group, waiting, rows, margins, start, dual, grids, w
     Returns how many they are.
     """
     last, free, bias, C = len(w) - 1, 0, start.bias, start.stretch * start.C
-    for place in waiting:
+    for at in range(len(waiting)):
+        place = waiting[at]
         i = group + place
+        if at + _AHEAD < len(waiting):
+            fetch_row(rows, group + waiting[at + _AHEAD])
         first, stop = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])
         running, square = 0.0, 0.0
         if bias != 0.0:
@@ -149,18 +160,23 @@ def _coordinate_steps(loss, group, waiting, rows, margins, start, dual, grids, w
 
 
 @helper
-def _add_shares(loss, group, size, rows, codes, bias, which, now, grids, sums):
-    """Adds a group's shares in column `now` to cut and constant `which`."""
-    cut, constant, nothing = sums.cuts[which], sums.b[which], loss.encode(0.0)
+def _add_changes(loss, group, size, rows, codes, bias, slots, grids, sums):
+    """Adds to the second cut and constant by how much a group's shares in the ascent differ from the predicted ones."""
+    cut, constant = sums.cuts[1], sums.b[1]
     for i in range(max(group, 0), min(group + size, len(rows.y))):
-        code = codes[i, now]
-        if code == nothing:
-            continue
-        y, weight = rows.y[i], weight_of(rows.u, i)
-        after, before = loss.decode(code, y), loss.decode(nothing, y)
-        _change_sum(loss, weight, after, before, y, grids, constant)
-        after, before = -loss.sign(y) * (weight * after), -loss.sign(y) * (weight * before)
-        _change_row(rows, i, bias, after, before, grids, cut)
+        after, before = codes[i, slots.ascent], codes[i, slots.predicted]
+        if after != before:
+            _change_cut(loss, rows, i, bias, after, before, grids, cut, constant)
+
+
+@inlined
+def _change_cut(loss, rows, i, bias, code, past, grids, cut, sums):
+    """Adds row i to a cut and its constant with the share of `code`, and takes back what it added with that of `past`."""
+    y, weight = rows.y[i], weight_of(rows.u, i)
+    after, before = loss.decode(code, y), loss.decode(past, y)
+    _change_sum(loss, weight, after, before, y, grids, sums)
+    after, before = -loss.sign(y) * (weight * after), -loss.sign(y) * (weight * before)
+    _change_row(rows, i, bias, after, before, grids, cut)
 
 
 @inlined
@@ -237,7 +253,10 @@ def sweep(loss, order, cached, C, bias, l1, slack, w):
     """
     gain, largest, left = 0.0, 0.0, 0
     weight, square, share = cached.weight, cached.square, cached.share
-    for i in order:
+    for at in range(len(order)):
+        i = order[at]
+        if at + _AHEAD < len(order):
+            fetch_row(cached, order[at + _AHEAD])
         sign, y = 1.0 if weight[i] > 0.0 else -1.0, target_of(cached.target, i)
         start, stop = np.uint64(cached.indptr[i]), np.uint64(cached.indptr[i + 1])
         running = bias * shrunk(w[-1], l1) if bias != 0.0 else 0.0

@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamcut.compiler.jit import inlined
+from streamcut.compiler.numba_parts import fetch
+
+_LINE = 64  # bytes of memory that come at once
 
 
 class Csr(NamedTuple):
@@ -60,10 +63,12 @@ class Start(NamedTuple):
 
 
 class Slots(NamedTuple):
-    """Columns of codes, which are slots of the bundle: of the predicted cut and of that of the ascent."""
+    """Columns of codes, which are slots of the bundle: of the predicted cut and of that of the ascent; and of the last predicted
+    cut, from which sums go on (−1: from 0)."""
 
     predicted: Any
     ascent: Any
+    last: Any = -1
 
 
 class Visits(NamedTuple):
@@ -82,8 +87,8 @@ class Visits(NamedTuple):
 
 
 class DualSums(NamedTuple):
-    """What an ascent moves and adds to: the running w′ (D,), both cuts (2, folds, D), and of both the constants and what their
-    rounding is measured by (2, 4), see dual._change_sum."""
+    """What an ascent moves and adds to: the running w′ (D,); what is new in the predicted cut, and what the other has beyond that
+    one (2, folds, D); and of both the constants and what their rounding is measured by (2, 4), see dual._change_sum."""
 
     w: np.ndarray
     cuts: np.ndarray
@@ -184,6 +189,21 @@ class CachedRows(NamedTuple):
 def entry(data, t):
     """Value t of CSR rows."""
     return 1.0 if data is None else np.float64(data[t])
+
+
+@inlined
+def fetch_row(rows, i):
+    """Ask for the entries of CSR row i, which are needed soon: rows in random order would each be waited for."""
+    first, stop = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])
+    _fetch_between(rows.indices, first, stop)
+    _fetch_between(rows.data, first, stop)
+
+
+@inlined
+def _fetch_between(array, first, stop):
+    if array is not None:
+        for t in range(first, stop, np.uint64(_LINE // array.itemsize)):
+            fetch(array, t)
 
 
 @inlined

@@ -8,14 +8,15 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from llvmlite import binding
-from numba import _dynfunc  # type: ignore[attr-defined]
+from llvmlite import binding, ir
+from numba import _dynfunc, types  # type: ignore[attr-defined]
 from numba.core import dispatcher  # streamcut.compiler.rehearsal puts another Dispatcher into it
 from numba.core.caching import IndexDataCacheFile
 from numba.core.cpu import CPUContext
 from numba.core.registry import cpu_target
 from numba.core.runtime import rtsys
 from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, builtin_registry, infer_getattr
+from numba.extending import intrinsic
 
 __all__ = [
     "AbstractTemplate",
@@ -27,6 +28,7 @@ __all__ = [
     "dispatcher",
     "empty_module",
     "expect_symbol",
+    "fetch",
     "infer_getattr",
     "link_later",
     "make_function",
@@ -51,3 +53,18 @@ def link_later(library: Any, ir: bytes) -> None:
     """Let `library`, loaded from a cache, have its module from `ir` once another is linked with it."""
     library._shared_module = None
     library._get_module_for_linking = cache(lambda: binding.parse_bitcode(ir))
+
+
+@intrinsic
+def fetch(typing, array, i):
+    """In kernels: ask for array[i], of one dimension, which is needed soon, and don't wait for it."""
+
+    def lowered(context, builder, signature, arguments):
+        place = builder.gep(context.make_array(signature.args[0])(context, builder, arguments[0]).data, [arguments[1]])
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        place = builder.bitcast(place, byte)
+        call = builder.module.declare_intrinsic("llvm.prefetch", (byte,), ir.FunctionType(ir.VoidType(), [byte, *[number] * 3]))
+        builder.call(call, [place, number(0), number(3), number(1)])  # to read, into all levels, data
+        return context.get_dummy_value()
+
+    return types.void(array, types.uint64), lowered

@@ -202,6 +202,25 @@ def test_shards_and_workers_do_not_change_a_bit(row_cache, weights):
         same(base, solve(MemoryDataset(X, y, weight=u, shard_nnz=shard_nnz), workers=workers, **options))
 
 
+@pytest.mark.parametrize("max_cuts", [4, 6])
+def test_sums_that_go_on_from_the_last_pass_are_those_of_all_rows(monkeypatch, max_cuts):
+    X, y, u = problem(500, 20, seed=9, weights=True)
+    data = MemoryDataset(X, y, weight=u)
+    options = {"max_cuts": max_cuts, "row_cache": "20%", "C": 10.0, "lanes": 2}
+    going_on = solve(data, **options)
+    ascend, known = DualOracle.ascend, []
+
+    def from_nothing(oracle, *args, **options):
+        known.append(oracle._last is not None)
+        oracle._last = None
+        return ascend(oracle, *args, **options)
+
+    monkeypatch.setattr(DualOracle, "ascend", from_nothing)
+    same(going_on, solve(data, **options))
+    assert known[0] is False
+    assert all(known[1:])
+
+
 def test_values_that_are_all_one_need_no_values():
     X, y, _ = problem(500, 30, seed=5)
     X.data[:] = 1.0
@@ -284,6 +303,8 @@ def test_one_visit_is_that_of_the_slow_version(seed, bias, dtype, fine):
     w_run, grids = w.copy(), Grids.holding(1e4, 1e4)
     grids = grids.finer(n) if fine else grids
     indptr, indices = X.indptr.astype(np.int64), X.indices.astype(np.int32)
+    last = rng.choice([-1, 0])
+    known = (codes[:, last] / 65535.0) ** 2 if last >= 0 else np.zeros(n)
     cuts, z, keys, sums = np.zeros((2, grids.folds, len(w))), np.empty(n), np.empty(n), np.zeros((2, 4))
     loss = Hinge(1.0)
     bad = dual.ascend(
@@ -291,7 +312,7 @@ def test_one_visit_is_that_of_the_slow_version(seed, bias, dtype, fine):
         records.Rows(indptr, indices, data, sign, u),
         records.Margins(z_b, z, codes, keys),
         records.Start(w, 0.3, loss.parts(mixture), C, bias),
-        records.Slots(1, 3),
+        records.Slots(1, 3, int(last)),
         grids,
         records.Visits(order, places, 3, 2, fetched, near),
         records.DualSums(w_run, cuts, sums),
@@ -306,8 +327,10 @@ def test_one_visit_is_that_of_the_slow_version(seed, bias, dtype, fine):
     np.testing.assert_allclose(found, f, atol=2e-3)  # shares are rounded, and later rows see it
     np.testing.assert_allclose(w_run, w + C * A.T @ (sign * u * (found - base)), atol=1e-6)
     np.testing.assert_allclose(running, w_run, atol=2e-2 * C)
+    cuts[1] += cuts[0]  # the second came as its difference to the first
+    sums[1] += sums[0]
     for column, shares in ((0, active.astype(float)), (1, found)):
-        a, b = slow.cut(A, sign, u, shares)
+        a, b = slow.cut(A, sign, u, shares - known)
         np.testing.assert_allclose(cuts[column].sum(axis=0) / u.sum(), a, atol=1e-9)
         assert sums[column].sum() / u.sum() == pytest.approx(b, abs=1e-9)
     assert ((keys < 1000) == ((found > 0.0) & (found < 1.0))).all()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from streamcut.execution.row_cache import CacheSize, SweptCache
 from streamcut.execution.runner import PassRunner
 from streamcut.foundation.rounding import Grids
 from streamcut.losses.pointwise import PointwiseRisk
+from streamcut.models.checkpoint import Fill
 from streamcut.oracles.decomposable import Cut, DecomposableOracle
 from streamcut.oracles.dual.interior import solve_cached, solving_bytes
 from streamcut.oracles.dual.loss_cache import LossCache
@@ -68,6 +69,7 @@ class DualAscent(DecomposableOracle):
 
     def ascended(self, ascent: Ascent, sums: Any, *, first: bool = False) -> tuple[Cut, Cut]:
         """What `ascend` makes of the sums of its pass."""
+        self._complete(ascent, sums)
         if first:
             self._learn(sums.totals)
             ascent = replace(ascent, enough=ascent.enough * self.unit)
@@ -80,6 +82,9 @@ class DualAscent(DecomposableOracle):
         if first:
             self.tighten()
         return predicted, swept
+
+    def _complete(self, ascent: Ascent, sums: Any) -> None:
+        """Where passes sum up changes alone, add what they are changes to."""
 
     def _cuts(self, sums: Any) -> Iterator[Cut]:
         """The predicted cut and that of the ascent."""
@@ -135,6 +140,15 @@ class DualAscent(DecomposableOracle):
         write_back(self._runner, self._caches, sums, slot, self._bias, self._grids, theta)
 
 
+class _Last(NamedTuple):
+    """The predicted cut of the last pass: its slot, the grids of its sums, and these, (folds, D) and (4)."""
+
+    slot: int
+    grids: Grids
+    a: np.ndarray
+    b: np.ndarray
+
+
 class DualOracle(DualAscent, LinearOracle):
     """A linear oracle that also does dual coordinate ascent: its cuts are sums of the rows' shares of the dual.
 
@@ -143,6 +157,7 @@ class DualOracle(DualAscent, LinearOracle):
     """
 
     _mixed = True
+    _last: _Last | None = None  # while rows remember their shares in that cut
 
     def __init__(
         self, runner: PassRunner, risk: PointwiseRisk, *,
@@ -180,8 +195,29 @@ class DualOracle(DualAscent, LinearOracle):
         if self._streams > 1:
             streams = self._order.streams(statistics, self._streams, self.passes, self._seed)
         sample = (self.passes, self._seed) if self._sampled else None
+        if self._last is not None and (self._last.grids != self._grids or self._last.slot in (ascent.cut, ascent.dual)):
+            self._last = None
+        last = -1 if self._last is None else self._last.slot
         near, fetched = self._order.near(statistics), self._order.fetched(statistics, order)
-        return replace(work, l1=self.penalty.threshold, streams=streams, sample=sample, near=near, fetched=fetched)
+        return replace(work, l1=self.penalty.threshold, streams=streams, sample=sample, near=near, fetched=fetched, last=last)
+
+    def _complete(self, ascent: Ascent, sums: Any) -> None:
+        (predicted, other), (b, other_b) = sums.cuts, sums.b
+        if self._last is not None:
+            vectors.add(predicted.reshape(-1), self._last.a.reshape(-1))
+            b += self._last.b
+        vectors.add(other.reshape(-1), predicted.reshape(-1))
+        other_b += b
+        self._last = _Last(ascent.cut, self._grids, predicted.copy(), b.copy())
+
+    def follow(self, merges: Any) -> None:
+        if self._last is not None and any(self._last.slot in (merge.into, merge.gone) for merge in merges):
+            self._last = None
+        super().follow(merges)
+
+    def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
+        super().restore(numbers, fill)
+        self._last = None
 
     def _at_once(self, ascent: Ascent, sums: Any) -> float:
         if not (self._solves and ascent.at_once):

@@ -65,6 +65,7 @@ class RowsDualPass(DualPass):
     """A DualPass of a loss of single rows. `first` also fills `u` and `target`.
 
     sample  the random seed of a sample of the free rows, which caches take instead of those that will move least
+    last    slot of the predicted cut of the pass before, whose sums are known: those of this one go on from it; −1: from 0
     """
 
     risk: PointwiseRisk
@@ -72,6 +73,7 @@ class RowsDualPass(DualPass):
     learning: First
     l1: float | None = None  # the threshold of the penalty
     sample: tuple[int, int] | None = None
+    last: int = -1
 
     def begin(self) -> DualSums:
         D = len(self.ascent.w)
@@ -108,7 +110,7 @@ class RowsDualPass(DualPass):
             _records(rows, chunk),
             records.Margins(rows["z_b"], rows["z"], rows["codes"], keys),
             records.Start(now.w, now.kappa, loss.parts(now.mixture), self.C, self.bias, self.l1, now.stretch),
-            records.Slots(now.cut, now.dual),
+            records.Slots(now.cut, now.dual, self.last),
             self.grids,
             self.visits(chunk, steps),
             records.DualSums(sums.w, sums.cuts, sums.b),
