@@ -204,7 +204,8 @@ def plan_memory(needs: Needs, manifest: Manifest, machine: Machine) -> MemoryPla
     sizes = [shard_bytes(manifest, shard) for shard in manifest.shards]
     everything = frozenset(range(len(sizes)))
     n_rows = manifest.statistics.n_rows
-    in_progress = workers * _in_progress(needs, manifest)
+    block = _block_rows(needs, manifest)
+    in_progress = workers * block * _TEMPORARIES
     lines = [
         *[("interpreter, libraries, kernels", machine.base)] * (machine.base > 0),
         *_vectors(needs, workers),
@@ -230,7 +231,7 @@ def plan_memory(needs: Needs, manifest: Manifest, machine: Machine) -> MemoryPla
         lines += [(f"buffers of {workers} workers", buffers), *_beyond(needs.between, in_progress + buffers)]
     else:
         lines += _beyond(needs.between, in_progress)
-    mapped = workers * _mapped(needs, n_rows)
+    mapped = workers * (_mapped(needs, n_rows) + block * row_bytes)
     spilled = mapped < row_state[1] and _sum([*lines, row_state]) > budget
     lines += [(f"{row_state[0]}, in scratch files", mapped)] if spilled else in_rows
     if _sum(lines) > budget:
@@ -259,9 +260,10 @@ def _vectors(needs: Needs, workers: int) -> list[tuple[str, int]]:
     return [*found, *[(f"bundle of {needs.max_cuts} cuts {size}", (needs.max_cuts + 1) * vector)] * (needs.max_cuts >= 0)]
 
 
-def _in_progress(needs: Needs, manifest: Manifest) -> int:
+def _block_rows(needs: Needs, manifest: Manifest) -> int:
+    """Rows that a worker visits at once, at most."""
     most_rows = max(shard.rows for shard in manifest.shards) if needs.block_rows is None else needs.block_rows
-    return min(manifest.statistics.n_rows, max(ROW_BLOCK, most_rows)) * (_TEMPORARIES + needs.row_bytes)
+    return min(manifest.statistics.n_rows, max(ROW_BLOCK, most_rows))
 
 
 def _mapped(needs: Needs, n_rows: int) -> int:

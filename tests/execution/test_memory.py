@@ -375,6 +375,8 @@ def test_row_state_spills_only_where_that_gains_something(stores):
     known = plan(stores[4], needed, row_bytes=400, row_arrays=(2, 4, 394))  # short ones are smaller than a window
     rows = open_dataset(stores[4]).manifest.statistics.n_rows
     assert tight.needed - known.needed == 2 * (4 * SPILLED_BYTES - 6 * rows)  # of two workers
+    more, less = (plan(stores[4], 10**10, row_bytes=size).needed for size in (400, 16))
+    assert more - less == 384 * rows, "what is in memory as a whole is not counted again where it is worked on"
 
 
 @pytest.mark.parametrize(
