@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ from streamcut.cli import cli
 from streamcut.errors import BadInputError, NotFoundError, UsageError
 from streamcut.foundation.systems import resident_bytes
 from streamcut.io.recipe.recipe import Recipe
+from streamcut.io.row_view import HeldOut, drawn_groups
 
 ROWS = 1200
 
@@ -237,3 +239,14 @@ def test_the_command_says_it_and_replaces_nothing(tmp_path):
     assert told["measures"]["log_loss"] < told["baseline"]["log_loss"]
     with pytest.raises(NotFoundError):
         run("fit", tmp_path / "none.csv", "--target", "y", "-o", tmp_path / "n.npz")
+
+
+@pytest.mark.parametrize("rows", [10, 180, 5000])
+def test_just_the_share_is_held_out_wherever_chunks_begin(rows):
+    held = HeldOut(0.2, seed=3, rows=rows)
+    folds = np.concatenate([held.of(SimpleNamespace(n_rows=count), first) for first, count in ((0, 7), (7, rows - 7))])
+    assert np.count_nonzero(folds == 0) == rows // 5
+    keys = np.arange(rows, dtype=np.uint64) // 5
+    which = drawn_groups(keys, 0.2, 3)
+    assert abs(which.sum() - rows / 5) <= 5
+    assert all(len(set(which[keys == key])) == 1 for key in keys[::5][:20])

@@ -12,7 +12,8 @@ import pytest
 import scipy.sparse as sp
 
 import streamcut
-from streamcut.errors import UsageError
+from streamcut.config import TrainOptions
+from streamcut.errors import StreamcutError, UsageError, given, spelled
 from streamcut.estimators import LinearSVM
 from streamcut.foundation.suggestions import meant
 from streamcut.io.memory import MemoryDataset
@@ -157,3 +158,15 @@ def test_a_conversion_is_logged(tmp_path, caplog):
     with caplog.at_level("INFO", logger="streamcut"):
         streamcut.convert(tmp_path / "rows.svm", tmp_path / "rows.zarr")
     assert f"{tmp_path / 'rows.zarr'}: 2 rows, 3 features, 3 entries" in caplog.messages
+
+
+def test_messages_name_options_as_they_are_given(monkeypatch):
+    said = f"({given('drop', 'a row')} or {given('drop', '3')}, {given('hash-bits', 22)}, --dtype=float64, --force, `tune --C 1`)"
+    assert spelled(said) == "(drop='a row' or drop='3', hash_bits=22, dtype='float64', force=True, `tune --C 1`)"
+    assert spelled("--no-standardise, --force: no") == "standardise=False, force: no"
+    monkeypatch.setattr(StreamcutError, "on_command_line", True)
+    assert spelled(said) == "(--drop 'a row' or --drop 3, --hash-bits 22, --dtype float64, --force, `tune --C 1`)"
+
+
+def test_no_row_cache_has_two_names():
+    assert TrainOptions(row_cache="none") == TrainOptions(row_cache="0")

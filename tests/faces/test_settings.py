@@ -94,8 +94,8 @@ def test_lists_and_flags_of_one_choice(run, store, tmp_path, monkeypatch):
         ("[train]\nthreads = 3", "train has no option threads; "),  # one of convert
         ("[trian]\nC = 1", "[trian] is not a command; did you mean train?"),
         ("[train]\nresume = 1", "[train] resume: 1 is neither true nor false"),
-        ("[train]\nC = 1979-05-27", "[train] C: datetime.date(1979, 5, 27) is no text, number or list of them"),
-        ("[train]\nbias = true", "[train] bias: True is no text, number"),
+        ("[train]\nC = 1979-05-27", "[train] C: datetime.date(1979, 5, 27) is not a text, a number or a list of them"),
+        ("[train]\nbias = true", "[train] bias: True is not a text, a number"),
         ("[train]\nC 1", "at line 2, column 3"),
         ("memory = 'lots'", "'lots' is not a size"),
         ("memory = 'lots'", "run.toml)"),
@@ -154,7 +154,7 @@ def test_every_option_of_every_command_has_its_own_variable(name):
 
 
 def test_a_shell_completes_commands_and_options():
-    known = {**os.environ, "COMP_WORDS": "streamcut train --max-c", "COMP_CWORD": "2", "_STREAMCUT_COMPLETE": "bash_complete"}
+    known = {**os.environ, "COMP_WORDS": "streamcut train --max-cu", "COMP_CWORD": "2", "_STREAMCUT_COMPLETE": "bash_complete"}
     done = subprocess.run([sys.executable, "-P", "-m", "streamcut"], env=known, capture_output=True, text=True, check=True)
     assert done.stdout == "plain,--max-cuts\n"
 
