@@ -127,6 +127,8 @@ class _Lane:
 class LaneRows:
     """The row state of one lane as a Runner wants it, in memory: of the arrays that there are those in `names`, None is all."""
 
+    n_rows = -1  # a lane is never taken for all rows: its arrays are no plain ones
+
     def __init__(self, files: RowFiles, lane: int, start: int, stop: int, names: tuple[str, ...] | None = None) -> None:
         self._files = files
         self._lane = lane
