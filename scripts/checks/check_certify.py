@@ -3,12 +3,13 @@
     --exact N    N small problems of every loss, badly scaled, with and without intercepts, certified from weights near their
                  optimum and far from it: bound ≤ optimum ≤ F(w) ≤ primal, how far at least, where a free intercept is
     --passes     what 1, 2, 3, 6 and 12 passes prove of models of scikit-learn, and of vw's and LIBLINEAR's files
+    --classes    the same of models of scikit-learn for several classes
     --labels     how many labels are proved at gaps of 1e-3, 1e-4, 1e-5, and how many of these an optimum at 1e-12 denies
     --errors     standard errors next to statsmodels' as the penalty goes away, with clusters, too
     --sizes      processor seconds of standard errors of made data: 10^6 rows, 100, 1,000 and 4,000 features
 
 Prints tables; a claim that is false ends it with code 1. Real data are those of STREAMCUT_DATA.
-Usage: python scripts/checks/check_certify.py [--exact 2000] [--seed 0] [--passes] [--labels] [--errors] [--sizes]
+Usage: python scripts/checks/check_certify.py [--exact 2000] [--seed 0] [--passes] [--classes] [--labels] [--errors] [--sizes]
            [--sets a9a,news20_bydate:1] [--every 1]
 """
 
@@ -40,6 +41,7 @@ warnings.simplefilter("ignore")
 TIMES = (1, 2, 3, 6, 12)
 GAPS = (1e-3, 1e-4, 1e-5)
 STEP = [1]
+CEILING = {100: "600MB", 1000: "1.2GB", 4000: "2.5GB"}  # by features, of --sizes
 
 
 SEVERAL = ("softmax", "crammer-singer", "one-vs-rest logistic", "one-vs-rest squared-hinge", "one-vs-rest hinge")
@@ -318,12 +320,16 @@ def passes(sets: list[str]) -> int:
                 between = time.process_time()
                 found = streamcut.certify(given, (X, y), TIMES[-1], **how)
                 ended = time.process_time()
-            said = {each.passes: each for each in found.passes}
-            last = found.passes[-1]
-            cells = [said.get(k, last) for k in TIMES]
-            text = " | ".join(f"{100 * each.at_most:.2g} / {100 * each.at_least:.2g}" for each in cells)
-            print(f"| {name} | {what} | {text} | {between - began:.1f} | {ended - between:.1f} |", flush=True)
+            row(name, what, found, between - began, ended - between)
     return 0
+
+
+def row(name: str, what: str, found, trained: float, took: float) -> None:
+    """A line of the table of --passes."""
+    said = {each.passes: each for each in found.passes}
+    cells = [said.get(k, found.passes[-1]) for k in TIMES]
+    text = " | ".join(f"{100 * each.at_most:.2g} / {100 * each.at_least:.2g}" for each in cells)
+    print(f"| {name} | {what} | {text} | {trained:.1f} | {took:.1f} |", flush=True)
 
 
 def labels(sets: list[str]) -> int:
@@ -387,19 +393,69 @@ def errors() -> int:
 
 
 def sizes(n: int) -> int:
-    print("| rows | features | trained, s | standard errors, s | widest interval |")
-    print("|---|---|---|---|---|")
-    for D in (100, 1000, 4000):
+    """Rows are read from a store, in no more memory than `CEILING`."""
+    from streamcut.foundation.systems import peak_bytes
+
+    print("| rows | features | ceiling | trained, s | standard errors, s | widest interval | peak of the process |")
+    print("|---|---|---|---|---|---|---|")
+    for D, ceiling in CEILING.items():
         rng = np.random.default_rng(D)
-        X = sp.random_array((n, D), density=10.0 / D, rng=rng, format="csr", dtype=np.float32)
-        y = np.where(X @ rng.normal(size=D) + rng.logistic(size=n) > 0.0, 1.0, -1.0)
-        began = time.process_time()
-        model = streamcut.train((X, y), loss="logistic", C=1.0, intercept="free", tol=None, tol_relative=1e-6)
-        between = time.process_time()
-        found = streamcut.standard_errors(model, (X, y))
-        ended = time.process_time()
-        wide = float((found.high / found.low - 1.0).max())
-        print(f"| {n:,} | {D:,} | {between - began:.1f} | {ended - between:.1f} | {wide:.1e} |", flush=True)
+        with tempfile.TemporaryDirectory() as folder:
+            text, truth = Path(folder) / "rows.svm", rng.normal(size=D)
+            with text.open("w") as out:
+                for start in range(0, n, 50_000):
+                    rows = min(50_000, n - start)
+                    X = sp.random_array((rows, D), density=10.0 / D, rng=rng, format="csr", dtype=np.float32)
+                    y = np.where(X @ truth + rng.logistic(size=rows) > 0.0, 1, -1)
+                    for i in range(rows):
+                        at = slice(X.indptr[i], X.indptr[i + 1])
+                        words = zip((X.indices[at] + 1).tolist(), X.data[at].tolist(), strict=True)
+                        out.write(f"{y[i]} " + " ".join(f"{j}:{v:.6g}" for j, v in sorted(words)) + "\n")
+            store = Path(folder) / "rows.zarr"
+            streamcut.convert(text, store, n_features=D)
+            text.unlink()
+            del X, y
+            began = time.process_time()
+            options = {"loss": "logistic", "C": 1.0, "intercept": "free", "tol": None, "tol_relative": 1e-6, "memory": ceiling}
+            model = streamcut.train(store, **options)
+            between = time.process_time()
+            found = streamcut.standard_errors(model, store, memory=ceiling)
+            ended = time.process_time()
+        wide, peak = float((found.high / found.low - 1.0).max()), peak_bytes() / 2**20
+        times = f"{between - began:.1f} | {ended - between:.1f}"
+        print(f"| {n:,} | {D:,} | {ceiling} | {times} | {wide:.1e} | {peak:.0f} MiB |", flush=True)
+    return 0
+
+
+def classes(sets: list[str]) -> int:
+    """What passes prove of models for several classes, at their defaults."""
+    from sklearn.datasets import load_svmlight_file
+    from sklearn.linear_model import LogisticRegression, SGDClassifier
+    from sklearn.multiclass import OneVsRestClassifier
+    from sklearn.svm import LinearSVC
+
+    print("| data | model | " + " | ".join(map(str, TIMES)) + " | trained, s | 12 passes, s |")
+    print("|---|---|" + "---|" * (len(TIMES) + 2))
+    for name in sets:
+        text = lzma.decompress((Path(os.environ["STREAMCUT_DATA"]) / name / "train.svm.xz").read_bytes())
+        X, y = load_svmlight_file(io.BytesIO(text))
+        X, y = X[:: STEP[0]], y[:: STEP[0]]
+        X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+        several = {
+            "LogisticRegression()": LogisticRegression(),
+            "the same, tol 1e-8": LogisticRegression(tol=1e-8, max_iter=3000),
+            "OneVsRestClassifier of it": OneVsRestClassifier(LogisticRegression()),
+            "SGDClassifier, 5 epochs": SGDClassifier("log_loss", alpha=1.0 / len(y), max_iter=5, tol=None, random_state=0),
+            "LinearSVC()": LinearSVC(random_state=0),
+            "LinearSVC, hinge": LinearSVC(loss="hinge", random_state=0),
+            "LinearSVC, Crammer-Singer": LinearSVC(multi_class="crammer_singer", random_state=0),
+        }
+        for what, model in several.items():
+            began = time.process_time()
+            model.fit(X, y)
+            between = time.process_time()
+            found = streamcut.certify(model, (X, y), TIMES[-1])
+            row(name, what, found, between - began, time.process_time() - between)
     return 0
 
 
@@ -410,7 +466,7 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=1_000_000, help="of --sizes")
     parser.add_argument("--sets", default="", help="of --passes and --labels, instead of those of the page")
     parser.add_argument("--every", type=int, default=1, help="of real data: one row in so many")
-    for name in ("passes", "labels", "errors", "sizes"):
+    for name in ("passes", "classes", "labels", "errors", "sizes"):
         parser.add_argument(f"--{name}", action="store_true")
     given = parser.parse_args()
     STEP[0] = given.every
@@ -418,6 +474,8 @@ def main() -> int:
     false = exact(given.exact, given.seed) if given.exact else 0
     if given.passes:
         false += passes(chosen or ["a9a", "ijcnn1", "news20_bydate:1", "celegans_splice", "flights3m"])
+    if given.classes:
+        false += classes(chosen or ["usps", "letter", "dna", "news20_bydate"])
     if given.labels:
         false += labels(chosen or ["a9a", "ijcnn1", "spambase", "svmguide1", "susy_30k"])
     if given.errors:

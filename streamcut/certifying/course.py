@@ -119,7 +119,7 @@ class Course:
             for beta in self.master.solve(self.best):
                 self._offer(self.master.proof_of(beta))
             for beta in self._closed_form:  # digits that the master problem loses where cuts are long
-                self._offer(self.master.proof_of(np.pad(beta, (0, len(self.master.cuts) - len(beta)))))
+                self._offer(self.master.proof_of(beta))
             if self.best_primal - self.bound > _WORTH * (self.best_primal - before):
                 break
         parts = (self.primal - self.bound, max(0.0, self.least_primal - self.best_primal))

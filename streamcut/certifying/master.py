@@ -89,22 +89,27 @@ class Master:
         return Mixed(self._last, -self.c_bar * self._sum(self._last))
 
     def proof_of(self, beta: np.ndarray) -> Proof:
-        """What the mixture `beta` (T,), in the simplex, proves."""
-        a, own = self._sum(beta), gamma(2.0 * len(self.cuts) + 16.0)
-        used = [(part, cut) for part, cut in zip(beta.tolist(), self.cuts, strict=True) if part > 0.0]
-        slope = sum(part * cut.error.slope for part, cut in used)
-        offset = sum(part * cut.error.offset for part, cut in used)
-        lengths = np.sqrt(np.diagonal(self._gram)[1:]) * (1.0 + dot_gamma(len(a)))
-        slope += own * (float(beta @ lengths) + slope)
-        b, size = sum(part * cut.b for part, cut in used), sum(part * abs(cut.b) for part, cut in used)
+        """What the mixture `beta`, in the simplex, proves; cuts that it has no number for are left out."""
+        beta = np.pad(beta, (0, len(self._offsets()) - 1 - len(beta)))
+        a, own = self._sum(beta), gamma(2.0 * len(beta) + 16.0)
+        slope, offset = (beta @ self._errors()).tolist()
+        lengths = self._lengths() * (1.0 + dot_gamma(len(a)))
+        b, size = float(beta @ self._offsets()[1:]), float(beta @ np.abs(self._offsets()[1:]))
         pull, pulls = beta @ self._pulls()[1:], float(beta @ np.abs(self._pulls()[1:]).sum(axis=1))
-        b, error = self._settled(b, CutError(slope + own * pulls, offset + own * (size + offset)), pull, own * pulls)
+        slope += own * (float(beta @ lengths) + slope + pulls)
+        b, error = self._settled(b, CutError(slope, offset + own * (size + offset)), pull, own * pulls)
         return Proof(max(0.0, SQUARES.bound(self.c_bar, a, b, error)[0]), Witness(a, b, error))
 
     def _settled(self, b: float, error: CutError, pull: np.ndarray, mixed: float) -> tuple[float, CutError]:
         """What a cut that pulls so at free intercepts says at the optimum's, at least: (b, error) without them. `mixed` is what
         mixing did to `pull`, and a part of the error."""
         return b, error
+
+    def _errors(self) -> np.ndarray:
+        return np.array([cut.error for cut in self.cuts])
+
+    def _lengths(self) -> np.ndarray:
+        return np.sqrt(np.diagonal(self._gram)[1:])
 
     def _offsets(self) -> np.ndarray:
         return np.array([0.0, *(cut.b for cut in self.cuts)])
@@ -168,10 +173,12 @@ _STRETCHES = 10.0 ** np.arange(-1.0, 4.5, 0.5)
 class FreeClasses(Master):
     """With a free intercept for each of K classes, of a loss that sees differences of scores only: Σ b = 0 is as good as any.
 
-    `sums` (K, d + 1) are the Σ u_i x_i / M of the rows of each class, Σ u_i / M last; `entropy` is log K.
-    What any cut pulls at one of the intercepts is off by `each` at most. With shares of 1/K in
-    all classes such rows make a cut that pulls at b_k alone, as Σ b = 0: it says how low b_k can be at least, and all of them
-    how high. The price of a mixture is its least value over such b.
+    `sums` (K, d + 1) are the Σ u_i x_i / M of the rows of each class, Σ u_i / M last; `entropy` is log K. What any cut pulls at
+    one of the intercepts is off by `each` at most.
+
+    With shares of 1/K in all classes the rows of class k make a cut s_k (1/K − e_k)ᵀ that pulls at b_k alone, as Σ b = 0. All K
+    of them say how low b_k can be at least, and so how high; they are mixed with the others, at the end of β, where they take
+    back what these pull. The price of a mixture is its least value over such b.
 
     For some s the best mixture is nearly that of a problem in which ‖b − b_b‖² / (2 s²) is added to F, which is one without free
     intercepts. All of `_STRETCHES` are tried; what they prove is true whatever s is.
@@ -179,33 +186,43 @@ class FreeClasses(Master):
 
     def __init__(self, c_bar: float, sums: np.ndarray, error: CutError, each: float, entropy: float) -> None:
         super().__init__(c_bar)
-        self.free = len(sums)
-        self.low = np.full(self.free, -np.inf)
-        self._sums, self._error, self._each, self._entropy = sums, error, each, entropy
+        K = self.free = len(sums)
+        self.low = np.full(K, -np.inf)
+        self._planes, self._weights = np.ascontiguousarray(sums[:, :-1]), sums[:, -1].copy()
+        self._error, self._each, self._entropy = error._replace(offset=error.offset + each * entropy), each, entropy
+        self._apart = np.eye(K) - 1.0 / K
+        self._own, self._across = (self._planes @ self._planes.T) * self._apart, [np.zeros(K)]
         self._tried: list[tuple[float, np.ndarray]] = []
 
     @property
     def known(self) -> bool:
         return bool(np.isfinite(self.low).all())
 
+    def add(self, cut: Cut) -> None:
+        super().add(cut)
+        self._across.append(self._products(self.plane(cut.a)))
+
+    def _products(self, a: np.ndarray) -> np.ndarray:
+        """Of the classes' cuts with `a` (d · K,)."""
+        found = self._planes @ a.reshape(-1, self.free)
+        return found.mean(axis=1) - np.diagonal(found)
+
     def narrow(self, w_b: np.ndarray, primal: float, bound: float) -> None:
-        K, W = self.free, self.plane(w_b).reshape(-1, self.free)
-        known = Nearby(self.c_bar, self.plane(w_b), primal, bound)
-        others = W.mean(axis=1)
-        for k, own in enumerate(self._sums):
-            x, weight = own[:-1], float(own[-1])
-            square, across = vectors.dot(x, x) * (1.0 - 1.0 / K), vectors.dot(x, np.ascontiguousarray(others - W[:, k]))
-            far = known.farthest(weight, square, across, weight * self._entropy * (1.0 - 1e-14), self._error)
+        known, across = Nearby(self.c_bar, self.plane(w_b), primal, bound), self._products(self.plane(w_b))
+        offsets = self._weights * self._entropy * (1.0 - 1e-14)
+        for k, (weight, square) in enumerate(zip(self._weights.tolist(), np.diagonal(self._own).tolist(), strict=True)):
+            far = known.farthest(weight, square, float(across[k]), float(offsets[k]), self._error)
             if far is not None:
                 self.low[k] = max(self.low[k], -far)
 
     def solve(self, w_b: np.ndarray) -> list[np.ndarray]:
-        pulls, b = self._pulls(), w_b[len(w_b) - self.free :]
+        pulls, b, across = self._pulls(), w_b[len(w_b) - self.free :], np.array(self._across)
+        gram = np.block([[self._gram, across], [across.T, self._own]])
         worth, products = self._offsets() + pulls @ (b - b.mean()), pulls @ pulls.T
         self._tried = []
         for s in _STRETCHES.tolist():
-            beta = np.append(self.c_bar, np.zeros(len(self.cuts)))
-            solve_master(self._gram + s * s * products, worth, self.c_bar, beta, 0.0)
+            beta = np.append(self.c_bar, np.zeros(len(worth) - 1))
+            solve_master(gram + s * s * products, worth, self.c_bar, beta, 0.0)
             self._tried.append((s, self._simplex(beta)))
         return [beta for _, beta in self._tried]
 
@@ -214,7 +231,7 @@ class FreeClasses(Master):
         near = max(1.0, float(np.abs(b).max()))
         moved = [(beta, -s * s * self.c_bar * (beta @ pulls)) for s, beta in self._tried]
         beta, move = next((each for each in reversed(moved) if np.abs(each[1]).max() <= near), moved[0])
-        return Mixed(beta, np.concatenate([-self.c_bar * self._sum(beta), b + move]))
+        return Mixed(beta[: len(self.cuts)], np.concatenate([-self.c_bar * self._sum(beta), b + move]))
 
     def _settled(self, b: float, error: CutError, pull: np.ndarray, mixed: float) -> tuple[float, CutError]:
         """⟨pull, b⟩ is least, over b ≥ low and Σ b = 0, where all but one of b are as low as they may be."""
@@ -223,3 +240,20 @@ class FreeClasses(Master):
         most = min(error.slope, self._each + mixed) + gamma(self.free + 16.0) * float(np.abs(pull).max())
         value = float(pull @ self.low) + room * min(0.0, float(pull.min()))
         return b + value, CutError(error.slope, error.offset + most * sizes + gamma(16.0) * (abs(b) + abs(value)))
+
+    def _errors(self) -> np.ndarray:
+        return np.concatenate([super()._errors(), np.tile(self._error, (self.free, 1))])
+
+    def _lengths(self) -> np.ndarray:
+        return np.append(super()._lengths(), np.sqrt(np.diagonal(self._own)))
+
+    def _offsets(self) -> np.ndarray:
+        return np.append(super()._offsets(), self._weights * self._entropy)
+
+    def _pulls(self) -> np.ndarray:
+        return np.concatenate([super()._pulls(), -self._weights[:, None] * self._apart])
+
+    def _sum(self, beta: np.ndarray) -> np.ndarray:
+        parts = beta[len(self.cuts) :, None] * self._planes
+        own = parts.sum(axis=0)[:, None] / self.free - parts.T
+        return super()._sum(beta[: len(self.cuts)]) + own.reshape(-1)
