@@ -245,8 +245,7 @@ class Session:
 
     def finished(self, solve: Callable[[], Model]) -> Model:
         """What `solve` returns, with the memory that it took and the place of its data, as it was given."""
-        (model,) = self.all_finished(lambda: [solve()])
-        return model
+        return self.all_finished(lambda: [solve()])[0]
 
     def all_finished(self, solve: Callable[[], list[Model]]) -> list[Model]:
         """The same of several models."""
@@ -340,15 +339,14 @@ class Session:
                 yield from in_files(self.job, self.dataset.manifest)
             loss = "logistic" if chosen.problem == "softmax" else "hinge"
             apart = replace(chosen, strategy="one-vs-rest", loss=loss, target=None, solver="auto", cut="predicted")
-            said = " --loss=logistic" * (loss == "logistic") + " --solver=auto" * (not chosen.record.dual)
+            said = " --loss=logistic" * (loss != "hinge") + " --solver=auto" * (not chosen.record.dual)
             said += " --cut=predicted" * (chosen.cut != "predicted")
             (*_, least) = job_class(apart).planned(apart, self.dataset.manifest).in_groups()  # type: ignore[attr-defined]
             yield f"--strategy=one-vs-rest{said}", replace(least, workers=1)
 
     def _planned(self, job: Job, *, to_load: int = 0) -> MemoryPlan:
         """The memory plan of `job`, whose kernels take `to_load` bytes more. Raises MemoryBudgetError."""
-        plan = partial(self._planned_for, job, to_load=to_load)
-        return self._shards.planned(plan, job.needs(self.dataset.manifest).most_mixed)
+        return self._shards.planned(partial(self._planned_for, job, to_load=to_load), job.needs(self.dataset.manifest).most_mixed)
 
     def _planned_for(self, job: Job, data: Dataset, *, to_load: int) -> MemoryPlan:
         chosen, manifest = self.options, data.manifest

@@ -248,9 +248,8 @@ class Runner(Watchable):
             raise
 
     def _rows_of(self, start: int, stop: int) -> Rows:
-        if start == 0 and stop == self.row_state.n_rows:
-            return self.rows
-        return {name: array[start:stop] for name, array in self.rows.items()}
+        whole = start == 0 and stop == self.row_state.n_rows
+        return self.rows if whole else {name: array[start:stop] for name, array in self.rows.items()}
 
     def _visits(self, lane: int, work: Pass, partial: Any, worker: int, traffic: Traffic) -> Generator[Pieces]:
         """Visits the blocks of a lane, one after the other; of each the ranges of rows that it had."""
@@ -260,9 +259,8 @@ class Runner(Watchable):
                 yield ((start, stop),)
             return
         if work.streams is None:
-            start, stop = self.lanes.rows(lane)
             given, buffers = self.feed.groups if work.whole_groups else self.feed.blocks, self._buffers[worker]
-            for chunk in given(start, stop, buffers[0], traffic, alignment=work.alignment):
+            for chunk in given(*self.lanes.rows(lane), buffers[0], traffic, alignment=work.alignment):
                 first, last = chunk.first_row, chunk.first_row + chunk.n_rows
                 work.visit_chunk(partial, self._rows_of(first, last), chunk)
                 yield ((first, last),)
