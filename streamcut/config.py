@@ -211,6 +211,8 @@ class TrainOptions(TrainDeclarations):
     def _check_fit(self) -> None:
         """Every option that was given must mean something to the task and the solver."""
         solver, task = self.chosen_solver, self.chosen_task
+        if self.l1 and self.l1_only:
+            raise UsageError("l1_only: it stands without ½‖w‖², l1 beside it; leave one of them out")
         if self.problem not in self.record.trains:
             what, those = f"task {self.task}", solvers_of(self.problem)
             if self.problem == "labelling":
@@ -248,8 +250,6 @@ class TrainOptions(TrainDeclarations):
             raise UsageError("k: losses prec@k and rec@k need it, and nothing else takes it (a number of rows, or a part: 10%)")
         if self.warm_start is not None and (self.chosen_loss in LABELLING_LOSSES or self.maps):
             raise UsageError("warm_start: only losses of single rows without nystroem and fourier can start from a model")
-        if self.l1 and self.l1_only:
-            raise UsageError("l1_only: it stands without ½‖w‖², l1 beside it; leave one of them out")
         for name in ("l1", "scale"):
             if getattr(self, name) != _default(name) and self.chosen_loss in LABELLING_LOSSES:
                 raise UsageError(f"{name}: only losses of single rows have it, not loss {self.loss}")

@@ -53,7 +53,8 @@ class TrainDeclarations:
         shell="Several (50%,20%,5%) are trained in turn from the largest down. Percentages are of λmax, the least λ at which all "
         "weights are 0; finding it takes a pass.",
         python='"10%" is of λmax, the least λ at which all weights are 0; finding it takes a pass.',
-        metavar="NUMBER|PART%[,…]", kind="parts", check=_LAMBDA, tasks=SINGLE, solvers="linear", tried=(2.0,))
+        metavar="NUMBER|PART%[,…]", kind="parts", check=_LAMBDA, tasks=SINGLE, solvers="bundle-dca newton cutting-planes",
+        tried=(2.0,))
     l1_only: float | str = _learnt(0.0,
         "Lasso: λ in λ‖w‖₁ + C·losses, without ½‖w‖², for smooth losses; the intercept is penalised like any weight, unless it "
         "is free. Percentages are of λmax.", python="working-set solves it, newton if features are few.",

@@ -248,7 +248,7 @@ def test_train_accepts_what_flags_prints(tool, text):
     context = train_command.make_context("train", ["data.zarr", "--model", "m.npz", *words])
     assert context.params["C"][0] > 0
     known = {name: value for name, value in context.params.items() if name in TrainOptions.__dataclass_fields__}
-    TrainOptions(**{**known, "C": known["C"][0], "l1": known["l1"][0]})
+    TrainOptions(**known | {name: known[name][0] for name in ("C", "l1", "l1_only")})
 
 
 @pytest.mark.parametrize(

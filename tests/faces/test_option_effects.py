@@ -71,9 +71,11 @@ def data(name: str) -> MemoryDataset:
 
 def asked(problem: str, solver: str) -> dict:
     record, options = SOLVER_TABLE[solver], {"solver": solver, **PROBLEMS[problem][0]}
-    if record.curved:
+    if record.curved or record.columns:
         smooth = {"binary": {"loss": "logistic"}, "regression": {"loss": "huber"}}.get(problem, {})
         options |= {"tol": 1e-9, "tol_relative": None, **smooth}
+    if record.columns:
+        options["l1_only"] = 0.05
     if problem == "one-vs-rest" and "strategy" in record.options:
         options["strategy"] = "one-vs-rest"
     if record.family == "exact-kernel" and not record.intercept:
