@@ -9,6 +9,7 @@ from typing import Any
 
 from streamcut.errors import UsageError
 from streamcut.foundation.suggestions import unknown
+from streamcut.foundation.units import part_of
 from streamcut.loss_table import CLASSES_LOSSES, LABELLING_LOSSES, ROW_LOSSES
 from streamcut.options.option import Check, changed, default_of, expect_valid, having, option, options_of, whole
 from streamcut.options.training import TASKS, TrainDeclarations
@@ -183,8 +184,10 @@ class TrainOptions(TrainDeclarations):
             )
         if self.free and self.l1_only and not self.record.columns:
             raise UsageError(f"l1_only: {self.chosen_solver} has no free intercept with it; solver working-set does")
-        if self.free and self.l1:
-            raise UsageError("l1: with an elastic net the intercept is regularised; leave one of them out")
+        if self.free and self.l1 and self.problem != "one-vs-rest":
+            raise UsageError("l1: beside a free intercept it is there for one-vs-rest alone; leave one of them out")
+        if self.free and part_of(self.l1) is not None:
+            raise UsageError("l1: λmax is known of regularised intercepts alone; with a free one give λ as a number")
         if self.intercept == "none":
             object.__setattr__(self, "bias", 0.0)
 

@@ -10,7 +10,7 @@ import numpy as np
 class Places(NamedTuple):
     """Of the A columns in training, as kernels take them: where they are in the row state, float64 numbers of their classes
     (None: targets are numbers), the folds that they leave out (None: there are none), C of their steps, λ (None: 0 for all); and
-    the value of the bias feature."""
+    the value of the bias feature, whose weight costs no λ where it is `spared`."""
 
     places: np.ndarray
     positive: np.ndarray | None
@@ -18,6 +18,7 @@ class Places(NamedTuple):
     cost: np.ndarray
     l1: np.ndarray | None
     bias: float
+    spared: bool = False
 
 
 class Pairs(NamedTuple):

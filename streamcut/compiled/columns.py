@@ -47,6 +47,12 @@ def thresholded(v, l1, a):
 
 
 @inlined
+def constant_weight(v, l1, a, spared):
+    """`thresholded`, of the weight of the bias feature: v itself where that is spared."""
+    return v if spared else thresholded(v, l1, a)
+
+
+@inlined
 def is_left_out(left_out, fold, i, a):
     """Whether row i is no row of column a."""
     if left_out is None:
@@ -65,19 +71,19 @@ def add_constant(loss, sums, a, weight, f, y, times, grids):
 
 
 @helper
-def scores(rows, W, l1, bias, i, listed, count, out):
+def scores(rows, W, l1, bias, spared, i, listed, count, out):
     """out[m] = ⟨W[:, listed[m]], xᵢ⟩ for the first `count` of `listed`; with an `l1`, of what thresholds l1 (A,) leave of W."""
     start, stop, last = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1]), len(W) - 1
     if _FEW * count < W.shape[1]:
         for m in range(count):
             c = np.uint64(listed[m])
-            total = bias * thresholded(W[last, c], l1, c) if bias != 0.0 else 0.0
+            total = bias * constant_weight(W[last, c], l1, c, spared) if bias != 0.0 else 0.0
             for p in range(start, stop):
                 total += entry(rows.data, p) * thresholded(W[np.uint64(rows.indices[p]), c], l1, c)
             out[m] = total
         return
     for m in range(count):
-        out[m] = bias * thresholded(W[last, listed[m]], l1, listed[m]) if bias != 0.0 else 0.0
+        out[m] = bias * constant_weight(W[last, listed[m]], l1, listed[m], spared) if bias != 0.0 else 0.0
     for p in range(start, stop):
         j, value = np.uint64(rows.indices[p]), entry(rows.data, p)
         if count == W.shape[1]:
@@ -127,7 +133,8 @@ def bent_along(loss, rows, W, l1, columns, i, a, pair, weight, square, limit):
     if after == f or not l1[a] > 0.0:
         return square, least
     start, stop = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])
-    bent = bias * bias if abs(W[last, a]) > l1[a] else 0.0
+    own = 0.0 if columns.spared else l1[a]
+    bent = bias * bias if columns.spared or abs(W[last, a]) > own else 0.0
     for p in range(start, stop):
         if abs(W[np.uint64(rows.indices[p]), a]) > l1[a]:
             bent += entry(rows.data, p) ** 2
@@ -138,7 +145,7 @@ def bent_along(loss, rows, W, l1, columns, i, a, pair, weight, square, limit):
         _, after, _ = step_of_pair(loss, f, score, weight, columns.cost[a], bent, y, limit)
         move, longer, beyond = scale * loss.sign(y) * (after - f), 0.0, 0.0
         if bias != 0.0:
-            before, now = shrunk(W[last, a], l1[a]), shrunk(W[last, a] + move * bias, l1[a])
+            before, now = shrunk(W[last, a], own), shrunk(W[last, a] + move * bias, own)
             longer, beyond = 0.5 * (now - before) * (now + before), now * bias
         for p in range(start, stop):
             j, value = np.uint64(rows.indices[p]), entry(rows.data, p)
@@ -199,7 +206,7 @@ def _score(loss, first, chosen, rows, columns, pairs, halves, W, at_scores, grid
         room.counts[q], room.touched[q] = 0, False
         if i < 0 or i >= n:
             continue
-        scores(rows, W, None, columns.bias, i, all_of_them, A, room.scores)
+        scores(rows, W, None, columns.bias, columns.spared, i, all_of_them, A, room.scores)
         for a in range(A):
             k, y = places[a], target_of_pair(positive, rows.y[i], a)
             here = loss.sign(y) * room.scores[a] - loss.offset(y)
@@ -233,7 +240,7 @@ def _steps(loss, first, chosen, turns, rows, columns, pairs, half, grids, sums, 
         if count == 0:
             continue
         i, listed, shares, moved, free = first + chosen[q], room.listed[q], room.shares[q], 0, 0
-        scores(rows, sums.w, l1, bias, i, listed, count, room.scores)
+        scores(rows, sums.w, l1, bias, columns.spared, i, listed, count, room.scores)
         weight, square, key = weight_of(rows.u, i), square_of(rows.indptr, rows.data, bias, i), pairs.keys[i]
         for m in range(count):
             a, f, score = listed[m], shares[m], room.scores[m]

@@ -80,7 +80,7 @@ def sweep(loss, turns, cached, count, listed, columns, on, slack, grids, w, sums
         count[i] = kept
         if kept == 0:
             continue
-        scores(cached, w, l1, bias, i, own, kept, room.scores)
+        scores(cached, w, l1, bias, columns.spared, i, own, kept, room.scores)
         weight, square, entries = cached.weight[i], cached.square[i], cached.indptr[i + 1] - cached.indptr[i]
         kept = 0
         for m in range(count[i]):

@@ -150,7 +150,7 @@ class ColumnsJob:
             vectors=4,
             row_bytes=sum(arrays),
             row_arrays=arrays,
-            more=(*(self._halves(features) or penalty_needs(self.options, features * K)), models),
+            more=(*self._halves(features), *penalty_needs(replace(self.options, intercept="auto"), features * K), models),
             whole=whole,
             row_cache=cache_wanted(self.options, manifest, self.lanes, part=_CACHED, row_bytes=cached),
             per_worker=(*together, *self._halves(features), (f"pairs of rows and {K} columns", Room.bytes_of(near, K))),

@@ -141,7 +141,7 @@ class ColumnsOracle(LinearOracle):
     def places(self, columns: np.ndarray, cost: np.ndarray) -> Places:
         positive = None if self.risk.labels is None else self._classes[columns]
         left_out = None if self.risk.folds is None else self._left_out[columns]
-        return Places(columns % self.at_once, positive, left_out, cost, self.l1s, self._bias)
+        return Places(columns % self.at_once, positive, left_out, cost, self.l1s, self._bias, self.free)
 
     # -- passes ----------------------------------------------------------------------------------------------------------------
 
@@ -216,7 +216,7 @@ class ColumnsOracle(LinearOracle):
             if kind not in found:
                 of, M = sums.halves[kind], float(self.weights[column])
                 up, down = (self._divided_by(M, a, b) for a, b in zip(of.a, of.b, strict=True))
-                if self.risk.labels is not None and (up.a[-1] == 0.0 or down.a[-1] == 0.0):
+                if kind[1] >= 0 and self.risk.labels is not None and (up.a[-1] == 0.0 or down.a[-1] == 0.0):
                     raise UsageError(
                         f"intercept: without fold {kind[1] + 1} all rows that count have one label, where no free intercept is "
                         "best; take fewer folds, or a regularised one"

@@ -184,8 +184,8 @@ def _iterate(s: State, oracle: ColumnsOracle, *, stuck: bool) -> None:
     """One pass of all active columns, and what follows from it."""
     l1, W = oracle.l1s, s.y
     if l1 is not None:
-        W = np.empty_like(s.y)
-        vectors.shrink(s.y, l1, W)
+        W, costly = s.y.copy(), oracle.costly
+        vectors.shrink(s.y[costly], l1, W[costly])
     elif any(line.solved is not None for line in s.lines):
         W = s.y.copy()
         for a, line in enumerate(s.lines):

@@ -28,7 +28,11 @@ from streamcut.models.certificate import Certificate, StopReason, Witness
 CLASSES = {"crammer-singer": {}, "softmax": {"loss": "softmax"}}
 _REST = ("hinge", "squared-hinge", "logistic")
 CLASSES |= {f"one-vs-rest {loss}": {"loss": loss, "strategy": "one-vs-rest"} for loss in _REST}
-CLASSES |= {f"{kind} free": {**CLASSES[kind], "intercept": "free"} for kind in (f"one-vs-rest {loss}" for loss in _REST)}
+CLASSES |= {
+    f"one-vs-rest {loss} {more}": {**CLASSES[f"one-vs-rest {loss}"], "intercept": "free"}
+    for more in ("free", "free l1")
+    for loss in _REST
+}
 KERNEL = "kernel"
 KINDS = (
     *ROW_LOSSES, *(f"{loss} {more}" for more in ("l1", "free") for loss in ROW_LOSSES), *CLASSES, *LABELLING_LOSSES, "ranking",
@@ -169,10 +173,11 @@ def _rows(given: Any, kind: str, rule: dict[str, Any], seed: int, rng: np.random
     return Case(given.kind, data, options, problems)
 
 
-def _absolute(dimension: int, l1: float) -> list[Term]:
+def _absolute(dimension: int, l1: float, costly: int | None = None) -> list[Term]:
+    """λ‖w‖₁ of the first `costly` weights, or all."""
     if l1 == 0.0:
         return []
-    units = [[arb(i == j) for i in range(dimension)] for j in range(dimension)]
+    units = [[arb(i == j) for i in range(dimension)] for j in range(dimension if costly is None else costly)]
     return [Largest(arb(l1), [_plus(e, arb(sign), arb(0)) for sign in (1, -1)]) for e in units]
 
 
@@ -206,10 +211,12 @@ def _classes(given: Any, kind: str, rule: dict[str, Any], seed: int, rng: np.ran
     rows = np.resize(given.X, (n, given.X.shape[1]))
     given = replace(given, X=rows, weight=np.resize(given.weight, n))
     target = rng.permutation(np.arange(n) % K)
-    free = kind.endswith(" free")
+    free = " free" in kind
     if free:
         given = replace(given, bias=1.0, weight=np.maximum(given.weight, 1e-6))
+    l1 = float(10.0 ** rng.uniform(-3, 1)) * min(1.0, given.C) if kind.endswith(" l1") else 0.0
     options = {"task": "multiclass", "bias": given.bias, "C": given.C, **CLASSES[kind], **rule}
+    options |= {"l1": l1} if l1 else {}
     if kind.startswith("one-vs-rest"):
         options |= ({}, {"row_cache": "0"}, {"lanes": 2})[seed % 3]
     else:
@@ -234,7 +241,8 @@ def _classes(given: Any, kind: str, rule: dict[str, Any], seed: int, rng: np.ran
                     term for x, t, p, u in zip(X, places, price, given.weight, strict=True) if u
                     for term in row_loss(CLASSES[kind]["loss"], {}, x, 1.0 if t == k else -1.0, p)
                 ]  # fmt: skip
-                found.append((Problem(D, terms, free), Claimed(model.certificates[k], model.witnesses[k], W[k])))
+                terms += _absolute(D, l1, D - free)
+                found.append((Problem(D, terms, free), Claimed(model.certificates[k], model.witnesses[k], W[k], l1)))
             return found
         joint: list[Term] = []
         for x, t, p, u in zip(X, places, price, given.weight, strict=True):

@@ -7,6 +7,8 @@ import pytest
 import scipy.sparse as sp
 from kit.columns import REST, overlap, problem, same
 from reference.grids import grid
+from scipy.optimize import minimize
+from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 import streamcut
@@ -50,6 +52,31 @@ def test_weights_and_intercepts_are_scikit_learns():
         theirs = LogisticRegression(solver="newton-cholesky", tol=1e-12).fit(X.toarray(), y == label)
         np.testing.assert_allclose(ours.intercept_[k], theirs.intercept_[0], atol=3e-3)
         np.testing.assert_allclose(ours.coef_[k], theirs.coef_[0], atol=3e-3)
+
+
+def test_thresholds_spare_them():
+    """The elastic net: next to a general optimiser on w = p − q, p, q ≥ 0."""
+    X, y, u = problem(200, weights=True)
+    X, (C, l1) = sp.csr_array(X + 1.0 * (X != 0.0)), (1.0, 5.0)
+    model = train(MemoryDataset(X, y, weight=u), **FREE, loss="logistic", C=C, l1=l1)
+    assert verify(model, MemoryDataset(X, y, weight=u)).consistent
+    assert not model.weights.all()
+    A, signs = X.toarray(), np.where(y == model.labels[0], 1.0, -1.0)
+
+    def objective(v):
+        w, sum_of = v[:10] - v[10:20], signs * (A @ (v[:10] - v[10:20]) + v[20])
+        slope = -C * u * signs * expit(-sum_of)
+        gradient = np.concatenate([A.T @ slope + w + l1, -(A.T @ slope) - w + l1, [slope.sum()]])
+        return 0.5 * w @ w + l1 * v[:20].sum() + C * u @ np.logaddexp(0.0, -sum_of), gradient
+
+    bounds = [(0.0, None)] * 20 + [(None, None)]
+    best = minimize(objective, np.zeros(21), jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 5000, "ftol": 1e-15})
+    found = model.certificates[0]
+    assert found.converged
+    assert found.lower_bound <= best.fun <= found.primal * (1.0 + 1e-9)
+    np.testing.assert_allclose(model.intercepts[0], best.x[20], atol=0.05)
+    with pytest.raises(UsageError, match=r"^l1: λmax"):
+        train((X, y), **FREE, l1="10%")
 
 
 @pytest.mark.parametrize("way", [{}, {"row_cache": "0"}], ids=["cached", "uncached"])
