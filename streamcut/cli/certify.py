@@ -35,7 +35,12 @@ from streamcut.models.multiclass import CRAMMER_SINGER, SOFTMAX
 @click.option("--index-base", metavar="N", type=int, help="Number of the first feature in the rows that vw read: 0 or 1 [1].")
 @click.option("--passes", metavar="N", type=click.IntRange(1, 30), default=3, show_default=True, help="Passes over the rows.")
 @click.option(
-    "--out", metavar="FILE", help="Write the best model found (.npz); `train --warm-start` continues from its weights and bound."
+    "--output",
+    "-o",
+    "--state",
+    "out",
+    metavar="FILE",
+    help="Write the best model found (.npz); `train --warm-start` continues from its weights and bound.",
 )
 @memory_option
 @cache_options
@@ -72,13 +77,13 @@ def command(
       streamcut certify a.model train.zarr --trained-by "train -s 2 -c 1 -B 1"
       streamcut certify vw.txt train.zarr --trained-by "vw --bfgs --l2 1"
       streamcut certify linear.onnx train.zarr --C 1 --loss logistic --passes 6
-      streamcut certify m.npz train.zarr --out better.npz --memory 2GB --json
+      streamcut certify m.npz train.zarr -o better.npz --memory 2GB --json
     """
     from streamcut.certifying.certify import certify
     from streamcut.models.files import plain, save_model
 
     if out is not None:
-        refuse_existing(out, "--out", force, reads=[model, data])
+        refuse_existing(out, "--output", force, reads=[model, data])
     found = certify(
         model, data, passes, C=C, loss=loss, intercept=intercept, epsilon=epsilon, trained_by=trained_by, index_base=index_base,
         memory=memory,

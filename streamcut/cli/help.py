@@ -21,7 +21,7 @@ MAIN = {  # what most people need
     "weights": ("top", "class", "sort", "standard-errors", "trained-on", "json"),
     "report": ("output", "data", "plots", "memory"),
     "verify": ("prove", "passes", "memory", "json"),
-    "certify": ("C", "loss", "intercept", "passes", "out", "memory"),
+    "certify": ("C", "loss", "intercept", "passes", "output", "memory"),
     "export": ("to", "without-recipe", "force"),
     "flags": ("from", "rows", "positives", "queries", "json"),
     "warm-up": ("task", "all", "into", "workers"),

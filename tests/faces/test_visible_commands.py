@@ -64,7 +64,7 @@ LINES = [
     ("report", LINEAR, "-o", f"{FILE}8.html", "--data", TABLE, "--plots", f"{FILE}plots"),
     ("verify", MODEL),
     ("verify", LINEAR, f"{STORE}t"),
-    ("certify", LINEAR, f"{STORE}t", "--out", f"{FILE}11.npz"),
+    ("certify", LINEAR, f"{STORE}t", "--output", f"{FILE}11.npz"),
     ("certify", LINEAR, f"{STORE}t", "--json"),
     ("certify", MODEL, STORE),
     ("export", MODEL, f"{FILE}.json"),

@@ -334,7 +334,7 @@ def test_liblinear_text_and_the_command(store, run, tmp_path):
     assert code == 2
     assert "give --C" in err
     code, out, _ = run(
-        "certify", tmp_path / "ll.model", place, "--C", 0.5, "--passes", 8, "--json", "--out", tmp_path / "better.npz"
+        "certify", tmp_path / "ll.model", place, "--C", 0.5, "--passes", 8, "--json", "--output", tmp_path / "better.npz"
     )
     assert code == 0
     found = json.loads(out)
@@ -343,7 +343,7 @@ def test_liblinear_text_and_the_command(store, run, tmp_path):
     code, out, _ = run("certify", tmp_path / "better.npz", place, "--memory", "4GB")
     assert code == 0
     assert "At most" in out
-    assert run("certify", tmp_path / "ll.model", place, "--C", 0.5, "--out", tmp_path / "better.npz")[0] == 2
+    assert run("certify", tmp_path / "ll.model", place, "--C", 0.5, "--state", tmp_path / "better.npz")[0] == 2
     (tmp_path / "l1.model").write_text(text.replace("L2R_L1LOSS_SVC_DUAL", "L1R_LR"))
     assert "L1R_LR is not" in run("certify", tmp_path / "l1.model", place)[2]
     (tmp_path / "cut.model").write_text(text + "0.5 \n")
