@@ -9,7 +9,7 @@ import click
 from streamcut.cli.help import Command
 from streamcut.cli.output import note, print_json
 from streamcut.cli.parameters import Choice, json_option
-from streamcut.flags import TOOLS, translate
+from streamcut.flags import TOOLS, tool_of, translate
 from streamcut.foundation.shown import visible
 
 
@@ -18,7 +18,12 @@ from streamcut.foundation.shown import visible
     cls=Command,
     context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]},
 )
-@click.option("--from", "tool", type=Choice(list(TOOLS)), required=True, help="The program whose options TEXT has.")
+@click.option(
+    "--from",
+    "tool",
+    type=Choice(list(TOOLS)),
+    help="The program whose options TEXT has. Default: the one it begins with.",
+)
 @click.option("--rows", type=int, help="Rows in the data, for programs whose C depends on them (svm_*, vw, SGDClassifier).")
 @click.option("--positives", type=int, help="Positive rows, for svm_perf -l 4 and -l 5, and balanced classes.")
 @click.option("--queries", type=int, help="Queries or sequences, for svm_rank and svm_hmm.")
@@ -28,7 +33,7 @@ from streamcut.foundation.shown import visible
 @click.option("--features", type=int, help="Features in the data, for LIBSVM without -g.")
 @json_option
 @click.argument("text", nargs=-1, required=True)
-def command(tool: str, as_json: bool, text: tuple[str, ...], **counts: int | None) -> None:
+def command(tool: str | None, as_json: bool, text: tuple[str, ...], **counts: int | None) -> None:
     """Translate TEXT, a command line or options of another program, into a command of ours for the same problem.
 
     With the name of the data it is a whole command; with options alone, options of `streamcut train`. What has no counterpart
@@ -36,21 +41,22 @@ def command(tool: str, as_json: bool, text: tuple[str, ...], **counts: int | Non
 
     \b
     Examples:
-      streamcut flags --from liblinear "train -s 3 -c 1 -B 1 train.svm m.model"
-      streamcut flags --from liblinear "-s 0 -C -v 10 train.svm"
+      streamcut flags "train -s 3 -c 1 -B 1 train.svm m.model"
+      streamcut flags "vw -d a.vw --loss_function logistic --bfgs --l2 1"
+      streamcut flags 'LinearSVC(loss="hinge", C=0.1)'
       streamcut flags --from liblinear "-s 0 -c 1" --classes 10
       streamcut flags --from libsvm "-t 2 -g 0.5 -c 10"
       streamcut flags --from svm_perf "-l 10 -c 20" --rows 32561
       streamcut flags --from svm_rank "-c 20" --rows 500 --queries 10 --pairs 4000
       streamcut flags --from vw "--loss_function hinge --l2 1e-6" --rows 1000000
-      streamcut flags --from sklearn 'LinearSVC(loss="hinge", C=0.1)'
     """
-    found = translate(tool, text[0] if len(text) == 1 else shlex.join(text), **counts)
-    line = found.text()
+    line = text[0] if len(text) == 1 else shlex.join(text)
+    found = translate(tool or tool_of(line), line, **counts)
+    ours = found.text()
     if as_json:
         files = {"command": found.command, "data": found.data, "model": found.model}
-        print_json({"options": found.options, **files, "text": line, "notes": found.notes})
+        print_json({"options": found.options, **files, "text": ours, "notes": found.notes})
         return
-    click.echo(visible(line))
+    click.echo(visible(ours))
     for remark in found.notes:
         note(f"note: {remark}")

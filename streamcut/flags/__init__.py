@@ -19,6 +19,8 @@ A file for each program; `translation` has what they share. A new one is a file,
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable
 
 from streamcut.errors import OtherProgramError
@@ -26,7 +28,7 @@ from streamcut.flags.liblinear import liblinear
 from streamcut.flags.libsvm import libsvm
 from streamcut.flags.scikit_learn import sklearn
 from streamcut.flags.svm_struct import svm_hmm, svm_perf, svm_rank
-from streamcut.flags.translation import Counts, Translation
+from streamcut.flags.translation import PROGRAMS, Counts, Translation
 from streamcut.flags.vw import vw
 from streamcut.foundation.suggestions import unknown
 
@@ -39,6 +41,17 @@ TOOLS: dict[str, Callable[[str, Counts], Translation]] = {
     "vw": vw,
     "sklearn": sklearn,
 }
+
+
+def tool_of(text: str) -> str:
+    """Which of TOOLS a whole command line or the call of an estimator is of. Raises UsageError where it does not say."""
+    first = os.path.basename(text.split(maxsplit=1)[0]).removesuffix(".exe") if text.strip() else ""
+    if re.match(r"[A-Z]\w*\(", text.strip()):
+        return "sklearn"
+    for tool, programs in PROGRAMS.items():
+        if first in programs:
+            return tool
+    raise OtherProgramError(f"{text!r} does not begin with the name of a program; --from says whose it is: {', '.join(TOOLS)}")
 
 
 def translate(tool: str, text: str, **counts: int | None) -> Translation:

@@ -26,8 +26,7 @@ _SPARSE, _RIDGE = ("5", "6"), 100.0  # those with ‖w‖₁, and how often it i
 
 def liblinear(text: str, counts: Counts) -> Translation:
     values = {"-s", "-c", "-B", "-e", "-n", "-m", "-p", "-v"}
-    programs = ("train", "liblinear-train", "train_liblinear")
-    given = Given("LIBLINEAR", text, values, {"-q", "-C", "-R"}, class_weights=True, programs=programs)
+    given = Given("LIBLINEAR", text, values, {"-q", "-C", "-R"}, class_weights=True)
     kind = given.text("-s", "1")
     if kind not in _PROBLEMS:
         given.refuse(f"-s {kind}", f"problems solved here are -s {', '.join(_PROBLEMS)}")
@@ -65,7 +64,6 @@ def liblinear(text: str, counts: Counts) -> Translation:
         take_loss(done, loss, task)
     if kind in _SPARSE and not several:
         done.number("--l1-only", 1.0)
-        done.notes.append(f"-s {kind}: exactly the same, where features are few; of many --l1 is what there is, beside ½‖w‖²")
     elif kind in _SPARSE:
         C *= _RIDGE
         done.number("--l1", _RIDGE)

@@ -7,7 +7,7 @@ from streamcut.flags.translation import Counts, Given, Translation, weigh_classe
 
 def libsvm(text: str, counts: Counts) -> Translation:
     values = {"-s", "-t", "-d", "-g", "-r", "-c", "-m", "-e", "-h", "-b", "-v"}
-    given = Given("LIBSVM", text, values, {"-q"}, class_weights=True, programs=("svm-train", "svmtrain", "libsvm-train"))
+    given = Given("LIBSVM", text, values, {"-q"}, class_weights=True)
     given.only("-s", "0", "only C-SVC")
     kernel = {"0": "linear", "1": "poly", "2": "rbf"}.get(given.text("-t", "2"), "")
     if not kernel:

@@ -88,7 +88,7 @@ def sklearn(text: str, counts: Counts) -> Translation:
     if part == 1.0 and (several or kind.losses.get(loss) not in (SOLVER_TABLE["newton"].losses or ())):
         given.refuse("'l1'", "‖w‖₁ without ½‖w‖² is there for two classes and numbers, and smooth losses")
     epsilon = float(given.take("epsilon", kind.epsilon)) if kind.task == "regression" else 0.0
-    bias = _bias(kind, given, alone=not together and not part)
+    bias = _bias(kind, given, alone=not together and part in (0.0, 1.0))
     strength = float(given.take(*kind.strength))
     if strength <= 0:
         given.refuse(f"{kind.strength[0]}={strength:g}", "it must be above 0; without regularisation there is nothing to certify")
@@ -108,7 +108,6 @@ def sklearn(text: str, counts: Counts) -> Translation:
     C = strength if kind.C == "C" else 1.0 / strength
     if part == 1.0:
         done.number("--l1-only", 1.0)
-        done.notes.append("‖w‖₁ alone: for few features; of many --l1 is what there is, beside ½‖w‖²")
     elif part:
         C /= 1.0 - part  # ours has ½‖w‖², whatever stands beside it
         done.number("--l1", part / (1.0 - part))
@@ -186,13 +185,13 @@ def _call(text: str) -> tuple[str, dict[str, object], bool]:
 
 
 def _bias(kind: _Kind, given: Keywords, *, alone: bool) -> float | None:
-    """The constant feature's value; None for a free intercept, which problems have that stand `alone`, without λ."""
+    """The constant feature's value; None for a free intercept, which problems `alone` have: no elastic net, not all classes."""
     intercept = given.take("fit_intercept", True)
     if kind.intercept:
         return float(given.take("intercept_scaling", 1.0)) if intercept else 0.0
     if intercept and alone:
         return None
     if intercept:
-        what = "its intercept is free; ours is without l1 only, and not of softmax. fit_intercept=False is the same problem"
+        what = "its intercept is free; ours is not beside ½‖w‖² + λ‖w‖₁, nor for softmax. fit_intercept=False is the same problem"
         given.refuse("fit_intercept=True", what)
     return 0.0

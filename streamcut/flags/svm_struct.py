@@ -71,8 +71,7 @@ def svm_hmm(text: str, counts: Counts) -> Translation:
 
 def _struct(tool: str, text: str, *own: str) -> Given:
     """Options of a program built on svm_struct, `own` beside what all of them have."""
-    values, programs = {"-c", "-e", "-l", "-p", "-o", "-t", "-w", "-v", "-k", *own}, (f"{tool}_learn", f"{tool}_learn_main")
-    given = Given(tool, text, values, set(), programs=programs)
+    given = Given(tool, text, {"-c", "-e", "-l", "-p", "-o", "-t", "-w", "-v", "-k", *own}, set())
     given.only("-p", "1", "only slack of norm 1")
     given.only("-o", "2", "only margin rescaling")
     given.only("-t", "0", "only the linear kernel")

@@ -131,10 +131,19 @@ class Refusals:
             raise OtherProgramError(f"{self.tool}: no counterpart here for {'; '.join(self.refused)}")
 
 
+# What a command line of each may begin with.
+PROGRAMS = {
+    "liblinear": ("train", "liblinear-train", "train_liblinear", "liblinear"),
+    "libsvm": ("svm-train", "svmtrain", "libsvm-train", "libsvm"),
+    **{name: (f"{name}_learn", f"{name}_learn_main", name) for name in ("svm_perf", "svm_rank", "svm_hmm")},
+    "vw": ("vw",),
+}
+
+
 class Given(Refusals):
     """A command line: `values` take a word, `switches` none, -wLABEL one where the tool has class weights.
 
-    programs   what may stand in front of it; `files`: up to so many names may stand in it, and `files` of it are those found
+    files   at most so many names of files may stand in it, and `files` of it are those found
     """
 
     def __init__(
@@ -144,7 +153,6 @@ class Given(Refusals):
         values: set[str],
         switches: set[str],
         class_weights: bool = False,
-        programs: tuple[str, ...] = (),
         files: int = 2,
     ) -> None:
         super().__init__(tool)
@@ -154,7 +162,7 @@ class Given(Refusals):
             given = shlex.split(text)
         except ValueError as error:
             raise OtherProgramError(f"{tool}: {text!r}: {str(error).lower()}; close every quotation mark") from None
-        if given and os.path.basename(given[0]).removesuffix(".exe") in (tool, *programs):
+        if given and os.path.basename(given[0]).removesuffix(".exe") in PROGRAMS[tool.lower()]:
             del given[0]
         words = iter(given)
         for word in words:

@@ -17,8 +17,8 @@ from sklearn.utils.class_weight import compute_class_weight
 from streamcut.cli.flags import command as flags_command
 from streamcut.cli.train import command as train_command
 from streamcut.config import TrainOptions
-from streamcut.errors import UsageError
-from streamcut.flags import TOOLS, translate
+from streamcut.errors import OtherProgramError, UsageError
+from streamcut.flags import TOOLS, tool_of, translate
 
 
 def options(tool, text, rows=None) -> dict[str, float]:
@@ -474,3 +474,34 @@ def test_free_intercepts_of_liblinear_and_vw():
     for text in ("-s 2 -R", "-s 3 -B 1 -R", "-s 2 -B 2 -R"):
         with pytest.raises(UsageError, match="-R"):
             translate("liblinear", text)
+
+
+@pytest.mark.parametrize(
+    ("line", "tool"),
+    [
+        ("train -s 2 -c 1 -B 1 a.svm m", "liblinear"),
+        ("/opt/liblinear/train -s 0 a.svm", "liblinear"),
+        ("svm-train -t 2 -g 0.01 a.svm", "libsvm"),
+        ("svm_rank_learn -c 3 a m", "svm_rank"),
+        ("vw a.vw --bfgs --l2 1", "vw"),
+        ("LinearSVC(C=1)", "sklearn"),
+    ],
+)
+def test_a_whole_line_says_whose_it_is(run, line, tool):
+    assert tool_of(line) == tool
+    counts = ("--rows", 100, "--queries", 10, "--pairs", 50, "--features", 5)
+    assert run("flags", line, *counts) == run("flags", "--from", tool, line, *counts)
+
+
+def test_options_alone_do_not_say_whose_they_are(run):
+    code, _, err = run("flags", "-s 2 -c 1")
+    assert code == 2
+    assert "--from says whose it is: liblinear" in err
+
+
+def test_a_lasso_has_its_free_intercept():
+    options = translate("sklearn", "Lasso(alpha=0.1)", rows=50).options
+    assert options["--l1-only"] == "1"
+    assert options["--intercept"] == "free"
+    with pytest.raises(OtherProgramError, match="fit_intercept"):
+        translate("sklearn", "ElasticNet(alpha=0.1, l1_ratio=0.5)", rows=50)
