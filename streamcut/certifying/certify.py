@@ -1,4 +1,4 @@
-"""`certify`: how far a linear model of anybody's is from the optimum of its own problem."""
+"""`certify`: how far any linear model is from the optimum of its own problem."""
 
 from __future__ import annotations
 
@@ -44,23 +44,23 @@ def certify(
                Singer) or one for each class against the rest, which are added up
     data       the rows that it was fitted to: an opened data set, the path of a store, (X, y) or (X, y, row weights)
     passes     over the rows, 1 to 30
-    C, loss    of F = ½‖w‖² + C Σ u_i ℓ_i, where the model does not say; else they replace what it says
-    epsilon    of the epsilon-insensitive losses, where the model does not say
+    C, loss    of F = ½‖w‖² + C Σ u_i ℓ_i, if the model does not record them; if given, they override it
+    epsilon    of the epsilon-insensitive losses, if the model does not record it
     intercept  "free": b costs nothing (not of Crammer & Singer's loss); "none"; or the value of a bias feature whose weight
                is regularised
-    trained_by  the command line of LIBLINEAR or Vowpal Wabbit that trained the model of a file, which says C, loss and intercept:
-               "train -s 2 -c 1 -B 1", "vw --bfgs --l2 1 --loss_function logistic"
-    index_base  0 or 1: the number of the first feature in the rows that Vowpal Wabbit read; None: 1
+    trained_by  the command line of LIBLINEAR or Vowpal Wabbit that trained the model of a file, which gives C, loss and
+               intercept: "train -s 2 -c 1 -B 1", "vw --bfgs --l2 1 --loss_function logistic"
+    index_base  0 or 1: the index of the first feature in the rows that Vowpal Wabbit read; None: 1
     memory     "4GB", "50%" or "auto": ceiling on the resident memory of this process
 
-    Raises UsageError for models that have no such problem, or do not say which; BadInputError for data with one label or with
+    Raises UsageError for models that have no such problem or do not record it; BadInputError for data with one label or with
     other features; MemoryBudgetError, and what opening the data raises.
     """
     if not 1 <= passes <= MOST_PASSES:
-        raise UsageError(f"passes: {passes} is not from 1 to {MOST_PASSES}; to go on from here, train with warm_start")
+        raise UsageError(f"passes: {passes} is not from 1 to {MOST_PASSES}; to continue from here, train with warm_start")
     from_file = isinstance(model, str | os.PathLike)
     if not from_file and (trained_by is not None or index_base is not None):
-        raise UsageError("trained_by and index_base are for files of other programs; an object says itself how it was trained")
+        raise UsageError("trained_by and index_base are for files of other programs; an object records how it was trained")
     problem = read_problem(os.fspath(model), Ceiling(memory).expect_model, index_base) if from_file else problem_of(model)
     if trained_by is not None:
         data = opened(data)
@@ -76,7 +76,7 @@ def certify(
 
 
 def _relabelled(problem: Problem, data: Any) -> Any:
-    """Labels of arrays as numbers where the model's classes are words, and −1 and 1 where it regresses on them."""
+    """Labels of arrays as numbers if the model's classes are words, as −1 and 1 if it regresses on them."""
     regresses = problem.task == "regression" and problem.classes is not None
     if problem.classes is None or not isinstance(data, tuple) or not (regresses or isinstance(problem.classes[-1], str)):
         return data
@@ -91,7 +91,7 @@ def _relabelled(problem: Problem, data: Any) -> Any:
 
 
 def _fitted_to(problem: Problem, statistics: Any) -> Problem:
-    """The problem on such rows: labels, C by rows, weights of classes, as many features. Raises UsageError, BadInputError."""
+    """The problem completed from rows: labels, C per row, class weights, features. Raises UsageError, BadInputError."""
     d = statistics.n_features
     if len(problem.weights) > d:
         raise UsageError(f"{problem.what} has {len(problem.weights):,} features, the data {d:,}; convert it with --n-features")
@@ -105,7 +105,7 @@ def _fitted_to(problem: Problem, statistics: Any) -> Problem:
         return problem
     if labels is None or (len(labels) > 2 and not problem.strategy):
         many = "many" if labels is None else len(labels)
-        raise UsageError(f"the data has {many} labels, and {problem.what} one score a row, which is for two classes or numbers")
+        raise UsageError(f"the data has {many} labels, but {problem.what} has one score per row, for two classes or numbers")
     if len(labels) < 2:
         only = next(iter(labels), 0.0)
         advice = ", so F has no minimum over a free intercept; give --intercept=none" if problem.fit == FREE else ""
@@ -123,7 +123,7 @@ def _fitted_to(problem: Problem, statistics: Any) -> Problem:
         raise BadInputError("all rows of one label have weight 0; there is nothing to tell apart")
     if problem.balanced:
         if statistics.weight_sum is not None:
-            raise UsageError(f"{problem.what}: class_weight='balanced' beside row weights; give the class weights themselves")
+            raise UsageError(f"{problem.what}: class_weight='balanced' together with row weights; give explicit class weights")
         assert problem.C is not None
         low, high = (statistics.n_rows / (2.0 * labels[label]) for label in known)
         problem = replace(problem, C=problem.C * low, positive_weight=high / low)

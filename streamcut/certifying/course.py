@@ -1,10 +1,10 @@
 """The passes of a certification.
 
-Problem   F(w, b) = ½‖w‖² + C Σ u_i ℓ_i(⟨w, x_i⟩ + b); b is free, or the weight of a bias feature that is a part of w. Of several
-          classes in one problem w has K numbers a feature, and there are K of b.
-Given     w₀, b₀, an oracle over the rows, and how many passes there may be.
+Problem   F(w, b) = ½‖w‖² + C Σ u_i ℓ_i(⟨w, x_i⟩ + b); b is free, or the weight of a bias feature that is a part of w. With
+          several classes in one problem w has K numbers per feature, and b has K.
+Given     w₀, b₀, an oracle over the rows, and the number of passes allowed.
 Returns   F(w₀, b₀), a bound on min F and the plane that proves it, the best point met.
-Stops     when the passes are used up, or the gap is a rounding.
+Stops     when the passes are used up, or the gap is down to rounding.
 
     pass 1: F(w₀, b₀); the cut there, shares −ℓ′; of two classes in two halves
     repeat
@@ -12,7 +12,7 @@ Stops     when the passes are used up, or the gap is a rounding.
         one pass: scores of (w, b); the cut between the best point and them; two visits of dual ascent from the mixture: a cut
         the best point on the line towards (w, b) is the new one
 
-Courses of several problems on the same rows go through them together (`run_all`).
+Courses of several problems on the same rows share the passes (`run_all`).
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from streamcut.foundation.rounding import gamma, objective
 from streamcut.models.certificate import Witness
 from streamcut.oracles.dual.passes import Ascent
 
-_AHEAD = 0.1  # the predicted cut is so much nearer to w than where the last line search ended
+_AHEAD = 0.1  # of the way from the end of the last line search to w, where the next cut is predicted
 _ROUNDS = 20  # of narrowing the intercept by the bound, and raising the bound by that
-_WORTH = 0.9  # of the gap: one that leaves more is the last
-_DONE = 1e-12  # of F: what is left is rounding
+_WORTH = 0.9  # of the gap: a round that leaves more is the last
+_DONE = 1e-12  # of F: the rest is rounding
 
 
 class Course:
-    """What is known so far. `w` are the weights with the intercepts, or the bias feature's weights, last, if there are any.
+    """What is known so far. `w` holds the weights, then the intercepts or the bias feature's weights, if any.
 
     oracle  with `first_pass`, `began` and what DualAscent has
-    slots   how many cuts rows remember shares in
-    corner  of the row state, where others read the same rows
+    slots   number of cuts for which rows keep their shares
+    corner  of the row state, if other problems read the same rows
     """
 
     master: Master
@@ -69,7 +69,7 @@ class Course:
         return oracle.ascent_pass(self._ascent)
 
     def take(self, sums: Any) -> None:
-        """What follows from the pass that was asked for last."""
+        """Process the sums of the last pass."""
         self.oracle.passes += 1
         if self._ascent is None:
             self._begin(sums)
@@ -95,12 +95,12 @@ class Course:
         A0, B0 = vectors.line(self.master.plane(self.best), self.master.plane(w))
         k = oracle.line_search(A0, B0)
         with np.errstate(over="ignore", invalid="ignore"):
-            if not np.isfinite(self.best + k * (w - self.best)).all():  # F is flat along a free intercept, but for rounding
+            if not np.isfinite(self.best + k * (w - self.best)).all():  # up to rounding, F is flat along a free intercept
                 k = 0.0
         self._step = k
         vectors.move(self.best, w, k)
         primal = self._objective(oracle.step(k, self.best))
-        if primal < self.best_primal:  # but for rounding a line search never raises F
+        if primal < self.best_primal:  # up to rounding, a line search never raises F
             self.best_point, self.best_primal = self.best.copy(), primal
         for cut in cuts:
             self.master.add(cut)
@@ -110,7 +110,7 @@ class Course:
         return objective(vectors.dot(w, w), len(w), self.oracle.C, loss)
 
     def _bound(self) -> None:
-        """Solve the master problem, and take down what is known."""
+        """Solve the master problem and record what is known."""
         for _ in range(_ROUNDS if self.master.free else 1):
             before = self.bound
             self.master.narrow(self.best_point, self.best_primal, self.bound)
@@ -139,7 +139,7 @@ class Course:
 
 
 def run_all(runner: PassRunner, courses: Sequence[Course], passes: int) -> None:
-    """All courses, until each is done or has had so many passes: those that go on read the rows together."""
+    """Run all courses until each is done or has had `passes` passes; unfinished ones share each pass over the rows."""
     for _ in range(passes):
         going = [course for course in courses if not course.done]
         if not going:

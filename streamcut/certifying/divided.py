@@ -1,4 +1,4 @@
-"""Rows whose values are divided by given numbers when they are read: what a scaler in front of a model does."""
+"""Rows whose values are divided by given numbers as they are read, as a scaler in front of a model does."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streamcut.io.dataset import Dataset
 from streamcut.io.features import feature_statistics
 from streamcut.io.manifest import Manifest
 
-GIVEN = "given"  # the scale of a model whose certificate is about such rows
+GIVEN = "given"  # the scale of a model whose certificate is about divided rows
 _LONGER = 1.0 + 1e-9  # squares of rows are added in float64
 
 

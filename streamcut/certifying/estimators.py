@@ -1,6 +1,6 @@
 """Fitted estimators of scikit-learn and models of our own as the problems that they claim to solve.
 
-scikit-learn is not imported: an estimator is known by its class's name and module, and its parameters are read off it.
+scikit-learn is not imported: an estimator is recognised by its class name and module, and its parameters are read from it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def problem_of(model: Any) -> Problem:
         return problem_of_ours(model, "the model")
     name = type(model).__name__
     if type(model).__module__.split(".")[0] != "sklearn":
-        raise UsageError(f"{name} is no linear model that certify knows; give its file, or one of {', '.join(_BY_NAME)}")
+        raise UsageError(f"{name} is not a linear model that certify knows; give its file, or one of {', '.join(_BY_NAME)}")
     if name == "Pipeline":
         return _pipeline(model)
     if name == "OneVsRestClassifier":
@@ -46,7 +46,7 @@ def problem_of(model: Any) -> Problem:
     if len(outputs) > 1 and not hasattr(model, "classes_"):
         raise UsageError(f"{name} has {len(outputs)} outputs; certify takes classes, or one number")
     if len(outputs) > 1:
-        several = np.ascontiguousarray(outputs.T), np.resize(intercept, len(outputs))  # of no intercepts there is one, 0
+        several = np.ascontiguousarray(outputs.T), np.resize(intercept, len(outputs))  # without intercepts there is a single 0
         problem = Problem(*several, name, strategy=_strategy(name, given))
     else:
         problem = Problem(np.ascontiguousarray(coef.reshape(-1)), float(intercept[0]), name)
@@ -64,7 +64,7 @@ def _strategy(name: str, given: dict[str, Any]) -> str:
 
 
 def _one_vs_rest(model: Any) -> Problem:
-    """OneVsRestClassifier: a problem for each class, as its estimators have them."""
+    """OneVsRestClassifier: one problem per class, read from its estimators."""
     if not hasattr(model, "estimators_"):
         raise UsageError("OneVsRestClassifier is not fitted")
     what = f"OneVsRestClassifier of {type(model.estimator).__name__}"
@@ -85,7 +85,7 @@ def _one_vs_rest(model: Any) -> Problem:
 
 
 def problem_of_ours(model: Any, what: str) -> Problem:
-    """That of a linear model of streamcut."""
+    """The problem of a linear streamcut model."""
     several = isinstance(model, MulticlassModel)
     if not several and (not isinstance(model, LinearModel) or model.task not in ("binary", "regression")):
         raise UsageError(f"{what} is of task {model.task} by {model.solver}; certify takes a linear one for classes or numbers")
@@ -146,7 +146,7 @@ def _strength(problem: Problem, C: float) -> Problem:
 def _squares_only(problem: Problem, given: dict[str, Any]) -> None:
     """Raise UsageError for a penalty that is not ½‖w‖² alone."""
     ratio, penalty = given.get("l1_ratio"), given.get("penalty", "l2")
-    if penalty == "deprecated":  # newer ones say it by l1_ratio and C
+    if penalty == "deprecated":  # newer releases express it by l1_ratio and C
         penalty = "l2" if not ratio else "elasticnet"
     elif penalty == "elasticnet" and ratio in (0, 0.0):
         penalty = "l2"
@@ -228,7 +228,7 @@ _BY_NAME = {
 
 
 def _pipeline(model: Any) -> Problem:
-    """Scalers and an estimator: the problem is in scaled features, and centring is a part of a free intercept."""
+    """Scalers and an estimator: the problem is in scaled features, and centring goes into a free intercept."""
     *before, (_, last) = model.steps
     problem = problem_of(last)
     d = len(problem.weights)

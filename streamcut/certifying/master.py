@@ -2,9 +2,9 @@
 
     max over β in the simplex of   C̄ Σ β_t b_t − ½‖C̄ Σ β_t a_t‖² + min over b of ⟨C̄ Σ β_t p_t, b⟩
 
-p_t is what cut t pulls at the free intercepts: none (`Master`), one (`FreeMaster`) or one a class (`FreeClasses`). They are where
-the optimum's are proved to be (streamcut.bundle.intercept). Cut 0 of the master problem is the zero cut. An inexact solution
-makes the bound loose, never wrong: it is computed anew from β, with what rounding may have done.
+p_t is the pull of cut t on the free intercepts: none (`Master`), one (`FreeMaster`) or one per class (`FreeClasses`). b ranges
+over where the optimum's are proved to be (streamcut.bundle.intercept). Cut 0 of the master problem is the zero cut. An inexact
+solution makes the bound loose, never wrong: it is recomputed from β, with rounding counted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from streamcut.oracles.decomposable import Cut
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Proof:
-    """A bound, and its plane, in which free intercepts have been settled."""
+    """A bound and its plane, with free intercepts eliminated."""
 
     lower_bound: float
     plane: Witness
@@ -35,7 +35,7 @@ class Proof:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mixed:
-    """A mixture: β of the cuts but the zero one (T,), and the point that it stands for, free intercepts last."""
+    """A mixture: β of all cuts but the zero cut (T,), and the point it represents, free intercepts last."""
 
     beta: np.ndarray
     w: np.ndarray
@@ -44,7 +44,7 @@ class Mixed:
 class Master:
     """Cuts of a problem without free intercepts, whose master problem `solve` solves."""
 
-    free = 0  # so many of the last numbers of a cut are what it pulls at free intercepts
+    free = 0  # this many trailing numbers of a cut are its pull on free intercepts
 
     def __init__(self, c_bar: float) -> None:
         self.c_bar, self.cuts = c_bar, list[Cut]()
@@ -52,7 +52,7 @@ class Master:
         self._last: np.ndarray | None = None
 
     def add(self, cut: Cut) -> None:
-        """Take a cut, whose array is kept."""
+        """Add a cut, whose array is kept."""
         self.cuts.append(cut)
         products = np.zeros(len(self.cuts) + 1)
         products[1:] = [vectors.dot(self.plane(other.a), self.plane(cut.a)) for other in self.cuts]
@@ -60,36 +60,36 @@ class Master:
         self._gram[-1] = self._gram[:, -1] = products
 
     def plane(self, a: np.ndarray) -> np.ndarray:
-        """Those numbers that are not of free intercepts."""
+        """The numbers of `a` but those of free intercepts."""
         return a[: len(a) - self.free]
 
     @property
     def known(self) -> bool:
-        """Whether it is known where free intercepts are."""
+        """Whether free intercepts have known bounds."""
         return True
 
     @property
     def bounds(self) -> tuple[float, float] | None:
-        """Between which numbers a free intercept is, if there is one and that is known."""
+        """Bounds on the free intercept, if there is one and they are known."""
         return None
 
     def narrow(self, w_b: np.ndarray, primal: float, bound: float) -> None:
-        """Take what F(w_b) ≤ `primal` and a `bound` say of free intercepts."""
+        """Narrow the free intercepts by F(w_b) ≤ `primal` and a lower `bound`."""
 
     def solve(self, w_b: np.ndarray) -> list[np.ndarray]:
-        """Mixtures (T,) among which is the best one, or nearly that."""
+        """Candidate mixtures (T,), the best or nearly best among them."""
         beta = np.append(self.c_bar, np.zeros(len(self.cuts)))
         solve_master(self._gram, self._offsets(), self.c_bar, beta, 0.0)
         self._last = self._simplex(beta)
         return [self._last]
 
     def ahead(self, w_b: np.ndarray) -> Mixed:
-        """Where to look for a better point than `w_b`: the last solution, free intercepts not far from those of `w_b`."""
+        """Where to search for a better point than `w_b`: the last solution, free intercepts not far from those of `w_b`."""
         assert self._last is not None
         return Mixed(self._last, -self.c_bar * self._sum(self._last))
 
     def proof_of(self, beta: np.ndarray) -> Proof:
-        """What the mixture `beta`, in the simplex, proves; cuts that it has no number for are left out."""
+        """What the mixture `beta`, in the simplex, proves; cuts without an entry in it are left out."""
         beta = np.pad(beta, (0, len(self._offsets()) - 1 - len(beta)))
         a, own = self._sum(beta), gamma(2.0 * len(beta) + 16.0)
         slope, offset = (beta @ self._errors()).tolist()
@@ -101,8 +101,8 @@ class Master:
         return Proof(max(0.0, SQUARES.bound(self.c_bar, a, b, error)[0]), Witness(a, b, error))
 
     def _settled(self, b: float, error: CutError, pull: np.ndarray, mixed: float) -> tuple[float, CutError]:
-        """What a cut that pulls so at free intercepts says at the optimum's, at least: (b, error) without them. `mixed` is what
-        mixing did to `pull`, and a part of the error."""
+        """(b, error) of a cut with this `pull`, at least, at the optimum's free intercepts. `mixed` is the rounding of `pull`
+        by mixing, which is part of the error."""
         return b, error
 
     def _errors(self) -> np.ndarray:
@@ -131,7 +131,7 @@ class Master:
 
 
 class FreeMaster(Master):
-    """With one free intercept; `reference` are cuts that bound it whatever the weights."""
+    """With one free intercept; `reference` are cuts that bound it for any weights."""
 
     free = 1
 
@@ -171,17 +171,17 @@ _STRETCHES = 10.0 ** np.arange(-1.0, 4.5, 0.5)
 
 
 class FreeClasses(Master):
-    """With a free intercept for each of K classes, of a loss that sees differences of scores only: Σ b = 0 is as good as any.
+    """With a free intercept for each of K classes, for losses of score differences alone, so that Σ b = 0 is no restriction.
 
-    `sums` (K, d + 1) are the Σ u_i x_i / M of the rows of each class, Σ u_i / M last; `entropy` is log K. What any cut pulls at
-    one of the intercepts is off by `each` at most.
+    `sums` (K, d + 1) are the Σ u_i x_i / M of the rows of each class, Σ u_i / M last; `entropy` is log K. The pull of any cut
+    on one intercept is off by `each` at most.
 
-    With shares of 1/K in all classes the rows of class k make a cut s_k (1/K − e_k)ᵀ that pulls at b_k alone, as Σ b = 0. All K
-    of them say how low b_k can be at least, and so how high; they are mixed with the others, at the end of β, where they take
-    back what these pull. The price of a mixture is its least value over such b.
+    With shares of 1/K in all classes the rows of class k make a cut s_k (1/K − e_k)ᵀ that pulls on b_k alone, as Σ b = 0. The K
+    cuts bound the b_k below, and hence above; they come last in β, where they cancel the pull of the other cuts. The price of a
+    mixture is its least value over such b.
 
-    For some s the best mixture is nearly that of a problem in which ‖b − b_b‖² / (2 s²) is added to F, which is one without free
-    intercepts. All of `_STRETCHES` are tried; what they prove is true whatever s is.
+    For some s the best mixture is nearly that of the problem with ‖b − b_b‖² / (2 s²) added to F, which has no free intercepts.
+    All of `_STRETCHES` are tried; their proofs hold for any s.
     """
 
     def __init__(self, c_bar: float, sums: np.ndarray, error: CutError, each: float, entropy: float) -> None:
@@ -203,7 +203,7 @@ class FreeClasses(Master):
         self._across.append(self._products(self.plane(cut.a)))
 
     def _products(self, a: np.ndarray) -> np.ndarray:
-        """Of the classes' cuts with `a` (d · K,)."""
+        """Products of the classes' cuts with `a` (d · K,)."""
         found = self._planes @ a.reshape(-1, self.free)
         return found.mean(axis=1) - np.diagonal(found)
 

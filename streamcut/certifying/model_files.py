@@ -31,15 +31,15 @@ _LIBLINEAR = {
     "L2R_L1LOSS_SVR_DUAL": "epsilon-insensitive",
 }
 _MOST_FEATURES = 1 << 31
-_TIMES = 8  # the size of a file: what its text takes as objects
+_TIMES = 8  # the size of a file: memory of its text as objects
 
 
 def read_problem(path: str, expect: Callable[[int], None] = lambda size: None, index_base: int | None = None) -> Problem:
-    """The problem in the model file `path`; `expect` is called with the bytes that it takes before it takes them.
+    """The problem in the model file `path`; `expect` is called with the bytes needed before they are allocated.
 
     index_base   the number of the first feature in the rows that Vowpal Wabbit read; None: 1
 
-    Raises UsageError for what is none that certify reads, CorruptError for a damaged one, NotFoundError.
+    Raises UsageError for files that certify does not read, CorruptError for a damaged one, NotFoundError.
     """
     if is_model(path):
         return problem_of_ours(load_model(path, expect), path)
@@ -117,12 +117,12 @@ def _onnx(path: str, content: bytes) -> Problem:
         import onnx
     except ImportError:
         raise UsageError(
-            f"{path}: no model of ours, LIBLINEAR or vw, and no JSON; ONNX needs pip install 'streamcut[onnx]'"
+            f"{path}: not a model of streamcut, LIBLINEAR or vw, nor JSON; ONNX needs pip install 'streamcut[onnx]'"
         ) from None
     try:
         graph = onnx.load_model_from_string(content).graph
     except Exception as error:  # protobuf's own kinds
-        raise UsageError(f"{path}: no linear model that certify reads ({type(error).__name__})") from None
+        raise UsageError(f"{path}: not a linear model that certify reads ({type(error).__name__})") from None
     constants = {each.name: np.asarray(onnx.numpy_helper.to_array(each)) for each in graph.initializer}
     kinds = [node.op_type for node in graph.node]
     for node in graph.node:
@@ -138,7 +138,7 @@ def _onnx(path: str, content: bytes) -> Problem:
             if weights.ndim != 2 or weights.shape[1] != len(intercepts):
                 raise UsageError(f"{path} adds {len(intercepts)} intercepts to {weights.shape[-1]} scores a row")
             return _with_labels(path, weights, intercepts, constants.get("labels"))
-    raise UsageError(f"{path}: no linear model that certify reads; its nodes are {', '.join(dict.fromkeys(kinds)) or 'none'}")
+    raise UsageError(f"{path}: not a linear model that certify reads; its nodes are {', '.join(dict.fromkeys(kinds)) or 'none'}")
 
 
 def _linear_node(path: str, kind: str, given: dict[str, Any]) -> Problem:
@@ -157,7 +157,7 @@ def _linear_node(path: str, kind: str, given: dict[str, Any]) -> Problem:
 
 
 def _with_labels(path: str, weights: np.ndarray, intercepts: np.ndarray, labels: np.ndarray | None) -> Problem:
-    """With weights (d, 1) and one intercept, or one of each class, whose order in files may be any."""
+    """The problem with weights (d, 1) and one intercept, or one of each per class, in any order of classes."""
     if not np.isfinite(intercepts).all():
         raise CorruptError(f"{path}: its intercept is not finite")
     known = labels.astype(float) if labels is not None and labels.dtype.kind in "if" else None
@@ -165,7 +165,7 @@ def _with_labels(path: str, weights: np.ndarray, intercepts: np.ndarray, labels:
         two = None if known is None else (float(known[0]), float(known[1]))
         return Problem(np.array(weights[:, 0], np.float64), float(intercepts[0]), path, labels=two)
     if known is None or len(known) != len(intercepts):
-        raise UsageError(f"{path} has {len(intercepts)} scores a row, and does not say by numbers which labels they are of")
+        raise UsageError(f"{path} has {len(intercepts)} scores per row, but no numbers as their labels")
     order = np.argsort(known)
     W = np.array(weights[:, order], np.float64, order="C")
     return Problem(W, np.array(intercepts[order], np.float64), path, labels=tuple(known[order].tolist()), strategy=ONE_VS_REST)

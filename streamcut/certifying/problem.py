@@ -17,14 +17,14 @@ JOINT = (SOFTMAX, CRAMMER_SINGER)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
-    """min over w and b of ½‖w‖² + C Σ u_i ℓ(⟨w, x_i⟩ + b), and the w and b that are to be judged.
+    """min over w and b of ½‖w‖² + C Σ u_i ℓ(⟨w, x_i⟩ + b), and the w and b to be certified.
 
-    Of several classes: one problem of that kind for each against the rest, or one of all together (`strategy`).
+    For several classes: one such problem for each against the rest, or a joint one (`strategy`).
 
-    weights     float64 (d,), for the features as `divisors` leave them; intercept: float, or (K,) with weights (d, K)
+    weights     float64 (d,), for features divided by `divisors`; intercept: float, or (K,) with weights (d, K)
     strategy    of several classes, as a MulticlassModel has it; "" for two, or numbers
-    C, loss     None where the model does not say
-    fit         how b is found: "free", or the value of a constant feature whose weight is regularised (0: b = 0); None: not said
+    C, loss     None if the model does not record them
+    fit         how b is found: "free", or the value of a constant feature whose weight is regularised (0: b = 0); None: unknown
     labels      (negative, positive), or all of several classes, increasing; None for numbers; classes: the same as the model
                 wrote them, where they are words
     divisors    float64 (d,): what the values of each feature are divided by; None: nothing
@@ -57,7 +57,7 @@ class Problem:
     def completed(
         self, C: float | None, loss: str | None, intercept: str | float | None, epsilon: float | None = None
     ) -> Problem:
-        """With what it left open, or what is asked for instead. Raises UsageError, naming the options that are missing."""
+        """The problem with missing parts filled in or overridden. Raises UsageError naming options that are still missing."""
         found = self
         if C is not None:
             found = replace(found, C=C, per_row=None)
@@ -67,7 +67,7 @@ class Problem:
             found = replace(found, fit=_fit(intercept))
         if epsilon is not None:
             found = replace(found, options=found.options | {"epsilon": epsilon})
-        if found.strategy == ONE_VS_REST and found.loss in JOINT:  # as of a file that has scores and no more
+        if found.strategy == ONE_VS_REST and found.loss in JOINT:  # as from a file that has scores alone
             found = replace(found, strategy=found.loss)
         own = ROW_LOSSES[found.loss].options if found.loss in ROW_LOSSES else ()
         missing = [f"--{name}" for name in own if name not in found.options]
@@ -104,7 +104,7 @@ class Problem:
         return replace(found, task=task)
 
     def padded(self, features: int) -> Problem:
-        """With weights 0 for further features, `features` in all."""
+        """Padded by zero weights to `features` features."""
         missing = features - len(self.weights)
         weights = np.concatenate([self.weights, np.zeros((missing, *self.weights.shape[1:]))])
         divisors = None if self.divisors is None else np.append(self.divisors, np.ones(missing))

@@ -10,11 +10,11 @@ from streamcut.models.certificate import Certificate
 from streamcut.models.linear import LinearModel
 from streamcut.models.multiclass import MulticlassModel
 
-_FAR = 0.01  # of the objective: where it is not known better, the verdict says what helps
+_FAR = 0.01  # of the objective: if the gap is wider, the verdict says what helps
 
 
 class AfterPass(NamedTuple):
-    """What was known after so many passes: parts of the model's objective; that of the best weights, and what none can reach."""
+    """What was known after `passes` passes: parts of the model's objective; the best objective found and the lower bound."""
 
     passes: int
     at_most: float
@@ -26,13 +26,13 @@ class AfterPass(NamedTuple):
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Certified(Shown):
     """certificate   of the given model: `primal` its objective, `lower_bound` what no weights can go below, `gap`
-    at_least      how far it truly is above the optimum at least, as a part of its objective: weights that reach less were found
+    at_least      how far it is above the optimum at least, as a part of its objective: better weights were found
     better        the best model that was found, itself a model to save or to predict with
     passes        what was known after each
     intercept     "free", "none", or the value of the bias feature
     intercept_within  (low, high), of a free one: proved to hold that of the optimum, and what the bound rests on
     rows          that were read
-    classes       of one problem for each class, which all of this are sums of: (label, certificate, at_least) of each
+    classes       of one problem for each class, whose sums are given above: (label, certificate, at_least) of each
     """
 
     certificate: Certificate
@@ -46,7 +46,7 @@ class Certified(Shown):
 
     @property
     def nothing(self) -> bool:
-        """Whether the model's objective is nothing but what rounding leaves of sums."""
+        """Whether the model's objective is 0 up to rounding."""
         return self.certificate.primal <= 1e-12 * self.certificate.c_bar * self.certificate.unit
 
     @property
@@ -64,11 +64,11 @@ class Certified(Shown):
         if self.nothing:
             return f"The objective is {primal:.3g}, which is 0 but for rounding: these weights are an optimum."
         far = self.at_most > _FAR and self.at_most > 10.0 * self.at_least
-        more = " More passes would narrow this, and features of like sizes would." if far else ""
+        more = " More passes or features of similar size would narrow this." if far else ""
         if self.classes:
             label, found, _ = max(self.classes, key=lambda each: each[1].gap)
             most = 100 * found.gap / primal
-            more = f" A sum over {len(self.classes)} classes, of which {label:g} has the most: {most:.2g} %.{more}"
+            more = f" A sum over {len(self.classes)} classes, with the largest share in {label:g}: {most:.2g} %.{more}"
         return (
             f"At most {100 * self.at_most:.2g} %, at least {100 * self.at_least:.2g} % above the optimum (of its objective). "
             f"The objective is {primal:.8g}, and no weights can reach less than {bound:.8g}.{more}"

@@ -1,4 +1,4 @@
-"""A certification as it runs: the memory that it takes, its oracles and courses, and what is made of them."""
+"""Running a certification: its memory, oracles and courses, and its result."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _VECTORS = 8  # of a lane: the sums of the first pass, their halves joined
 
 
 def certified(problem: Problem, dataset: Any, passes: int, memory: str) -> Certified:
-    """What `passes` over the rows say of a `problem` that has all that it needs, on rows that it fits."""
+    """Certify a complete `problem` by `passes` passes over rows that match it."""
     assert problem.C is not None
     slots = _FIRST_CUTS + 2 * passes
     options = _told(problem) | {"memory": memory, "max_cuts": slots, "max_passes": passes}
@@ -56,7 +56,7 @@ def certified(problem: Problem, dataset: Any, passes: int, memory: str) -> Certi
 
 
 def _told(problem: Problem) -> dict[str, Any]:
-    """What plans memory and order of rows: options of a training. One against the rest takes what the softmax does."""
+    """Training options that plan memory and row order. One against the rest takes those of softmax."""
     options: dict[str, Any] = {"task": problem.task, "C": problem.C, "bias": _bias(problem), "tol": None, "tol_relative": None}
     options |= {"solver": "bundle-dca", "row_cache": "0"}
     if problem.strategy:
@@ -69,7 +69,7 @@ def _told(problem: Problem) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class ApartJob(MulticlassJob):
-    """A MulticlassJob, but for rows that take `own_bytes` each."""
+    """A MulticlassJob whose rows take `own_bytes` each."""
 
     own_bytes: int = 0
 
@@ -78,7 +78,7 @@ class ApartJob(MulticlassJob):
 
 
 class _Session(Session):
-    """A Session that knows what rows take of a problem for each class."""
+    """A Session that knows the bytes per row of one problem per class."""
 
     def __init__(self, problem: Problem, *given: Any, **more: Any) -> None:
         self._problem = problem
@@ -96,14 +96,14 @@ class _Session(Session):
 
 
 def _risk(problem: Problem, number: int) -> PointwiseRisk:
-    """Of a class against the rest."""
+    """The risk of a class against the rest."""
     assert problem.labels is not None
     assert problem.loss is not None
     return PointwiseRisk(row_loss(problem.loss, problem.options, problem.labels[number]))
 
 
 def _courses(problem: Problem, run: Session, slots: int) -> list[Course]:
-    """One for each problem."""
+    """One course for each problem."""
     job: Any = run.job
     bias, runner = _bias(problem), run.runner
     given: dict[str, Any] = {"C": problem.C, "bias": bias, "cuts": slots, "size": None, "sweeps": 0}
@@ -129,7 +129,7 @@ def _courses(problem: Problem, run: Session, slots: int) -> list[Course]:
 
 @contextmanager
 def _advised() -> Iterator[None]:
-    """A MemoryBudgetError advises what training has, and certify has not; here is what it has."""
+    """Replace MemoryBudgetError's advice, which names training options, by certify's own."""
     try:
         yield
     except MemoryBudgetError as error:
@@ -159,7 +159,7 @@ def _record(problem: Problem, courses: list[Course], dataset: Any) -> Certified:
         better = replace(better, parameters=better.parameters | {"scale": GIVEN})
     elif not problem.strategy:
         better = replace(better, witness=courses[0].witness)
-    elif problem.fit != FREE:  # no training has free intercepts of several classes to go on with
+    elif problem.fit != FREE:  # no training can start from free intercepts of several classes
         better = replace(better, witnesses=tuple(course.witness for course in courses))
     classes = (
         ()
@@ -192,7 +192,7 @@ def _together(courses: list[Course]) -> tuple[AfterPass, ...]:
 
 
 def nothing() -> Certificate:
-    """That of weights of which nothing is known."""
+    """The certificate of weights about which nothing is known."""
     return Certificate(0.0, 0.0, 1.0, None, None, False, StopReason.MAX_PASSES)
 
 

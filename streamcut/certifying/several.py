@@ -1,7 +1,7 @@
 """The first pass of a certification of several classes in one problem: its objective, the cut there, sums by class.
 
-The cut at W has the shares of the loss itself, −∇ℓ: it is tight in every row, and its bound alone is F − ½‖∇F‖², less what free
-intercepts cost whose slopes are not 0. The Σ u x of each class bound these (streamcut.certifying.master).
+The cut at W has the shares of the loss itself, −∇ℓ: it is tight in every row, and its bound alone is F − ½‖∇F‖², less the cost
+of free intercepts with nonzero slopes. The Σ u x of each class bound the intercepts (streamcut.certifying.master).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from streamcut.oracles.row_passes import CutSums
 
 @dataclass(slots=True)
 class FirstSums:
-    """The cut at W, loss and totals; `classes` (D, K + 1): Σ u x of the rows of each class, and less all of them."""
+    """The cut at W, loss and totals; `classes` (D, K + 1): Σ u x of the rows of each class, then minus their total."""
 
     cut: CutSums
     classes: np.ndarray | None
@@ -63,11 +63,11 @@ class CertifyClassesOracle(MulticlassDualOracle):
     """A MulticlassDualOracle whose first pass is a ClassesFirstPass."""
 
     def first_pass(self, w: np.ndarray, free: bool) -> ClassesFirstPass:
-        """The cut at w, which is the best point then."""
+        """The pass for the cut at w, which becomes the best point."""
         return ClassesFirstPass(ScorePass(self._risk, self._grids, w, self._bias, at_w=True, first=True), free)
 
     def began(self, sums: FirstSums, w: np.ndarray, free: bool) -> tuple[list[Cut], Master, list[np.ndarray]]:
-        """(the cut at w, what mixes cuts, the mixture that is that cut)."""
+        """(the cut at w, the Master that mixes cuts, the mixture that is that cut)."""
         assert sums.cut.totals is not None
         self._learn(sums.cut.totals)
         self._scored(w)

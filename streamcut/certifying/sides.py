@@ -2,8 +2,8 @@
 
 With f = −ℓ′ the cut at w is tight there: where the loss is smooth, its bound alone is F(w) − ½‖∇F(w)‖². Its halves, of the rows
 that pull their scores up and of those that pull them down, are cuts too, as is every mixture of them; a mixture in which both
-pull equally hard says nothing of the intercept, which is what a free one needs. The same halves where all scores are equal pull
-whatever the given model does, and bound the best intercept (streamcut.bundle.intercept).
+pull equally hard does not depend on the intercept, as a free one requires. The same halves at equal scores do not depend on the
+given model, and bound the best intercept (streamcut.bundle.intercept).
 """
 
 from __future__ import annotations
@@ -79,15 +79,15 @@ class CertifyOracle(DualOracle):
     """A DualOracle whose first pass is a SidesPass."""
 
     def first_pass(self, w: np.ndarray, free: bool) -> SidesPass:
-        """The cuts at w and those of equal scores; w is the best point then."""
-        self.refine()  # what rounding may have done to a₀ costs as much as the best intercept may be large
+        """The cuts at w and those of equal scores; w becomes the best point."""
+        self.refine()  # rounding in a₀ costs in proportion to the size of the best intercept
         equal = 0.0
         if self._loss.targets == "numbers":
             equal = self._loss.middle(self._targets)
         return SidesPass(self._risk, self._grids, w, self._bias, equal, self._first)
 
     def began(self, sums: SidesSums, w: np.ndarray, free: bool) -> tuple[list[Cut], Master, list[np.ndarray]]:
-        """(cuts at w by slot: up, down, whole; what mixes cuts; mixtures of the three that are tried as they are)."""
+        """(cuts at w by slot: up, down, whole; the Master that mixes cuts; mixtures of the three to try unchanged)."""
         self._learn(sums.totals)
         self._scored(w)
         whole = self._divided(sums.at_w.a.sum(axis=0), sums.at_w.b.sum(axis=0))

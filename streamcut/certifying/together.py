@@ -1,4 +1,4 @@
-"""Several problems on the same rows: each has row state of its own, and one pass over the data does what all of them ask for."""
+"""Several problems on the same rows: each has its own row state, and one pass over the data serves them all."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streamcut.foundation.chunk import Chunk
 
 
 class Corner:
-    """The runner of one of several problems: what it keeps of rows has names of its own. Also its row state (RowKeeper)."""
+    """The runner of one of several problems: its row arrays have names of their own. Also its row state (RowKeeper)."""
 
     def __init__(self, runner: PassRunner, number: int) -> None:
         self._runner, self._number = runner, number
@@ -42,7 +42,7 @@ class Corner:
         return self.own(self._runner.rows)
 
     def own(self, rows: Rows) -> Rows:
-        """Those of `rows` that are this problem's, by the names that it gave them."""
+        """This problem's part of `rows`, under its own names."""
         return {name: rows[stored] for name, stored in self._names.items()}
 
     def add(
@@ -67,7 +67,7 @@ class Corner:
 
 @dataclass(frozen=True, slots=True)
 class TogetherPass(Pass):
-    """What `works` do, each with the row state of its corner; partial sums are lists of theirs. All read the data, or none."""
+    """The passes `works`, each with the row state of its corner; partial sums are lists of theirs. All read the data, or none."""
 
     works: tuple[Pass, ...]
     corners: tuple[Corner, ...]

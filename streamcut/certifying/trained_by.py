@@ -1,4 +1,4 @@
-"""What the command line of a trainer says of the problem that its model solves: C, loss, intercept, weights of classes."""
+"""What the command line of a trainer says about the problem that its model solves: C, loss, intercept, weights of classes."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from streamcut.flags import translate
 from streamcut.models.multiclass import CRAMMER_SINGER
 
 _PROGRAMS = {"vw": "vw", "train": "liblinear", "liblinear": "liblinear", "liblinear-train": "liblinear"}
-_STEADY = ("--sgd", "--bfgs")  # of vw's ways, those that minimise what --l2 says
+_STEADY = ("--sgd", "--bfgs")  # vw's algorithms that minimise the objective with --l2
 _SAME = {"epsilon": "--epsilon", "quantile": "--quantile"}
 
 
 def told(problem: Problem, command: str, rows: int, weighted: bool) -> Problem:
-    """`problem`, as the command line `command` completes it: "train -s 2 -c 1 -B 1" or "vw --bfgs --l2 1".
+    """`problem` completed from the command line `command`: "train -s 2 -c 1 -B 1" or "vw --bfgs --l2 1".
 
     rows      of the data: vw's --l2 may be per row
-    weighted  whether they have weights
+    weighted  whether the rows have weights
 
-    Raises OtherProgramError for other programs, options without a counterpart, and what the model itself contradicts.
+    Raises OtherProgramError for other programs, options without a counterpart, and contradictions with the model.
     """
     program, options = _split(command)
     given = translate(program, options, rows=rows).options
@@ -47,7 +47,7 @@ def told(problem: Problem, command: str, rows: int, weighted: bool) -> Problem:
         if positive != 1.0:
             raise OtherProgramError(f"{command}: weights of several classes have no counterpart here")
     if "," in given["--C"]:
-        raise OtherProgramError(f"{command}: it names no C of its own (vw: --l2); say by --C what the model shall be judged by")
+        raise OtherProgramError(f"{command}: it gives no C (vw: --l2); give it by --C")
     C = float(given["--C"])
     if (label := given.get("--positive-label")) is not None and problem.labels is not None and float(label) == problem.labels[0]:
         C, positive = C * positive, 1.0 / positive
@@ -56,7 +56,7 @@ def told(problem: Problem, command: str, rows: int, weighted: bool) -> Problem:
 
 
 def _expect_named(options: str, given: dict[str, str], weighted: bool) -> None:
-    """Raise OtherProgramError unless it can be named what vw minimises."""
+    """Raise OtherProgramError unless the objective that vw minimises is known."""
     words, why = shlex.split(options), ""
     if not any(name in words for name in _STEADY):
         why = (
@@ -71,7 +71,7 @@ def _expect_named(options: str, given: dict[str, str], weighted: bool) -> None:
     elif weighted and "--bfgs" not in words:
         why = "how often --l2 of --sgd counts rows that have weights is not known; train with --bfgs"
     if why:
-        raise OtherProgramError(f"vw {options}: {why}, or say by --C, --loss and --intercept what the model shall be judged by")
+        raise OtherProgramError(f"vw {options}: {why}, or give the problem by --C, --loss and --intercept")
 
 
 def _split(command: str) -> tuple[str, str]:
@@ -79,6 +79,6 @@ def _split(command: str) -> tuple[str, str]:
     program = _PROGRAMS.get(os.path.basename(first))
     if program is None:
         raise OtherProgramError(
-            f"{command!r} begins with none of {', '.join(_PROGRAMS)}; other models say all by themselves, or by --C and --loss"
+            f"{command!r} begins with none of {', '.join(_PROGRAMS)}; others are certified as they are, or with --C and --loss"
         )
     return program, options

@@ -1,7 +1,7 @@
 """The text that Vowpal Wabbit writes with --readable_model, as a problem.
 
-Features whose names are numbers, in a namespace without a name, have these as indices, as long as they are below 2^bits; other
-names are hashed, and no store has that hash. A run that can be resumed divides its weights by what --l2 has shrunk them to.
+Features named by numbers, in the unnamed namespace, have the numbers as indices if these are below 2^bits; other names are
+hashed, and no store has that hash. A resumable run divides its weights by the factor to which --l2 has shrunk them.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from streamcut.errors import CorruptError, OtherProgramError
 
 _CONSTANT = 11650396  # whose last bits are the index of the constant feature
 _HEAD = re.compile(r"^(?:Version|Id|Min label|Max label|bits|lda|\d+ ngram|\d+ skip|options|Checksum)\b")
-_IDLE = {"--sgd", "--bfgs", "--adaptive", "--normalized", "--invariant", "--noconstant"}  # they say nothing of features
+_IDLE = {"--sgd", "--bfgs", "--adaptive", "--normalized", "--invariant", "--noconstant"}  # options that do not affect features
 _TAKING = {"--learning_rate", "--power_t", "--initial_t", "--hash_seed", "--bit_precision", "--mem", "--l2", "--loss_function"}
 _STATES = ("gravity", "l1_state")
 
 
 def wabbit(path: str, text: str, index_base: int, expect: Callable[[int], None]) -> Problem:
-    """The weights in `text`, for features whose first is number `index_base`; `expect` is called with the bytes they will take.
+    """The weights in `text`, where the first feature is number `index_base`; `expect` is called with the bytes needed.
 
     Raises OtherProgramError for models whose features or scores are not those of rows, CorruptError.
     """
@@ -38,7 +38,7 @@ def wabbit(path: str, text: str, index_base: int, expect: Callable[[int], None])
             head[name] = value.strip()
         elif line[0].isdigit() and ":" in line:
             body.append(line)
-        elif " " in line:  # of a run that can be resumed
+        elif " " in line:  # from a resumable run
             name, _, value = line.rpartition(" ")
             head[name] = value
         else:

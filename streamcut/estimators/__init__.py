@@ -1,8 +1,8 @@
 """scikit-learn estimators: `fit` takes arrays, the path of a store, or an opened data set.
 
-`base.py` turns parameters into options of `train` and models into attributes; a file follows for each family. A parameter is
-declared once, with its description, where all have it that inherit from there: in `base.py`, `parameters.py` or the estimator.
-`declared.py` makes constructors and docstrings of that, `online.py` is `partial_fit` of linear models;
+`base.py` turns parameters into options of `train` and models into attributes; each family has its own file. A parameter is
+declared once, with its description, in the class from which all its users inherit: in `base.py`, `parameters.py` or the
+estimator. `declared.py` makes constructors and docstrings from declarations, `online.py` is `partial_fit` of linear models;
 tests/faces/test_estimator_options.py finds an option of a solver that its estimator lacks.
 """
 

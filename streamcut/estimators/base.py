@@ -1,4 +1,4 @@
-"""What the scikit-learn estimators share: rows from arrays or stores, options, and what training leaves behind."""
+"""What the scikit-learn estimators share: rows from arrays or stores, options, and fitted attributes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from streamcut.prediction import predict
 from streamcut.training import opened, train
 
 DTYPES = (np.float64, np.float32)
-_THEIRS = {"max_iter": "max_passes", "n_jobs": "workers"}  # scikit-learn's names of what `train` has, too
+_THEIRS = {"max_iter": "max_passes", "n_jobs": "workers"}  # scikit-learn's names for options of `train`
 RESULTS = {"primal": "primal_objective_", "lower_bound": "lower_bound_", "gap": "gap_"}
 
 
@@ -53,11 +53,11 @@ class StreamedEstimator(BaseEstimator):
     max_time: float | None = parameter(default=USUAL.max_time)
     memory: str = parameter(default=USUAL.memory)
     n_jobs: int | None = parameter(
-        "Threads; None or −1: one a processor, where there is enough to do; −2: one processor less.", default=None
+        "Threads; None or −1: one per processor, if there is enough work; −2: one processor less.", default=None
     )
     recipe: Any = parameter(
         'How rows of frames become features: "auto" as `streamcut.fit` makes them of columns (numbers standardised, categories, '
-        "texts, times, missing values), or a dict of options of `streamcut.convert` beside that; None: all columns are numbers.",
+        "texts, times, missing values), or a dict of further options of `streamcut.convert`; None: all columns are numbers.",
         default=None,
         kind='"auto", dict or None',
         option=False,
@@ -65,8 +65,8 @@ class StreamedEstimator(BaseEstimator):
     scratch: str | None = parameter(default=USUAL.scratch)
     verbose: bool | int = parameter("Show progress: lines, and a bar on a terminal.", default=False, option=False)
     n_iter_: int = attribute("int", "Iterations, or epochs, that training took.")
-    converged_: bool = attribute("bool", "Whether training reached what was asked of it.")
-    history_: list[dict[str, Any]] = attribute("list of dict", "What training measured, one dict an iteration.")
+    converged_: bool = attribute("bool", "Whether training reached its tolerance.")
+    history_: list[dict[str, Any]] = attribute("list of dict", "What training measured, one dict per iteration.")
     model_: Model = attribute("Model", "What `streamcut.save_model` writes; with a recipe it takes rows as `fit` took them.")
     encoder_: Any = attribute(
         "TableEncoder or None", "With a recipe: makes features of rows. `encoder_.recipe.names` are their names."
@@ -105,19 +105,19 @@ class StreamedEstimator(BaseEstimator):
         return {**chosen, **self._fixed}
 
     def _train(self, data: Any, **given: Any) -> Any:
-        """`streamcut.train` with the parameters as options; what it refuses is told in our names."""
+        """`streamcut.train` with the parameters as options; its refusals use the estimator's names."""
         try:
             model = train(data, **{**self._options(), **given}, progress=bool(self.verbose))
         except UsageError as error:
             raise in_our_names(error) from error
-        if self.verbose:  # logs get a line now and then, and this one anyway
+        if self.verbose:  # progress is logged now and then, this line always
             print(model.in_words(), file=sys.stderr)
         return model
 
     def _keep(self, model: Model, *, warn: bool = True) -> Self:
-        """Take the attributes that users know from `model`; `warn` when it did not converge."""
+        """Set the public attributes from `model`; `warn` if it did not converge."""
         self.model_ = model
-        if self.encoder_ is not None:  # the model speaks of columns, too
+        if self.encoder_ is not None:  # the model keeps the columns, too
             words = tuple(zip(map(str, self.classes_), self._labels.tolist(), strict=True)) if _are_words(self) else ()
             self.model_ = replace(model, recipe=replace(self.encoder_.recipe, labels=LabelRule(words=words, none=True)))
         self.history_ = model.history
@@ -184,11 +184,11 @@ class StreamedEstimator(BaseEstimator):
         return self.model_.decision_function(self._checked(X))
 
     def _checked(self, X: Any) -> Any:
-        """The rows, if they have the features that fit saw."""
+        """The rows, checked to have the features that fit saw."""
         return self._validated(X, reset=False)
 
     def _validated(self, X: Any, *y: Any, reset: bool, **checks: Any) -> Any:
-        """`X`, or (X, y), as scikit-learn checks them, once rows of frames are features."""
+        """`X`, or (X, y), validated by scikit-learn, after rows of frames became features."""
         made = self._features(X, reset)
         try:
             return validate_data(
@@ -200,7 +200,7 @@ class StreamedEstimator(BaseEstimator):
             raise ValueError(f'{error}\nrecipe="auto" takes frames with categories and missing values') from error
 
     def _features(self, X: Any, reset: bool) -> Any:
-        """The features of a frame by the recipe that is asked for, which is made of the first rows that come."""
+        """The features of a frame by the requested recipe, which is made from the first rows seen."""
         if not reset:
             return X if self.encoder_ is None else self.encoder_.transform(X)
         self.encoder_ = None
@@ -212,7 +212,7 @@ class StreamedEstimator(BaseEstimator):
         return made
 
     def _start(self) -> Any:
-        """The model that is there, as training goes on from it with features; None: there is none."""
+        """The fitted model, in the form from which training with features continues; None: there is none."""
         model = getattr(self, "model_", None)
         return replace(model, recipe=None) if model is not None and self.encoder_ is not None else model
 
@@ -222,7 +222,7 @@ class StreamedClassifier(ClassifierMixin, StreamedEstimator):
     """A classifier: labels of any kind."""
 
     classes_: np.ndarray = attribute("ndarray", "The classes, in order.")
-    class_weight = None  # a parameter where rows have weights
+    class_weight = None  # a parameter if rows have weights
 
     def _classification(self, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> tuple[Dataset, bool]:
         """(the data; whether there are more than two classes); sets classes_."""
@@ -253,7 +253,7 @@ class StreamedClassifier(ClassifierMixin, StreamedEstimator):
             self._codes(found)
             return data
         if self.class_weight == "balanced":
-            raise ValueError("class_weight: 'balanced' takes all rows to count; for partial_fit give {class: factor}")
+            raise ValueError("class_weight: 'balanced' needs all rows to count classes; for partial_fit give {class: factor}")
         X, y, sample_weight = self._arrays(X, y, sample_weight, numeric=False, reset=first)
         _classes_of(y)
         _check_partial_fit_first_call(self, classes)
@@ -261,7 +261,7 @@ class StreamedClassifier(ClassifierMixin, StreamedEstimator):
         return MemoryDataset(X, self._codes(y), weight=self._weighted(y, sample_weight))
 
     def _codes(self, y: np.ndarray) -> np.ndarray:
-        """The labels, float64 (n,), that training knows the classes `y` (n,) by."""
+        """The numeric labels, float64 (n,), of the classes `y` (n,)."""
         places = np.searchsorted(self.classes_, y)
         if not np.array_equal(self.classes_.take(places, mode="clip"), y):
             unknown = sorted(set(np.unique(y).tolist()) - set(self.classes_.tolist()))
@@ -271,7 +271,7 @@ class StreamedClassifier(ClassifierMixin, StreamedEstimator):
         return self._labels[places]
 
     def _weighted(self, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
-        """Row weights times those of the classes."""
+        """Row weights times class weights."""
         if self.class_weight is None:
             return weight
         factors = compute_class_weight(self.class_weight, classes=self.classes_, y=y)[np.searchsorted(self.classes_, y)]
@@ -298,7 +298,7 @@ class StreamedClassifier(ClassifierMixin, StreamedEstimator):
 class ScoringClassifier(StreamedClassifier):
     """A classifier whose scores decide row by row; probabilities once `calibrate` has been called."""
 
-    C: float = parameter("Loss of a row, as in scikit-learn: larger ones regularise less.", default=1.0, kw_only=False)
+    C: float = parameter("Weight of the loss, as in scikit-learn: larger values regularise less.", default=1.0, kw_only=False)
     class_weight: Any = parameter(
         "Factors on the rows of classes, for arrays.", default=None, kind='dict, "balanced" or None', option=False
     )
@@ -313,7 +313,7 @@ class ScoringClassifier(StreamedClassifier):
         return self.classes_[np.searchsorted(self._labels, labels)]
 
     def calibrate(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit probabilities on rows that were held out, arrays or a store: Platt's for two classes, else a softmax of scores."""
+        """Fit probabilities on held-out rows, arrays or a store: Platt's for two classes, else a softmax of scores."""
         check_is_fitted(self, "model_")
         if is_stored(X):
             self._need_numbers()
@@ -343,8 +343,8 @@ def _draws(*known: tuple[str, Any]) -> bool:
 
 
 def _classes_of(y: np.ndarray) -> np.ndarray:
-    """The labels `y` (n) in order, each once. Raises ValueError for what is a regression's by its looks."""
-    if y.dtype.kind not in "biuU":  # numbers that are not whole, and objects of any kind
+    """The distinct labels of `y` (n) in order. Raises ValueError for what looks like regression targets."""
+    if y.dtype.kind not in "biuU":  # fractional numbers, and objects of any kind
         check_classification_targets(y)
     return np.unique(y)
 
@@ -357,12 +357,12 @@ def in_our_names(error: UsageError) -> UsageError:
 
 
 def _are_words(estimator: Any) -> bool:
-    """Whether there are classes, and they are texts."""
+    """Whether there are classes and they are texts."""
     return getattr(estimator, "classes_", np.zeros(0)).dtype.kind in "OUS" and hasattr(estimator, "_labels")
 
 
 def _numbers(classes: np.ndarray) -> np.ndarray:
-    """What training calls the classes (n,), float64 in the same order: themselves if they are numbers, else 0, 1, …"""
+    """Numeric labels of the classes (n,), float64 in the same order: the classes if they are numbers, else 0, 1, …"""
     if classes.dtype.kind in "biuf" and len(np.unique(found := classes.astype(np.float64))) == len(classes):
         return found
     return np.arange(len(classes), dtype=np.float64)
@@ -377,7 +377,7 @@ def _labels_of(data: Dataset) -> np.ndarray:
 
 
 def grouped(X: Any, y: np.ndarray, weight: np.ndarray | None, groups: Any) -> MemoryDataset:
-    """The rows, those of a group together and else in their order. `groups` (n) may hold anything that can be sorted."""
+    """The rows, grouped, otherwise in their order. `groups` (n) may hold anything that can be sorted."""
     if groups is None:
         return MemoryDataset(X, y, weight=weight)
     groups = column_or_1d(groups)

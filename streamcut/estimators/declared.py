@@ -1,7 +1,7 @@
-"""Parameters and attributes of estimators, declared once: the constructor and the docstring are made of the declarations.
+"""Parameters and attributes of estimators, declared once: the constructor and the docstring are made from the declarations.
 
-What an option of `train` does is said where it is declared (streamcut.options); a parameter of the same name says it here
-only where it differs.
+An option of `train` is described where it is declared (streamcut.options); a parameter of the same name is described here only
+if it differs.
 
     @declared
     class LinearSVM(ScoringClassifier):
@@ -10,8 +10,8 @@ only where it differs.
         loss: str = parameter("Which one …", default="hinge")
         coef_: np.ndarray = attribute("ndarray of shape (classes, features)")
 
-makes it a data class, whose signature type checkers know, too, and adds the numpydoc sections "Parameters" and "Attributes" to
-its docstring. What the class declares itself comes first there, then what its bases do, in the order of inheritance. A subclass
+makes it a data class, whose signature type checkers see, and adds the numpydoc sections "Parameters" and "Attributes" to
+its docstring. The class's own declarations come first, then those of its bases, in the order of inheritance. A subclass
 that is not decorated inherits the constructor, or has one of its own.
 """
 
@@ -24,7 +24,7 @@ from typing import Any, Literal, TypeVar, dataclass_transform
 
 from streamcut.config import OPTIONS, TrainOptions
 
-USUAL = TrainOptions()  # whose values are the defaults
+USUAL = TrainOptions()  # the defaults
 _Class = TypeVar("_Class", bound=type)
 _Value = TypeVar("_Value")
 _WIDTH = 120
@@ -40,10 +40,10 @@ def parameter(
     option: bool = True,
     kw_only: bool = True,
 ) -> _Value:
-    """A parameter of the constructor, and what it does; "": what the option of `train` of its name does, with its choices.
+    """A parameter of the constructor, and what it does; "": the text and choices of the `train` option of that name.
 
-    kind     its type in words, or the words (`choices`) it may be; neither: as it is annotated
-    option   it is an option of `streamcut.train`; others the estimator handles itself
+    kind     its type in words, or its allowed words (`choices`); neither: its annotation
+    option   it is an option of `streamcut.train`; else the estimator handles it
     """
     return field(default=default, kw_only=kw_only, metadata={"text": text, "kind": kind or _words(choices), "option": option})
 

@@ -1,4 +1,4 @@
-"""Kernel classifiers as scikit-learn estimators: on a budget of support vectors from a stream, and exact."""
+"""Kernel classifiers as scikit-learn estimators: with a budget of support vectors from a stream, and exact."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from streamcut.jobs.exact_kernel import ExactKernelJob
 
 _FOLDS = 5
-_BY_SMO = "Of smo and sampled cuts; several classes by smo are a problem each."
+_BY_SMO = "For smo and sampled cuts; several classes by smo are one problem each."
 
 
 @declared
@@ -39,9 +39,9 @@ class KernelClassifier(KernelMachine, ScoringClassifier):
 
 @declared
 class BudgetedKernelSVM(OnBudget, KernelClassifier):
-    """Kernel machine with at most `budget` support vectors a class, in passes over shuffled shards: BSCA or BSGD.
+    """Kernel machine with at most `budget` support vectors per class, in passes over shuffled shards: BSCA or BSGD.
 
-    Rows may also come bit by bit, to `partial_fit`. Nothing is proved about the objective.
+    Rows may also arrive in batches (`partial_fit`). Nothing is proved about the objective.
     """
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -50,14 +50,13 @@ class BudgetedKernelSVM(OnBudget, KernelClassifier):
         return self._keep(self._train(data, task="multiclass" if several else "binary"))
 
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
-        """One epoch over more rows, from the present support vectors and steps on, be they of `partial_fit` or `fit`.
+        """One epoch over more rows, from the present support vectors and steps, whether of `partial_fit` or `fit`.
 
         X, y, sample_weight   as for `fit`; some of the classes may be missing
-        classes               all classes that will ever come: required at the first call with arrays, may be repeated later
+        classes               all classes that will ever occur: required at the first call with arrays, may be repeated later
 
-        The first call fixes the classes, the number of features and an automatic γ. Rows count as new ones, whether they have
-        been here before or not: what remains of the old ones is in the support vectors. n_iter_ and history_ are those of the
-        last call.
+        The first call fixes the classes, the number of features and an automatic γ. All rows count as new, even if seen before:
+        only the support vectors remain of earlier ones. n_iter_ and history_ are those of the last call.
         """
         data = self._further(X, y, classes, sample_weight)
         several = len(self.classes_) > 2
@@ -66,7 +65,7 @@ class BudgetedKernelSVM(OnBudget, KernelClassifier):
         return self._keep(self._train(data, **options, task="multiclass" if several else "binary"))
 
     def _untrained(self, several: bool) -> KernelModel:
-        """A model without vectors, which knows the classes: the first rows need not have all of them."""
+        """A model without vectors that knows all classes: the first rows may lack some."""
         return KernelModel(
             support=sp.csr_array((0, self.n_features_in_)),
             coefficients=np.zeros((0, len(self.classes_)) if several else 0),
@@ -96,13 +95,13 @@ class KernelSVM(KernelClassifier, Certified):
     )
     epochs: float | None = parameter(default=USUAL.epochs)
     batch: int | None = parameter(default=USUAL.batch)
-    nu: float | None = parameter("sbp: mean slack of a row, in place of C.", default=None)
+    nu: float | None = parameter("sbp: mean slack of a row, instead of C.", default=None)
     max_evaluations: float | None = parameter(default=USUAL.max_evaluations)
     samples: int | None = parameter(default=USUAL.samples)
     max_cuts: int | None = parameter(default=USUAL.max_cuts)
     max_passes: int | None = parameter("Sampled cuts: passes at most. smo ends by its gap, sbp by `epochs`.", default=None)
     kernel_cache: str = parameter(default=USUAL.kernel_cache)
-    random_state: Any = parameter("Seed, of all but smo.", default=0, kind="int, RandomState or None")
+    random_state: Any = parameter("Seed, for all but smo.", default=0, kind="int, RandomState or None")
     class_weight: Any = parameter(
         "Factors on the rows of classes, for arrays; of smo and sampled cuts.",
         default=None,
@@ -110,7 +109,7 @@ class KernelSVM(KernelClassifier, Certified):
         option=False,
     )
     probability: bool = parameter(
-        "`fit` also gives `predict_proba`, by training five times more, each time without a fifth of the rows.",
+        "`fit` also gives `predict_proba`, by five more trainings, each without a fifth of the rows.",
         default=False,
         option=False,
     )
@@ -122,7 +121,7 @@ class KernelSVM(KernelClassifier, Certified):
         """Train on `X` (n × d, NumPy or SciPy sparse) and `y` (n), or on a store: its path, or opened."""
         data, several = self._classification(X, y, sample_weight)
         if self.probability and is_stored(X):
-            raise UsageError("probability: of a store, fit and then `calibrate` on a store that was held out")
+            raise UsageError("probability: for a store, fit and then `calibrate` on a held-out store")
         if several and self.solver in EXACT_KERNEL:
             models = self._train_each(data)
             self._keep(joined(models, tuple(self._labels.tolist())))
@@ -148,11 +147,11 @@ class KernelSVM(KernelClassifier, Certified):
             raise in_our_names(error) from error
 
     def _fit_probabilities(self, X: Any, y: Any, sample_weight: Any) -> None:
-        """Fit them on scores that each fifth of the rows gets from a model of the others."""
+        """Fit probabilities on the scores of each fifth of the rows by a model of the others."""
         X, y, weight = self._arrays(X, y, sample_weight, numeric=False, reset=False)
         scores = np.empty((X.shape[0], len(self.classes_)) if len(self.classes_) > 2 else X.shape[0])
         if min(np.unique(y, return_counts=True)[1]) < _FOLDS:
-            raise ValueError(f"probability: each class needs {_FOLDS} rows or more, of which some are held out at a time")
+            raise ValueError(f"probability: each class needs {_FOLDS} rows or more, some of which are held out at a time")
         for rest, some in StratifiedKFold(_FOLDS, shuffle=True, random_state=0).split(X, y):
             part = clone(self).set_params(probability=False, verbose=False, recipe=None)
             scores[some] = part.fit(X[rest], y[rest], None if weight is None else weight[rest]).decision_function(X[some])

@@ -1,4 +1,4 @@
-"""What kernel machines as scikit-learn estimators have in common, whether they predict classes or numbers."""
+"""What kernel machines as scikit-learn estimators have in common, for classes and for numbers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class KernelMachine(StreamedEstimator):
     gamma_: float = attribute("float")
 
     def _options(self) -> dict[str, Any]:
-        """γ by scikit-learn's words: its "scale" is what `train` calls "auto", its "auto" is 1 / features."""
+        """γ in scikit-learn's terms: its "scale" is what `train` calls "auto", its "auto" is 1 / features."""
         options = super()._options()
         if options["gamma"] == "auto" and options["kernel"] != "linear":
             return {**options, "gamma": 1.0 / self.n_features_in_}

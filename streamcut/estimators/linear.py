@@ -26,7 +26,7 @@ class LinearClassifier(ScoringClassifier, RowLosses):
 
     @abstractmethod
     def _task(self, several: bool) -> dict[str, Any]:
-        """Options that hang on the number of classes."""
+        """Options that depend on the number of classes."""
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Train on `X` (n × d, NumPy or SciPy sparse) and `y` (n), or on a store: its path, or opened."""
@@ -37,19 +37,19 @@ class LinearClassifier(ScoringClassifier, RowLosses):
         return self._keep(model)
 
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from more rows, from the weights that are there, be they of `partial_fit` or `fit`; the rows are not kept.
+        """Learn from more rows, starting at the present weights, whether of `partial_fit` or `fit`; the rows are not kept.
 
         X, y, sample_weight   as for `fit`; some of the classes may be missing
-        classes               all classes that will ever come: required at the first call with arrays, may be repeated later
+        classes               all classes that will ever occur: required at the first call with arrays, may be repeated later
 
-        A call minimises ½‖w − w_before‖² + C Σ loss over its rows by dual ascent, in epochs over them until one gains no more
-        than `tol` in mean loss, at most `sweeps`. All rows in one call give what `fit` gives. A store is as many calls as it has
-        shards, and arrays of more than 4 million entries are cut like them. Nothing is proved about several calls:
-        primal_objective_ is the objective on the rows of the last one, lower_bound_ is 0. Beside the parameters of the problem
-        (no l1, no scale) tol, sweeps and random_state matter here.
+        A call minimises ½‖w − w_before‖² + C Σ loss over its rows by dual ascent, in epochs over them until one gains at most
+        `tol` in mean loss, at most `sweeps`. All rows in one call give what `fit` gives. A store counts as one call per shard,
+        and arrays of more than 4 million entries are split likewise. Nothing is proved about several calls: primal_objective_
+        is the objective on the rows of the last one, lower_bound_ is 0. In addition to the parameters of the problem (no l1, no
+        scale), tol, sweeps and random_state apply.
 
-        Each call is a step of the proximal point method, to which rows that come again are further rows: called over and over
-        with the same ones, it goes on to their least loss, and ½‖w‖² counts less each time. `fit` is for going over rows again.
+        Each call is a step of the proximal point method, which treats repeated rows as new ones: repeated calls with the same
+        rows approach their least loss, and ½‖w‖² counts less each time. Use `fit` to train on the same rows again.
         """
         data = self._further(X, y, classes, sample_weight)
         return self._learn(data, tuple(self._labels.tolist()), **self._task(len(self.classes_) > 2))
@@ -92,9 +92,9 @@ class LinearSVM(LinearClassifier):
 class LogisticRegression(LinearClassifier):
     """Logistic regression for two classes, multinomial (softmax) for more, on arrays or on stores larger than memory.
 
-    The objective is that of scikit-learn's LogisticRegression with the same C, but that the intercept is regularised as other
-    weights are: the less, the larger `intercept_scaling`. For one class against the rest take
-    LinearSVM(loss="logistic", strategy="one-vs-rest"), or scikit-learn's OneVsRestClassifier.
+    The objective is that of scikit-learn's LogisticRegression with the same C, but the intercept is regularised as other
+    weights are: the less, the larger `intercept_scaling`. For one class against the rest use LinearSVM(loss="logistic",
+    strategy="one-vs-rest"), or scikit-learn's OneVsRestClassifier.
 
     Examples
     --------

@@ -40,7 +40,7 @@ class OneClassSVM(OutlierMixin, CuttingPlanes):
     offset_: float = attribute("float", "`decision_function` is `score_samples`, ⟨w, x⟩, minus this.")
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Train on the rows of `X` (n × d, NumPy or SciPy sparse) or of a store; `y` is not looked at."""
+        """Train on the rows of `X` (n × d, NumPy or SciPy sparse) or of a store; `y` is ignored."""
         if is_stored(X):
             data = self._stored(X)
         else:

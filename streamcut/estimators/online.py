@@ -1,13 +1,13 @@
-"""Rows that come call by call: dual coordinate ascent on the rows of each call alone, from the weights that are there.
+"""Rows that arrive in calls: dual coordinate ascent on the rows of each call alone, from the present weights.
 
 With a share f_i of the dual for every row so far, w = C Σ u_i σ_i f_i x_i. A call maximises the dual of all rows over the shares
-of its own rows, the others staying as they are. That is to minimise
+of its own rows, the others fixed. That minimises
 
     ½‖w − w_before‖² + C Σ u_i ℓ_i(w)    over the rows of the call,
 
-so no earlier row is needed: what is left of them is in w. All rows in one call give what `train` gives; one row of the hinge
-gives a step of PA-I (Crammer et al. 2006); between them it is the online dual ascent of Shalev-Shwartz & Singer 2007. Nothing is
-proved of the objective of all rows, as the earlier ones are gone.
+so no earlier row is needed: w holds all they contribute. All rows in one call give what `train` gives; one row of the hinge
+gives a step of PA-I (Crammer et al. 2006); between them it is the online dual ascent of Shalev-Shwartz & Singer 2007. Nothing
+is proved about the objective of all rows, as the earlier ones are gone.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ Linear = LinearModel | MulticlassModel
 
 
 def learn(rows: Dataset, options: TrainOptions, labels: tuple[float, ...] | None, start: Linear | None) -> tuple[Linear, int]:
-    """(a model that has learnt from `rows`, shard after shard, beginning with `start`; epochs over a shard, at most).
+    """(a model that has learnt from `rows`, shard after shard, starting from `start`; most epochs over a shard).
 
-    labels  of all classes that may come, increasing; None for numbers
+    labels  of all classes that may occur, increasing; None for numbers
 
-    Of the options those of the problem count, and tol (None: 0), sweeps, seed: epochs over the rows end when one raises the dual
-    by no more than tol · C Σu. The certificate of the model is about these rows alone, and its bound is 0. Raises UsageError for
-    options that need more than the rows of a call.
+    The options used are those of the problem, tol (None: 0), sweeps and seed: epochs over the rows end when one raises the dual
+    by at most tol · C Σu. The certificate of the model is about these rows alone, and its bound is 0. Raises UsageError for
+    options that need more than the rows of one call.
     """
     _refuse(options, start)
     several = labels is not None and len(labels) > 2
@@ -85,7 +85,7 @@ def _refuse(options: TrainOptions, start: Linear | None) -> None:
 
 
 def _begin(start: Linear | None, options: TrainOptions, n_features: int, classes: int) -> np.ndarray:
-    """The weights to go on from, float64 (D,) or (D, classes), the last of D being those of the bias feature."""
+    """The weights to start from, float64 (D,) or (D, classes), the bias feature last in D."""
     W = np.zeros((n_features + (options.bias != 0.0), *((classes,) if classes else ())))
     if start is None:
         return W
@@ -99,7 +99,7 @@ def _begin(start: Linear | None, options: TrainOptions, n_features: int, classes
 
 
 def _filled(chunk: Chunk, options: TrainOptions, labels: tuple[float, ...] | None, several: bool) -> SweptCache:
-    """The rows in a cache, with no part in the dual yet; of two labels the second is the positive one."""
+    """The rows in a cache, their dual variables 0; of two labels the second is the positive one."""
     size = CacheSize(chunk.n_rows, chunk.nnz, chunk.indices.dtype.name, None if chunk.data is None else chunk.data.dtype.name)
     u = np.ones(chunk.n_rows) if chunk.weight is None else chunk.weight
     square, target, sign = np.empty(chunk.n_rows), chunk.y, np.ones(chunk.n_rows)
@@ -117,7 +117,7 @@ def _filled(chunk: Chunk, options: TrainOptions, labels: tuple[float, ...] | Non
 
 
 def _settle(cache: SweptCache, W: np.ndarray, options: TrainOptions, rng: np.random.Generator, enough: float) -> int:
-    """Sweeps over all rows until one gains no more than `enough`; W moves in place. Returns how many they were."""
+    """Sweep over all rows until one sweep gains at most `enough`; W changes in place. Returns the number of sweeps."""
     flat, everything = W.reshape(-1), True
     cache.visit_movable()
     for sweep in range(1, options.sweeps + 1):
@@ -126,7 +126,7 @@ def _settle(cache: SweptCache, W: np.ndarray, options: TrainOptions, rng: np.ran
         if gain - 0.5 * (float(flat @ flat) - before) <= enough:
             if everything:
                 return sweep
-            cache.visit_movable()  # what was shrunk away may have to move after all
+            cache.visit_movable()  # shrunk rows may have to move after all
             everything = True
         else:
             everything = False
@@ -136,7 +136,7 @@ def _settle(cache: SweptCache, W: np.ndarray, options: TrainOptions, rng: np.ran
 def _model(
     W: np.ndarray, options: TrainOptions, labels: tuple[float, ...] | None, several: bool, rows: Dataset
 ) -> tuple[Linear, int]:
-    """(the model of these weights, with a certificate that says nothing yet; problems that it is the answer to)."""
+    """(the model of these weights, with an empty certificate; the number of problems that it solves)."""
     d, nothing = rows.manifest.statistics.n_features, Certificate(0.0, 0.0, 1.0, None, None, False, StopReason.EPOCHS)
     common: dict[str, Any] = {
         "weights": W[:d].copy(),
@@ -157,7 +157,7 @@ def _model(
 
 
 def _stated(model: Linear, problems: int, rows: Dataset) -> Linear:
-    """The model with its objective on `rows` as certificate, whose bound is 0 as losses are not negative."""
+    """The model with its objective on `rows` as certificate; the bound is 0 as losses are not negative."""
     weight, losses = 0.0, np.zeros(problems)
     for shard in range(len(rows.manifest.shards)):
         chunk = rows.read(shard)

@@ -1,6 +1,6 @@
 """Parameters that several estimators have: of a certificate, cutting planes, bundle-dca, losses of single rows.
 
-What all have stands in `base.py`, what one alone has stands with it.
+Parameters of all estimators are in `base.py`, those of a single one in its class.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class CuttingPlanes(Certified):
 
 @declared
 class BundleDca(CuttingPlanes):
-    """Linear models that bundle-dca trains, too; they have an intercept."""
+    """Linear models that bundle-dca can train; they have an intercept."""
 
     fit_intercept: bool = parameter(
         "Whether there is an intercept. It is the weight of a constant feature, regularised as others are.", default=True
@@ -51,7 +51,7 @@ class BundleDca(CuttingPlanes):
     )
     cut: str = parameter(default=USUAL.cut)
     random_state: Any = parameter(
-        "Seed of the order in which bundle-dca takes rows or sequences; the other solvers draw nothing.",
+        "Seed of the order in which bundle-dca takes rows or sequences; the other solvers use no randomness.",
         default=0,
         kind="int, RandomState or None",
     )
@@ -68,16 +68,14 @@ class RowLosses(BundleDca):
     )
     l1: float | str = parameter(default=USUAL.l1)
     l1_only: float | str = parameter(default=USUAL.l1_only)
-    warm_start: bool = parameter(
-        "`fit` begins with the weights that are there, say those of another C.", default=False, option=False
-    )
+    warm_start: bool = parameter("`fit` starts from the present weights, say those of another C.", default=False, option=False)
     row_cache: str = parameter(default=USUAL.row_cache)
     sweeps: int = parameter(
         "bundle-dca: epochs over cached rows after each pass, at most; partial_fit: over the rows of a call.", default=50
     )
 
     def _learn(self, rows: Dataset, labels: tuple[float, ...] | None, **task: Any) -> Self:
-        """`partial_fit` with checked rows; `task` are the options that make the problem."""
+        """`partial_fit` with checked rows; `task` are the options that define the problem."""
         options, start = TrainOptions(**{**self._options(), **task, "row_cache": "auto"}), self._start()
         model, epochs = learn(rows, options, labels, start)
         self._take_weights(model)

@@ -22,7 +22,7 @@ class RankingSVM(CuttingPlanes):
     _fixed: ClassVar[dict[str, Any]] = {"task": "ranking"}
 
     C: float = parameter(
-        "Loss of a row: it stands before the mean loss of all pairs times the number of rows.", default=1.0, kw_only=False
+        "Weight of the loss: it multiplies the mean loss of all pairs times the number of rows.", default=1.0, kw_only=False
     )
     normalisation: str = parameter(default=USUAL.normalisation)
     solver: str = parameter('"auto" is ocas.', default="auto", choices=_solvers)
@@ -34,7 +34,7 @@ class RankingSVM(CuttingPlanes):
         return tags
 
     def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
-        """Train on `X` (n × d), numbers `y` (n) and the query of each row (n; None: all are one), or on a store."""
+        """Train on `X` (n × d), numbers `y` (n) and the query of each row (n; None: a single query), or on a store."""
         if is_stored(X):
             data: Any = self._stored(X, y=y, groups=groups)
         else:
@@ -55,7 +55,7 @@ class RankingSVM(CuttingPlanes):
     predict = decision_function
 
     def score(self, X: Any, y: Any = None, groups: Any = None) -> float:
-        """Part of the pairs of one query with different labels that are ordered rightly (ties half)."""
+        """Fraction of pairs within a query with different labels that are in the right order (ties count half)."""
         if is_stored(X):
             return float(self.evaluate(X).pairwise_accuracy)
         check_is_fitted(self, "model_")

@@ -1,4 +1,4 @@
-"""Regression as scikit-learn estimators: linear by any of the losses of numbers, and with a kernel on a budget."""
+"""Regression as scikit-learn estimators: linear by any regression loss, and with a kernel on a budget."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class Regressor(RegressorMixin, StreamedEstimator):
     _losses: ClassVar[tuple[str, ...]]
 
     def _loss(self) -> dict[str, Any]:
-        """The loss in our words, and those parameters that it has."""
+        """The loss by our name, and its parameters."""
         name = _THEIRS.get(self.loss, self.loss)
         if name not in self._losses:
             known = (*(theirs for theirs, ours in _THEIRS.items() if ours in self._losses), *self._losses)
-            raise UsageError(f"loss: {self.loss!r} is none of {type(self).__name__}, which has {', '.join(known)}")
+            raise UsageError(f"loss: {self.loss!r} is not a loss of {type(self).__name__}, which has {', '.join(known)}")
         return {"loss": name, **{option: float(getattr(self, option)) for option in ROW_LOSSES[name].options}}
 
     def _numbers(self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True) -> Dataset:
@@ -50,7 +50,7 @@ class Regressor(RegressorMixin, StreamedEstimator):
         return MemoryDataset(X, y.astype(np.float64), weight=weight)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predicted numbers, float64 (n,): the scores, or what these mean to the loss (e^score for "poisson")."""
+        """Predicted numbers, float64 (n,): the scores, or e^score for "poisson"."""
         scores = self._scores(X)
         return self.model_.labels_of(scores)
 
@@ -90,9 +90,9 @@ class LinearSVR(Regressor, RowLosses):
     )
     delta: float = parameter(default=USUAL.delta, option=False)
     quantile: float = parameter(
-        'Loss "quantile": which part of the targets is to lie below the prediction.', default=0.5, option=False
+        'Loss "quantile": which fraction of the targets is to lie below the prediction.', default=0.5, option=False
     )
-    C: float = parameter("Loss of a row, as in scikit-learn: larger ones regularise less.", default=1.0)
+    C: float = parameter("Weight of the loss, as in scikit-learn: larger values regularise less.", default=1.0)
     scale: str = parameter(default=USUAL.scale)
     solver: str = parameter(
         '"auto" is newton for smooth losses of few features, else bundle-dca.', default="auto", choices=_solvers
@@ -109,16 +109,16 @@ class LinearSVR(Regressor, RowLosses):
         return self._keep(model)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from more rows, from the weights that are there, be they of `partial_fit` or `fit`; the rows are not kept.
+        """Learn from more rows, starting at the present weights, whether of `partial_fit` or `fit`; the rows are not kept.
 
-        X, y, sample_weight are as for `fit`. A call minimises ½‖w − w_before‖² + C Σ loss over its rows by dual ascent, in epochs
-        over them until one gains no more than `tol` in mean loss, at most `sweeps`. All rows in one call give what `fit` gives. A
-        store is as many calls as it has shards, and arrays of more than 4 million entries are cut like them. Nothing is proved
-        about several calls: primal_objective_ is the objective on the rows of the last one, lower_bound_ is 0. Beside the
-        parameters of the problem (no l1, no scale) tol, sweeps and random_state matter here.
+        X, y, sample_weight are as for `fit`. A call minimises ½‖w − w_before‖² + C Σ loss over its rows by dual ascent, in
+        epochs over them until one gains at most `tol` in mean loss, at most `sweeps`. All rows in one call give what `fit`
+        gives. A store counts as one call per shard, and arrays of more than 4 million entries are split likewise. Nothing is
+        proved about several calls: primal_objective_ is the objective on the rows of the last one, lower_bound_ is 0. In
+        addition to the parameters of the problem (no l1, no scale), tol, sweeps and random_state apply.
 
-        Each call is a step of the proximal point method, to which rows that come again are further rows: called over and over
-        with the same ones, it goes on to their least loss, and ½‖w‖² counts less each time. `fit` is for going over rows again.
+        Each call is a step of the proximal point method, which treats repeated rows as new ones: repeated calls with the same
+        rows approach their least loss, and ½‖w‖² counts less each time. Use `fit` to train on the same rows again.
         """
         return self._learn(self._numbers(X, y, sample_weight, reset=not hasattr(self, "model_")), None, **self._task())
 
@@ -133,8 +133,8 @@ class LinearSVR(Regressor, RowLosses):
 class BudgetedKernelSVR(Regressor, OnBudget):
     """Support vector regression with a kernel and at most `budget` support vectors, in passes over shuffled shards: BSCA or BSGD.
 
-    Minimises ½‖w‖² + C Σ u_i ℓ(⟨w, φ(x_i)⟩ + b − y_i) with b, the mean of the targets, given. Rows may also come bit by bit, to
-    `partial_fit`. Nothing is proved about the objective.
+    Minimises ½‖w‖² + C Σ u_i ℓ(⟨w, φ(x_i)⟩ + b − y_i) with b, the mean of the targets, given. Rows may also arrive in batches
+    (`partial_fit`). Nothing is proved about the objective.
 
     Examples
     --------
@@ -147,13 +147,13 @@ class BudgetedKernelSVR(Regressor, OnBudget):
     """
 
     _losses: ClassVar = tuple(name for name in _OF_NUMBERS if name in (SOLVER_TABLE["bsca"].losses or ()))
-    C: float = parameter("Loss of a row, as in scikit-learn: larger ones regularise less.", default=1.0, kw_only=False)
+    C: float = parameter("Weight of the loss, as in scikit-learn: larger values regularise less.", default=1.0, kw_only=False)
     epsilon: float = parameter('Loss "epsilon_insensitive": residuals up to it cost nothing.', default=0.1, option=False)
     loss: str = parameter(
         '"epsilon_insensitive", or "pinball", which is that of a quantile.', default="epsilon_insensitive", option=False
     )
     quantile: float = parameter(
-        'Loss "pinball": which part of the targets is to lie below the prediction.', default=0.5, option=False
+        'Loss "pinball": which fraction of the targets is to lie below the prediction.', default=0.5, option=False
     )
     intercept_: np.ndarray = attribute("ndarray of shape (1,)", "The mean of the targets that `fit` or `partial_fit` saw first.")
 
@@ -162,10 +162,10 @@ class BudgetedKernelSVR(Regressor, OnBudget):
         return self._fitted(self._numbers(X, y, sample_weight))
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """One epoch over more rows, from the present support vectors and steps on, be they of `partial_fit` or `fit`.
+        """One epoch over more rows, from the present support vectors and steps, whether of `partial_fit` or `fit`.
 
-        The first call fixes the number of features, an automatic γ and the intercept. Rows count as new ones, whether they have
-        been here before or not. n_iter_ and history_ are those of the last call.
+        The first call fixes the number of features, an automatic γ and the intercept. All rows count as new, even if seen
+        before. n_iter_ and history_ are those of the last call.
         """
         start: Model | None = self._start()
         return self._fitted(self._numbers(X, y, sample_weight, reset=start is None), epochs=1.0, warm_start=start)

@@ -21,7 +21,7 @@ from streamcut.solver_table import solvers_of
 class SequenceSVM(StreamedClassifier, BundleDca):
     """Linear chain: the score of a labelling is that of its rows, and of each label after the one before it.
 
-    `groups` says which rows are one sequence, in their order; without it every row is one of its own.
+    `groups` says which rows form a sequence, in their order; without it every row is its own sequence.
     """
 
     _solvers: ClassVar = ("auto", *(name for name in LINEAR if name in solvers_of("sequence")))
@@ -62,7 +62,7 @@ class SequenceSVM(StreamedClassifier, BundleDca):
         return self.classes_[np.searchsorted(self._labels, labels)]
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> float:
-        """Part of the rows that are labelled rightly, of an array with labels or of a store."""
+        """Fraction of rows labelled correctly, of an array with labels or of a store."""
         if is_stored(X):
             return float(self.evaluate(X).accuracy)
         return float(accuracy_score(y, self.predict(X, groups), sample_weight=sample_weight))

@@ -1,4 +1,4 @@
-"""Export to JSON: the weights that are not 0, by feature, and all that scoring needs."""
+"""Export to JSON: the nonzero weights by feature, and all else that scoring needs."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from streamcut.models.model import Model
 def json_weights(model: Model, link: OwnLink | None) -> bytes:
     """One JSON object that says how to score a row: score_k = intercepts[k] + Σ_j x[features[j]] · weights[j][k].
 
-    docs/model-json.md says it in full.
+    Specified in docs/model-json.md.
 
     exponential   the answer is e^score: a mean count
     labels        (negative, positive) for one score, else one a score; null: the score is the answer
-    features      numbers of the features that have a weight, from 0
-    names         theirs, where features have names; else left out
-    weights       a list of K numbers for each of them
+    features      indices, from 0, of the features that have a weight
+    names         their names, if features have names; else left out
+    weights       a list of K numbers for each feature
     link          {"A", "B"}: P(positive) = 1 / (1 + exp(A·s + B)); {"scale", "offsets"}: softmax of scale·s + offsets;
-                  {"odds": true}: P(k) is a part of Σ_k 1 / (1 + exp(−s_k)); else null
-    columns       how columns of a table become features; null: they are numbers as given, or as only the recipe can say
-    missing       of such a table: "own", "zero" or "error"; nulls: texts that stand for a missing number or boolean
+                  {"odds": true}: P(k) is the share of 1 / (1 + exp(−s_k)) in their sum; else null
+    columns       how columns of a table become features; null: they are numbers as given, or only the recipe can tell
+    missing    in such a table: "own", "zero" or "error"; nulls: texts that stand for a missing number or boolean
     recipe        how rows become features, as the model keeps it; null: they are numbers as given
 
     Raises UsageError for a model without a linear form.
@@ -57,7 +57,7 @@ def json_weights(model: Model, link: OwnLink | None) -> bytes:
 
 
 def _columns(model: Model, form: LinearForm) -> dict[str, Any]:
-    """The columns of a table; nothing where only the recipe says what becomes of them."""
+    """The columns of a table; nothing if only the recipe can encode them."""
     try:
         raw = raw_form(model, form, "json")
     except UsageError:
@@ -84,5 +84,5 @@ def _coding(coding: Coding) -> dict[str, Any]:
 
 
 def _known(value: Any) -> Any:
-    """A feature that is none as null."""
+    """null for a missing feature."""
     return None if value == -1 and isinstance(value, int) else value

@@ -1,4 +1,4 @@
-"""Export to a model file that is small: what scoring needs, its weights rounded to float32."""
+"""Export to a small model file: what scoring needs, with weights rounded to float32."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def compact(model: Model) -> Model:
     Raises UsageError for a model that is not linear, and when a weight is too large for float32.
     """
     if not isinstance(model, LinearModel | MulticlassModel):
-        raise UsageError(f"compact: only linear models are made smaller, not those of kind {model.kind}")
+        raise UsageError(f"compact: only linear models can be made smaller, not those of kind {model.kind}")
     with np.errstate(over="ignore"):
         weights = model.weights.astype(np.float32).astype(np.float64)
     if not np.isfinite(weights).all():
@@ -31,7 +31,7 @@ def compact(model: Model) -> Model:
 
 
 def compact_file(model: Model, link: OwnLink | None) -> bytes:
-    """The file of `compact(model)`, which `load_model` reads. Raises UsageError for no `link` where the loss implies one."""
+    """The file of `compact(model)`, which `load_model` reads. Raises UsageError without a `link` if the loss implies one."""
     if link is None and model.own_link is not None:
         raise UsageError("compact: the loss of the model implies its probabilities; they cannot be left out")
     return model_bytes(replace(compact(model), link=None if link is None else model.link))

@@ -28,14 +28,14 @@ def export(
     without_probabilities: bool = False,
     memory: str = "auto",
 ) -> None:
-    """Write `model` to `path` for the program `to`, one of TARGETS; None: what the ending of `path` means, else LIBLINEAR.
+    """Write `model` to `path` for the program `to`, one of TARGETS; None: by the ending of `path`, else LIBLINEAR.
 
-    What the program cannot hold is never left out silently: `without_recipe` leaves out how raw rows become features, and words
-    for labels; `without_probabilities` those that the model gives. `memory`, "4GB", "50%" or "auto", is a ceiling on the resident
-    memory of this process.
+    What the program cannot hold is never left out silently: `without_recipe` leaves out how raw rows become features and words
+    for labels; `without_probabilities` leaves out the model's probabilities. `memory`, "4GB", "50%" or "auto", is a ceiling on
+    the resident memory of this process.
 
-    Raises MemoryBudgetError when that is too little, UsageError for an unknown program, for a model that it cannot hold and,
-    unless `replace`, when the file exists; DiskFullError.
+    Raises MemoryBudgetError if that is too little, UsageError for an unknown program, for a model that it cannot hold and,
+    unless `replace`, if the file exists; DiskFullError.
     """
     to = target_of(os.fspath(path)) if to is None else to
     if to not in TARGETS:
@@ -55,7 +55,7 @@ def export(
 
 
 def _written(model: Model, target: Target) -> int:
-    """The number of weights that are written."""
+    """The number of weights to write."""
     weights = getattr(model, "weights", np.empty(0))
     if not target.sparse:
         return weights.size
@@ -63,7 +63,7 @@ def _written(model: Model, target: Target) -> int:
 
 
 def _plain(model: Model, target: Target) -> Model:
-    """`model` without its recipe; its words for labels stay where `target` has words."""
+    """`model` without its recipe; its words for labels are kept if `target` has words."""
     if model.recipe is None:
         return model
     kept = (

@@ -12,10 +12,10 @@ from streamcut.models.multiclass import CRAMMER_SINGER, SOFTMAX, MulticlassModel
 def liblinear_text(model: Model, link: OwnLink | None) -> bytes:
     """`model` written so that LIBLINEAR gives the same labels and, up to the order of summation, the same scores.
 
-    LIBLINEAR's scores of two classes are those of the label listed first, so that is our positive one. Its labels are C integers.
-    Raises UsageError for a label that is not one and for a model that LIBLINEAR does not know.
+    LIBLINEAR's score of two classes is that of the label listed first, so our positive label comes first. Its labels are C
+    integers. Raises UsageError for a label that is not one and for a model that LIBLINEAR does not know.
     """
-    solver = "L2R_L1LOSS_SVC_DUAL" if link is None else "L2R_LR"  # which gives the same probabilities (predict -b 1)
+    solver = "L2R_L1LOSS_SVC_DUAL" if link is None else "L2R_LR"  # L2R_LR gives the same probabilities (predict -b 1)
     if isinstance(model, MulticlassModel):
         labels, weights = model.labels, model.augmented_weights
         if model.strategy == SOFTMAX:
@@ -34,7 +34,7 @@ def liblinear_text(model: Model, link: OwnLink | None) -> bytes:
         f"nr_class {len(labels)}",
         f"label {' '.join(str(int(label)) for label in labels)}",
         f"nr_feature {model.n_features}",
-        f"bias {model.bias if model.bias else -1:.17g}",  # a negative number stands for no bias feature
+        f"bias {model.bias if model.bias else -1:.17g}",  # a negative number means no bias feature
         "w",
     ]
     # LIBLINEAR itself ends these lines with a blank

@@ -1,4 +1,4 @@
-"""A linear model as other programs know it: a matrix of weights, intercepts, labels, probabilities."""
+"""A linear model as other programs represent it: a matrix of weights, intercepts, labels, probabilities."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class LinearForm:
     weights      float64 (K, n_features); K is 1 for two classes, a ranking or a regression
     intercepts   float64 (K,)
     labels       (K,), or (negative, positive), as the user wrote them: floats or words; None: scores are the answer
-    link         what makes probabilities of scores; None: there are none
+    link         turns scores into probabilities; None: there are none
     exponential  the answer is e^score: a mean count
     """
 
@@ -40,7 +40,7 @@ def linear_form(model: Model, program: str, link: OwnLink | None) -> LinearForm:
         two = None if model.labels is None else _words(model, np.asarray(model.labels))
         counts = model.task == "regression" and model.parameters.get("loss") == "poisson"
         return LinearForm(model.weights[None, :], np.array([model.intercept]), two, link, counts)
-    raise UsageError(f"{program} has no models of kind {model.kind}; models with one weight a feature and class can be exported")
+    raise UsageError(f"{program} has no models of kind {model.kind}; those with one weight per feature and class can be exported")
 
 
 def _words(model: Model, labels: np.ndarray) -> np.ndarray:

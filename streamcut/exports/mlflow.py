@@ -1,6 +1,6 @@
 """Models for MLflow: saved, logged with the metrics of their training, and loaded again (needs streamcut[mlflow]).
 
-The folder holds our own model file, which `load_model` reads, and MLflow's pyfunc flavour, by which its server, Spark and
+The folder holds our own model file, which `load_model` reads, and MLflow's pyfunc flavour, through which its server, Spark and
 evaluation call the model with raw rows:
 
     with mlflow.start_run():
@@ -35,27 +35,27 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError(f"{error}; run pip install 'streamcut[mlflow]'") from None
 
 FLAVOUR, _FILE = "streamcut", "model.npz"
-_METRICS = ("primal", "lower_bound", "gap")  # of each iteration, where it has them
-_AT_ONCE = 1000  # metrics, and below 100 parameters: what a tracking server takes in one request
+_METRICS = ("primal", "lower_bound", "gap")  # of each iteration, if recorded
+_AT_ONCE = 1000  # metrics (and fewer than 100 parameters): the limit of a tracking server's request
 _PARAMETERS, _LONGEST = 100, 500
 
 
 class Scorer:
-    """What pyfunc calls."""
+    """The model that pyfunc calls."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
 
     def predict(self, model_input: Any, params: dict[str, Any] | None = None) -> np.ndarray:
-        """What streamcut.predict says of rows; params: {"output": "labels", "scores" or "probabilities"}."""
+        """What streamcut.predict returns for rows; params: {"output": "labels", "scores" or "probabilities"}."""
         return np.asarray(predict(self.model, model_input, output=(params or {}).get("output", "labels")))
 
 
 def signature_of(model: Model) -> ModelSignature:
-    """What MLflow has to know of rows: columns by name, or the width of an array; and what comes back.
+    """The signature of rows: columns by name, or the width of an array; and of the result.
 
-    Texts are strings. The other columns are of any type: MLflow would refuse whole numbers where there were fractions before, and
-    missing values among whole numbers, which the recipe takes.
+    Texts are strings. The other columns are of any type: MLflow would refuse whole numbers in place of fractions, and missing
+    values among whole numbers, which the recipe accepts.
     """
     recipe = model.recipe
     if recipe is not None and recipe.table is not None:
@@ -79,7 +79,7 @@ def save_model(
 ) -> None:
     """Write `model` as an MLflow model into the folder `path`.
 
-    input_example   a few rows, which are kept beside the model and scored once
+    input_example   a few rows, stored with the model and scored once
     options         of mlflow.pyfunc.save_model: pip_requirements, metadata, signature, …
 
     Raises UsageError for a model whose rows MLflow cannot hold, and MlflowException where the folder exists.
@@ -97,14 +97,14 @@ def save_model(
 def log_model(model: Model | str | os.PathLike, name: str = "model", *, input_example: Any = None, **options: Any) -> Any:
     """Log `model` to the active MLflow run, or to a new one, as `save_model` writes it; returns MLflow's ModelInfo.
 
-    With it go the parameters of its training, the objective, lower bound and gap of each iteration as metrics `primal`,
+    Logged with it are the parameters of its training, the objective, lower bound and gap of each iteration as metrics `primal`,
     `lower_bound` and `gap`, whose step is the iteration, and those of the model itself as `final_primal`, and so on.
     """
     model = as_model(model)
     how: dict[str, Any] = {"name": name, "artifact_path": None, "flavor": sys.modules[__name__], "input_example": input_example}
     info = Described.log(model=model, **how, **options)
     run = mlflow.active_run()
-    assert run is not None  # logging has begun one
+    assert run is not None  # logging has started one
     _log_training(model, run.info.run_id)
     return info
 
@@ -119,7 +119,7 @@ def load_model(uri: str | os.PathLike) -> Model:
 
 
 def _load_pyfunc(path: str) -> Scorer:
-    """What MLflow asks of a flavour."""
+    """The loader that MLflow requires of a flavour."""
     return Scorer(model_of_file(Path(path) / _FILE if os.path.isdir(path) else path))
 
 

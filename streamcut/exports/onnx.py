@@ -1,4 +1,4 @@
-"""Export to ONNX, which runtimes for many languages and machines score."""
+"""Export to ONNX, for runtimes on many languages and machines."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def onnx_graph(model: Model, link: OwnLink | None) -> bytes:
     """A graph with the input X, float64 (n, n_features), or with one for each column of a table (`scores_of_columns`).
 
     Outputs of classifiers: `label` (n,), int64 where all are whole numbers, else float64 or text; and `probabilities`, float64
-    (n, K), or `scores`, (n,) of two classes and (n, K) of more, where there are none. Of others: `answer`, float64 (n,), the
+    (n, K), or `scores`, (n,) for two classes and (n, K) for more, if there are none. For others: `answer`, float64 (n,), the
     numbers of a regression, the scores of a ranking. Raises UsageError when onnx is not installed, for models without a linear
-    form, and with the name of a column that it cannot take.
+    form, and, naming it, for a column that it cannot take.
     """
     form = linear_form(model, "ONNX", link)
     try:
@@ -59,7 +59,7 @@ def _label(graph: Graph, form: LinearForm, scores: str, several: bool) -> tuple[
 
 
 def _probabilities(graph: Graph, link: OwnLink, scores: str) -> str:
-    """What `link` makes of scores (n, K), in graphs: (n, K), of two classes (n, 2)."""
+    """The nodes that apply `link` to scores (n, K): (n, K), for two classes (n, 2)."""
     if isinstance(link, Sigmoid):
         logit = graph.node("Add", graph.node("Mul", scores, graph.constant(np.array([-link.A]))),
                            graph.constant(np.array([-link.B])))  # fmt: skip

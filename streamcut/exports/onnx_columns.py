@@ -1,4 +1,4 @@
-"""Graphs of ONNX, and in them the columns of a table."""
+"""ONNX graphs, and the columns of a table in them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from streamcut.exports.raw_form import Category, Coding, Cross, Number, RawForm
 from streamcut.io.recipe.table import BOOLEAN, BOOLEANS
 from streamcut.io.tables.values import is_number
 
-_OPSET, _OPSET_ML, _IR = 13, 2, 8  # of 2020: runtimes of today and of then
+_OPSET, _OPSET_ML, _IR = 13, 2, 8  # of 2020: for old and new runtimes
 _MOST_NUMBERS = 4096  # categories that are numbers: each value is compared with all of them
-_MOST_CODES = 1 << 53  # combinations of the values of a cross
+_MOST_CODES = 1 << 53  # value combinations of a cross
 _OUTPUTS = ("label", "scores", "probabilities", "answer")
 
 
@@ -34,14 +34,14 @@ class Graph:
         return name
 
     def constant(self, values: np.ndarray) -> str:
-        """A tensor that is known."""
+        """A constant tensor."""
         name = self._name()
         values = values.astype(object) if values.dtype.kind == "U" else np.ascontiguousarray(values)
         self._constants.append(self.onnx.numpy_helper.from_array(values, name))
         return name
 
     def node(self, operator: str, *inputs: str, **attributes: Any) -> str:
-        """What an operator makes of its inputs; `domain` among the attributes says whose it is."""
+        """The output of an operator; `domain` among the attributes is the operator's domain."""
         name = self._name()
         self._nodes.append(self.onnx.helper.make_node(operator, list(inputs), [name], **attributes))
         return name
@@ -62,7 +62,7 @@ class Graph:
 
     def _name(self) -> str:
         self._names += 1
-        return f"\x1f{self._names}"  # no column is called that
+        return f"\x1f{self._names}"  # no column has such a name
 
     def _type(self, kind: np.dtype) -> Any:
         kinds = self.onnx.TensorProto
@@ -73,7 +73,7 @@ def scores_of_columns(graph: Graph, raw: RawForm) -> str:
     """The scores without intercepts, float64 (n, K), of rows whose columns become inputs.
 
     Numbers, categories that are numbers, and booleans (1 and 0) are float64 (n), NaN where they are missing; texts are strings,
-    "" where they are. Where training refused missing values, rows that have one get NaN. Raises UsageError.
+    "" if missing. If training refused missing values, rows with one get NaN. Raises UsageError.
     """
     columns = _Columns(graph, raw)
     terms = [columns.term(part) for part in raw.parts]
@@ -89,11 +89,11 @@ class _Columns:
         self._texts = {each.column for part in raw.parts for each in _codings(part) if _is_text(each)}
         for name in raw.columns:
             if name in _OUTPUTS or "\x1f" in name or not name:
-                raise UsageError(f"onnx: a column cannot be called {name!r} beside the outputs of the graph; rename it")
+                raise UsageError(f"onnx: a column cannot be called {name!r}, as an output of the graph is; rename it")
             graph.take(name, np.dtype(str) if name in self._texts else np.dtype(float))
 
     def term(self, part: Number | Category | Cross) -> str:
-        """What a part adds to the scores, (n, K)."""
+        """The contribution of a part to the scores, (n, K)."""
         graph, raw = self.graph, self.raw
         if isinstance(part, Number):
             x, missing = self._number(part.column)
@@ -118,14 +118,14 @@ class _Columns:
         return self.graph.node("Gather", self.graph.constant(weights), codes)
 
     def _number(self, column: str) -> tuple[str, str]:
-        """(the values with 0 where they are missing, which are), (n, 1)."""
+        """(the values, 0 where missing; which are missing), (n, 1)."""
         graph = self.graph
         x = graph.node("Unsqueeze", column, graph.constant(np.array([1])))
         missing = graph.node("IsNaN", x)
         return graph.node("Where", missing, self._all(0.0), x), missing
 
     def _code(self, coding: Coding, missing: int = 0) -> str:
-        """int64 (n): 1 and on for the words of a coding, 0 for other values, `missing` where it is."""
+        """int64 (n): codes from 1 for the words of a coding, 0 for other values, `missing` for missing ones."""
         graph, ml = self.graph, "ai.onnx.ml"
         if _is_text(coding):
             keys, codes = ["", *coding.words], [missing, *range(1, len(coding.words) + 1)]
@@ -147,7 +147,7 @@ class _Columns:
         return graph.node("Squeeze", code, graph.constant(np.array([1])))
 
     def _of_cross(self, part: Cross) -> str:
-        """int64 (n): 1 and on for the combinations that have a feature, else 0."""
+        """int64 (n): codes from 1 for the combinations that have a feature, else 0."""
         graph = self.graph
         sizes = [len(coding.words) + 1 for coding in part.codings]
         if np.prod(np.array(sizes, float)) > _MOST_CODES:
@@ -181,7 +181,7 @@ def _is_text(coding: Coding) -> bool:
 
 
 def _as_number(coding: Coding, word: str) -> float:
-    """NaN, which is equal to nothing, for a word that stands in a column of another type."""
+    """NaN, which equals nothing, for a word in a column of another type."""
     if coding.type == BOOLEAN:
         return float(BOOLEANS[word] == "true") if word in BOOLEANS else np.nan
     return float(word) if is_number(word) else np.nan

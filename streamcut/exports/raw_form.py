@@ -1,7 +1,7 @@
 """How raw rows are scored by a linear model of a table: a weight for each number, and for each word of each column.
 
-It is what a form of another program has to say, column by column, without features in between. A recipe that hashes, or makes
-words of texts or parts of times, has none: those are refused by the column's name.
+It is what another program's format expresses column by column, without features in between. A recipe that hashes, splits texts
+into words or times into parts has no raw form and is refused, naming the column.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _TYPES = (TEXT, BOOLEAN, INTEGER, NUMBER)
 
 @dataclass(frozen=True, slots=True)
 class Coding:
-    """The code of a value of a column: which of `words` it is; with `edges` (increasing), how many of them are at most as large.
+    """The code of a value of a column: its index in `words`; with `edges` (increasing), the number of edges at most as large.
 
-    type   of the column's values, as recipes say it. Of numbers, words that are numbers stand for all ways to write them
+    type   of the column's values, as in recipes. For numeric types, a word that is a number stands for all its spellings
     """
 
     column: str
@@ -44,7 +44,7 @@ class Coding:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A value x that is there adds weight · (x − centre) / spread, a missing one `absent`: float64 (K,) both."""
+    """A value x adds weight · (x − centre) / spread, a missing one `absent`: float64 (K,) both."""
 
     column: str
     type: str
@@ -73,9 +73,9 @@ class Cross:
 
 @dataclass(frozen=True)
 class RawForm:
-    """Scores are the form's intercepts and what the features of `parts` weigh.
+    """Scores are the form's intercepts plus the weights of the features of `parts`.
 
-    missing   "own" and "zero" as the parts say; "error": a missing value is refused
+    missing   "own" and "zero": as in the parts; "error": a missing value is refused
     """
 
     form: LinearForm
@@ -83,13 +83,13 @@ class RawForm:
     missing: str
 
     def weight(self, feature: int) -> np.ndarray:
-        """float64 (K,), 0 for a feature that is none."""
+        """float64 (K,), 0 for no feature."""
         W = self.form.weights
         return W[:, feature] if 0 <= feature < W.shape[1] else np.zeros(len(W))
 
     @property
     def columns(self) -> dict[str, str]:
-        """The columns of a row and their types."""
+        """The columns of a row, and their types."""
         found: dict[str, str] = {}
         for part in self.parts:
             for each in (part,) if isinstance(part, Number) else (part.coding,) if isinstance(part, Category) else part.codings:
@@ -100,7 +100,7 @@ class RawForm:
 def raw_form(model: Model, form: LinearForm, program: str) -> RawForm | None:
     """The raw form of a `model` whose rows are those of a table; None: its features are numbers as they are.
 
-    Raises UsageError, which names the column, for what `program` cannot say.
+    Raises UsageError, naming the column, for what `program` cannot express.
     """
     recipe = model.recipe
     if recipe is None or recipe.form == "numbers":
@@ -125,7 +125,7 @@ def _parts(recipe: Recipe, program: str) -> Iterator[Number | Category | Cross]:
     assert table is not None
     assert names is not None
     at = {name: feature for feature, name in enumerate(names)}
-    by_prefix: dict[str, dict[str, int]] = {}  # what is before the first `=` that is none of a name: {what follows: feature}
+    by_prefix: dict[str, dict[str, int]] = {}  # text before the first `=` outside a name: {text after it: feature}
     for name, feature in at.items():
         match = _AT_EQUALS.fullmatch(name)
         if match is not None:

@@ -1,4 +1,4 @@
-"""Export to an estimator of scikit-learn's, which then needs nothing of streamcut, or says that it does."""
+"""Export to a scikit-learn estimator, which needs no streamcut, or warns that it does."""
 
 from __future__ import annotations
 
@@ -23,11 +23,10 @@ log = logging.getLogger(__name__)
 def sklearn_estimator(model: Model, link: OwnLink | None) -> Any:
     """A fitted estimator with the weights of `model`: the same labels and probabilities, scores up to the order of summation.
 
-    LogisticRegression where the loss has probabilities, one for each class in a OneVsRestClassifier where each was trained by
-    itself, LinearSVC for other classifiers; a LinearRegression whose `predict` gives the scores of a ranking or the answers of a
-    regression, and a PoissonRegressor for counts. A linear form is all that they have in common with how the model was trained.
-    A model of tables becomes a Pipeline that takes frames with the columns of the training (`raw_pipeline`).
-    Raises UsageError for models without a linear form.
+    LogisticRegression if the loss has probabilities, one per class in a OneVsRestClassifier if trained one-vs-rest, LinearSVC
+    for other classifiers; a LinearRegression whose `predict` gives the scores of a ranking or the answers of a regression, and
+    a PoissonRegressor for counts. They share only the linear form with the trained model. A model of tables becomes a Pipeline
+    that takes frames with the columns of the training (`raw_pipeline`). Raises UsageError for models without a linear form.
     """
     form = linear_form(model, "scikit-learn", link)
     if model.recipe is None or model.recipe.form == "numbers":
@@ -68,7 +67,7 @@ def estimator_of(form: LinearForm) -> Any:
 
 
 def _one_for_each(form: LinearForm) -> Any:
-    """A classifier of each class against the rest, whose probabilities are their parts of the sum."""
+    """A one-vs-rest classifier, whose probabilities are normalised to sum 1."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.multiclass import OneVsRestClassifier
     from sklearn.preprocessing import LabelBinarizer
@@ -81,14 +80,14 @@ def _one_for_each(form: LinearForm) -> Any:
         each.coef_, each.intercept_, each.classes_ = weights[None, :].copy(), np.array([intercept]), np.array([0, 1])
         each.n_features_in_ = form.weights.shape[1]
         estimator.estimators_.append(each)
-    with suppress(AttributeError):  # older releases ask label_binarizer_
+    with suppress(AttributeError):  # older releases read label_binarizer_
         estimator.classes_ = form.labels
     estimator.n_features_in_ = form.weights.shape[1]
     return estimator
 
 
 def sklearn_joblib(model: Model, link: OwnLink | None) -> bytes:
-    """The same as joblib writes it. Whoever loads such a file trusts it: it is a pickle."""
+    """The same in joblib's format. Loading such a file means trusting it: it is a pickle."""
     buffer = io.BytesIO()
     joblib.dump(sklearn_estimator(model, link), buffer)
     return buffer.getvalue()

@@ -1,4 +1,4 @@
-"""The columns of a table as a ColumnTransformer of scikit-learn's, for Pipelines that need nothing of streamcut."""
+"""The columns of a table as a scikit-learn ColumnTransformer, for Pipelines that need no streamcut."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from streamcut.io.recipe.table import BOOLEAN, BOOLEANS
 from streamcut.io.tables.values import is_number
 from streamcut.models.model import Model
 
-Part = tuple[Any, list[Any], np.ndarray]  # a transformer, two values to fit it on, the weights (K, ·) of what it makes
+Part = tuple[Any, list[Any], np.ndarray]  # a transformer, two values to fit it on, the weights (K, ·) of its features
 
 
 def encoder_of(model: Model, form: LinearForm) -> tuple[Any, np.ndarray]:
-    """(a fitted ColumnTransformer that takes frames of pandas, float64 (K, ·): what its features weigh).
+    """(a fitted ColumnTransformer that takes frames of pandas, float64 (K, ·): the weights of its features).
 
-    Numbers are scaled, and one that is missing (None, NaN, NA) has a feature of its own; categories are compared as they are, so
-    columns have to have the types that they had in training. Raises UsageError, naming the column, for what scikit-learn has no
-    transformer for.
+    Numbers are scaled, and one that is missing (None, NaN, NA) has a feature of its own; categories are compared as they are,
+    so columns must have the types that they had in training. Raises UsageError, naming the column, if scikit-learn has no
+    transformer for it.
     """
     import pandas as pd
     from sklearn.compose import ColumnTransformer
@@ -75,7 +75,7 @@ def _category(raw: RawForm, part: Category) -> Iterator[Part]:
         bins = FunctionTransformer(np.digitize, kw_args={"bins": np.array(coding.edges)})
         codes = [np.arange(len(coding.edges) + 1)]
         yield make_pipeline(numbers, bins, OneHotEncoder(categories=codes, handle_unknown="ignore")), [0.0, 1.0], weights.T
-        yield from _missing(absent - weights[-1], [0.0, 1.0])  # where nan is the last bin
+        yield from _missing(absent - weights[-1], [0.0, 1.0])  # where NaN is the last bin
         return
     values: list[Any]
     if coding.type == BOOLEAN:
@@ -97,7 +97,7 @@ def _category(raw: RawForm, part: Category) -> Iterator[Part]:
 
 
 def _missing(weight: np.ndarray, sample: list[Any]) -> Iterator[Part]:
-    """An indicator of missing values, where it weighs something."""
+    """An indicator of missing values, if its weight is not 0."""
     import pandas as pd
     from sklearn.preprocessing import FunctionTransformer
 

@@ -16,23 +16,23 @@ from streamcut.models.link import Odds, OwnLink, Sigmoid
 from streamcut.models.model import Model
 
 TABLE = "rows"
-MOST_BYTES = 1_000_000  # of a statement, as SQLite takes it where nobody has raised it
+MOST_BYTES = 1_000_000  # of a statement: SQLite's default limit
 _LARGEST = "1.7976931348623157e308"
-_NEVER = "1 = 0"  # a word in a column of another type, which a column of SQL cannot have
-_ADDED = 50  # in a row: both allow expressions that are a thousand deep
+_NEVER = "1 = 0"  # a word in a column of another type, which cannot occur in SQL
+_ADDED = 50  # terms in a row: both allow expressions a thousand deep
 
 
 def sql_select(model: Model, link: OwnLink | None) -> bytes:
     """A SELECT of all columns of the table "rows" and `predicted_label`, `predicted_score`, `predicted_probability`.
 
-    Of several classes there is a score and a probability of each, `predicted_score_1` and so on in the order of the labels, which
-    a comment lists; a regression and a ranking have `predicted_answer` alone. NULL, NaN (of DuckDB) and the empty text are
-    missing. Rows with a missing value where training refused them get NULL; so do, in SQLite, rows with a value of another type
-    than a comment lists, which DuckDB refuses. A column that is not there is an error. Probabilities need `exp`, which SQLite
-    has if it was built with mathematical functions.
+    Several classes have a score and a probability each, `predicted_score_1` and so on in the order of the labels, which a
+    comment lists; a regression and a ranking have `predicted_answer` alone. NULL, NaN (of DuckDB) and the empty text are
+    missing. Rows with a missing value get NULL if training refused them; so do, in SQLite, rows with a value of another type
+    than a comment lists, which DuckDB refuses. An absent column is an error. Probabilities need `exp`, which SQLite has if it
+    was built with mathematical functions.
 
     Raises UsageError for a model without a linear form, one of numbered features, recipes of more than numbers, categories, bins
-    and crosses, names that SQL takes for one, and a statement of more than MOST_BYTES.
+    and crosses, names that SQL treats as equal, and a statement of more than MOST_BYTES.
     """
     raw = raw_form(model, linear_form(model, "sql", link), "sql")
     if raw is None:
@@ -72,7 +72,7 @@ def _statement(raw: RawForm, columns: dict[str, str]) -> str:
 
 
 def _all_at_least(names: Sequence[str], k: int) -> str:
-    """That class k has the highest score, and is the first of those."""
+    """The condition that class k is the first with the highest score."""
     others = [f"s.{names[k]} {'>' if other < k else '>='} s.{name}" for other, name in enumerate(names) if other != k]
     return " AND ".join(others)
 
@@ -99,7 +99,7 @@ def _sigmoid(x: str) -> str:
 
 
 def _power(x: str) -> str:
-    """exp(x), or 1e300 where that is larger, which leaves nothing of what it divides."""
+    """exp(x), or 1e300 if that is smaller; dividing by it gives practically 0."""
     return f"CASE WHEN {x} > 690e0 THEN 1e300 ELSE exp({x}) END"
 
 
@@ -153,7 +153,7 @@ def _category(raw: RawForm, part: Category, weight: Callable[[int], float]) -> s
 
 
 def _cross(part: Cross, weight: Callable[[int], float]) -> str:
-    """One case for each value of the first column, within it one for each of the next."""
+    """One case per value of the first column, with nested cases for the next."""
 
     def below(level: int, features: dict[tuple[int, ...], float]) -> str:
         if level == len(part.codings):
@@ -169,7 +169,7 @@ def _cross(part: Cross, weight: Callable[[int], float]) -> str:
 
 
 def _has(coding: Coding, code: int) -> str:
-    """That a column has the value of a code."""
+    """The condition that a column has the value of a code."""
     x = _column(coding.column, number=coding.edges is not None)
     if coding.edges is not None:
         least = [f"{x} >= {_number(coding.edges[code - 1])}"] if code else [f"NOT ({_no_number(x)})"]
@@ -195,18 +195,18 @@ def _missing(raw: RawForm, weight: float) -> str:
 
 
 def _no_number(x: str) -> str:
-    """That a number is missing: NaN is greater than all numbers in DuckDB, and NULL in SQLite."""
+    """The condition that a number is missing: NaN is greater than all numbers in DuckDB, and NULL in SQLite."""
     return f"{x} IS NULL OR {x} > {_LARGEST}"
 
 
 def _is_wrong(column: str, kind: str) -> str:
-    """That a value is of another type, which columns of SQLite may have; DuckDB has other names for types."""
+    """The condition that a value has another type, as SQLite's columns may; DuckDB has other names for types."""
     others = "'integer', 'real'" if kind == TEXT else "'text'"
     return f"typeof({_column(column)}) IN ({others})"
 
 
 def _column(name: str, *, number: bool = False) -> str:
-    """A column of the table (SQLite takes a name in quotes that is none for a text); as a `number` where it may have booleans."""
+    """A column of the table (SQLite reads an unknown quoted name as text); as a `number` if it may hold booleans."""
     x = f"t.{_name(name)}"
     return f"CAST({x} AS DOUBLE)" if number else x
 
@@ -228,7 +228,7 @@ def _checked(text: str) -> str:
 
 
 def _number(value: float) -> str:
-    """With an exponent: without one DuckDB takes a literal for a decimal."""
+    """With an exponent: without one DuckDB reads a literal as a decimal."""
     text = repr(float(value))
     assert np.isfinite(value)
     return f"({text})" if "e" in text else f"{text}e0" if value >= 0 and not text.startswith("-") else f"({text}e0)"

@@ -1,4 +1,4 @@
-"""A transformer of scikit-learn's that makes features of tables by a recipe, whatever that says, and learns recipes of frames."""
+"""A scikit-learn transformer that encodes tables by any recipe, and learns recipes from frames."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from streamcut.prediction import warn_of
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
-    """Rows of a table, as frames or dicts, as a CSR matrix of `n_features`; the recipe is there, and nothing is fitted."""
+    """Rows of a table, as frames or dicts, as a CSR matrix of `n_features`; the recipe is given, and nothing is fitted."""
 
     def __init__(self, recipe: Recipe, n_features: int) -> None:
         self.recipe = recipe
         self.n_features = n_features
 
     def fit(self, X: Any = None, y: Any = None) -> Self:
-        """Nothing is to be done."""
+        """Does nothing."""
         self.n_features_in_ = len(self.columns)
         return self
 
     @property
     def columns(self) -> list[str]:
-        """The columns that rows have to have."""
+        """The columns that rows must have."""
         assert self.recipe.table is not None
         return [column.name for column in self.recipe.table.columns]
 
     def transform(self, X: Any) -> sp.csr_array:
-        """float64 (n, n_features); unseen values are warned of. Raises BadInputError as `streamcut.predict` does."""
+        """float64 (n, n_features); warns of unseen values. Raises BadInputError as `streamcut.predict` does."""
         raw = Raw(labelled=False)
         found = _matrix(rows_of(framed(X), self.recipe, raw), self.n_features)
         warn_of(raw.unseen)
@@ -46,12 +46,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
 
 def learned(X: Any, convert: Mapping[str, Any]) -> tuple[TableEncoder, sp.csr_array]:
-    """(an encoder for rows like those of the frame `X`, these rows), by a recipe made as `streamcut.fit` makes it.
+    """(an encoder for rows like those of the frame `X`, these rows encoded), by a recipe as `streamcut.fit` makes it.
 
     convert   more options of `streamcut.convert`: roles of columns, crosses, hash_bits, missing, …
 
     Numbers are standardised, missing ones have a feature of their own, long texts have tf-idf weights; columns that look like
-    identifiers are left out with a warning. Raises UsageError for what is no frame and for options that do not fit.
+    identifiers are left out with a warning. Raises UsageError for anything but a frame and for unsuitable options.
     """
     from streamcut.io.tables.frames import FrameFile
     from streamcut.io.tables.opening import OpenedTables
@@ -64,7 +64,7 @@ def learned(X: Any, convert: Mapping[str, Any]) -> tuple[TableEncoder, sp.csr_ar
             f"recipe: features are made of frames (pandas, polars, Arrow) and rows as dicts, not of {type(X).__name__}"
         )
     if taken := sorted({"labels", "qid", "weights", "recipe"} & set(convert)):
-        raise UsageError(f"recipe: {taken[0]} is none of its options here; labels, groups and weights are arguments of `fit`")
+        raise UsageError(f"recipe: {taken[0]} is not an option here; labels, groups and weights are arguments of `fit`")
     tables = OpenedTables([FrameFile(X)], ConvertOptions(**{"labels": "none", **convert}))
     rows = tables.rows(_BLOCK, _MOST, 1, grouped=False)
     chunks = [chunk for chunk, _ in rows.blocks()]
@@ -75,7 +75,7 @@ def learned(X: Any, convert: Mapping[str, Any]) -> tuple[TableEncoder, sp.csr_ar
     return encoder, _matrix(chunks, encoder.n_features)
 
 
-_BLOCK, _MOST = 1 << 20, 64 << 20  # bytes of a frame that are encoded at once, and of a row
+_BLOCK, _MOST = 1 << 20, 64 << 20  # bytes of a frame encoded at once, and of a row
 
 
 def _matrix(chunks: Iterable[Chunk], n_features: int) -> sp.csr_array:

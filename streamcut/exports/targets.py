@@ -1,4 +1,4 @@
-"""The forms that models are exported to, and what each can hold: the one list for commands, Python and refusals."""
+"""The formats that models are exported to, and what each can hold: one list for commands, Python and error messages."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A form of another program.
+    """A format of another program.
 
-    module, function   what makes its bytes: `function` of the module streamcut.exports.`module`
+    module, function   produce its bytes: `function` of the module streamcut.exports.`module`
     what               for help
-    endings            of file names that mean it
-    recipe             whether it says how raw rows become features
+    endings            file name endings that select it
+    recipe             whether it holds how raw rows become features
     words              whether its labels may be words
     probabilities      kinds of links (streamcut.models.link) that it can hold; fitted ones only where `fitted`
-    bytes_a_weight     memory that writing takes for each weight, at most; of the features that have none, nothing where `sparse`
-    libraries          bytes that its libraries take
+    bytes_a_weight     memory per weight while writing, at most; if `sparse`, none for features without weights
+    libraries          bytes of its libraries
     """
 
     module: str
@@ -42,7 +42,7 @@ TARGETS = {
         probabilities=("Sigmoid", "Odds"),
         fitted=False,
         bytes_a_weight=256,
-    ),  # and for every other ending
+    ),  # and any other ending
     "sklearn": Target(
         "sklearn",
         "sklearn_joblib",
@@ -78,7 +78,7 @@ TARGETS = {
 
 
 def target_of(path: str) -> str:
-    """What the ending of the file name `path` means."""
+    """The target for the ending of the file name `path`."""
     return next((name for name, target in TARGETS.items() if path.endswith(target.endings)), "liblinear")
 
 

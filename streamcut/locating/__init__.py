@@ -6,7 +6,7 @@ known from the rows, and w* lies in an *ellipsoid*, F being H-strongly convex th
 
     H = I + C Σ u_i h_i x_i x_iᵀ,    h_i = min ℓ″ on [z_i − ρ_i, z_i + ρ_i],    |⟨w_b − w*, x_i⟩| ≤ ρ_i.
 
-`problem.py` says what a model claims to solve; `sums.py` reads the rows; `intercept.py` bounds a free intercept; `factor.py`
-inverts H with all rounding counted; and `locate.py` repeats this until ρ settles. `regions.py` and `answers.py` are what follows
-for other rows; `standard_errors.py` and `sandwich.py` what follows for the weights.
+`problem.py` is the problem that a model claims to solve; `sums.py` reads the rows; `intercept.py` bounds a free intercept;
+`factor.py` inverts H with all rounding counted; and `locate.py` repeats this until ρ settles. `regions.py` and `answers.py` are
+the consequences for other rows, `standard_errors.py` and `sandwich.py` those for the weights.
 """

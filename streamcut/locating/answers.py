@@ -1,4 +1,4 @@
-"""Predictions with a proof: which labels are those of the exact optimum, and between which numbers its scores are."""
+"""Predictions with a proof: which labels are those of the exact optimum, and bounds on its scores."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from streamcut.foundation.shown import Shown
 from streamcut.locating.problem import bends, expect_locatable, gap_part, tighter
 from streamcut.locating.regions import Nowhere, Region, region_of
 
-_LIKELY = 4e-15  # an exponential and a division are off by less, of 1
+_LIKELY = 4e-15  # absolute: an exponential and a division are off by less
 _PRECISE = 1e-4  # of F: a gap that proves most labels of most data
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CertifiedAnswers(Shown):
-    """What a model says of n rows, and what is proved of the exact optimum of its problem.
+    """What a model predicts for n rows, and what is proved of the exact optimum of its problem.
 
-    labels    float64 (n,), or words (object, n): the model's, whether they are proved or not; of numbers what it predicts
-    proved    bool (n,): the exact optimum gives the row the same label; of numbers: it is known to within `low` and `high`
+    labels    float64 (n,), or words (object, n): the model's, whether proved or not; for numbers, its predictions
+    proved    bool (n,): the exact optimum gives the row the same label; for numbers: it is bounded by `low` and `high`
     low, high float64 (n,): between them is the optimum's probability of the positive label where the model has probabilities,
               what it predicts where targets are numbers, and else its score
-    advice    where few of the labels are proved: why, and what would prove more
+    advice    if few of the labels are proved: why, and what would prove more
     """
 
     labels: np.ndarray
@@ -36,7 +36,7 @@ class CertifiedAnswers(Shown):
 
     @property
     def share(self) -> float:
-        """The part of the rows that are proved."""
+        """The fraction of the rows that are proved."""
         return float(self.proved.mean()) if len(self.proved) else 0.0
 
     def shown(self) -> dict[str, Any]:
@@ -44,12 +44,12 @@ class CertifiedAnswers(Shown):
 
 
 class Certifier:
-    """Proves the answers of `model` for blocks of rows; `nothing` says why there is no proof for any, if that is so.
+    """Proves the answers of `model` for blocks of rows; `nothing` says why nothing is proved, if that is so.
 
-    region   where the optimum's scores are, if more is known than the model says
-    refuted  rows of which the optimum is proved to have the other label
+    region   where the optimum's scores are, if more is known than the model records
+    refuted  rows to which the optimum is proved to give the other label
 
-    Raises UsageError for models that have no proofs, and for those that need the rows that they were trained on.
+    Raises UsageError for models that have no proofs or need the rows that they were trained on.
     """
 
     def __init__(self, model: Any, nothing: str = "", region: Region | None = None) -> None:
@@ -63,7 +63,7 @@ class Certifier:
         return self._region.within(chunk, found)
 
     def answers(self, found: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(proved, low, high) of CertifiedAnswers, of such scores; the model's are `found`."""
+        """(proved, low, high) of CertifiedAnswers for these scores; the model's are `found`."""
         model = self.model
         if model.task == "regression":
             proved = np.isfinite(low) & np.isfinite(high)
@@ -83,7 +83,7 @@ class Certifier:
 
     @property
     def advice(self) -> str:
-        """As CertifiedAnswers has it, of all rows so far."""
+        """The advice of CertifiedAnswers for all rows so far."""
         share = self.proved / self.rows if self.rows else 1.0
         if self._nothing or share > 0.5 or self.model.task == "regression":
             return self._nothing

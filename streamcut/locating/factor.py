@@ -1,14 +1,14 @@
-"""Upper and lower bounds on the inverse of a matrix that is known but for rounding.
+"""Upper and lower bounds on the inverse of a matrix that is known up to rounding.
 
 Given     the lower triangle of a sum M̃ of squares h x xᵀ and a diagonal, |M̃ − M|_jk ≤ γ √(M_jj M_kk).
 Returns   T, lower triangular, and η < 1 with   vᵀM⁻¹v ≤ ‖Tv‖² / (1 − η)²   for every v (`below`: M is at least LLᵀ),
           or                                    vᵀM⁻¹v ≥ ‖Tv‖² / (1 + η)²   (`above`: M is at most LLᵀ).
-          None where M is not positive definite for sure.
+          None if M is not certainly positive definite.
 
 Rows and columns are multiplied by powers of two first, so that the diagonal is from ¼ to 1: that is exact, and errors that are
 parts of √(M_jj M_kk) are then at most γ tr M as a matrix. Cholesky's L satisfies |LLᵀ − A|_jk ≤ γ √(A_jj A_kk) for the A that
-it is given (Higham 2002, Theorem 10.3), so with A = M̃ ∓ 2γ tr M̃ · I the factor L, as it stands in memory, is on the right side
-of M. T ≈ L⁻¹ is held against L: with R = TL − I, ‖R‖ ≤ η, T = (I + R)L⁻¹.
+it is given (Higham 2002, Theorem 10.3), so with A = M̃ ∓ 2γ tr M̃ · I the factor L, as it stands in memory, is on the right
+side of M. T ≈ L⁻¹ is checked against L: with R = TL − I, ‖R‖ ≤ η, T = (I + R)L⁻¹.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import numpy as np
 
 from streamcut.foundation.rounding import EPSILON, gamma
 
-_SPARE = 32  # roundings that are counted in one go
-_LEAST = 1e-200  # of a diagonal: sums below may have lost to underflow what no relative bound sees
+_SPARE = 32  # roundings counted as one allowance
+_LEAST = 1e-200  # of a diagonal: smaller sums may have underflowed, which no relative bound covers
 _WORST = 0.05  # of η
-MATRICES = 4  # D × D, that are in memory at a time, beside the one given
+MATRICES = 4  # D × D, in memory at a time, in addition to the one given
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,9 +51,9 @@ class Inverse:
         return (length * (1.0 + gamma(len(v) + _SPARE)) + doubt) / (1.0 - self.eta) * (1.0 + gamma(_SPARE))
 
     def half_step(self, v: np.ndarray, most: float, error: np.ndarray) -> tuple[np.ndarray, float]:
-        """(p ≈ ½M⁻¹v, r): whatever has ‖y‖²_M ≤ ⟨v, y⟩ for the true v has ‖y − p‖_M ≤ r, M being LLᵀ; `most` of the same v.
+        """(p ≈ ½M⁻¹v, r): any y with ‖y‖²_M ≤ ⟨v, y⟩ for the true v has ‖y − p‖_M ≤ r, M being LLᵀ; `most` of the same v.
 
-        ‖y − ½M⁻¹v‖_M ≤ ½√(vᵀM⁻¹v) by completing the square; TᵀT is M⁻¹ but for η, and v and products have errors of their own.
+        ‖y − ½M⁻¹v‖_M ≤ ½√(vᵀM⁻¹v) by completing the square; TᵀT is M⁻¹ up to η, and v and the products have errors of their own.
         """
         from scipy.linalg import blas
 
@@ -76,7 +76,7 @@ class Inverse:
         return np.concatenate([P[j, : j + 1] for j in range(D)])
 
     def scaled(self, M: np.ndarray) -> np.ndarray:
-        """M (D, D), of which the lower triangle is read, in these coordinates: all of it, in its place."""
+        """M (D, D) in these coordinates, in place: the lower triangle is read, all of it written."""
         lower = np.tril_indices(len(M), -1)
         M.T[lower] = M[lower]
         M *= self.scale
@@ -104,7 +104,7 @@ class Inverse:
 
 
 def inverse(M: np.ndarray, part: float, *, below: bool) -> Inverse | None:
-    """The inverse of the matrix whose lower triangle is M (D, D), used up, but for `part` = γ; bounds as `below` says."""
+    """The inverse of the matrix whose lower triangle is M (D, D), overwritten, up to `part` = γ; bounds by `below`."""
     from scipy.linalg import blas, lapack
 
     D, diagonal = len(M), np.diag_indices(len(M))

@@ -1,8 +1,8 @@
-"""Where a free intercept is at the optimum, by the rows themselves.
+"""Bounds on a free intercept at the optimum, from the rows themselves.
 
 F has no slope along b at the optimum: Σ u_i σ_i f_i = 0 with f = −ℓ′, and this sum falls with b and with every score. Scores of
-centred rows x_i − c at w* are within r‖x_i − c‖ of those at w_b, so the sums with all of them as high as they may be, and as low,
-have roots on both sides of b* + ⟨w*, c⟩.
+centred rows x_i − c at w* are within r‖x_i − c‖ of those at w_b, so the sums at the upper and at the lower ends of these
+intervals have roots on both sides of b* + ⟨w*, c⟩.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from streamcut.locating.problem import Located
 from streamcut.locating.sums import lengths, row_gamma, rows_of, scores
 
 Within = Callable[[Chunk, np.ndarray], tuple[np.ndarray, np.ndarray]]
-ROW_BYTES = 80  # that are kept of each row, and once more while they are joined
+ROW_BYTES = 80  # kept per row, and the same again while they are joined
 _HALVINGS = 60
 _FARTHEST = 1e6  # times the spread of scores
-_PART = 1e-9  # of a sum's terms: far more than rounding does
+_PART = 1e-9  # of a sum's terms: far more than rounding
 
 
 def distances(chunk: Chunk, center: np.ndarray) -> np.ndarray:
@@ -35,7 +35,7 @@ def distances(chunk: Chunk, center: np.ndarray) -> np.ndarray:
 def reach(problem: Located, data: Dataset, within: Within) -> tuple[float, float] | None:
     """(below, above): −below ≤ b* + ⟨w*, c⟩ − b_b − ⟨w_b, c⟩ ≤ above; None: not bounded. One pass.
 
-    within   (low, high) of rows and their scores: between which their scores are at w*, but for that difference of intercepts
+    within   (low, high) of rows and their scores: bounds on the scores at w*, up to that difference of intercepts
     """
     kept: list[tuple[np.ndarray, ...]] = []
     for rows in rows_of(problem, data):
@@ -53,16 +53,16 @@ def reach(problem: Located, data: Dataset, within: Within) -> tuple[float, float
 
         return sign
 
-    above = _farthest(balance(low), width, -1)  # b above it makes the sum negative however low scores are
+    above = _farthest(balance(low), width, -1)  # b above it makes the sum negative for the lowest possible scores
     below = _farthest(balance(high), -width, 1)
     found = max(-below, 0.0) * (1.0 + gamma(8.0)), max(above, 0.0) * (1.0 + gamma(8.0))
     return found if math.isfinite(sum(found)) else None
 
 
 def _farthest(sign: Callable[[float], int], step: float, wanted: int) -> float:
-    """A b with the sign `wanted` near where that begins, in the direction of `step`; ∞ in it where there is none."""
+    """A b with the sign `wanted` close to the sign change, in the direction of `step`; ±∞ in that direction if there is none."""
     inside, outside = 0.0, step
-    if sign(0.0) == wanted:  # no farther than 0, which is where the model is
+    if sign(0.0) == wanted:  # no farther than 0, the model's intercept
         return 0.0
     while sign(outside) != wanted:
         inside, outside = outside, 4.0 * outside

@@ -5,18 +5,18 @@ Given     weights v_b, a bound D ≤ min F, and the rows.
 Returns   Q with |⟨v_b − v*, x⟩| ≤ √(xᵀQx) for every x, and bounds of standard errors.
 Stops     when the rows' ρ shrink by less than a part _SETTLED, or after _ROUNDS passes.
 
-    v_b = Newton's method from v_b, while passes show that it falls (streamcut.locating.polished)
+    v_b = Newton's method from v_b, while F falls (streamcut.locating.polished)
     one pass: G = F(v_b) − D, the gradient g;  r = √(2G)
-    free intercept: one pass, how far b* can be (streamcut.locating.intercept)
+    free intercept: one pass for the distance of b* (streamcut.locating.intercept)
     ρ_i = r‖x_i‖, or r‖x_i − c‖ + that
     repeat
         one pass: H = diag(ridge) + C Σ u_i h_i x_i x_iᵀ,  h_i = min ℓ″ on [z_i − ρ_i, z_i + ρ_i]
-        e = min(√(2G), ‖g‖ in the norm of H⁻¹);  Q = e² H⁻¹;  ρ_i = √(x_iᵀQx_i), or what it was at first if that is less
+        e = min(√(2G), ‖g‖ in the norm of H⁻¹);  Q = e² H⁻¹;  ρ_i = √(x_iᵀQx_i), or its first value if that is less
     one pass: the same with max ℓ″; the standard errors are between the two
 
 On the way from v_b to v* no row's margin leaves its interval, so F bends there by H at least: ½‖v_b − v*‖²_H ≤ F(v_b) − F(v*),
 and ‖v_b − v*‖²_H ≤ ⟨g, v_b − v*⟩, whence v* is within ½‖g‖ (in the norm of H⁻¹) of v_b − ½H⁻¹g, too. Every ρ is proved by the one
-before, so each round is as true as the first. ρ_i is really an interval, whose ends are what all that is known of v* allows.
+before, so each round is as valid as the first. ρ_i is really an interval, the tightest that all known bounds on v* give.
 """
 
 from __future__ import annotations
@@ -69,19 +69,18 @@ _MATRICES = 3 + factor.MATRICES  # D × D, of float64
 
 
 def locate(model: Model | str | os.PathLike, data: Any, *, memory: str = "auto") -> LinearModel:
-    """`model`, which then knows where the exact optimum of its problem is (`optimum`): an ellipsoid around its weights.
+    """`model` with the location of its problem's exact optimum (`optimum`): an ellipsoid around its weights.
 
     `predict(…, certified=True)` proves far more labels with it than by the gap alone, and `standard_errors()` needs no data
     then; saving the model keeps it, in 4 D² bytes for D features.
 
-    model   a linear model for two classes or for numbers with a smooth loss: one that `train` made, or `better` of a
-            `certify` of anybody's
+    model   a linear model for two classes or for numbers with a smooth loss: made by `train`, or `better` of any `certify`
     data    the rows that it was trained on: an opened data set, the path of a store, (X, y) or (X, y, row weights); they
             are read 10 to 60 times
     memory  "4GB", "50%" or "auto": ceiling on the resident memory of this process, which holds seven D × D matrices
 
-    Raises UsageError for other models, for rows that it was not trained on, and where the gap is too wide for a proof: it says
-    which gap would do; MemoryBudgetError.
+    Raises UsageError for other models, for rows that it was not trained on, and for a gap too wide for a proof, naming one that
+    would do; MemoryBudgetError.
     """
     ceiling = Ceiling(memory)
     given = expect_locatable(as_model(model, ceiling.expect_model))
@@ -101,7 +100,7 @@ def locate(model: Model | str | os.PathLike, data: Any, *, memory: str = "auto")
 
 
 def _seen_from(at: np.ndarray, center: np.ndarray, search: _Search) -> Optimum:
-    """What a search round `center` finds, said of the weights `at`: at − v* is `step`, and what is left; Q⁻¹ ⪯ H ⪯ tr H."""
+    """The result of a search round `center`, relative to the weights `at`: at − v* is `step` plus a rest; Q⁻¹ ⪯ H ⪯ tr H."""
     found = search.found()
     step = (at - center) + found.step
     far = float(np.linalg.norm(step)) * math.sqrt(search.trace) * (1.0 + gamma(len(at) + 64.0))
@@ -111,7 +110,7 @@ def _seen_from(at: np.ndarray, center: np.ndarray, search: _Search) -> Optimum:
 def its_rows(model: LinearModel, data: Any) -> tuple[Dataset, np.ndarray | None]:
     """(the rows as they were trained on, what the features were divided by, float64 (n_features,), or None).
 
-    Raises UsageError where `data` are others than those that `model` was trained on.
+    Raises UsageError if `data` are not those that `model` was trained on.
     """
     rows, divisors = opened(data), None
     if is_scaled(model):
@@ -124,15 +123,15 @@ def its_rows(model: LinearModel, data: Any) -> tuple[Dataset, np.ndarray | None]
         divisors = np.concatenate([rows.divisors, np.ones(model.n_features)])[: model.n_features]
     if rows.manifest.fingerprint != model.fingerprint:
         raise UsageError(
-            "these are not the rows that the model was trained on (fingerprints differ), and say nothing of its optimum"
+            "these are not the rows that the model was trained on (fingerprints differ), and say nothing about its optimum"
         )
     return rows, divisors
 
 
 def certifier_of(model: Any, trained_on: Any = None, memory: str = "auto") -> Certifier:
-    """What proves the answers of `model`, which is located first where the rows of its training are given.
+    """What proves the answers of `model`, which is located first if its training rows are given.
 
-    With more than MANY features it is not: balls, and what these rows say of a free intercept, take no matrices.
+    With more than MANY features it is not: balls, and the bounds of these rows on a free intercept, need no matrices.
     """
     given = as_model(model, Ceiling(memory).expect_model)
     if trained_on is None or (isinstance(given, LinearModel) and given.optimum is not None):
@@ -163,14 +162,14 @@ def _by_balls(model: LinearModel, data: Any, ceiling: Ceiling) -> Region:
 
 
 def _expect(ceiling: Ceiling, problem: Located, data: Dataset) -> None:
-    """Raise MemoryBudgetError unless there is room for what will be in memory."""
+    """Raise MemoryBudgetError unless the matrices fit in memory."""
     D = len(problem.at)
     size = 8 * D * D
     try:
         ceiling.beside(f"{_MATRICES} matrices of {D:,} × {D:,} numbers, {format_bytes(size)} each", _MATRICES * size)
         ceiling.expect_rows(problem.model, data.manifest, (ROW_BYTES, ROW_BYTES) if problem.free else (0, 0))
     except MemoryBudgetError as error:
-        raise MemoryBudgetError(f"{error}, or predict with --certified alone: balls round the weights take no matrix") from None
+        raise MemoryBudgetError(f"{error}, or predict with --certified alone: balls round the weights need no matrix") from None
 
 
 def _rescaled(found: Optimum, back: np.ndarray, model: LinearModel) -> Optimum:
@@ -189,7 +188,7 @@ def _rescaled(found: Optimum, back: np.ndarray, model: LinearModel) -> Optimum:
 
 
 class _Search:
-    """The algorithm above. `at` is what a pass says, `gap` is G, `trace` at least that of H."""
+    """The algorithm above. `at` is the result of a pass, `gap` is G, `trace` at least that of H."""
 
     def __init__(self, problem: Located, data: Dataset) -> None:
         self._problem, self._data = problem, data
@@ -225,7 +224,7 @@ class _Search:
         return replace(self._now, low=low, high=high, passes=self._passes)
 
     def _ends(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
-        """Between which the row's z stays on the way from v_b to v*."""
+        """The interval in which the row's z stays on the way from v_b to v*."""
         problem, chunk, s = self._problem, rows.chunk, rows.s
         low, high = self._start.within(chunk, s)
         if self._now is not None:
@@ -234,7 +233,7 @@ class _Search:
         return margins_within(problem, rows, low, high)
 
     def _round(self, *, below: bool) -> tuple[factor.Inverse | None, float]:
-        """A pass: H⁻¹, and how wide the intervals of z are, added up."""
+        """A pass: H⁻¹, and the sum of the widths of the intervals of z."""
         H = Curvature(self._problem, self._data.manifest.statistics)
         total = 0.0
         self._passes += 1
@@ -248,7 +247,7 @@ class _Search:
         return factor.inverse(H.total, H.part, below=below), total
 
     def _errors(self, most: np.ndarray, at: Slope, distance: float) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """Standard errors at the optimum, at least and at most."""
+        """Lower and upper bounds on standard errors at the optimum."""
         problem = self._problem
         name, C = problem.model.parameters["loss"], problem.model.C
         if name not in LIKELIHOODS or problem.model.l1 != 0.0:
@@ -257,7 +256,7 @@ class _Search:
         if inverse is None:
             return None, None
         low, high = (np.sqrt(C * each) for each in (inverse.diagonal(most=False), most))
-        if name == "squared":  # whose likelihood has a variance of its own: that of the residuals, √(Σ u z² / (Σ u − D))
+        if name == "squared":  # whose likelihood has a variance parameter: that of the residuals, √(Σ u z² / (Σ u − D))
             freedom = at.weight - len(problem.at)
             if not freedom > 0.0:
                 return None, None
@@ -270,7 +269,7 @@ class _Search:
 
 
 def gap_of(problem: Located, at: Slope) -> float:
-    """F(v_b) − D, at most. Raises UsageError for a bound that is above F."""
+    """An upper bound on F(v_b) − D. Raises UsageError for a bound above F."""
     gap = above(at.primal - problem.bound, gamma(4.0) * at.primal)
     if not gap >= 0.0 or not math.isfinite(gap):
         raise UsageError(

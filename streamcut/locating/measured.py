@@ -1,4 +1,4 @@
-"""Measures of the exact optimum on labelled rows: between which numbers they are, whatever was trained to find it."""
+"""Bounds on measures of the exact optimum on labelled rows, for any model trained to find it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Between = tuple[float, float]
 
 
 class OptimumMeasures:
-    """Accuracy, log loss and the ROC area that the exact optimum of a model's problem has, each between two numbers.
+    """Accuracy, log loss and the ROC area of the exact optimum of a model's problem, each between two bounds.
 
-    A label counts as right where all of its row's interval says so, as wrong where all of it does, and as either elsewhere. The
+    A label is right if the whole interval of its row says so, wrong if the whole interval says that, and either otherwise. The
     ROC area is least with the positive rows at the low ends of their intervals and the negative ones at the high ends.
     """
 
@@ -27,7 +27,7 @@ class OptimumMeasures:
 
     def __init__(self, certifier: Certifier) -> None:
         if certifier.model.task != "binary":
-            raise UsageError(f"certified measures are those of two classes, not of a model of task {certifier.model.task}")
+            raise UsageError(f"certified measures are for two classes, not for a model of task {certifier.model.task}")
         self._certifier = certifier
         self._right = self._wrong = self._weight = 0.0
         self._log = np.zeros(2)
@@ -55,7 +55,7 @@ class OptimumMeasures:
                 parts.append((ends[these], None if chunk.weight is None else u[these]))
 
     def measures(self) -> dict[str, Between | float | None]:
-        """{measure: (low, high)}, None where one is not defined on these rows; `proved`, the share of the labels that are."""
+        """{measure: (low, high)}, None if undefined on these rows; `proved`, the share of the labels that are."""
         rows, weight = self._certifier.rows, self._weight
         own = gamma(rows + 64.0)  # of sums over rows, and of the logarithms in them
         least, most = (Separation(*kept).roc_auc for kept in self._kept)
@@ -71,5 +71,5 @@ class OptimumMeasures:
 
 
 def _part(low: float, high: float, own: float) -> Between:
-    """Both ends of a part of 1, and what rounding may have left out."""
+    """Bounds on a fraction, widened by rounding."""
     return max(0.0, low - own), min(1.0, high + own)

@@ -1,4 +1,4 @@
-"""Where scores of the exact optimum are for want of curvature: by balls round the weights, and a free intercept's interval."""
+"""Bounds on scores of the exact optimum without curvature: by balls round the weights, and a free intercept's interval."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SETTLED = 0.1
 
 
 class Nearby:
-    """Where scores are at v* as far as balls of w* say, and what is known of a free intercept.
+    """Bounds on scores at v* from balls that contain w*, and the interval of a free intercept.
 
     ‖w_b − w*‖ ≤ root = √(2G). For the slope g of F, ‖Δ‖² ≤ ⟨g, Δ⟩ + g_b Δb, Δ = w_b − w*: within √(¼‖g‖² + |g_b Δb|) of ½g, too.
     """
@@ -50,7 +50,7 @@ class Nearby:
         planes = slice(None, -1) if free else slice(None)
         size, off = (float(np.linalg.norm(each[planes])) * own for each in (at.gradient, at.error))
         pull = 0.0
-        if free:  # of b itself: |Δb| is no more than that of the centred one and of ⟨Δ, c⟩ together
+        if free:  # of b itself: |Δb| is at most that of the centred one plus |⟨Δ, c⟩|
             far = max(shift) + root * float(np.linalg.norm(at.center[:-1])) * own
             pull = (abs(float(at.gradient[-1])) + float(at.error[-1])) * far * own
         return math.sqrt(0.25 * size * size + size * off + off * off + pull) * own + off
@@ -79,9 +79,9 @@ class Nearby:
 
 
 def nearby(problem: Located, data: Dataset, at: Slope, gap: float) -> tuple[Nearby | None, int]:
-    """What is known once `at` and the gap are, and the passes it took; None: not where a free intercept is.
+    """(what follows from `at` and the gap, or None if a free intercept is not bounded; the passes it took).
 
-    What is known of the intercept makes the ball smaller, and that narrows the intercept.
+    The intercept's interval makes the ball smaller, which in turn narrows the interval.
     """
     root = math.sqrt(2.0 * gap) * (1.0 + gamma(8.0))
     found = Nearby(problem, at, root)

@@ -1,4 +1,4 @@
-"""A point much nearer to the optimum than a model, by Newton's method on its rows: what is proved there is so of the optimum.
+"""A point much nearer to the optimum than a model, by Newton's method on its rows; proofs from there hold for the same optimum.
 
 Given     weights, and the rows; two passes a step: F with its slope, and its curvature.
 Returns   the weights where F no longer falls, or where half the squared Newton step is below a part _NEAR of F.
@@ -17,13 +17,12 @@ from streamcut.locating.sums import Curvature, Slope, rows_of, slope
 _NEAR = 1e-16
 _STEPS = 30
 _SHORTEST = 2.0**-20
-_FALLS = 1e-4  # of what the slope promises
+_FALLS = 1e-4  # of the decrease that the slope predicts
 _DAMPING = 1e-13  # of the largest on the diagonal
 
 
 def polished(problem: Located, data: Dataset, at: Slope) -> Located | None:
-    """The problem at weights near the optimum; `at` is what is known where it is. None where F has no gradient (an L1 penalty),
-    or falls nowhere."""
+    """The problem at weights near the optimum; `at` is F there. None if F has no gradient (an L1 penalty) or does not fall."""
     if problem.model.l1 != 0.0:
         return None
     now, begun = problem, at.primal
@@ -39,7 +38,7 @@ def polished(problem: Located, data: Dataset, at: Slope) -> Located | None:
 
 
 def _step(problem: Located, data: Dataset, at: Slope) -> np.ndarray | None:
-    """H⁻¹g, or None where that is not to be had."""
+    """H⁻¹g, or None if it cannot be computed."""
     from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
     H = Curvature(problem, data.manifest.statistics)
@@ -55,7 +54,7 @@ def _step(problem: Located, data: Dataset, at: Slope) -> np.ndarray | None:
 
 
 def _shortened(problem: Located, data: Dataset, at: Slope, step: np.ndarray) -> tuple[Located, Slope] | None:
-    """Where F has fallen along −step, and what is known there; None: nowhere."""
+    """A point along −step where F is lower, and F's slope there; None: there is none."""
     part, promised = 1.0, float(at.gradient @ step)
     while part >= _SHORTEST:
         near = replace(problem, at=problem.at - part * step)

@@ -1,4 +1,4 @@
-"""The problem that a linear model claims to solve, as far as its optimum can be located; what cannot be is refused by name."""
+"""The problem that a linear model claims to solve, if its optimum can be located; others are refused by name."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ LIKELIHOODS = ("logistic", "squared", "poisson")
 
 
 def expect_locatable(model: Any) -> LinearModel:
-    """`model`, if it is linear and its weights are those that its certificate is about. Raises UsageError."""
+    """`model`, if it is linear and its certificate is about its weights. Raises UsageError."""
     if not isinstance(model, LinearModel) or model.task not in TASKS:
         what = f"a {model.kind} model of task {model.task}" if hasattr(model, "kind") else f"{type(model).__name__}"
         raise UsageError(f"{what} has no proved predictions; linear models for two classes or for numbers have")
     if "rounded" in model.parameters:
         raise UsageError(
-            "the weights of a compact model are rounded, and nothing is proved of them; give the model it was made of"
+            "the weights of a compact model are rounded, and nothing is proved about them; give the model that it was made from"
         )
     if not model.certificate.lower_bound <= model.certificate.primal:
         raise UsageError("the model's lower bound is above its objective; `streamcut verify` says more")
@@ -33,25 +33,25 @@ def expect_locatable(model: Any) -> LinearModel:
 
 
 def bends(model: LinearModel) -> bool:
-    """Whether its loss is one of single rows, and smooth."""
+    """Whether its loss is smooth and a sum over single rows."""
     name = str(model.parameters.get("loss"))
     return name in ROW_LOSSES and row_loss(name, model.parameters).smooth
 
 
 def gap_part(model: LinearModel, gap: float) -> float:
-    """What part of its objective `gap` is."""
+    """`gap` as a fraction of its objective."""
     primal = model.certificate.primal
     return gap / primal if primal > 0.0 else 0.0
 
 
 def tighter(part: float) -> str:
-    """How to train to a gap that proves more than one of that `part` of F."""
+    """How to train to a gap that proves more than the `part` of F reached."""
     finer = 10.0 ** (math.ceil(math.log10(part)) - 2) if part > 0.0 else 1e-6
     return spelled(f"train with {given('tol-relative', float(f'{finer:.0e}'))}")
 
 
 def is_scaled(model: LinearModel) -> bool:
-    """Whether it was trained on features that were divided by something."""
+    """Whether it was trained on scaled features."""
     return model.parameters.get("scale", "none") != "none"
 
 
@@ -76,7 +76,7 @@ class Located:
 
 
 def located_problem(model: LinearModel) -> Located:
-    """The problem of a model whose loss is one of single rows and bends. Raises UsageError for others."""
+    """The problem of a model with a smooth loss of single rows. Raises UsageError for others."""
     name = str(model.parameters.get("loss"))
     if name not in ROW_LOSSES:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Where the scores of the exact optimum are, for any rows: in intervals round those of the model, or of the middle of a ball.
+"""Intervals of the scores of the exact optimum, for any rows: round those of the model, or of the middle of a ball.
 
 Ball. ½‖w_b − w*‖² ≤ F(w_b) − F* as F is 1-strongly convex, and ½‖w_D − w*‖² ≤ F* − D for the dual point w_D = −C̄a of the witness
 (a, b), whose value is D: added up, w* is within √(G − ¼‖w_b − w_D‖²) of the middle of w_b and w_D, and within √(2G) of w_b.
@@ -24,14 +24,14 @@ _SPARE = 64
 
 
 class Region(Protocol):
-    """What is known of the scores of the optimum."""
+    """Bounds on the scores of the optimum."""
 
     def within(self, chunk: Chunk, found: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(low, high), float64 (n,): between them are the scores of the rows, of which the model has `found`."""
+        """(low, high), float64 (n,): bounds on the scores of the rows; the model's are `found`."""
 
 
 def region_of(model: LinearModel) -> Region:
-    """The best that the model itself knows. Raises UsageError where that is nothing."""
+    """The best region that the model itself records. Raises UsageError if there is none."""
     if model.optimum is not None:
         if model.optimum.weights != digest(model.augmented_weights):
             raise UsageError("the model's weights are not those that were located; locate it again")
@@ -59,7 +59,7 @@ class Nowhere:
 
 @dataclass(frozen=True, slots=True)
 class Meet:
-    """What two regions have in common."""
+    """The intersection of two regions."""
 
     one: Region
     other: Region
@@ -88,11 +88,11 @@ class Ellipsoid:
 
 
 class Ball:
-    """Round the model's weights, and round the middle between them and the dual point; of the weights alone if the intercept is
-    free, which `within` does not know.
+    """Round the model's weights, and round the middle between them and the dual point; for the weights alone if the intercept
+    is free, which `within` leaves out.
 
     dual     float64, as long as the weights: the dual point; None: the model has none
-    middle   radius round the middle between both, which is above by a part of what rounding may have done to them
+    middle   radius round the middle between both, rounding included
     """
 
     def __init__(self, model: LinearModel) -> None:

@@ -1,6 +1,6 @@
 """The sandwich H⁻¹BH⁻¹ at the exact optimum: the roots of its diagonal, at least and at most.
 
-    H = ∇²F(w*),    B = C² Σ_g s_g s_gᵀ,    s_g = Σ u_i ℓ_i′(w*) x_i over the rows of a cluster g, or of each row by itself
+    H = ∇²F(w*),    B = C² Σ_g s_g s_gᵀ,    s_g = Σ u_i ℓ_i′(w*) x_i over the rows of a cluster g, or of a single row
 
 One pass makes the factors at the model's weights w_b. With G the curvature that is proved from below on the way to w* and K the
 most that it is, H ⪯ K ⪯ κG, and Q ⪰ H⁻¹ of `locate`: a_j = G⁻¹e_j is within (1 − 1/κ)√(e_jᵀG⁻¹e_j) of H⁻¹e_j in the norm of G.
@@ -35,19 +35,19 @@ MATRICES = 10 + factor.MATRICES  # D × D, of float64
 
 
 class Sandwich:
-    """Of a problem whose optimum is in the ellipsoid `known`; `codes`, int64 (n,), are the clusters of the rows, from 0."""
+    """The sandwich of a problem with its optimum in the ellipsoid `known`; `codes`, int64 (n,): each row's cluster, from 0."""
 
     def __init__(self, problem: Located, known: Optimum, codes: np.ndarray | None) -> None:
         self._problem, self._known, self._codes = problem, known, codes
         self._groups = 0 if codes is None else int(codes.max(initial=-1)) + 1
         self._sums = np.zeros((self._groups, len(problem.at)))
         self._roots = np.sqrt(known.diagonal) * (1.0 + gamma(8.0))
-        self._moved = np.zeros(max(self._groups, 1))  # C Σ u h m², of clusters, or the most of any row
-        self._doubt = np.zeros(self._groups)  # what rounding may have done to S, in the norm of H, of clusters
+        self._moved = np.zeros(max(self._groups, 1))  # C Σ u h m² of each cluster, or the maximum over rows
+        self._doubt = np.zeros(self._groups)  # rounding in S, in the norm of H, per cluster
         self._squares = 0.0  # the same of single rows, squared
 
     def errors(self, data: Dataset) -> tuple[np.ndarray, np.ndarray]:
-        """(low, high), float64 (D,) each; not finite where the rows say too little."""
+        """(low, high), float64 (D,) each; not finite if the rows do not determine them."""
         problem, statistics = self._problem, data.manifest.statistics
         region = Ellipsoid(problem.at, problem.bias, self._known)
         G, K = Curvature(problem, statistics), Curvature(problem, statistics)
@@ -85,7 +85,7 @@ class Sandwich:
         return low, high
 
     def _add(self, rows: Rows, codes: np.ndarray, slopes: np.ndarray, doubt: np.ndarray) -> None:
-        """Rows of clusters: their slopes, and how far these and the sums may be off."""
+        """Add rows of clusters: their slopes, and the errors of the slopes and the sums."""
         import scipy.sparse as sp
 
         problem, chunk = self._problem, rows.chunk

@@ -1,4 +1,4 @@
-"""`standard_errors`: how far a weight may be off for want of rows, at the exact optimum, between two numbers each.
+"""`standard_errors`: the sampling error of each weight at the exact optimum, between two bounds.
 
 Model-based   √(C (H⁻¹)_jj), H = ∇²F(w*): those of a posterior whose prior is that of the penalty, w ~ N(0, C); for large C those
               of maximum likelihood. `locate` bounds them.
@@ -41,7 +41,7 @@ class StandardErrors(Shown):
     z_low, z_high  the optimum's weight divided by it
     p_low, p_high  two-sided, of a normal distribution
     penalty        (H⁻¹)_jj at most: the part of what is known of a weight that is the penalty's and not the rows' (1: all of
-                   it). Where it is not near 0 the weight is pulled towards 0, of which z and p know nothing. 0 for a free
+                   it). Where it is not near 0 the weight is pulled towards 0, which z and p do not account for. 0 for a free
                    intercept, NaN where features were scaled and the rows were not given
     kind           "model", "robust", "clusters"
     """
@@ -65,14 +65,14 @@ def standard_errors(
     """Standard errors of the weights of a logistic, squared or Poisson model at the exact optimum, with z and p.
 
     model     a linear model as `locate` takes
-    data      the rows that it was trained on, as `locate` takes them; None: `locate` has read them, which does for errors that
-              are not robust
-    robust    the sandwich instead of the errors that hold where the model is true
-    clusters  rows of the same cluster depend on each other: an array (n,) that names that of each row, or "qid", those of the
-              data; robust, too
+    data      the rows that it was trained on, as `locate` takes them; None: `locate` has read them, which is enough for errors
+              that are not robust
+    robust the sandwich instead of the errors that assume the model to be true
+    clusters  rows of the same cluster depend on each other: an array (n,) that names the cluster of each row, or "qid", those
+              of the data; implies robust
     memory    "4GB", "50%" or "auto": ceiling on the resident memory of this process; clusters take 8 D bytes each
 
-    Raises what `locate` raises, and UsageError for losses that are no likelihood and clusters that do not fit the rows.
+    Raises what `locate` raises, and UsageError for losses that are not likelihoods and clusters that do not fit the rows.
     """
     given = expect_locatable(as_model(model, Ceiling(memory).expect_model))
     name = given.parameters.get("loss")
@@ -83,12 +83,12 @@ def standard_errors(
         )
     robust = robust or clusters is not None
     if data is None and (robust or given.optimum is None):
-        raise UsageError("standard errors take the rows that the model was trained on (data, --trained-on)")
+        raise UsageError("standard errors need the rows that the model was trained on (data, --trained-on)")
     divisors = None if data is None else its_rows(given, data)[1]
     located = given if data is None or given.optimum is not None else locate(given, data, memory=memory)
     known = located.optimum
     if known is None or known.low is None or known.high is None:
-        raise UsageError("there are no more rows than weights, and standard errors of squared losses take more")
+        raise UsageError("standard errors of squared losses need more rows than weights")
     low, high = _sandwich(located, data, divisors, clusters, Ceiling(memory)) if robust else (known.low, known.high)
     return _tested(located, divisors, low, high, "clusters" if clusters is not None else "robust" if robust else "model")
 
@@ -127,7 +127,7 @@ def _sandwich(
     model: LinearModel, data: Any, divisors: np.ndarray | None, clusters: Any, ceiling: Ceiling
 ) -> tuple[np.ndarray, np.ndarray]:
     problem, rows = located_problem(model), opened(data)
-    if divisors is not None:  # the same problem on the rows as they are: the penalty of a weight is that of the scaled one
+    if divisors is not None:  # the same problem on unscaled rows: the penalty of a weight is that of the scaled one
         problem.ridge[: len(divisors)] = divisors**2
     codes = None if clusters is None else _codes(rows, clusters)
     D = len(problem.at)
@@ -135,7 +135,7 @@ def _sandwich(
     if codes is not None:
         groups = int(codes.max(initial=-1)) + 1
         if groups < 2 or len(codes) <= D:
-            raise UsageError(f"{groups} clusters of {len(codes)} rows say nothing of {D} weights; two, and more rows, would")
+            raise UsageError(f"{groups} clusters of {len(codes)} rows say nothing about {D} weights; two, and more rows, would")
         ceiling.beside(f"sums of {groups:,} clusters, {D:,} numbers each", 8 * groups * D)
     ceiling.expect_rows(model, rows.manifest, (16, 16))
     assert model.optimum is not None
@@ -147,8 +147,8 @@ def _sandwich(
 
 
 def _centred(problem: Located, known: Optimum) -> tuple[Located, Optimum]:
-    """The problem at the middle of the smaller of both ellipsoids, and that ellipsoid seen from there: what a float64 cannot hold
-    of the middle is its step."""
+    """The problem at the middle of the smaller ellipsoid, and that ellipsoid relative to it: its step is the part of the middle
+    that float64 cannot hold."""
     at = problem.at - known.step
     back = at - problem.at
     left = (problem.at - (at - back)) - (known.step + back)
@@ -156,7 +156,7 @@ def _centred(problem: Located, known: Optimum) -> tuple[Located, Optimum]:
 
 
 def _codes(data: Dataset, clusters: Any) -> np.ndarray:
-    """The number of the cluster of each row, from 0, int64 (n,)."""
+    """The index of each row's cluster, from 0, int64 (n,)."""
     n = data.manifest.statistics.n_rows
     if isinstance(clusters, str):
         if clusters != "qid":
@@ -168,5 +168,5 @@ def _codes(data: Dataset, clusters: Any) -> np.ndarray:
     else:
         names = np.asarray(clusters)
     if names.shape != (n,):
-        raise UsageError(f"clusters: an array of shape {names.shape} where there are {n:,} rows")
+        raise UsageError(f"clusters: an array of shape {names.shape} for {n:,} rows")
     return np.unique(names, return_inverse=True)[1].astype(np.int64)

@@ -1,4 +1,4 @@
-"""What is read from the rows: the objective, its slope and its curvature, each with what rounding may have done to it."""
+"""Sums over the rows: the objective, its slope and its curvature, each with a bound on its rounding."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from streamcut.io.dataset import Dataset
 from streamcut.locating.problem import Located
 
 _SPARE = 32
-_BLOCK = 1 << 16  # rows that are summed together: a sum over all of them takes so many roundings, and one a block
-_DENSE = 0.25  # of the features: rows that have more are multiplied as dense ones
-_AT_ONCE = 256  # of those
-_EXACT = Grids(0.0, 0.0)  # sums that are not on grids
+_BLOCK = 1 << 16  # rows summed together: a sum over all rows takes this many roundings, plus one per block
+_DENSE = 0.25  # of the features: rows with more entries are multiplied as dense ones
+_AT_ONCE = 256  # dense rows
+_EXACT = Grids(0.0, 0.0)  # sums not on grids
 SHRUNK = 1.0 - 1e-12  # exponentials and products are off by far less
 
 
@@ -62,7 +62,7 @@ def rows_of(problem: Located, data: Dataset) -> Iterator[Rows]:
 
 
 def margins_within(problem: Located, rows: Rows, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(low, high) of `z` on the way from `s` to any score between `low` and `high`."""
+    """(low, high) of `z` for scores from `s` to any score between `low` and `high`."""
     down, up = np.maximum(rows.s - low, 0.0), np.maximum(high - rows.s, 0.0)
     loss: Any = problem.risk.loss
     if loss.targets == "labels":
@@ -132,9 +132,9 @@ def _dense(chunk: Chunk, D: int, bias: float) -> np.ndarray:
 
 @dataclass(slots=True)
 class Slope:
-    """F at the point, at most; its gradient, float64 (D,), and how far that may be off; Σ u, and u's mean of x by curvature.
+    """F at the point, at most; its gradient, float64 (D,), and its error; Σ u, and the mean of x weighted by u and curvature.
 
-    center   float64 (D,): Σ u ℓ″ x / Σ u ℓ″, whose last number is not used
+    center   float64 (D,): Σ u ℓ″ x / Σ u ℓ″, last number unused
     loss, least_loss   Σ u ℓ at most, at least
     """
 
@@ -197,7 +197,7 @@ class Curvature:
         self._together = np.empty((second_order.TOGETHER, D)) if self._dense else None
 
     def add(self, rows: Rows, h: np.ndarray) -> None:
-        """Rows of one chunk of `chunks_of`, and their h."""
+        """Add the rows of one chunk of `chunks_of`, with their h."""
         chunk, bias = rows.chunk, self._problem.bias
         h, self._block[:] = self._problem.model.C * rows.u * np.where(rows.u > 0.0, h, 0.0), 0.0
         if self._together is not None:

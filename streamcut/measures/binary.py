@@ -20,9 +20,9 @@ from streamcut.models.linear import LinearModel
 class BinaryMeasures:
     """Measures over rows of weight u_i (1 unless given); None where one is undefined, such as the AUC of one class.
 
-    The four counts are sums of u_i. `average_precision`, `precision`, `recall` and `f1` speak of the positive label.
-    A model that has probabilities is measured by them, too (streamcut.measures.probability).
-    Needs 8 bytes a row to sort the scores (16 more where rows have weights), and as much again while it does.
+    The four counts are sums of u_i. `average_precision`, `precision`, `recall` and `f1` are for the positive label. A model
+    with probabilities is also measured by them (streamcut.measures.probability). Needs 8 bytes a row to sort the scores (16
+    more if rows have weights), and as much again while sorting.
     """
 
     row_bytes: ClassVar[tuple[int, int]] = (24, 72)
@@ -39,7 +39,7 @@ class BinaryMeasures:
         self._counts = {(truth, said): 0.0 for truth in (True, False) for said in (True, False)}
         self._rows, self._loss, self._weight = 0, 0.0, 0.0
         name = model.parameters.get("loss", "hinge")
-        self._name = name if name in ROW_LOSSES else "hinge"  # of models for a measure of the whole data
+        self._name = name if name in ROW_LOSSES else "hinge"  # for models of a measure of the whole data
         self._risk = PointwiseRisk(row_loss(self._name, model.parameters, (model.labels or (-1.0, 1.0))[1]))
         self._probability = ProbabilityMeasures() if model.has_probabilities else None
 
@@ -62,11 +62,11 @@ class BinaryMeasures:
 
     @cached_property
     def separation(self) -> Separation:
-        """How the scores keep the two classes apart. No rows can be added after it."""
+        """How the scores separate the two classes. No rows can be added afterwards."""
         return Separation(self._kept[True], self._kept[False])
 
     def measures(self) -> dict[str, float | int | None]:
-        """Every measure by its name: accuracy and its kind first, what they were counted from last."""
+        """Every measure by its name: accuracy and the like first, the counts behind them last."""
         hits, false = self._counts[True, True], self._counts[False, True]
         correct_rejections, misses = self._counts[False, False], self._counts[True, False]
         recall, specificity = ratio(hits, hits + misses), ratio(correct_rejections, correct_rejections + false)

@@ -1,4 +1,4 @@
-"""The loss of K classes that a model was trained with: of all of them together, or of each against the others."""
+"""The loss of K classes that a model was trained with: joint, or one class against the others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from streamcut.models.multiclass import CRAMMER_SINGER, ONE_VS_REST, SOFTMAX, Mu
 
 
 class LossOfClasses(ABC):
-    """Arrays: target int (n,), the classes of rows; scores (n, K). `problems`: 1, or K of one class each.
+    """Arrays: target int (n,), the classes of rows; scores (n, K). `problems`: 1, or K, one per class.
 
     conjugate  roundings in a constant, as parts of its size (streamcut.foundation.rounding.LossRounding)
     near_one   roundings of numbers about 1 in a loss (the same)
@@ -33,19 +33,19 @@ class LossOfClasses(ABC):
 
     @abstractmethod
     def farthest(self, target: np.ndarray, scores: np.ndarray, near: np.ndarray) -> np.ndarray:
-        """The largest ℓ where every score is at most `near` (n, K) off: ℓ is convex, so none there is farther from it."""
+        """The largest ℓ for scores within `near` (n, K): as ℓ is convex, no value there is farther from it."""
 
     @abstractmethod
     def duals(self, target: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(α (n, K), constants (n, problems), sizes (n, problems)).
 
-        At any scores s′ a loss is at least its constant − Σ α s′ over its classes; `sizes` is what the roundings of constants are
-        parts of.
+        At any scores s′ a loss is at least its constant − Σ α s′ over its classes; roundings of constants are relative to
+        `sizes`.
         """
 
 
 class _Joint(LossOfClasses):
-    """Of all classes: it rises with the scores of all but the target, and falls with its own."""
+    """A joint loss: it rises with the scores of all classes but the target, and falls with the target's."""
 
     def farthest(self, target, scores, near):
         moved, rows = scores + near, np.arange(len(target))
@@ -102,7 +102,7 @@ class _OneVsRest(LossOfClasses):
 
 
 def loss_of(model: MulticlassModel | KernelModel) -> LossOfClasses:
-    """What training minimised; in one-vs-rest the hinge unless it says another loss. UsageError for a loss that is unknown."""
+    """The loss that training minimised; for one-vs-rest the hinge unless another is recorded. UsageError for an unknown loss."""
     if model.strategy == ONE_VS_REST:
         risk = PointwiseRisk(row_loss(model.parameters.get("loss", "hinge"), model.parameters, 1.0))
         return _OneVsRest(model.scores_per_row, risk)

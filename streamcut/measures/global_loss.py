@@ -1,4 +1,4 @@
-"""The loss of a model whose training looked at the scores of all rows at once: what `verify` compares with the certificate."""
+"""The loss of a model trained on the scores of all rows at once, which `verify` compares with the certificate."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class GlobalLoss:
         self._parts.append((y, scores.copy(), None if chunk.qid is None else chunk.qid.copy()))
 
     def offset(self) -> float | None:
-        """ρ of the plane ⟨w, x⟩ = ρ of one class, as its training places it; None of other tasks. Ask before `value`."""
+        """ρ of the plane ⟨w, x⟩ = ρ of one class, as its training places it; None for other tasks. Read it before `value`."""
         if self._model.task != "one-class":
             return None
         s = np.concatenate([part[1] for part in self._parts])

@@ -1,4 +1,4 @@
-"""What the support vectors of a kernel model prove: the length of its weights, and the point of the dual that it claims."""
+"""What the support vectors of a kernel model prove: the norm of its weights, and the dual point that it claims."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streamcut.solver_table import SOLVER_TABLE
 
 
 class KernelDoubt:
-    """How far rounding of kernel values may have moved what is computed of a model: scores of rows that are met, ‖w‖²."""
+    """How far rounding of kernel values may have moved the results computed for a model: scores of the rows seen, ‖w‖²."""
 
     def __init__(self, model: KernelModel) -> None:
         self._model, rows = model, model.near.moved(model.support_rows)
@@ -27,18 +27,18 @@ class KernelDoubt:
         self._scores = 0.0
 
     def meet(self, chunk: Chunk, weight: np.ndarray) -> None:
-        """Take rows, whose losses count by their weights u."""
+        """Take rows, whose losses are weighted by u."""
         rows = self._model.near.moved(chunk)
         entries = max(self._entries, int(np.diff(rows.indptr).max(initial=0)))
         self._scores += float(weight @ self._of(self._model.coefficients, squared_norms(rows), entries))
 
     def square(self, coefficients: np.ndarray) -> float:
-        """Of Σ ‖w_k‖² with these coefficients of the support vectors."""
+        """The error of Σ ‖w_k‖² with these coefficients of the support vectors."""
         return float(np.abs(coefficients).reshape(len(self._squares), -1).sum(axis=1) @ self._of(coefficients, self._squares))
 
     @property
     def resolution(self) -> float:
-        """Of F over the rows that were met: no loss changes more than twice as much as the scores of its row."""
+        """The error of F over the rows seen: no loss changes more than twice as much as the scores of its row."""
         return 2.0 * self._model.C * self._scores + 0.5 * self.square(self._model.coefficients)
 
     def _of(self, coefficients: np.ndarray, squares: np.ndarray, entries: int = 0) -> np.ndarray:
@@ -49,7 +49,7 @@ class KernelDoubt:
 def kernel_squares(model: KernelModel, coefficients: np.ndarray) -> np.ndarray:
     """‖w_k‖² of every score with these coefficients of the support vectors, from them alone, float64 (K,).
 
-    The constant term of sampled cuts is a feature like others, the intercept of other solvers is free.
+    The constant term of sampled cuts is a feature like any other; the intercept of other solvers is free.
     """
     vectors = model.support_rows
     shape = model.n_support, model.scores_per_row
@@ -63,15 +63,15 @@ def kernel_squares(model: KernelModel, coefficients: np.ndarray) -> np.ndarray:
 class ClaimedPoint:
     """The point of the dual that a kernel model claims (DualPoint): feasible, if the rows say so.
 
-    That is when every support vector with its class is among the rows, whose C_i then have room for its Σ α, and, where the
-    intercept was free, Σ y_i α_i = 0 exactly. Equal rows of one class are as good as one.
+    That is when every support vector with its class is among the rows, whose C_i add up to its Σ α or more, and, if the
+    intercept was free, Σ y_i α_i = 0 exactly. Equal rows of one class count as one.
     """
 
     def __init__(self, model: KernelModel) -> None:
         self._model = model
         point = model.point
         own = model.coefficients if point is None else point.coefficients
-        if own.ndim == 2:  # what is claimed of wrong classes counts; the row's own then has their sum
+        if own.ndim == 2:  # the claims for wrong classes count; the row's own class then has their sum
             wrong, classes = np.minimum(own, 0.0), np.argmax(own, axis=1)
             rows = np.arange(len(own))
             wrong[rows, classes] = 0.0
@@ -97,7 +97,7 @@ class ClaimedPoint:
                 self._left[key] -= room
 
     def value(self) -> float:
-        """The dual there, or 0, which is a bound too, when the point is not feasible."""
+        """The dual there; if the point is not feasible 0, which is also a bound."""
         coefficients = self._point.coefficients
         balanced = not self._free_intercept or math.fsum(coefficients) == 0.0
         if not balanced or any(left > 0.0 for left in self._left.values()):
@@ -113,7 +113,7 @@ def claimed_value(model: KernelModel, point: DualPoint) -> float:
 
 
 def _entries(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray | None) -> Iterator[tuple[bytes, bytes]]:
-    """Of each row what its features and values are, in a form that is equal for equal rows."""
+    """The features and values of each row, in a form that is equal for equal rows."""
     columns = np.ascontiguousarray(indices, np.int64)
     values = np.ones(len(indices)) if data is None else np.ascontiguousarray(data, np.float64)
     for start, stop in pairwise(indptr.tolist()):

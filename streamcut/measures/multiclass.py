@@ -18,8 +18,8 @@ class MulticlassMeasures:
     """Measures over rows of weight u_i (1 unless given); None where one is undefined, such as the recall of an absent class.
 
     Balanced accuracy is the mean recall of the classes that occur; macro F1 the mean F1 of those that occur or are predicted;
-    micro F1 is the accuracy, since every row has one label. The mean loss is the one that was trained: Crammer-Singer's, the
-    softmax's, or the sum over all classes of that of each against the rest. A model that has probabilities is measured by them.
+    micro F1 is the accuracy, since every row has one label. The mean loss is the trained one: Crammer-Singer, softmax, or the
+    sum over all classes of the loss against the rest. A model with probabilities is also measured by them.
     """
 
     row_bytes: ClassVar[tuple[int, int]] = (0, 0)
@@ -43,9 +43,9 @@ class MulticlassMeasures:
             self._probability.add_classes(target, self._model.probabilities_of(scores), chunk.weight)
 
     def measures(self) -> dict[str, Any]:
-        """Every measure by its name: figures of the whole first, then those of each class, and the confusion matrix.
+        """Every measure by its name: overall figures first, then those of each class, and the confusion matrix.
 
-        `confusion_matrix[t][p]` is the weight of rows of the t-th label (of `labels`) that were given the p-th.
+        `confusion_matrix[t][p]` is the weight of rows of the t-th label (of `labels`) that were predicted as the p-th.
         """
         confusion = self._confusion
         total, hits = float(confusion.sum()), np.diag(confusion)

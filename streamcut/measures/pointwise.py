@@ -11,7 +11,7 @@ from streamcut.models.linear import LinearModel
 def risk_of(model: LinearModel | KernelModel) -> PointwiseRisk:
     """The loss that training minimised, with its labels and weights; the hinge for models that were not trained here.
 
-    Raises UsageError for a loss that is not one of single rows.
+    Raises UsageError for a loss that is not a sum over single rows.
     """
     positive = model.labels[1] if model.labels else 1.0
     return PointwiseRisk(row_loss(model.parameters.get("loss", "hinge"), model.parameters, positive), model.positive_weight)

@@ -1,12 +1,12 @@
-"""Measures of probabilities: how far they are from what happened, and whether they mean what they say.
+"""Measures of probabilities: their distance from the outcomes, and their calibration.
 
-log_loss           mean of −log p of the class that came true, p at least 2⁻⁵², as in scikit-learn
-brier_score        mean of (1 − p)² for two classes, p of the class that came true; for several Σ_k (p_k − 1[k came true])²
+log_loss           mean of −log p of the true class, p at least 2⁻⁵², as in scikit-learn
+brier_score        mean of (1 − p)² for two classes, p of the true class; for several Σ_k (p_k − 1[k is true])²
 calibration_error  mean |share of hits − mean probability| over 15 bins of equal width (Guo et al. 2017: ECE)
 reliability        the bins that hold rows: `mean` probability, `share` of hits, `weight`
 
-For two classes the bins are of the probability of the positive label, for several of the one that was most likely; each of these
-has a calibration_error of its own probability, too.
+For two classes the bins are of the probability of the positive label, for several that of the most likely class; each of
+several classes also has a calibration_error of its own.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from streamcut.measures.ratio import ratio
 
 BINS = 15
-LOSSES = ("log_loss", "brier_score", "calibration_error")  # of which the least is best
+LOSSES = ("log_loss", "brier_score", "calibration_error")  # lower is better
 LEAST = float(np.finfo(np.float64).eps)
 
 
@@ -47,7 +47,7 @@ class ProbabilityMeasures:
             off += np.bincount(_bins(p[:, k]), error if u is None else u * error, BINS)
 
     def calibration_errors(self, classes: int) -> list[float | None]:
-        """Of each of several classes, by bins of its own probability; None where there are no rows."""
+        """One per class, by bins of its own probability; None if there are no rows."""
         off = np.zeros((classes, BINS)) if self._off is None else self._off
         return [ratio(float(np.abs(own).sum()), self._weight) for own in off]
 
@@ -61,7 +61,7 @@ class ProbabilityMeasures:
             row += np.bincount(bins, values, BINS)
 
     def measures(self) -> dict[str, Any]:
-        """Every measure by its name (JSON types); None where there are no rows."""
+        """Every measure by its name (JSON types); None if there are no rows."""
         weight, means, hits = self._bins
         full = np.flatnonzero(weight)
         bins = [

@@ -1,8 +1,8 @@
 """Measures of rankings: swapped pairs, NDCG and mean average precision over queries, and the area under the ROC curve.
 
-Without queries (qid) all rows are one. The means are over all queries, as in LETOR's tools; there a query without relevant rows
+Without queries (qid) all rows form one. The means are over all queries, as in LETOR's tools; there a query without relevant rows
 counts 0 in NDCG and average precision, and so it does here. Gains are 2^label − 1, as there; the discount is 1/log₂(1 + place),
-the usual one today (LETOR's tools have 1 for the first two places and 1/log₂ place from there on). Relevant are labels above 0.
+the usual one today (LETOR's tools use 1 for the first two places, then 1/log₂ place). Labels above 0 are relevant.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from streamcut.measures.separation import Scored, Separation
 from streamcut.models.model import Model
 
 CUTOFFS = (1, 5, 10)
-_HIGHEST = 60.0  # 2^label then is still a sensible float64
+_HIGHEST = 60.0  # 2^label is then still well within float64
 
 
 class RankingMeasures:
@@ -36,14 +36,14 @@ class RankingMeasures:
     def add(self, chunk: Chunk, scores: np.ndarray) -> None:
         """Take rows and their scores; raises BadInputError for rows with weights."""
         if chunk.weight is not None:
-            raise BadInputError("the rows have weights, which rankings do not know; leave them out")
+            raise BadInputError("the rows have weights, which rankings do not take; leave them out")
         self._parts.append((chunk.y.copy(), scores.copy(), None if chunk.qid is None else chunk.qid.copy()))
 
     def measures(self) -> dict[str, Any]:
         """Overall figures first. Forgets the rows.
 
         pairwise_accuracy   1 − swapped_pairs
-        swapped_pairs       of all pairs of one query with different labels, those that the scores order wrongly; ties half
+        swapped_pairs       of all pairs of one query with different labels, the fraction in the wrong order; ties count half
         mean_swapped_pairs  the same for each query, averaged over the queries that have such pairs
         """
         table = self.per_query()
@@ -63,7 +63,7 @@ class RankingMeasures:
         }
 
     def per_query(self) -> dict[str, np.ndarray]:
-        """Columns with a line for each query, in the order of the data. Forgets the rows."""
+        """Columns with an entry for each query, in the order of the data. Forgets the rows."""
         y, scores, qid = self._rows()
         new = np.append(True, qid[1:] != qid[:-1]) if len(y) else np.empty(0, bool)
         starts = np.append(np.flatnonzero(new), len(y))
@@ -101,7 +101,7 @@ class RankingMeasures:
 
 
 def _levels(falling: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """Numbers of the labels of each query from 0 for the lowest, where the labels fall within each query."""
+    """Ranks of the labels of each query, 0 for the lowest; `falling` labels descend within each query."""
     if not len(falling):
         return np.empty(0, np.int64)
     steps = np.append(False, falling[1:] != falling[:-1]) & ~new
@@ -148,7 +148,7 @@ class RocAreaMeasures:
 
     @cached_property
     def separation(self) -> Separation | None:
-        """How the scores keep the two labels apart, None with one label. No rows can be added after it."""
+        """How the scores separate the two labels, None with one label. No rows can be added afterwards."""
         if len(self._scores) < 2:
             return None
         low, high = sorted(self._scores)

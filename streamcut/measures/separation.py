@@ -1,4 +1,4 @@
-"""How scores keep two classes apart: areas, and the curves that they are the areas of."""
+"""How scores separate two classes: curves, and the areas under them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Scored = list[tuple[np.ndarray, np.ndarray | None]]  # scores of rows, and their
 
 @dataclass(frozen=True, eq=False)
 class Thresholds:
-    """What lies at or above each of some scores: arrays of one length, from the greatest score down.
+    """Counts at or above each of some scores: arrays of one length, from the greatest score down.
 
     score            the thresholds themselves
-    true_positives   weight of the positive rows that score at least so much
+    true_positives   weight of the positive rows that score at least this
     false_positives  the same of the negative rows
     positives, negatives  weight of all
     """
@@ -31,17 +31,17 @@ class Thresholds:
 
     @property
     def recall(self) -> np.ndarray:
-        """Part of the positive rows at or above each threshold."""
+        """Fraction of the positive rows at or above each threshold."""
         return self.true_positives / self.positives
 
     @property
     def precision(self) -> np.ndarray:
-        """Part of positive rows among those at or above each threshold."""
+        """Fraction of positive rows among those at or above each threshold."""
         return self.true_positives / (self.true_positives + self.false_positives)
 
     @property
     def false_positive_rate(self) -> np.ndarray:
-        """Part of the negative rows at or above each threshold."""
+        """Fraction of the negative rows at or above each threshold."""
         return self.false_positives / self.negatives
 
     @property
@@ -51,7 +51,7 @@ class Thresholds:
 
     @property
     def called(self) -> np.ndarray:
-        """Part of all rows at or above each threshold."""
+        """Fraction of all rows at or above each threshold."""
         return (self.true_positives + self.false_positives) / (self.positives + self.negatives)
 
 
@@ -102,7 +102,7 @@ class Separation:
         return Thresholds(score, true, false, self._positives.total, self._negatives.total)
 
     def histograms(self, bins: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(edges, weight of positive rows, of negative rows) in `bins` bins; the outer ones hold what lies outside.
+        """(edges, weight of positive rows, of negative rows) in `bins` bins; the outer ones include what lies outside.
 
         The edges cover all but a thousandth of each class at either end, so that a few outliers don't hide the rest.
         """
@@ -138,7 +138,7 @@ class _Sorted:
         return float(len(self.scores)) if self.weights is None else float(self._before[-1])
 
     def weight_below(self, scores: np.ndarray, side: Literal["left", "right"]) -> np.ndarray:
-        """Weight of what is < `scores` (side "left") or ≤ `scores` ("right")."""
+        """Weight of values < `scores` (side "left") or ≤ `scores` ("right")."""
         places = np.searchsorted(self.scores, scores, side=side)
         return places.astype(np.float64) if self.weights is None else self._before[places]
 
@@ -150,5 +150,5 @@ class _Sorted:
 
 
 def _ends(n: int) -> list[int]:
-    """Places of the values with a thousandth of `n` sorted ones below and above."""
+    """Indices of the values with a thousandth of `n` sorted ones below and above."""
     return [n // 1000, n - 1 - n // 1000]

@@ -1,4 +1,4 @@
-"""How well sequences are labelled: rows, whole sequences and, where labels are names of the IOB scheme, chunks."""
+"""How well sequences are labelled: rows, whole sequences and, for labels in the IOB scheme, chunks."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from streamcut.models.sequence import ChainModel
 class SequenceMeasures:
     """Row weights do not count here.
 
-    names  of labels: {1.0: "B-NP", …}; with them precision, recall and F₁ of chunks are measured, as CoNLL-2000 does: of all, and
-           of each type
+    names  of labels: {1.0: "B-NP", …}; with them precision, recall and F₁ of chunks are measured, as in CoNLL-2000: overall,
+           and for each type
     """
 
     row_bytes: ClassVar[tuple[int, int]] = (0, 0)
@@ -31,7 +31,7 @@ class SequenceMeasures:
         self._found, self._true, self._both = (Counter[str]() for _ in range(3))  # chunks, by their type
 
     def add(self, chunk: Chunk, scores: np.ndarray) -> None:
-        """Take whole sequences and their scores. Raises BadInputError for a label without a name, where there are names."""
+        """Take whole sequences and their scores. Raises BadInputError for a label without a name if there are names."""
         predicted, starts = self._model.labels_of_chunk(chunk, scores), self._model.starts(chunk)
         right = predicted == chunk.y
         self._rows += chunk.n_rows
@@ -59,7 +59,7 @@ class SequenceMeasures:
         return measured
 
     def _chunks(self, labels: np.ndarray, starts: np.ndarray) -> set[tuple[int, int, str]]:
-        """(first row, last row + 1, kind) of all chunks: B-x begins one, and so does I-x that does not follow B-x or I-x."""
+        """(first row, last row + 1, kind) of all chunks: B-x starts a chunk, and so does I-x that does not follow B-x or I-x."""
         assert self._names is not None
         chunks, first_of_sequence = set(), set(starts[:-1].tolist())
         begun: tuple[int, str] | None = None
@@ -78,7 +78,7 @@ class SequenceMeasures:
 
 
 def _of_chunks(found: int, true: int, both: int) -> dict[str, Any]:
-    """F₁, precision, recall and the number of true chunks, from how many were found, are true, and are both."""
+    """F₁, precision, recall and the number of true chunks, from the numbers found, true, and both."""
     return {
         "f1": 2 * both / (found + true) if found + true else None,
         "precision": both / found if found else None,

@@ -1,4 +1,4 @@
-"""What a model's record claims, held against what was found in its rows: each difference is a clause for people."""
+"""What a model's record claims, compared with what its rows show: each difference is a readable clause."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from streamcut.models.sequence import KernelSequenceModel
 
 AGREEMENT = 1e-9  # relative: recorded and recomputed differ only by the order of their sums
 _DRIFT = 1000.0  # scores that line searches move are off more than fresh ones: measured up to 7 times as much
-_DID = 0.25  # of what is put on for rounding, which is for the worst case, rounding did no more
+_DID = 0.25  # of the worst-case allowance for rounding: actual rounding is at most this
 _ALL_SEEN = {StopReason.MAX_PASSES, StopReason.TIME, StopReason.TARGET, StopReason.STALLED, StopReason.BUNDLE, StopReason.SAMPLES}
 _ALL_SEEN |= {StopReason.SCALE, StopReason.VALIDATION}
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What passes of training found that knew nothing of a certificate but the problem, and began with the weights at most.
+    """What training found that took only the problem from the certificate, and at most the weights as a start.
 
     lower_bound  no weights can reach less
-    least        an objective that some weights reach: the least that was found
+    least        the least objective that was found
     passes       through the data; 0 where the model's own dual variables are the proof
     """
 
@@ -35,18 +35,18 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What a fresh pass over `rows` rows found. None: not asked for or not possible.
+    """What a fresh pass over `rows` rows found. None: not requested or not possible.
 
     primal         F at the model's weights
-    c_bar, unit    those of the certificate, from the rows; `doubts`: how far rounding in training may have moved them
+    c_bar, unit    as in the certificate, from the rows; `doubts`: how far rounding in training may have moved them
     recorded       the certificate of the model, None when it has none
-    witness_bound  of a kernel model 0 when its coefficients are no feasible point for these rows
+    witness_bound  for a kernel model, 0 when its coefficients are not feasible for these rows
     resolution     how far rounding may have moved the objective that was recomputed: sums can cancel out
-    wrong          what else of the model is not what training leaves on these rows
-    trusted        what of the recorded bound remains training's word, unless there is a `proof`
-    proof          what training from the rows alone says of the recorded bound
-    classes        of a model of each class against the rest: what was found for each, in the order of the labels; the rest of
-                   this record, and of `recorded`, is then the sum over them
+    wrong          what else in the model does not follow from training on these rows
+    trusted        what of the recorded bound is taken on trust, unless there is a `proof`
+    proof          what training from the rows alone shows about the recorded bound
+    classes        for one-vs-rest: the result for each class, in the order of the labels; the rest of this record, and of
+                   `recorded`, is then their sum
     """
 
     rows: int
@@ -66,7 +66,7 @@ class Verification:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What was refuted, a clause each."""
+        """What was refuted, one clause each."""
         if self.classes:
             each = (f"class {number}: {clause}" for number, one in enumerate(self.classes) for clause in one.problems)
             return (*self.wrong, *each)
@@ -74,7 +74,7 @@ class Verification:
 
     @property
     def consistent(self) -> bool:
-        """The certificate is what this data and the model's witness give, and nothing that was looked at contradicts it."""
+        """The certificate is what this data and the model's witness give, and no check contradicts it."""
         return not self.problems
 
     @property
@@ -85,7 +85,7 @@ class Verification:
         if self.recorded is None:
             return None
         primal, raised = self.recorded.primal, self.recorded.raised
-        if raised == math.inf:  # where rounding moves a loss by any factor, F is not known
+        if raised == math.inf:  # if rounding can move a loss by any factor, F is unknown
             return primal == math.inf
         return abs(primal - raised - self.primal) <= self.slack + _DID * raised
 
@@ -98,7 +98,7 @@ class Verification:
 
     @property
     def proved(self) -> bool | None:
-        """Whether the recorded bound is proved by the rows alone; None when that was not asked for, or there is none."""
+        """Whether the recorded bound is proved by the rows alone; None if that was not requested or there is none."""
         if self.classes:
             each = [one.proved for one in self.classes]
             return None if None in each else all(each)
@@ -113,7 +113,7 @@ class Verification:
 
     @property
     def convergence_proved(self) -> bool:
-        """Whether the rows alone show that the gap is as small as was asked for."""
+        """Whether the rows alone show that the gap is within the tolerance."""
         if self.classes:
             return all(each.convergence_proved for each in self.classes)
         gap, c = self.proved_gap, self.recorded
@@ -121,21 +121,21 @@ class Verification:
 
     @property
     def slack(self) -> float:
-        """What is recorded may be off by as much."""
+        """The error allowed in recorded numbers."""
         return AGREEMENT * self.primal + 2.0 * self.resolution + UNSEEN
 
     @property
     def overstated(self) -> bool:
-        """Whether far more was put onto the recorded objective for rounding than a pass over these rows explains.
+        """Whether far more was added to the recorded objective for rounding than a pass over these rows explains.
 
-        It is true all the same, and says less than it could: line searches far beyond what was scored leave such objectives.
+        It is still valid, but looser than need be: line searches far beyond the scored points leave such objectives.
         """
         raised = 0.0 if self.recorded is None else self.recorded.raised
         return raised > _DRIFT * self.resolution + AGREEMENT * self.primal + UNSEEN
 
     def _refuted(self, c: Certificate) -> Iterator[str]:
         if not self.primal_agrees:
-            put = f" (of which {c.raised:.3g} was put on for rounding)" if c.raised > self.slack else ""
+            put = f" (including {c.raised:.3g} added for rounding)" if c.raised > self.slack else ""
             yield f"the objective is {self.primal:.10g}, not {c.primal:.10g}{put}"
         if self.bound_agrees is False:
             yield f"its proof gives a lower bound of {self.witness_bound:.10g}, not {c.lower_bound:.10g}"
@@ -150,18 +150,18 @@ class Verification:
             yield f"weights were found that reach {self.proof.least:.10g}, below the lower bound {c.lower_bound:.10g}"
 
     def _of_stopping(self, c: Certificate) -> Iterator[str]:
-        """Whether training could stop where the record says it did: a gap within the tolerance comes before all other reasons."""
+        """Whether training could stop as recorded: a gap within the tolerance precedes all other reasons."""
         allowed = c.tolerance
         if c.converged is not (c.stop_reason is StopReason.CONVERGED):
             yield f"it says {'' if c.converged else 'not '}converged, and that training ended because {c.stop_reason.because}"
         elif c.converged and not (allowed.rule and c.gap <= allowed.gap + AGREEMENT * c.primal):
-            yield f"it says converged, but the gap is {c.gap:.4g} where {allowed.gap:.4g} was asked for"
+            yield f"it says converged, but the gap is {c.gap:.4g} with {allowed.gap:.4g} allowed"
         elif c.stop_reason in _ALL_SEEN and allowed.rule and c.gap < allowed.gap - AGREEMENT * c.primal:
-            yield f"the gap {c.gap:.4g} is within the {allowed.gap:.4g} that was asked for, but it does not say converged"
+            yield f"the gap {c.gap:.4g} is within the tolerance of {allowed.gap:.4g}, but it does not say converged"
 
 
 def trusted_of(model: Any) -> str:
-    """What a fresh pass does not show of the recorded bound; "" for nothing."""
+    """What a fresh pass does not prove about the recorded bound; "" for nothing."""
     if isinstance(model, KernelModel):
         return ""
     if isinstance(model, KernelSequenceModel):

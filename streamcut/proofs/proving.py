@@ -1,12 +1,12 @@
-"""A lower bound of min F from the rows and a model's weights alone: training that knows nothing of its certificate.
+"""A lower bound of min F from the rows and a model's weights alone: training that ignores its certificate.
 
-Given     a linear model, its rows, and what a fresh pass found of each of its problems.
-Returns   for each of them a bound, and the least objective that was found on the way.
+Given     a linear model, its rows, and what a fresh pass found for each of its problems.
+Returns   for each problem a bound, and the least objective found on the way.
 Stops     once every recorded bound is proved or refuted, or the passes are used up.
 
-The bound of a bundle of cuts is true wherever its points come from, so training is the proof: for losses of single rows it begins
-with the model's weights as its best point, and its cut there is the first; else it begins with none. What the record says of the
-problem (loss, C, λ, bias, ν, k) is what it claims to have solved; the fresh pass is about the same.
+The bound of a bundle of cuts holds wherever its points come from, so training is the proof: for losses of single rows it starts
+at the model's weights as its best point, whose cut is the first; else it starts with none. The recorded problem (loss, C, λ,
+bias, ν, k) is the one claimed to be solved; the fresh pass uses the same.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from streamcut.models.sequence import KernelSequenceModel
 from streamcut.proofs.claims import Proof, Verification
 from streamcut.training import train
 
-# What training is told of the problem.
+# The options that define the problem for training.
 _PROBLEM = ["loss", "epsilon", "delta", "quantile", "k", "strategy", "normalisation", "nu", "bias", "intercept"]
 _WITH_LOSS = ("binary", "regression", "multiclass")
-_PART = 1e-3  # of the recorded gap: training goes on to this, when nothing was decided before
-_PART_OF_CLASS = 0.05  # where each class goes on by itself
+_PART = 1e-3  # of the recorded gap: training continues to this if nothing is decided earlier
+_PART_OF_CLASS = 0.05  # if each class continues on its own
 _LEAST = 1e-12  # of the objective: below, float64 has no gap
 
 
@@ -44,7 +44,7 @@ def expect_provable(model: Any) -> None:
 
 
 def proofs(model: Any, data: Any, found: Sequence[Verification], *, passes: int, memory: str) -> tuple[Proof, ...]:
-    """What training on `data` proves of each problem of `model`, in the order of `found`. Raises what `train` raises."""
+    """What training on `data` proves about each problem of `model`, in the order of `found`. Raises what `train` raises."""
     decided = _Decided(found)
     one_by_one = len(found) > 1
     part = _PART_OF_CLASS if one_by_one else _PART
@@ -62,14 +62,14 @@ def _bound_of(found: Verification) -> float:
 
 
 def _problem(model: Any, data: Any) -> dict[str, Any]:
-    """What `train` is told of the problem that `model` claims to solve."""
+    """The options of `train` for the problem that `model` claims to solve."""
     given: dict[str, Any] = {"loss": "auto"} | {name: model.parameters[name] for name in _PROBLEM if name in model.parameters}
     given["task"] = model.task
     if model.task not in _WITH_LOSS:
-        del given["loss"]  # they have one
+        del given["loss"]  # there is only one
     if model.task != "one-class":
         given["C"] = model.C
-    else:  # it finds C itself, as its solver does
+    else:  # it finds C itself, as the solver does
         given["solver"] = model.solver
     if getattr(model, "l1", 0.0):
         given["l1_only" if getattr(model, "alone", False) else "l1"] = model.l1

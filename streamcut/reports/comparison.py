@@ -1,4 +1,4 @@
-"""One HTML page about several models side by side: what differs, how good each is on the same rows, what it cost."""
+"""One HTML page about several models side by side: their differences, their quality on the same rows, their cost."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _COUNTS = ("rows", "weight", "queries", "groups", "true_positives", "false_posit
 class Comparison(Page):
     """Several models of one task.
 
-    models  by the name that each is shown with
-    data    what all are measured on, as `Report` takes it; read once for each
+    models  by display name
+    data    the rows to measure all on, as `Report` takes them; read once per model
     memory  ceiling on resident memory, "4GB", "50%" or "auto"
 
-    Raises MemoryBudgetError when that is too little, UsageError for fewer than two models, for models of several tasks, and
+    Raises MemoryBudgetError if that is too little, UsageError for fewer than two models, for models of several tasks, and
     without matplotlib.
     """
 
@@ -57,7 +57,7 @@ class Comparison(Page):
                 self.training[f"gap_by_{field}"] = caption, figure
 
     def numbers(self) -> dict[str, Any]:
-        """Everything in JSON types; the page carries it, too."""
+        """Everything in JSON types; also embedded in the page."""
         return plain(
             {
                 name: {
@@ -95,7 +95,7 @@ class Comparison(Page):
         names = list(dict.fromkeys(name for each in every for name in each))
         values = {name: [each.get(name) for each in every] for name in names}
         rows = {name: found for name, found in values.items() if any(value != found[0] for value in found[1:])}
-        return _side_by_side(list(self.models), rows) if rows else parts.quiet("Nothing that was asked for.")
+        return _side_by_side(list(self.models), rows) if rows else parts.quiet("No parameter differs.")
 
     def _certificates(self) -> str:
         results = [model.result() for model in self.models.values()]
@@ -113,7 +113,7 @@ class Comparison(Page):
 
 
 def _side_by_side(models: Sequence[str], rows: Mapping[str, Sequence[Any]], marked: bool = False) -> str:
-    """A line for each of `rows`, a column for each model; the best value stands out if `marked`."""
+    """A line for each of `rows`, a column for each model; the best value is highlighted if `marked`."""
     head = "<th></th>" + "".join(f'<th class="number">{parts.shown(name)}</th>' for name in models)
     lines = ""
     for name, values in rows.items():

@@ -1,4 +1,4 @@
-"""The plots of how training went: the gap and its two sides on a logarithmic axis, what solvers measure, bytes a second."""
+"""Plots of training: the gap and its two sides on a logarithmic axis, the solvers' own measures, bytes per second."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ Plots = dict[str, tuple[str, "Figure"]]
 
 
 def convergence_plots(history: History) -> Plots:
-    """What the history has, (caption, figure) by name, over the solver's own measure of work.
+    """(caption, figure) by name for what the history holds, over the solver's own measure of work.
 
     gap     (objective − bound) / objective, with the tolerance
-    sides   how far the objective is above the last bound and the bound below the last objective, in parts of the latter: which of
-            the two the gap waits for
+    sides   how far the objective is above the last bound and the bound below the last objective, relative to the latter: shows
+            which of the two is the bottleneck
     """
     found: Plots = {}
     if len(history) < 2:
@@ -49,7 +49,7 @@ def convergence_plots(history: History) -> Plots:
         axes.semilogy(*_positive(steps, gap / np.abs(primal)), color=BLUE, label="gap")
         at, allowed = _series(history, x[0], "allowed_gap")
         if len(allowed) == len(primal) and (allowed > 0).any():
-            axes.semilogy(*_positive(at, allowed / np.abs(primal)), color=GREY, linestyle="--", label="asked for")
+            axes.semilogy(*_positive(at, allowed / np.abs(primal)), color=GREY, linestyle="--", label="tolerance")
         legend(axes)
         found["gap"] = "Gap between objective and lower bound", figure
         _, bound = _series(history, x[0], "lower_bound")
@@ -94,13 +94,13 @@ def gaps_plot(histories: Mapping[str, History], field: str) -> Figure | None:
 
 
 def traffic_plot(history: History) -> Figure | None:
-    """GB/s from storage and through the kernels in each step of the history, None when it was not recorded."""
+    """GB/s from storage and through the kernels in each step of the history; None if not recorded."""
     if len(history) < 2 or "bytes_computed" not in history[-1]:
         return None
     x = _work(history)
     whole = [line for line in history if {x[0], "seconds", "bytes_computed", "bytes_read"} <= line.keys()]
     steps = [(a, b) for a, b in pairwise(whole) if b["seconds"] > a["seconds"]]
-    if len(steps) < 2:  # a point is no line
+    if len(steps) < 2:  # one point makes no line
         return None
     figure, axes = _axes(x, history, "GB/s")
     for field, text, colour in (("bytes_computed", "rows gone through", BLUE), ("bytes_read", "read from storage", ORANGE)):
@@ -134,7 +134,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _series(history: History, x: str, y: str) -> tuple[np.ndarray, np.ndarray]:
-    """Two fields of the history, where both have a value."""
+    """Two fields of the history, at entries that have both."""
     both = [(line[x], line[y]) for line in history if _is_number(line.get(x)) and _is_number(line.get(y))]
     found = np.array(both, dtype=np.float64).reshape(-1, 2)
     found = found[np.isfinite(found).all(axis=1)]
@@ -142,12 +142,12 @@ def _series(history: History, x: str, y: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _positive(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What a logarithmic axis can show."""
+    """The points that a logarithmic axis can show."""
     return x[y > 0], y[y > 0]
 
 
 def _sensible(*curves: np.ndarray) -> tuple[float, float]:
-    """Limits that show how all curves end: first bounds may lie anywhere below."""
+    """Limits that show the ends of all curves: early bounds may be arbitrarily low."""
     top, end = max(float(curve.max()) for curve in curves), min(float(curve[-1]) for curve in curves)
     bottom = max(min(float(curve.min()) for curve in curves), end - 0.5 * (top - end))
     space = 0.05 * (top - bottom) or 1.0

@@ -1,4 +1,4 @@
-"""What training on a cluster would take, before there is one."""
+"""Predicted cost of training on a cluster, without one."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from streamcut.training import Session
 
 
 def cluster_cost(data: Dataset, options: TrainOptions, assumed: Assumed) -> list[tuple[str, str]]:
-    """(what, how long) of a pass over `data` by the solver of these options, on a cluster as it is assumed.
+    """(what, how long) of a pass over `data` by the solver of these options, on the assumed cluster.
 
-    Reads what the store says of itself, and no rows unless features are made of some. Raises UsageError for a solver that runs on
+    Reads the store's metadata, and rows only if features are made from some. Raises UsageError for a solver that runs on
     threads only.
     """
     return describe(cluster_work(Session(data, options, scheduler=None)), assumed)
 
 
 def cluster_work(run: Session) -> Work:
-    """What there is to do in a pass of a training that has not begun. Raises UsageError as cluster_cost does."""
+    """The work of one pass of a training that has not started. Raises UsageError as cluster_cost does."""
     record, manifest = run.options.record, run.dataset.manifest
     if not run.job.distributable:
         raise UsageError(f"--assume: {run.options.chosen_solver} runs on threads only, not on Dask")

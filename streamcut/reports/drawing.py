@@ -1,4 +1,4 @@
-"""Figures: how they look, as SVG inside a page that may be light or dark, and as files."""
+"""Figures: their style, as SVG inside a light or dark page, and as files."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 BLUE, ORANGE, GREY = "#3d8bd4", "#d9822b", "#8a8f98"  # readable on white and on black
 COLOURS = (BLUE, ORANGE, "#3fa66b", "#b565c9", "#d4564f", "#8c8c3a")
 FORMATS = (".svg", ".png")
-_LONGEST = 28  # letters of a name in a legend
+_LONGEST = 28  # characters of a name in a legend
 _INK = "#010203"  # stands for the page's own text colour
-_STYLE: Any = {  # one of matplotlib's own literal types for every key
+_STYLE: Any = {  # matplotlib has a literal type for every key
     "figure.figsize": (4.8, 3.0),
     "figure.constrained_layout.use": True,
     "font.family": "sans-serif",
@@ -36,7 +36,7 @@ _STYLE: Any = {  # one of matplotlib's own literal types for every key
 
 
 def needs_matplotlib() -> None:
-    """Raise UsageError when there is no matplotlib."""
+    """Raise UsageError if matplotlib is not installed."""
     try:
         import matplotlib  # noqa: F401
     except ModuleNotFoundError:
@@ -58,7 +58,7 @@ def new_figure(xlabel: str, ylabel: str) -> tuple[Figure, Axes]:
 
 
 def legend(axes: Axes, columns: int = 2) -> None:
-    """The names of the curves, in our style. A dollar sign begins no formula: names are those of classes and files."""
+    """The names of the curves, in our style. A dollar sign starts no formula, as names are those of classes and files."""
     import matplotlib as mpl
 
     curves, names = axes.get_legend_handles_labels()
@@ -66,7 +66,7 @@ def legend(axes: Axes, columns: int = 2) -> None:
     if max(map(len, names), default=0) > _LONGEST // 2:
         columns = 1
     with mpl.rc_context(_STYLE):
-        axes.legend(curves, names, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=columns, borderaxespad=0.0)  # on no curve
+        axes.legend(curves, names, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=columns, borderaxespad=0.0)  # off curves
 
 
 def _shortened(name: str) -> str:
@@ -86,7 +86,7 @@ def inline_svg(figure: Figure, name: str) -> str:
 
 
 def save(figure: Figure, path: str | os.PathLike) -> None:
-    """Write the figure, black on white, as the ending of `path` says. Raises UsageError for an ending that is not offered."""
+    """Write the figure, black on white, as the ending of `path` says. Raises UsageError for an unsupported ending."""
     ending = os.path.splitext(path)[1].lower()
     if ending not in FORMATS:
         raise UsageError(f"{path}: plots are written as {' or '.join(FORMATS)}")

@@ -19,7 +19,7 @@ from streamcut.prediction import as_rows, scored_chunks, warn_of
 from streamcut.reports.named_weights import classes_of
 
 TOP = 10
-_PART = 300  # bytes of a part, at most
+_PART = 300  # bytes per part, at most
 
 
 class Part(NamedTuple):
@@ -39,8 +39,8 @@ class Explanation:
     """score = base + what the parts add + others, up to rounding.
 
     row      its number, 0-based
-    label    whose score it is, a word or a number: of two classes the positive one, of several the one asked for, or else the
-             one with the highest score; None: a ranking or a regression
+    label whose score it is, a word or a number: of two classes the positive one, of several the requested one or the one with
+             the highest score; None: a ranking or a regression
     base     the score of the row of comparison
     parts    the largest in magnitude first
     others   what all other features add together
@@ -69,9 +69,9 @@ def explain(
 
     data     rows as `streamcut.predict` takes them: a frame, one row or several as dicts, a file, a store, X
     top      parts of each explanation; None: all that are not 0
-    label    the class of several whose scores are explained, its word or number; None: of each row the one with the highest score
+    label    for several classes, the class whose scores are explained, its word or number; None: each row's highest-scoring class
     against  rows whose mean (row weights counted) is the row of comparison, such as those of the training: one pass. None: a row
-             of zeros, in which numbers that the recipe standardises have their mean, and there is no category and no word
+             of zeros, which has numbers standardised by the recipe at their mean, no category and no word
     strict, raw, memory   of `streamcut.predict`
 
     Raises UsageError for a model without weights of features and for a label that it does not have, and what `predict` raises.
@@ -101,7 +101,7 @@ def explained(
     ignore_extra_features: bool = False,
     keep: bool = False,
 ) -> Iterator[Explanation]:
-    """The same, row after row; `keep`: the caller keeps them, which counts under the `ceiling`."""
+    """The same, row by row; `keep`: the caller keeps them, which counts towards the `ceiling`."""
     if top is not None and top < 0:
         raise UsageError(f"top: {top} is less than 0")
     model = as_model(model, lambda size: None if ceiling is None else ceiling.expect_model(size))
@@ -125,7 +125,7 @@ def explained(
 def _parts(
     model: Model, chunk: Chunk, row: int, w: np.ndarray, mean: np.ndarray | None, top: int | None
 ) -> tuple[tuple[Part, ...], float]:
-    """(the parts of a row, what all others add)."""
+    """(the parts of a row, the sum of all others)."""
     entries = slice(chunk.indptr[row], chunk.indptr[row + 1])
     features = chunk.indices[entries]
     values = np.ones(len(features)) if chunk.data is None else chunk.data[entries].astype(np.float64)

@@ -1,4 +1,4 @@
-"""What a report says of a model, as data: the command that trains it again, traffic, the weights that count most."""
+"""The contents of a report as data: the command that retrains the model, traffic, the largest weights."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ MOST_CLASSES = 20
 
 
 def command(model: Model, path: str | os.PathLike | None = None) -> str:
-    """The command line that trains `model` again; DATA stands for data that were in memory."""
+    """The command line that trains `model` again; DATA stands for in-memory data."""
     words = ["streamcut", "train", model.parameters.get("data", "DATA"), "--model", os.fspath(path or "m.npz")]
-    asked = {**model.parameters, "solver": model.solver}  # what "auto" stands for may change
+    asked = {**model.parameters, "solver": model.solver}  # the meaning of "auto" may change
     known = (*COMMON, "seed", *SOLVER_TABLE[model.solver].options) if model.solver in SOLVER_TABLE else tuple(asked)
     for name, field in TrainOptions.__dataclass_fields__.items():
         value = asked.get(name, field.default)
-        if name not in known or value == field.default or (name == "gamma" and asked.get("kernel") == "linear"):  # which has none
+        if name not in known or value == field.default or (name == "gamma" and asked.get("kernel") == "linear"):  # which has no γ
             continue
         if value is None:
             value = 0  # switched off
@@ -38,7 +38,7 @@ def command(model: Model, path: str | os.PathLike | None = None) -> str:
 
 
 def loss_in_words(model: Model) -> str:
-    """The loss and C, or kernel, that the model was trained with, as far as it says."""
+    """The loss and C, or kernel, that the model was trained with, as far as recorded."""
     known = {name: model.parameters.get(name) for name in ("loss", "kernel", "C")}
     kernel = None if known["kernel"] in (None, "linear") else f"{known['kernel']} kernel"
     loss = f"{known['loss']} loss" if known["loss"] not in (None, "auto") else None
@@ -46,7 +46,7 @@ def loss_in_words(model: Model) -> str:
 
 
 def begun_in_words(model: Model) -> str:
-    """What `certify` proved of the model that it began with; "" if none made this one."""
+    """What `certify` proved about its given model; "" if this one is not from `certify`."""
     given = model.parameters.get(BEGUN)
     if not isinstance(given, dict) or not all(isinstance(given.get(name), int | float) for name in _PROVED):
         return ""
@@ -58,7 +58,7 @@ def begun_in_words(model: Model) -> str:
 
 
 def traffic(model: Model) -> dict[str, float]:
-    """Totals of training, and what they are for a pass and for a second; empty when the solver does not record them."""
+    """Totals of training, also per pass and per second; empty if the solver does not record them."""
     last = model.history[-1] if model.history else {}
     recorded = [kind for kind in ("read", "computed") if f"bytes_{kind}" in last]
     work = "passes" if "passes" in last else "epoch"
@@ -99,14 +99,14 @@ def _spelled(model: Model, label: float) -> str:
 
 
 def names(model: Model) -> list[str] | None:
-    """Names of all features, None when the recipe has none."""
+    """Names of all features, None if the recipe has none."""
     if model.recipe is None or model.recipe.names is None:
         return None
     return [model.feature_name(j) or f"{j + 1}" for j in range(model.n_features)]
 
 
 def vocabulary(path: str | os.PathLike, n_features: int) -> list[str]:
-    """Names of the features, one a line. Raises NotFoundError, and BadInputError for another number of lines than features."""
+    """Names of the features, one a line. Raises NotFoundError, and BadInputError if they are not as many as the features."""
     names = read_lines(path, "vocabulary")
     if len(names) != n_features:
         raise BadInputError(f"{path}: {len(names):,} names, but the model has {n_features:,} features; write one name a line")

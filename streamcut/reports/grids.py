@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def grid_plot(cells: Sequence[Cell]) -> Figure:
-    """The measure over C, a line for each combination of the other options; bars are the standard deviation over folds."""
+    """The measure over C, one line per combination of the other options; bars are the standard deviation over folds."""
     figure, axes = new_figure("C", cells[0].measure.replace("_", " "))
     lines: dict[str, list[Cell]] = {}
     for cell in cells:

@@ -15,7 +15,7 @@ SORTS = ("magnitude", "weight", "feature")
 
 
 class Weight(NamedTuple):
-    """What one feature adds to the score of a class for each unit of its value.
+    """What one feature adds to the score of a class per unit of its value.
 
     label    the class: a word, or a number; of two classes the positive one; None: a ranking
     feature  number of the feature, 0-based, None for the intercept
@@ -31,11 +31,11 @@ class Weight(NamedTuple):
 def weights(
     model: Model | str | os.PathLike, *, top: int | None = None, sort: str = "magnitude", label: Any = None
 ) -> list[Weight]:
-    """The weights of `model` that are not 0, class after class, the intercept of each first.
+    """The weights of `model` that are not 0, class by class, each with its intercept first.
 
-    top    how many of each class, those of the largest magnitude; None: all
+    top    how many per class, the largest in magnitude; None: all
     sort   "magnitude": the largest first; "weight": from the most positive to the most negative; "feature": by number
-    label  of this class only: its word or number
+    label  for this class only: its word or number
 
     Raises UsageError for a model without weights of features, and for a label that it does not have.
 
@@ -62,7 +62,7 @@ def weights(
 
 
 def classes_of(model: Model, matrix: np.ndarray, label: Any) -> list[tuple[int, Any]]:
-    """(column of the matrix of weights, what its class is called) of each class wanted, all without a `label`.
+    """(column of the matrix of weights, the name of its class) for each requested class, all without a `label`.
 
     Raises UsageError for a model without weights of features, and for a label that it does not have.
     """
@@ -78,7 +78,7 @@ def classes_of(model: Model, matrix: np.ndarray, label: Any) -> list[tuple[int, 
     wanted = [(k, word) for k, word in columns if word is not None and label in (word, f"{word:g}" if _numeric(word) else word)]
     if not wanted:
         known = ", ".join(str(word) for _, word in columns[:10])
-        raise UsageError(f"label: {label!r} has no weights; there are those of {known}")
+        raise UsageError(f"label: {label!r} has no weights; there are weights of {known}")
     return wanted
 
 
@@ -87,7 +87,7 @@ def _numeric(word: Any) -> bool:
 
 
 def _order(w: np.ndarray, top: int | None, sort: str) -> np.ndarray:
-    """The features in the order wanted; the first of equals first."""
+    """The features in the requested order; ties by index."""
     chosen = np.flatnonzero(w)
     chosen = chosen[np.argsort(-np.abs(w[chosen]), kind="stable")][:top]
     if sort == "feature":

@@ -1,4 +1,4 @@
-"""One HTML page about a model: text, numbers and plots in one file that asks for nothing else."""
+"""One HTML page about a model: text, numbers and plots in one self-contained file."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from streamcut.reports.quality import Quality, class_names, confusion_of, most_c
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-DRAWING = 48 << 20  # bytes that matplotlib takes when it draws, and the page
-ORDERING = 24  # bytes of each weight while the greatest are found
-_HEADLINES = 4  # measures that stand above everything
+DRAWING = 48 << 20  # bytes of matplotlib while drawing, and of the page
+ORDERING = 24  # bytes per weight while the largest are found
+_HEADLINES = 4  # measures in the headline
 
 
 class Page(ABC):
-    """A page and its plots, as files."""
+    """A page and its plots, writable as files."""
 
     @abstractmethod
     def html(self) -> str:
@@ -43,7 +43,7 @@ class Page(ABC):
             file.write(self.html().encode())
 
     def write_plots(self, folder: str | os.PathLike) -> list[Path]:
-        """Every plot as SVG and PNG in `folder`, which is made if need be; returns the files."""
+        """Write every plot as SVG and PNG to `folder`, created if needed; returns the files."""
         Path(folder).mkdir(parents=True, exist_ok=True)
         written = []
         for name, figure in self.figures().items():
@@ -54,15 +54,15 @@ class Page(ABC):
 
 
 class Report(Page):
-    """All that is known of a model: how good it is first, then its certificate, its weights, and how it was trained.
+    """All that is known about a model: its quality first, then its certificate, weights and training.
 
-    data        what `evaluate` takes that it is measured on: a store, a table, text; read once
+    data        rows to measure it on, as `evaluate` takes them: a store, a table, text; read once
     vocabulary  file with the name of each feature on a line of its own
-    path        the model file, for the command that trains it again
+    path        the model file, for the command that retrains it
     memory      ceiling on resident memory, "4GB", "50%" or "auto"
 
-    Raises MemoryBudgetError when that is too little, UsageError without matplotlib, BadInputError for labels and features that
-    the model does not know.
+    Raises MemoryBudgetError if that is too little, UsageError without matplotlib, BadInputError for labels and features unknown
+    to the model.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Report(Page):
         self.measured_on = f"{data}" if isinstance(data, str | os.PathLike) else "" if data is None else "data in memory"
 
     def numbers(self) -> dict[str, Any]:
-        """Everything in JSON types; the page carries it, too."""
+        """Everything in JSON types; also embedded in the page."""
         model = self.model
         found = {
             "title": self.title,
@@ -180,7 +180,7 @@ class Report(Page):
 
 
 def headline(model: Model, measures: Mapping[str, Any]) -> dict[str, Any]:
-    """What stands above everything: the most telling measures, then what is proved and what it cost, as far as it is known."""
+    """The headline: the most telling measures, then what is proved and what it cost, as far as known."""
     single = {name.replace("_", " "): value for name, value in measures.items() if isinstance(value, float)}
     found: dict[str, Any] = dict(list(single.items())[:_HEADLINES])
     if "log loss" in single:
@@ -204,14 +204,14 @@ def report(
     memory: str = "auto",
     force: bool = False,
 ) -> Report:
-    """A page about `model`, one of a file or in memory: its certificate, weights, training and, with `data`, how good it is.
+    """A page about `model`, a file or in memory: its certificate, weights, training and, with `data`, its quality.
 
     path        of the page (.html) to write; plots: a folder for all plots as SVG and PNG; without both nothing is written
     data        what `evaluate` takes, read once; vocabulary: a file with the name of each feature on a line of its own
     memory      ceiling on the process while models and data are read
     force       replace `path`, if it exists
 
-    What comes back has `html()`, `figures()`, `write` and `write_plots`. Needs streamcut[plots].
+    The result has `html()`, `figures()`, `write` and `write_plots`. Needs streamcut[plots].
     Raises UsageError for a page that exists, NotFoundError, MemoryBudgetError.
     """
     given = os.fspath(model) if isinstance(model, str | os.PathLike) else None

@@ -53,7 +53,7 @@ figure { margin: 0; break-inside: avoid; } figure svg { width: 100%; height: aut
 """
 
 
-_NAMES = {  # where those of a certificate say too little
+_NAMES = {  # for names of a certificate that say too little
     "c_bar": "C × sum of row weights",
     "gap_per_c_bar": "gap in mean loss",
     "unit": "unit of the tolerance",
@@ -65,7 +65,7 @@ _NAMES = {  # where those of a certificate say too little
 
 
 def page(title: str, line: str, head: str, sections: Mapping[str, str], numbers: Mapping[str, Any]) -> str:
-    """A whole page: `sections` are HTML by heading, empty ones left out; `numbers` go along as JSON."""
+    """A whole page: `sections` are HTML by heading, empty ones left out; `numbers` are embedded as JSON."""
     sections = {name: body for name, body in sections.items() if body}
     ids = {name: name.lower().replace(" ", "-") for name in sections}
     contents = "".join(f'<a href="#{ids[name]}">{html(name)}</a>' for name in sections)
@@ -85,14 +85,14 @@ def quiet(text: str) -> str:
 
 
 def cards(values: Mapping[str, Any]) -> str:
-    """The figures that matter most, by what they are."""
+    """The most important figures, by name."""
     found = "".join(f'<div class="card"><b{_exact(value)}>{shown(value)}</b><span>{html(name)}</span></div>'
                     for name, value in values.items())  # fmt: skip
     return f'<div class="cards">{found}</div>' if found else ""
 
 
 def table(rows: Mapping[str, Any]) -> str:
-    """Names of ours and values."""
+    """A table of our names and values."""
     lines = "".join(
         f"<tr><td>{html(_NAMES.get(name, name.replace('_', ' ')))}</td>{cell(value)}</tr>" for name, value in rows.items()
     )
@@ -100,7 +100,7 @@ def table(rows: Mapping[str, Any]) -> str:
 
 
 def records(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Records with the same names; the first field names them."""
+    """A table of records with the same fields; the first field names each."""
     if not rows:
         return ""
     names = list(rows[0])
@@ -111,7 +111,7 @@ def records(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def cell(value: Any, kind: str = "") -> str:
-    """A cell of a table: numbers to the right, with all their digits as its title."""
+    """A table cell: numbers right-aligned, with all digits in the title."""
     number = isinstance(plain(value), int | float) and not isinstance(plain(value), bool)
     classes = " ".join(filter(None, ("number" if number or value is None else "", kind)))
     return f'<td class="{classes}"{_exact(value)}>{shown(value)}</td>' if classes else f"<td>{shown(value)}</td>"
@@ -137,7 +137,7 @@ def figures(found: Mapping[str, tuple[str, Figure]]) -> str:
 
 
 def confusion(matrix: Sequence[Sequence[float]], names: Sequence[str]) -> str:
-    """Rows of each true class (down) by what they were called (across), shaded by the part of the true class."""
+    """Rows by true class (down) and predicted class (across), shaded by the share of the true class."""
     head = "".join(f"<th>{html(name)}</th>" for name in names)
     lines = ""
     for name, row in zip(names, matrix, strict=True):
@@ -152,7 +152,7 @@ def confusion(matrix: Sequence[Sequence[float]], names: Sequence[str]) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value for people, as HTML: four significant digits."""
+    """A readable value as HTML: four significant digits."""
     value = plain(value)
     if value is None:
         return "–"
@@ -168,6 +168,6 @@ def shown(value: Any) -> str:
 
 
 def _exact(value: Any) -> str:
-    """The title that shows all digits of a number that is shown with fewer."""
+    """The title with all digits of a number shown with fewer."""
     value = plain(value)
     return f' title="{value!r}"' if isinstance(value, float) else ""

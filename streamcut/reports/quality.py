@@ -1,4 +1,4 @@
-"""How good a model is on a data set, for reports: its measures and what plots need, all from one pass over the rows."""
+"""The quality of a model on a data set, for reports: its measures and the data of plots, all from one pass over the rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_MOST_NAMES = 12  # classes that a table of confusions has room for
+_MOST_NAMES = 12  # classes that fit in a confusion table
 _BINS = 60
 
 Plots = dict[str, tuple[str, "Figure"]]
@@ -27,7 +27,7 @@ Plots = dict[str, tuple[str, "Figure"]]
 
 @dataclass(frozen=True)
 class Quality:
-    """The measures of a model (JSON types), plots with their captions, and for two classes what curves are drawn from."""
+    """The measures of a model (JSON types), plots with their captions, and for two classes the data of the curves."""
 
     measures: dict[str, Any]
     plots: Plots = field(default_factory=dict)
@@ -35,7 +35,7 @@ class Quality:
 
 
 def quality(model: Model, data: Any, ceiling: Ceiling | None = None) -> Quality:
-    """`model` on what `evaluate` takes. Keeps 8 bytes a row of classes, 16 of a regression. Raises as `evaluate`."""
+    """`model` on what `evaluate` takes. Keeps 8 bytes per row for classes, 16 for a regression. Raises as `evaluate`."""
     residuals = _Residuals(model)
     collected = collect(model, data, beside=[residuals] if model.task == "regression" else [], ceiling=ceiling)
     measures = collected.measures()
@@ -56,7 +56,7 @@ def quality(model: Model, data: Any, ceiling: Ceiling | None = None) -> Quality:
 
 
 def class_names(model: Model) -> tuple[str, str]:
-    """What the (negative, positive) class is called."""
+    """The names of the (negative, positive) class."""
     labels = getattr(model, "labels", None)
     if labels is None or len(labels) != 2:
         return "negative", "positive"
@@ -65,7 +65,7 @@ def class_names(model: Model) -> tuple[str, str]:
 
 
 def confusion_of(measures: Mapping[str, Any], names: tuple[str, str]) -> tuple[list[list[float]], list[str]] | None:
-    """(weight of rows by true class and by what they were called, names), None when the measures have none or too many."""
+    """(weight of rows by true and predicted class, names), None if the measures have no classes or too many."""
     if "true_positives" in measures:
         counts = ("true_negatives", "false_positives"), ("false_negatives", "true_positives")
         return [[measures[name] for name in row] for row in counts], list(names)
@@ -76,7 +76,7 @@ def confusion_of(measures: Mapping[str, Any], names: tuple[str, str]) -> tuple[l
 
 
 def most_confused(measures: Mapping[str, Any], count: int = 15) -> list[dict[str, Any]]:
-    """The pairs of classes that are mistaken most often, of several classes: records of a table."""
+    """The most often confused pairs of several classes, as records of a table."""
     if "confusion_matrix" not in measures:
         return []
     matrix = np.array(measures["confusion_matrix"])
@@ -146,7 +146,7 @@ def _histogram(separation: Separation, names: tuple[str, str]) -> Figure:
 
 
 def _reliability(bins: list[dict[str, float]], several: bool) -> Figure:
-    """How often what was predicted with about some probability came true; the size of a point says how many rows it has."""
+    """Observed frequency against predicted probability; the size of a point shows its number of rows."""
     said, true, weight = np.array([(each["mean"], each["share"], each["weight"]) for each in bins]).T
     words = ("probability of the most likely class", "part of rows of that class")
     figure, axes = new_figure(*words if several else ("probability that was predicted", "part of rows that are positive"))
@@ -168,7 +168,7 @@ def _confusion(matrix: list[list[float]]) -> Figure:
 
 
 class _Residuals:
-    """Predictions and y − prediction of a regression, with weights where rows have any."""
+    """Predictions and y − prediction of a regression, with weights if rows have any."""
 
     row_bytes: ClassVar[tuple[int, int]] = (120, 160)
 
@@ -187,7 +187,7 @@ class _Residuals:
             self._weight.append(chunk.weight.copy())
 
     def plots(self) -> Plots:
-        """Residuals over predictions, and how they are spread."""
+        """Residuals over predictions, and their distribution."""
         prediction, residual = (np.concatenate(parts or [np.empty(0)]) for parts in (self._predicted, self._residual))
         weight = np.concatenate(self._weight) if self._weight else None
         if not len(residual):
@@ -202,6 +202,6 @@ class _Residuals:
 
 
 def _shaded(axes: Axes, counts: np.ndarray, edges: list[np.ndarray]) -> None:
-    """Weights of rows in two dimensions, few and many on a logarithmic scale."""
+    """Weights of rows in two dimensions, on a logarithmic scale."""
     shades = np.ma.masked_equal(counts.T, 0.0)
     axes.figure.colorbar(axes.pcolormesh(*edges, shades, cmap="Blues", norm="log"), ax=axes, label="rows")

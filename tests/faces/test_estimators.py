@@ -305,7 +305,7 @@ def test_regressions_of_scikit_learn_have_their_names(tmp_path):
     path = stored(tmp_path, X, y)
     from_store = LinearSVR(loss="squared_error", C=10.0, tol=1e-8, tol_relative=None).fit(path)
     assert from_store.score(path) == pytest.approx(ridge.score(X, y), abs=1e-3)
-    with pytest.raises(UsageError, match="'hinge' is none of LinearSVR, which has epsilon_insensitive"):
+    with pytest.raises(UsageError, match="'hinge' is not a loss of LinearSVR, which has epsilon_insensitive"):
         LinearSVR(loss="hinge").fit(X, y)
 
 

@@ -131,7 +131,7 @@ def test_what_is_asked_for_wrongly_is_said():
         LinearSVM(recipe="auto").fit("rows.zarr")
     with pytest.raises(UsageError, match="'none' is neither"):
         LinearSVM(recipe="none").fit(ROWS, y)
-    with pytest.raises(UsageError, match="recipe: labels is none of its options here"):
+    with pytest.raises(UsageError, match="recipe: labels is not an option here"):
         LinearSVM(recipe={"labels": "old"}).fit(ROWS, y)
     with pytest.warns(UserWarning, match="column 'row_id': looks like an identifier; left out"):
         LinearSVM(recipe="auto").fit(ROWS.assign(row_id=range(len(ROWS))), y)

@@ -57,7 +57,7 @@ def test_from_the_command_line(run, tmp_path):
 def test_refused_by_name():
     X, y = rows(100, 0)
     model = streamcut.train((X, X[:, 0]), task="regression", loss="squared")
-    with pytest.raises(UsageError, match="those of two classes"):
+    with pytest.raises(UsageError, match="for two classes"):
         streamcut.evaluate(model, (X, X[:, 0]), certified=True)
     with pytest.raises(UsageError, match="certified=True"):
         streamcut.evaluate(streamcut.train((X, y)), (X, y), trained_on=(X, y))

@@ -279,7 +279,7 @@ def test_refused_by_name():
         (linear_model.LogisticRegression(penalty="l1", solver="liblinear").fit(X, y), "penalty 'l2'"),
         (svm.SVC(kernel="linear").fit(X, y), "SVC has no counterpart"),
         (linear_model.LogisticRegression(), "not fitted"),
-        (object(), "no linear model"),
+        (object(), "not a linear model"),
         (linear_model.SGDClassifier("perceptron").fit(X, y), "losses here are"),
     ):
         with pytest.raises(UsageError, match=complaint):

@@ -82,7 +82,7 @@ def test_of_several_classes_the_one_that_is_asked_for():
         found = model.explain(rows, label=word)
         np.testing.assert_array_equal([each.score for each in found], scores[:, words.index(word)])
         assert {each.label for each in found} == {word}
-    with pytest.raises(UsageError, match="'tall' has no weights; there are those of"):
+    with pytest.raises(UsageError, match="'tall' has no weights; there are weights of"):
         model.explain(rows, label="tall")
 
 

@@ -178,5 +178,5 @@ def test_the_estimator_takes_rows_bit_by_bit():
     assert svr.score(X, y) > 0.95
     assert svr.intercept_[0] == pytest.approx(y[:300].mean())
     assert svr.support_vectors_.shape[0] <= 30
-    with pytest.raises(UsageError, match="'huber' is none of BudgetedKernelSVR, which has epsilon_insensitive, pinball"):
+    with pytest.raises(UsageError, match="'huber' is not a loss of BudgetedKernelSVR, which has epsilon_insensitive, pinball"):
         BudgetedKernelSVR(loss="huber").fit(X, y)
