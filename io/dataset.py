@@ -1,4 +1,4 @@
-"""What training and prediction need of a data set, whatever stores it."""
+"""What training and prediction need of a data set, however it is stored."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Dataset(Protocol):
 
     @property
     def recipe(self) -> Recipe | None:
-        """How its rows became features, None when nobody has said it."""
+        """How its rows became features; None when unknown."""
 
     def buffers(self) -> Any:
         """Reusable memory for one reading thread, large enough for every shard (see `shard_bytes`)."""
@@ -35,7 +35,7 @@ class Dataset(Protocol):
         """
 
     def expect(self, *shards: int) -> None:
-        """This thread will read these shards next, in this order: what can be fetched of them meanwhile may be. Never fails."""
+        """Announce the shards that this thread will read next, in this order, so that they can be prefetched. Never fails."""
 
 
 class ShownDataset(Shown):
@@ -59,7 +59,7 @@ class ShownDataset(Shown):
 
 
 def held_bytes(data: Any) -> int:
-    """Memory that reading `data` takes beside its readers' buffers: what a remote store has on its way, however wrapped."""
+    """Memory that reading `data` takes in addition to the readers' buffers: the prefetches of a remote store, however wrapped."""
     if hasattr(data, "held_bytes"):
         return data.held_bytes
     return held_bytes(data.inner) if hasattr(data, "inner") else 0
@@ -87,7 +87,7 @@ def entry_bytes(manifest: Manifest) -> int:
 
 
 def most_entries(manifest: Manifest, first: list[int], start: int, stop: int) -> int:
-    """Entries that rows start:stop have at most, going by shards and the longest row; `first` is first_rows."""
+    """Upper bound on the entries of rows start:stop, from the shards and the longest row; `first` is first_rows."""
     longest, found = manifest.statistics.max_row_nnz, 0
     for shard in range(bisect_right(first, start) - 1, bisect_left(first, stop)):
         rows = min(stop, first[shard + 1]) - max(start, first[shard])

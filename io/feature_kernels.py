@@ -4,7 +4,7 @@ import numpy as np
 
 from streamcut.compiler.jit import kernel
 
-LARGEST, TOTAL, SQUARES, NONZEROS = range(4)  # columns of a table, one row a feature: a row is half a cache line
+LARGEST, TOTAL, SQUARES, NONZEROS = range(4)  # columns of a table with one row per feature: a row is half a cache line
 
 
 @kernel
@@ -12,7 +12,7 @@ def tally(indptr, indices, data, unit, first, table):
     """Add the entries of CSR rows to `table`, float64 (features, 4), in their order and in place.
 
     data float or int, as long as indices, or empty with `unit`: every value is 1. Entries of value 0 count as absent.
-    Row 0 of the table is feature `first`; entries of other features are passed over. Returns whether there were any beyond.
+    Row 0 of the table is feature `first`; entries of other features are skipped. Returns whether any lay beyond the table.
     """
     value, beyond = 1.0, False
     for t in range(indptr[0], indptr[-1]):
@@ -37,7 +37,7 @@ def tally_about(indptr, indices, data, unit, weight, slots, about, table):
     """As `tally` for entries x of the features with a place in `slots` (n_features; −1: none), by the weights of their rows.
 
     Row p of the table (float64 (k, 4)) gets the largest |x|, Σ u (x − about[p]), Σ u (x − about[p])² and Σ u; weight float64 (n)
-    or empty: all are 1. Rows of weight 0 are passed over.
+    or empty: all are 1. Rows of weight 0 are skipped.
     """
     value, u = 1.0, 1.0
     for i in range(len(indptr) - 1):

@@ -1,6 +1,6 @@
-"""Statistics of every feature: what scaling needs to know, kept in the store or made by one pass over it.
+"""Statistics of every feature, as scaling needs them: kept in the store or computed in one pass over it.
 
-They are sums over the rows in their order, so their bits don't depend on shards. Row weights do not enter.
+They are sums over the rows in order, so their bits don't depend on shards. Row weights are ignored.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from streamcut.io.places.archives import plain_arrays
 from streamcut.io.stores.guarded import damaged
 from streamcut.io.stores.spec import FEATURES, MOST_FEATURES
 
-BYTES = 32  # a feature, while they are made
-_FAR = 1e-4  # of the mean square: less variance than that is summed again
+BYTES = 32  # per feature, while they are computed
+_FAR = 1e-4  # of the mean square: smaller variances are summed again
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FeatureStatistics:
-    """Of the features that occur (k of them): arrays of one element a feature.
+    """Of the k features that occur: arrays with one element per feature.
 
     index     int64, 0-based, increasing
     nonzeros  int64: rows in which it is not 0
@@ -41,14 +41,14 @@ class FeatureStatistics:
     squares: np.ndarray
 
     def dense(self, name: str, n_features: int) -> np.ndarray:
-        """The array `name` with an element for every feature, 0 for those that do not occur."""
+        """The array `name` with an element for every feature; 0 for features that do not occur."""
         found = getattr(self, name)
         out = np.zeros(n_features, found.dtype)
         out[self.index] = found
         return out
 
     def to_bytes(self) -> bytes:
-        """An .npz archive, neither compressed nor dated: the same statistics give the same bytes."""
+        """An uncompressed .npz archive without dates: the same statistics give the same bytes."""
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w") as archive:
             for field in fields(self):
@@ -59,11 +59,11 @@ class FeatureStatistics:
 
     @classmethod
     def from_bytes(cls, content: bytes, n_features: int) -> Self:
-        """What `to_bytes` gave. Raises ValueError for anything else."""
+        """The inverse of `to_bytes`. Raises ValueError for anything else."""
         try:
             found = plain_arrays(content, [field.name for field in fields(cls)])
-        except Exception as error:  # zipfile raises whatever its layers raise
-            raise ValueError(f"no statistics of features: {error}") from None
+        except Exception as error:  # zipfile passes on any error of its layers
+            raise ValueError(f"not feature statistics: {error}") from None
         index = found["index"]
         for name, array in found.items():
             if array.dtype != (np.int64 if name in ("index", "nonzeros") else np.float64) or array.shape != index.shape:
@@ -77,7 +77,7 @@ class FeatureTally:
     """Collects FeatureStatistics over chunks that arrive in row order: of all features, unless there are more than `most`."""
 
     def __init__(self, most: int) -> None:
-        self._table: np.ndarray | None = np.zeros((most, 4)) if most else None  # pages are taken when they are written to
+        self._table: np.ndarray | None = np.zeros((most, 4)) if most else None  # pages are allocated on first write
 
     def add(self, chunk: Chunk) -> None:
         if self._table is not None and _add(chunk, 0, self._table):
@@ -89,7 +89,7 @@ class FeatureTally:
 
 
 def feature_statistics(data: Dataset) -> FeatureStatistics:
-    """Those of `data`: from the store that keeps them, else by passes over it.
+    """The statistics of `data`: from the store if it keeps them, else by passes over it.
 
     Raises CorruptError for a damaged store.
     """
@@ -103,7 +103,7 @@ def feature_statistics(data: Dataset) -> FeatureStatistics:
 
 
 def by_passes(data: Dataset, at_once: int = MOST_FEATURES) -> FeatureStatistics:
-    """The same from the rows alone: a pass for every `at_once` features, each of which takes BYTES meanwhile."""
+    """The same from the rows alone: one pass for every `at_once` features, which take BYTES each meanwhile."""
     n_features, buffers, found = data.manifest.statistics.n_features, data.buffers(), []
     for first in range(0, max(n_features, 1), at_once):
         table = np.zeros((min(at_once, max(n_features - first, 1)), 4))
@@ -119,7 +119,7 @@ def _add(chunk: Chunk, first: int, table: np.ndarray) -> bool:
 
 
 def _occurring(table: np.ndarray, first: int) -> tuple[np.ndarray, np.ndarray]:
-    """(numbers, rows of the table) of the features that are not 0 everywhere."""
+    """(numbers, rows of the table) of the features that are nonzero somewhere."""
     index = np.flatnonzero(table[:, k.NONZEROS])
     return index + first, table[index]
 
@@ -132,11 +132,11 @@ def _joined(parts: list[tuple[np.ndarray, np.ndarray]]) -> FeatureStatistics:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spread:
-    """How far the values of features spread over rows by their weights: arrays of one element a feature that occurs.
+    """Weighted spread of the values of features over the rows: arrays with one element per feature that occurs.
 
     index     int64, increasing, as in FeatureStatistics
     largest   float64: largest absolute value, 0 where only rows of weight 0 have the feature
-    mean, variance   float64, zeros of rows without the feature included
+    mean, variance   float64, including the zeros of rows without the feature
     """
 
     index: np.ndarray
@@ -146,14 +146,14 @@ class Spread:
 
 
 def spread_of(data: Dataset) -> Spread:
-    """From the statistics of features alone where they say it well enough and no row has a weight, else by a pass or two.
+    """From the statistics of features alone if they are accurate enough and no row has a weight, else by one or two more passes.
 
-    Σx²/n − mean² loses what x has in common, so features far from 0 are summed again from one of their values on, which makes
-    constant ones exactly 0 (Chan, Golub & LeVeque 1983).
+    Σx²/n − mean² cancels for values far from 0. Such features are summed again about one of their values, which makes constant
+    ones exactly 0 (Chan, Golub & LeVeque 1983).
     """
     found, statistics = feature_statistics(data), data.manifest.statistics
     largest, total, squares, weight = found.largest, found.total, found.squares, float(statistics.n_rows)
-    if statistics.weight_sum is not None:  # which was summed shard by shard
+    if statistics.weight_sum is not None:  # summed shard by shard
         (largest, total, squares, _), weight = _about(data, found.index, np.zeros(len(found.index)))
     mean = total / weight
     variance = squares / weight - mean * mean
@@ -169,7 +169,7 @@ def spread_of(data: Dataset) -> Spread:
 
 
 def in_order(total: float, values: np.ndarray) -> float:
-    """total + Σ values, one after the other: the same bits however they are split into calls."""
+    """total + Σ values, added in order: the same bits however the calls are split."""
     return float(np.cumsum(np.append(total, values))[-1])
 
 

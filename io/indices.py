@@ -1,6 +1,6 @@
-"""Numbers from outside that become indices: looked at before anything narrows them, and before any kernel follows them.
+"""Numbers from outside that become indices: checked before they are narrowed and before any kernel uses them.
 
-A cast hides what is wrong: 0.5 becomes 0, 2⁶³ + 5 becomes 5 in int32, and −1 is the last one. Kernels check no bounds.
+A cast hides errors: 0.5 becomes 0, 2⁶³ + 5 becomes 5 in int32, and −1 is the last one. Kernels check no bounds.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from streamcut.errors import BadInputError
 
 
 def expect_indices(values: np.ndarray, bound: int, where: str | Callable[[int], str], what: str = "index") -> np.ndarray:
-    """`values`, as they are, once they are known to be of an integer type with 0 <= value < `bound`: every cast that holds
-    `bound` is safe now.
+    """`values` unchanged, after checking that they are of an integer type with 0 <= value < `bound`. Any cast that holds
+    `bound` is safe afterwards.
 
-    where   names the place in messages; a function is asked for that of the first wrong value, by its position in `values`
-    what    a value is called in messages
+    where   names the place in messages, or a function that names it for the position of the first wrong value in `values`
+    what    noun for a value in messages
 
-    Raises BadInputError. Floats are refused whether they are whole or not, and so are booleans.
+    Raises BadInputError. Floats, even whole ones, and booleans are refused.
     """
 
     def wrong(position: int, how: str) -> BadInputError:
         return BadInputError(f"{where if isinstance(where, str) else where(position)}: {how}")
 
-    if not values.size:  # of whatever type
+    if not values.size:  # of any type
         return values
     if values.dtype.kind not in "iu":
         raise wrong(0, f"{what} is of type {values.dtype.name}, not a whole number")
@@ -39,9 +39,9 @@ def expect_indices(values: np.ndarray, bound: int, where: str | Callable[[int], 
 
 
 def expect_pointers(pointers: np.ndarray, entries: int, where: str | Callable[[int], str], what: str = "pointer") -> np.ndarray:
-    """`pointers` as int64, once they are known to be of an integer type, from 0 to `entries`, and not to decrease.
+    """`pointers` as int64, after checking that they are integers from 0 to `entries` and never decrease.
 
-    where, what   as `expect_indices` takes them
+    where, what   as in `expect_indices`
 
     Raises BadInputError.
     """

@@ -1,4 +1,4 @@
-"""What a data set says of itself: counts, statistics and, for each shard, what every stored array must look like."""
+"""A data set's description of itself: counts, statistics and, for each shard, the form of every stored array."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ MAX_DISTINCT_LABELS = 4096
 
 @dataclass(frozen=True, slots=True)
 class ArrayInfo:
-    """One array of one shard: dtype (NumPy name), number of elements, and what guards it.
+    """One array of one shard: dtype (NumPy name), number of elements, and its checksums.
 
-    stored_bytes, stored_crc32c   the chunk file without its own trailing checksum (a CRC over data + CRC is a constant)
-    content_crc32c                the decoded little-endian bytes: what backends without their own chunk files check
+    stored_bytes, stored_crc32c   the chunk file without its own trailing checksum (a CRC over data + CRC is constant)
+    content_crc32c                the decoded little-endian bytes: checked by backends without their own chunk files
     """
 
     dtype: str
@@ -41,7 +41,7 @@ class ShardInfo:
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """What training and `info` want to know about the rows without reading them.
+    """What training and `info` need to know about the rows without reading them.
 
     labels is {label: rows} or None when there are more than MAX_DISTINCT_LABELS; groups counts runs of equal qid. label_weights
     is {label: sum of weights} of weighted rows, where their labels are listed (None in stores of format version 1).
@@ -63,9 +63,9 @@ class Statistics:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The whole data set. `source` records what `convert` was given and what it counted on the way (JSON types only).
+    """The whole data set. `source` records what `convert` was given and what it counted (JSON types only).
 
-    `extras` are (length, CRC-32C) of files that are read only when they are asked for.
+    `extras` are (length, CRC-32C) of files that are read on demand.
     """
 
     statistics: Statistics
@@ -125,7 +125,7 @@ class StatisticsBuilder:
             self.groups = (self.groups or 0) + changes + (self._last_qid != int(chunk.qid[0]))
             self._last_qid = int(chunk.qid[-1])
         if chunk.weight is not None:
-            with np.errstate(over="ignore"):  # whoever needs it to be finite asks
+            with np.errstate(over="ignore"):  # callers that need it finite check
                 self.weight_sum = (self.weight_sum or 0.0) + float(chunk.weight.sum())
 
     def is_finite(self) -> bool:
@@ -133,9 +133,9 @@ class StatisticsBuilder:
         return math.isfinite(self.max_squared_norm + (self.weight_sum or 0.0))
 
     def merge(self, other: StatisticsBuilder) -> None:
-        """Take up the rows behind these, which another builder has counted: as if the chunks of both had been added here.
+        """Append the rows counted by another builder, as if the chunks of both had been added here.
 
-        Of chunks with qid both must hold whole groups.
+        With qid, both must hold whole groups.
         """
         self.n_rows += other.n_rows
         self.nnz += other.nnz
@@ -161,7 +161,7 @@ class StatisticsBuilder:
 
     @classmethod
     def from_state(cls, state: dict) -> StatisticsBuilder:
-        """The builder that gave `state()`: goes on to the same statistics, bit for bit."""
+        """A builder that continues from what `state()` returned, with the same statistics bit for bit."""
         builder = cls()
         vars(builder).update(state)
         for name in ("labels", "label_weights"):

@@ -1,4 +1,4 @@
-"""A data set that is already in memory: SciPy or NumPy arrays behind the interface that stores have."""
+"""A data set in memory: SciPy or NumPy arrays behind the interface of stores."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from streamcut.io.stores.spec import SHARD_NNZ, shard_rows
 class MemoryDataset(ShownDataset):
     """`X` (n × d, SciPy sparse or dense) and `y` (n), with optional row weights and query ids, cut into shards of `shard_nnz`.
 
-    Values keep float32 and int8 when `X` has them; everything else becomes float64. Arrays are shared where possible, not copied.
-    `few`: rows that are not worth compiling a kernel for.
-    Raises BadInputError for lengths that differ, features that X says it does not have, values that are not finite, weights below
+    Values keep float32 and int8 if `X` has them; everything else becomes float64. Arrays are shared where possible, not copied.
+    `few`: too few rows to be worth compiling a kernel.
+    Raises BadInputError for lengths that differ, features beyond X's, values that are not finite, weights below
     0 and qid that are not grouped.
     """
 
@@ -71,11 +71,11 @@ class MemoryDataset(ShownDataset):
         return self._chunks[shard]
 
     def expect(self, *shards: int) -> None:
-        """It is there already."""
+        """Nothing to prefetch."""
 
 
 def _cuts(indptr: np.ndarray, qid: np.ndarray | None, shard_nnz: int) -> list[tuple[int, int]]:
-    """Row ranges of at most `shard_nnz` entries (a longer row or group stands alone); groups stay whole. As stores cut them."""
+    """Row ranges of at most `shard_nnz` entries (a longer row or group stands alone); groups stay whole. As in stores."""
     n = len(indptr) - 1
     allowed = np.arange(1, n + 1) if qid is None else np.append(np.flatnonzero(qid[1:] != qid[:-1]) + 1, n)
     cuts, start = [], 0

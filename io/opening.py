@@ -25,11 +25,11 @@ _CONVERT = "make a store of it with `streamcut convert`"
 
 
 def open_dataset(path: str | os.PathLike, *, cached: bool = True) -> StoredDataset:
-    """The store at `path`: a directory (Zarr or HDF5), a zip file of a Zarr store, or a URL that fsspec knows.
+    """The store at `path`: a directory (Zarr or HDF5), a zip file of a Zarr store, or a URL known to fsspec.
 
-    cached   what was read of a URL before may come from the local cache (STREAMCUT_CACHE_DIR)
+    cached   data read earlier from a URL may come from the local cache (STREAMCUT_CACHE_DIR)
 
-    Raises NotFoundError when there is no store that this version reads, IncompleteError when its conversion was never finished,
+    Raises NotFoundError when there is no store that this version reads, IncompleteError when its conversion never finished,
     CorruptError when it is damaged.
 
     >>> streamcut.open("rows.zarr").manifest.statistics.labels  # made in the example of `convert`
@@ -102,19 +102,19 @@ def _hdf5_members(path: Path) -> set[str]:
 
 
 def _refuse_anndata(path: Path, members: set[str]) -> None:
-    """Raise BadInputError, with the line to type, for what holds the parts of an AnnData file."""
+    """Raise BadInputError, with the command to type, for a directory with the parts of an AnnData file."""
     if {"X", "obs"} <= members:
         line = shlex.join(["streamcut", "convert", str(path), f"{path.stem}-store.zarr", "--label"])
         raise BadInputError(f"{path}: an AnnData file, not a streamcut store; convert it first: {line} COLUMN")
 
 
 def _check_members(path: Path) -> None:
-    """Raise NotFoundError for a zip file of NumPy arrays (.npz): a model, or a matrix; CorruptError for one that no store is."""
+    """Raise NotFoundError for a zip file of NumPy arrays (.npz: model or matrix), CorruptError for one that cannot be a store."""
     with readable(path, CorruptError, "is not a readable zip file", _RESTORE), zipfile.ZipFile(regular(path)) as file:
         names = file.namelist()
         longest = max((member.file_size for member in file.infolist()), default=0)
     if longest > MAX_MANIFEST + MAX_BYTES:
-        raise damaged(path, f"holds a file of {longest:,} bytes, which no store has")
+        raise damaged(path, f"holds a file of {longest:,} bytes, more than any store has")
     if names and all(name.endswith(".npy") for name in names):
         if _MODEL in names:
             raise NotFoundError(f"{path}: a model, not data; `streamcut info` shows it, and commands take it before their data")
@@ -141,7 +141,7 @@ def _was_a_store(path: Path) -> bool:
 
 
 def _written_by_others(path: Path, arrays: list[str]) -> bool:
-    """Whether other software has written every array of the first shard anew; damage cannot make it look so."""
+    """Whether other software has rewritten every array of the first shard, which damage cannot mimic."""
     try:
         names = [f"{SHARDS}/{shard_name(0)}/{name}/{METADATA}" for name in arrays]
         return all(is_foreign(read_small(path, name, _METADATA_BYTES)) for name in names)

@@ -1,4 +1,4 @@
-"""The numbers of a chunk of rows that streamcut.io.manifest keeps."""
+"""The statistics of a chunk of rows that streamcut.io.manifest keeps."""
 
 import numpy as np
 
@@ -20,7 +20,7 @@ def row_statistics(indptr, indices, data, unit):
             continue
         total = 0.0
         for t in range(start, stop):
-            value = np.float64(data[t])  # float() of a float32 stays one in Numba
+            value = np.float64(data[t])  # Numba's float() keeps float32
             total += value * value
             largest = max(largest, abs(value))
         norm = max(norm, total)

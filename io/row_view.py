@@ -1,7 +1,7 @@
-"""Some of the rows of a data set as a data set of their own: the folds of cross-validation.
+"""A subset of the rows of a data set as a data set of its own: the folds of cross-validation.
 
-Which fold a row belongs to follows from its number (or its qid) and a seed, never from shards, so it is the same however the rows
-are stored. Training on a view is training on a store of just those rows: the same sums in the same order.
+The fold of a row follows from its number (or its qid) and a seed, never from shards, so it is the same however the rows are
+stored. Training on a view equals training on a store of just those rows: the same sums in the same order.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from streamcut.io.manifest import Manifest, ShardInfo, Statistics, StatisticsBui
 
 @kernel
 def gather(kept, indptr, indices, data, unit, out_indptr, out_indices, out_data):
-    """Copy the entries of the rows that are `kept` (bool, n) one after the other; out_indptr (kept rows + 1) begins at 0.
+    """Copy the entries of the rows that are `kept` (bool, n) contiguously; out_indptr (kept rows + 1) begins at 0.
 
-    data is empty with `unit`, where every value is 1; then nothing is written to `out_data`.
+    data is empty with `unit` (every value is 1); nothing is then written to `out_data`.
     """
     row, at = 0, 0
     out_indptr[0] = 0
@@ -41,32 +41,32 @@ def gather(kept, indptr, indices, data, unit, out_indptr, out_indices, out_data)
             out_indptr[row] = at
 
 
-_COUNTED = 1 << 22  # rows of which a share is drawn exactly: of more it is off by less than a thousandth of itself
+_COUNTED = 1 << 22  # up to this many rows a share is exact; above, its error is less than a thousandth of it
 _GOLDEN = 0x9E3779B97F4A7C15
 _FACTORS = (0xBF58476D1CE4E5B9, 30), (0x94D049BB133111EB, 27)
 
 
 @dataclass(frozen=True, slots=True)
 class Folds:
-    """`count` folds of about equally many rows, drawn one by one; `grouped`: rows of one qid together."""
+    """`count` folds of roughly equal size, drawn row by row; `grouped`: rows of one qid together."""
 
     count: int
     seed: int = 0
     grouped: bool = False
 
     def of(self, chunk: Chunk, first_row: int) -> np.ndarray:
-        """The fold of each row, int64 (n); `first_row` is the number of the first one in the whole data."""
+        """The fold of each row, int64 (n); `first_row` is the number of the first row in the whole data."""
         if not self.grouped:
             return self.of_rows(first_row, chunk.n_rows)
         assert chunk.qid is not None
         return self._of_keys(chunk.qid.view(np.uint64))
 
     def of_chunk(self, chunk: Chunk) -> np.ndarray:
-        """The fold of each row of a chunk that knows its rows' numbers in the whole data."""
+        """The fold of each row of a chunk that carries its row numbers in the whole data."""
         return self._of_keys(chunk.numbers.view(np.uint64)) if not self.grouped else self.of(chunk, chunk.first_row)
 
     def of_rows(self, first_row: int, count: int) -> np.ndarray:
-        """The same of rows that are drawn one by one, which their numbers alone decide."""
+        """The same for rows drawn one by one, from their numbers alone."""
         return self._of_keys(np.arange(first_row, first_row + count, dtype=np.uint64))
 
     def _of_keys(self, keys: np.ndarray) -> np.ndarray:
@@ -75,12 +75,12 @@ class Folds:
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Two folds: rows of fold 0 are held out, those of fold 1 are not. It stands where Folds do.
+    """Two folds: rows of fold 0 are held out, rows of fold 1 are trained on. It has the interface of Folds.
 
     share     of the rows, drawn one by one, or of the qids if `grouped`
-    rows      how many there are, of which then just this share is held out; None, or very many: each is drawn by itself
-    which     bool (rows): those held out, where something else than chance decides; or int8: 1 for those, 0 for rows to train on,
-              −1 for others, which are left out; `share` then says nothing
+    rows      number of rows; exactly this share of them is held out. None, or very many: each row is drawn independently
+    which     bool (rows): the rows held out, if they are not drawn at random; or int8: 1 for held out, 0 for training,
+              −1 for left out; `share` is then ignored
     """
 
     share: float = 0.2
@@ -91,7 +91,7 @@ class HeldOut:
 
     @cached_property
     def _bound(self) -> np.uint64:
-        """Rows whose random number is below it are held out."""
+        """Rows whose random number is below this are held out."""
         if self.rows is None or self.rows > _COUNTED:
             return np.uint64(self.share * 2.0**64)
         count = min(max(round(self.share * self.rows), 1), self.rows - 1)
@@ -99,7 +99,7 @@ class HeldOut:
 
     @property
     def count(self) -> str:
-        """What tells it from others, for fingerprints."""
+        """Identifies it in fingerprints."""
         if self.which is None:
             return f"{self.share!r}" if self.rows is None else f"{self.share!r} of {self.rows}"
         return hashlib.sha256((self.which if self.parted else np.packbits(self.which)).tobytes()).hexdigest()
@@ -110,11 +110,11 @@ class HeldOut:
         return self.which is not None and self.which.dtype != np.bool_
 
     def of(self, chunk: Chunk, first_row: int) -> np.ndarray:
-        """The fold of each row, int64 (n); `first_row` is the number of the first one in the whole data."""
+        """The fold of each row, int64 (n); `first_row` is the number of the first row in the whole data."""
         if self.which is not None:
             held = self.which[first_row : first_row + chunk.n_rows]
             if len(held) < chunk.n_rows:
-                raise UsageError("the data have more rows than were told apart; have they changed?")
+                raise UsageError("the data have more rows than were split; have they changed?")
         elif self.grouped:
             assert chunk.qid is not None
             held = drawn(chunk.qid.view(np.uint64), self.share, self.seed)
@@ -129,8 +129,8 @@ def drawn(keys: np.ndarray, share: float, seed: int) -> np.ndarray:
 
 
 def drawn_groups(keys: np.ndarray, share: float, seed: int) -> np.ndarray:
-    """Which rows are held out, bool (n), where those of one key, uint64 (n), go together: of the keys in random order as many
-    as come nearest to `share` of the rows, at least one and not all."""
+    """Which rows are held out, bool (n), keeping rows of one key, uint64 (n), together: keys in random order, up to the number
+    that comes nearest to `share` of the rows; at least one and not all."""
     known, of, counts = np.unique(keys, return_inverse=True, return_counts=True)
     order = np.argsort(_mixed(known, seed), kind="stable")
     rows = np.cumsum(counts[order])
@@ -152,7 +152,7 @@ def _mixed(keys: np.ndarray, seed: int) -> np.ndarray:
 
 
 class Space:
-    """Memory for the entries of kept rows, used again and again; its arrays are valid until the next time."""
+    """Reusable memory for the entries of kept rows; its arrays are valid until the next use."""
 
     def __init__(self) -> None:
         self._arrays: dict[tuple[str, str], np.ndarray] = {}
@@ -165,7 +165,7 @@ class Space:
 
 
 def kept_rows(chunk: Chunk, kept: np.ndarray, space: Space, first_row: int = 0) -> Chunk:
-    """The rows of `chunk` that are `kept` (bool, n), whose entries are copied to `space` unless they are all."""
+    """The rows of `chunk` that are `kept` (bool, n); their entries are copied to `space` unless all are kept."""
     if kept.all():
         return replace(chunk, first_row=first_row)
     rows, unit = np.count_nonzero(kept), chunk.data is None
@@ -187,7 +187,7 @@ def kept_rows(chunk: Chunk, kept: np.ndarray, space: Space, first_row: int = 0) 
 
 
 class RowView(ShownDataset):
-    """The rows of `data` in fold `fold`, or with `others` those of all other folds, counted from 0. `fold_views` makes them."""
+    """The rows of `data` in fold `fold`, or with `others` in all other folds, counted from 0. Made by `fold_views`."""
 
     def __init__(self, data: Dataset, folds: Folds | HeldOut, fold: int, others: bool, manifest: Manifest) -> None:
         self.inner, self.manifest = data, manifest
@@ -213,7 +213,7 @@ class RowView(ShownDataset):
 def held_out_view(data: Dataset, held: HeldOut) -> tuple[RowView, RowView]:
     """(rows to train on, rows held out), after one pass through `data` for their statistics.
 
-    Raises UsageError where either are none.
+    Raises UsageError if either is empty.
     """
     tallies = [_Tally(1, False) if held.parted else _Tally(0, True), _Tally(0, False)]
     buffers, first = data.buffers(), first_rows(data.manifest)
@@ -234,7 +234,7 @@ def held_out_view(data: Dataset, held: HeldOut) -> tuple[RowView, RowView]:
 def fold_views(data: Dataset, folds: Folds, workers: int = 1) -> list[tuple[RowView, RowView]]:
     """(rows to train on, rows held out) of each fold, after one pass through `data` for their statistics.
 
-    Raises UsageError for a fold without rows, and for one with all of them.
+    Raises UsageError for a fold with no rows or with all of them.
     """
     tallies = [_Tally(fold, others) for fold in range(folds.count) for others in (True, False)]
     buffers, first = data.buffers(), first_rows(data.manifest)
@@ -253,7 +253,7 @@ def fold_views(data: Dataset, folds: Folds, workers: int = 1) -> list[tuple[RowV
 
 
 class _Tally:
-    """What the manifest of a view says, collected shard by shard."""
+    """The manifest of a view, collected shard by shard."""
 
     def __init__(self, fold: int, others: bool) -> None:
         self.fold, self.others = fold, others
@@ -282,9 +282,9 @@ class _Tally:
 
 
 def folds_of(data: Dataset, count: Any, seed: int = 0, groups: str | None = "qid") -> Folds:
-    """Folds as users ask for them: with `groups` "qid" rows of one qid stay together, where the data has any.
+    """Folds from user arguments: with `groups` "qid" rows of one qid stay together, if the data has any.
 
-    Raises UsageError for what makes no folds.
+    Raises UsageError for invalid arguments.
     """
     statistics, count, seed = data.manifest.statistics, plain(count), plain(seed)
     if isinstance(count, bool) or not isinstance(count, int) or count < 2:

@@ -1,4 +1,4 @@
-"""Input files that change while they are read: what was read of them is neither the old content nor the new."""
+"""Input files that change while they are read: the result is neither the old content nor the new."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class ChangedInputError(BadInputError):
-    """An input is not what it was when reading began: nothing that was made of it can be used."""
+    """An input has changed since reading began: nothing made of it can be used."""
 
 
 class _State(NamedTuple):
@@ -27,9 +27,9 @@ class _State(NamedTuple):
 
 
 class FileStates:
-    """The size, time of change and identity that the files `paths`, and all files below directories among them, have now.
+    """The current size, modification time and identity of the files `paths` and of all files below directories among them.
 
-    Pipes, devices and URLs are left out: they are read once, and nobody can say what they were.
+    Pipes, devices and URLs are left out: they are read once and cannot be compared.
     """
 
     def __init__(self, paths: Iterable[str | os.PathLike]) -> None:
@@ -40,15 +40,15 @@ class FileStates:
         return {name: _state(name) for path in self._paths for name in _files(path)}
 
     def expect(self) -> None:
-        """Raise ChangedInputError, naming the file and the change, unless all files still are as they were."""
+        """Raise ChangedInputError, naming the file and the change, unless all files are unchanged."""
         now = self._now()
         for name in sorted({*self._before, *now}):
             what = _difference(self._before.get(name), now.get(name))
             if what is not None:
-                raise ChangedInputError(f"{name}: {what} while it was read; convert it again when nothing writes to it any more")
+                raise ChangedInputError(f"{name}: {what} while it was read; convert it again once nothing writes to it")
 
     def watch(self, blocks: Iterator[T]) -> Iterator[T]:
-        """`blocks`, which are read from these files, and `expect` at their end, or before the error that breaks them off."""
+        """`blocks`, which are read from these files; `expect` runs at their end, or before the error that ends them early."""
         try:
             yield from blocks
         except Exception:
@@ -66,10 +66,10 @@ def _files(path: str) -> Iterator[str]:
 
 
 def _state(path: str) -> _State | None:
-    """None: it does not exist, or is no regular file."""
+    """None: it does not exist, or is not a regular file."""
     try:
         found = os.fstat(sys.stdin.fileno()) if path == STDIN else os.stat(path)
-    except (OSError, ValueError, AttributeError):  # standard input may be closed, or no file at all
+    except (OSError, ValueError, AttributeError):  # standard input may be closed, or not a file
         return None
     return _State(found.st_size, found.st_mtime_ns, found.st_ino, found.st_dev) if stat.S_ISREG(found.st_mode) else None
 

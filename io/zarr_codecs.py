@@ -1,6 +1,6 @@
-"""Which codecs an array of somebody else's may have been written with: those that turn bytes into bytes and nothing more.
+"""Which codecs an untrusted array may have been written with: those that only turn bytes into bytes.
 
-zarr-python takes any codec that numcodecs knows, and one of them unpickles, which is to run what the file says.
+zarr-python accepts any codec that numcodecs knows, and one of them unpickles, which runs code from the file.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ KNOWN = {
 
 
 def expect_plain(array: Any, most: int) -> None:
-    """Raise ValueError for a zarr.Array with a codec that is not KNOWN, or chunks of more than `most` bytes."""
+    """Raise ValueError for a zarr.Array with a codec that is not in KNOWN, or with chunks of more than `most` bytes."""
     metadata = array.metadata.to_dict()
     for name in _codecs(metadata):
         if name.removeprefix("numcodecs.") not in KNOWN:
             raise ValueError(f"codec {name!r} is not allowed")
     size = getattr(array.dtype, "itemsize", 8) * math.prod(int(side) for side in array.chunks)
     if size > most:
-        raise ValueError(f"a chunk would take {size:,} bytes, and {most:,} are the most")
+        raise ValueError(f"a chunk would take {size:,} bytes; {most:,} is the maximum")
 
 
 def _codecs(metadata: dict[str, Any]) -> Iterator[str]:
-    """Names of all codecs, those inside of others too."""
+    """Names of all codecs, nested ones included."""
     for key in ("codecs", "index_codecs", "filters", "compressor", "compressors"):
         found = metadata.get(key) or ()
         for codec in found if isinstance(found, list | tuple) else (found,):

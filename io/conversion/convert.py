@@ -1,4 +1,4 @@
-"""`convert`: rows of any source into a store: checked, in the order asked for, in bounded memory, resumable."""
+"""`convert`: rows of any source into a store: checked, in the requested order, in bounded memory, resumable."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from streamcut.options.option import documented
 
 log = logging.getLogger(__name__)
 
-_USUAL = {"files", "rows", "lines"}  # counters that say nothing unusual
+_USUAL = {"files", "rows", "lines"}  # counters of nothing unusual
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -37,12 +37,12 @@ class ConvertReport(Shown):
     """What was written.
 
     outputs      {path: statistics}
-    counters     {what was unusual in the input: how often}, only what occurred
-    rows         read by this run; `resumed_rows` were stored by earlier ones
+    counters     {what was unusual in the input: how often}, nonzero counts only
+    rows         read by this run; `resumed_rows` were stored by earlier runs
     bytes_in     of the input files, None for standard input and URLs
-    rejects      path of the refused lines, None when there are none
+    rejects      path of the refused lines, None when there were none
     label_words  ((label, word), …) where labels are words
-    label_order  outputs whose rows come in the order of their labels, for which training takes more passes
+    label_order  outputs whose rows are sorted by label, for which training takes more passes
     """
 
     outputs: dict[str, Statistics]
@@ -77,13 +77,13 @@ def convert(
     """Convert `inputs` to the store `output`, which may be a URL of an object store, as inputs may.
 
     `inputs` are a path or several (files, directories, globs, stores, "-" for standard input), or a frame: pandas, polars,
-    pyarrow, DuckDB, or whatever else has `__arrow_c_stream__`; Dask's by partitions. Arrays and sparse matrices are written by
+    pyarrow, DuckDB, or anything with `__arrow_c_stream__`; Dask's by partitions. Arrays and sparse matrices are written by
     `streamcut.create`.
-    `progress` is called a few times a second, `on_recipe` before the rows are read, with how they will be made. `on_told` is
-    called with a sentence for each guess that should be known, such as a column left out as an identifier, and for what may be a
-    mistake in a table, such as a column that alone tells the label. By default these are warnings; None: nobody looks for them.
+    `progress` is called a few times a second, `on_recipe` before the rows are read, with the recipe that makes them. `on_told` is
+    called with a sentence for each guess worth knowing, such as a column left out as an identifier, and for possible mistakes in
+    a table, such as a column that alone determines the label. By default these are warnings; None: no such checks.
 
-    Options, all of them by name; not every format has all:
+    Options, by name only; not every format takes all of them:
 
     {options}
 
@@ -148,19 +148,19 @@ def convert(
 
 
 def record_of(given: Prepared) -> dict:
-    """What decides what the store holds (JSON types): a conversion resumes only with the same."""
+    """What determines the content of the store (JSON types): a conversion resumes only with the same."""
     described = [*given.source.identity["inputs"], *(describe(path) for path in given.side_files)]
     return {**_lasting_options(given.settings, given.plan, given.kind), "inputs": [list(found) for found in described]}
 
 
 def features_of(given: Prepared) -> int | None:
-    """The number of features, where it is known before rows are read."""
+    """The number of features, if known before rows are read."""
     settings = given.settings
     return 1 << settings.hash_bits if settings.hash_bits else getattr(given.source, "n_features", settings.n_features)
 
 
 def unusual(counters: dict[str, int]) -> dict[str, int]:
-    """Those that say something."""
+    """The nonzero counters of anything unusual."""
     return {name: count for name, count in counters.items() if count and name not in _USUAL}
 
 
@@ -169,7 +169,7 @@ def label_words(recipe: Recipe | None) -> tuple[tuple[float, str], ...]:
 
 
 def _lasting_options(settings: ConvertOptions, plan: ConvertPlan, kind: str) -> dict:
-    """The options that decide what the store holds: a conversion resumes only with the same."""
+    """The options that determine the content of the store: a conversion resumes only with the same."""
     passing = {"memory", "threads", "scratch", "resume", "force", "split_output", "backend", "wide_index", "max_line_bytes"}
     given = replace(settings, recipe=None, feature_names=None)
     kept = {name: value for name, value in asdict(given).items() if name not in passing and value not in (None, (), [])}

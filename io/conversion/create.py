@@ -1,4 +1,4 @@
-"""`create`: a store from blocks of rows that a program makes, one after the other, in bounded memory."""
+"""`create`: a store from blocks of rows that a program makes one by one, in bounded memory."""
 
 from __future__ import annotations
 
@@ -30,34 +30,34 @@ from streamcut.io.text.groups import GroupCheck
 
 
 class NewStore:
-    """The store `path` in the making. Use as a context: the store is there when the context ends, and not before.
+    """The store `path` while it is written. Use as a context: the store exists when the context ends, and not before.
 
     Parameters
     ----------
     path : str or path
-        Of the store; a URL of an object store, too.
+        Of the store; may be a URL of an object store.
     n_features : int, optional
-        Features; otherwise those of the first block.
+        Number of features; by default that of the first block.
     labels : list of str or {str: number}, optional
-        Words that labels are, numbered 0, 1, … (the last of two is the positive one); labels may then be words or numbers.
-        Without it words get their numbers as they come.
+        Words used as labels, numbered 0, 1, … (the last of two is the positive one); labels may then be words or numbers.
+        By default words are numbered in order of appearance.
     feature_names : list of str, optional
-        A name for each feature; otherwise the columns of data frames.
+        A name for each feature; by default the columns of data frames.
     dtype : "float32" or "float64", optional
-        Of values; otherwise what the blocks have.
+        Of values; by default that of the blocks.
     duplicates : "error", "sum" or "last"
-        A feature twice in one row.
+        What to do with a feature that occurs twice in a row.
     keep_zeros : bool
         Store entries whose value is 0.
     backend, shard_nnz, memory, threads
-        As in `convert`. Blocks should be small in comparison with `memory`, which counts what this writer takes.
+        As in `convert`. Blocks should be small compared with `memory`, which counts what this writer takes.
     resume : bool
-        Go on with a store whose making was broken off, by a crash too: `n_rows` rows are stored, append those that follow.
+        Continue an interrupted store, after a crash too: `n_rows` rows are stored; append those that follow.
         Rows with qid cannot be resumed.
     force : bool
-        Replace a store of this name, once the new one is complete.
+        Replace an existing store of this name once the new one is complete.
 
-    Leaving the context by an error keeps what is stored for `resume` in NAME.partial, if that is anything.
+    If the context ends with an error, the rows stored so far (if any) stay in NAME.partial for `resume`.
 
     >>> import numpy as np
     >>> with streamcut.create("made.zarr", labels=["ham", "spam"]) as out:
@@ -122,10 +122,10 @@ class NewStore:
     def append(self, X: Any, y: Any = None, *, qid: Any = None, weight: Any = None) -> None:
         """Add the rows of `X` (n × d: SciPy sparse of any format, an array, or a data frame of numbers; Dask's block by block).
 
-        y            labels (n): numbers or words; None, for all blocks: rows that are to be scored only
-        qid, weight  int and float (n): the group of each row, whose rows stand together; its weight
+        y            labels (n): numbers or words; None, for all blocks: unlabelled rows, to be scored only
+        qid, weight  int and float (n): the group of each row (rows of a group are adjacent) and its weight
 
-        Raises BadInputError naming the row, counted from the first of all blocks, DiskFullError, and UsageError outside
+        Raises BadInputError naming the row, counted from the start of the first block, DiskFullError, and UsageError outside
         the context.
         """
         if not self._inside:
@@ -142,7 +142,7 @@ class NewStore:
             if given is not None and len(given) != n:
                 raise BadInputError(f"{name} has {len(given)} values for {n} rows of X")
         if self._labelled not in (None, y is not None):
-            raise BadInputError("some blocks have labels and others none")
+            raise BadInputError("some blocks have labels and others do not")
         self._labelled = y is not None
         if n == 0:
             return
@@ -193,7 +193,7 @@ class NewStore:
                 self._discard_if_empty()
 
     def _open(self, n_features: int | None, begun: dict) -> StoreWriter:
-        """Begin, or continue with what was `begun` with these options."""
+        """Begin, or continue a writer `begun` with these options."""
         options = self._options
         compiler.run(rehearse, options.dtype, options.backend)
         plan = make_plan(
@@ -229,7 +229,7 @@ class NewStore:
         return writer
 
     def _expect_columns(self, d: int, names: tuple[str, ...] | None) -> None:
-        """The first block says how many features there are, if nobody has, and what they are called."""
+        """Take the number and names of the features from the first block unless they were given."""
         if self._n_features is None:
             self._n_features = d
         if d != self._n_features:
@@ -245,7 +245,7 @@ class NewStore:
         return self._build.begun() if self._options.resume else {}
 
     def _go_on(self, begun: dict) -> None:
-        """Take up what the blocks before the crash said."""
+        """Restore what the blocks before the crash determined."""
         state = begun["state"]
         self.n_rows = begun["position"]["row"] + begun["skip"]
         self.counters, self._labelled = Counter(state["counters"]), state["labelled"]

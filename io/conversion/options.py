@@ -26,7 +26,7 @@ BY_RECIPE = (*_ROLES, "labels_as", "hash_bits", "label_map", "multilabel", "labe
 
 @dataclass(frozen=True, slots=True)
 class ConvertOptions:
-    """Every option of `convert`. What only some formats have, these say (streamcut.io.formats).
+    """Every option of `convert`. Options of some formats only are listed in the formats' records (streamcut.io.formats).
 
     Raises UsageError for values out of range and for options that exclude each other.
     """
@@ -127,27 +127,27 @@ class ConvertOptions:
             raise UsageError("--text-weights=tfidf counts words by a dictionary; leave --hash-bits out")
         object.__setattr__(self, "stop_words", _stop_words(self.stop_words))
         if self.chooses_words and self.hash_bits is not None:
-            raise UsageError("--min-count and --stop-words look at words, and hashed ones are not kept; leave --hash-bits out")
+            raise UsageError("--min-count and --stop-words need the words, which hashing does not keep; leave --hash-bits out")
         if self.stop_words and (self.ngrams or "").startswith("chars:"):
-            raise UsageError("--stop-words: characters are no words; leave it out, or chars: of --ngrams")
+            raise UsageError("--stop-words: characters are not words; leave it out, or chars: of --ngrams")
         if self.max_errors is not None and self.on_error != "skip":
             raise UsageError("--max-errors needs --on-error=skip")
         if self.split is None and self.split_output is not None:
             raise UsageError("--split-output needs --split")
         object.__setattr__(self, "label_map", _label_map(self.label_map))
         if self.recipe is not None:
-            from streamcut.io.recipe.files import recipe_from  # NumPy, which help and usage errors do without
+            from streamcut.io.recipe.files import recipe_from  # NumPy, not needed for help and usage errors
 
             object.__setattr__(self, "recipe", recipe_from(self.recipe))
         for name in BY_RECIPE:
             if self.recipe is not None and getattr(self, name) != default_of(self, name):
-                raise UsageError(f"{_flag(name)}: the recipe says it already; leave it out")
+                raise UsageError(f"{_flag(name)}: the recipe sets it already; leave it out")
         object.__setattr__(self, "memory", _bytes(self.memory))
         if isinstance(self.max_line_bytes, str):
             object.__setattr__(self, "max_line_bytes", parse_size(self.max_line_bytes, option="--max-line-bytes"))
         for name in ("memory", "max_line_bytes"):
             if (value := getattr(self, name)) is not None and value < 1:
-                raise UsageError(f"{_flag(name)}: {value} bytes are nothing; write for example 2GB")
+                raise UsageError(f"{_flag(name)}: {value} bytes is not above 0; write for example 2GB")
         object.__setattr__(self, "feature_names", _feature_names(self.feature_names))
         if self.feature_names is not None:
             if self.hash_bits is not None or self.recipe is not None:
@@ -171,29 +171,29 @@ class ConvertOptions:
         return self.min_count > 1 or bool(self.stop_words)
 
     def side_files(self, kind: str) -> list[str]:
-        """Files with labels, query ids and weights beside inputs of format `kind`, which cannot hold them."""
+        """Separate files with labels, query ids and weights, for inputs of format `kind`, which cannot hold them."""
         labels = self.labels if self.labels_in_file(kind) else None
         return [path for path in (labels, self.qid, self.weights) if path is not None and FORMATS[kind].labels == "file"]
 
     def labels_in_file(self, kind: str) -> bool:
-        """Whether --label names a file beside inputs of format `kind`; "none" says that there are none."""
+        """Whether --label names a separate file for inputs of format `kind`; "none": there are no labels."""
         return FORMATS[kind].labels == "file" and self.labels is not None and (self.labels != "none" or os.path.exists("none"))
 
     def require_meaning(self, kind: str) -> None:
-        """Raise UsageError for an option that inputs of format `kind` cannot have, or that they need and is missing."""
+        """Raise UsageError for an option that inputs of format `kind` cannot have, or for a required one that is missing."""
         form = FORMATS[kind]
         for name in options_of(self):
             kinds = kinds_with(name)
             if kinds and kind not in kinds and getattr(self, name) != default_of(self, name):
-                raise UsageError(f"{_flag(name)} means nothing for {kind} input; it is for {', '.join(kinds)}")
+                raise UsageError(f"{_flag(name)} does not apply to {kind} input; it is for {', '.join(kinds)}")
         form.check(self)
         if form.labels != "rows" and self.labels is None:
-            what = "a file with one label a row" if form.labels == "file" else "the name of the column with the labels"
+            what = "a file with one label per row" if form.labels == "file" else "the name of the column with the labels"
             raise UsageError(f"--label is needed for {kind} input: {what}, or none for rows that are to be scored only")
 
 
 def spelled(options: Mapping[str, Any]) -> dict[str, Any]:
-    """`options` of `convert` by their names; `label` is one of `labels`. Raises UsageError for both."""
+    """`options` of `convert` as keywords; `label` is an alias of `labels`. Raises UsageError for both."""
     if "label" not in options:
         return dict(options)
     if options.get("labels") is not None:
@@ -227,12 +227,12 @@ def _feature_names(given: Any) -> tuple[str, ...] | None:
         raise UsageError(f"--feature-names: {os.fspath(given)}: not UTF-8 ({error})") from None
     if not names or not all(name.strip() for name in names):
         line = next((number for number, name in enumerate(names, start=1) if not name.strip()), 1)
-        raise UsageError(f"--feature-names: {os.fspath(given)}:{line}: no name on this line; write one a line, for every feature")
+        raise UsageError(f"--feature-names: {os.fspath(given)}:{line}: no name on this line; write one line per feature")
     return tuple(name.strip() for name in names)
 
 
 def _stop_words(given: Any) -> tuple[str, ...] | None:
-    """Words to leave out, sorted, in small letters: English ones, those of a file, or those given."""
+    """Stop words, sorted, in lower case: the English list, those of a file, or those given."""
     if given is None or (not isinstance(given, str | os.PathLike) and not given):
         return None
     if given == "english":

@@ -1,11 +1,11 @@
-"""A conversion of many files in parts, each of which may be done anywhere: to the same bytes as in one process.
+"""A conversion of many files in parts, each of which may run anywhere: the same bytes as in one process.
 
-1. Each file becomes a store of its own, in NAME.parts: whatever reading, checking and resuming takes, `convert` does.
-2. The lengths of all rows, in the order of the files, say where the shards of the whole begin, as ShardCutter would.
+1. `convert` makes each file a store of its own in NAME.parts, with its usual reading, checking and resuming.
+2. The lengths of all rows, in the order of the files, give the shard borders of the whole, as in ShardCutter.
 3. Each shard is gathered from the rows of one part or several, and written to its place.
 
-What a file's rows become must not depend on the files before. Where a dictionary is learned, or numbers for label words, the
-recipes of two parts differ, and that is refused.
+What a file's rows become must not depend on earlier files. Where a dictionary, or numbers for label words, are learned, the
+recipes of two parts differ, which is refused.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from streamcut.io.stores.zarr_writer import ZarrWriter
 from streamcut.options.option import flag, options_of
 
 PARTS = ".parts"  # NAME.parts/ holds the stores of single files
-_one_at_a_time = threading.Lock()  # of the threads of a worker: memory is planned for one
+_one_at_a_time = threading.Lock()  # among the threads of a worker: memory is planned for one
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +66,17 @@ def expect_reachable(probe: str, paths: Sequence[str], version: str) -> None:
     for path in (probe, *paths):
         if not exists(path):
             what = "write the output" if path == probe else "read the inputs"
-            raise UsageError(f"{path}: a worker on {host} does not see it; {what} from a folder that all share, or from a URL")
+            raise UsageError(f"{path}: not visible to a worker on {host}; {what} from a folder that all share, or from a URL")
 
 
 def make_part(path: str, place: str, options: dict[str, Any], memory: int | None) -> None:
-    """Convert the file `path` to the store `place`, unless an earlier attempt has done it. Raises what `convert` raises."""
+    """Convert the file `path` to the store `place`, unless an earlier attempt has done so. Raises what `convert` raises."""
     with _one_at_a_time:
         convert(path, place, **{**options, "memory": memory, "resume": True, "force": True}, on_told=None)
 
 
 def common_recipe(paths: Sequence[str], parts: Sequence[StoredDataset]) -> Recipe | None:
-    """That of all parts. Raises UsageError when they differ, or when their rows cannot be put together file by file."""
+    """The recipe of all parts. Raises UsageError when they differ, or when their rows cannot be joined file by file."""
     first = parts[0]
     for path, part in zip(paths, parts, strict=True):
         differs = difference(first.recipe or PLAIN, part.recipe or PLAIN)
@@ -86,14 +86,14 @@ def common_recipe(paths: Sequence[str], parts: Sequence[StoredDataset]) -> Recip
             differs = "their features have other names"
         if differs is not None:
             raise UsageError(
-                f"{path}: its rows became features in another way than those of {paths[0]} ({differs}); what is learned from "
+                f"{path}: its features were made differently from those of {paths[0]} ({differs}); what is learned from "
                 "rows is learned by one machine: give --hash-bits, --label-map or --recipe, or leave --scheduler out"
             )
         arrays = [set(each.manifest.shards[0].arrays) & {"qid", "weight"} for each in (first, part)]
         if "qid" in arrays[1]:
-            raise UsageError(f"{path}: rows with a qid are put together by one machine; leave --scheduler out")
+            raise UsageError(f"{path}: rows with a qid are joined on one machine; leave --scheduler out")
         if arrays[0] != arrays[1]:
-            raise BadInputError(f"{path}: some inputs have weights and others none")
+            raise BadInputError(f"{path}: some inputs have weights and others do not")
     return first.recipe
 
 
@@ -106,7 +106,7 @@ def counters_of(parts: Sequence[StoredDataset]) -> dict[str, int]:
 
 
 def cut(parts: Sequence[StoredDataset], shard_nnz: int) -> Iterator[list[Rows]]:
-    """The rows of each shard of the whole, in order. Reads where the rows of the parts begin, and nothing else."""
+    """The rows of each shard of the whole, in order. Reads only where the rows of the parts begin."""
     most, rows, entries = shard_rows(shard_nnz), 0, 0
     taken: list[Rows] = []
     for number, part in enumerate(parts):
@@ -130,7 +130,7 @@ def cut(parts: Sequence[StoredDataset], shard_nnz: int) -> Iterator[list[Rows]]:
 
 
 def _joined(ranges: list[Rows]) -> list[Rows]:
-    """The same rows in as few ranges as may be."""
+    """The same rows in as few ranges as possible."""
     found = ranges[:1]
     for each in ranges[1:]:
         last = found[-1]
@@ -150,14 +150,14 @@ def _indptr(part: StoredDataset, shard: int) -> np.ndarray:
 
 
 def gathering_bytes(parts: Sequence[StoredDataset], shard_nnz: int, remote: bool) -> int:
-    """Memory that `gather` takes beside the process itself."""
+    """Memory that `gather` takes in addition to the process itself."""
     return SLACK + max(buffer_bytes(part.manifest) + held_bytes(part) for part in parts) + writer_bytes(shard_nnz, 1, remote)
 
 
 def gather(root: str, shard: int, rows: Sequence[Rows], places: Sequence[str], shard_nnz: int, memory: int | None):
-    """Write the shard number `shard`, which consists of `rows` of the stores `places`, below `root`.
+    """Write shard number `shard`, made of `rows` of the stores `places`, below `root`.
 
-    Returns (ShardInfo, state of a StatisticsBuilder). Raises MemoryBudgetError, and what reading and writing stores raises.
+    Returns (ShardInfo, state of a StatisticsBuilder). Raises MemoryBudgetError, and the errors of reading and writing stores.
     """
     with _one_at_a_time:
         parts = {each.part: _opened(places[each.part]) for each in rows}
@@ -198,17 +198,17 @@ def _chunks(part: StoredDataset, rows: Rows) -> Iterator[Any]:
 
 
 def forget() -> None:
-    """Close the parts, which are about to change or to go."""
+    """Close the parts before they change or are removed."""
     _opened.cache_clear()
 
 
 def expect_parts_possible(kind: str, paths: Sequence[str], settings: Any) -> None:
-    """Raise UsageError for a conversion that one machine must do."""
+    """Raise UsageError for a conversion that must run on one machine."""
     alone = {"shuffle": None, "split": None, "group_by_qid": False, "on_error": "raise", "backend": "zarr"}
     for name, usual in alone.items():
         if getattr(settings, name) != usual:
             raise UsageError(
-                f"{flag(name, options_of(settings)[name])}: a cluster does not do it; convert first, then do it to the store"
+                f"{flag(name, options_of(settings)[name])}: not available on a cluster; convert first, then apply it to the store"
             )
     if not FORMATS[kind].parts:
         raise UsageError(f"--scheduler: a cluster converts text and tables, not {kind}; leave it out")

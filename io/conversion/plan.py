@@ -1,4 +1,4 @@
-"""How `convert` stays below its memory limit: arithmetic on what is needed, done before the work."""
+"""How `convert` stays below its memory limit: the needs are computed before the work."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from streamcut.io.features import BYTES
 from streamcut.io.stores.spec import MOST_FEATURES, SHARD_NNZ
 
 DEFAULT_LIMIT = 10**9
-_VARIES = 8 << 20  # from one run of a command to the next
-SLACK = 32 << 20  # what the allocator keeps of freed arrays, threads, decompressors, files; what is imported when it is used
+_VARIES = 8 << 20  # between runs of a command
+SLACK = 32 << 20  # freed arrays kept by the allocator, threads, decompressors, files, late imports
 SORT_LEAST = 32 << 20
-_KEYS_LEAST = 8 << 20  # a dictionary of categories and words; most of what is left is for it, too
+_KEYS_LEAST = 8 << 20  # a dictionary of categories and words; it also gets most of the rest
 BLOCKS = (512 << 10, 256 << 10, 128 << 10)
 SHARD_LEAST = 1 << 18
 FEATURES_LEAST = 1 << 15  # statistics of this many features always fit into SLACK
-_WITHOUT_FEATURES, _FOR_FEATURES = 400 * 10**6, 0.23  # for those of more goes this part of the memory above this
-_KERNELS = 128 << 20  # what is loaded between the look at the inputs and the plan
-GROUP_ENTRY_BYTES = 48  # of a row or group that is larger than a shard: it stands alone in a shard that has to grow
+_WITHOUT_FEATURES, _FOR_FEATURES = 400 * 10**6, 0.23  # statistics of more features get this share of the memory above this
+_KERNELS = 128 << 20  # loaded between opening the inputs and planning
+GROUP_ENTRY_BYTES = 48  # of a row or group larger than a shard, whose own shard has to grow
 
 
 @dataclass(frozen=True, slots=True)
 class ConvertPlan:
-    """Sizes that fit below `limit`. `lines` lists what the memory is for, in bytes.
+    """Sizes that fit below `limit`. `lines` lists the memory by purpose, in bytes.
 
     block_bytes  of text (or of the entries of a table) in one piece
     sort_bytes   for shuffling and grouping
     key_bytes    for a dictionary that is learned
     row_bytes    for a row or group that is larger than a block or a shard; `longest` is that in entries
-    features     statistics of single features are kept if there are no more of them
+    features     statistics of single features are kept up to this number
     """
 
     limit: int
@@ -53,7 +53,7 @@ class ConvertPlan:
 
 
 def expect_room(limit: int | None, needed: int, what: str) -> None:
-    """Raise MemoryBudgetError when `what` takes more, before there is a plan, than `limit` leaves; it names what would do."""
+    """Raise MemoryBudgetError if `what`, needed before there is a plan, exceeds what `limit` leaves; names a sufficient limit."""
     least = resident_bytes() + SLACK + _KERNELS + needed
     if limit is not None and needed > SLACK and least > limit:
         raise MemoryBudgetError(
@@ -78,9 +78,9 @@ def make_plan(
 ) -> ConvertPlan:
     """The largest shards, threads and blocks, in this order, that fit below `limit` (None: 1 GB, or the least if that is more).
 
-    base: resident bytes before the work; source_bytes(block_bytes, threads), writer_bytes(shard_nnz, threads): what these take.
-    The size of shards is in the result. Where `shard_nnz` leaves it open, it follows from `limit` and not from what happens to be
-    resident, unless nothing would fit. n_features: None while unknown; features: of what is to be resumed.
+    base: resident bytes before the work; source_bytes(block_bytes, threads), writer_bytes(shard_nnz, threads): their memory.
+    The size of shards changes the result. If `shard_nnz` is not given, it follows from `limit`, not from the current resident
+    memory, unless nothing would fit. n_features: None while unknown; features: of a conversion to be resumed.
     Raises MemoryBudgetError with both numbers.
     """
     known = DEFAULT_LIMIT if limit is None else limit
@@ -95,13 +95,13 @@ def make_plan(
         reading, writing = source_bytes(block, count), writer_bytes(shard, count)
         counted = kept if n_features is None else n_features if n_features <= kept else 0
         tallies = writers * max(0, counted - FEATURES_LEAST) * BYTES * (features is None)  # none while a store is resumed
-        # Sorted rows are written after all are read, to one output after the other; otherwise all continues at once.
+        # Sorted rows are written after all are read, one output at a time; otherwise reading and writing overlap.
         work = max(reading, writing) + SORT_LEAST if sorting else reading + writers * writing
         needed = base + SLACK + tallies + work + learning * _KEYS_LEAST
         choices.append((needed, shard, count, block, reading, writing, tallies, kept))
     least = min(choices)[0] + _VARIES
     limit = max(DEFAULT_LIMIT, least) if limit is None else limit
-    reserve = max(0, limit - base) // 8  # rather smaller blocks than none of the memory for long rows
+    reserve = max(0, limit - base) // 8  # smaller blocks are better than no memory for long rows
     fitting = [choice for choice in choices if choice[0] + reserve <= limit]
     fitting = fitting or [choice for choice in choices if choice[0] <= limit]
     if not fitting:

@@ -1,4 +1,4 @@
-"""What a conversion reads, opened and checked, with the memory that it may take: all that comes before the first row."""
+"""The opened and checked inputs of a conversion, with their memory plan: everything before the first row."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ from streamcut.io.unchanged import FileStates
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A conversion before its first row; the fields are what `convert` calls them. `kind` is the format of the inputs, `told` a
-    sentence for each guess at a column that its user should know."""
+    """A conversion before its first row; the fields are named as in `convert`. `kind` is the format of the inputs, `told` a
+    sentence for each guess at a column that the user should know."""
 
     settings: ConvertOptions
     outputs: list[str]
@@ -61,7 +61,7 @@ class Prepared:
 
 
 def prepared(inputs: Any, output: str | os.PathLike, options: dict[str, Any]) -> Prepared:
-    """Open `inputs` as `options` of `convert` say. Raises what `convert` raises before it reads rows."""
+    """Open `inputs` with the `options` of `convert`. Raises what `convert` raises before it reads rows."""
     options = spelled(options)
     expect_known("convert", options, ConvertOptions.__dataclass_fields__)
     settings = ConvertOptions(**options)
@@ -75,7 +75,7 @@ def prepared(inputs: Any, output: str | os.PathLike, options: dict[str, Any]) ->
     if settings.resume and "-" in paths:
         raise UsageError("--resume: standard input cannot be read again; save it to a file, or start over with --force")
     if settings.resume and kind == FRAME.name:
-        raise UsageError("resume: nobody can tell whether a frame is the one that was begun with; begin anew with force")
+        raise UsageError("resume: a frame cannot be identified as the one begun with; start over with force")
     _refuse_overlap(outputs, [*(names or ()), *paths])
     side_files = settings.side_files(kind)
     states = FileStates([] if kind == STORE.name else [*paths, *side_files])  # stores have checksums
@@ -107,14 +107,14 @@ def prepared(inputs: Any, output: str | os.PathLike, options: dict[str, Any]) ->
 
 
 def _scratch_folder(settings: ConvertOptions, output: str) -> str:
-    """Where scratch files without a name go: where sorted runs go, or next to the output."""
+    """The folder of unnamed scratch files: that of the sorted runs, or next to the output."""
     if settings.scratch is None and is_url(output):
         return gettempdir()
     return os.path.dirname(os.path.abspath(output)) if settings.scratch is None else os.fspath(settings.scratch)
 
 
 def _names(inputs: Any) -> list[str] | None:
-    """The paths that `inputs` are; None: a frame. Raises UsageError for other objects."""
+    """`inputs` as paths; None: a frame. Raises UsageError for other objects."""
     if hasattr(inputs, "__arrow_c_stream__"):
         return None
     if isinstance(inputs, str | os.PathLike):
@@ -133,7 +133,7 @@ def _names(inputs: Any) -> list[str] | None:
 
 @cache
 def rehearse(dtype: str | None, backend: str) -> None:
-    """Take two rows through every kernel, so that what these and their compiler occupy is there before memory is measured."""
+    """Run two rows through every kernel, so that the kernels and their compiler are loaded before memory is measured."""
     if backend == "hdf5":
         import_module("streamcut.io.stores.hdf5_writer")
     value = dtype or "float32"
@@ -151,7 +151,7 @@ def rehearse(dtype: str | None, backend: str) -> None:
 
 
 def _begun_with(outputs: list[str], settings: ConvertOptions) -> dict:
-    """The options of what is to be resumed: it continues with the same sizes, whatever the memory is now."""
+    """The options of a conversion to be resumed: it continues with the same sizes, regardless of the memory now."""
     if not settings.resume:
         return {}
     for path in outputs:
@@ -186,12 +186,12 @@ def output_paths(output: str, settings: ConvertOptions) -> list[str]:
 
 
 def _expect_remote(url: str, settings: ConvertOptions) -> None:
-    """Raise UsageError for what only disks can take, NotFoundError when there is no such bucket."""
+    """Raise UsageError for what only disks support, NotFoundError when there is no such bucket."""
     expect_writable(url)
     if settings.backend == "hdf5":
         raise UsageError(f"--backend=hdf5: HDF5 files are written to disks only, not to {url}; take zarr")
     if settings.on_error == "skip":
-        raise UsageError(f"--on-error=skip: refused lines go beside the store, to a disk only, not to {url}; convert to a disk")
+        raise UsageError(f"--on-error=skip: refused lines go next to the store, on disks only, not to {url}; convert to a disk")
     expect_bucket(url)
 
 
@@ -200,7 +200,7 @@ def _real(path: str) -> str:
 
 
 def _followed(path: str) -> str:
-    """Where a symbolic link leads: the store there is made or replaced, and the link stays."""
+    """The target of a symbolic link: the store there is made or replaced, and the link stays."""
     return os.path.realpath(path) if os.path.islink(path) else path
 
 

@@ -1,4 +1,4 @@
-"""What a conversion would write, looked at before it does: how features are made, and the first rows as they would be."""
+"""A conversion's result before it is written: how features are made, and the first rows as they would be."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from streamcut.io.recipe.recipe import Recipe
 
 @dataclass(frozen=True, slots=True)
 class PreviewRow:
-    """One row: its label, a word where labels are words (None: there are none), and {name or number of a feature: value}."""
+    """One row: its label (a word if labels are words; None: unlabelled), and {name or number of a feature: value}."""
 
     label: str | float | None
     features: dict[str | int, float]
@@ -25,7 +25,7 @@ class PreviewRow:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """The recipe, as far as the rows that were read tell it, those rows, and a sentence for each guess that should be known."""
+    """The recipe as far as the rows read determine it, those rows, and a sentence for each guess worth knowing."""
 
     recipe: Recipe
     rows: tuple[PreviewRow, ...]
@@ -35,7 +35,7 @@ class Preview:
 def preview(inputs: Any, output: str | os.PathLike, *, rows: int = 5, **options: Any) -> Preview:
     """What `convert` with the same arguments would make of the first rows; nothing is written.
 
-    Features are numbered from 0 where they have no names. Raises what `convert` raises.
+    Features are numbered from 0 if they have no names. Raises what `convert` raises.
     """
     given = prepared(inputs, output, {**options, "on_error": "raise", "max_errors": None})
     chunks: list[Chunk] = []

@@ -1,4 +1,4 @@
-"""How far a conversion is."""
+"""Progress of a conversion."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ EVERY = 0.2  # seconds
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """phase: "reading" or "writing" (of sorted rows); rows: done in it; share: done of the phase, None when it cannot be known.
+    """phase: "reading" or "writing" (of sorted rows); rows: done in it; share: of the phase done, None if unknown.
 
-    bytes_read: of input files so far, None when they are compressed or come through a pipe; seconds: since the beginning.
+    bytes_read: of input files so far, None when they are compressed or come through a pipe; seconds: since the start.
     """
 
     phase: str
@@ -63,11 +63,11 @@ class Reporter:
         return True
 
     def _is_plain(self, file: int) -> bool:
-        """Whether offsets in this file of text are offsets on the disk."""
+        """Whether offsets in this text file are offsets on the disk."""
         if file not in self._plain:
             try:
                 stream, compression = open_bytes(Input(self._names[file]).open(), self._names[file])
-            except NotFoundError:  # it is gone, which those who read it will say
+            except NotFoundError:  # it is gone, which its reader will report
                 return False
             stream.close()
             self._plain[file] = compression is None

@@ -1,4 +1,4 @@
-"""NAME.rejects: the lines that `--on-error skip` left out, each below a comment that says why."""
+"""NAME.rejects: the lines left out by `--on-error skip`, each below a comment with the reason."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _BEGIN = re.compile(rb"# .*:\d+:\d+: ")
 
 
 class RejectsFile:
-    """Collected in NAME.rejects.partial until all lines are read. Corrected lines can be converted, the comments are skipped.
+    """Collected in NAME.rejects.partial until all lines are read. Corrected lines can be converted; the comments are skipped.
 
-    Unless lines are left out, no file is touched. Raises UsageError when NAME.rejects exists and `replace` is not given, or when
-    one of these names belongs to a file that is not ours.
+    Without refused lines no file is touched. Raises UsageError when NAME.rejects exists and `replace` is not given, or when
+    a file of either name is not ours.
     """
 
     def __init__(self, store: str, *, wanted: bool, replace: bool) -> None:
@@ -35,13 +35,13 @@ class RejectsFile:
                 raise UsageError(f"{path}: was not written by streamcut; move it away or choose another output")
         self._file: io.FileIO | None = None
         self._begun = 0  # refused lines of an earlier run
-        self._ends = [0]  # length of the file after each of them
+        self._ends = [0]  # length of the file after each line
         self._durable = 0
 
     def begin(self, count: int, length: int) -> None:
-        """Keep the first `count` lines that an earlier run has collected, in `length` bytes. NotFoundError: they are gone."""
+        """Keep the first `count` lines that an earlier run collected, in `length` bytes. NotFoundError: they are gone."""
         if length and (not self.draft.exists() or self.draft.stat().st_size < length):
-            raise NotFoundError(f"{self.draft}: the lines refused before the interruption are gone; start anew with --force")
+            raise NotFoundError(f"{self.draft}: the lines refused before the interruption are gone; start over with --force")
         with disk_full(self.draft):
             self._file = open(self.draft, "ab", buffering=0)  # noqa: SIM115  closed by close()
             self._file.truncate(length)
@@ -57,7 +57,7 @@ class RejectsFile:
         self._ends.append(self._ends[-1] + len(entry))
 
     def length(self, count: int) -> int:
-        """Bytes that the first `count` refused lines take; they are safe on the disk."""
+        """Bytes of the first `count` refused lines, which are flushed to disk."""
         length = self._ends[count - self._begun]
         if length > self._durable and self._file is not None:
             os.fsync(self._file.fileno())
@@ -75,7 +75,7 @@ class RejectsFile:
             self.draft.unlink(missing_ok=True)
 
     def publish(self) -> bool:
-        """Copy what was collected to its final name; whether there was anything. A file of an earlier conversion goes."""
+        """Copy the lines to the final name; returns whether there were any. A file of an earlier conversion is removed."""
         if self.draft.stat().st_size == 0:
             self.final.unlink(missing_ok=True)
             return False
@@ -86,7 +86,7 @@ class RejectsFile:
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether `path` begins as such a file does, or is empty."""
+    """Whether `path` begins like a rejects file, or is empty."""
     if path.is_symlink() or not path.is_file():
         return False
     with opened_file(path) as file:

@@ -1,13 +1,13 @@
-"""Rows in another order than they came, out of core: shuffled by seed, or brought together by qid.
+"""Reordering of rows out of core: shuffled by seed, or grouped by qid.
 
-Every row gets a 64-bit key; rows leave in the order of their keys, equal keys in the order of arrival. The key depends on the
-seed and the number of the row (or its qid) alone, and so the result depends on nothing else, least of all on the memory:
+Every row gets a 64-bit key; rows leave in the order of their keys, ties in order of arrival. The key depends only on the
+seed and the number of the row (or its qid), so the result depends on nothing else, in particular not on the memory:
 
     pass 1: fill a buffer with rows; when it is full, sort it by key and write it out as a run
     pass 2: load the front of every run; rows whose key is below everything still unread leave in order; top up, repeat
 
 Sorted runs rather than random buckets: their number need not be guessed before the size of the data is known, no bucket can
-overflow, and the same code brings the rows of a qid together. Data that fits into the buffer never touches the disk.
+overflow, and the same code groups the rows of a qid. Data that fits into the buffer never touches the disk.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from streamcut.io.stores.leftovers import RUNS, remove
 
 @kernel
 def gather_rows(starts, lengths, source, out):
-    """Fill `out` with source[starts[i] : starts[i] + lengths[i]] for i = 0, 1, …, one after the other (in place)."""
+    """Fill `out` with source[starts[i] : starts[i] + lengths[i]] for i = 0, 1, …, contiguously (in place)."""
     position = 0
     for i in range(len(starts)):
         start = starts[i]
@@ -42,12 +42,12 @@ def gather_rows(starts, lengths, source, out):
             position += 1
 
 
-PIECE = 1 << 18  # entries handed on at a time
+PIECE = 1 << 18  # entries per output chunk
 _ROW_ARRAYS = ("key", "length", "y", "qid", "weight")
 
 
 def random_keys(seed: int, numbers: np.ndarray, stream: int = 0) -> np.ndarray:
-    """uint64 keys of `numbers` (n, whole numbers): a bijection for each `seed` and `stream`, so different numbers never tie."""
+    """uint64 keys of `numbers` (n, whole numbers): a bijection for each `seed` and `stream`, so distinct numbers never tie."""
     constants = _mix(_mix(np.array([seed % 2**64, stream], np.uint64)) + np.uint64(0x9E3779B97F4A7C15))
     return _mix(_mix(np.asarray(numbers).astype(np.uint64) + constants[0]) ^ constants[1])
 
@@ -60,9 +60,9 @@ def _mix(z: np.ndarray) -> np.ndarray:
 
 
 class ExternalSort:
-    """Rows by key, with `memory` bytes in both passes.
+    """Sorts rows by key, with `memory` bytes in both passes.
 
-    `folder` for runs is made when it is needed and removed by `close`. What an earlier process left there goes at once; raises
+    `folder` for runs is made on demand and removed by `close`. Runs left there by an earlier process are removed at once; raises
     UsageError when it holds anything else.
     """
 
@@ -82,7 +82,7 @@ class ExternalSort:
 
     def close(self) -> None:
         self._buffer = None
-        with suppress(OSError, UsageError):  # what went wrong first is what to tell
+        with suppress(OSError, UsageError):  # report the first error
             remove(self.folder, RUNS)
 
     def add(self, chunk: Chunk, keys: np.ndarray) -> None:
@@ -105,7 +105,7 @@ class ExternalSort:
         self.rows += chunk.n_rows
 
     def sorted(self) -> Iterator[Chunk]:
-        """All rows in order, in chunks of about PIECE entries; nothing can be added afterwards."""
+        """All rows in order, in chunks of about PIECE entries; no rows can be added afterwards."""
         if not self._runs:
             if self._buffer is not None:
                 yield from self._buffer.sorted()
@@ -126,12 +126,12 @@ class ExternalSort:
 
 
 class _Buffer:
-    """Room for the rows of a run, allocated once. `like` gives the types, its mean row length the share of rows and entries."""
+    """Memory for the rows of a run, allocated once. `like` gives the types and, by its mean row length, rows per entry."""
 
     def __init__(self, like: Chunk, memory: int) -> None:
         value = np.dtype(np.int8) if like.data is None else like.data.dtype
         self.names = [name for name in ("y", "qid", "weight") if getattr(like, name) is not None]
-        row_bytes = 8 * (5 + len(self.names))  # key, start, and three of the same size while sorting
+        row_bytes = 8 * (5 + len(self.names))  # key, start, and three more arrays while sorting
         entry_bytes = like.indices.dtype.itemsize + value.itemsize
         memory -= 2 * PIECE * entry_bytes
         mean = max(1.0, like.nnz / max(1, like.n_rows))
@@ -159,7 +159,7 @@ class _Buffer:
         return same and np.can_cast(chunk.indices.dtype, self.indices.dtype) and np.can_cast(value, self.data.dtype)
 
     def add(self, chunk: Chunk, keys: np.ndarray) -> int:
-        """Copy as many rows from the front of `chunk` as there is room for; how many."""
+        """Copy as many rows as fit from the front of `chunk`; returns their number."""
         n, nnz = self.n_rows, int(self.indptr[self.n_rows])
         fits = int(np.searchsorted(chunk.indptr, chunk.indptr[0] + len(self.indices) - nnz, side="right")) - 1
         fits = min(fits, len(self.key) - n)
@@ -189,7 +189,7 @@ class _Buffer:
 
 
 def take_rows(rows: Chunk, which: np.ndarray) -> Chunk:
-    """Rows number `which` (n, whole numbers) of `rows`, copied, in that order."""
+    """Rows `which` (n, integers) of `rows`, copied, in that order."""
     starts = rows.indptr[which]
     lengths = rows.indptr[which + 1] - starts
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
@@ -216,7 +216,7 @@ def _in_order(order: np.ndarray, rows: Chunk) -> Iterator[Chunk]:
 
 @dataclass(slots=True)
 class _Run:
-    """Sorted rows in files, one for each array, and the part of them that is loaded."""
+    """Sorted rows in files, one per array, and the part of the rows that is loaded."""
 
     path: Path
     types: dict[str, np.dtype]
@@ -263,7 +263,7 @@ class _Run:
         return sum(self.types[name].itemsize for name in _ROW_ARRAYS if name in self.types)
 
     def top_up(self, memory: int) -> None:
-        """Load rows so that the block holds about `memory` bytes, one row at the least, when less than half of that is loaded."""
+        """If less than half of that is loaded, load rows until the block holds about `memory` bytes, at least one row."""
         have = sum(array.nbytes for array in self.block.values())
         if not self.unread or have > memory // 2:
             return
@@ -281,7 +281,7 @@ class _Run:
             shutil.rmtree(self.path, ignore_errors=True)
 
     def take(self, rows: int) -> dict[str, np.ndarray]:
-        """The first `rows` loaded rows, out of the block."""
+        """The first `rows` loaded rows, removed from the block."""
         entries = int(self.block["length"][:rows].sum())
         cut = {name: entries if name in ("indices", "data") else rows for name in self.block}
         taken = {name: array[: cut[name]] for name, array in self.block.items()}
@@ -297,14 +297,14 @@ class _Run:
 
 
 def _write(file: io.FileIO, array: np.ndarray) -> None:
-    """All of `array`; unlike ndarray.tofile, a full disk is told as such."""
+    """All of `array`; unlike ndarray.tofile, a full disk is reported as such."""
     view = array.view(np.uint8).data
     while view:
         view = view[file.write(view) :]
 
 
 def _merged(runs: list[_Run], memory: int) -> Iterator[Chunk]:
-    """Pass 2. A quarter of `memory` holds the fronts of the runs, another what leaves them, the rest copies on the way."""
+    """Pass 2. A quarter of `memory` holds the fronts of the runs, a quarter the rows leaving them, the rest copies on the way."""
     share = memory // 4 // len(runs)
     needed = 4 * sum(max(share, run.longest * run.entry_bytes + run.row_bytes) for run in runs)
     if needed > memory:
@@ -321,7 +321,7 @@ def _merged(runs: list[_Run], memory: int) -> Iterator[Chunk]:
         taken = []
         for number, run in enumerate(runs):
             keys = run.block["key"]
-            # Rows of the limit's own key may follow unread in run `first`: rows with it in later runs have to wait for them.
+            # Run `first` may hold unread rows with the limit's key: rows with that key in later runs wait for them.
             count = len(keys)
             if limit is not None:
                 count = int(np.searchsorted(keys, limit, side="right" if number <= first else "left"))

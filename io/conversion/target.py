@@ -1,6 +1,6 @@
-"""One output of a conversion: its writer, and what of it an earlier run has stored.
+"""One output of a conversion: its writer, and the rows that an earlier run stored.
 
-As rows are written it is counted whether they come in the order of their labels, which training takes more passes for.
+As rows are written, it is counted whether they are sorted by label, for which training takes more passes.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.stores.build import build_of
 from streamcut.io.stores.writer import StoreWriter
 
-_FEWEST = 100  # rows: with fewer, order says nothing
-_SHARE = 0.1  # of the changes that a random order would bring: there are fewer in rows in order
+_FEWEST = 100  # rows: with fewer, order means nothing
+_SHARE = 0.1  # of the changes expected in random order: sorted rows have fewer
 
 
 class LabelOrder:
-    """Counts neighbours among rows whose label rises and falls."""
+    """Counts how often the label rises and falls between adjacent rows."""
 
     def __init__(self) -> None:
         self._rows, self._rises, self._falls = 0, 0, 0
         self._last: float | None = None
 
     def add(self, y: np.ndarray) -> None:
-        """The labels (n,) of the rows that come next."""
+        """Add the labels (n,) of the next rows."""
         if not len(y):
             return
         steps = np.diff(y, prepend=y[0] if self._last is None else self._last)
@@ -43,7 +43,7 @@ class LabelOrder:
         self._last = float(y[-1])
 
     def found(self, statistics: Statistics) -> bool:
-        """Whether rows of these statistics came in order: classes one after another, or numbers ever larger or ever smaller."""
+        """Whether rows of these statistics are sorted: classes one after another, or numbers that only grow or only fall."""
         if self._rows < _FEWEST:
             return False
         if statistics.labels is None:
@@ -54,11 +54,11 @@ class LabelOrder:
 
 
 class Target:
-    """The store `path`. `record` (JSON types) is what a resumed run must have in common with the first.
+    """The store `path`. `record` (JSON types) must be equal in a resumed run and the first.
 
-    resumed_at  position of the block from which on its rows are not all stored; None: it begins anew, or is complete
-    stored      rows that an earlier run has stored; `complete`: all of them
-    in_order    whether rows were given in the order of their labels, known once it is complete
+    resumed_at  position of the first block whose rows are not all stored; None: it begins anew, or is complete
+    stored      rows that an earlier run stored; `complete`: all rows
+    in_order    whether rows were sorted by label, known once it is complete
     """
 
     def __init__(self, path: str, record: dict, plan: ConvertPlan, n_features: int | None, settings: ConvertOptions) -> None:
@@ -70,7 +70,7 @@ class Target:
         self.complete = manifest is not None
         self.resumed_at: dict | None = None
         self.stored = 0
-        self.seen = 0  # rows of this output that came by so far, stored before or now
+        self.seen = 0  # rows of this output seen so far, stored before or now
         self.in_order = False
         self._order = LabelOrder()
         self._group = _GroupLimit(plan)
@@ -103,10 +103,10 @@ class Target:
         self._writer = None
 
     def abandon(self, rows_too: bool = False) -> bool:
-        """Remove NAME.partial when it holds no rows that would be worth resuming (`rows_too`: even then), and say whether."""
+        """Remove NAME.partial when it holds no rows worth resuming (`rows_too`: even then); returns whether it did."""
         if self.complete or (not rows_too and self._build.has_rows()):
             return False
-        self.close()  # nobody writes into it any more
+        self.close()  # no writer uses it any more
         self._build.discard()
         return True
 
@@ -115,7 +115,7 @@ class Target:
         return self._build.stored_bytes()
 
     def give(self, chunk: Chunk, position: dict) -> None:
-        """Write the rows of `chunk` that are not stored yet; `position` is where the block that they are of began."""
+        """Write the rows of `chunk` that are not stored yet; `position` is where their block began."""
         known = min(max(0, self.stored - self.seen), chunk.n_rows)
         self.seen += chunk.n_rows
         self._order.add(chunk.y)
@@ -125,15 +125,15 @@ class Target:
         rows = replace(chunk.rows(known, chunk.n_rows), first_row=first_row)
         self._group.add(rows)
         assert self._writer is not None, "finished or closed"
-        # `given` makes the position that of these very rows, however the blocks of a resumed run are cut.
+        # `given` makes the position that of exactly these rows, however a resumed run cuts blocks.
         self._writer.append(rows, {**position, "given": first_row})
 
     def finish(self, record: dict, counters: dict[str, int], recipe: Recipe | None) -> None:
-        """Give the store its name, with what it was made from, what was counted on the way, and how features were made."""
+        """Give the store its name, with its source, its counters and its recipe."""
         if self.complete:
             return
         if self.seen == 0:
-            raise BadInputError(f"{self.path}: no row falls to this output; change --split or --split-seed")
+            raise BadInputError(f"{self.path}: this output gets no rows; change --split or --split-seed")
         assert self._writer is not None, "closed before it was finished"
         self.counters = counters
         source = {"made_from": lasting(record), "counters": counters}
@@ -143,13 +143,13 @@ class Target:
 
 
 def lasting(record: dict) -> dict:
-    """`record` without what makes equal conversions of equal data differ: times of change, and how much memory there was."""
+    """`record` without what differs between equal conversions of equal data: modification times and memory."""
     kept = {name: value for name, value in record.items() if name != "features"}
     return {**kept, "inputs": [[name, size] for name, size, _ in record["inputs"]]}
 
 
 class _GroupLimit:
-    """Refuses a row, or the rows of one qid, that need more memory in one shard than the plan has."""
+    """Refuses a row, or the rows of one qid, that need more memory in one shard than planned."""
 
     def __init__(self, plan: ConvertPlan) -> None:
         self._longest = plan.longest
@@ -178,9 +178,9 @@ class _GroupLimit:
 
 
 def _existing(path: str, record: dict, force: bool) -> Manifest | None:
-    """The manifest of the store at `path` when it is what a resumed conversion would make; None: it is to be replaced.
+    """The manifest of the store at `path` if a resumed conversion would make the same; None: it is to be replaced.
 
-    Raises UsageError when it is another one, unless `force`.
+    Raises UsageError when it is a different store, unless `force`.
     """
     try:
         manifest = open_dataset(path).manifest

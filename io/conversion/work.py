@@ -1,11 +1,11 @@
 """The work of a conversion, from the source to the outputs.
 
     rows as they come:   source → split → one writer for each output
-    shuffled, grouped:   source → split → one external sort for each output; then, one after the other: sorted rows → writer
+    shuffled, grouped:   source → split → one external sort for each output; then, one at a time: sorted rows → writer
 
-What a resumed run does: outputs that are complete stay. Rows as they come are read on from the block that the writers name; rows
-with a qid from the beginning, because only that tells whether one comes back. Sorted rows are read and sorted again (runs on disk
-are not trusted after a crash), and those already stored are passed over. In every case the result has the same bytes.
+When resumed, complete outputs stay. Rows in input order are read from the block that the writers name; rows with a qid from
+the beginning, since only that shows whether a qid recurs. Sorted rows are read and sorted again (runs on disk are not trusted
+after a crash), and stored rows are skipped. In every case the result has the same bytes.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from streamcut.io.stores.leftovers import SCRATCH_FOLDER
 from streamcut.io.stores.spec import PARTIAL
 from streamcut.io.unchanged import FileStates
 
-SPLIT_STREAM = 1  # of random_keys: a split says nothing about a shuffle of the same seed
+SPLIT_STREAM = 1  # of random_keys: a split is independent of a shuffle with the same seed
 
 
 class Splitter:
-    """Deals rows to (OUTPUT, --split-output): with probability `share` to the first, by seed and row number (or qid) alone."""
+    """Deals rows to (OUTPUT, --split-output): to the first with probability `share`, by seed and row number (or qid) alone."""
 
     def __init__(self, share: float | None, seed: int) -> None:
         self.share, self.seed = share, seed
 
     def parts(self, chunk: Chunk, *more: np.ndarray) -> list[tuple]:
-        """[(rows, more…) for each output]; `more` are arrays with one element a row."""
+        """[(rows, more…) for each output]; `more` are arrays with one element per row."""
         if self.share is None:
             return [(chunk, *more)]
         numbers = chunk.first_row + np.arange(chunk.n_rows) if chunk.qid is None else chunk.qid
@@ -54,7 +54,7 @@ class Splitter:
 
 
 class Work:
-    """One run from the source to the targets. `read`: rows so far; `rejected`: whether lines were refused, known at the end."""
+    """One run from the source to the targets. `read`: rows so far; `rejected`: whether lines were refused, set at the end."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Work:
         self.rejected = False
 
     def run(self) -> None:
-        """Do all that is left to do."""
+        """Do all remaining work."""
         if all(target.complete for target in self.targets):
             self.rejected = self.rejects.final.exists()
         elif self.settings.sorting:
@@ -101,15 +101,15 @@ class Work:
             target.finish(self.record, dict(self.source.counters), self._recipe())
 
     def _recipe(self) -> Recipe | None:
-        """That of the source, with the names that the options give features."""
+        """The source's recipe, with the feature names given by the options."""
         found, names = self.source.recipe(), self.settings.feature_names
         return found if names is None else replace(found or Recipe(), names=names)
 
     def _start(self) -> dict | None:
-        """The earliest position from which an output still lacks rows; None: the beginning."""
+        """The earliest position from which an output lacks rows; None: the beginning."""
         unfinished = [target for target in self.targets if not target.complete]
         positions = [target.resumed_at for target in unfinished if target.resumed_at is not None]
-        again = getattr(self.source, "rereads", False)  # it numbers what it meets
+        again = getattr(self.source, "rereads", False)  # it numbers keys in order of appearance
         if again or len(positions) < len(unfinished) or any(position["has_qid"] for position in positions):
             return None
         return min(positions, key=lambda position: position["read"])
@@ -138,7 +138,7 @@ class Work:
                 target.finish(self.record, dict(self.source.counters), self._recipe())
 
     def _keys(self, chunk: Chunk) -> np.ndarray:
-        """What the rows are sorted by: a random number of their own or of their group, or the qid itself."""
+        """The sort keys of the rows: a random number per row or per group, or the qid itself."""
         if self.settings.group_by_qid and chunk.qid is None:
             raise BadInputError("--group-by-qid: the rows have no qid")
         if self.settings.shuffle is None and chunk.qid is not None:
@@ -147,9 +147,9 @@ class Work:
         return random_keys(self.settings.shuffle or 0, numbers)
 
     def _blocks(self, start: dict | None) -> Iterator[tuple[Chunk, dict]]:
-        """Blocks of the source from `start` on, with the file of refused lines kept in step.
+        """Blocks of the source from `start` on; the file of refused lines is kept in step.
 
-        Raises ChangedInputError before anything that was made of them gets a final name.
+        Raises ChangedInputError before anything made of the changed files gets a final name.
         """
         if self.settings.on_error == "skip":
             done = (0, 0) if start is None else (start["source"]["counters"]["skipped_lines"], start["rejects"])
@@ -166,7 +166,7 @@ class Work:
 
 
 def _scratch(output: str, settings: ConvertOptions) -> Path:
-    """Where runs go: inside OUTPUT.partial, whose lock we hold, or in --scratch (for URLs TMPDIR) under a name of its own."""
+    """The folder of runs: inside OUTPUT.partial, whose lock we hold, or in --scratch (for URLs TMPDIR) under a unique name."""
     if settings.scratch is None and not is_url(output):
         return Path(output + PARTIAL) / SCRATCH_FOLDER
     folder = Path(gettempdir() if settings.scratch is None else settings.scratch)

@@ -1,4 +1,4 @@
-"""Files that are read from any row on, each by a reader of its own: matrices, Parquet with lists, AnnData, stores."""
+"""Files that can be read from any row, each by its own reader: matrices, Parquet with lists, AnnData, stores."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from streamcut.io.recipe.recipe import Recipe
     from streamcut.io.sources.row_source import TableReader, TableSource
 
-BLOCKS = 4  # a block of rows in units of a block of text
+BLOCKS = 4  # size of a block of rows, in blocks of text
 _SCORED_AT_ONCE, _LONGEST = 32 << 20, 1 << 30  # bytes, of rows to score
 _KEPT = ("n_features", "duplicates", "keep_zeros")
 _NAMED = ("labels", "qid", "weights")
@@ -38,17 +38,17 @@ def _source(given: Conversion) -> TableSource:
 
 
 def _scored(path: str, name: str, recipe: Recipe, raw: Raw, reader: Callable[[str], TableReader]) -> Iterator[Chunk]:
-    """The rows of a file that says it all: of the layer and with the labels that the recipe names."""
+    """The rows of a file with labels of its own: of the layer and with the labels that the recipe names."""
     from streamcut.io.recipe.comparison import require_same
     from streamcut.io.sources.canonical import RowRules
     from streamcut.io.sources.row_source import ENTRY_BYTES, BlockSize, TableSource
     from streamcut.io.unchanged import FileStates
 
     if name == TENX.name:
-        raw.expect_no_columns("a matrix of 10x has no columns but the barcodes, which an answer in a table has")
+        raw.expect_no_columns("a 10x matrix has no columns except the barcodes, which a table of answers already has")
     column = recipe.labels.column if raw.labelled else "none"
     if column is None or (raw.labelled and name == TENX.name):
-        raise UsageError(f"{path}: nobody knows where the labels are; make a store of it with `streamcut convert --label`")
+        raise UsageError(f"{path}: it is unknown where the labels are; make a store of it with `streamcut convert --label`")
     words = {word: number for number, word in recipe.labels.names.items()} if raw.labelled else {}
     rules, size = RowRules(missing_labels=raw.missing_labels), BlockSize(_SCORED_AT_ONCE // ENTRY_BYTES, _LONGEST // ENTRY_BYTES)
     cells: Any = reader(column)
@@ -62,7 +62,7 @@ def _scored(path: str, name: str, recipe: Recipe, raw: Raw, reader: Callable[[st
 
 
 def _keep(raw: Raw, columns: dict[str, list], path: str) -> None:
-    """Give out columns of rows that were read; none where there are none. Raises BadInputError."""
+    """Append columns of the rows read, if there are any. Raises BadInputError."""
     import pyarrow as pa
 
     try:
@@ -76,11 +76,11 @@ def _by_readers(name: str, readers: Callable[..., Sequence[Any]], help: str, **m
     return Format(name, readers, _memory, _source, help=help, **more)
 
 
-# --- matrices, whose labels lie in files of their own -------------------------------------------------------------------------
+# --- matrices, whose labels are in separate files -----------------------------------------------------------------------------
 
 
 def _matrix(name: str, help: str, reader: Callable[..., TableReader], *, unpacked: bool = False, **more: Any) -> Format:  # noqa: A002
-    """`reader` is of (path, side files, number of rows in the files before it); `unpacked`: into a scratch folder, too."""
+    """`reader` takes (path, side files, number of rows in the files before it); `unpacked`: also a scratch folder."""
 
     def readers(paths: Sequence[str], options: ConvertOptions, scratch: str) -> Sequence[TableReader]:
         from streamcut.io.sources.columns import ColumnFile
@@ -139,7 +139,7 @@ TENX = _matrix(
     score=_score_tenx,
 )
 
-# --- files that hold labels, too ----------------------------------------------------------------------------------------------
+# --- files that also hold labels ----------------------------------------------------------------------------------------------
 
 
 _ANNDATA_READER = at("sources.anndata_files.AnnDataReader")

@@ -1,4 +1,4 @@
-"""Which files inputs are, and of which format: by their content, and by their names where the content does not say."""
+"""The input files and their format: detected by content, and by name where the content is not decisive."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from streamcut.io.stores.spec import MANIFEST
 from streamcut.io.text.inputs import expect_file, find_inputs
 
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
-_ANY = "*/"  # before a name in one of the groups
+_ANY = "*/"  # before a name inside any one of the groups
 
 
 def claim(path: str) -> Format | None:
-    """The format that a name claims, also that of a compressed file."""
+    """The format that a name claims, compressed or not."""
     stem, suffix = os.path.splitext(path.lower())
     ending = os.path.splitext(stem)[1] if suffix in _COMPRESSED else suffix
     return next((each for each in FORMATS.values() if ending in each.suffixes), None)
 
 
 def sniff(path: str) -> str:
-    """The format of `path` (one of FORMATS), from its content; a name that says otherwise is refused.
+    """The format of `path` (one of FORMATS), from its content; a name that contradicts it is refused.
 
-    Raises NotFoundError, and BadInputError when the content is none of the formats.
+    Raises NotFoundError, and BadInputError when the content matches none of the formats.
     """
     if path == "-":
         return SVMLIGHT.name
@@ -48,7 +48,7 @@ def sniff(path: str) -> str:
     try:
         with opened_file(path) as file:
             head = file.read(16)
-    except IrregularFileError:  # what comes through a pipe or from a device is lost once it was looked at
+    except IrregularFileError:  # bytes from a pipe or a device would be lost by peeking
         return (claimed or SVMLIGHT).name
     except OSError as error:
         raise NotFoundError(f"{path}: {error.strerror}") from None
@@ -61,9 +61,9 @@ def sniff(path: str) -> str:
 
 
 def is_raw(path: str) -> bool:
-    """Whether `path` holds rows that are no store yet: text, a table, or a folder or glob of them.
+    """Whether `path` holds rows that are not in a store: text, a table, or a folder or glob of them.
 
-    A file that may be a damaged store is none: opening it will say. So is what needs labels from elsewhere (matrices, AnnData).
+    False for a possibly damaged store, since opening it will tell, and for files whose labels are elsewhere (matrices, AnnData).
     """
     if path == "-":
         return True
@@ -86,19 +86,19 @@ def is_raw(path: str) -> bool:
 
 
 def _claims_rows(path: str) -> bool:
-    """Whether a name is that of text or a table, or of cells, which say their labels themselves."""
+    """Whether a name is that of text or a table, or of an AnnData file, which holds its labels."""
     claimed = claim(path)
     return claimed is not None and (claimed.remote or (claimed is ANNDATA and not is_url(path)))
 
 
 def _sniff_url(url: str) -> str:
-    """Raises NotFoundError for files that are read from disks only."""
+    """The format of `url`. Raises NotFoundError for files that can only be read from disks."""
     claimed = claim(url)
     if claimed is not None and claimed.remote:
         return claimed.name
     size = size_of(url)
     if size is None or size_of(f"{url.rstrip('/')}/{MANIFEST}") is not None:
-        return STORE.name  # or nothing at all: opening it will say
+        return STORE.name  # or nothing: opening it will tell
     if size == 0:
         return SVMLIGHT.name
     head = read_object(url, 16)
@@ -127,7 +127,7 @@ def _sniff_head(path: str, head: bytes) -> str:
 
 
 def _sniff_directory(path: str) -> str:
-    """A Zarr group is a store or an AnnData; any other directory holds text files."""
+    """A Zarr group is a store or AnnData; any other directory holds text files."""
     if os.path.lexists(os.path.join(path, MANIFEST)):
         return STORE.name
     if not any(os.path.exists(os.path.join(path, name)) for name in ("zarr.json", ".zgroup")):
@@ -136,19 +136,19 @@ def _sniff_directory(path: str) -> str:
 
 
 def _of_files(path: str) -> str:
-    """ "documents" of a folder that looks like one, else "svmlight": what its files are is found file by file."""
+    """ "documents" for a folder that looks like one, else "svmlight": the format of its files is detected file by file."""
     from streamcut.io.tables.documents import holds_documents
 
     try:
         found = find_inputs([path])
-    except NotFoundError:  # the reader will say so
+    except NotFoundError:  # the reader will report it
         return SVMLIGHT.name
     plain = all(claim(given.name) is None and not given.name.endswith(_COMPRESSED) for given in found)
     return DOCUMENTS.name if plain and holds_documents([given.name for given in found], path) else SVMLIGHT.name
 
 
 def _of_members(path: str, members: set[str]) -> str:
-    """The format of a group of HDF5 or Zarr; a store that is damaged or unfinished is one, too: opening it will say."""
+    """The format of an HDF5 or Zarr group, also of a damaged or unfinished store: opening it will tell."""
     for name, each in FORMATS.items():
         if each.members and members.issuperset(each.members):
             return name
@@ -160,7 +160,7 @@ def _of_members(path: str, members: set[str]) -> str:
 
 
 def find_files(inputs: Sequence[str], wanted: str) -> tuple[str, list[str]]:
-    """(format, paths) of `inputs`: stores and AnnData directories as they are, other directories and globs as their files.
+    """(format, paths) of `inputs`: stores and AnnData directories unchanged, other directories and globs as their files.
 
     `wanted` other than "auto" decides the format. Raises NotFoundError, and UsageError for a mixture of formats or a file that is
     named twice.
@@ -191,9 +191,9 @@ def find_files(inputs: Sequence[str], wanted: str) -> tuple[str, list[str]]:
 
 
 def _files_of(name: str) -> list[str]:
-    """The files that `name` stands for; of a folder of tables without those that writers leave beside them (`_SUCCESS`).
+    """The files that `name` stands for; in folders of tables, without marker files of writers (`_SUCCESS`).
 
-    Raises UsageError for folders that hold a column in their names (`year=2024`), which would be lost.
+    Raises UsageError for folders whose names hold a column (`year=2024`), which would be lost.
     """
     found = [given.name for given in find_inputs([name])]
     if not os.path.isdir(name) or not any((claimed := claim(path)) and claimed.remote for path in found):
@@ -208,7 +208,7 @@ def _files_of(name: str) -> list[str]:
 
 
 def _glob(name: str) -> list[str]:
-    """What a glob matches; a name that exists, or matches nothing, stays as it is."""
+    """The matches of a glob; a name that exists, or matches nothing, stays unchanged."""
     if os.path.lexists(name) or "://" in name or not glob.has_magic(name):
         return [name]
     found = sorted(glob.glob(name, recursive=True)) or [name]

@@ -1,4 +1,4 @@
-"""What is known of a format of input, and what its functions are given."""
+"""The record of an input format, and the arguments of its functions."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 
 def at(home: str) -> Callable[..., Any]:
-    """What is called `home`, "module.name" in streamcut.io: imported when it is called."""
+    """The function at `home`, "module.name" in streamcut.io, imported when it is first called."""
     module, _, name = home.rpartition(".")
     return lambda *given, **named: getattr(import_module(f"streamcut.io.{module}"), name)(*given, **named)
 
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """What there is to read: `readers` as the format gave them, in the memory of `plan`; `planned` is the plan of another limit.
+    """The inputs to read: `readers` from the format, within the memory of `plan`; `planned` is the plan for another limit.
 
-    on_reject  gets the lines that are refused, where they may be
+    on_reject  receives refused lines, where refusal is allowed
     """
 
     paths: list[str]
@@ -43,13 +43,13 @@ class Conversion:
     planned: Callable[[int], ConvertPlan]
 
     def room(self) -> KeyRoom:
-        """Room for keys that get numbers as they come."""
+        """Memory for keys that are numbered in order of appearance."""
         from streamcut.io.tables.dictionary import KeyRoom
 
         return KeyRoom(self.plan.key_bytes, self.plan.limit, self._memory_for_keys)
 
     def _memory_for_keys(self, size: int) -> int:
-        """A limit above the plan's, by 2 % more than need be, that leaves memory for a dictionary of `size` bytes."""
+        """A limit above the plan's, with a margin of 2 %, that leaves memory for a dictionary of `size` bytes."""
         limit = self.plan.limit
         while self.planned(limit).key_bytes < size:
             limit += limit // 50
@@ -60,10 +60,10 @@ class Conversion:
 class Raw:
     """How raw input is read, and what was noticed on the way.
 
-    index_base      None: as the recipe has it, else 1
-    labelled        labels are read; otherwise they may be anything, or not be there
-    named           names of the rows are wanted, too, where they have some: barcodes of cells
-    keep            columns of a table that are wanted beside the rows, in `kept`: batches of Arrow, in the order of the rows
+    index_base      None: as in the recipe, else 1
+    labelled        labels are read; otherwise they are ignored and may be missing
+    named           also read the names of the rows, if any: barcodes of cells
+    keep            columns of a table to return with the rows, in `kept`: batches of Arrow, in row order
     counters        {what was unusual: how often}, such as values of a column that training did not see
     """
 
@@ -83,17 +83,17 @@ class Raw:
 
     @property
     def unseen(self) -> dict[str, int]:
-        """What did not fit the model's recipe, and how often: those of the counters that speak of it."""
+        """The counters of rows that did not fit the model's recipe."""
         return {what: count for what, count in self.counters.items() if what.startswith(UNFIT)}
 
     def count(self, counters: Counter[str], where: str) -> None:
-        """Take what was counted in input so far. Raises BadInputError for what does not fit, if it is to be strict."""
+        """Add the counters of input so far. With `strict`, raises BadInputError for what does not fit."""
         self.counters = counters
         for what, count in self.unseen.items() if self.strict else ():
             raise BadInputError(f"{where}: {what}: {count:,}; without --strict (strict=False) such rows are scored all the same")
 
     def expect_no_columns(self, what: str) -> None:
-        """Raise UsageError where columns are wanted of what has none."""
+        """Raise UsageError if columns are requested from input that has none."""
         if self.keep:
             raise UsageError(f"keep: {', '.join(self.keep)}: {what}")
 
@@ -102,24 +102,24 @@ class Raw:
 class Format:
     """One format of input.
 
-    name      in --format; `asked` False: nobody asks for it by name
-    help      what `streamcut convert --help` says of it; formats with the same help are listed together
+    name      in --format; `asked` False: it is never given by name
+    help      its text in `streamcut convert --help`; formats with the same help are listed together
     suffixes  of names that claim it, before that of a compression
-    heads     first bytes that say so; of a format that has some, the content decides, and a name may not say otherwise,
-              unless `named`: there the name is enough
-    members   names that a group of HDF5 or Zarr with such rows has, */name in one of its groups
-    options   of `convert` that mean something for it, beside those that all have
-    labels    where its labels are: in the rows, in a "file" of their own, in a "column" that has to be named
+    heads     magic bytes; for a format that has some, the content decides and a contradicting name is refused,
+              unless `named`: then the name is enough
+    members   names in an HDF5 or Zarr group with such rows, */name inside any of its groups
+    options   of `convert` that apply to it, in addition to those of every format
+    labels    where its labels are: in the rows, in a separate "file", in a "column" that must be named
     remote    it may be behind a URL; `parts`: workers of a cluster can convert it
-    ahead     of a URL, bytes are fetched ahead of the reader
-    learns    features get numbers as their names come, unless they are hashed
-    variant   (paths, options) -> the name of the format that such files are read as
-    check     raises UsageError for options that mean nothing together
-    readers   (paths, options, scratch folder) -> readers of the files; [] for those that stream by themselves
-    memory    (readers, bytes of a block of text, threads) -> bytes that reading takes, apart from rows longer than a block
+    ahead     bytes behind a URL are fetched ahead of the reader
+    learns    features are numbered in order of appearance, unless they are hashed
+    variant   (paths, options) -> name of the format that reads these files
+    check     raises UsageError for options that exclude each other
+    readers   (paths, options, scratch folder) -> readers of the files; [] for streaming formats
+    memory    (readers, bytes of a block of text, threads) -> bytes that reading takes, except rows longer than a block
     source    the rows of a conversion
-    score     (path, recipe, how it is read, scratch folder) -> the rows for a model of this recipe; None: make a store first
-    table     (path or frame) -> its streamcut.io.tables.files.TableFile, of a table
+    score     (path, recipe, how it is read, scratch folder) -> rows for a model of this recipe; None: needs a store first
+    table     (path or frame) -> its streamcut.io.tables.files.TableFile; for tables only
     """
 
     name: str

@@ -26,16 +26,16 @@ _LISTED = (
 )
 FORMATS: dict[str, Format] = {each.name: each for each in _LISTED}
 ASKED = tuple(name for name, each in FORMATS.items() if each.asked)
-SCORED = tuple(name for name in ASKED if FORMATS[name].score is not None)  # what `predict` and `evaluate` read on the way
+SCORED = tuple(name for name in ASKED if FORMATS[name].score is not None)  # what `predict` and `evaluate` read without a store
 
 
 def kinds_with(option: str) -> tuple[str, ...]:
-    """The formats that have an option of `convert`, where not all have it; else ()."""
+    """The formats that have an option of `convert`; () if all have it."""
     return tuple(name for name, each in FORMATS.items() if option in each.options)
 
 
 def listing() -> str:
-    """The formats and what they are, as help lists them."""
+    """The formats with their descriptions, for help texts."""
     together: dict[str, list[str]] = {}
     for name in ASKED:
         together.setdefault(FORMATS[name].help, []).append(name)

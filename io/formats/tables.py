@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _FRAME = "the frame"
 _SCORED_AT_ONCE = 4 << 20  # bytes of a file
-_FEW = 1 << 14  # rows of a frame that a second thread does not make faster
+_FEW = 1 << 14  # rows of a frame below which a second thread gains nothing
 
 
 def _parquet_or_lists(paths: Sequence[str], options: ConvertOptions) -> str:
@@ -37,10 +37,10 @@ def _source(given: Conversion) -> TableRows:
 def _table(
     name: str, table: Callable[[Any], TableFile], *, asked: bool = True, remote: bool = True, text: str = "", **more: Any
 ) -> Format:
-    """The format of files that `table` opens as little as may be. It raises BadInputError and NotFoundError."""
+    """The format of files that `table` opens lazily. It raises BadInputError and NotFoundError."""
 
     def readers(paths: Sequence[Any], options: ConvertOptions, scratch: str) -> Sequence[Any]:
-        """One for all files."""
+        """One opened table for all files."""
         from streamcut.foundation.opened import readable
         from streamcut.io.tables.opening import OpenedTables
 
@@ -50,7 +50,7 @@ def _table(
         return [found]
 
     def score(data: Any, recipe: Recipe, raw: Raw, scratch: str) -> Iterator[Chunk]:
-        """What `keep` names goes to `kept`, in batches. Raises BadInputError for columns that are missing or of another type."""
+        """Columns named by `keep` go to `kept`, in batches. Raises BadInputError if one is missing or of another type."""
         from streamcut.io.formats.finding import find_files
         from streamcut.io.tables.source import Reading, TableRows
         from streamcut.io.unchanged import FileStates
@@ -99,7 +99,7 @@ def _table(
 
 
 def _maker(recipe: Recipe, raw: Raw) -> RowMaker:
-    """What makes rows of tables by `recipe`, as it was made for the last ones."""
+    """The row encoder of `recipe`, reused if it was made before."""
     from streamcut.io.tables.rows import RowMaker
 
     how = (raw.labelled, raw.missing_labels, raw.keep)

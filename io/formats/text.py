@@ -1,4 +1,4 @@
-"""Text that streams by itself: svmlight's and Vowpal Wabbit's."""
+"""Streaming text formats: svmlight and Vowpal Wabbit."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from streamcut.io.text.svmlight import SvmlightSource
     from streamcut.io.text.vw import VwSource
 
-# Of lines as short as lines can be ("1\n"): the text, the arrays that the parser fills, and the rows that leave it.
+# For the shortest possible lines ("1\n"): the text, the arrays that the parser fills, and the rows that leave it.
 _TEXT_BYTES = 42
-_LINE_BYTES = 16  # of one long line, whose entries take four bytes of text at the least
+_LINE_BYTES = 16  # per byte of one long line, whose entries take at least four bytes of text
 
 
 def _memory(readers: Sequence[Any], block_bytes: int, threads: int) -> int:
@@ -32,7 +32,7 @@ def _source(given: Conversion) -> SvmlightSource:
     from streamcut.io.text.svmlight import LONGEST_LINE, SvmlightSource
 
     def memory_for(size: int) -> int:
-        """A limit above the plan's, by 5 % more than need be, that leaves memory for a line of `size` bytes."""
+        """A limit above the plan's, with a margin of 5 %, that leaves memory for a line of `size` bytes."""
         limit = given.plan.limit
         while _held_line(given.planned(limit)) < size:
             limit += limit // 20
@@ -52,7 +52,7 @@ def _source(given: Conversion) -> SvmlightSource:
 
 
 def _held_line(plan: ConvertPlan) -> int:
-    """Bytes of the longest line of text that the plan leaves memory for."""
+    """Bytes of the longest text line that fits the plan."""
     from streamcut.io.text.svmlight import blocks_in_flight
 
     return max(plan.block_bytes, plan.row_bytes // (_LINE_BYTES * blocks_in_flight(plan.threads)))
@@ -82,7 +82,7 @@ def _score(path: Any, recipe: Recipe, raw: Raw, scratch: str) -> Iterator[Chunk]
         raise UsageError("index_base: the model hashes the features as they are written, so their numbers have no first one")
     given = by_recipe(recipe) if raw.index_base is None else {**by_recipe(recipe), "index_base": raw.index_base}
     if recipe.hash_bits is None:
-        given["dtype"] = "float64"  # the numbers as they are written; hashed sums are those of training to the bit
+        given["dtype"] = "float64"  # the numbers as written; hashed sums match training bit for bit
     options = SvmlightOptions(**given, no_labels=not raw.labelled, wide_index=True)
     rows = SvmlightSource([path], options, model_takes=recipe.in_words())
     for chunk, _ in FileStates(each.name for each in rows.inputs).watch(rows.blocks()):

@@ -1,8 +1,8 @@
-"""Answers of servers: waited for as long as `--timeout` allows, given up when the work is to stop, and errors told apart.
+"""Server requests: awaited for at most `--timeout`, abandoned when the work is to stop, with errors told apart.
 
-A server that takes a request and then says nothing would keep its client for ever. So each request runs beside the thread that
-wants it, which looks at the clock; who asks for too much at once gets more time. STREAMCUT_TIMEOUT (seconds) is the limit of this
-process and of those that it starts, as STREAMCUT_RETRIES is of attempts.
+A server that accepts a request and then stays silent would block its client for ever. So each request runs in a thread of its
+own while the requesting thread watches the clock; large requests get more time. STREAMCUT_TIMEOUT (seconds) is the limit of
+this process and of its child processes, as STREAMCUT_RETRIES is that of attempts.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ log = logging.getLogger(__name__)
 
 TIMEOUT = 60.0  # seconds
 RETRIES = 5
-SAID_AFTER = 10.0  # seconds without an answer after which a line says so
+SAID_AFTER = 10.0  # seconds without an answer before a line reports it
 _VARIABLE, _RETRIES = "STREAMCUT_TIMEOUT", "STREAMCUT_RETRIES"
-_PIECE = 8 << 20  # bytes: what is longer may take as many times the timeout as it has pieces
-_MOST_RETRIES = 20  # the last of them waits for a day
-_LOOK = 0.2  # seconds between two looks at the clock and at who wants to stop
+_PIECE = 8 << 20  # bytes: each piece of a longer request gets a timeout
+_MOST_RETRIES = 20  # the last one waits for a day
+_LOOK = 0.2  # seconds between checks of the clock and of stop requests
 _HERE = ("memory", "file", "local")  # file systems without a server
 _NO_KEYS = ("NoCredentialsError", "PartialCredentialsError", "DefaultCredentialsError", "CredentialRetrievalError")
 _ELSEWHERE = ("301", "PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException")
 _ANSWERED = ("InvalidBucketName", "KeyTooLongError", "EntityTooLarge", "MethodNotAllowed", "405")
-_AGAIN = (408, 425, 429)  # the answers 4xx that another attempt may change
+_AGAIN = (408, 425, 429)  # the 4xx answers worth another attempt
 
 _saying = threading.Lock()
 _said = -math.inf  # when the last line about a slow server was written
 
 
 class _Asking(threading.local):
-    """Of this thread: what it wants, for messages, and whether it may be given up when the work is to stop."""
+    """Thread-local: the purpose of the requests, for messages, and whether they may be abandoned when the work is to stop."""
 
     where = ""
     given_up = False
@@ -53,32 +53,32 @@ _asking = _Asking()
 
 
 def timeout() -> float:
-    """Seconds that a request may take. Raises UsageError when STREAMCUT_TIMEOUT is no such number."""
+    """Seconds that a request may take. Raises UsageError for an invalid STREAMCUT_TIMEOUT."""
     text = os.environ.get(_VARIABLE)
     try:
         seconds = TIMEOUT if text is None else float(text)
     except ValueError:
         seconds = math.nan
     if not 0 < seconds < math.inf:
-        raise UsageError(f"{_VARIABLE}: {text!r} is no number of seconds above 0")
+        raise UsageError(f"{_VARIABLE}: {text!r} is not a number of seconds above 0")
     return seconds
 
 
 def attempts() -> int:
-    """How often something is asked for that fails: once, and as often again as STREAMCUT_RETRIES says. Raises UsageError."""
+    """Attempts per request: one plus STREAMCUT_RETRIES. Raises UsageError."""
     text = os.environ.get(_RETRIES)
     if text is None:
         return 1 + RETRIES
     if not text.isascii() or not text.isdigit() or int(text) > _MOST_RETRIES:
-        raise UsageError(f"{_RETRIES}: {text!r} is no number from 0 to {_MOST_RETRIES}")
+        raise UsageError(f"{_RETRIES}: {text!r} is not a number from 0 to {_MOST_RETRIES}")
     return 1 + int(text)
 
 
 def set_timeout(seconds: float) -> None:
-    """Let requests to servers (URLs) take `seconds` before they count as lost and are made again; 60 unless this is called.
+    """Let requests to servers (URLs) take `seconds` before they count as lost and are repeated; 60 by default.
 
-    Of more than 8 MiB at once each further 8 MiB may take as long. Holds for this process and for those that it starts from now
-    on; the variable STREAMCUT_TIMEOUT says the same to a process from its beginning. Raises UsageError.
+    For requests above 8 MiB each further 8 MiB may take as long. Holds for this process and for those that it starts from now
+    on; the variable STREAMCUT_TIMEOUT sets the same from the start of a process. Raises UsageError.
 
     >>> streamcut.set_timeout(30)
     """
@@ -95,13 +95,13 @@ def set_timeout(seconds: float) -> None:
 
 
 def limit_of(size: int) -> float:
-    """Seconds that a request of so many bytes may take."""
+    """Seconds that a request of this size may take."""
     return timeout() * max(1, -(-size // _PIECE))
 
 
 @contextmanager
 def asking(where: str, *, given_up: bool) -> Iterator[None]:
-    """Within, what this thread asks for is called `where`, and `given_up` when the work is to stop."""
+    """Within the context, requests of this thread are named `where`, and abandoned when the work is to stop if `given_up`."""
     before = _asking.where, _asking.given_up
     _asking.where, _asking.given_up = where, given_up
     try:
@@ -111,9 +111,9 @@ def asking(where: str, *, given_up: bool) -> Iterator[None]:
 
 
 def ask(files: Any, method: str, *arguments: Any, size: int = 0, **options: Any) -> Any:
-    """What `method` of fsspec's file system `files` returns. `size`: bytes that come or go.
+    """The result of `method` of fsspec's file system `files`. `size`: bytes transferred.
 
-    Raises TimeoutError when no answer comes in time, GivenUp (see streamcut.foundation.interrupts), and what the method raises.
+    Raises TimeoutError when no answer comes in time, GivenUp (see streamcut.foundation.interrupts), and the errors of the method.
     """
     limit = limit_of(size)
     protocol = files.protocol if isinstance(files.protocol, tuple) else (files.protocol,)
@@ -122,7 +122,7 @@ def ask(files: Any, method: str, *arguments: Any, size: int = 0, **options: Any)
     call = getattr(files, f"_{method}", None)
     answer: Future
     if getattr(files, "async_impl", False) and inspect.iscoroutinefunction(call):
-        import asyncio  # a tenth of what a command on local files imports, and no other needs it
+        import asyncio  # a tenth of the imports of a command on local files, needed only here
 
         answer = asyncio.run_coroutine_threadsafe(call(*arguments, **options), files.loop)
     else:
@@ -130,7 +130,7 @@ def ask(files: Any, method: str, *arguments: Any, size: int = 0, **options: Any)
     try:
         _wait(answer, limit)
     except BaseException:
-        answer.cancel()  # its connection is free again
+        answer.cancel()  # frees its connection
         raise
     return answer.result()
 
@@ -144,9 +144,9 @@ def pause(seconds: float) -> None:
 
 
 def _beside(call: Any, arguments: tuple, options: dict[str, Any]) -> Future:
-    """`call` in a thread of its own, which nobody has to wait for."""
+    """`call` in a thread of its own, which may be abandoned."""
     answer: Future = Future()
-    answer.set_running_or_notify_cancel()  # who gives it up cannot stop it
+    answer.set_running_or_notify_cancel()  # a caller that gives up cannot stop it
 
     def run() -> None:
         try:
@@ -164,15 +164,15 @@ def _wait(answer: Future, limit: float) -> None:
         waited = time.monotonic() - began
         _expect_wanted()
         if waited >= limit:
-            raise TimeoutError(f"no answer within {limit:g} s, which --timeout changes")
+            raise TimeoutError(f"no answer within {limit:g} s; --timeout changes this limit")
         if waited >= SAID_AFTER and not told:
             told = True
             where = redacted(_asking.where)
-            _say(f"{where}: no answer for {waited:.0f} s; it is asked again after {limit:g} s (--timeout)")
+            _say(f"{where}: no answer for {waited:.0f} s; repeating the request after {limit:g} s (--timeout)")
 
 
 def _say(line: str) -> None:
-    """Once for all requests that wait together."""
+    """Log one line for all concurrent requests."""
     global _said
     with _saying:
         now = time.monotonic()
@@ -182,13 +182,13 @@ def _say(line: str) -> None:
 
 
 def _expect_wanted() -> None:
-    """Raise GivenUp when what this thread waits for is of no use any more."""
+    """Raise GivenUp if the result this thread waits for is no longer needed."""
     if _asking.given_up and stop_wanted():
         raise GivenUp(f"{redacted(_asking.where)}: the answer was not waited for")
 
 
 class Fetchers(Executor):
-    """At most `most` threads that ask servers; unlike those of other pools they do not keep the process from ending."""
+    """At most `most` threads for server requests; unlike other pools they do not keep the process from ending."""
 
     def __init__(self, most: int) -> None:
         self._most, self._threads = most, 0
@@ -204,7 +204,7 @@ class Fetchers(Executor):
         return answer
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Let the threads end when what was asked for is there, or begun; nobody waits for them."""
+        """Let the threads end after the queued calls, or with `cancel_futures` after the running ones; does not wait."""
         with suppress(Empty):
             while cancel_futures and (todo := self._calls.get_nowait()) is not None:
                 todo[0].cancel()
@@ -216,7 +216,7 @@ class Fetchers(Executor):
 
 
 def _fetch(calls: SimpleQueue, idle: threading.Semaphore) -> None:
-    """What a thread of Fetchers does; it does not know them, so they can go."""
+    """Thread function of Fetchers; it holds no reference to them, so they can be collected."""
     while (todo := calls.get()) is not None:
         answer, call, arguments, options = todo
         if answer.set_running_or_notify_cancel():
@@ -229,7 +229,7 @@ def _fetch(calls: SimpleQueue, idle: threading.Semaphore) -> None:
 
 
 def final(error: BaseException) -> str | None:
-    """What to say of an error that the same request would meet again, and what to do about it; None: another try may help."""
+    """Message and remedy for an error that the same request would meet again; None: another attempt may help."""
     chain = list(_chain(error))
     for each in chain:
         response = getattr(each, "response", None)
@@ -241,19 +241,19 @@ def final(error: BaseException) -> str | None:
             return f"there are no credentials ({each}); set those of the object store, such as AWS_ACCESS_KEY_ID"
         if code in _ELSEWHERE or (code == "400" and region):
             which = f"the region {region}" if region else "another region"
-            return f"the bucket lies in {which} ({_first_line(error)}); set AWS_DEFAULT_REGION, or the endpoint of that region"
+            return f"the bucket is in {which} ({_first_line(error)}); set AWS_DEFAULT_REGION, or the endpoint of that region"
         if code in _ANSWERED:
-            return f"{_first_line(error)}; look at the URL"
+            return f"{_first_line(error)}; check the URL"
     status = next((found for each in chain if isinstance(found := getattr(each, "status", None), int)), 0)  # of HTTP
     if status in (401, 403) or any(isinstance(each, PermissionError) for each in chain):
-        return f"{_first_line(error)}; look at the credentials"
+        return f"{_first_line(error)}; check the credentials"
     if 400 <= status < 500 and status not in (404, *_AGAIN):
-        return f"{_first_line(error)}; look at the URL"
+        return f"{_first_line(error)}; check the URL"
     return None
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """The error and those that it comes from."""
+    """The error and its causes."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))

@@ -1,8 +1,8 @@
-"""Arrays of NumPy in files that somebody else may have written: `.npy` files, and zip files of such (`.npz`).
+"""NumPy arrays in untrusted files: `.npy` files, and zip files of them (`.npz`).
 
-Nothing is unpickled, and nothing is believed that can be checked: an array is as long as its member, whose method and flags are
-those of plain zip files; a name stands once; and neither the directory of an archive nor the header of an array takes more memory
-than such things need. ValueError says what is wrong.
+Nothing is unpickled, and everything checkable is checked: an array is as long as its member, whose method and flags are
+those of plain zip files; names are unique; and neither the directory of an archive nor the header of an array takes more
+memory than plausible. ValueError says what is wrong.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
-_DIRECTORY = 1 << 20  # bytes that zipfile reads in one piece, of which it makes objects ten times as large
+_DIRECTORY = 1 << 20  # bytes that zipfile reads at once; its objects are ten times as large
 _HEADER = 1 << 14  # bytes of the description of an array
 _FLAGS = {0x1: "encrypted", 0x20: "patched data", 0x40: "encrypted", 0x2000: "encrypted"}
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -24,22 +24,22 @@ SUFFIX = ".npy"
 
 
 def array_header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """(shape, whether it lies by columns, type) of the array in .npy format that begins here; `file` stands at its numbers then.
+    """(shape, Fortran order, dtype) of the .npy array that begins here; `file` is then positioned at its numbers.
 
-    Raises ValueError for what is none, and for objects.
+    Raises ValueError if it is not one, and for object arrays.
     """
     version = np.lib.format.read_magic(file)
     width = 2 if version == (1, 0) else 4
     head = _exactly(file, width)
     size = int.from_bytes(head, "little")
     if size > _HEADER:
-        raise ValueError(f"the description of an array of {size:,} bytes")
+        raise ValueError(f"an array header of {size:,} bytes")
     content = io.BytesIO(head + _exactly(file, size))
     read = np.lib.format.read_array_header_1_0 if width == 2 else np.lib.format.read_array_header_2_0
     try:
         shape, by_columns, dtype = read(content)
-    except Exception:  # the tokenizer's errors among others: it is a piece of Python
-        raise ValueError("no description of an array") from None
+    except Exception:  # including errors of the tokenizer: the header is a Python literal
+        raise ValueError("not the header of an array") from None
     if dtype.hasobject:
         raise ValueError("it holds objects, which allow_pickle=False refuses")
     if not all(type(side) is int and side >= 0 for side in shape):
@@ -89,12 +89,12 @@ class Member:
         return out
 
     def expect_end(self) -> None:
-        """Raise unless all was read and the archive's checksum of it is right."""
+        """Raise ValueError unless all was read and the archive's checksum matches."""
         if self._file.read(1):
             raise ValueError("is longer than it says")
 
     def whole(self) -> np.ndarray:
-        """The array; to be called first."""
+        """The whole array; must be the first call."""
         flat = self.read(math.prod(self.shape))
         self.expect_end()
         return flat.reshape(self.shape, order="F" if self.by_columns else "C")
@@ -111,7 +111,7 @@ class Archive:
             for member in self._zip.infolist():
                 name = member.filename.removesuffix(SUFFIX)
                 if name in self._members:
-                    raise ValueError(f"{name[:80]!r} stands twice in it")
+                    raise ValueError(f"{name[:80]!r} occurs twice in it")
                 self._members[name] = member
         except BaseException:
             file.close()
@@ -127,13 +127,13 @@ class Archive:
         self._file.close()
 
     def member(self, name: str) -> Member:
-        """The array of that name, which is not read yet. Raises KeyError where there is none."""
+        """The array of that name, not read yet. Raises KeyError if there is none."""
         found = self._members[name]
         odd = next((what for flag, what in _FLAGS.items() if found.flag_bits & flag), None)
         if odd is None and found.compress_type not in _METHODS:
             odd = f"compressed by method {found.compress_type}"
         if odd is not None:
-            raise ValueError(f"{name[:80]!r} is {odd}; arrays are read that are stored or deflated")
+            raise ValueError(f"{name[:80]!r} is {odd}; only stored or deflated arrays are read")
         try:
             return Member(cast(BinaryIO, self._zip.open(found)), found)
         except ValueError as error:
@@ -143,13 +143,13 @@ class Archive:
         """The array of that name, if it has at most `most` numbers of at most 64 bytes each."""
         with self.member(name) as found:
             if math.prod(found.shape) > most or found.dtype.itemsize > 64:
-                raise ValueError(f"{name!r} is {found.dtype} of shape {found.shape}, and {most} numbers are the most")
+                raise ValueError(f"{name!r} is {found.dtype} of shape {found.shape}; {most} numbers is the maximum")
             return found.whole()
 
 
 def plain_arrays(content: bytes, names: Iterable[str] | None = None) -> dict[str, np.ndarray]:
-    """The arrays of an .npz file in memory, all of them or those of these names, not one of which may be compressed: they take no
-    more memory than the file. Raises ValueError, KeyError, and what zipfile raises."""
+    """The arrays of an .npz file in memory (all, or those in `names`), none of which may be compressed, so they take no
+    more memory than the file. Raises ValueError, KeyError, and the errors of zipfile."""
     with Archive(io.BytesIO(content)) as archive:
         found = {}
         for name in archive.names if names is None else names:
@@ -161,7 +161,7 @@ def plain_arrays(content: bytes, names: Iterable[str] | None = None) -> dict[str
 
 
 class _Frugal:
-    """Of a file, what zipfile needs to read the directory of an archive, unless that is too long."""
+    """The part of a file that zipfile needs to read the directory of an archive, unless that is too long."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -173,5 +173,5 @@ class _Frugal:
             size = self._file.seek(0, io.SEEK_END) - here
             self._file.seek(here)
         if size > _DIRECTORY:
-            raise ValueError(f"its directory takes {size:,} bytes, and {_DIRECTORY:,} are the most")
+            raise ValueError(f"its directory takes {size:,} bytes; {_DIRECTORY:,} is the maximum")
         return self._file.read(size)

@@ -1,8 +1,8 @@
-"""Bodies of objects behind S3 and https URLs, without the clients that fsspec has for them: those are Python on one thread, which
-takes three times the processor time of a plain download, and keeps the line waiting.
+"""Bodies of objects behind S3 and https URLs, bypassing fsspec's clients: those run in Python on one thread, take three times
+the processor time of a plain download, and keep the connection waiting.
 
-S3's URLs are signed by fsspec's file system, with its keys. What goes wrong is asked for again from that file system, which knows
-what to say of it; where that happens again and again, nothing more is asked for here.
+S3's URLs are signed by fsspec's file system, with its keys. A failed request is repeated through that file system, which
+reports its errors; after repeated failures this path is no longer used.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from urllib.parse import urlsplit
 from streamcut.foundation.interrupts import GivenUp
 from streamcut.io.places.answers import ask, limit_of
 
-_VALID = 3600  # seconds that a signature holds; half of that it is used
-_FAILURES = 4  # one after the other
+_VALID = 3600  # seconds that a signature is valid; it is used for half of that
+_FAILURES = 4  # in a row
 _CONNECTING = 10.0  # seconds
 
 
 class Direct:
-    """Objects of fsspec's file system `files`, by HTTP; it signs their URLs if they are to be `signed`. Safe to use from several
+    """Objects of fsspec's file system `files`, by HTTP; it signs their URLs if `signed`. Safe to use from several
     threads, `connections` at a time."""
 
     protocol, async_impl = ("https",), False
@@ -35,7 +35,7 @@ class Direct:
         self._pool, self._failed = urllib3.PoolManager(maxsize=connections, ca_certs=trusted), 0
 
     def get(self, path: str, length: int) -> bytes | None:
-        """The body of `path`, which is `length` bytes long; None where somebody else has to ask.
+        """The body of `path`, which is `length` bytes long; None if the file system must be used.
 
         Raises TimeoutError and GivenUp as streamcut.io.places.answers.ask does.
         """
@@ -45,13 +45,13 @@ class Direct:
             content = ask(self, "body", self._url(path), length, size=length)
         except (TimeoutError, GivenUp):
             raise
-        except Exception:  # whatever it is, the file system meets it again, and tells it
+        except Exception:  # the file system will meet the same error and report it
             content = None
         self._failed = 0 if content is not None else self._failed + 1
         return content
 
     def body(self, url: str, length: int) -> bytes | None:
-        """What the server sends, if it is so long; None for another answer."""
+        """The body sent by the server, if it is `length` bytes long; None for any other answer."""
         import urllib3
 
         limit = urllib3.Timeout(connect=_CONNECTING, read=limit_of(length))
@@ -74,8 +74,8 @@ class Direct:
 
 
 def direct(files: Any, url: str, connections: int) -> Direct | None:
-    """A Direct for the file system of `url`; None where that has settings that would not be kept: proxies, more headers or
-    parameters of requests."""
+    """A Direct for the file system of `url`; None if that has settings that would be lost: proxies, extra headers or request
+    parameters."""
     protocol = files.protocol if isinstance(files.protocol, tuple) else (files.protocol,)
     signed = "s3" in protocol
     if signed:
@@ -94,7 +94,7 @@ def direct(files: Any, url: str, connections: int) -> Direct | None:
 
 
 def _signer(files: Any) -> Any:
-    """The file system with signatures of version 4, the only ones that buckets know which are younger than 2020."""
+    """The file system with signatures of version 4, the only ones accepted by buckets created since 2020."""
     if getattr(files, "anon", False):
         return files
     options = dict(getattr(files, "storage_options", {}))

@@ -1,8 +1,8 @@
-"""Where the outputs of commands go: models, reports, predictions, under whatever name a user gives.
+"""Outputs of commands: models, reports, predictions, under any name a user gives.
 
-A regular file appears when all of it is on the disk, in place of what had its name. Symbolic links are followed and stay. What is
-no regular file (a device, a pipe, /dev/stdout) is opened and written through, for it cannot be replaced by one. A URL names what
-an object store keeps, and appears with its last byte.
+A regular file appears once all of it is on the disk, replacing a file of its name. Symbolic links are followed and stay. An
+output that is not a regular file (a device, a pipe, /dev/stdout) is opened and written through, since it cannot be replaced.
+A URL names an object of an object store, which appears with its last byte.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from streamcut.foundation.files import Sink, disk_full, locked, remove_abandoned
 from streamcut.foundation.systems import BINARY, NO_TERMINAL, alive
 from streamcut.io.places.remote import is_url, object_written, size_of
 
-_LINKS = 40  # as the kernel follows
+_LINKS = 40  # the kernel's limit
 _held: set[Path] = set()  # locks of this process
 
 
 class AppearedError(UsageError):
-    """A file of an output's name came into being while the output was made, and was not to be replaced."""
+    """A file with the output's name appeared while the output was made, and was not to be replaced."""
 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where writing leads: `path` at the end of all symbolic links, its st_mode if it exists, or an open `descriptor`."""
+    """Target of a write: `path` at the end of all symbolic links, its st_mode if it exists, or an open `descriptor`."""
 
     path: Path
     mode: int | None = None
@@ -46,7 +46,7 @@ class Destination:
 
 
 def destination(path: str | os.PathLike) -> Destination:
-    """Where writing to `path` leads. Raises NotFoundError for a descriptor that is closed, OSError for links in a circle."""
+    """The target of a write to `path`. Raises NotFoundError for a closed descriptor, OSError for a cycle of links."""
     name = os.fspath(path)
     for _ in range(_LINKS):
         folder, last = os.path.realpath(os.path.dirname(name) or "."), os.path.basename(name)
@@ -72,9 +72,9 @@ def _open_descriptor(path: str | os.PathLike, number: int) -> Destination:
 
 @contextmanager
 def output(path: str | os.PathLike, *, prefix: str, size: int | None = None, replace: bool = True) -> Iterator[Sink | IO[bytes]]:
-    """What takes the bytes for the output `path` (`size` of them in all, if that is known).
+    """Receives the bytes for the output `path` (`size` of them in all, if known).
 
-    Unless `replace`, AppearedError when a file of this name has come into being meanwhile. Raises DiskFullError, NotFoundError.
+    Unless `replace`, AppearedError if a file of this name has appeared meanwhile. Raises DiskFullError, NotFoundError.
     """
     if is_url(path):
         url = os.fspath(path)
@@ -106,21 +106,21 @@ def _appeared(path: str | os.PathLike) -> AppearedError:
 
 
 def exists(path: str | os.PathLike) -> bool:
-    """Whether there is something of the name of an output. Raises NotFoundError when a server cannot say."""
+    """Whether an output of that name exists. Raises NotFoundError when a server cannot say."""
     return size_of(os.fspath(path)) is not None if is_url(path) else os.path.lexists(path)
 
 
 def _opened(place: Destination) -> int:
     if place.descriptor is None:
         return os.open(place.path, os.O_WRONLY | NO_TERMINAL | BINARY)
-    for stream in (sys.stdout, sys.stderr):  # what they hold back comes first
+    for stream in (sys.stdout, sys.stderr):  # flush their buffers first
         if stream is not None:
             stream.flush()
     return os.dup(place.descriptor)
 
 
 def remove_leftovers(path: Path) -> None:
-    """Remove what processes that were killed while they wrote `path` left of it: `.NAME.PID.tmp`, `.NAME.lock`."""
+    """Remove leftovers of processes killed while writing `path`: `.NAME.PID.tmp`, `.NAME.lock`."""
     ours = re.compile(re.escape(f".{path.name}.") + r"(\d+)\.tmp")
     for name in os.listdir(path.parent):
         match = ours.fullmatch(name)
@@ -134,7 +134,7 @@ def remove_leftovers(path: Path) -> None:
 
 @contextmanager
 def reserved(path: str | os.PathLike) -> Iterator[None]:
-    """Keep others, for as long as the work for the output `path` takes, from beginning the same. Raises LockedError.
+    """Lock the output `path` against other processes while it is made. Raises LockedError.
 
     Object stores have no locks.
     """
@@ -155,7 +155,7 @@ def reserved(path: str | os.PathLike) -> Iterator[None]:
 
 
 def release() -> None:
-    """Remove the locks of this process, which is about to end at once."""
+    """Remove the locks of this process, which is about to exit."""
     for lock in _held:
         _remove_if_empty(lock)
 
@@ -165,7 +165,7 @@ def _lock_name(path: Path) -> Path:
 
 
 def _remove_if_empty(lock: Path) -> None:
-    """A lock of ours is an empty file."""
+    """Our locks are empty files."""
     with suppress(OSError):
         if lock.lstat().st_size == 0:
             lock.unlink()

@@ -1,11 +1,11 @@
-"""Objects behind URLs, by fsspec: read, written, listed and removed; what fails is tried again, later and later.
+"""Objects behind URLs, by fsspec: read, written, listed and removed; failed requests are retried with growing pauses.
 
-Object stores answer with errors when they are busy, and lines break. Keys and endpoints are the business of fsspec and of the
+Object stores return errors when they are busy, and connections break. Keys and endpoints are left to fsspec and the
 libraries below it, with their own variables and files (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, ~/.config/fsspec, …); none is kept
 here, and messages show URLs without the passwords and signatures in them.
 
-An object appears with its last byte, or not at all, which takes the place of writing under a temporary name. That is true of
-object stores, and only those are written to. They have no locks: who writes last wins.
+An object appears with its last byte or not at all, which replaces writing under a temporary name. That is true of object
+stores, and only those are written to. They have no locks: the last writer wins.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 OBJECT_STORES = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "oss", "oci", "memory")
-_PACKAGES = {  # that fsspec needs beside what streamcut[remote] brings
+_PACKAGES = {  # that fsspec needs in addition to those of streamcut[remote]
     **dict.fromkeys(("s3", "s3a"), "s3fs"),
     **dict.fromkeys(("gs", "gcs"), "gcsfs"),
     **dict.fromkeys(("az", "abfs", "abfss", "adl"), "adlfs"),
@@ -39,21 +39,21 @@ _PACKAGES = {  # that fsspec needs beside what streamcut[remote] brings
     "smb": "smbprotocol",
 }
 _PAUSE = 0.2  # seconds before the second attempt, twice as long before each further one
-_WHOLE = 32 << 20  # bytes: what is larger goes in parts, from a file
+_WHOLE = 32 << 20  # bytes: larger objects are uploaded in parts, from a file
 _S3_PART, _S3_PARTS, _S3_AT_ONCE = 8 << 20, 9000, 4  # bytes and number of parts of an upload; the server takes 10,000 at most
 
 
 class MissingError(Exception):
-    """There is no such object; the text is what the library below said."""
+    """There is no such object; the text is that of the library below."""
 
 
 def is_url(path: Any) -> bool:
-    """Whether `path` is a URL, and not the name of a file."""
+    """Whether `path` is a URL rather than a file name."""
     return isinstance(path, str) and "://" in path
 
 
 def file_system(url: str) -> tuple[Any, str]:
-    """(the file system of fsspec, the path in it without a slash at its end). Raises NotFoundError."""
+    """(fsspec file system, the path in it without a trailing slash). Raises NotFoundError."""
     try:
         from fsspec.core import url_to_fs
 
@@ -66,7 +66,7 @@ def file_system(url: str) -> tuple[Any, str]:
 
 
 def install_line(url: str) -> str:
-    """What to type where the package is missing that knows such URLs."""
+    """The command that installs the missing package for such URLs."""
     more = _PACKAGES.get(url.partition("://")[0].rpartition("::")[2], "")
     return f"run: pip install 'streamcut[remote]'{more and ' ' + more}"
 
@@ -90,7 +90,7 @@ def expect_bucket(url: str, what: str = "") -> None:
 
 
 def no_bucket(url: str, what: str = "", remedy: str = "") -> NotFoundError | None:
-    """The error that says so when `url` is of an object store and its bucket does not exist."""
+    """The error to raise if `url` is of an object store and its bucket does not exist; else None."""
     scheme = url.partition("://")[0]
     if scheme not in OBJECT_STORES or scheme == "memory":
         return None
@@ -99,35 +99,35 @@ def no_bucket(url: str, what: str = "", remedy: str = "") -> NotFoundError | Non
     try:
         retried(url, lambda: ask(files, "info", bucket), doing="read")
     except MissingError:
-        return NotFoundError(f"{what}{url}: there is no bucket {bucket!r}; {remedy}look at its name and the endpoint")
+        return NotFoundError(f"{what}{url}: there is no bucket {bucket!r}; {remedy}check its name and the endpoint")
     except NotFoundError as error:
-        if isinstance(error.__context__, PermissionError):  # who may not look at a bucket may still use it
+        if isinstance(error.__context__, PermissionError):  # a user who may not list a bucket may still use it
             return None
         raise
     return None
 
 
 def missing(url: str) -> NotFoundError:
-    """What to say of an object that is not there."""
+    """The error for a missing object."""
     return no_bucket(url) or NotFoundError(f"{url}: no such file")
 
 
 def retried(where: str, call: Callable[[], T], *, doing: str) -> T:
-    """What `call` returns, which is called again while that may help. `doing`: "read" (given up when work is to stop), "written".
+    """The result of `call`, retried while that may help. `doing`: "read" (abandoned when the work is to stop), "written".
 
-    Raises MissingError when there is no such object, NotFoundError when it fails for good, GivenUp.
+    Raises MissingError when there is no such object, NotFoundError for permanent failures, GivenUp.
     """
     for attempt in range(most := attempts()):
         try:
             with asking(where, given_up=doing == "read"):
                 return call()
-        except DiskFullError:  # of this machine
+        except DiskFullError:  # on this machine
             raise
         except FileNotFoundError as error:
             raise MissingError(str(error)) from None
         except NotImplementedError:
-            raise NotFoundError(f"{where}: cannot be {doing}: this kind of URL does not offer it") from None
-        except Exception as error:  # whatever the libraries below raise for lines that break and stores that are busy
+            raise NotFoundError(f"{where}: cannot be {doing}: this kind of URL does not support it") from None
+        except Exception as error:  # the libraries below raise anything for broken connections and busy stores
             if (what := final(error)) is not None:
                 raise NotFoundError(f"{where}: cannot be {doing}: {what}") from None
             if attempt == most - 1:
@@ -141,7 +141,7 @@ def retried(where: str, call: Callable[[], T], *, doing: str) -> T:
 def rest(where: str, wrong: str, attempt: int) -> None:
     """Wait before the next attempt."""
     seconds = _PAUSE * 2**attempt * random.uniform(0.5, 1.0)
-    log.info("%s: %s; tried again in %.1f s", redacted(where), redacted(wrong), seconds)
+    log.info("%s: %s; trying again in %.1f s", redacted(where), redacted(wrong), seconds)
     pause(seconds)
 
 
@@ -149,7 +149,7 @@ def rest(where: str, wrong: str, attempt: int) -> None:
 
 
 def size_of(url: str) -> int | None:
-    """Bytes of the object, None when there is none. Raises NotFoundError when nobody can say."""
+    """Bytes of the object, None when there is none. Raises NotFoundError when the server cannot say."""
     files, path = file_system(url)
     return _size(files, path, url)
 
@@ -214,7 +214,7 @@ def _size(files: Any, path: str, url: str) -> int | None:
 
 
 def info_of(files: Any, path: str) -> dict[str, Any]:
-    files.invalidate_cache(path.rpartition("/")[0])  # others write there, too
+    files.invalidate_cache(path.rpartition("/")[0])  # other processes write there, too
     return ask(files, "info", path)
 
 
@@ -222,13 +222,13 @@ def info_of(files: Any, path: str) -> dict[str, Any]:
 
 
 def write_object(url: str, content: bytes) -> None:
-    """Put `content` there, in place of what may be there. Raises NotFoundError. Failpoint: remote.put, before each object."""
+    """Put `content` there, replacing any object. Raises NotFoundError. Failpoint: remote.put, before each object."""
     files, path = file_system(url)
     _put(files, path, url, lambda: ask(files, "pipe_file", path, content, size=len(content)), len(content))
 
 
 def write_parts(url: str, parts: Iterable[bytes | memoryview], *, size: int | None = None) -> None:
-    """As write_object, of `parts` that are made while they are written to a scratch file. Raises DiskFullError, too."""
+    """As write_object, for `parts` that are generated into a scratch file. Raises DiskFullError, too."""
     with object_written(url, size=size) as file:
         for part in parts:
             file.write(part)
@@ -236,7 +236,7 @@ def write_parts(url: str, parts: Iterable[bytes | memoryview], *, size: int | No
 
 @contextmanager
 def object_written(url: str, *, size: int | None = None) -> Iterator[IO[bytes]]:
-    """A scratch file that becomes the object when the context ends well: an upload that fails is repeated from there."""
+    """A scratch file that is uploaded when the context ends without error: a failed upload is repeated from it."""
     expect_writable(url)
     folder = tempfile.gettempdir()
     with disk_full(folder, size), tempfile.NamedTemporaryFile(prefix="streamcut-", dir=folder) as file:
@@ -246,7 +246,7 @@ def object_written(url: str, *, size: int | None = None) -> Iterator[IO[bytes]]:
 
 
 def _upload(url: str, name: str) -> None:
-    """Put the local file `name` there."""
+    """Upload the local file `name`."""
     files, path = file_system(url)
     size = os.path.getsize(name)
     if size <= _WHOLE:
@@ -272,7 +272,7 @@ def _put(files: Any, path: str, url: str, put: Callable[[], Any], size: int) -> 
 
 
 def copy_object(source: str, target: str) -> None:
-    """Let the store copy an object. Raises NotFoundError."""
+    """Copy an object within the store. Raises NotFoundError."""
     files, path = file_system(source)
     _, place = file_system(target)
     try:

@@ -1,4 +1,4 @@
-"""Recipes: how rows as people have them became features and labels, kept in stores and models so that it can be done again.
+"""Recipes: how a user's rows became features and labels, kept in stores and models so that it can be repeated.
 
 `recipe.py` holds the records and their JSON, `comparison.py` says whether data fit a model.
 """

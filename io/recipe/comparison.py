@@ -1,4 +1,4 @@
-"""Whether rows that one recipe made can be scored by a model of another, and what to do when they cannot."""
+"""Whether rows made by one recipe can be scored by a model of another, and what to do if not."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from streamcut.errors import BadInputError
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import BINNED, CATEGORICAL, INTEGER, NUMBER, TIME, Column, Table
 
-PLAIN = Recipe()  # of data that nobody has said anything about
+PLAIN = Recipe()  # of data with no stated recipe
 
 
 def require_same(there: Recipe | None, here: Recipe | None, what: str, than: str = "the model's training data") -> None:
-    """Raise BadInputError, naming the difference, unless `what`, whose recipe is `here`, has the features of `than`."""
+    """Raise BadInputError, naming the difference, unless `what`, with recipe `here`, has the features of `than`."""
     found = difference(there or PLAIN, here or PLAIN)
     if found is not None:
         raise BadInputError(f"{what}: prepared by another recipe than {than}: {found}")
 
 
 def difference(there: Recipe, here: Recipe) -> str | None:
-    """What in the features differs, None when they are the same. Names are compared where both have them."""
+    """The difference between the features, None when there is none. Names are compared if both have them."""
     if (there.form, there.hash_bits) != (here.form, here.hash_bits):
         return f"{there.in_words()} there, {here.in_words()} here"
     if there.table is not None and here.table is not None:
@@ -39,18 +39,18 @@ def difference(there: Recipe, here: Recipe) -> str | None:
 
 
 def _meaning(column: Column) -> Column:
-    """`column` without what makes no difference to features: numbers are spelled alike, whole or not, and roles imply types."""
+    """`column` without what does not affect features: numbers are spelled alike, whole or not, and roles imply types."""
     numbers = column.type in (INTEGER, NUMBER)
     return replace(column, type=(NUMBER if numbers else column.type) if column.role == CATEGORICAL else None)
 
 
 def _goes_on(there: tuple[str, ...] | None, here: tuple[str, ...] | None) -> bool:
-    """Whether `here` has no names but the first ones of `there`."""
+    """Whether the names of `here` are the first names of `there`."""
     return there is not None and here is not None and there[: len(here)] == here
 
 
 def _tables(there: Table, here: Table) -> str | None:
-    """What in the columns differs. Which columns hold groups or weights is no matter of features."""
+    """The difference between the columns. Columns of groups and weights do not affect features."""
     theirs, ours = ({column.name: column for column in table.columns} for table in (there, here))
     if missing := [name for name in theirs if name not in ours]:
         return f"column {missing[0]!r} is used there and not here"
@@ -58,7 +58,7 @@ def _tables(there: Table, here: Table) -> str | None:
         return f"column {more[0]!r} is used here and not there"
     categories = there.crosses or any(column.role in (BINNED, CATEGORICAL, TIME) for column in there.columns)
     if categories and there.typed != here.typed:
-        return "values have types {}, and none {}".format(*(("there", "here") if there.typed else ("here", "there")))
+        return "values have types {} and none {}".format(*(("there", "here") if there.typed else ("here", "there")))
     for name, column in theirs.items():
         if _meaning(ours[name]) != _meaning(column):
             said, other = column.in_words(), ours[name].in_words()

@@ -1,4 +1,4 @@
-"""Recipes where they are kept: in stores, in models, in files of JSON."""
+"""Reading recipes from stores, models and JSON files."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _MEMBER = "recipe"  # of a model file
 
 
 def recipe_from(given: Any) -> Recipe | None:
-    """`given` if it is a Recipe (or None), else the one in the model, store or JSON file of that path.
+    """`given` if it is a Recipe (or None), else the recipe in the model, store or JSON file of that path.
 
-    Raises NotFoundError where there is none, BadInputError for one that is damaged.
+    Raises NotFoundError if there is none, BadInputError for a damaged one.
     """
     if given is None or isinstance(given, Recipe):
         return given
@@ -27,7 +27,7 @@ def recipe_from(given: Any) -> Recipe | None:
     if _is_store(path):
         found = open_dataset(path).recipe
         if found is None:
-            raise NotFoundError(f"{path}: the store has no recipe: nobody said how its features were made")
+            raise NotFoundError(f"{path}: the store has no recipe: it is not recorded how its features were made")
         return found
     with readable(path, NotFoundError, "no recipe can be read there"):
         content = _content(path)

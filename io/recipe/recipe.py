@@ -1,7 +1,7 @@
-"""The recipe of a data set: what a reader of raw input has to do to get the same features and labels.
+"""The recipe of a data set: what a reader of raw input must do to get the same features and labels.
 
-It is JSON in `recipe.json` of a store and in the array `recipe` of a model. What stands in it decides features and labels;
-nothing in it says where the rows came from.
+It is JSON in `recipe.json` of a store and in the array `recipe` of a model. Its content determines features and labels;
+it does not record where the rows came from.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from typing import Any, Self
 
 from streamcut.io.recipe.table import NUMERIC, TYPES, Column, Comparison, Table, known
 
-VERSIONS = (1, 2, 3)  # tables whose columns have types are of the second, those with standardised numbers or tf-idf of the third
-_USUAL = {"centre": 0.0, "spread": 1.0, "documents": 0, "frequencies": ()}  # of a column that is not weighed
-_NAMES_AT_ONCE = 1 << 14  # there may be millions, and JSON is made of a copy
+VERSIONS = (1, 2, 3)  # 2: tables whose columns have types; 3: those with standardised numbers or tf-idf
+_USUAL = {"centre": 0.0, "spread": 1.0, "documents": 0, "frequencies": ()}  # of a column without weighting
+_NAMES_AT_ONCE = 1 << 14  # there may be millions, and JSON needs a copy
 FORMS = ("numbers", "hashed", "table", "vw")
 
 
 @dataclass(frozen=True, slots=True)
 class LabelRule:
-    """What the labels of the input mean.
+    """The meaning of the input's labels.
 
-    words       ((word, number), …): labels that are words; empty: labels are numbers
+    words       ((word, number), …): labels are words; empty: labels are numbers
     multilabel  labels are sets: +1 where this one is in the set, −1 elsewhere
     weighted    labels may be label:weight
-    column      of a table, that holds them
-    comparison  they are the outcome of one: +1 where it holds, −1 elsewhere
-    none        there are none: rows to be scored only
-    learned     words get, or got, their numbers as the rows bring them, so the numbers mean nothing
-    type        of the column's values, by which a label has one spelling in every container; None in recipes of version 1
+    column      of a table, that holds the labels
+    comparison  labels are its outcome: +1 where it holds, −1 elsewhere
+    none        unlabelled: rows to be scored only
+    learned     words were numbered in order of appearance, so the numbers mean nothing
+    type        of the column's values, which gives a label one spelling in every container; None in recipes of version 1
     """
 
     words: tuple[tuple[str, float], ...] = ()
@@ -46,7 +46,7 @@ class LabelRule:
 
     @property
     def names(self) -> dict[float, str]:
-        """{number: word}; empty when two words are one number, for then there is no way back."""
+        """{number: word}; empty when two words share a number, since the inverse is then ambiguous."""
         if self.comparison is not None:
             return {-1.0: self.comparison.opposite, 1.0: str(self.comparison)}
         found = {number: word for word, number in self.words}
@@ -59,10 +59,10 @@ class Recipe:
 
     form        "numbers": the input gives the number of each feature; "hashed": names or numbers of features in svmlight text are
                 hashed into 2**hash_bits of them; "table": columns of a table, as `table` says; "vw": Vowpal Wabbit's text
-    hash_bits   of a table or of VW text: its keys are hashed; None: they are `names`, a dictionary
-    index_base  number of the first feature in svmlight text; None where the input was none
-    dtype       values were read as, None: as the input had them
-    duplicates  a feature twice in one row: "error", "sum" or "last"
+    hash_bits   of a table or of VW text: its keys are hashed; None: `names` is their dictionary
+    index_base  number of the first feature in svmlight text; None for other input
+    dtype       of values as read, None: as in the input
+    duplicates  handling of a feature twice in one row: "error", "sum" or "last"
     names       of the features, None when they have none
     layer       of an AnnData file that was read instead of X
     """
@@ -92,7 +92,7 @@ class Recipe:
 
     @cached_property
     def prepared(self) -> dict[Any, Any]:
-        """What readers of rows made of the recipe, and use again for the next rows. It is not part of it."""
+        """Data that row readers derived from the recipe and reuse for the next rows. It is not part of the recipe."""
         return {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -105,7 +105,7 @@ class Recipe:
         return 3 if any(column.weighed for column in self.table.columns) else 2
 
     def in_words(self) -> str:
-        """The features in half a sentence."""
+        """A phrase that describes the features."""
         if self.table is not None:
             how = "by a dictionary" if self.hash_bits is None else f"hashed into 2^{self.hash_bits}"
             return f"features of {len(self.table.columns)} columns, {how}"
@@ -133,7 +133,7 @@ class Recipe:
         text = _json(record)
         if self.names is None:
             return text + b"\n"
-        before, key, after = text.partition(b'"names":')  # no text within has these quotes as they are
+        before, key, after = text.partition(b'"names":')  # no string inside has these quotes unescaped
         names = (_json(self.names[i : i + _NAMES_AT_ONCE])[1:-1] for i in range(0, len(self.names), _NAMES_AT_ONCE))
         return b"".join([before, key, b"[", b",".join(names), b"]", after.removeprefix(b"null"), b"\n"])
 
@@ -166,22 +166,22 @@ def _json(content: Any) -> bytes:
 
 
 def _expect_consistent(recipe: Recipe) -> None:
-    """Raise ValueError for a finished recipe whose parts contradict each other."""
+    """Raise ValueError for a finished recipe with contradictory parts."""
     if recipe.form not in ("table", "vw"):
         return
     names = recipe.names
     if (recipe.hash_bits is None) != (names is not None):
-        raise ValueError("features are hashed or have names, one of the two")
+        raise ValueError("features are either hashed or have names")
     if names is not None and len(set(names)) < len(names):
-        raise ValueError("two features have one name")
+        raise ValueError("two features share a name")
     if recipe.table is None:
         return
     numeric = {recipe.table.key(column.name) for column in recipe.table.columns if column.role == NUMERIC}
     if names is not None and not numeric <= set(names):
-        raise ValueError(f"the column {sorted(numeric - set(names))[0]!r} is no feature")
+        raise ValueError(f"the column {sorted(numeric - set(names))[0]!r} is not a feature")
     for column in recipe.table.columns:
         if column.documents and (names is None or len(recipe.words_of(column)) != len(column.frequencies)):
-            raise ValueError(f"the text {column.name!r} has other words than frequencies")
+            raise ValueError(f"the text {column.name!r} does not have one frequency per word")
     rule = recipe.labels
     if rule.type not in (None, *TYPES):
         raise ValueError(f"labels of type {rule.type!r}")
@@ -190,7 +190,7 @@ def _expect_consistent(recipe: Recipe) -> None:
 
 
 class NewerRecipeError(ValueError):
-    """A later streamcut wrote it."""
+    """Written by a later streamcut."""
 
 
 def _label_rule(record: dict[str, Any]) -> LabelRule:
@@ -198,7 +198,7 @@ def _label_rule(record: dict[str, Any]) -> LabelRule:
     if not all(math.isfinite(number) for number in (*(number for _, number in words), record.get("multilabel") or 0.0)):
         raise ValueError("a label is not finite")
     if any(count > 1 for count in Counter(word for word, _ in words).values()):
-        raise ValueError("a word for a label stands twice")
+        raise ValueError("a word for a label occurs twice")
     comparison = record.pop("comparison", None)
     if comparison is not None:
         comparison = Comparison(**known(Comparison, comparison))

@@ -1,4 +1,4 @@
-"""What the recipe of a table says of its columns."""
+"""The part of a table's recipe about its columns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TYPES = (BOOLEAN, INTEGER, NUMBER, TIME, TEXT, BYTES)
 BOOLEANS = {spelling: value for value in ("true", "false") for spelling in (value, value.title(), value.upper())}
 MISSING = ("own", "zero", "error")
 MISSING_LABELS = ("error", "skip")
-UNFIT = ("values of ", "features that ")  # how the counters of what does not fit a recipe begin
+UNFIT = ("values of ", "features that ")  # prefixes of the counters of misfits
 TEXT_WEIGHTS = ("counts", "tfidf")
 LABELS_AS = ("auto", "numbers", "words")
 TIME_PARTS = ("year", "quarter", "month", "week", "day", "weekday", "hour", "minute")
@@ -25,15 +25,15 @@ class Column:
     """One column that features are made of.
 
     name    of the column
-    role    "numeric": its value is a feature's value; "binned": a category for the interval between `edges` in which it lies;
+    role    "numeric": its value is a feature's value; "binned": a category for the interval between `edges` that holds it;
             "categorical": a category; "text": words; "time": categories of its `parts`
-    bins    as many were asked for; `edges` (increasing) are those found, empty until then
+    bins    the number requested; `edges` (increasing) are those found, empty until then
     ngrams  (least, most) neighbouring words of a text; `characters`: runs of characters instead
-    bare    the words of a text are keys as they are, without the column's name before them
-    type    of its values, one of TYPES, by which they have one spelling in every container; None in recipes of version 1
+    bare    the words of a text are keys without the column's name as prefix
+    type    of its values, one of TYPES, which gives them one spelling in every container; None in recipes of version 1
     centre, spread   a number x has the value (x − centre) / spread, and a missing one is 0
     documents   > 0: the words of a text have tf-idf weights (1 + ln count) (1 + ln((1 + documents) / (1 + frequency))), and a
-            row of them has length 1; `frequencies` says, in the order of their features, how many of the documents have each word
+            row has length 1; `frequencies` holds, in feature order, the number of documents with each word
     """
 
     name: str
@@ -72,7 +72,7 @@ class Column:
             raise ValueError(f"column {self.name!r} cannot be {self.role!r} like that")
 
     def in_words(self) -> str:
-        """Its role, as the recipe is shown to people."""
+        """Its role, as displayed."""
         if self.role == BINNED:
             return f"numeric in {len(self.edges) + 1 if self.edges else self.bins} bins"
         if self.role == TIME:
@@ -86,12 +86,12 @@ class Column:
 
     @property
     def weighed(self) -> bool:
-        """Whether its values are not those of the table."""
+        """Whether its values differ from those of the table."""
         return self.documents > 0 or (self.centre, self.spread) != (0.0, 1.0)
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Self:
-        """From JSON; ValueError or TypeError when it is none."""
+        """From JSON; ValueError or TypeError if malformed."""
         known(cls, record)
         tuples: dict[str, Any] = {
             name: tuple(record[name]) for name in ("edges", "parts", "ngrams", "frequencies") if name in record
@@ -127,15 +127,15 @@ class Table:
 
     @property
     def typed(self) -> bool:
-        """Whether values have types and keys are escaped: as of version 2."""
+        """Whether values have types and keys are escaped, as since version 2."""
         return not self.columns or self.columns[0].type is not None  # all have one, or none has
 
     def key(self, name: str) -> str:
-        """How the name of a column stands in keys: with a backslash before each `*`, `=` and backslash."""
+        """The name of a column as it appears in keys: with a backslash before each `*`, `=` and backslash."""
         return re.sub(r"[*=\\]", r"\\\g<0>", name) if self.typed else name
 
     def prefixes(self) -> list[str]:
-        """What the keys of each column, part of a time and cross begin with, and the whole keys of numbers."""
+        """Prefixes of the keys of each column, part of a time and cross; the whole keys of numbers."""
         found = []
         for column in self.columns:
             name = self.key(column.name)
@@ -151,7 +151,7 @@ class Table:
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Self:
-        """From JSON; ValueError or TypeError when it is none."""
+        """From JSON; ValueError or TypeError if malformed."""
         known(cls, record)
         columns = tuple(Column.from_record(column) for column in record["columns"])
         crosses = tuple(tuple(str(name) for name in cross) for cross in record.get("crosses", ()))
@@ -178,12 +178,12 @@ class Comparison:
 
     @property
     def opposite(self) -> str:
-        """The same sentence denied."""
+        """The negated comparison."""
         return f"{self.column}{_DENIED[self.operator]}{self.value}"
 
     @classmethod
     def parsed(cls, text: str) -> Self | None:
-        """`delay>15` or `status=late` as a comparison; None when it is none."""
+        """`delay>15` or `status=late` as a comparison; None if it is not one."""
         match = re.fullmatch(r"\s*(.+?)\s*(>=|<=|!=|==|=|>|<)\s*(.+?)\s*", text)
         if match is None:
             return None
@@ -197,7 +197,7 @@ _PLAIN["None"] = (type(None),)
 def known(kind: type, record: Any) -> dict[str, Any]:
     """A copy of the JSON object `record`, whose names are fields of the dataclass `kind` with values of their plain types.
 
-    Raises ValueError; what is no text, number or truth value is for the caller to check.
+    Raises ValueError; values other than strings, numbers and booleans are for the caller to check.
     """
     stated = {field.name: str(field.type) for field in fields(kind)}
     if not isinstance(record, dict) or not set(record) <= set(stated):

@@ -1,8 +1,8 @@
 """AnnData files (`.h5ad` or Zarr): X, a layer or raw, labels from a column of obs, names from var. Read slice by slice.
 
-Before version 0.7 obs and var were arrays of records, and the words of a category lay in uns.
+Before version 0.7 obs and var were arrays of records, and the words of a category were in uns.
 
-Rows lie together in CSR and dense matrices; of CSC ones the entries are brought into the order of rows (see `scattered.py`).
+Rows are contiguous in CSR and dense matrices; entries of CSC matrices are reordered by rows (see `scattered.py`).
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from streamcut.io.sources.self_contained import CHUNK_COPIES, Array, Members, Re
 ROWS_AT_ONCE = 1 << 16
 _OBS, _RAW, _BARCODE = "obs:", "raw", "barcode"
 NO_LABELS = "none"
-_CATEGORIES, _NULLABLE = ("codes", "categories"), ("values", "mask")  # how columns are stored that are no plain arrays
+_CATEGORIES, _NULLABLE = ("codes", "categories"), ("values", "mask")  # how columns other than plain arrays are stored
 _FORMS = {"csr_matrix": "csr", "csc_matrix": "csc", "csr": "csr", "csc": "csc"}
 
 
 class AnnDataReader:
     """`labels`, `qid`, `weight`: names of columns of obs (labels also "obs:NAME"); labels "none": zeros.
 
-    layer     the name of a layer instead of X; "raw": the matrix of raw, with its own var, where no layer has the name
-    keep      columns of obs that `kept` gives; `named`: the names of the cells, too
-    scratch   folder for a scratch file, which CSC matrices take
+    layer     the name of a layer instead of X; "raw": the matrix of raw, with its own var, unless a layer has that name
+    keep      columns of obs for `kept`; `named`: also the names of the cells
+    scratch   folder for the scratch file that CSC matrices need
     recipe    the names of the features (var), and where the labels are
     """
 
@@ -73,7 +73,7 @@ class AnnDataReader:
             self._data, self._indices, self._indptr = parts
             lines = self.n_rows if self.form == "csr" else self.n_features
             if any(len(part.shape) != 1 for part in parts) or len(self._indptr) != lines + 1:
-                raise BadInputError(f"{path}: X/indptr, X/indices or X/data are not of the shape of X; the file is damaged")
+                raise BadInputError(f"{path}: X/indptr, X/indices or X/data do not match the shape of X; the file is damaged")
         name = labels.removeprefix(_OBS)
         none = labels == NO_LABELS and NO_LABELS not in list(self._obs)
         wanted = {"labels": None if none else name, "qid": qid, "weight": weight}
@@ -93,7 +93,7 @@ class AnnDataReader:
 
     @cached_property
     def _values(self) -> dict[str, np.ndarray]:
-        """Of the columns of obs, by what they are for."""
+        """Of the columns of obs, by purpose."""
         zeros = {"labels": np.zeros(self.n_rows)}
         return zeros | {role: column.values() for role, column in self._columns.items()}
 
@@ -137,7 +137,7 @@ class AnnDataReader:
             start = stop
 
     def kept(self, rows: slice) -> dict[str, list]:
-        """The columns to keep of these rows, numbers or texts, None where there is no value."""
+        """The kept columns of these rows, numbers or strings, None where there is no value."""
         return {self._shown.get(name, name): values[rows] for name, values in self._kept_values.items()}
 
     @cached_property
@@ -149,7 +149,7 @@ class AnnDataReader:
         return _Column(self._obs, name, self.n_rows, self.path, self._uns)
 
     def _index(self) -> str:
-        """The column of obs that has the names of the cells; "" where there is none."""
+        """The column of obs with the names of the cells; "" if there is none."""
         known = list(self._obs)
         index = self._obs.attrs.get("_index", "index" if "index" in known else "_index")
         return index if isinstance(index, str) and index in known else ""
@@ -164,7 +164,7 @@ class AnnDataReader:
         return Records(found)
 
     def _layer(self, group: Members, layer: str) -> tuple[Any, str]:
-        """(the matrix, where its var is)."""
+        """(the matrix, the group with its var)."""
         layers = group.get("layers")
         known = list(layers) if isinstance(layers, Members) else []
         if layer in known:
@@ -202,9 +202,9 @@ class AnnDataReader:
 
 
 class _Column:
-    """A column of obs, as the `parts` that it is stored in; nothing is read before `values`.
+    """A column of obs, stored as `parts`; nothing is read before `values`.
 
-    Raises UsageError naming the columns that there are, BadInputError.
+    Raises UsageError naming the existing columns, BadInputError.
     """
 
     def __init__(self, obs: Members | Records, name: str, n_rows: int, path: str, uns: Any = None) -> None:
@@ -244,7 +244,7 @@ class _Column:
         return np.array(words, dtype=object)
 
     def _words(self, codes: np.ndarray, categories: np.ndarray) -> np.ndarray:
-        """What the codes mean; −1 is for what has none."""
+        """The meaning of the codes; −1 means no value."""
         known = codes[codes != -1] if codes.dtype.kind == "i" else codes
         expect_indices(known, len(categories), self._where, "code")
         numbers = categories.dtype.kind in "biuf"

@@ -1,4 +1,4 @@
-"""Arrays of Python (SciPy sparse of any format, NumPy, data frames) cut into runs of rows, and labels that are words."""
+"""Python arrays (SciPy sparse of any format, NumPy, data frames) cut into runs of rows, and labels that are words."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ class Entries(NamedTuple):
 
 
 def is_sparse(X: Any) -> bool:
-    """Whether `X` is a matrix of SciPy's."""
+    """Whether `X` is a SciPy matrix."""
     return hasattr(X, "tocsr") and hasattr(X, "format")
 
 
 def column_names(X: Any) -> tuple[str, ...] | None:
-    """The names of the columns of a data frame; None of an array."""
+    """The column names of a data frame; None for an array."""
     names = getattr(X, "columns", None)
     return None if names is None else tuple(str(name) for name in names)
 
 
 def matrix_of(X: Any) -> Any:
-    """`X` as a SciPy matrix or a NumPy array of two dimensions; frames become one. Raises BadInputError."""
+    """`X` as a SciPy matrix or a two-dimensional NumPy array, also from a frame. Raises BadInputError."""
     if is_sparse(X):
         found = X
     elif hasattr(X, "columns"):
@@ -55,7 +55,7 @@ def _all_sparse(frame: Any) -> bool:
 
 
 def entries_of(X: Any, size: BlockSize, where: str, first_row: int = 0) -> Iterator[Entries]:
-    """The rows of what `matrix_of` returned, a few at a time; of a dense array (also a memory map) only these are read.
+    """The rows of the result of `matrix_of`, a few at a time; of a dense array (also a memory map) only these are read.
 
     `where` and `first_row` name the rows in messages. Raises BadInputError for a malformed matrix, MemoryBudgetError for a row
     beyond `size.most`.
@@ -73,7 +73,7 @@ def entries_of(X: Any, size: BlockSize, where: str, first_row: int = 0) -> Itera
 
 
 def dense_entries(X: Any, size: BlockSize, start: int = 0) -> Iterator[Entries]:
-    """The same for an array of two dimensions, or what can be sliced like one, from row `start` on: its nonzero values."""
+    """The same for a two-dimensional array, or anything that slices like one, from row `start` on: its nonzero values."""
     n, d = X.shape
     at_once = max(1, size.usual // max(1, d))
     for first in range(start, n, at_once):
@@ -85,11 +85,11 @@ def dense_entries(X: Any, size: BlockSize, start: int = 0) -> Iterator[Entries]:
 
 
 def label_rule(names: Iterable[str] | Mapping[str, float] | None) -> LabelRule:
-    """What labels mean whose words are `names`: 0, 1, … in their order, or the numbers of a mapping. Raises UsageError."""
+    """The meaning of labels with words `names`: 0, 1, … in their order, or the numbers of a mapping. Raises UsageError."""
     if names is None:
         return LabelRule()
     if isinstance(names, str):
-        raise UsageError(f"labels: {names!r} is one word; give a list of all")
+        raise UsageError(f"labels: {names!r} is a single word; give a list of all words")
     pairs = names.items() if isinstance(names, Mapping) else ((name, number) for number, name in enumerate(names))
     words = tuple((str(name), float(number)) for name, number in pairs)
     if len(dict(words)) < len(words) or len({number for _, number in words}) < len(words):
@@ -98,19 +98,19 @@ def label_rule(names: Iterable[str] | Mapping[str, float] | None) -> LabelRule:
 
 
 class LabelNumbers:
-    """Labels that Python holds, as numbers. Words are those of `words`; `learn`: others get numbers as they come."""
+    """Labels of Python objects as numbers. Words are those of `words`; `learn`: others are numbered in order of appearance."""
 
     def __init__(self, words: Mapping[str, float], *, learn: bool) -> None:
         self._words, self._learn = dict(words), learn
-        self._numbers: bool | None = None  # whether labels are numbers, known after the first
+        self._numbers: bool | None = None  # whether labels are numbers, known after the first label
 
     @property
     def rule(self) -> LabelRule:
-        """What the labels so far mean."""
+        """The meaning of the labels so far."""
         return LabelRule(words=tuple(self._words.items()), learned=self._learn and bool(self._words))
 
     def of(self, y: Any, first_row: int = 0) -> np.ndarray:
-        """float64 (n,). Raises BadInputError naming the first row (counted from `first_row`) whose label is none."""
+        """float64 (n,). Raises BadInputError naming the first row (counted from `first_row`) with an invalid label."""
         labels = np.asarray(y)
         if labels.ndim != 1:
             raise BadInputError(f"y has {labels.ndim} dimensions, not 1")
@@ -135,7 +135,7 @@ class LabelNumbers:
         return found[codes]
 
     def _known(self, y: np.ndarray, first_row: int) -> np.ndarray:
-        """Numbers, which have to be those of the words where these are given."""
+        """Numeric labels, which must be numbers of the known words if there are any."""
         finite = np.isfinite(y)
         if not finite.all():
             raise BadInputError(f"row {first_row + int(np.argmin(finite))} (0-based): the label is {y[np.argmin(finite)]}")
@@ -148,9 +148,9 @@ class LabelNumbers:
 
 
 def in_memory(X: Any, y: Any, weight: Any = None, words: Mapping[str, float] | None = None) -> MemoryDataset:
-    """A data set of arrays or a data frame of numbers (whose columns name the features), and labels that are numbers or words.
+    """A data set of arrays or a data frame of numbers (whose columns name the features), with labels as numbers or words.
 
-    words   {word: number} that labels must be of; None: words get their numbers as they come
+    words   {word: number} of the permitted labels; None: words are numbered in order of appearance
 
     Raises BadInputError.
     """

@@ -1,4 +1,4 @@
-"""Rows from other programs' arrays, brought to the form that stores keep: sorted, unique, finite, counted where it mattered."""
+"""Rows from other programs' arrays in the form that stores keep: sorted, unique, finite, with corrections counted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from streamcut.io.manifest import MAX_DISTINCT_LABELS
 
 @dataclass(frozen=True, slots=True)
 class RawRows:
-    """n consecutive rows as a file gave them, not checked yet.
+    """n consecutive rows as read from a file, unchecked.
 
     indptr int (n + 1) starting anywhere; indices any integer type; values any real type, or None when all are 1;
     labels float (n) or str objects; qid and weight (n) or None.
@@ -33,9 +33,9 @@ class RawRows:
 
 @dataclass(frozen=True, slots=True)
 class RowRules:
-    """How rows are to be read; the fields are options of `convert`. `dtype` None keeps what the file holds.
+    """How rows are to be read; the fields are options of `convert`. `dtype` None keeps that of the file.
 
-    With missing_labels "skip" the label of a row that has none becomes nan.
+    With missing_labels "skip" a missing label becomes nan.
     """
 
     dtype: str | None = None
@@ -55,9 +55,9 @@ def canonical(
     row_in_file: int,
     words: LabelWords | None = None,
 ) -> Chunk:
-    """`raw` as a Chunk. Adds to `counters` what was put right: unsorted rows, duplicates, dropped zeros, underflows.
+    """`raw` as a Chunk. Adds to `counters` what was corrected: unsorted rows, duplicates, dropped zeros, underflows.
 
-    `words` gives labels that are words their numbers. `where` and `row_in_file` name the place in messages. Raises BadInputError
+    `words` numbers labels that are words. `where` and `row_in_file` name the place in messages. Raises BadInputError
     with the first offending row.
     """
     place = _Place(where, row_in_file)
@@ -160,9 +160,9 @@ def _sorted_unique(row_of, indices, values, rules: RowRules, counters: Counter, 
 
 
 class LabelWords:
-    """Words that labels are, and their numbers; those that are new get the next one, if that is allowed.
+    """Label words and their numbers; with `learn`, new words get the next number.
 
-    numbers   labels so far were numbers: then words are mistakes
+    numbers   labels so far were numbers, so words are errors
     """
 
     def __init__(self, known: Mapping[str, float], *, learn: bool) -> None:
@@ -170,14 +170,14 @@ class LabelWords:
         self.numbers = False
 
     def number(self, word: str) -> float | None:
-        """None: the word is none of these."""
+        """The number of a word; None if it is unknown."""
         if self._learn and not self.numbers and len(self.known) <= MAX_DISTINCT_LABELS:
             return self.known.setdefault(word, float(len(self.known)))
         return self.known.get(word)
 
 
 def _labels(labels: np.ndarray, rules: RowRules, words: LabelWords | None, place: _Place) -> np.ndarray:
-    """float64 labels, nan for what is missing and may be; words go through the label map, or become numbers by `words`."""
+    """float64 labels, nan for permitted missing ones; words go through the label map, or are numbered by `words`."""
     if labels.dtype.kind in "biuf" and rules.label_map is None and (words is None or not words.known):
         y = labels.astype(np.float64)
         bad = np.isinf(y) if rules.missing_labels == "skip" else ~np.isfinite(y)
@@ -234,7 +234,7 @@ def _is_number(word: str) -> bool:
 
 
 def _word(label) -> str:
-    """A label as it would be written in a map: 3.0 is `3`."""
+    """A label as it would be written in a label map: 3.0 is `3`."""
     if isinstance(label, float) and label.is_integer():
         return str(int(label))
     return str(label)

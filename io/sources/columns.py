@@ -1,4 +1,4 @@
-"""Labels, query ids and weights that lie in a file of their own, beside a matrix that cannot hold them."""
+"""Labels, query ids and weights in separate files, for matrices that cannot hold them."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from streamcut.io.text.decompress import ShortLines, open_bytes
 
 
 class ColumnFile:
-    """One value a row: a text file (one a line, compressed or not; blank lines at the end only) or a one-dimensional `.npy`.
+    """One value per row: a text file (one per line, compressed or not; blank lines only at the end) or a one-dimensional `.npy`.
 
-    `read(start, count)` is quick for consecutive calls. Words stay words (labels go through --label-map later).
+    `read(start, count)` is fast for consecutive calls. Words stay words (labels go through --label-map later).
     """
 
     def __init__(self, path: str, what: str) -> None:
         try:
             regular(path)
         except OSError as error:
-            needed = f"{what} needs a text file with one value a line, or a .npy file"
+            needed = f"{what} needs a text file with one value per line, or a .npy file"
             raise NotFoundError(f"{path}: {error.strerror}; {needed}") from None
         self.path, self.what = path, what
         self._next = 0

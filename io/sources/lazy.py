@@ -1,6 +1,6 @@
-"""Rows of Dask's arrays and data frames, part after part: the cluster makes one while another is taken, and nobody has them all.
+"""Rows of Dask arrays and data frames, part by part: the cluster computes one part ahead, and no process holds them all.
 
-Dask is not imported: its collections are known by their protocol, and whoever has one has Dask.
+Dask is not imported: its collections are recognised by their protocol.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from streamcut.errors import UsageError
 
 
 def is_lazy(data: Any) -> bool:
-    """Whether `data` is a collection of Dask's."""
+    """Whether `data` is a Dask collection."""
     return hasattr(data, "__dask_graph__") and hasattr(data, "compute")
 
 
 def streamed(data: Any) -> Any:
-    """`data`, or, if it is a data frame of Dask's, a frame that gives itself out as Arrow, partition by partition."""
+    """`data`, with a Dask data frame wrapped to export itself as Arrow, partition by partition."""
     return PartitionedFrame(data) if is_lazy(data) and hasattr(data, "npartitions") and hasattr(data, "columns") else data
 
 
 class PartitionedFrame:
-    """A data frame of Dask's as a stream of Arrow; the first partition says which types the columns have."""
+    """A Dask data frame as a stream of Arrow; the first partition determines the column types."""
 
     def __init__(self, frame: Any) -> None:
         self._frame = frame
@@ -45,9 +45,9 @@ class PartitionedFrame:
 
 
 def blocks(X: Any, columns: dict[str, Any]) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """(rows of X, the same of the columns that are not None) for each block of rows of a Dask array or frame of numbers.
+    """(rows of X, the same of the columns that are not None) for each block of rows of a Dask array or numeric frame.
 
-    Columns of Dask's must have X's blocks, or known ones; others are sliced. Raises UsageError for columns of other lengths.
+    Dask columns must have X's blocks, or known ones; others are sliced. Raises UsageError for columns of other lengths.
     """
     if hasattr(X, "numblocks"):
         X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
@@ -68,7 +68,7 @@ def blocks(X: Any, columns: dict[str, Any]) -> Iterator[tuple[Any, dict[str, Any
 
 
 def computed(parts: list[Any]) -> Iterator[Any]:
-    """What each of `parts` is, the next one in the making."""
+    """The computed `parts`, in order, with the next one being computed."""
     with ThreadPoolExecutor(1, "partition") as pool:
         coming = pool.submit(parts[0].compute) if parts else None
         for following in [*parts[1:], None]:
@@ -80,7 +80,7 @@ def computed(parts: list[Any]) -> Iterator[Any]:
 
 
 def _parts(name: str, column: Any, X: Any, count: int) -> list[Any]:
-    """Those of a column, cut as X is."""
+    """The parts of a column, cut like X."""
     if hasattr(column, "numblocks"):
         known = hasattr(X, "chunks") and not np.isnan([*X.chunks[0], *column.chunks[0]]).any()
         if known and column.chunks[0] != X.chunks[0]:
@@ -89,5 +89,5 @@ def _parts(name: str, column: Any, X: Any, count: int) -> list[Any]:
     else:
         found = [column.partitions[k] for k in range(column.npartitions)]
     if len(found) != count:
-        raise UsageError(f"{name}: its {len(found)} parts are not those of X, of which there are {count}; repartition it")
+        raise UsageError(f"{name}: it has {len(found)} parts and X has {count}; repartition it")
     return found

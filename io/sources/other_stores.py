@@ -1,4 +1,4 @@
-"""Rows of a streamcut store, for another backend, other shards, a shuffle or a split."""
+"""Rows of a streamcut store, for conversion to another backend or other shards, a shuffle or a split."""
 
 from __future__ import annotations
 

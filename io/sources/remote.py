@@ -1,4 +1,4 @@
-"""Tables behind URLs (fsspec): which files a URL, a folder or a glob of URLs stands for."""
+"""Tables behind URLs (fsspec): the files that a URL, a folder or a glob of URLs stands for."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from streamcut.io.stores.spec import MANIFEST
 
 
 def remote_files(url: str) -> list[str]:
-    """The URLs that a glob matches, or that lie in a folder; `url` itself when it is a file, a store, or nothing that is known.
+    """The URLs that a glob matches, or in a folder; `url` itself when it is a file, a store, or unknown.
 
-    Hidden files and those that writers leave beside tables (`_SUCCESS`) are left out of folders. Raises NotFoundError when a glob
+    Folders are listed without hidden files and marker files of writers (`_SUCCESS`). Raises NotFoundError when a glob
     matches nothing, or a folder holds nothing.
     """
     try:
         from fsspec.core import url_to_fs
 
         system, path = url_to_fs(url)
-    except (ImportError, ValueError):  # its reader will say so
+    except (ImportError, ValueError):  # its reader will report it
         return [url]
 
     def asked(method: str, path: str) -> Any:

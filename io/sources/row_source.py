@@ -1,4 +1,4 @@
-"""Where rows come from: what every source offers, and the source that reads files by TableReaders."""
+"""Sources of rows: the interface of every source, and the source that reads files by TableReaders."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ ENTRY_BYTES = 96  # a raw entry, its checks and its canonical form, at the peak 
 class RowSource(Protocol):
     """Rows of one or several inputs, in order.
 
-    identity  what a resumed run must have in common with the first (JSON types); "inputs" lists [name, bytes, time of change]
-    counters  what was unusual in the rows that `blocks` gave out so far
+    identity  what must be equal in a resumed run (JSON types); "inputs" lists [name, bytes, modification time]
+    counters  what was unusual in the rows yielded by `blocks` so far
     """
 
     identity: dict
@@ -37,27 +37,27 @@ class RowSource(Protocol):
     def counters(self) -> Mapping[str, int]: ...
 
     def blocks(self, start: dict | None = None) -> Iterator[tuple[Chunk, dict]]:
-        """Chunks of consecutive rows, each with the position where it began: `blocks(position)` starts there again.
+        """Chunks of consecutive rows, each with the position of its start: `blocks(position)` starts there again.
 
-        A chunk's arrays may be reused for the next one. A qid that comes back is noticed only when all is read
+        A chunk's arrays may be reused for the next one. A recurring qid is noticed only when reading
         from the beginning. Raises BadInputError naming the place.
         """
 
     def recipe(self) -> Recipe | None:
-        """How the rows that `blocks` gave out became features, once it has given out all of them."""
+        """How the rows of `blocks` became features, once all of them have been yielded."""
 
 
 class BlockSize(NamedTuple):
-    """Entries in one piece: as a rule at most `usual`, and `most` for a single row that is longer."""
+    """Entries per piece: normally at most `usual`, and `most` for a single longer row."""
 
     usual: int
     most: int
 
 
 class TableReader(Protocol):
-    """One file of `n_rows` rows that can be read from any row on; `n_features` is None when only reading would tell.
+    """One file of `n_rows` rows that can be read from any row; `n_features` is None if only reading would tell.
 
-    `held_bytes` is the memory that it takes besides the rows which it gives out.
+    `held_bytes` is its memory in addition to the rows that it yields.
     """
 
     @property
@@ -70,13 +70,13 @@ class TableReader(Protocol):
     def held_bytes(self) -> int: ...
 
     def rows(self, start: int, size: BlockSize) -> Iterator[RawRows]:
-        """Rows from number `start` on, in pieces that `row_ranges` cuts."""
+        """Rows from number `start` on, in pieces cut by `row_ranges`."""
 
 
 class TableSource:
-    """RowSource over TableReaders, one after the other. `paths` name them in messages; `grouped`: a qid may not come back.
+    """RowSource over TableReaders, one after another. `paths` name them in messages; `grouped`: a qid may not recur.
 
-    words   {word: number} that labels have to be of, if they are words; None: words get numbers as they come
+    words   {word: number} of the permitted labels, if they are words; None: words are numbered in order of appearance
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class TableSource:
         self._words = LabelWords(words or {}, learn=words is None)
 
     def recipe(self) -> Recipe:
-        """That of the inputs, and the labels that the rules gave to words."""
+        """The recipe of the inputs, with the numbers that the rules gave to label words."""
         learned = self.rules.label_map is None
         words = tuple((self._words.known if self.rules.label_map is None else self.rules.label_map).items())
         if not words:
@@ -121,7 +121,7 @@ class TableSource:
         return found[0]
 
     def blocks(self, start: dict | None = None) -> Iterator[tuple[Chunk, dict]]:
-        """As RowSource says. Whether a qid comes back is known only of the rows from `start` on."""
+        """As in RowSource. A recurring qid is noticed only among the rows from `start` on."""
         begin = start or {"file": 0, "row": 0, "given": 0, "counters": {}, "words": []}
         self.counters = Counter(begin["counters"])
         self._words.known.update(begin["words"])
@@ -143,7 +143,7 @@ class TableSource:
                     continue
                 if has_qid not in (None, chunk.qid is not None):
                     raise BadInputError(
-                        f"{self.paths[number]}: some inputs have a qid and others none; give all of them one, or none"
+                        f"{self.paths[number]}: some inputs have a qid and others do not; give one to all of them, or to none"
                     )
                 has_qid = chunk.qid is not None
                 if chunk.qid is not None and self.grouped:
@@ -158,13 +158,13 @@ class TableSource:
     def _labelled(self, chunk: Chunk, rows: np.ndarray) -> Chunk:
         """The rows that have a label."""
         self.counters["rows without label left out"] += chunk.n_rows - len(rows)
-        from streamcut.io.conversion.shuffle import take_rows  # Numba, which others of this file do without
+        from streamcut.io.conversion.shuffle import take_rows  # Numba, not needed elsewhere in this file
 
         return take_rows(chunk, rows)
 
 
 def check_groups(groups: GroupCheck, qid: np.ndarray, path: str, row: int, kept: np.ndarray | None = None) -> None:
-    """Raise BadInputError where a qid comes back. The rows are those of `path` from `row` on; `kept`: only these of them."""
+    """Raise BadInputError if a qid recurs. The rows are those of `path` from `row` on; `kept`: only these of them."""
     repeat = groups.first_repeat(qid)
     if repeat is not None:
         place = row + (repeat if kept is None else int(kept[repeat]))
@@ -193,14 +193,14 @@ def row_ranges(indptr: np.ndarray, size: BlockSize, where: str, first_row: int) 
 
 
 def describe(path: str) -> list:
-    """[name, bytes, time of change in ns] of a file or directory; nothing but the name is known of a URL."""
+    """[name, bytes, modification time in ns] of a file or directory; for a URL only the name is known."""
     if "://" in path:
         return [redacted(path), None, None]
     return [path, tree_bytes(path), os.stat(path).st_mtime_ns]
 
 
 def tree_bytes(path: str | Path) -> int:
-    """Bytes of a file, or of all files below a directory, links not followed."""
+    """Bytes of a file, or of all files below a directory; links are not followed."""
     if not os.path.isdir(path):
         return os.path.getsize(path)
     return sum(os.lstat(os.path.join(folder, name)).st_size for folder, _, names in os.walk(path) for name in names)

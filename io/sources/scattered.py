@@ -1,8 +1,8 @@
-"""Matrices whose entries lie by columns, or anyhow, brought into the order of rows in bounded memory.
+"""Matrices whose entries are in column order or unordered, sorted by rows in bounded memory.
 
-Two passes over the entries: one counts those of each row, the other puts every entry into its place in a scratch file, where a
-bucket holds the entries of a run of rows. Then each bucket is sorted in memory. The file has no name, so nothing is left of it
-whatever ends the process.
+Two passes over the entries: one counts those of each row, the other writes every entry to its place in a scratch file, where a
+bucket holds the entries of a run of rows. Then each bucket is sorted in memory. The file has no name, so it vanishes however
+the process ends.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from streamcut.io.indices import expect_indices
 from streamcut.io.sources.arrays import Entries
 from streamcut.io.sources.row_source import BlockSize, row_ranges
 
-AT_ONCE = 1 << 19  # entries that are read at once, and those of a bucket
-SORT_BYTES = 128  # of an entry while it is put in order
+AT_ONCE = 1 << 19  # entries read at once, and entries per bucket
+SORT_BYTES = 128  # per entry while sorting
 
 
 class Scattered(NamedTuple):
@@ -33,18 +33,18 @@ class Scattered(NamedTuple):
 
 
 def held_bytes(n_rows: int) -> int:
-    """Memory that `by_rows` takes: counts of rows, the entries that are read, and a bucket."""
+    """Memory of `by_rows`: counts of rows, the entries read at once, and a bucket."""
     return 24 * n_rows + 2 * AT_ONCE * SORT_BYTES
 
 
 def by_rows(
     blocks: Callable[[], Iterator[Scattered]], n_rows: int, folder: str, size: BlockSize, where: str, start: int = 0
 ) -> Iterator[Entries]:
-    """The rows from number `start` on, in pieces that `row_ranges` cuts; entries of a row by increasing column.
+    """The rows from number `start` on, in pieces cut by `row_ranges`; entries of a row by increasing column.
 
-    blocks   gives out all entries, the same each time; folder: of the scratch file
+    blocks   yields all entries, the same each time; folder: of the scratch file
 
-    Raises BadInputError for rows that there are not, DiskFullError, MemoryBudgetError for a row beyond `size.most`.
+    Raises BadInputError for row numbers out of range, DiskFullError, MemoryBudgetError for a row beyond `size.most`.
     """
     counts = np.zeros(n_rows, np.int64)
     value_type = np.dtype(np.float64)
@@ -81,7 +81,7 @@ def by_rows(
 
 
 def _bucket_rows(indptr: np.ndarray) -> np.ndarray:
-    """The first row of each bucket, and the number of rows: as many rows as have AT_ONCE entries, at least one."""
+    """The first row of each bucket, and the number of rows: a bucket has as many rows as fit AT_ONCE entries, at least one."""
     n_rows, firsts = len(indptr) - 1, [0]
     while firsts[-1] < n_rows:
         stop = int(np.searchsorted(indptr, indptr[firsts[-1]] + AT_ONCE, side="right")) - 1
@@ -90,7 +90,7 @@ def _bucket_rows(indptr: np.ndarray) -> np.ndarray:
 
 
 def _place(block: Scattered, firsts: np.ndarray, filled: np.ndarray, record: np.dtype, scratch) -> None:
-    """Write entries behind those that their buckets have already (`filled`, in place)."""
+    """Append entries to their buckets (`filled` entries each, updated in place)."""
     buckets = np.searchsorted(firsts, block.rows, side="right") - 1
     order = np.argsort(buckets, kind="stable")
     entries = np.empty(len(order), record)
@@ -114,7 +114,7 @@ def _read(scratch, out: np.ndarray, where: str) -> None:
 
 
 def column_entries(indptr: np.ndarray, read: Callable[[slice], tuple[np.ndarray, np.ndarray]], where: str) -> Iterator[Scattered]:
-    """Entries of a matrix by columns. `read` gives (rows, values) of a range of entries. Raises BadInputError."""
+    """Entries of a matrix in column order. `read` gives (rows, values) of a range of entries. Raises BadInputError."""
     if len(indptr) == 0 or indptr[0] != 0 or (np.diff(indptr) < 0).any():
         raise BadInputError(f"{where}: column pointers do not increase from 0; the file is damaged")
     for begin in range(0, int(indptr[-1]), AT_ONCE):

@@ -1,4 +1,4 @@
-"""Matrices as SciPy and other programs save them: `.npz` of scipy.sparse.save_npz (streamed) and MatrixMarket (read whole)."""
+"""Matrices saved by SciPy and other programs: `.npz` of scipy.sparse.save_npz (streamed) and MatrixMarket (read whole)."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from streamcut.io.text.decompress import ShortLines, open_bytes
 
 ROWS_AT_ONCE = 1 << 16
 _AT_ONCE = 1 << 20  # bytes of text
-COORDINATE_BYTES = 48  # (row, column, value) twice while they are read, and the CSR that they become
+COORDINATE_BYTES = 48  # (row, column, value) twice while reading, and the resulting CSR
 
 
 @dataclass(frozen=True, slots=True)
 class SideFiles:
-    """Column files that go with matrices, over all rows of all inputs together."""
+    """Column files that accompany matrices, over all rows of all inputs together."""
 
-    labels: ColumnFile | None  # None: there are none
+    labels: ColumnFile | None  # None: unlabelled
     qid: ColumnFile | None = None
     weight: ColumnFile | None = None
 
@@ -50,7 +50,7 @@ class SideFiles:
 class NpzReader:
     """A matrix saved by scipy.sparse.save_npz (CSR, CSC or COO), compressed or not, streamed in bounded memory.
 
-    scratch   folder for a scratch file, which CSC and COO matrices take
+    scratch   folder for the scratch file that CSC and COO matrices need
     """
 
     held_bytes = 0
@@ -80,7 +80,7 @@ class NpzReader:
                     with self._vector(archive, name) as member:
                         found[name] = member.length
                 if found["indptr"] != lines + 1:
-                    raise BadInputError(f"{path}: {found['indptr']} pointers, and not {lines + 1}; the file is damaged")
+                    raise BadInputError(f"{path}: {found['indptr']} pointers, not {lines + 1}; the file is damaged")
                 if found["indices"] != found["data"]:
                     raise BadInputError(f"{path}: {found['indices']} indices for {found['data']} values; the file is damaged")
 
@@ -145,7 +145,7 @@ class NpzReader:
         return _Vector(archive.member(name), f"{self.path}: {name}")
 
 
-_MEMBERS = {"csr": {"indices", "indptr"}, "csc": {"indices", "indptr"}, "coo": {"row", "col"}}  # beside data
+_MEMBERS = {"csr": {"indices", "indptr"}, "csc": {"indices", "indptr"}, "coo": {"row", "col"}}  # in addition to data
 
 
 class NpyReader:
@@ -162,7 +162,7 @@ class NpyReader:
         if len(shape) != 2 or self._dtype.kind not in "biuf":
             raise BadInputError(f"{path}: {self._dtype} of shape {shape}, not a matrix of real numbers")
         if by_columns and min(shape) > 1:
-            raise BadInputError(f"{path}: the array lies by columns; save it by rows: np.save(path, np.ascontiguousarray(X))")
+            raise BadInputError(f"{path}: array stored by columns; save it by rows: np.save(path, np.ascontiguousarray(X))")
         self.n_rows, self.n_features = shape
         if self._begin + self.n_rows * self.n_features * self._dtype.itemsize > size:
             raise BadInputError(f"{path}: ends early: {self._dtype} of shape {shape} in {size:,} bytes; the file is damaged")
@@ -185,12 +185,12 @@ class NpyReader:
 
 
 class _Vector:
-    """A member of an .npz file that is one row of real numbers, read from front to back."""
+    """A member of an .npz file: a one-dimensional array of real numbers, read from front to back."""
 
     def __init__(self, member: Member, where: str) -> None:
         self._member = member
         if len(member.shape) != 1 or member.dtype.kind not in "biuf":
-            raise BadInputError(f"{where} is {member.dtype} of shape {member.shape}, not one row of real numbers")
+            raise BadInputError(f"{where} is {member.dtype} of shape {member.shape}, not a one-dimensional array of real numbers")
         self.length, self._left = member.shape[0], member.shape[0]
 
     def __enter__(self) -> _Vector:
@@ -208,15 +208,15 @@ class _Vector:
         return self._member.read(count)
 
     def finish(self) -> None:
-        """Take what is left, so that the archive's checksum of it is compared."""
+        """Read the rest, so that the archive's checksum is compared."""
         self.skip(self._left)
         self._member.expect_end()
 
 
 class MatrixMarketReader:
-    """A MatrixMarket file (also .gz, .bz2, .xz, .zst), rows = examples. Its entries come in any order, so it is read whole.
+    """A MatrixMarket file (also .gz, .bz2, .xz, .zst), rows = examples. Its entries are unordered, so it is read whole.
 
-    `held_bytes` is what that takes.
+    `held_bytes` is the memory of that.
     """
 
     def __init__(self, path: str, side: SideFiles, offset: int) -> None:
@@ -245,5 +245,5 @@ class MatrixMarketReader:
             yield self.side.rows(X.indptr[first : stop + 1], X.indices[entries], X.data[entries], self.offset + first)
 
     def _text(self) -> io.BufferedReader:
-        """The file, decompressed; no line of it is long."""
+        """The file, decompressed, with bounded line length."""
         return io.BufferedReader(ShortLines(open_bytes(opened_raw(self.path), self.path)[0], self.path), _AT_ONCE)

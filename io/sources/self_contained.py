@@ -1,9 +1,9 @@
-"""HDF5 and Zarr files of other programs, from which only what lies in them is read.
+"""HDF5 and Zarr files of other programs, read without following anything outside them.
 
-HDF5 can name other files: by links, by views on arrays elsewhere, by storage outside. No such link is followed: all links of a
-file are looked at, and none is needed. An array is opened when it is wanted and looked at before its size is asked for, since the
-size of a view is that of the files behind it. Codecs of Zarr can run what they read, and a chunk of either can unpack to a
-thousand times its size.
+HDF5 can refer to other files: by links, by virtual data sets, by external storage. No such link is followed: all links of a
+file are inspected, and none is needed. An array is opened on demand and inspected before its size is read, since the
+size of a virtual data set depends on the files behind it. Zarr codecs can run what they read, and a chunk of either format can
+decompress to a thousand times its size.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from streamcut.io.zarr_codecs import expect_plain
 
 _MOST_CHUNK = 1 << 31  # bytes
 _MOST_MEMBERS = 1 << 20
-_DEFLATE = 1  # the number of this filter of HDF5
-_PIECE = 1 << 18  # bytes that are unpacked at once to see how many there are
-CHUNK_COPIES = 3  # of a chunk that is unpacked: HDF5 doubles its buffer until all fits, and keeps the chunk
+_DEFLATE = 1  # HDF5's number of this filter
+_PIECE = 1 << 18  # bytes decompressed at once to count them
+CHUNK_COPIES = 3  # of a chunk being decompressed: HDF5 doubles its buffer until all fits, and keeps the chunk
 
 
 class Members:
-    """A group: names of what lies in it, each a group or an array. Nothing is opened that is not asked for."""
+    """A group: names of its members, each a group or an array, opened on demand."""
 
     def __init__(self, group: Any, path: str, name: str = "") -> None:
         self._group, self._path, self._name = group, path, name
@@ -43,9 +43,9 @@ class Members:
         return name in self._group
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The member of that name ("a/b" is one of `a`): Members or an Array; `default` where there is none.
+        """The member of that name ("a/b" is one of `a`): Members or an Array; `default` if there is none.
 
-        Raises BadInputError for an array that lies in another file, or is not plainly encoded.
+        Raises BadInputError for an array in another file, or with an encoding that is not plain.
         """
         first, _, rest = name.partition("/")
         if first not in self._group:
@@ -65,7 +65,7 @@ class Members:
         return found
 
     def groups(self) -> Iterator[tuple[str, Members]]:
-        """The groups in it, which are opened one by one."""
+        """The groups in it, opened one by one."""
         import h5py
 
         for name in self:
@@ -74,22 +74,22 @@ class Members:
 
 
 class Array:
-    """An array of h5py or zarr that is read by ranges of its first dimension. Raises BadInputError for chunks that lie."""
+    """An array of h5py or zarr, read by ranges of its first dimension. Raises BadInputError for chunks of a false size."""
 
     def __init__(self, array: Any, where: str) -> None:
         self._array, self._where = array, where
         self.shape, self.dtype, self.attrs = array.shape, array.dtype, array.attrs
-        self._sides = array.chunks  # None: it lies in one piece
+        self._sides = array.chunks  # None: contiguous
         self.chunk_bytes = 0 if self._sides is None else self.dtype.itemsize * math.prod(int(side) for side in self._sides)
         if self.chunk_bytes > _MOST_CHUNK:
-            raise BadInputError(f"{where}: a chunk would take {self.chunk_bytes:,} bytes, and {_MOST_CHUNK:,} are the most")
+            raise BadInputError(f"{where}: a chunk would take {self.chunk_bytes:,} bytes; {_MOST_CHUNK:,} is the maximum")
         if hasattr(array, "metadata"):
             try:
                 expect_plain(array, _MOST_CHUNK)
             except ValueError as error:
                 raise BadInputError(f"{where}: {error}; save the data with another codec") from None
         self._deflate = None if hasattr(array, "metadata") else _deflate_of(array, where)
-        self._sound: set[tuple[int, ...]] = set()  # chunks of the range that was read last
+        self._sound: set[tuple[int, ...]] = set()  # chunks of the range read last
 
     def __len__(self) -> int:
         return int(self.shape[0])
@@ -100,7 +100,7 @@ class Array:
         return np.asarray(self._array[rows])
 
     def _expect_chunks(self, start: int, stop: int) -> None:
-        """Raise BadInputError unless the chunks of these rows unpack to what they should, before HDF5 makes room for them."""
+        """Raise BadInputError unless the chunks of these rows decompress to their stated size, before HDF5 allocates memory."""
         ranges = [range(0, size, side) for size, side in zip(self.shape, self._sides, strict=True)]
         first = self._sides[0]
         ranges[0] = range(start // first * first, stop, first)
@@ -110,7 +110,7 @@ class Array:
             if about.byte_offset is None:
                 continue
             if about.size > self.chunk_bytes + self.chunk_bytes // 100 + 1024:
-                raise BadInputError(f"{self._where}: a chunk of {about.size:,} bytes where {self.chunk_bytes:,} belong")
+                raise BadInputError(f"{self._where}: a chunk of {about.size:,} bytes, not the {self.chunk_bytes:,} declared")
             left_out, left = self._array.id.read_direct_chunk(chunk)
             if left_out >> self._deflate & 1:
                 continue
@@ -149,7 +149,7 @@ class Records:
 
 
 def _deflate_of(array: Any, where: str) -> int | None:
-    """The place of deflate among the filters of an array of HDF5, None where it is not there. Raises BadInputError for two."""
+    """The index of deflate among the filters of an HDF5 array, None if absent. Raises BadInputError if it occurs twice."""
     properties = array.id.get_create_plist()
     filters = [properties.get_filter(k)[0] for k in range(properties.get_nfilters())]
     if filters.count(_DEFLATE) > 1:
@@ -158,7 +158,7 @@ def _deflate_of(array: Any, where: str) -> int | None:
 
 
 def opened_hdf5(path: str) -> Members:
-    """The root of the HDF5 file `path`. Raises BadInputError for one that is none, or has links, NotFoundError."""
+    """The root of the HDF5 file `path`. Raises BadInputError for a file that is not HDF5 or has links, NotFoundError."""
     import h5py
 
     try:
@@ -172,7 +172,7 @@ def opened_hdf5(path: str) -> Members:
 
 
 def opened_zarr(path: str) -> Members:
-    """The same of a Zarr group in the folder `path`."""
+    """The same for a Zarr group in the folder `path`."""
     import zarr
 
     try:
@@ -184,12 +184,12 @@ def opened_zarr(path: str) -> Members:
 
 
 def opened_members(path: str) -> Members:
-    """The one or the other."""
+    """Either of the two, by the kind of `path`."""
     return opened_zarr(path) if os.path.isdir(path) else opened_hdf5(path)
 
 
 def _expect_no_links(file: Any, path: str) -> None:
-    """Raise BadInputError for a soft or external link anywhere; links are looked at, not followed, and arrays are not opened."""
+    """Raise BadInputError for a soft or external link anywhere; links are inspected, not followed, and arrays are not opened."""
     from h5py import h5g, h5l, h5o
 
     seen, pending, count = set(), [("", file.id)], 0

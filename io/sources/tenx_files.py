@@ -1,4 +1,4 @@
-"""Matrices of CellRanger (`.h5` of 10x Genomics): barcodes are rows, and their labels lie in a file of their own."""
+"""Matrices of CellRanger (`.h5` of 10x Genomics): barcodes are rows; their labels are in a separate file."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _PARTS = ("data", "indices", "indptr", "shape", "barcodes")
 
 
 class TenXReader:
-    """The matrix lies by barcodes (CSC of features × barcodes), so rows are read as they are.
+    """The matrix is stored by barcodes (CSC of features × barcodes), so rows are read directly.
 
-    recipe   names of the features: those of genes, and their ids where a name stands twice
+    recipe   names of the features: the gene names, and ids for duplicate names
     """
 
     def __init__(self, path: str, side: SideFiles, offset: int) -> None:
@@ -36,12 +36,12 @@ class TenXReader:
         groups = [(name, group) for name, group in file.groups() if all(part in group for part in _PARTS)]
         if len(groups) != 1:
             listed = ", ".join(name for name, _ in groups) or "no matrix"
-            raise BadInputError(f"{path}: one matrix of CellRanger is read, and this file has {listed}")
+            raise BadInputError(f"{path}: a file with exactly one CellRanger matrix is needed, and this file has {listed}")
         ((_, self._matrix),) = groups
         self._data, self._indices, self._indptr, shape = (self._matrix[name] for name in _PARTS[:4])
         arrays = (self._data, self._indices, self._indptr, shape)
         if not all(isinstance(part, Array) and len(part.shape) == 1 for part in arrays) or len(shape) != 2:
-            raise BadInputError(f"{path}: data, indices, indptr and shape are not those of a matrix; the file is damaged")
+            raise BadInputError(f"{path}: data, indices, indptr and shape do not form a matrix; the file is damaged")
         sides = expect_indices(shape[:], INT64_MAX, f"{path}: shape", "a side")
         self.n_features, self.n_rows = (int(side) for side in sides)
         if len(self._indptr) != self.n_rows + 1:
@@ -77,12 +77,12 @@ class TenXReader:
     def _names(self) -> tuple[str, ...] | None:
         matrix = self._matrix
         of = matrix.get("features", matrix)
-        ids, names = ("id", "name") if "features" in matrix else ("genes", "gene_names")  # as of CellRanger 3, and before
+        ids, names = ("id", "name") if "features" in matrix else ("genes", "gene_names")  # since CellRanger 3, and before
         if not isinstance(of, Members) or ids not in of or names not in of:
             return None
         found = [of[ids], of[names]]
         if not all(isinstance(part, Array) and part.shape == (self.n_features,) for part in found):
-            raise BadInputError(f"{self.path}: not as many names as the {self.n_features} features; the file is damaged")
+            raise BadInputError(f"{self.path}: the number of names is not {self.n_features}; the file is damaged")
         codes, words = ([word.decode() for word in part[:].tolist()] for part in found)
         twice = Counter(words)
         return tuple(word if twice[word] == 1 else code for code, word in zip(codes, words, strict=True))

@@ -159,7 +159,7 @@ def test_58_anndata_is_converted_by_the_line_that_is_named(run, folder, model, n
         assert run(*line.split(), "y")[0] == OK
     assert run("train", name, "--label", "y", "--model", "y.npz")[0] == OK
     assert len(run("predict", model, name)[1].split()) == 4
-    refused(run, f"evaluate {model} {name}", USAGE, "nobody knows where the labels are; .*convert --label")
+    refused(run, f"evaluate {model} {name}", USAGE, "it is unknown where the labels are; .*convert --label")
 
 
 # --- 61: the first error of a file is the one that is told ---

@@ -133,7 +133,7 @@ def test_what_is_interrupted_is_taken_up(cluster, files, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("glob", "options", "error", "reason"),
     [
-        ("*.svm", {"label_weights": True, "shuffle": 1}, UsageError, "shuffle: a cluster does not do it"),
+        ("*.svm", {"label_weights": True, "shuffle": 1}, UsageError, "shuffle: not available on a cluster"),
         ("*.parquet", {"labels": "site", "hash_bits": 4, "drop": "click"}, UsageError, "learned by one machine"),
         ("*.svm", {}, BadInputError, r"p0\.svm:1:"),
         ("*.svm", {"label_weights": True, "memory": "60MB"}, MemoryBudgetError, "memory"),
@@ -177,7 +177,7 @@ def test_shards_are_cut_as_by_one_writer(monkeypatch):
 def test_workers_that_do_not_see_a_file_say_which(tmp_path):
     (tmp_path / "probe").write_text("seen")
     parts.expect_reachable(str(tmp_path / "probe"), [str(tmp_path)], streamcut.__version__)
-    with pytest.raises(UsageError, match=r"nothing\.svm: a worker on .* does not see it; read the inputs from a folder that all"):
+    with pytest.raises(UsageError, match=r"nothing\.svm: not visible to a worker on .*; read the inputs from a folder that all"):
         parts.expect_reachable(str(tmp_path / "probe"), [str(tmp_path / "nothing.svm")], streamcut.__version__)
     with pytest.raises(UsageError, match="install the same everywhere"):
         parts.expect_reachable(str(tmp_path / "probe"), [], "0.0")

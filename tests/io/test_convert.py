@@ -145,7 +145,7 @@ def test_the_sides_of_a_split_do_not_depend_on_the_shuffle(tmp_path, rows):
     convert(text, tmp_path / "c.zarr", split=0.5, split_seed=1)
     assert Counter(read_rows(tmp_path / "a-test.zarr")) == Counter(read_rows(tmp_path / "rest"))
     assert read_rows(tmp_path / "a.zarr") != read_rows(tmp_path / "c.zarr")
-    with pytest.raises(BadInputError, match="no row falls to this output"):
+    with pytest.raises(BadInputError, match="this output gets no rows"):
         convert(write_svmlight(tmp_path / "one.svm", rows[:1]), tmp_path / "one.zarr", split=0.5)
 
 
@@ -320,11 +320,11 @@ def test_options_that_make_no_sense(options, message):
 def test_options_that_the_format_cannot_have(tmp_path, rows):
     text = write_svmlight(tmp_path / "a.svm", rows)
     sp.save_npz(tmp_path / "x.npz", sp.csr_array(np.eye(3)))
-    with pytest.raises(UsageError, match="label means nothing for svmlight"):
+    with pytest.raises(UsageError, match="label does not apply to svmlight"):
         convert(text, tmp_path / "o.zarr", labels="y")
-    with pytest.raises(UsageError, match="label is needed for npz input: a file with one label a row"):
+    with pytest.raises(UsageError, match="label is needed for npz input: a file with one label per row"):
         convert(tmp_path / "x.npz", tmp_path / "o.zarr")
-    with pytest.raises(UsageError, match="hash_bits means nothing for npz"):
+    with pytest.raises(UsageError, match="hash_bits does not apply to npz"):
         convert(tmp_path / "x.npz", tmp_path / "o.zarr", labels="y", hash_bits=4)
 
 

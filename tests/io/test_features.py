@@ -105,7 +105,7 @@ def test_damage_is_found(tmp_path, X):
         feature_statistics(open_dataset(tmp_path / "a"))
     assert not verify_store(tmp_path / "a", read_data=True).sound
     for wrong in (b"", b"PK", content[:200]):
-        with pytest.raises(ValueError, match="no statistics"):
+        with pytest.raises(ValueError, match="not feature statistics"):
             FeatureStatistics.from_bytes(wrong, D)
     with pytest.raises(ValueError, match="within the features"):
         FeatureStatistics.from_bytes(content, 10)

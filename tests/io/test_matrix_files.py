@@ -149,7 +149,7 @@ def test_npz_and_npy_in_every_layout(cells, tmp_path, monkeypatch):
         np.testing.assert_array_equal(whole(tmp_path / f"{name}.zarr"), X.toarray())
     assert len({open_dataset(tmp_path / f"{n}.zarr").manifest.fingerprint for n in ("csr.npz", "csc.npz", "dense.npy")}) == 1
     np.save(tmp_path / "f.npy", np.asfortranarray(X.toarray()))
-    with pytest.raises(BadInputError, match="lies by columns"):
+    with pytest.raises(BadInputError, match="stored by columns"):
         streamcut.convert(tmp_path / "f.npy", tmp_path / "f.zarr", labels=str(tmp_path / "y.txt"))
 
 

@@ -191,9 +191,9 @@ def test_a_recipe_of_a_later_version_asks_for_an_upgrade(folder, tmp_path):
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"hash_bits": 10}, "one of the two"),
-        ({"names": ["x", "x"]}, "one name"),
-        ({"names": ["site=a"]}, "'price' is no feature"),
+        ({"hash_bits": 10}, "either hashed or"),
+        ({"names": ["x", "x"]}, "share a name"),
+        ({"names": ["site=a"]}, "'price' is not a feature"),
         ({"labels": {}}, "labels are of no column"),
         ({"labels": {"column": 3}}, "column of a LabelRule cannot be 3"),
         ({"labels": {"column": "y", "words": [["a", 10**400]]}}, "not well-formed"),

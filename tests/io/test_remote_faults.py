@@ -112,7 +112,7 @@ def test_retries_are_an_option_and_a_variable(server, run, monkeypatch):
     assert "STREAMCUT_RETRIES" not in os.environ
     for wrong in ("-1", "21", "many", "²", ""):
         monkeypatch.setenv("STREAMCUT_RETRIES", wrong)
-        with pytest.raises(UsageError, match="is no number from 0 to 20"):
+        with pytest.raises(UsageError, match="is not a number from 0 to 20"):
             remote.size_of("s3://bucket/x.csv")
 
 
@@ -198,7 +198,7 @@ def test_54_what_stalls_is_asked_for_again_and_the_bits_are_the_same(server, tex
     with caplog.at_level(logging.WARNING, "streamcut"):
         model = streamcut.train(URL, **OPTIONS)
     assert server.stalled.is_set()
-    assert "it is asked again after 0.5 s (--timeout)" in caplog.text
+    assert "repeating the request after 0.5 s (--timeout)" in caplog.text
     assert model.weights.tobytes() == streamcut.train(tmp_path / "a.zarr", **OPTIONS).weights.tobytes()
 
 
@@ -261,7 +261,7 @@ def test_54_the_timeout_is_an_option_of_every_command_with_urls_and_of_python(ru
             streamcut.set_timeout(wrong)
     assert answers.timeout() == 7
     monkeypatch.setenv("STREAMCUT_TIMEOUT", "soon")
-    with pytest.raises(UsageError, match="'soon' is no number of seconds"):
+    with pytest.raises(UsageError, match="'soon' is not a number of seconds"):
         answers.timeout()
 
 
@@ -334,7 +334,7 @@ def test_55_what_is_not_there_is_told_before_work_in_its_own_words(server, run, 
     model = tmp_path / "m.npz"
     bucket, object_, store = "there is no bucket 'nosuch'", "no such file", "there is nothing at this address"
     for command_, told in (
-        (("train", "s3://nosuch/a.zarr", "--model", model), f"s3://nosuch/a.zarr: {bucket}; look at"),
+        (("train", "s3://nosuch/a.zarr", "--model", model), f"s3://nosuch/a.zarr: {bucket}; check"),
         (("train", "s3://bucket/b.zarr", "--model", model), f"s3://bucket/b.zarr: {store}"),
         (("train", URL, "--model", "s3://nosuch/m.npz"), f"--output: s3://nosuch/m.npz: {bucket}; create it first"),
         (("train", URL, "--model", model, "--report", "s3://nosuch/m.html"), f"--report: s3://nosuch/m.html: {bucket}"),
@@ -368,11 +368,11 @@ def test_55_no_credentials_are_told_at_once(server, run, tmp_path, monkeypatch, 
 @pytest.mark.parametrize(
     ("code", "name", "more", "told"),
     [
-        (301, b"PermanentRedirect", b"", "the bucket lies in another region"),
-        (400, b"AuthorizationHeaderMalformed", b"<Region>eu-north-1</Region>", "the bucket lies in the region eu-north-1"),
-        (403, b"AccessDenied", b"", "look at the credentials"),
-        (403, b"SignatureDoesNotMatch", b"", "look at the credentials"),
-        (405, b"MethodNotAllowed", b"", "look at the URL"),
+        (301, b"PermanentRedirect", b"", "the bucket is in another region"),
+        (400, b"AuthorizationHeaderMalformed", b"<Region>eu-north-1</Region>", "the bucket is in the region eu-north-1"),
+        (403, b"AccessDenied", b"", "check the credentials"),
+        (403, b"SignatureDoesNotMatch", b"", "check the credentials"),
+        (405, b"MethodNotAllowed", b"", "check the URL"),
     ],
 )
 def test_55_what_cannot_change_is_not_asked_again(server, monkeypatch, code, name, more, told):

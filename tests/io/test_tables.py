@@ -330,7 +330,7 @@ def test_test_data_are_prepared_by_the_recipe_of_the_training_data(frame, tmp_pa
     assert streamcut.predict(model, str(tmp_path / "b")).shape == (300,)
     with pytest.raises(BadInputError, match=r"prepared by another recipe .* the categories were numbered anew; .*recipe"):
         streamcut.predict(model, str(tmp_path / "c"))
-    with pytest.raises(UsageError, match="cross: the recipe says it already"):
+    with pytest.raises(UsageError, match="cross: the recipe sets it already"):
         streamcut.convert(tmp_path / "b.parquet", tmp_path / "e", recipe=tmp_path / "a", cross="site*app")
 
 

@@ -78,8 +78,8 @@ def test_a_file_of_stop_words_and_what_is_refused(frame, tmp_path):
             streamcut.convert(frame, tmp_path / "c.zarr", labels="y", **{"text": "text", **options})
 
     refused(streamcut.errors.NotFoundError, "neither english nor a readable file", stop_words="german")
-    refused(UsageError, "hashed ones are not kept", min_count=2, hash_bits=10)
-    refused(UsageError, "characters are no words", stop_words="english", ngrams="chars:3")
+    refused(UsageError, "hashing does not keep", min_count=2, hash_bits=10)
+    refused(UsageError, "characters are not words", stop_words="english", ngrams="chars:3")
     refused(UsageError, "for columns of texts", min_count=2, text=(), drop="text")
     refused(BadInputError, "of column 'text' no word that is in 500 rows or more is left", min_count=500)
 
