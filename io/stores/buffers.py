@@ -1,4 +1,4 @@
-"""Memory that one reading thread uses again and again: no allocation a shard, so no page faults and a constant peak."""
+"""Memory that one reading thread reuses: no allocation per shard, so no page faults and a constant peak."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 from streamcut.io.manifest import ArrayInfo, Manifest, ShardInfo
 from streamcut.io.stores.codec import TRAILER
 
-_WIDE = {"indptr": "int64", "y": "float64", "weight": "float64"}  # handed out as these, whatever they are stored as
+_WIDE = {"indptr": "int64", "y": "float64", "weight": "float64"}  # returned as these types, regardless of the stored type
 
 
 class Buffers:
-    """Room for the largest of `shards`. `with_ones`: also for values that are all 1, which only `verify` reads.
+    """Memory for the largest of `shards`. `with_ones`: also for values that are all 1, which only `verify` reads.
 
     raw   uint8: file contents before they are decoded
     """
@@ -24,11 +24,11 @@ class Buffers:
         self._room = {name: np.empty(size, np.uint8) for name, size in room.items()}
 
     def stored(self, name: str, info: ArrayInfo) -> np.ndarray:
-        """A view to decode array `name` into, of the dtype that it is stored as."""
+        """A view to decode array `name` into, with its stored dtype."""
         return self._view(name, info.dtype, info.size)
 
     def widened(self, name: str, stored: np.ndarray) -> np.ndarray:
-        """`stored`, a view that `stored()` gave for indptr (then as int64), y or weight (as float64)."""
+        """Widen `stored`, a view returned by `stored()`: indptr to int64, y and weight to float64."""
         if stored.dtype == _WIDE[name]:
             return stored
         wide = self._view(name + " wide", _WIDE[name], len(stored))

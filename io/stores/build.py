@@ -1,6 +1,6 @@
-"""A store in the making on a disk: NAME.partial/ holds a lock, the journal and `store/`, which in the end gets the name NAME.
+"""Building a store on a disk: NAME.partial/ holds a lock, the journal and `store/`, which is finally renamed to NAME.
 
-What is made of object storage instead is in remote_build.py; `build_of` knows which of them a path needs.
+remote_build.py does the same in object storage; `build_of` selects one by the path.
 """
 
 from __future__ import annotations
@@ -22,52 +22,52 @@ from streamcut.io.stores.stored import StoredDataset
 
 
 class Build(Protocol):
-    """The store `path` in the making, and what earlier runs left of it. `files` writes shards (ZarrWriter is one) once open."""
+    """The store `path` under construction, and what earlier runs left. Once open, `files` writes shards (e.g. ZarrWriter)."""
 
     files: Any
 
     def store_exists(self) -> bool:
-        """Whether there is something of the name of the store."""
+        """Whether something with the store's name exists."""
 
     def begun(self) -> dict:
-        """The options of what is there to be resumed; empty when there is nothing."""
+        """The options of the run that can be resumed; empty when there is none."""
 
     def has_rows(self) -> bool:
-        """Whether what is there to be resumed holds rows."""
+        """Whether the run that can be resumed holds rows."""
 
     def expect_free(self, force: bool) -> None:
-        """Raise UsageError when the store may not be made: it exists, unless `force`, or something is in the way."""
+        """Raise UsageError when the store may not be built: it exists (without `force`), or other files are in the way."""
 
     def open(self, stack: contextlib.ExitStack, options: dict, *, resume: bool, force: bool) -> list[dict]:
-        """Begin, or with `resume` continue, until `stack` ends; the records of the shards that are whole.
+        """Begin, or continue with `resume`, until `stack` ends. Returns the records of the complete shards.
 
-        Raises UsageError when what is there was begun with other `options`, LockedError, NotFoundError, DiskFullError.
+        Raises UsageError when the earlier run had other `options`, LockedError, NotFoundError, DiskFullError.
         """
 
     def append(self, record: dict) -> None:
-        """Remember durably that a shard is finished."""
+        """Record durably that a shard is finished."""
 
     def write(self, name: str, content: bytes) -> None:
         """Write a file next to the shards."""
 
     def read_again(self, manifest: Manifest) -> StoredDataset:
-        """The shards of the store that has no name yet."""
+        """The shards of the store before it is published."""
 
     def publish(self, manifest: bytes, *, force: bool) -> None:
-        """Write what makes it a store, give it its name, and remove what it replaces and what it was made of."""
+        """Write the manifest, rename the store to its final name, and remove the store it replaces and the partial files."""
 
     def settle(self) -> None:
-        """Remove what a run left that died between giving the store its name and cleaning up."""
+        """Clean up after a run that died between the final rename and its own cleanup."""
 
     def discard(self) -> None:
-        """Remove what there is to be resumed; no run holds it open. Raises LockedError."""
+        """Remove a resumable run that no process holds open. Raises LockedError."""
 
     def stored_bytes(self) -> int:
         """Bytes of the finished store."""
 
 
 def build_of(path: str | os.PathLike, backend: str = "zarr", n_features: int | None = None) -> Build:
-    """Where the store `path` is made; the others are what its writer needs to know."""
+    """The Build for the store `path`; `backend` and `n_features` go to its writer."""
     if is_url(path):
         from streamcut.io.stores.remote_build import RemoteBuild
 
@@ -76,7 +76,7 @@ def build_of(path: str | os.PathLike, backend: str = "zarr", n_features: int | N
 
 
 class LocalBuild:
-    """See the module. `path` is no link."""
+    """See the module. `path` is not a link."""
 
     def __init__(self, path: Path, backend: str, n_features: int | None) -> None:
         self.path = path
@@ -98,7 +98,7 @@ class LocalBuild:
 
     def expect_free(self, force: bool) -> None:
         expect_replaceable(self.path, force)
-        expect_partial(self._partial)  # before a lock is put into a folder of somebody else's
+        expect_partial(self._partial)  # before a lock is created in a folder that is not ours
 
     def open(self, stack: contextlib.ExitStack, options: dict, *, resume: bool, force: bool) -> list[dict]:
         self.expect_free(force)
@@ -115,7 +115,7 @@ class LocalBuild:
             raise NotFoundError(f"{self._partial}: cannot be made ({error.strerror})") from error
 
     def _begin(self, stack: contextlib.ExitStack, options: dict, resume: bool, force: bool) -> list[dict]:
-        """Make NAME.partial what it was after the last finished shard, or empty."""
+        """Restore NAME.partial to its state after the last finished shard, or empty it."""
         journal = read_journal(self._partial / JOURNAL) if resume else []
         records = [record for record in journal if "replacing" not in record[0]]
         if records:
@@ -139,13 +139,13 @@ class LocalBuild:
                 break
             finished += 1
         self.files.keep(finished)
-        whole = finished == len(records) - 1  # then what the journal says of NAME.replaced stays, too
+        whole = finished == len(records) - 1  # then the journal's record of NAME.replaced stays, too
         self._journal = Journal(self._partial / JOURNAL, journal[-1][1] if whole else records[finished][1] if records else 0)
         stack.callback(self._journal.close)
         if not records:
             self._journal.append({"options": options})
         (self._store / SHARDS).mkdir(exist_ok=True)
-        for folder in (self._store, self._partial, self.path.parent):  # from now on what is inside them is safe
+        for folder in (self._store, self._partial, self.path.parent):  # makes their entries durable
             sync_directory(folder)
         return [record for record, _ in records[1 : finished + 1]]
 
@@ -171,7 +171,7 @@ class LocalBuild:
         self.files.finish()
         sync_directory(self._store)
         failpoint("convert.rename")
-        expect_replaceable(self.path, force)  # it may have come into being meanwhile, or something inside it
+        expect_replaceable(self.path, force)  # NAME, or a file inside it, may have appeared meanwhile
         if self.path.exists():
             self._replaced.settle(back=False)
             self._journal.append(self._replaced.record())

@@ -1,10 +1,10 @@
-"""Chunks of remote stores on a local disk, so that the second pass asks for nothing.
+"""Chunks of remote stores cached on a local disk, so that the second pass needs no requests.
 
-FOLDER/CACHEDIR.TAG            says what the folder is, to us and to backup programs
-FOLDER/<fingerprint>/<chunk>   as it came; its reader compares its checksum anyway
+FOLDER/CACHEDIR.TAG            marks the folder as a cache, for us and for backup programs
+FOLDER/<fingerprint>/<chunk>   as received; its reader compares its checksum anyway
 
-What is there stays there until someone removes it: passes go through all chunks in a circle, and a cache that throws out the
-oldest for the newest would never have what comes next. Once `size` is used up the rest is fetched in every pass.
+Chunks are never evicted: passes read all chunks cyclically, so a cache that evicts the oldest would never hold the next one.
+Once `size` is used up, the remaining chunks are fetched in every pass.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from streamcut.foundation.units import format_bytes, parse_size
 
 log = logging.getLogger(__name__)
 
-FOLDER, SIZE = "STREAMCUT_CACHE_DIR", "STREAMCUT_CACHE_SIZE"  # of the environment, which workers inherit
+FOLDER, SIZE = "STREAMCUT_CACHE_DIR", "STREAMCUT_CACHE_SIZE"  # environment variables, which workers inherit
 _TAG, _SIGNATURE = "CACHEDIR.TAG", b"Signature: 8a477f597d28d172789f06886806bc55\n# chunks of streamcut stores\n"
-_PART = 0.5  # of the free space, when no size is given
+_PART = 0.5  # fraction of the free space, when no size is given
 
 
 class ChunkCache:
-    """A folder with chunks of any number of stores, `size` bytes in all (None: half of what is free now).
+    """A folder with chunks of any number of stores, `size` bytes in all (None: half of the space now free).
 
-    Raises UsageError for a folder that holds something else, NotFoundError when it cannot be made.
+    Raises UsageError for a folder that holds other files, NotFoundError when it cannot be made.
     """
 
     def __init__(self, folder: str | os.PathLike, size: int | None = None) -> None:
@@ -42,7 +42,7 @@ class ChunkCache:
 
     @classmethod
     def of_environment(cls) -> ChunkCache | None:
-        """The one that STREAMCUT_CACHE_DIR and STREAMCUT_CACHE_SIZE ask for."""
+        """The cache set by STREAMCUT_CACHE_DIR and STREAMCUT_CACHE_SIZE, if any."""
         folder, size = os.environ.get(FOLDER), os.environ.get(SIZE)
         return cls(folder, parse_size(size, option=SIZE) if size else None) if folder else None
 
@@ -53,7 +53,7 @@ class ChunkCache:
         self.__init__(**state)  # type: ignore[misc]
 
     def begin(self, fingerprint: str) -> None:
-        """Chunks of the store with this fingerprint come and go from now on."""
+        """Switch to the chunks of the store with this fingerprint."""
         tag = self.folder / _TAG
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -70,7 +70,7 @@ class ChunkCache:
             raise NotFoundError(f"--cache-dir: {self.folder}: {error.strerror}") from None
 
     def get(self, name: str, length: int) -> bytes | None:
-        """The chunk, None when it is not there."""
+        """The chunk, None when it is not cached."""
         try:
             content = read_file(self._place(name))
         except OSError:
@@ -81,7 +81,7 @@ class ChunkCache:
         return None
 
     def put(self, name: str, content: bytes) -> None:
-        """Keep the chunk if there is room; what goes wrong is no reason to stop."""
+        """Keep the chunk if it fits; errors are logged, not raised."""
         assert self.size is not None
         with self._lock:
             if self._full or self._used + len(content) > self.size:
@@ -94,7 +94,7 @@ class ChunkCache:
         place = self._place(name)
         temporary = place.with_name(f".{place.name}.{os.getpid()}.{threading.get_ident()}")
         try:
-            temporary.write_bytes(content)  # not synced: a chunk that a power loss spoils is fetched again
+            temporary.write_bytes(content)  # not synced: a chunk damaged by a power loss is fetched again
             os.replace(temporary, place)
         except OSError as error:
             with suppress(OSError):
@@ -103,7 +103,7 @@ class ChunkCache:
             self._full = True
 
     def forget(self, name: str) -> None:
-        """The chunk was not sound."""
+        """Remove a chunk that proved damaged."""
         with suppress(OSError):
             self._place(name).unlink()
 

@@ -1,7 +1,7 @@
 """One array ↔ one Zarr v3 chunk file: bytes → blosc(lz4, shuffle) → crc32c. Uses numcodecs; knows no paths.
 
-A chunk file is the *payload* (a Blosc 1 frame) and four bytes: the payload's CRC-32C, little-endian. What guards the file
-elsewhere is the CRC of the payload, because the CRC of data followed by its own CRC is the same number for all data.
+A chunk file is the *payload* (a Blosc 1 frame) and four bytes: the payload's CRC-32C, little-endian. Elsewhere
+the file is guarded by the CRC of the payload, because the CRC of data followed by its own CRC is the same number for all data.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from numcodecs import blosc
 
 from streamcut.foundation.systems import map_nothing
 
-# Blosc's own thread pool is one global lock; without it each calling thread decodes by itself, which is what lanes want.
+# Blosc's own thread pool takes one global lock; without it each lane decodes in its own thread.
 blosc.use_threads = False
 
 TRAILER = 4
 CODEC: dict[str, Any] = {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "blocksize": 0}
-MAX_BYTES = blosc.MAX_BUFFERSIZE  # of one decoded array: a limit of Blosc 1
+MAX_BYTES = blosc.MAX_BUFFERSIZE  # per decoded array: a limit of Blosc 1
 _scarce = threading.Lock()
 HEADER = struct.Struct("<4BIII")
 
@@ -49,10 +49,10 @@ def encode(array: np.ndarray) -> bytes:
 def decode(payload: np.ndarray, out: np.ndarray) -> None:
     """Decompress `payload` (uint8) into `out`, contiguous and of the right size. Raises ValueError when they don't fit.
 
-    The lengths in the frame's header are compared first: Blosc trusts the header's word on how much input there is.
+    The lengths in the frame's header are checked first: Blosc trusts the header for the input length.
     """
     if len(payload) < HEADER.size:
-        raise ValueError(f"{len(payload)} bytes are no Blosc frame")
+        raise ValueError(f"{len(payload)} bytes are not a Blosc frame")
     _, _, _, _, decoded, block, encoded = HEADER.unpack(payload[: HEADER.size].tobytes())
     if decoded != out.nbytes or encoded != len(payload):
         raise ValueError(f"holds {decoded} bytes in {encoded}, not {out.nbytes} in {len(payload)}")
@@ -65,13 +65,13 @@ def decode(payload: np.ndarray, out: np.ndarray) -> None:
 
 @contextmanager
 def _room_for(size: int) -> Iterator[None]:
-    """Raise MemoryError unless there are `size` bytes: Blosc does not look whether it got what it asks for, and would crash.
+    """Raise MemoryError unless `size` bytes are free: Blosc does not check its allocations, and would crash.
 
-    Where memory is scarce, one thread after the other decodes, so that none takes what another was promised.
+    Where memory is scarce, threads decode one at a time, so that none takes memory promised to another.
     """
     with nullcontext() if _can_have(8 * size) else _scarce:
         if not _can_have(size):
-            raise MemoryError(f"{size:,} bytes for decompression are not to be had")
+            raise MemoryError(f"{size:,} bytes for decompression cannot be allocated")
         yield
 
 

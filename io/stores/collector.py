@@ -1,4 +1,4 @@
-"""From blocks of rows of any size to shards whose borders depend on the rows alone.
+"""Regroups blocks of rows of any size into shards whose borders depend on the rows alone.
 
 The rule: a shard takes as many whole groups as fit `shard_nnz` entries and `shard_rows(shard_nnz)` rows, and at least one.
 A group is a run of equal qid; without qid each row is one.
@@ -18,7 +18,7 @@ INT32_MAX = 2**31 - 1
 
 
 class ShardRows:
-    """Memory for the rows of one shard, with room for `capacity` entries before it must grow; used again after `clear`."""
+    """Memory for the rows of one shard: `capacity` entries before it must grow; reused after `clear`."""
 
     def __init__(self, capacity: int) -> None:
         self._indices = np.empty(capacity, np.int32)
@@ -33,7 +33,7 @@ class ShardRows:
         self.rows = self.nnz = 0
 
     def append(self, chunk: Chunk) -> None:
-        """Copy the rows of `chunk` behind those that are here."""
+        """Append a copy of the rows of `chunk`."""
         start, stop = int(chunk.indptr[0]), int(chunk.indptr[-1])
         rows, nnz = self.rows + chunk.n_rows, self.nnz + stop - start
         indices = chunk.indices[start:stop]
@@ -53,13 +53,13 @@ class ShardRows:
         self.rows, self.nnz = rows, nnz
 
     def chunk(self) -> Chunk:
-        """The rows that are here, as views."""
+        """The rows collected so far, as views."""
         y = self._extra["y"][: self.rows]
         qid, weight = (self._extra[name][: self.rows] if name in self._extra else None for name in ("qid", "weight"))
         return Chunk(self._indptr[: self.rows + 1], self._indices[: self.nnz], self._data[: self.nnz], y, qid, weight)
 
     def split(self, row: int) -> Chunk | None:
-        """Take off the rows from `row` on and return them as copies; None when there are none."""
+        """Remove the rows from `row` on and return copies of them; None when there are none."""
         if row == self.rows:
             return None
         tail = self.chunk().rows(row, self.rows)
@@ -77,7 +77,7 @@ class ShardRows:
 
 
 class ShardCutter:
-    """Collects rows and cuts shards off. `fresh` gives empty ShardRows; what `add` yields belongs to the receiver."""
+    """Collects rows and cuts them into shards. `fresh` returns empty ShardRows; the caller owns what `add` yields."""
 
     def __init__(self, shard_nnz: int, fresh: Callable[[], ShardRows]) -> None:
         self._nnz, self._rows = shard_nnz, shard_rows(shard_nnz)
@@ -85,20 +85,20 @@ class ShardCutter:
         self._current: ShardRows | None = None
         self._columns: tuple[bool, bool] | None = None
         self._last_qid: int | None = None
-        self._open = 0  # the row of the current shard at which its last group starts
+        self._open = 0  # first row of the last group in the current shard
 
     def add(self, chunk: Chunk) -> Iterator[ShardRows]:
         """Append `chunk`; yields each shard that is complete."""
         columns = (chunk.qid is not None, chunk.weight is not None)
         if self._columns not in (None, columns):
-            raise BadInputError("some blocks of rows have qid or weight and others have not")
+            raise BadInputError("some blocks of rows have qid or weight and others do not")
         self._columns = columns
         row = 0
         while row < chunk.n_rows:
             current = self._current = self._current or self._fresh()
             stop = row + self._fitting(current, chunk, row)
             closed = self._closed(current, chunk, row)
-            if stop == row and closed == 0:  # a group beyond the limit: it stands alone, whole
+            if stop == row and closed == 0:  # a group above the limit gets a shard of its own
                 stop = row + 1 if chunk.qid is None else _end_of_group(chunk.qid, row)
             if stop > row:
                 self._append(current, chunk.rows(row, stop))
@@ -118,7 +118,7 @@ class ShardCutter:
         return current if current is not None and current.rows else None
 
     def _fitting(self, current: ShardRows, chunk: Chunk, row: int) -> int:
-        """How many rows of `chunk` from `row` on the current shard has room for."""
+        """The number of rows of `chunk` from `row` on that fit the current shard."""
         room = self._nnz - current.nnz
         if room < 0:
             return 0
@@ -146,7 +146,7 @@ def _end_of_group(qid: np.ndarray, row: int) -> int:
 
 
 def _with_room(array: np.ndarray, needed: int, used: int) -> np.ndarray:
-    """`array`, or a larger one that starts with its first `used` elements."""
+    """`array`, or a larger copy with its first `used` elements."""
     if needed <= len(array):
         return array
     larger = np.empty(max(needed, 2 * len(array)), array.dtype)

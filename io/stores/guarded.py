@@ -1,4 +1,4 @@
-"""Reading a local file whose length and checksum are known beforehand, into memory that is reused."""
+"""Reading a local file of known length and checksum into reused memory."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from streamcut.io.stores.codec import crc32c
 
 _RETRIES = 2
 _PAUSE = 0.05  # seconds
-_AHEAD = 128 << 10  # bytes: of a longer wish Linux may grant no more than that
+_AHEAD = 128 << 10  # bytes: Linux may truncate longer readahead requests to this
 
 
 def damaged(where: str | os.PathLike, what: str) -> CorruptError:
-    """The error for a damaged `where`: what is wrong with it, and what to do."""
+    """The error for a damaged `where`: the fault and the remedy."""
     return CorruptError(f"{where}: {what}; restore it from a copy, or convert the data again")
 
 
 def read_exactly(root: str | os.PathLike, name: str, length: int, raw: np.ndarray | None, start: int | None = None) -> np.ndarray:
     """The `length` bytes of the file `name` ("a/b") of the store `root`, as a view of `raw` (uint8, large enough) if given.
 
-    With `start` only those from there on that fill `raw`.
+    With `start`, only the bytes from there on that fill `raw`.
 
-    A read that fails with EIO is tried again twice. Raises CorruptError when the file is missing, is none, has another length or
-    cannot be read, NotFoundError when it may not be read. Failpoint: store.read.
+    A read that fails with EIO is retried twice. Raises CorruptError when the file is missing, not a regular file, unreadable or
+    of another length, NotFoundError without permission to read it. Failpoint: store.read.
     """
     path = f"{os.fspath(root)}/{name}"
     for attempt in range(_RETRIES + 1):
@@ -78,7 +78,7 @@ def read_small(root: str | os.PathLike, name: str, most: int) -> bytes:
 
 
 def expect_length(root: str | os.PathLike, name: str, length: int) -> None:
-    """Raise CorruptError unless a store's file is there and has this length; its content is not read."""
+    """Raise CorruptError unless a store's file exists with this length; its content is not read."""
     path = f"{os.fspath(root)}/{name}"
     try:
         handle = open_below(root, name)
@@ -93,8 +93,8 @@ def expect_length(root: str | os.PathLike, name: str, length: int) -> None:
 
 
 def fetch_ahead(root: str | os.PathLike, name: str, length: int, first: int = 0) -> None:
-    """Ask the kernel to read `length` bytes from `first` on of a store's file into its cache, without waiting. What goes wrong
-    shows when it is read."""
+    """Ask the kernel to read `length` bytes from `first` on of a store's file into its cache, without waiting. Errors
+    surface in the later read."""
     with suppress(OSError):
         handle = open_below(root, name)
         try:
@@ -117,7 +117,7 @@ def read_guarded(root: str | os.PathLike, name: str, guard: tuple[int, int], raw
 
 
 def expect_files_only(root: str) -> None:
-    """Raise CorruptError unless there are only files and folders below `root`: zarr-python opens whatever has the right name."""
+    """Raise CorruptError unless there are only files and folders below `root`: zarr-python opens anything with the right name."""
     for folder, folders, files in os.walk(root):
         for name in (*folders, *files):
             mode = os.lstat(os.path.join(folder, name)).st_mode

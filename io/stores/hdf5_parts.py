@@ -1,7 +1,7 @@
-"""HDF5 shards in parts: the library reads the chunks that a part lies in, of a file whose every block has a checksum.
+"""HDF5 shards in parts: the library reads only a part's chunks, from a file with a checksum for each block.
 
-The first time that a file is asked for, all of it is read and held against the manifest's checksum before the library sees a byte
-of it; what its blocks of 64 KiB have is kept, and each block is held against that whenever the library wants it.
+On first use the whole file is read and compared with the manifest's checksum before the library sees any of it. The checksums
+of its 64 KiB blocks are kept, and each block is compared with its own whenever the library reads it.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from streamcut.io.stores.parts import PART, Parts
 from streamcut.io.stores.spec import HDF5_CHUNK_BYTES, SHARDS
 
 _BLOCK = 1 << 16
-_DECODING = 4 * HDF5_CHUNK_BYTES  # a chunk as it is stored, unpacked and in order, and what the library has beside them
+_DECODING = 4 * HDF5_CHUNK_BYTES  # a chunk stored, unpacked and unshuffled, and the library's own buffers
 
 
 class HDF5Parts(Parts):
     """Parts of a store of HDF5 files on a local disk."""
 
     def __init__(self, store: HDF5Store, entries: int = PART) -> None:
-        self._checksums = dict[int, tuple[int, ...]]()  # of the blocks of each file that was found sound
+        self._checksums = dict[int, tuple[int, ...]]()  # of the blocks of each verified file
         super().__init__(store, entries)
 
     def indptr(self, shard: int) -> np.ndarray:
@@ -53,10 +53,10 @@ class HDF5Parts(Parts):
         except (OSError, KeyError, AttributeError, TypeError, ValueError, RuntimeError) as error:
             if blocks.changed:
                 raise damaged(where, "changed while it was in use") from None
-            raise damaged(where, f"is not as the format says ({error})") from error
+            raise damaged(where, f"does not follow the format ({error})") from error
 
     def _examined(self, shard: int) -> tuple[int, ...]:
-        """The checksums of a file's blocks. Raises CorruptError unless all of it is what the manifest says."""
+        """The checksums of a file's blocks. Raises CorruptError unless the whole file matches the manifest."""
         if (known := self._checksums.get(shard)) is None:
             name, info = file_name(shard), self._store.manifest.shards[shard]
             (length, expected), crc, sums = info.files[name], 0, []
@@ -73,7 +73,7 @@ class HDF5Parts(Parts):
 
 
 class _Blocks(io.RawIOBase):
-    """A shard's file, of which a block at a time is in memory. `changed`: one did not have its checksum."""
+    """A shard's file, one block at a time in memory. `changed`: a block did not match its checksum."""
 
     def __init__(self, root: str, shard: int, info: ShardInfo, checksums: tuple[int, ...]) -> None:
         self._root, self._name, self._checksums = root, f"{SHARDS}/{file_name(shard)}", checksums

@@ -1,8 +1,8 @@
-"""HDF5 stores: one file a shard, `NAME/shards/000000.h5`, the same arrays and the same manifest as the native store.
+"""HDF5 stores: one file per shard, `NAME/shards/000000.h5`, with the arrays and the manifest of the native store.
 
-A file is read and its checksum compared before the HDF5 library sees a byte of it: that library can crash on damaged files. What
-it then opens are the bytes in memory, and only arrays of the form that we write, so that nothing in a file leads to another one.
-It decodes under one global lock, so lanes wait for each other: the native store is the fast one.
+A file is read and its checksum compared before the HDF5 library sees any of it: that library can crash on damaged files. It then
+opens the bytes in memory, and only arrays of the form that we write, so that no file can refer to another one. It decodes under
+one global lock, so lanes wait for each other: the native store is faster.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class HDF5Store(StoredDataset):
                     if array.size:
                         dataset.read_direct(array)
         except (OSError, KeyError, AttributeError, TypeError, ValueError, RuntimeError) as error:
-            raise damaged(where, f"is not as the format says ({error})") from error
+            raise damaged(where, f"does not follow the format ({error})") from error
         for array_name, array in out.items():
             self.check_content(shard, array_name, array)
 
@@ -54,7 +54,7 @@ class HDF5Store(StoredDataset):
 
 
 def plain(file: h5py.File, name: str) -> h5py.Dataset:
-    """Array `name`, which lies in this file, in chunks no larger than ours, with our filters. Raises ValueError."""
+    """Array `name`, if stored in this file, in chunks no larger than ours, with our filters. Raises ValueError."""
     if type(file.get(name, getlink=True)) is not h5py.HardLink:
         raise ValueError(f"{name} lies elsewhere")
     dataset = file[name]

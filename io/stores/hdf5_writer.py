@@ -1,4 +1,4 @@
-"""Writing the shards of an HDF5 store: each is built in memory and appears whole, for a half-written one cannot be opened."""
+"""Writing the shards of an HDF5 store: each is built in memory and appears whole, because a partial file cannot be opened."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from streamcut.io.stores.hdf5_store import file_name
 from streamcut.io.stores.spec import CSR_ATTRIBUTES, HDF5_CHUNK_BYTES, SHARDS
 from streamcut.io.stores.zarr_writer import remove_temporaries
 
-# gzip, because h5py's LZF starts from uninitialised memory and gives other bytes every time
+# gzip, because h5py's LZF reads uninitialised memory and gives different bytes every time
 _FILTERS = {"compression": "gzip", "compression_opts": 1, "shuffle": True}
 
 
@@ -29,7 +29,7 @@ class HDF5Writer:
         self._n_features = -1 if n_features is None else n_features
 
     def write_shard(self, shard: int, arrays: Iterable[tuple[str, np.ndarray]], rows: int) -> dict[str, tuple[int, int]]:
-        """Write the arrays, with -1 features while their number is unknown. Failpoints: convert.chunk_{tmp,fsync,rename}."""
+        """Write the arrays; the number of features is -1 while unknown. Failpoints: convert.chunk_{tmp,fsync,rename}."""
         with disk_full(self.root):
             (self.root / SHARDS).mkdir(parents=True, exist_ok=True)
         found = dict(arrays)
@@ -37,7 +37,7 @@ class HDF5Writer:
         return dict.fromkeys(found, (0, 0))  # the file is guarded as a whole
 
     def finish_shard(self, shard: int, info: ShardInfo, n_features: int) -> ShardInfo:
-        """Put the number of features into the file, which is written anew when it was unknown. Failpoint: convert.shard_meta."""
+        """Set the number of features; the file is rewritten if it was unknown. Failpoint: convert.shard_meta."""
         failpoint("convert.shard_meta")
         path = self._path(shard)
         before = read_file(path)
@@ -50,14 +50,14 @@ class HDF5Writer:
         return {}
 
     def finish(self) -> None:
-        """Nothing: the manifest is the root."""
+        """Does nothing: the manifest is the root."""
 
     def is_whole(self, shard: int, info: ShardInfo) -> bool:
-        """Whether the file of a journalled shard is there."""
+        """Whether the file of a journalled shard exists."""
         return self._path(shard).is_file()
 
     def keep(self, shards: int) -> None:
-        """Remove everything but the first `shards` shards, and what dead writers left of those."""
+        """Remove all but the first `shards` shards, and temporary files of dead writers among those."""
         kept = {file_name(shard) for shard in range(shards)}
         for path in (self.root / SHARDS).glob("*.h5"):
             if path.name not in kept:
@@ -81,7 +81,7 @@ def _image(arrays: dict[str, np.ndarray], rows: int, n_features: int) -> bytes:
 
 
 def _with_features(image: bytes, n_features: int) -> bytes:
-    """`image` with `n_features` in its shape, and nothing else changed."""
+    """`image` with `n_features` in its shape, otherwise unchanged."""
     with h5py.File.in_memory(image) as file:
         shape = file.attrs["shape"]
         if shape[1] == n_features:

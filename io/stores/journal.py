@@ -1,4 +1,4 @@
-"""The journal of a conversion: a line of JSON per finished shard, with its checksum, on the disk before the next one begins."""
+"""The journal of a conversion: one line of JSON and checksum per finished shard, synced before the next one begins."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streamcut.io.stores.manifest_file import canonical_json
 def read_journal(path: str | os.PathLike) -> list[tuple[dict, int]]:
     """The records of a journal, each with the offset at which its line ends.
 
-    Reading stops before the first line that is torn or damaged: what it said was not finished. A missing file has no records.
+    Reading stops before the first torn or damaged line: its shard was not finished. A missing file has no records.
     """
     try:
         content = read_file(path)
@@ -23,12 +23,12 @@ def read_journal(path: str | os.PathLike) -> list[tuple[dict, int]]:
         return []
     except IrregularFileError as error:
         raise NotFoundError(f"{path}: {error.strerror}; move it away, or choose another name") from None
-    with readable(path, CorruptError, "no journal of a conversion"):
+    with readable(path, CorruptError, "not the journal of a conversion"):
         return read_lines(content)
 
 
 def read_lines(content: bytes) -> list[tuple[dict, int]]:
-    """The records in the content of a journal, as `read_journal` gives them."""
+    """The records in the content of a journal, as `read_journal` returns them."""
     records, end = [], 0
     for line in content.splitlines(keepends=True):
         body, _, crc = line.rpartition(b" ")
@@ -46,7 +46,7 @@ def journal_line(record: dict) -> bytes:
 
 
 class Journal:
-    """Appends records durably behind the first `keep` bytes of the file. Failpoint convert.journal: before write and fsync."""
+    """Appends records durably after the first `keep` bytes of the file. Failpoint convert.journal: before write and fsync."""
 
     def __init__(self, path: str | os.PathLike, keep: int) -> None:
         self._path = path

@@ -1,7 +1,7 @@
-"""What a writer may remove: files that it, or one that died, has made. Whatever else lies among them is a user's and stays.
+"""What a writer may remove: its own files and those of dead writers. Any other file is the user's and stays.
 
-Known are the names that a store, a conversion under way and its sorted runs have. A folder with anything else in it, a symbolic
-link or a device among them, is refused by name.
+Known names are those of a store, an unfinished conversion and its sorted runs. A folder with anything else in it, including a
+symbolic link or a device, is refused by name.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from streamcut.io.stores.journal import read_journal
 from streamcut.io.stores.spec import BUILD, DTYPES, EXTRAS, JOURNAL, LOCK, MANIFEST, PARTIAL, REPLACED, SHARDS
 
 SCRATCH_FOLDER = "scratch"  # inside NAME.partial: sorted runs
-_OLD = "old"  # inside NAME.partial: the store that was replaced, on its way out
+_OLD = "old"  # inside NAME.partial: the replaced store, about to be removed
 _SHOWN = 3
-_BEGIN = b'{"options":'  # of every journal
+_BEGIN = b'{"options":'  # start of every journal
 
 _TEMPORARY = r"\.[^/]+\.\d+\.tmp"
-_META = r"zarr\.json|\.zgroup|\.zattrs|\.zmetadata|\.zarray"  # of either version of Zarr: others may have written it anew
+_META = r"zarr\.json|\.zgroup|\.zattrs|\.zmetadata|\.zarray"  # of either version of Zarr: other software may have rewritten it
 _ARRAYS = "|".join(DTYPES)
 STORE_NAMES = (
     rf"(?:(?:{'|'.join(map(re.escape, (MANIFEST, *EXTRAS)))}|{_META}|{_TEMPORARY})"
@@ -39,7 +39,7 @@ STORE = re.compile(STORE_NAMES)
 RUNS = re.compile(_RUNS)
 _PARTIAL = rf"{LOCK}|{re.escape(JOURNAL)}|(?:{BUILD}|{_OLD})/{STORE_NAMES}?|{SCRATCH_FOLDER}/{_RUNS}?"
 PARTIAL_LAYOUT = re.compile(_PARTIAL)
-PROBE = "probe"  # inside NAME.parts: what workers have to see
+PROBE = "probe"  # inside NAME.parts: tests that workers see the folder
 _PART = rf"\d{{6,}}\.zarr(?:/{STORE_NAMES}?|{re.escape(PARTIAL)}/(?:{_PARTIAL}|journal/\d{{6,}})?)"
 PARTS_LAYOUT = re.compile(rf"{PROBE}|{_PART}")
 
@@ -47,11 +47,11 @@ PARTS_LAYOUT = re.compile(rf"{PROBE}|{_PART}")
 def expect_ours(root: Path, known: re.Pattern[str]) -> None:
     """Raise UsageError, with some of their names, when there are files below the folder `root` whose names are not `known`."""
     if root.is_symlink() or not root.is_dir():
-        raise UsageError(f"{root} is not a folder that streamcut made; move it away or choose another name")
+        raise UsageError(f"{root} is not a folder made by streamcut; move it away or choose another name")
     found = list(islice(_foreign(root, "", known), _SHOWN + 1))
     if found:
         names = ", ".join(found[:_SHOWN]) + (", …" if len(found) > _SHOWN else "")
-        raise UsageError(f"{root} holds what streamcut did not write ({names}); move that away or choose another name")
+        raise UsageError(f"{root} holds files not written by streamcut ({names}); move that away or choose another name")
 
 
 def expect_known_names(root: str, names: Iterable[str], known: re.Pattern[str]) -> None:
@@ -59,7 +59,7 @@ def expect_known_names(root: str, names: Iterable[str], known: re.Pattern[str]) 
     found = list(islice((name for name in sorted(names) if not known.fullmatch(name)), _SHOWN + 1))
     if found:
         listed = ", ".join(found[:_SHOWN]) + (", …" if len(found) > _SHOWN else "")
-        raise UsageError(f"{root} holds what streamcut did not write ({listed}); move that away or choose another name")
+        raise UsageError(f"{root} holds files not written by streamcut ({listed}); move that away or choose another name")
 
 
 def _foreign(folder: Path, prefix: str, known: re.Pattern[str]) -> Iterator[str]:
@@ -73,7 +73,7 @@ def _foreign(folder: Path, prefix: str, known: re.Pattern[str]) -> Iterator[str]
 
 
 def expect_replaceable(path: Path, force: bool) -> None:
-    """Raise UsageError when NAME is there and may not be replaced: without `force`, or because more would go than a store."""
+    """Raise UsageError when NAME exists and may not be replaced: without `force`, or because it holds more than a store."""
     if not os.path.lexists(path):
         return
     if not force:
@@ -85,23 +85,23 @@ def expect_replaceable(path: Path, force: bool) -> None:
 
 
 def remove(root: Path, known: re.Pattern[str]) -> None:
-    """Remove the folder `root`, which holds nothing but `known` names. Raises UsageError when it holds more."""
+    """Remove the folder `root`, which holds only `known` names. Raises UsageError when it holds others."""
     expect_ours(root, known)
     for folder, _, files in os.walk(root, topdown=False):
         place = os.path.relpath(folder, root)
         for file in files:
-            if known.fullmatch(os.path.normpath(os.path.join(place, file))):  # what has come since then stays, and its folder
+            if known.fullmatch(os.path.normpath(os.path.join(place, file))):  # files added since then stay, and their folder
                 os.unlink(os.path.join(folder, file))
         os.rmdir(folder)
 
 
 def lock_of(partial: Path) -> Path:
-    """The file that is locked by who writes NAME.partial: inside it, or beside it where what is open cannot be removed."""
+    """The lock file for writing NAME.partial: inside it, or next to it on systems that cannot remove open files."""
     return partial.with_name(f".{partial.name}.{LOCK}") if WINDOWS else partial / LOCK
 
 
 def expect_partial(partial: Path) -> None:
-    """Raise UsageError unless `partial` (NAME.partial) does not exist, or is what a writer leaves that is broken off."""
+    """Raise UsageError unless `partial` (NAME.partial) does not exist, or was left by an interrupted writer."""
     if not os.path.lexists(partial):
         return
     expect_ours(partial, PARTIAL_LAYOUT)
@@ -125,7 +125,7 @@ def remove_partial(partial: Path) -> None:
 
 
 def _manifest_digest(store: Path) -> str:
-    """Empty when there is no manifest."""
+    """SHA-256 of the manifest; empty when there is none."""
     try:
         return hashlib.sha256(read_file(store / MANIFEST)).hexdigest()
     except OSError:
@@ -133,10 +133,10 @@ def _manifest_digest(store: Path) -> str:
 
 
 class Replaced:
-    """NAME.replaced: what NAME was, for the instant in which --force replaces it.
+    """NAME.replaced: the old NAME, during the moment in which --force replaces it.
 
-    Before it gets this name the journal says which folder it is (its inode) and which store (the SHA-256 of its manifest, because
-    folders that were copied or restored get other inodes), so that another of the same name is never taken for it.
+    Before this rename the journal records its folder (by inode) and its store (by the SHA-256 of the manifest, because copied or
+    restored folders get other inodes), so that another folder of the same name is never mistaken for it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -145,34 +145,34 @@ class Replaced:
         self._journal = path.with_name(path.name + PARTIAL) / JOURNAL
 
     def record(self) -> dict:
-        """What the journal has to say before NAME moves aside."""
+        """The journal's record before NAME is moved aside."""
         return {"replacing": [os.stat(self._path).st_ino, _manifest_digest(self._path)]}
 
     def is_ours(self) -> bool:
-        """Whether NAME.replaced is what a writer that died has moved aside."""
+        """Whether NAME.replaced was moved aside by a dead writer."""
         if self._aside.is_symlink() or not self._aside.is_dir():
             return False
         inode, digest = os.stat(self._aside).st_ino, _manifest_digest(self._aside)
-        still = _manifest_digest(self._path)  # had NAME not been moved, NAME.replaced would be somebody's copy of it
+        still = _manifest_digest(self._path)  # if NAME was not moved, NAME.replaced is a user's copy of it
         replacing = [record["replacing"] for record, _ in read_journal(self._journal) if "replacing" in record]
         return any(inode == theirs or (digest == its and digest != still) for theirs, its in replacing)
 
     def expect_none(self) -> None:
-        """Raise UsageError when there is a NAME.replaced that is not ours, in the way of one that will be."""
+        """Raise UsageError when a NAME.replaced exists that is not ours and blocks the rename."""
         if os.path.lexists(self._aside) and not self.is_ours():
             raise UsageError(f"{self._aside} is in the way and was not made by streamcut; move it away or choose another name")
 
     def move(self) -> None:
-        """NAME becomes NAME.replaced."""
+        """Rename NAME to NAME.replaced."""
         os.replace(self._path, self._aside)
 
     def settle(self, *, back: bool) -> None:
-        """Remove ours when there is another NAME. When there is none, give it its name `back`."""
+        """Remove our NAME.replaced if a new NAME exists. If none does and `back`, rename it back."""
         if not self.is_ours():
             return
         if os.path.lexists(self._path):
             expect_ours(self._aside, STORE)
-            doomed = self._journal.parent / _OLD  # there it is known for ours, however much of it is gone already
+            doomed = self._journal.parent / _OLD  # recognised there as ours even when partly removed
             if doomed.exists():
                 remove(doomed, STORE)
             os.rename(self._aside, doomed)

@@ -1,4 +1,4 @@
-"""manifest.json: a Manifest as canonical JSON that carries its own SHA-256, so that no byte of it can change unnoticed."""
+"""manifest.json: a Manifest as canonical JSON with its own SHA-256, so that no byte of it can change unnoticed."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from streamcut.io.stores.guarded import damaged, read_small
 from streamcut.io.stores.spec import BACKENDS, DTYPES, EXTRAS, NEEDS, OPTIONAL, READABLE, array_size, shard_name
 from streamcut.io.stores.zarr_layout import ITEM_BYTES, METADATA, store_documents
 
-MAX_MANIFEST = 1 << 28  # bytes: of a store of a trillion entries it is that long
+MAX_MANIFEST = 1 << 28  # bytes: its length for a store of a trillion entries
 _ARRAY_FIELDS = ("dtype", "size", "content_crc32c", "stored_bytes", "stored_crc32c")
 _CRC = 2**32 - 1
 _VERSION = re.compile(r"[\w.+-]{1,20}")
-_MOST = 2**31  # rows or entries of one shard: a decoded array is shorter than that
+_MOST = 2**31  # rows or entries of one shard: decoded arrays are shorter
 _OVERHEAD = 1 << 20  # bytes that compression, metadata or HDF5 may add
 
 
 def canonical_json(content: Any) -> bytes:
-    """The one way in which we write JSON that is compared or digested: sorted keys, no spaces, ASCII, no nan."""
+    """The one form of JSON that is compared or hashed: sorted keys, no spaces, ASCII, no nan."""
     return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
 
 def fingerprint(n_features: int, shards: Sequence[ShardInfo]) -> str:
-    """SHA-256 of what the shards hold; the same whatever the backend, the codec or the name of the store."""
+    """SHA-256 of the content of the shards, regardless of backend, codec and name of the store."""
     digest = hashlib.sha256(b"%d" % n_features)
     for shard in shards:
         arrays = [[name, a.dtype, a.size, a.content_crc32c] for name, a in sorted(shard.arrays.items())]
@@ -74,7 +74,7 @@ def read_manifest(path: str | Path) -> Manifest:
 def parse_manifest(content: bytes, where: str) -> Manifest:
     """The Manifest in `content`, every byte of it checked.
 
-    Raises CorruptError when it is not what was written, NotFoundError when a later streamcut wrote it in a later format.
+    Raises CorruptError when it is not as written, NotFoundError for the format of a later streamcut.
     """
     try:
         record = json.loads(content)
@@ -83,11 +83,11 @@ def parse_manifest(content: bytes, where: str) -> Manifest:
         raise damaged(where, "is not a manifest") from None
     try:
         intact = stated == _digest(record) and content == canonical_json({**record, "sha256": stated}) + b"\n"
-    except (ValueError, RecursionError):  # a nan, which is no JSON
+    except (ValueError, RecursionError):  # a nan is not JSON
         intact = False
     if not intact:
-        raise damaged(where, "does not have its own checksum")
-    if record.get("format_version") not in READABLE:  # the digest is made the same way in every version, this one included
+        raise damaged(where, "does not match its own checksum")
+    if record.get("format_version") not in READABLE:  # every version computes the digest the same way
         version, needs = shown(record.get("format_version")), str(record.get("needs"))
         needs = needs if _VERSION.fullmatch(needs) else "a later version"
         raise NotFoundError(f"{where}: format version {version} needs streamcut >= {needs}; upgrade streamcut")
@@ -104,9 +104,9 @@ def shard_record(shard: ShardInfo) -> dict:
 
 
 def shard_from_record(record: dict, backend: str | None = None, number: int = 0) -> ShardInfo:
-    """What `shard_record` gave, of a store of this `backend`; None: of one that is not complete, so that it has no files yet.
+    """The inverse of `shard_record`, for a store of this `backend`; None: of an incomplete store, which has no files yet.
 
-    Raises ValueError for what it cannot have given.
+    Raises ValueError for records that it cannot have returned.
     """
     given = Fields(record, f"shard {number}")
     rows, nnz = given.integer("rows", 1, _MOST), given.integer("nnz", 0, _MOST)
@@ -147,15 +147,15 @@ def _guards(files: Fields, most: int) -> dict[str, tuple[int, int]]:
 
 def _statistics_record(statistics: Statistics, version: int) -> dict:
     by_label = {"labels": statistics.labels, "label_weights": statistics.label_weights}
-    listed = {name: None if found is None else sorted(found.items()) for name, found in by_label.items()}  # JSON's keys are texts
+    listed = {name: None if found is None else sorted(found.items()) for name, found in by_label.items()}  # JSON keys are texts
     record = {**asdict(statistics), **listed}
-    if version == 1:  # which knew nothing of them
+    if version == 1:  # which did not have them
         del record["label_weights"]
     return record
 
 
 def _manifest(record: Fields) -> Manifest:
-    """The manifest that `record` describes. Kernels and buffers rely on these numbers: ValueError for any that cannot be."""
+    """The manifest that `record` describes. Kernels and buffers rely on its numbers: ValueError for impossible ones."""
     backend, version = record.text("backend", BACKENDS), record.integer("format_version")
     shards = tuple(shard_from_record(shard, backend, k) for k, shard in enumerate(record.list("shards")))
     if not shards:
@@ -186,7 +186,7 @@ def _manifest(record: Fields) -> Manifest:
 
 
 def _statistics(given: Fields, shards: Sequence[ShardInfo], version: int) -> Statistics:
-    """Statistics that can be those of `shards`."""
+    """Statistics that are consistent with `shards`."""
     given.expect_only([field.name for field in fields(Statistics) if version > 1 or field.name != "label_weights"])
     rows, nnz = sum(shard.rows for shard in shards), sum(shard.nnz for shard in shards)
     n_features = given.integer("n_features", 0)
@@ -233,7 +233,7 @@ def _statistics(given: Fields, shards: Sequence[ShardInfo], version: int) -> Sta
 
 
 def _by_label(given: Fields, name: str) -> list[Fields]:
-    """The pairs of a list as label and value."""
+    """The pairs (label, value) of a list."""
     found = given.list(name)
     if not all(isinstance(pair, list) and len(pair) == 2 for pair in found):
         raise given.wrong(name, "pairs of label and number")
@@ -241,7 +241,7 @@ def _by_label(given: Fields, name: str) -> list[Fields]:
 
 
 def _source(given: Fields) -> dict:
-    """What the data were made from: for people, so of any form but for what is shown of it."""
+    """The origin of the data: informative, so only the fields that are shown are checked."""
     if "made_from" in given:
         made_from = given.object("made_from")
         for pair in made_from.list("inputs") if "inputs" in made_from else ():

@@ -1,4 +1,4 @@
-"""The smallest type that keeps every value."""
+"""The smallest type that represents every value."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from streamcut.io.stores.spec import VALUES
 
 @kernel
 def _fits(values):
-    """(values that are 1, values that int8 keeps, values that float32 keeps), counted."""
+    """Counts: (values equal to 1, values exact in int8, values exact in float32)."""
     ones = small = single = 0
     for t in range(len(values)):
         value = values[t]

@@ -1,4 +1,4 @@
-"""A store whose shards come in parts: the same rows, in less memory. Subclasses say how a range of a stored array is read."""
+"""A store whose shards are read in parts: the same rows, in less memory. Subclasses read ranges of stored arrays."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from streamcut.io.stores.buffers import Buffers
 from streamcut.io.stores.guarded import damaged
 from streamcut.io.stores.stored import StoredDataset
 
-PART = 1 << 19  # entries of a part, at most, unless a row has more
+PART = 1 << 19  # most entries of a part, unless a single row has more
 ENTRIES = ("indices", "data")  # arrays with an element for each entry, not for each row
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Rows `row` and entries `entry` on of the store's shard number `shard`."""
+    """The part of the store's shard number `shard` that begins at row `row` and entry `entry`."""
 
     shard: int
     row: int
     entry: int
 
     def first(self, name: str) -> int:
-        """The element of array `name` that it begins with."""
+        """Its first element in array `name`."""
         return self.entry if name in ENTRIES else self.row
 
 
 class Parts(StoredDataset, ABC):
     """The rows of `store` in parts of its shards with at most `entries` entries, each a shard of the manifest.
 
-    Reads every `indptr` to find them. The fingerprint stays: it is the same data.
+    Reads every `indptr` to find them. The fingerprint stays the same: so does the data.
     """
 
     def __init__(self, store: StoredDataset, entries: int = PART) -> None:
@@ -54,7 +54,7 @@ class Parts(StoredDataset, ABC):
             start = stop
 
     def _part_of(self, info: ShardInfo, rows: int, entries: int) -> ShardInfo:
-        """A part of a shard. Its one file stands for what reading takes."""
+        """A part of a shard. The size of its one file is the memory that reading takes."""
         sizes = {name: entries if name in ENTRIES else rows + (name == "indptr") for name in info.arrays}
         arrays = {name: replace(array, size=sizes[name], stored_bytes=0) for name, array in info.arrays.items()}
         return replace(info, rows=rows, nnz=entries, arrays=arrays, files={"blocks": (self.room(info, sizes), 0)})
@@ -72,11 +72,11 @@ class Parts(StoredDataset, ABC):
 
     @abstractmethod
     def indptr(self, shard: int) -> np.ndarray:
-        """That of a shard of the store."""
+        """The indptr of a shard of the store."""
 
     @abstractmethod
     def room(self, info: ShardInfo, sizes: dict[str, int]) -> int:
-        """Bytes in addition to the arrays that reading a part of this shard takes whose arrays have these `sizes`."""
+        """Bytes, in addition to the arrays, for reading a part of this shard whose arrays have these `sizes`."""
 
     @abstractmethod
     def read_range(self, shard: int, name: str, first: int, out: np.ndarray, buffers: Buffers) -> None:

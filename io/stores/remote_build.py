@@ -1,10 +1,10 @@
-"""A store in the making in object storage, where nothing can be renamed: manifest.json makes it a store, and comes last.
+"""Building a store in object storage, where nothing can be renamed: manifest.json, written last, makes it a store.
 
-NAME.partial/journal/000000 says what was begun, NAME.partial/journal/000001, … that a shard is finished, as the lines of a
-journal on a disk do. Shards go to NAME itself. When NAME is a store that --force replaces, they go to NAME.partial/store until
-the new one is complete; then the old manifest goes, the server copies the objects, and the new manifest comes.
+NAME.partial/journal/000000 records the options, NAME.partial/journal/000001, … the finished shards, like the lines of a
+journal on a disk. Shards go to NAME itself. When --force replaces a store NAME, they go to NAME.partial/store until the new
+one is complete; then the old manifest is removed, the server copies the objects, and the new manifest is written.
 
-Nobody can lock an object. Two runs that write the same store find out in the end: the journal then is the other's.
+Objects cannot be locked. Of two runs that write the same store, one finds at the end that the journal is the other's.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class RemoteBuild:
             raise UsageError(f"{self.url}: exists; choose another name, or replace it with --force")
         if there and MANIFEST not in there and size_of(self._entry(0)) is None:
             raise UsageError(
-                f"{self.url}: holds {len(there):,} objects of a store without {MANIFEST}, and no journal says whose they are; "
+                f"{self.url}: holds {len(there):,} objects of a store without {MANIFEST}, and no journal that lists them; "
                 f"remove them, or choose another name"
             )
 
@@ -119,7 +119,7 @@ class RemoteBuild:
             raise UsageError(f"{self.url} appeared meanwhile; choose another name, or replace it with --force")
         if self._root != self.url:
             failpoint("convert.rename")
-            remove_object(f"{self.url}/{MANIFEST}")  # from here on it is no store
+            remove_object(f"{self.url}/{MANIFEST}")  # from here on it is not a store
             names = objects_below(self._root)
             self._remove(f"{self.url}/{name}" for name in there if name not in names and name != MANIFEST)
             with ThreadPoolExecutor(_AT_ONCE, "copy") as pool:
@@ -133,7 +133,7 @@ class RemoteBuild:
         self.discard()
 
     def discard(self) -> None:
-        """Remove NAME.partial, and shards that it says are ours while there is no manifest."""
+        """Remove NAME.partial and, while there is no manifest, the shards in its journal."""
         there = objects_below(self._partial)
         expect_known_names(self._partial, there, _OURS)
         self._clear(self._journal())
@@ -142,7 +142,7 @@ class RemoteBuild:
         return sum(objects_below(self.url).values())
 
     def _clear(self, records: list[dict]) -> None:
-        """Remove what a run left behind; the journal goes last, because it says whose the rest is."""
+        """Remove what a run left behind; the journal goes last, because it identifies the rest."""
         if records and not self.store_exists():
             self._remove(f"{self.url}/{name}" for name in objects_below(self.url))
         there = sorted(objects_below(self._partial))
@@ -167,7 +167,7 @@ class RemoteBuild:
         """Raise LockedError when another run has begun to write the same store."""
         lines = read_lines(read_object(self._entry(0)))
         if not lines or lines[0][0].get("run") != self._run:
-            raise LockedError(f"{self.url} is being written by another process, too; let one of them end, then begin anew")
+            raise LockedError(f"{self.url} is being written by another process, too; let one of them finish, then start again")
 
     def _remove(self, urls: Iterable[str]) -> None:
         with ThreadPoolExecutor(_AT_ONCE, "remove") as pool:

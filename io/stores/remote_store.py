@@ -1,10 +1,10 @@
-"""Reading the native store behind a URL: every chunk is one request, several are on their way, and each is checked as on a disk.
+"""Reading the native store behind a URL: one request per chunk, several in flight, each checked as on a disk.
 
-A request takes as long as the line is far, whatever it asks for, so a reader that waits for each would leave the line idle. While
-shards are decoded and computed, those that the reader will need are fetched by other threads, as many as AHEAD_BYTES allow.
+A request costs a round trip regardless of its size, so a reader that waits for each would leave the connection idle. While
+shards are decoded and processed, other threads fetch the next ones, as many as AHEAD_BYTES allow.
 
-What fails is asked for again, later and later: object stores answer with errors when they are busy, and lines break. Keys and
-endpoints are the business of fsspec and of the libraries below it, with their own variables and files; none is kept here.
+Failed requests are retried with growing delays: busy object stores return errors, and connections break. Keys and endpoints
+are left to fsspec and the libraries below it, with their own variables and files; none is stored here.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from streamcut.io.stores.spec import MANIFEST, PARTIAL
 from streamcut.io.stores.zarr_layout import METADATA, chunk_length, chunk_name, is_foreign
 from streamcut.io.stores.zarr_store import ZarrStore
 
-AHEAD_BYTES = 64 << 20  # of chunks that are on their way, or here and not yet used
+AHEAD_BYTES = 64 << 20  # of chunks in flight, or received and not yet used
 _REQUESTS = 16  # at once
-_OURS = "metadata"  # in the cache: that of this store are ours
-_MANIFESTS = "manifests"  # folder of the cache for these
-_MISSING = -1  # as the length of a file that is not there
+_OURS = "metadata"  # in the cache: marks this store's metadata as ours
+_MANIFESTS = "manifests"  # folder of the cache for manifests
+_MISSING = -1  # length of a missing file
 T = TypeVar("T")
 U = TypeVar("U")
 
@@ -44,8 +44,8 @@ U = TypeVar("U")
 class RemoteStore(ZarrStore):
     """A store that fsspec opens: s3://, gs://, az://, https://, memory://, ….
 
-    cache     where chunks stay on a local disk, None for nowhere
-    manifest  of shards that are no store yet; None: it lies beside them
+    cache     local cache of chunks, None: no cache
+    manifest  of shards that are not a store yet; None: it is stored with them
     """
 
     def __init__(self, url: str, cache: ChunkCache | None = None, manifest: Manifest | None = None) -> None:
@@ -64,11 +64,11 @@ class RemoteStore(ZarrStore):
 
     @property
     def held_bytes(self) -> int:
-        """Memory in addition to the buffers of readers: chunks on their way."""
+        """Memory in addition to the buffers of readers: chunks in flight."""
         return AHEAD_BYTES + max(self._sizes, default=0)
 
     def expect(self, *shards: int) -> None:
-        """Begin to fetch these shards, as many as there is memory for, and the others as soon as this thread has taken some."""
+        """Begin to fetch as many of these shards as memory allows, the others as soon as this thread has taken some."""
         self._ahead.expect(shards)
 
     def content(self, shard: int, name: str, raw: np.ndarray) -> np.ndarray:
@@ -79,7 +79,7 @@ class RemoteStore(ZarrStore):
         return self._cached(name, guard[0], guard[1], 0)
 
     def found(self, files: Mapping[str, int]) -> tuple[list[CorruptError], list[str]]:
-        """One listing where the store has such a thing; else (https://) a question for each file."""
+        """One listing where the server supports it; else (https://) one request per file."""
         listed = str(self.path).partition("://")[0] in OBJECT_STORES
         there = objects_below(str(self.path)) if listed else dict(zip(files, self.each(self._length, files), strict=True))
         wrong = []
@@ -115,7 +115,7 @@ class RemoteStore(ZarrStore):
         return {name: self._pool.submit(self._fetch, shard, name) for name in names}
 
     def _fetch(self, shard: int, name: str) -> bytes:
-        """A chunk from the cache, or from afar and then into the cache."""
+        """A chunk from the cache, or from the server, then added to the cache."""
         file, info = chunk_name(shard, name), self.manifest.shards[shard].arrays[name]
         length = chunk_length(info)
         return self._cached(file, length, info.stored_crc32c, TRAILER)
@@ -131,11 +131,11 @@ class RemoteStore(ZarrStore):
         return content
 
     def known(self) -> bool:
-        """Whether its metadata were looked at before, when chunks of it came into the cache."""
+        """Whether its metadata was checked earlier, when its chunks entered the cache."""
         return self._cache is not None and self._cache.get(_OURS, len(_OURS)) is not None
 
     def know(self) -> None:
-        """Its metadata are as we write them."""
+        """Record in the cache that its metadata is as we write it."""
         if self._cache is not None:
             self._cache.put(_OURS, _OURS.encode())
 
@@ -153,10 +153,10 @@ def fetched(
     files: Any, path: str, where: str, problem: Callable[[bytes], str | None], length: int | None = None,
     by: Direct | None = None,
 ) -> bytes:  # fmt: skip
-    """The content of `path` with which `problem` finds nothing wrong; asked for again while that may help.
+    """The content of `path` in which `problem` finds no fault; requested again while that may help.
 
-    What is `length` bytes long comes `by` a faster way, if there is one. Else one byte more of it is asked for, which shows if it
-    is longer: s3fs asks how long an object is before it reads it as a whole, which would be two requests for each. Raises
+    A file of `length` bytes is fetched `by` a faster function, if given. Else one byte more is requested, to detect a longer
+    file: s3fs asks for the length of an object before reading it whole, which would take two requests each. Raises
     NotFoundError when it cannot be read, CorruptError when it is missing or `problem` finds something each time.
     """
     limits = {} if length is None else {"start": 0, "end": length + 1}
@@ -181,15 +181,15 @@ def fetched(
 
 
 def open_remote(url: str, cache: ChunkCache | None = None) -> RemoteStore | None:
-    """The store at `url` if it is in our own form, None when other software has written it. Raises as open_dataset does."""
+    """The store at `url` if it is in our own format, None if other software wrote it. Raises as open_dataset does."""
     store = RemoteStore(url.rstrip("/"), cache)
     if store.manifest.backend != "zarr":
-        raise NotFoundError(f"{url}: a store of {store.manifest.backend} files, which is read from a disk only; copy it there")
+        raise NotFoundError(f"{url}: a store of {store.manifest.backend} files, which is read only from a disk; copy it there")
     if store.known():
         return store
     for file, (length, crc) in store.manifest.files.items():
         content = fetched(store._files, f"{store._root}/{file}", f"{url}/{file}", lambda _: None)
-        if len(content) != length or crc32c(content) != crc:  # zarr-python may have put its consolidated metadata there
+        if len(content) != length or crc32c(content) != crc:  # zarr-python may have added its consolidated metadata
             return None
     first = store.manifest.shards[0]
     for name, info in first.arrays.items():
@@ -201,7 +201,7 @@ def open_remote(url: str, cache: ChunkCache | None = None) -> RemoteStore | None
 
 
 def _manifest(files: Any, root: str, url: str, cache: ChunkCache | None) -> Manifest:
-    """That of the store, from the cache if the server says that the object is still the same."""
+    """The manifest of the store, from the cache if the server reports the object unchanged."""
     where = f"{url}/{MANIFEST}"
     try:
         about = retried(url, lambda: info_of(files, f"{root}/{MANIFEST}"), doing="read")
@@ -212,7 +212,7 @@ def _manifest(files: Any, root: str, url: str, cache: ChunkCache | None) -> Mani
         if (error := no_bucket(url)) is not None:
             raise error from None
         if url.partition("://")[0] in OBJECT_STORES and not objects_below(url):
-            raise NotFoundError(f"{url}: there is nothing at this address; look at its spelling") from None
+            raise NotFoundError(f"{url}: there is nothing at this address; check the spelling") from None
         what = f"has no {MANIFEST}, so it is not a streamcut store; make one with `streamcut convert`"
         raise NotFoundError(f"{url}: {what}") from None
     size, version = about["size"], about.get("ETag")

@@ -1,4 +1,4 @@
-"""Uploading the shards of a native store: every chunk is one object, and several are on their way while the next are encoded."""
+"""Uploading the shards of a native store: one object per chunk, several in flight while the next are encoded."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from streamcut.io.stores import zarr_layout
 from streamcut.io.stores.codec import crc32c, encode, trailer
 from streamcut.io.stores.spec import SHARDS, shard_name
 
-UPLOAD_BYTES = 32 << 20  # of chunks that are on their way, or one that is larger
-UPLOAD_HELD = 2 * UPLOAD_BYTES  # with the copies that clients of object stores make
+UPLOAD_BYTES = 32 << 20  # of chunks in flight, or one that is larger
+UPLOAD_HELD = 2 * UPLOAD_BYTES  # with the copies made by object store clients
 _REQUESTS = 16  # at once
 
 
@@ -29,12 +29,12 @@ class RemoteWriter:
         self.root = root
         self._pool = ThreadPoolExecutor(_REQUESTS, "upload")
         self._changed = threading.Condition()
-        self._held = 0  # bytes on their way
+        self._held = 0  # bytes in flight
         self._uploads: dict[int, list[Future]] = {}  # of each shard
         self._documents: list[Future] = []
 
     def close(self) -> None:
-        """Upload nothing more; what is on its way has arrived, or failed: none comes behind what others remove."""
+        """Start no more uploads and wait for those in flight, so that none arrives after a later removal."""
         self._pool.shutdown(cancel_futures=True)
 
     def write_shard(self, shard: int, arrays: Iterable[tuple[str, np.ndarray]], rows: int) -> dict[str, tuple[int, int]]:
@@ -46,7 +46,7 @@ class RemoteWriter:
                 payload = encode(array)
                 guards[name] = len(payload), crc32c(payload)
                 content = b"".join((payload, trailer(guards[name][1])))
-                del payload  # or it would be held while the next one is made
+                del payload  # otherwise held while the next one is made
                 uploads.append(self._upload(zarr_layout.chunk_name(shard, name), content))
                 del content
             document = zarr_layout.array_document(array.dtype.name, len(array))
@@ -54,12 +54,12 @@ class RemoteWriter:
         return guards
 
     def arrived(self, shard: int) -> None:
-        """Wait for what this writer uploads of the shard; raises what went wrong with it."""
+        """Wait for this writer's uploads of the shard; raises their errors."""
         for upload in self._uploads.pop(shard, []):
             upload.result()
 
     def finish_shard(self, shard: int, info: ShardInfo, n_features: int) -> ShardInfo:
-        """Begin to upload what could not be known before the number of features was."""
+        """Begin to upload the files that depend on the number of features."""
         failpoint("convert.shard_meta")
         documents = zarr_layout.shard_documents(info, n_features)
         self._documents.append(self._upload(f"{_folder(shard)}/{zarr_layout.METADATA}", documents[zarr_layout.METADATA]))
@@ -70,13 +70,13 @@ class RemoteWriter:
         return zarr_layout.guards(zarr_layout.store_documents())
 
     def finish(self) -> None:
-        """Write the files above the shards, and wait until all have arrived."""
+        """Write the files above the shards, and wait for all uploads."""
         self._documents += [self._upload(path, content) for path, content in zarr_layout.store_documents().items()]
         for upload in self._documents:
             upload.result()
 
     def is_whole(self, shard: int, info: ShardInfo, there: Mapping[str, int]) -> bool:
-        """Whether the objects of a journalled shard are `there` ({name: bytes}), by their lengths."""
+        """Whether all objects of a journalled shard are `there` ({name: bytes}) with the right lengths."""
         lengths = {zarr_layout.chunk_name(shard, name): zarr_layout.chunk_length(array) for name, array in info.arrays.items()}
         return all(there.get(name) == length for name, length in lengths.items() if length)
 
@@ -86,7 +86,7 @@ class RemoteWriter:
         return match is not None and int(match[1]) < shards
 
     def _upload(self, name: str, content: bytes) -> Future:
-        """Begin to upload, once there is memory for it."""
+        """Begin an upload once memory is free for it."""
         size = len(content)
         with self._changed:
             self._changed.wait_for(lambda: self._held == 0 or self._held + size <= UPLOAD_BYTES)

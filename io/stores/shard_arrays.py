@@ -1,4 +1,4 @@
-"""The rows of a shard as the arrays that are stored: each in the smallest type that keeps it, with its checksum."""
+"""The rows of a shard as stored arrays: each in the smallest exact type, with its checksum."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streamcut.io.stores.narrow import smallest
 
 
 def write_shard(files: Any, shard: int, rows: ShardRows) -> ShardInfo:
-    """Encode one shard and give it to `files` (ZarrWriter is one); runs in a background thread."""
+    """Encode one shard and pass it to `files` (e.g. ZarrWriter); runs in a background thread."""
     chunk, ones = rows.chunk(), False
     contents: dict[str, tuple[str, int, int]] = {}
 

@@ -1,7 +1,7 @@
-"""Which shards of a store afar are on their way: for each reading thread those that it said it would read, within one memory.
+"""Prefetching shards of a remote store: those that each reading thread has announced, within one memory budget.
 
-A thread names the shards that come next, in its order. As many are fetched as its part of the memory allows, and another one as
-soon as one was taken, so the line is busy while shards are decoded and computed. What a thread does not want any more makes room.
+A thread announces its next shards in order. As many are fetched as its share of the memory allows, and another one whenever one
+is taken, so the connection is busy while shards are decoded and processed. Shards no longer expected are dropped.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from itertools import accumulate
 
 @dataclass(slots=True)
 class _Coming:
-    """The chunks of a shard that nobody has taken yet, by array, and who wants them."""
+    """The chunks of a shard not taken yet, by array, and the threads that expect them."""
 
     owner: threading.Thread
     chunks: dict[str, Future]
@@ -26,8 +26,8 @@ class ShardsAhead:
     """Safe to use from several threads.
 
     sizes  bytes of each shard
-    begin  fetches a shard: its chunks, by array
-    most   bytes of all shards on their way, and of the largest one more
+    begin  starts to fetch a shard; its chunks, by array
+    most   bytes of all shards in flight, plus the largest shard
     """
 
     def __init__(self, sizes: Sequence[int], begin: Callable[[int], dict[str, Future]], most: int) -> None:
@@ -39,12 +39,12 @@ class ShardsAhead:
 
     @property
     def coming(self) -> set[int]:
-        """The shards of which chunks are on their way, or here and not taken."""
+        """The shards with chunks in flight, or received and not taken."""
         with self._lock:
             return set(self._coming)
 
     def expect(self, shards: Iterable[int]) -> None:
-        """This thread will read `shards` next, one after the other, and nothing else that it expected before."""
+        """Announce that this thread reads `shards` next, in order; replaces what it announced before."""
         me, wanted = threading.current_thread(), list(shards)
         sums = accumulate(self._sizes[number] for number in wanted)
         soon = {number for number, total in zip(wanted, sums, strict=True) if total <= self._most or number == wanted[0]}
@@ -59,7 +59,7 @@ class ShardsAhead:
             self._fill(me)
 
     def take(self, shard: int, name: str) -> Future | None:
-        """The chunk of array `name`, which is the caller's now; None when it is not on its way."""
+        """The chunk of array `name`, now owned by the caller; None when it was not requested."""
         with self._lock:
             coming = self._coming.get(shard)
             if coming is None:
@@ -71,7 +71,7 @@ class ShardsAhead:
             return chunk
 
     def _fill(self, me: threading.Thread) -> None:
-        """Begin to fetch what `me` wants and has memory for: its part of all, one shard even if others have more than theirs."""
+        """Begin to fetch the shards of `me` within its share of the memory; one shard even if others exceed theirs."""
         wanted = self._wanted.get(me, deque())
         while wanted:
             size, others = self._sizes[wanted[0]], {each.owner for each in self._coming.values()} - {me}

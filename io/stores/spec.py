@@ -1,27 +1,27 @@
-"""Names, dtypes and versions of the on-disk format: FORMAT.md as data, asked by readers and writers. Imports nothing."""
+"""Names, dtypes and versions of the on-disk format: FORMAT.md as data for readers and writers. Imports nothing."""
 
 FORMAT_VERSION = 2
 READABLE = (1, 2)
-NEEDS = "0.2.0"  # the first streamcut that reads FORMAT_VERSION; written into every store for readers that are older
+NEEDS = "0.2.0"  # the first streamcut that reads FORMAT_VERSION; written into every store, for older readers
 
 MANIFEST = "manifest.json"
 SHARDS = "shards"
 RECIPE = "recipe.json"
 FEATURES = "features.npz"
-EXTRAS = (RECIPE, FEATURES)  # files that a store may have beside its shards, guarded by the manifest
+EXTRAS = (RECIPE, FEATURES)  # optional files next to the shards, guarded by the manifest
 BACKENDS = ("zarr", "hdf5")
 
-PARTIAL = ".partial"  # NAME.partial/ is a store in the making
-REPLACED = ".replaced"  # NAME.replaced/ is what NAME was, for the instant in which --force replaces it
+PARTIAL = ".partial"  # NAME.partial/ is a store under construction
+REPLACED = ".replaced"  # NAME.replaced/ is the old NAME, during the moment in which --force replaces it
 BUILD = "store"  # inside NAME.partial: what will become NAME
 JOURNAL = "journal.jsonl"
 LOCK = "lock"
 
-VALUES = ("int8", "float32", "float64")  # from small to large: the first that keeps every value of the shard exactly
+VALUES = ("int8", "float32", "float64")  # from small to large: the first that represents every value of the shard exactly
 DTYPES = {
     "data": VALUES,
     "indices": ("int32", "int64"),
-    "indptr": ("int32", "int64"),  # written as the type of indices: SciPy wants both to be the same
+    "indptr": ("int32", "int64"),  # written with the type of indices: SciPy requires the same type
     "y": VALUES,
     "qid": ("int64",),
     "weight": VALUES,
@@ -32,8 +32,8 @@ HDF5_CHUNK_BYTES = 1 << 20
 CSR_ATTRIBUTES = {"encoding-type": "csr_matrix", "encoding-version": "0.1.0"}  # and "shape": [rows, features]
 DICT_ATTRIBUTES = {"encoding-type": "dict", "encoding-version": "0.1.0"}
 
-MOST_FEATURES = 1 << 22  # whose statistics a store keeps: that takes 128 MiB while they are made
-SHARD_NNZ = 4 << 20  # 16 MiB an array: above 32 MiB glibc maps every temporary anew, and reading slows 3-4x
+MOST_FEATURES = 1 << 22  # with statistics in the store: computing them takes 128 MiB
+SHARD_NNZ = 4 << 20  # 16 MiB per array: above 32 MiB glibc maps every temporary anew, and reading slows 3-4x
 
 
 def shard_name(shard: int) -> str:
@@ -42,7 +42,7 @@ def shard_name(shard: int) -> str:
 
 
 def shard_rows(shard_nnz: int) -> int:
-    """Most rows in a shard of `shard_nnz` entries (a larger group excepted): rows with few entries take memory too."""
+    """Most rows in a shard of `shard_nnz` entries, except for a larger group: rows with few entries take memory, too."""
     return max(1, shard_nnz // 4)
 
 

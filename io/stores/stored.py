@@ -1,4 +1,4 @@
-"""What all stores have in common: arrays come from somewhere, are checked, and become a Chunk."""
+"""The part common to all stores: arrays are filled by a subclass, checked, and become a Chunk."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from streamcut.io.stores.spec import MANIFEST, RECIPE, SHARDS, shard_name
 
 T = TypeVar("T")
 U = TypeVar("U")
-_ROUNDING = 1e-6  # of sums in another order, with much to spare
+_ROUNDING = 1e-6  # of sums in another order, with a wide margin
 
 
 class StoredDataset(ShownDataset, ABC):
-    """A Dataset (`io/dataset.py`) whose subclass says in `fill` where bytes come from.
+    """A Dataset (`io/dataset.py`) whose subclasses read the bytes in `fill`.
 
     Safe to read from several threads, each with buffers of its own.
     """
@@ -36,20 +36,20 @@ class StoredDataset(ShownDataset, ABC):
         self.path: str | None = path
         self.manifest = manifest
         self._first_rows = first_rows(manifest)
-        self._sums: dict[int, tuple[int, float]] = {}  # groups and weights of the shards that were checked
-        self._named: set[int] = set()  # shards that are fetched already
-        self._sound: set[int] = set()  # shards whose structure was checked: their checksums say that they are still the same
+        self._sums: dict[int, tuple[int, float]] = {}  # groups and weights of the checked shards
+        self._named: set[int] = set()  # shards already being fetched
+        self._sound: set[int] = set()  # shards with checked structure: equal checksums mean they are unchanged
 
     @abstractmethod
     def fill(self, shard: int, out: dict[str, np.ndarray], buffers: Buffers) -> None:
-        """Decode the arrays named in `out` into it (dtypes and sizes are the manifest's), each checked against its checksum.
+        """Decode the arrays named in `out` into it (dtypes and sizes as in the manifest), and check their checksums.
 
         May use `buffers.raw`. Raises CorruptError naming the file.
         """
 
     def expect(self, *shards: int) -> None:
-        """Let the system fetch the files of the first two into its cache while this thread computes: the disk continues while the
-        first is decoded. Those that were named last time are on their way. See Dataset.expect."""
+        """Let the system read the files of the first two shards into its cache while this thread computes, so that the disk stays
+        busy while the first is decoded. Shards named in the last call are already being read. See Dataset.expect."""
         named, self._named = self._named, set(shards[:2])
         for number in self._named - named:
             for name, length in self.files(number):
@@ -80,7 +80,7 @@ class StoredDataset(ShownDataset, ABC):
         return read_guarded(str(self.path), name, guard).tobytes()
 
     def found(self, files: Mapping[str, int]) -> tuple[list[CorruptError], list[str]]:
-        """What is wrong with the `files` of the store, {name: length}, their content aside; and the names of others there."""
+        """Faults of the `files` of the store, {name: length}, apart from their content; and the names of other files."""
         root, wrong = str(self.path), []
         for name, length in files.items():
             try:
@@ -91,15 +91,15 @@ class StoredDataset(ShownDataset, ABC):
         return wrong, [name for name in there if name not in files and name != MANIFEST]
 
     def each(self, call: Callable[[T], U], items: Iterable[T]) -> Iterator[U]:
-        """`call` of each of the items, in their order, as many at once as is good for where the store is."""
+        """Map `call` over the items in order, with the concurrency that suits the storage."""
         return map(call, items)
 
     def where(self, shard: int, name: str = "") -> str:
-        """How messages name a shard, or array `name` of it."""
+        """The name of a shard, or of its array `name`, in messages."""
         return "/".join(filter(None, (str(self.path), SHARDS, shard_name(shard), name)))
 
     def buffers(self, shards: Iterable[ShardInfo] | None = None) -> Buffers:
-        """Memory for one reading thread: room for all shards, or for `shards`."""
+        """Memory for one reading thread: for any shard, or any of `shards`."""
         return Buffers(self.manifest.shards if shards is None else shards)
 
     def read(self, shard: int, buffers: Buffers | None = None) -> Chunk:
@@ -129,9 +129,9 @@ class StoredDataset(ShownDataset, ABC):
         )
 
     def problem(self, shard: int, arrays: dict[str, np.ndarray]) -> CorruptError | None:
-        """What kernels could not bear in a shard whose decoded arrays these are (indptr int64, y float64), or None."""
+        """The first fault unsafe for kernels in a shard with these decoded arrays (indptr int64, y float64), or None."""
         statistics = self.manifest.statistics
-        from streamcut.io.stores.structure import first_problem, first_unknown  # Numba, which showing a store does not need
+        from streamcut.io.stores.structure import first_problem, first_unknown  # loads Numba, not needed to show a store
 
         found = first_problem(
             arrays["indptr"],
@@ -150,7 +150,7 @@ class StoredDataset(ShownDataset, ABC):
         return None if found is None else damaged(self.where(shard, found[0]), found[1])
 
     def _sum_problem(self, shard: int, arrays: dict[str, np.ndarray]) -> tuple[str, str] | None:
-        """Groups, which lie in one shard each, and weights add up to what the manifest says: buffers and bounds rely on it."""
+        """Groups, each within one shard, or weights that do not add up to the manifest's sums: buffers and bounds rely on it."""
         qid, weight = arrays.get("qid"), arrays.get("weight")
         groups = 0 if qid is None else 1 + int(np.count_nonzero(qid[1:] != qid[:-1]))
         self._sums[shard] = groups, 0.0 if weight is None else float(weight.sum(dtype=np.float64))
@@ -171,7 +171,7 @@ class StoredDataset(ShownDataset, ABC):
 
 
 def _recipe_of_first_version(manifest: Manifest) -> Recipe | None:
-    """Stores of format version 1 have the options of their conversion instead."""
+    """The recipe of a store of format version 1, which has the options of its conversion instead."""
     made_from = manifest.source.get("made_from", {})
     if made_from.get("format") != "svmlight":
         return None

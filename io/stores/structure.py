@@ -1,4 +1,4 @@
-"""The checks that keep hostile or broken rows away from kernels, which index memory without looking.
+"""The checks that keep hostile or broken rows away from kernels, which do not check bounds.
 
 Every loop is branch-free, so that it runs at memory speed: 16 MiB of indices with their values take about 1 ms.
 """
@@ -29,7 +29,7 @@ def _indptr_ok(indptr, nnz):
 def _indices_ok(indptr, indices, n_features):
     """Strictly increasing within each row, the first of a row ≥ 0 and the last < n_features; `indptr` has been checked.
 
-    Falls are counted over all neighbours, then those between rows are taken off: one long loop instead of many short ones.
+    Counts decreases over all neighbours, then subtracts those between rows: one long loop instead of many short ones.
     """
     falls = 0
     for t in range(1, len(indices)):
@@ -78,10 +78,10 @@ def first_problem(
     longest: int | None = None,
     largest: float = np.inf,
 ) -> tuple[str, str] | None:
-    """(array name, what is wrong with it) for one shard, or None when every kernel may run on it.
+    """(array name, its fault) for one shard, or None when every kernel may run on it.
 
-    indptr int64 (n + 1), indices int32/int64 (nnz), data (nnz) or None (all 1), rows: `y` and maybe `weight`, `qid` (n each).
-    No row may have more than `longest` entries, no value be greater than `largest`: buffers and bounds rely on these.
+    indptr int64 (n + 1), indices int32/int64 (nnz), data (nnz) or None (all 1), rows: `y` and perhaps `weight`, `qid` (n each).
+    No row may have more than `longest` entries and no value may exceed `largest`: buffers and bounds rely on these limits.
     """
     if data is not None and len(data) != len(indices):
         return "data", f"has {len(data)} values for {len(indices)} indices"
@@ -107,7 +107,7 @@ def first_problem(
 
 @kernel
 def _unknown_at(y, known):
-    """The first place of `y` whose value is not in `known`, which increases; −1: all are."""
+    """The first index of `y` whose value is not in the increasing `known`; −1 if there is none."""
     for i in range(len(y)):
         low, high = 0, len(known)
         while low < high:
@@ -122,7 +122,7 @@ def _unknown_at(y, known):
 
 
 def first_unknown(y: np.ndarray, labels: Iterable[float] | None) -> int | None:
-    """The first of the rows whose label (float64) is not one of `labels` (None: they are too many to list), or None.
+    """The first of the rows whose label (float64) is not one of `labels` (None: too many to list), or None.
 
     Solvers number the classes by the labels that the manifest lists, and kernels index by these numbers.
     """

@@ -1,4 +1,4 @@
-"""Every file of a store against its manifest, and every problem told, not only the first."""
+"""Checks every file of a store against its manifest and reports every problem, not only the first."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from streamcut.io.stores.zarr_store import ZarrStore
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """What `verify_store` found.
+    """The findings of `verify_store`.
 
-    files, bytes   guarded files of the store and their length, 0 for a store that is read through zarr-python
+    files, bytes   guarded files of the store and their total length, 0 for a store read through zarr-python
     read_data      whether the content was read, or only lengths and metadata
     problems       one line each; empty for a sound store
-    unexpected     files that the manifest does not know: they harm nothing
+    unexpected     files that the manifest does not list: harmless
     """
 
     path: str
@@ -48,7 +48,7 @@ class VerifyReport:
 def verify_store(path: str | os.PathLike, *, read_data: bool) -> VerifyReport:
     """Compare the store at `path` with its manifest.
 
-    Without `read_data`: metadata files byte by byte, everything else by existence and length. With it: every byte of every file,
+    Without `read_data`: metadata files byte by byte, all others by existence and length. With it: every byte of every file,
     the structure of every shard and the statistics. Raises what `open_dataset` raises, except CorruptError, which is reported.
     """
     name = os.fspath(path)
@@ -74,7 +74,7 @@ def verify_store(path: str | os.PathLike, *, read_data: bool) -> VerifyReport:
 
 
 def _guarded_files(data: StoredDataset) -> dict[str, tuple[int, int | None]]:
-    """{path inside the store: (length, CRC-32C of the whole file, or None where the chunk itself is checked when it is read)}.
+    """{path inside the store: (length, CRC-32C of the whole file, or None for chunks, which are checked when read)}.
 
     Empty for a store that other software wrote: the manifest does not describe its files.
     """
@@ -95,7 +95,7 @@ def _zarr_files(manifest: Manifest) -> dict[str, tuple[int, int | None]]:
 
 
 def _content_of_files(data: StoredDataset, files: dict[str, tuple[int, int | None]], read_data: bool) -> Iterator[str]:
-    """What is wrong with the bytes of those that have a checksum as a whole; without `read_data` of metadata alone."""
+    """Faults in the content of files with a checksum of the whole file; without `read_data`, of metadata files only."""
 
     def problem(file: str, guard: tuple[int, int]) -> str | None:
         try:
@@ -122,7 +122,7 @@ def _content_problems(data: StoredDataset) -> Iterator[str]:
             problems += _row_problems(data, shard, arrays)
         yield from problems
         if problems:
-            statistics = None  # of what is left they would say nothing
+            statistics = None  # meaningless for the remaining shards
         if statistics is not None:
             chunk = _chunk(arrays, buffers)
             statistics.add(chunk)

@@ -1,9 +1,8 @@
-"""Writing a store so that a crash at any moment loses at most the shards in flight, and nothing incomplete bears a final name.
+"""Writing a store so that a crash at any moment loses at most the shards in flight, and nothing incomplete has a final name.
 
-Each shard's files are safe before a line of the journal says that it is finished; `finish` adds what makes them a store and gives
-it its name. Where that happens, on a disk or in object storage, is the business of build.py and remote_build.py. Files hold no
-times and shards are numbered by their rows, so a conversion that was killed and resumed ends with the same bytes as one that was
-not.
+Each shard's files are durable before the journal lists it as finished; `finish` adds the manifest and gives the store its name.
+build.py and remote_build.py do this on a disk and in object storage. Files hold no times and shards are numbered by their rows,
+so a conversion that was killed and resumed gives the same bytes as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -41,14 +40,14 @@ from streamcut.io.stores.spec import (
 )
 from streamcut.io.stores.structure import first_problem
 
-_FEATURES_AT_ONCE = 1 << 19  # of a resumed store: 16 MiB
+_FEATURES_AT_ONCE = 1 << 19  # when the shards of a resumed store are reread: 16 MiB
 
 
 def writer_bytes(shard_nnz: int, threads: int, remote: bool = False) -> int:
-    """Bytes that a StoreWriter may hold, unless a single row or group is larger than a shard.
+    """Most bytes that a StoreWriter holds, unless a single row or group is larger than a shard.
 
-    threads + 1 shards of rows (int32 indices, float64 values, four columns of 8 bytes), and for each thread the values of a
-    shard compressed, twice, because the compressor's result is copied; with a URL (`remote`) what is on its way, too.
+    threads + 1 shards of rows (int32 indices, float64 values, four columns of 8 bytes), and for each thread the compressed
+    values of a shard, twice, because the compressor's result is copied; for a URL (`remote`) also the uploads in flight.
     """
     rows = shard_nnz * (4 + 8) + shard_rows(shard_nnz) * 4 * 8
     return (threads + 1) * rows + threads * shard_nnz * 2 * 8 + (UPLOAD_HELD if remote else 0)
@@ -56,7 +55,7 @@ def writer_bytes(shard_nnz: int, threads: int, remote: bool = False) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """One call of append: its first row in the whole data set, and what the caller wants back to give it again."""
+    """One call of append: its first row in the whole data set, and the caller's position and state to repeat it."""
 
     first_row: int
     position: dict
@@ -65,7 +64,7 @@ class _Block:
 
 @dataclass(frozen=True, slots=True)
 class _InFlight:
-    """A shard that is being counted and written, and then gets its line of the journal."""
+    """A shard that is being counted and written, then journalled."""
 
     rows: ShardRows
     written: Future[tuple[ShardInfo, dict]]
@@ -76,19 +75,19 @@ class StoreWriter:
     """Writes rows, block by block, into the store `path`. A context manager: leaving it before `finish` keeps NAME.partial.
 
     path        of the finished store, NAME: on a disk, or a URL of an object store
-    backend     "zarr" or "hdf5", which only disks have
+    backend     "zarr" or "hdf5" (disks only)
     shard_nnz   entries of a shard (see `io/stores/collector.py` for the rule)
     n_features  number of features; None: the largest index seen
     options     JSON identity of the whole conversion: resuming with other options is refused
-    resume      continue NAME.partial if there is one; else it is removed
+    resume      continue NAME.partial if there is one; without `resume` it is removed
     force       replace an existing store NAME, once the new one is complete
-    features    keep statistics of single features if there are no more than this of them (32 bytes each while writing; 0: never)
+    features    keep statistics per feature if there are at most this many (32 bytes each while writing; 0: never)
     threads     background threads that encode and write shards; memory is `writer_bytes(shard_nnz, threads)`. Another one waits
-                for what is on its way to a URL, and writes the journal, so that the rows' memory serves the next shard by then
+                for uploads to a URL and writes the journal, so that the rows' memory is already free for the next shard
 
-    Entering raises UsageError (NAME exists, or options differ), LockedError, NotFoundError (the directory cannot be written),
+    Entering raises UsageError (NAME exists, or options differ), LockedError, NotFoundError (the directory is not writable),
     DiskFullError. Afterwards `resume_from` is None for a fresh start, or {"position", "skip", "state"}: call append again with
-    the block of that `position` without its first `skip` rows, then with those that follow; `state` came with that block.
+    the block of that `position` without its first `skip` rows, then with the following ones; `state` came with that block.
     """
 
     def __init__(
@@ -123,10 +122,10 @@ class StoreWriter:
         self._shards: list[ShardInfo] = []
         self._blocks: deque[_Block] = deque()
         self._in_flight: deque[_InFlight] = deque()
-        self._journalled: deque[Future[ShardInfo]] = deque()  # of shards whose rows are not needed any more, in order
+        self._journalled: deque[Future[ShardInfo]] = deque()  # shards whose rows are no longer needed, in order
         self._free: list[ShardRows] = []
         self._made = self._emitted = self._handed_out = self._next_row = 0
-        self._counted: Future[None] | None = None  # done when the last shard that was handed out is counted
+        self._counted: Future[None] | None = None  # done when the last shard handed out is counted
         self._last_line: Future[ShardInfo] | None = None  # of the journal
         self._adopting = False
         self._cutter = ShardCutter(shard_nnz, self._fresh_rows)
@@ -146,7 +145,7 @@ class StoreWriter:
         self._stack.close()
 
     def append(self, chunk: Chunk, position: dict, state: dict | None = None) -> None:
-        """Add the rows of `chunk`, which are copied. `position` and `state` (JSON types) are what `resume_from` gives back.
+        """Add the rows of `chunk`, which are copied. `resume_from` returns `position` and `state` (JSON types).
 
         Raises BadInputError for rows of this or an earlier block that break the format (order of indices, nan, a feature ≥
         n_features), DiskFullError.
@@ -163,9 +162,9 @@ class StoreWriter:
             self._commit()
 
     def adopt(self, info: ShardInfo, counted: StatisticsBuilder) -> None:
-        """Take a shard that others have written to its place (see `shard_root`), the next one in order, and what it counts.
+        """Take the next shard in order, already written in place by another process (see `shard_root`), and its statistics.
 
-        Nothing is appended to such a store. Raises BadInputError when the numbers of all shards overflow.
+        Do not combine with `append`. Raises BadInputError when a sum over all shards overflows.
         """
         self._adopting = True
         self._statistics.merge(counted)
@@ -178,11 +177,11 @@ class StoreWriter:
 
     @property
     def shard_root(self) -> str:
-        """Where others may write shards."""
+        """Where other processes may write shards."""
         return str(self._build.files.root)
 
     def finish(self, source: dict, recipe: Recipe | None = None) -> Manifest:
-        """Write what is left and give the store its name. `source` (JSON types) goes into the manifest, `recipe` beside it.
+        """Write the last shard and give the store its name. `source` (JSON types) goes into the manifest, `recipe` next to it.
 
         Raises BadInputError when there are no rows, DiskFullError.
         """
@@ -219,7 +218,7 @@ class StoreWriter:
         return manifest
 
     def _feature_statistics(self, statistics: Statistics, shards: tuple[ShardInfo, ...]) -> FeatureStatistics | None:
-        """Those of all rows: of a resumed store its shards are read for them once more."""
+        """Feature statistics of all rows; the shards of a resumed store are reread for them."""
         if self.resume_from is None and not self._adopting:
             return self._tally.finish()
         if statistics.n_features > self._features:
@@ -227,19 +226,19 @@ class StoreWriter:
         return by_passes(self._build.read_again(Manifest(statistics, shards, "", self._backend)), _FEATURES_AT_ONCE)
 
     def _go_on(self, records: list[dict]) -> None:
-        """Take up what the shards of an earlier run hold."""
+        """Resume from the finished shards of an earlier run."""
         self._shards = [shard_from_record(record["shard"]) for record in records]
         if records:
-            self._tally = FeatureTally(0)  # what earlier runs have counted is gone: the shards will be read once more
+            self._tally = FeatureTally(0)  # the counts of earlier runs are lost: the shards will be reread
             self._statistics = StatisticsBuilder.from_state(records[-1]["statistics"])
             self._emitted, self._next_row = len(records), self._statistics.n_rows
             self._handed_out = self._next_row
             self.resume_from = records[-1]["next"]
 
-    # Shards on their way
+    # Shards in flight
 
     def _fresh_rows(self) -> ShardRows:
-        """Memory for a shard; waits for a shard to be written when all of it is in use."""
+        """Memory for a shard; when all is in use, waits for a shard to be written."""
         if not self._free and self._made <= self._threads:
             self._made += 1
             return ShardRows(self._shard_nnz)
@@ -248,7 +247,7 @@ class StoreWriter:
         return self._free.pop()
 
     def _emit(self, rows: ShardRows) -> None:
-        """Hand a complete shard to a thread, which checks and counts it once those before are counted, and writes it."""
+        """Hand a complete shard to a thread, which checks and counts it after its predecessors, and writes it."""
         first, self._handed_out = self._handed_out, self._handed_out + rows.rows
         before, self._counted = self._counted, Future()
         task = self._pool.submit(self._finished, self._emitted, rows, first, before, self._counted)
@@ -260,7 +259,7 @@ class StoreWriter:
     def _finished(
         self, shard: int, rows: ShardRows, first: int, before: Future | None, counted: Future
     ) -> tuple[ShardInfo, dict]:
-        """(the shard as it is written, the statistics of all rows up to its end); runs in a background thread."""
+        """(the written shard, the statistics of all rows up to its end); runs in a background thread."""
         try:
             if before is not None:
                 before.result()
@@ -290,14 +289,14 @@ class StoreWriter:
             raise BadInputError(f"rows {first}…{first + rows.rows - 1}: {' '.join(problem)}")
 
     def _next_start(self, row: int) -> dict:
-        """Where to continue after a restart when the shards hold `row` rows; forgets the blocks before."""
+        """Where to continue after a restart when the shards hold `row` rows; forgets earlier blocks."""
         while len(self._blocks) > 1 and self._blocks[1].first_row <= row:
             self._blocks.popleft()
         block = self._blocks[0]
         return {"position": block.position, "skip": row - block.first_row, "state": block.state}
 
     def _line_written(self, written: Future[tuple[ShardInfo, dict]], following: dict, before: Future | None) -> ShardInfo:
-        """The shard, once its line is in the journal, behind those before; runs in a background thread."""
+        """The shard, once it is journalled after its predecessors; runs in a background thread."""
         if before is not None:
             before.result()
         info, statistics = written.result()
@@ -305,7 +304,7 @@ class StoreWriter:
         return info
 
     def _take_back(self) -> None:
-        """Wait until the oldest shard in flight is encoded and written, or on its way; its rows' memory is free then."""
+        """Wait until the oldest shard in flight is encoded and written, or uploading, and its rows' memory is free."""
         oldest = self._in_flight.popleft()
         oldest.written.result()
         self._journalled.append(oldest.journalled)
@@ -313,5 +312,5 @@ class StoreWriter:
         self._free.append(oldest.rows)
 
     def _commit(self) -> None:
-        """Wait for the line of the oldest shard that has none yet."""
+        """Wait until the oldest pending shard is journalled."""
         self._shards.append(self._journalled.popleft().result())

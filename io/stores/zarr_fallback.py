@@ -1,7 +1,7 @@
-"""Reading through zarr-python what the fast reader does not know: zip files, URLs, other codecs, Zarr v2.
+"""Reading through zarr-python what the fast reader does not support: zip files, URLs, other codecs, Zarr v2.
 
-Same manifest, same checks, same bits; slower, and each read allocates. A file's own checksum says nothing here, because it was
-written by other software: what is compared is the content of each array.
+Same manifest, same checks, same bits; slower, and each read allocates. The checksums of files do not apply, because other
+software wrote them: the content of each array is compared instead.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ZarrPythonStore(StoredDataset):
         super().__init__(path, parse_manifest(found.to_bytes(), f"{path}/{MANIFEST}"))
         try:
             self._shards: Any = zarr.open_group(store, mode="r")[SHARDS]
-        except Exception as error:  # zarr-python raises whatever its layers raise
+        except Exception as error:  # zarr-python raises anything its layers raise
             raise damaged(path, f"is not a readable Zarr group ({error})") from error
 
     def extra(self, name: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Where things lie in a Zarr store and what its zarr.json files say: everything about the layout but the bytes of the arrays."""
+"""The layout of a Zarr store and the content of its zarr.json files: everything but the bytes of the arrays."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from streamcut.io.stores.codec import CODEC, TRAILER, crc32c
 from streamcut.io.stores.spec import CSR_ATTRIBUTES, DICT_ATTRIBUTES, FORMAT_VERSION, SHARDS, shard_name
 
 METADATA = "zarr.json"
-CHUNK = "c.0"  # the key of the only chunk under separator ".": no directory more
+CHUNK = "c.0"  # the key of the only chunk under separator ".": saves a directory
 ITEM_BYTES = {"int8": 1, "int32": 4, "int64": 8, "float32": 4, "float64": 8}
 
 
@@ -19,7 +19,7 @@ def group_document(attributes: dict) -> bytes:
 
 
 def root_document() -> bytes:
-    """zarr.json of the store; `streamcut` is there to recognise a store that has lost its manifest."""
+    """zarr.json of the store; `streamcut` identifies a store that has lost its manifest."""
     return group_document({**DICT_ATTRIBUTES, "streamcut": FORMAT_VERSION})
 
 
@@ -54,7 +54,7 @@ def array_document(dtype: str, size: int) -> bytes:
 
 
 def is_foreign(document: bytes) -> bool:
-    """Whether a zarr.json is that of a sound array which other software has written with other codecs."""
+    """Whether a zarr.json describes a valid array that other software wrote with other codecs."""
     try:
         stated = json.loads(document)
         return stated["node_type"] == "array" and stated["codecs"] != json.loads(array_document(stated["data_type"], 1))["codecs"]
@@ -71,7 +71,7 @@ def chunk_path(root: str | Path, shard: int, name: str) -> str:
 
 
 def chunk_name(shard: int, name: str) -> str:
-    """The chunk of an array inside its store."""
+    """The path of an array's chunk inside its store."""
     return f"{SHARDS}/{shard_name(shard)}/{name}/{CHUNK}"
 
 

@@ -1,9 +1,9 @@
-"""A local native store whose shards come in parts: the same rows, in memory that a few Blosc blocks of each array take.
+"""A local native store whose shards are read in parts: the same rows, in the memory of a few Blosc blocks per array.
 
-A chunk file is one Blosc frame, whose blocks (512 KiB decoded, mostly) are compressed each by itself. So any range of an array is
-to be had from the frame's header and the blocks that it lies in: they are read, put behind a header of their own, and decoded.
-The first time that a file is asked for, all of it is read and held against its checksum; what its blocks have is kept, and each
-block is held against that whenever it is read.
+A chunk file is one Blosc frame, whose blocks (512 KiB decoded, mostly) are compressed independently. So any range of an array
+needs only the frame's header and the blocks that contain it: they are read, put after a header of their own, and decoded. On
+first use the whole file is read and compared with its checksum. The checksums of its blocks are kept, and each block is compared
+with its own whenever it is read.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from streamcut.io.stores.parts import PART, Parts
 from streamcut.io.stores.zarr_layout import chunk_length, chunk_name, chunk_path
 from streamcut.io.stores.zarr_store import ZarrStore
 
-_COPIED = 2  # bit of a frame's flags: it holds its bytes as they are
-_BLOCK = 1 << 17  # elements: decoded blocks have no more, with our options
+_COPIED = 2  # bit of a frame's flags: the content is not compressed
+_BLOCK = 1 << 17  # most elements of a decoded block, with our options
 
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """What is known of a chunk file that was found sound.
+    """The block structure of a verified chunk file.
 
-    flags   the four bytes that its header begins with; size: bytes decoded, `block` of them in a block
-    bounds  int64 (blocks, 2): where each block begins and ends in the file; checksums: their CRC-32C
+    flags   the first four bytes of its header; size: decoded bytes, `block` of them in a block
+    bounds  int64 (blocks, 2): where each block begins and ends in the file; checksums: CRC-32C of each
     """
 
     flags: bytes
@@ -43,19 +43,19 @@ class _Frame:
 
 
 class PartBuffers(Buffers):
-    """Buffers for parts, with the last blocks of each array that were not used up: a part begins where another has ended."""
+    """Buffers for parts that keep the last, partly used blocks of each array: a part begins where the previous one ends."""
 
     def __init__(self, shards: Iterable[ShardInfo]) -> None:
         super().__init__(shards)
         self._held: dict[str, tuple[tuple[int, int], np.ndarray]] = {}
 
     def held(self, name: str, place: tuple[int, int]) -> np.ndarray | None:
-        """The decoded blocks of array `name` at `place` (shard, block), if they were the last to be kept."""
+        """The decoded blocks of array `name` at `place` (shard, block), if they were kept last."""
         known = self._held.get(name)
         return known[1] if known is not None and known[0] == place else None
 
     def hold(self, name: str, place: tuple[int, int], size: int, most: int) -> np.ndarray:
-        """Room, uint8 (size,), for what `held` will give, of which there are `most` bytes at most."""
+        """Memory, uint8 (size,), for what `held` will return, never more than `most` bytes."""
         room = self._held[name][1].base if name in self._held else None
         if room is None or len(room) < size:
             room = np.empty(most, np.uint8)
@@ -63,7 +63,7 @@ class PartBuffers(Buffers):
         return self._held[name][1]
 
     def forget(self, name: str) -> None:
-        """What `hold` has given was not filled."""
+        """Discard memory from `hold` that was not filled."""
         self._held.pop(name, None)
 
 
@@ -82,7 +82,7 @@ class ZarrParts(Parts):
         return out
 
     def room(self, info: ShardInfo, sizes: dict[str, int]) -> int:
-        """For what is read of a chunk, and for the blocks that buffers hold."""
+        """Memory for the parts of a chunk that are read, and for the blocks that buffers hold."""
         whole = {name: array.size * np.dtype(array.dtype).itemsize for name, array in info.arrays.items()}
         needed = {name: (sizes[name] + 2 * _BLOCK) * np.dtype(array.dtype).itemsize for name, array in info.arrays.items()}
         read = max((min(needed[name], size) for name, size in whole.items()), default=0)
@@ -111,7 +111,7 @@ class ZarrParts(Parts):
                     fetch_ahead(str(self.path), chunk_name(part.shard, name), end - begin, begin)
 
     def _decode(self, shard: int, name: str, frame: _Frame, at: int, out: np.ndarray, buffers: PartBuffers) -> None:
-        """Bytes from `at` on of an array, decoded into `out`: whole blocks at once, others by way of what buffers hold."""
+        """Decode the bytes from `at` on of an array into `out`: whole blocks directly, partial ones through the buffers."""
         start, stop = at, at + len(out)
         while start < stop:
             block = start // frame.block
@@ -128,8 +128,8 @@ class ZarrParts(Parts):
             start = end
 
     def _held(self, shard: int, name: str, frame: _Frame, block: int, buffers: PartBuffers) -> tuple[np.ndarray, int]:
-        """A decoded block, and the byte of the array that it begins with. The last one, if short, comes with the one before it:
-        a frame of Blosc's is no shorter than its blocks."""
+        """A decoded block and its first byte in the array. A short last block is decoded with its predecessor: a Blosc frame is
+        no shorter than its blocks."""
         short = block > 0 and (block + 1) * frame.block > frame.size
         first, count = block - short, 1 + short
         left = first * frame.block
@@ -148,7 +148,7 @@ class ZarrParts(Parts):
     def _blocks(
         self, shard: int, name: str, frame: _Frame, first: int, count: int, out: np.ndarray, buffers: PartBuffers
     ) -> None:
-        """`count` blocks from `first` on of a chunk, decoded into `out`. Raises ValueError."""
+        """Decode `count` blocks of a chunk from `first` on into `out`. Raises ValueError."""
         bounds, header = frame.bounds[first : first + count], HEADER.size + 4 * count
         begin, end = int(bounds[:, 0].min()), int(bounds[:, 1].max())
         payload = buffers.raw[: header + end - begin]
@@ -167,7 +167,7 @@ class ZarrParts(Parts):
         decode(payload, out)
 
     def _frame(self, shard: int, name: str, raw: np.ndarray) -> _Frame:
-        """What is known of a chunk, which is read to the end the first time. Raises CorruptError."""
+        """The frame of a chunk, which is read to the end the first time. Raises CorruptError."""
         if (known := self._frames.get((shard, name))) is None:
             known = self._frames[shard, name] = self._examined(shard, name, raw)
         return known
@@ -198,7 +198,7 @@ class ZarrParts(Parts):
                 or (np.diff(ordered) > min(block + 64, len(raw))).any()
                 or ordered[-2] >= end
             ):
-                raise ValueError("has blocks that are none")
+                raise ValueError("has invalid blocks")
         except (ValueError, struct.error) as error:
             raise damaged(path, str(error)) from None
         crc = google_crc32c.value(read(0, int(ordered[0])))

@@ -1,6 +1,6 @@
 """Reading the native store: a local Zarr v3 directory with our codecs, several times faster than zarr-python.
 
-Each array is one file: compare its length, read it into a reused buffer, compare its checksum, decompress into a preallocated
+Each array is one file: check its length, read it into a reused buffer, check its checksum, decompress into a preallocated
 array. Nothing is allocated and nothing is copied twice.
 """
 
@@ -25,7 +25,7 @@ class ZarrStore(StoredDataset):
         for name, array in out.items():
             info = arrays[name]
             if not info.size:
-                continue  # Zarr keeps no chunk of an empty array
+                continue  # Zarr stores no chunk for an empty array
             content = self.content(shard, name, buffers.raw)
             path = chunk_path(str(self.path), shard, name)
             payload = content[:-TRAILER]
@@ -40,7 +40,7 @@ class ZarrStore(StoredDataset):
                 raise damaged(path, str(error)) from None
 
     def content(self, shard: int, name: str, raw: np.ndarray) -> np.ndarray:
-        """The chunk of array `name` as it is stored, uint8, of the right length; it may lie in `raw`."""
+        """The stored chunk of array `name`, uint8, of the right length; may be a view of `raw`."""
         length = chunk_length(self.manifest.shards[shard].arrays[name])
         return read_exactly(str(self.path), chunk_name(shard, name), length, raw)
 

@@ -36,7 +36,7 @@ class ZarrWriter:
                 write_durably(
                     place / zarr_layout.CHUNK, payload, trailer(guards[name][1]), prefix="convert.chunk", sync_parent=False
                 )
-                del payload  # or it would be held while the next one is made
+                del payload  # otherwise held while the next one is made
             document = zarr_layout.array_document(array.dtype.name, len(array))
             write_durably(place / zarr_layout.METADATA, document, prefix="convert.array_meta")
         sync_directory(folder)
@@ -44,7 +44,7 @@ class ZarrWriter:
         return guards
 
     def finish_shard(self, shard: int, info: ShardInfo, n_features: int) -> ShardInfo:
-        """Write what could not be known before the number of features was. Failpoint: convert.shard_meta."""
+        """Write the files that depend on the number of features. Failpoint: convert.shard_meta."""
         failpoint("convert.shard_meta")
         documents = zarr_layout.shard_documents(info, n_features)
         path = zarr_layout.shard_folder(self.root, shard) / zarr_layout.METADATA
@@ -61,12 +61,12 @@ class ZarrWriter:
             write_durably(self.root / path, content, prefix="convert.root")
 
     def is_whole(self, shard: int, info: ShardInfo) -> bool:
-        """Whether the files of a journalled shard are there, by their lengths."""
+        """Whether all files of a journalled shard exist with the right lengths."""
         lengths = {zarr_layout.chunk_path(self.root, shard, name): zarr_layout.chunk_length(a) for name, a in info.arrays.items()}
         return all(os.path.isfile(path) and os.path.getsize(path) == length for path, length in lengths.items() if length)
 
     def keep(self, shards: int) -> None:
-        """Remove everything but the first `shards` shards, and what dead writers left of those."""
+        """Remove all but the first `shards` shards, and temporary files of dead writers among those."""
         folder = self.root / SHARDS
         kept = {zarr_layout.shard_folder(self.root, shard).name for shard in range(shards)}
         for place in folder.iterdir() if folder.is_dir() else ():
@@ -76,6 +76,6 @@ class ZarrWriter:
 
 
 def remove_temporaries(root: Path) -> None:
-    """Delete the temporary files of writers that died (see write_durably) below `root`."""
+    """Delete the temporary files of dead writers (see write_durably) below `root`."""
     for path in root.rglob(".*.tmp"):
         path.unlink()

@@ -1,8 +1,8 @@
 """Tables (CSV, Parquet, Arrow, frames): read in batches, and encoded by the recipe into rows of features.
 
-`files.py` and `text_files.py` read, `roles.py` guesses what columns are, `fitting.py` finds bins, `encoder.py` makes rows of a
-batch with the kernels of `word_kernels.py` (words to features), `text_kernels.py` (text to words), `text_hashing.py` (text to
-rows) and `row_kernels.py` (columns to CSR). `source.py` is where `convert` and `predict` come in; `ahead.py` has batches made by
+`files.py` and `text_files.py` read, `roles.py` guesses roles of columns, `fitting.py` finds bins, `encoder.py` encodes a batch
+with the kernels of `word_kernels.py` (words to features), `text_kernels.py` (text to words), `text_hashing.py` (text to rows)
+and `row_kernels.py` (columns to CSR). `source.py` is the entry point for `convert` and `predict`; `ahead.py` encodes batches in
 several threads. A new role of columns is a new case in `roles.py` and `encoder.py`.
-`remarks.py` says what may be a mistake in a table.
+`remarks.py` points out likely mistakes in a table.
 """

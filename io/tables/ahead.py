@@ -1,4 +1,4 @@
-"""Work that goes ahead on other threads, given out in order."""
+"""Work done ahead in other threads, delivered in order."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ U = TypeVar("U")
 
 
 def ahead(items: Iterable[T], work: Callable[[T], U], threads: int) -> Iterator[tuple[T, Callable[[], U]]]:
-    """Each of `items` with a function that gives, or raises, what `work` makes of it.
+    """Each of `items` with a function that returns, or raises, the result of `work` on it.
 
-    One thread works when it is asked; more of them have `threads` + 1 items in hand.
+    A single thread works on demand; several run up to `threads` + 1 items ahead.
     """
     if threads == 1:
         for item in items:

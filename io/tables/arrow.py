@@ -1,4 +1,4 @@
-"""Columns of Arrow as the kernels take them: texts as bytes, numbers as float64, types of one meaning as one type."""
+"""Arrow columns in the form that kernels take: texts as bytes, numbers as float64, equivalent types as one type."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
-NULLS = frozenset(pcsv.ConvertOptions().null_values)  # what stands for a missing number, boolean or time in a text
-_EXACT = 1 << 53  # whole numbers up to it are doubles
+NULLS = frozenset(pcsv.ConvertOptions().null_values)  # spellings of a missing number, boolean or time in a text
+_EXACT = 1 << 53  # whole numbers up to it are exact doubles
 _POWERS = 22  # so are powers of ten up to this one
 
 
 class ColumnTypeError(Exception):
-    """A column that cannot be what the recipe wants; the message says what it is."""
+    """A column of the wrong type for the recipe; the message names its type."""
 
 
 class ValueOfRowError(Exception):
-    """A value that no feature can have: (row in the column, what is wrong with it)."""
+    """A value that no feature can have: (row in the column, its fault)."""
 
     def __init__(self, row: int, what: str) -> None:
         super().__init__(row, what)
@@ -25,7 +25,7 @@ class ValueOfRowError(Exception):
 
 
 def kind_of(found: pa.DataType) -> str:
-    """ "number", "text", "bool", "time", "bytes" or "other": what a type can serve as. Dictionaries are what they hold."""
+    """ "number", "text", "bool", "time", "bytes" or "other": the kind of a type. A dictionary has the kind of its values."""
     if pa.types.is_dictionary(found):
         return kind_of(found.value_type)
     if pa.types.is_boolean(found):
@@ -42,12 +42,12 @@ def kind_of(found: pa.DataType) -> str:
 
 
 def called(found: pa.DataType) -> str:
-    """What a type holds, for messages."""
+    """The name of a type for messages."""
     return {"text": "text", "bool": "booleans", "time": "times", "number": "numbers"}.get(kind_of(found), str(found))
 
 
 def plain_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """`batch` without types that few functions of Arrow take: views of texts, dictionaries of them, unsigned codes."""
+    """`batch` without types that few Arrow functions support: string views, dictionaries of them, unsigned codes."""
     columns = [_plain_column(column) for column in batch.columns]
     if all(new is old for new, old in zip(columns, batch.columns, strict=True)):
         return batch
@@ -71,12 +71,12 @@ def _bytes_view(found: pa.DataType) -> bool:
 
 
 def decoded(column: pa.Array) -> pa.Array:
-    """A column whose dictionary, if it is one, is gone."""
+    """A column with its dictionary encoding, if any, removed."""
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 def codes_of(column: pa.Array, missing: int) -> np.ndarray:
-    """int32 codes of a dictionary column, `missing` for null. Raises ColumnTypeError for codes that are none."""
+    """int32 codes of a dictionary column, `missing` for null. Raises ColumnTypeError for codes out of range."""
     indices = column.indices.cast(pa.int64()) if pa.types.is_unsigned_integer(column.indices.type) else column.indices
     codes = (pc.fill_null(indices, missing) if indices.null_count else indices).to_numpy(zero_copy_only=False)
     if len(codes) and not (missing <= codes.min() and codes.max() < len(column.dictionary)):
@@ -98,7 +98,7 @@ def bytes_of(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 def floats_of(column: pa.Array) -> np.ndarray:
     """float64, nan where a value is missing; decimals are rounded as Python's `float` rounds their digits.
 
-    Raises ColumnTypeError, and ValueOfRowError for what float64 cannot keep.
+    Raises ColumnTypeError, and ValueOfRowError for values that float64 cannot represent.
     """
     if pa.types.is_null(column.type):
         return np.full(len(column), np.nan)
@@ -114,12 +114,12 @@ def floats_of(column: pa.Array) -> np.ndarray:
     except pa.ArrowInvalid:
         for row, value in enumerate(column.to_pylist()):
             if value is not None and int(float(value)) != int(value):
-                raise ValueOfRowError(row, f"{value} has more digits than a number keeps (is it an identifier?)") from None
-        return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)  # large, and yet doubles
+                raise ValueOfRowError(row, f"{value} has more digits than a number can hold (is it an identifier?)") from None
+        return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)  # large, but exact doubles
 
 
 def _of_decimals(column: pa.Array) -> np.ndarray:
-    """One division of two doubles that are exact is rounded correctly (Clinger 1990); Python reads the digits of the others."""
+    """One division of two exact doubles is correctly rounded (Clinger 1990); Python reads the digits of other values."""
     scale = column.type.scale
     values = np.full(len(column), np.nan)
     known = column.is_valid().to_numpy(zero_copy_only=False)
@@ -136,7 +136,7 @@ def _of_decimals(column: pa.Array) -> np.ndarray:
 
 
 def numbers_of(column: pa.Array) -> np.ndarray:
-    """The same; ValueOfRowError for infinities, too."""
+    """As `floats_of`; ValueOfRowError for infinities, too."""
     values = floats_of(column)
     if np.isinf(values).any():
         row = int(np.argmax(np.isinf(values)))

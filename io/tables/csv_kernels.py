@@ -9,10 +9,10 @@ _QUOTE, _FEED, _RETURN = 34, 10, 13
 
 @kernel
 def last_line_end(data, delimiter):
-    """The place behind the last line end in `data`, uint8, that is not inside of quotes; 0 when there is none.
+    """The position after the last line end in `data`, uint8, outside quotes; 0 when there is none.
 
-    `data` begins with a line. As Arrow has it, a quote counts at the beginning of a value only, and one that is doubled does not
-    end it.
+    `data` begins with a line. As in Arrow, a quote opens only at the beginning of a value, and a doubled quote does not
+    close it.
     """
     at, found, stop = 0, 0, len(data)
     while at < stop:
@@ -38,7 +38,7 @@ def last_line_end(data, delimiter):
 
 @kernel
 def quotes(data):
-    """Their number in `data`, uint8."""
+    """The number of quotes in `data`, uint8."""
     count = 0
     for at in range(len(data)):
         count += data[at] == _QUOTE

@@ -1,4 +1,4 @@
-"""A dictionary of keys that grows: the features of categories and words, numbered in the order in which rows first have them."""
+"""A growing dictionary of keys: the features of categories and words, numbered by their first occurrence in the rows."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from streamcut.foundation.units import format_bytes, format_enough
 from streamcut.io.tables import word_kernels as k
 from streamcut.io.tables.words import listed
 
-KEY_BYTES, TEXT_BYTES = 208, 5  # at the most, of a key and a byte of it: a dictionary that grows, the names, the recipe
+KEY_BYTES, TEXT_BYTES = 208, 5  # at most, per key and per byte of it: the growing dictionary, the names, the recipe
 _AT_ONCE = 1 << 14
-_PLACES = 1 << 22  # of a KeyCounter: of 30 million keys it is wrong by a part of 400
+_PLACES = 1 << 22  # of a KeyCounter: the error is 1/400 for 30 million keys
 _ANY_HASH = (1 << 31) - 1
 _NO_BYTES = np.empty(0, np.uint8)
 _NO_ROWS = np.empty(0, np.int64)
@@ -26,19 +26,19 @@ class TooManyKeysError(Exception):
 
 
 class NoRoomForKeysError(Exception):
-    """The keys need more memory than there is for them."""
+    """The keys need more memory than is available."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyRoom:
-    """The memory that keys may take, in bytes, with the ceiling that it is of; `limit_for`: the ceiling that leaves so much."""
+    """The bytes of memory that keys may take, and the ceiling they count towards; `limit_for`: the ceiling for a given size."""
 
     most: int
     limit: int
     limit_for: Callable[[int], int]
 
     def refusal(self, where: str, counted: KeyCounter | None) -> MemoryBudgetError:
-        """What to tell when there is no room. `counted`: all keys; None where they can be read only once."""
+        """The error when keys do not fit. `counted`: all keys; None if the rows can be read only once."""
         left = f"--memory: {format_bytes(self.limit)} leaves {format_bytes(self.most)} for it"
         if counted is None:
             return MemoryBudgetError(
@@ -54,24 +54,24 @@ class KeyRoom:
 
 
 def needed_bytes(keys: int, text: int) -> int:
-    """Memory for that many keys of `text` bytes together."""
+    """Memory for a number of keys of `text` bytes together."""
     return KEY_BYTES * keys + TEXT_BYTES * text
 
 
 class KeyDictionary:
     """Keys (UTF-8) and their features.
 
-    Within a batch of rows columns are worked off one after the other, so keys come in another order than rows have them;
-    `number` puts that right at its end. Then the features don't depend on how rows were cut into batches.
+    A batch is processed column by column, so keys arrive in another order than in the rows; `number` corrects that at the end of
+    the batch. So the features don't depend on how rows were cut into batches.
 
-    most, room   keys, and bytes of memory for them, that there may be
+    most, room   limits on the keys and on their memory in bytes
     """
 
     def __init__(self, keys: Iterable[str] = (), *, most: int, room: int | None = None) -> None:
         self.most, self._room = most, math.inf if room is None else room
         self._names: tuple[str, ...] = ()
         self._state = np.zeros(k.STATE, np.int64)
-        self._columns: list[tuple[int, int]] = []  # (column, keys before it came) of this batch
+        self._columns: list[tuple[int, int]] = []  # (column, keys before it) of this batch
         self._features = np.empty(1 << 10, np.int64)
         self._table = _table(1 << 10, 1 << 16)
         self._numbered = 0
@@ -100,9 +100,9 @@ class KeyDictionary:
                 yield str(text[start:stop], "utf-8", "surrogateescape")
 
     def find(self, words: k.Words, prefix: np.ndarray, absent: np.ndarray, out: np.ndarray) -> int:
-        """The key of each row's word into `out`; returns how many rows have a word that is unknown.
+        """Write the key of each row's word to `out`; returns the number of rows with an unknown word.
 
-        Several threads may call it at once.
+        Thread-safe.
         """
         state = self._state.copy()
         state[k.ROW] = state[k.UNSEEN_ROWS] = 0
@@ -119,9 +119,9 @@ class KeyDictionary:
         first_row: int,
         out: np.ndarray,
     ) -> None:
-        """The key of each row's word into `out`, for `features`; unknown words become keys.
+        """Write the key of each row's word to `out`, for `features`; unknown words become keys.
 
-        column, rows   in which order columns of one row come; the row of each word as `keys_of` takes it
+        column, rows   the order of columns within a row; the row of each word, as in `keys_of`
 
         Raises TooManyKeysError, NoRoomForKeysError.
         """
@@ -139,7 +139,7 @@ class KeyDictionary:
             self._grow()
 
     def number(self) -> None:
-        """Number the keys that are new since the last call, by their row, column and place in the row."""
+        """Number the keys added since the last call, by row, column and position in the row."""
         first, last = self._numbered, len(self)
         if last > len(self._features):
             self._features = np.append(self._features, np.empty(max(last, 2 * first) - len(self._features), np.int64))
@@ -152,7 +152,7 @@ class KeyDictionary:
         self._columns, self._numbered = [], last
 
     def renumber(self, keys: np.ndarray) -> None:
-        """Replace key numbers (int32, contiguous, in place), all of which are numbered, by features; negative ones stay."""
+        """Replace keys (int32, contiguous, in place), all of them numbered, by features; negative ones stay."""
         k.renumber(keys.reshape(-1), self._features)
 
     def _grow(self) -> None:
@@ -165,9 +165,9 @@ class KeyDictionary:
 
 
 class KeyCounter:
-    """Stands in for a KeyDictionary to tell how large it would become: it knows of a key only whether its hash came before.
+    """Replaces a KeyDictionary to estimate its final size: it records only whether a key's hash has occurred.
 
-    From the places that hashes have not hit follows how many hit one twice (Whang, Vander-Zanden & Taylor 1990, linear counting).
+    The number of slots never hit gives the number of collisions (Whang, Vander-Zanden & Taylor 1990, linear counting).
     """
 
     def __init__(self) -> None:
@@ -175,7 +175,7 @@ class KeyCounter:
         self._count = self._text = 0
 
     def keys_and_text(self) -> tuple[int, int]:
-        """(keys, bytes of them all), with a little more than is likely."""
+        """(keys, bytes of all keys), slightly overestimated."""
         free = max(1, _PLACES - self._count)
         keys = math.ceil(1.01 * _PLACES * math.log(_PLACES / free))
         return keys, math.ceil(self._text * keys / max(1, self._count))
@@ -190,7 +190,7 @@ class KeyCounter:
         first_row: int,
         out: np.ndarray,
     ) -> None:
-        """As KeyDictionary takes them; `out` gets nothing."""
+        """Parameters of KeyDictionary; `out` is not filled."""
         k.hashed(words, prefix, absent, _ANY_HASH, k.not_yet(words), out)
         given = np.flatnonzero(out >= 0)
         places, first = np.unique(out[given] & (_PLACES - 1), return_index=True)
@@ -211,7 +211,7 @@ class KeyCounter:
 
 
 def _table(keys: int, arena: int) -> k.Dictionary:
-    """An empty one with capacity for a number of keys and bytes."""
+    """An empty table with capacity for a number of keys and bytes."""
     slots = 1 << (2 * keys + 1).bit_length()
     return k.Dictionary(
         np.zeros(slots, np.int32),

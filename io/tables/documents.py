@@ -1,4 +1,4 @@
-"""A folder of documents: each file is a row, its text, and the name of the folder that it lies in is its label."""
+"""A folder of documents: each file is a row with its text, labelled by the name of its folder."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from streamcut.io.tables.files import SAMPLE_BYTES, SAMPLE_ROWS, BatchSize, Whol
 from streamcut.io.text.inputs import files_below
 
 FILE, LABEL, TEXT = "file", "label", "text"
-_FIRST = 1 << 12  # bytes of a file that are looked at
+_FIRST = 1 << 12  # bytes of a file that are inspected
 _ROW = re.compile(rb"\s*[-+]?[\d.]+(e[-+]?\d+)?([\s,:|]|$)", re.IGNORECASE)  # a row of svmlight or of VW's text, or numbers
 
 
 class DocumentFiles(WholeBatches):
-    """The files below the folder `path`, in the order of their names: columns file, text and, if they lie in folders, label.
+    """The files below the folder `path`, sorted by name: columns file, text and, if they lie in subfolders, label.
 
-    Texts are UTF-8, or Latin-1 where they are not. The schema says which column is which, so that nobody has to.
+    Texts that are not UTF-8 are read as Latin-1. The schema names the roles of the columns, so options need not.
     """
 
     position = None
@@ -56,7 +56,7 @@ class DocumentFiles(WholeBatches):
             yield from pieces(batch, size)
 
     def _batches(self, schema: pa.Schema, start: int, size: BatchSize) -> Iterator[pa.RecordBatch]:
-        """As many files at a time as `size` has room for, one at the least."""
+        """Batches of as many files as fit `size`, at least one."""
         rows: list[tuple[str, str]] = []
         held = 0
         for name in islice(self._files, start, None):
@@ -78,7 +78,7 @@ class DocumentFiles(WholeBatches):
         except OSError as error:
             raise NotFoundError(f"{path}: {error.strerror}") from None
         if b"\0" in content:
-            raise BadInputError(f"{path}: holds zero bytes, so it is no text; take it out of the folder")
+            raise BadInputError(f"{path}: holds zero bytes, so it is not text; remove it from the folder")
         try:
             return content.decode("utf-8-sig")
         except UnicodeDecodeError:
@@ -95,8 +95,8 @@ def _batch(rows: list[tuple[str, str]], schema: pa.Schema) -> pa.RecordBatch:
 
 
 def holds_documents(files: Sequence[str], folder: str) -> bool:
-    """Whether the files of a folder look like documents: they lie in two folders or more, or all are `.txt`, and no file that is
-    looked at begins as numbers do."""
+    """Whether the files of a folder look like documents: they lie in two folders or more, or all are `.txt`, and no inspected
+    file begins like a row of numbers."""
     folders = {os.path.dirname(name) for name in files}
     inside = len(folders) > 1 and os.path.normpath(folder) not in map(os.path.normpath, folders)
     if not inside and not all(name.endswith(".txt") for name in files):

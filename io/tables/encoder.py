@@ -1,4 +1,4 @@
-"""From a batch of a table to rows of features, as the recipe says."""
+"""Encodes a batch of a table as rows of features by the recipe."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from streamcut.io.tables.words import NO_CODES, listed
 
 T = TypeVar("T")
 _NO_KEY = np.empty(0, np.uint8)
-_MOST_LANES = 256  # of more features a row is sorted by comparing: a network would have too many exchanges
-_NOWHERE = KeyDictionary(most=0)  # for hashing, which takes no dictionary
+_MOST_LANES = 256  # rows of more features use a comparison sort: a network would have too many exchanges
+_NOWHERE = KeyDictionary(most=0)  # for hashing, which uses no dictionary
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the rows of a batch come from: row i of it is row `rows[i]` of `file`, and row `first_row` + i of all."""
+    """The origin of a batch's rows: row i is row `rows[i]` of `file`, and row `first_row` + i overall."""
 
     file: str
     rows: np.ndarray
@@ -45,8 +45,8 @@ class Place:
 class Encoded:
     """CSR rows: indptr int64, indices int32, data float64 or None when all are 1.
 
-    unseen   {column: values that no category of the recipe stands for}
-    unfit    {column: values that are none of its type}
+    unseen   {column: number of values without a category in the recipe}
+    unfit    {column: number of values not of its type}
     """
 
     indptr: np.ndarray
@@ -57,9 +57,9 @@ class Encoded:
 
 
 class Encoder:
-    """Makes rows of batches. `learn`: unknown categories get features of their own, at most `most`; batches must come in order.
+    """Encodes batches as rows. `learn`: unknown categories get new features, at most `most`; batches must come in order.
 
-    Otherwise categories are those of the recipe, or hashed, and batches may be encoded by several threads at once.
+    Otherwise categories are those of the recipe, or hashed, and several threads may encode batches at once.
     """
 
     def __init__(self, recipe: Recipe, *, learn: bool = False, most: int = 0, room: int | None = None) -> None:
@@ -87,7 +87,7 @@ class Encoder:
 
     @property
     def columns(self) -> list[str]:
-        """The columns that it needs."""
+        """The columns it needs."""
         return [column.name for column in self.table.columns]
 
     @property
@@ -102,7 +102,7 @@ class Encoder:
         return None if self.recipe.hash_bits is not None else self._dictionary.names()
 
     def count_keys(self) -> KeyCounter:
-        """Forget the dictionary: from now on keys are counted, and rows stay without them."""
+        """Drop the dictionary: from now on keys are counted, and rows lack their features."""
         self._dictionary, self._keys = _NOWHERE, KeyCounter()
         return self._keys
 
@@ -120,7 +120,7 @@ class Encoder:
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
-    """At most one feature a row. number: its place among those of a row; feature: of a numeric column, else −1."""
+    """At most one feature per row. number: its slot in the row; feature: of a numeric column, else −1."""
 
     number: int
     column: Column
@@ -132,7 +132,7 @@ class _Slot:
 
 
 def _slots(table: Table, fixed: dict[str, int]) -> list[_Slot]:
-    """Those of numbers first, in the order of their features: so rows need little sorting."""
+    """The slots, numeric columns first in the order of their features, so that rows need little sorting."""
     found: list[_Slot] = []
     by_name = {column.name: column for column in table.columns}
 
@@ -157,7 +157,7 @@ def _bytes(text: str) -> np.ndarray:
 
 
 class _Batch:
-    """The work on one batch."""
+    """The encoding of one batch."""
 
     def __init__(self, encoder: Encoder, batch: pa.RecordBatch, place: Place) -> None:
         self.encoder, self.batch, self.place = encoder, batch, place
@@ -223,7 +223,7 @@ class _Batch:
         return values
 
     def _take_numbers(self, column: Column, values: np.ndarray, codes: np.ndarray) -> bool:
-        """The values of a numeric column, 0 where one is missing, and whether any is; `codes` says which."""
+        """Write the values of a numeric column, 0 if missing, marked in `codes`; returns whether any is missing."""
         given = self._said(column.name, lambda: floats_of(self._column(column.name)))
         endless, missing = row_kernels.numbers(given, values, codes)
         if endless >= 0:
@@ -259,7 +259,7 @@ class _Batch:
         return self.words[name]
 
     def _times(self, column: Column) -> pa.Array:
-        """The times of a column; older recipes keep their zones."""
+        """The times of a column; with older recipes they keep their zones."""
         name = column.name
         if name not in self.times:
             local = column.type is None
@@ -269,7 +269,7 @@ class _Batch:
         return self.times[name]
 
     def _part_of_cross(self, name: str) -> k.Words:
-        """The values of a column as they stand in crosses: older recipes escape nothing."""
+        """The values of a column as spelled in crosses; older recipes escape nothing."""
         if not self.encoder.table.typed:
             return self._category(name)
         if name not in self.escaped:
@@ -277,7 +277,7 @@ class _Batch:
         return self.escaped[name]
 
     def _given(self, name: str, words: k.Words) -> k.Words:
-        """`words`, of which none may be missing where that is an error: in text a missing value is an empty one."""
+        """`words`; raises for missing ones where that is an error. In text a missing value is an empty one."""
         if self.encoder.table.missing == "error":
             empty = words.stops == words.starts
             missing = empty if words.direct else (words.codes < 0) | empty[words.codes]
@@ -292,7 +292,7 @@ class _Batch:
         return k.Words(data, starts, stops, NO_CODES, True)
 
     def _text(self, number: int, column: Column) -> Callable[[], text_words.Rows]:
-        """How to make rows of a column of texts once new words have their features; (…, whether all values are 1)."""
+        """A function that returns the rows of a column of texts once new words have features; (…, whether all values are 1)."""
         encoder = self.encoder
         texts = self._said(column.name, lambda: text_words.texts_of(self._column(column.name)))
         prefix = _NO_KEY if column.bare else _bytes(f"{encoder.table.key(column.name)}=")
@@ -316,7 +316,7 @@ class _Batch:
         return counted
 
     def _count_unknown(self, name: str, ends: np.ndarray, found: np.ndarray) -> None:
-        """A text is one that training did not see when it has words, and knows none of them."""
+        """Count the texts that have words, all of them unknown."""
         known = np.concatenate(([0], np.cumsum(found >= 0)))[ends]
         self.unseen[name] = int(np.count_nonzero((np.diff(ends) > 0) & (np.diff(known) == 0)))
         if not self.unseen[name]:
@@ -335,7 +335,7 @@ class _Batch:
         rows: np.ndarray,
         out: np.ndarray,
     ) -> None:
-        """The feature (or, learning, the number of the key) of each row, or of each word of the texts in `rows`."""
+        """The feature (when learning, the key) of each row, or of each word of the texts in `rows`."""
         encoder = self.encoder
         if encoder.recipe.hash_bits is not None:
             k.hashed(words, prefix, absent, encoder._mask, k.not_yet(words), out)
@@ -353,7 +353,7 @@ class _Batch:
                 ) from None
 
     def _said(self, name: str, make: Callable[[], T]) -> T:
-        """What `make` returns; what it complains about names the place and the column."""
+        """The result of `make`; its errors are raised with the place and the column."""
         try:
             return make()
         except ValueOfRowError as error:
@@ -368,7 +368,7 @@ _ZERO, _NO_ROWS = np.zeros(1, np.int64), np.empty(0, np.int64)
 
 
 def _idf(recipe: Recipe, column: Column) -> np.ndarray:
-    """The weight of each feature that is a word of a text, float64 (features)."""
+    """The idf weight of each feature that is a word of a text, float64 (features)."""
     assert recipe.names is not None
     found = np.zeros(len(recipe.names))
     frequencies = np.array(column.frequencies, dtype=np.float64)
@@ -381,7 +381,7 @@ def _room(rows: int, entries: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _bins(column: Column, values: np.ndarray) -> k.Words:
-    """The intervals in which values lie, missing for nan. A bin begins at its edge."""
+    """The bin of each value, missing for nan. A bin includes its lower edge."""
     names = interval_names(column.edges)
     codes = np.searchsorted(np.array(column.edges), values, side="right").astype(np.int32)
     codes[np.isnan(values)] = k.MISSING

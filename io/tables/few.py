@@ -1,8 +1,8 @@
-"""A handful of rows as Python's own values, without Arrow: what a service asks for, one request at a time.
+"""Encodes a few rows of Python values without Arrow, as for the single requests of a service.
 
-Columns of Arrow earn what they cost over many rows. Here a row is a dozen look-ups in a dictionary, and becomes the features that
-`encoder.py` makes of it, value for value. Whatever is out of the ordinary (texts, times, values of other types, an error to be
-told) is left to the encoder.
+Arrow columns pay off only over many rows. Here a row takes a dozen dictionary look-ups, and gets exactly the features of
+`encoder.py`, value for value. Anything out of the ordinary (texts, times, values of other types, errors) is left to the
+encoder.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from streamcut.io.tables.encoder import interval_names
 from streamcut.io.tables.rows import unusual
 from streamcut.io.tables.values import number_spelled, spelled
 
-_MOST_NAMES = 1 << 20  # a dictionary of Python's is held of that many
+_MOST_NAMES = 1 << 20  # most names kept in a Python dictionary
 _WHOLE = 1 << 53
 _FITS = {
     str: (TEXT, BOOLEAN, INTEGER, NUMBER),
@@ -33,30 +33,30 @@ _FITS = {
 _ESCAPED = str.maketrans({sign: f"\\{sign}" for sign in "*=\\"})
 _NUMPYS = {np.float64: float, np.int64: int, np.bool_: bool}
 _WORDS = ("object", "str", "string")
-_PLAIN = {  # types of columns whose values are as good in a dict
+_PLAIN = {  # column types whose values a dict preserves
     "pandas": {"float64", "int64", "bool", *_WORDS},
     "polars": {"Float64", "Int64", "Boolean", "String"},
     "pyarrow": {"double", "int64", "bool", "string", "large_string"},
 }
-_TEXTS = {"str", "string", "String", "large_string"}  # but for pandas' objects, which may be anything
+_TEXTS = {"str", "string", "String", "large_string"}  # except pandas' object, which may be anything
 
 
 class OutOfTheOrdinaryError(Exception):
-    """A row that is for the encoder."""
+    """A row that needs the encoder."""
 
 
 class Encoded(NamedTuple):
-    """rows: the features of each, int64 increasing, and their values, float64; counters as those of RowMaker."""
+    """rows: the features of each, int64 increasing, and their values, float64; counters as in RowMaker."""
 
     rows: list[tuple[np.ndarray, np.ndarray]]
     counters: Counter[str]
 
 
 def few_dicts(frame: Any, most: int) -> list[dict[str, Any]] | None:
-    """Up to `most` rows of a frame of pandas, polars or Arrow as {column: value}.
+    """Up to `most` rows of a pandas, polars or Arrow frame as {column: value}.
 
-    A value that is missing is None, or in columns of texts "": no number is made of these, whatever they hold.
-    None instead: there are more, or columns whose types dicts would not keep, or whose names are no texts or come twice.
+    A missing value is None, or "" in columns of texts, whose values never become numbers.
+    Returns None if there are more rows, column types that dicts do not preserve, or names that are not texts or not unique.
     """
     library = type(frame).__module__.partition(".")[0]
     if library not in _PLAIN or not hasattr(frame, "columns") or not 0 < len(frame) <= most:
@@ -70,7 +70,7 @@ def few_dicts(frame: Any, most: int) -> list[dict[str, Any]] | None:
     if not _PLAIN[library].issuperset(types) or len(set(names)) < len(names) or not all(type(name) is str for name in names):
         return None
     lost = ["" if each in _TEXTS else None for each in types]
-    if library == "pandas":  # NaN is how its columns say that a value is missing
+    if library == "pandas":  # NaN marks missing values
         rows = frame.to_numpy(dtype=object).tolist()
         rows = [[None if type(value) is float and value != value else value for value in row] for row in rows]
     else:
@@ -81,12 +81,12 @@ def few_dicts(frame: Any, most: int) -> list[dict[str, Any]] | None:
 
 
 def _named(kind: Any) -> str:
-    """The type of a column of pandas; of words that come often that of these."""
+    """The type of a pandas column; for a categorical column that of its categories."""
     return "str" if kind.name == "category" and kind.categories.dtype.name in _WORDS else kind.name
 
 
 def few_encoder(recipe: Recipe) -> FewRows | None:
-    """What makes a few rows by `recipe`, as it was made for the last ones; None: it has columns that only the encoder knows."""
+    """The FewRows of `recipe`, cached from the last call; None: the recipe has columns that need the encoder."""
     if "few" not in recipe.prepared:
         recipe.prepared["few"] = FewRows(recipe) if _is_plain(recipe) else None
     return recipe.prepared["few"]
@@ -104,15 +104,15 @@ def _is_plain(recipe: Recipe) -> bool:
 
 
 class FewRows:
-    """Makes rows of {column: value} by a recipe without texts and times."""
+    """Encodes rows {column: value} by a recipe without texts and times."""
 
     def __init__(self, recipe: Recipe) -> None:
         table = recipe.table
         assert table is not None
         self._recipe, self._own, self._strict = recipe, table.missing == "own", table.missing == "error"
         self._feature = _finder(recipe)
-        self._numbers = []  # (column, feature), in the order in which the encoder adds what is of one feature
-        self._words: list[tuple[Column, str, Any]] = []  # (column, what its keys begin with, edges and names of bins)
+        self._numbers = []  # (column, feature), in the order in which the encoder sums equal features
+        self._words: list[tuple[Column, str, Any]] = []  # (column, prefix of its keys, edges and names of bins)
         for column in table.columns:
             key = table.key(column.name)
             if column.role == NUMERIC:
@@ -126,7 +126,7 @@ class FewRows:
         self._crossed = frozenset(name for cross in table.crosses for name in cross)
 
     def encoded(self, rows: Sequence[Mapping[str, Any]]) -> Encoded | None:
-        """The features of `rows`; None where the encoder has to make them."""
+        """The features of `rows`; None if they need the encoder."""
         unseen, unfit = Counter[str](), Counter[str]()
         try:
             kinds: dict[str, type] = {}
@@ -169,7 +169,7 @@ class FewRows:
             elif self._strict:
                 raise OutOfTheOrdinaryError
         if absent and self._strict:
-            raise OutOfTheOrdinaryError  # an error that names row and column
+            raise OutOfTheOrdinaryError  # the encoder raises the error that names row and column
         found += [(self._absent[name], name) for name in absent if self._own]
         for feature, name in found:
             if feature < 0:
@@ -180,7 +180,7 @@ class FewRows:
         return np.array(order, np.int64), np.array([features[feature] for feature in order], np.float64)
 
     def _value(self, row: Mapping[str, Any], name: str, kinds: dict[str, type], others: Any) -> Any:
-        """The value of a column; all rows have one type there, or none."""
+        """The value of a column; within a column, all values have the same type or are missing."""
         value = row.get(name)
         kind = type(value)
         if value is None:
@@ -206,7 +206,7 @@ class FewRows:
         return float(value)
 
     def _word(self, row: Mapping[str, Any], column: Column, kinds: dict[str, type], others: Any, unfit: Counter[str]) -> str:
-        """The spelling of a category, "" where it is missing."""
+        """The spelling of a category, "" if missing."""
         value = self._value(row, column.name, kinds, others)
         if value is None:
             return ""
@@ -239,7 +239,7 @@ def _is_utf8(text: str) -> bool:
 
 
 def _finder(recipe: Recipe) -> Callable[[str], int]:
-    """The feature of a key, −1 where there is none."""
+    """A function from a key to its feature, −1 if there is none."""
     if recipe.hash_bits is None:
         known = {name: feature for feature, name in enumerate(recipe.names or ())}
         return lambda key: known.get(key, -1)

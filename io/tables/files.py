@@ -1,4 +1,4 @@
-"""Files of tables, whatever their format: their columns, and their rows in batches of Arrow from any row on."""
+"""Table files of any format: their columns, and their rows in Arrow batches from any row on."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 BUFFER = 1 << 20  # bytes of a column chunk that Parquet reads at once
 SAMPLE_ROWS, SAMPLE_BYTES = 1 << 13, 8 << 20
-_CODED = 1 << 18  # bytes of a dictionary at most that is given out with every batch
-_AT_ONCE = 4 << 20  # bytes that a request for a file behind a URL brings at least
+_CODED = 1 << 18  # most bytes of a dictionary that is passed on with every batch
+_AT_ONCE = 4 << 20  # least bytes per request for a file behind a URL
 
 
-# Some rows of a file that any thread may make: a function of the number of the first of them, which only messages want.
+# Some rows of a file that any thread may make: a function of the number of the first row, used only in messages.
 Part = Callable[[int], pa.RecordBatch]
 
 
 class BatchSize(NamedTuple):
-    """Of a batch: about that many bytes, rows at most, and bytes of a single row that is longer."""
+    """Limits of a batch: bytes (approximate), rows, and bytes of a single longer row."""
 
     usual: int
     rows: int
@@ -43,9 +43,9 @@ class TableFile(Protocol):
     """One file of a table.
 
     name       for messages
-    n_rows     None when only reading would tell
+    n_rows     None if unknown before reading
     position   bytes read so far of a file that is read front to back, else None
-    guesses, spelled   whether types are guessed from the beginning; and whether all values are written as text
+    guesses, spelled   whether types are guessed from the beginning; whether all values are written as text
     """
 
     name: str
@@ -60,33 +60,33 @@ class TableFile(Protocol):
         """Whether it can be read more than once."""
 
     def held_bytes(self, columns: Sequence[str] | None = None) -> int:
-        """Memory that reading these (None: all) takes beside the batches, known before any of it is unpacked."""
+        """Memory for reading these columns (None: all), in addition to the batches, known before anything is unpacked."""
 
     @property
     def position(self) -> int | None: ...
 
     def schema(self) -> pa.Schema:
-        """Names and types of the columns; of a text they are guessed from its beginning."""
+        """Names and types of the columns; for text, types are guessed from its beginning."""
 
     def sample(self) -> pa.RecordBatch:
-        """Some of the first rows, with all columns; none of an empty file."""
+        """Some of the first rows, with all columns; no rows for an empty file."""
 
     def written(self, names: Sequence[str]) -> pa.RecordBatch:
-        """The same of these columns, as text where all values are written as text."""
+        """These columns of the sample, as text if all values are written as text."""
 
     def batches(self, schema: pa.Schema, start: int, size: BatchSize) -> Iterator[pa.RecordBatch]:
         """The columns of `schema` from row `start` on.
 
-        A text is read as these types. Other files have their own; Parquet gives texts as dictionaries where `schema` says so.
+        Text is read as these types. Other files have their own; Parquet yields texts as dictionaries if `schema` says so.
         Raises BadInputError.
         """
 
     def parts(self, schema: pa.Schema, start: int, size: BatchSize) -> Iterator[Part]:
-        """The same, as far as need be done by one thread; the rest is done by the caller of a part, at any time. May be empty."""
+        """As `batches`, but only the sequential work is done here; calling a part, at any time, does the rest. May be empty."""
 
 
 class WholeBatches:
-    """For files that are read by one thread: parts are batches that are there, of columns that have types."""
+    """For files that one thread reads: parts are finished batches, and columns have types."""
 
     def written(self: TableFile, names: Sequence[str]) -> pa.RecordBatch:
         return self.sample().select(names)
@@ -97,7 +97,7 @@ class WholeBatches:
 
 
 def there(batch: pa.RecordBatch, first: int) -> pa.RecordBatch:
-    """A part that is made already."""
+    """A finished part."""
     return batch
 
 
@@ -107,16 +107,14 @@ def opened(path: str) -> BinaryIO:
         try:
             return cast(BinaryIO, opened_raw(path))
         except IrregularFileError as error:
-            raise NotFoundError(
-                f"{path}: {error.strerror}; a text of a table may come through a pipe as standard input, -"
-            ) from None
+            raise NotFoundError(f"{path}: {error.strerror}; a table as text may be piped to standard input, -") from None
         except OSError as error:
             raise NotFoundError(f"{path}: cannot be read: {error.strerror}") from error
     return BufferedReader(RemoteFile(path), _AT_ONCE)  # type: ignore[return-value]
 
 
 def _checked(path: str) -> str:
-    """`path`, once it is known to be that of a regular file. Raises NotFoundError."""
+    """`path`, checked to be a regular file. Raises NotFoundError."""
     try:
         return regular(path)
     except OSError as error:
@@ -124,10 +122,10 @@ def _checked(path: str) -> str:
 
 
 def unique_names(schema: pa.Schema, path: str) -> pa.Schema:
-    """`schema`; BadInputError when two columns have one name."""
+    """`schema`; BadInputError when two columns have the same name."""
     twice = [name for name, count in Counter(schema.names).items() if count > 1]
     if twice:
-        raise BadInputError(f"{path}: {len(twice)} column names stand twice, {twice[0]!r} for one; rename the columns")
+        raise BadInputError(f"{path}: {len(twice)} column names occur twice, for example {twice[0]!r}; rename the columns")
     return schema
 
 
@@ -190,33 +188,33 @@ class ParquetTable(WholeBatches):
                         yield plain_batch(batch.slice(dropped))
             except (pa.ArrowException, OSError) as error:
                 raise BadInputError(
-                    f"{self.name}: cannot be read on ({' '.join(str(error).split())}); the file is damaged"
+                    f"{self.name}: reading stopped ({' '.join(str(error).split())}); the file is damaged"
                 ) from None
 
     def held_bytes(self, columns: Sequence[str] | None = None) -> int:
         return sum(self._held(name) for name in (self._schema.names if columns is None else columns))
 
     def _held(self, name: str) -> int:
-        """Of each column a page, packed and unpacked, and its dictionary: twice, and where each value of it begins."""
+        """For a column: a page, packed and unpacked, and its dictionary twice, with the offset of each value."""
         pages = self._pages.get(name, Pages())
         held = min(BUFFER, pages.packed) + pages.packed + pages.unpacked + 2 * pages.dictionary + 16 * pages.keys
         if not pa.types.is_dictionary(self._schema.field(name).type) and not self._coded(name):
             return held
-        return held + 5 * pages.dictionary + 48 * pages.keys  # a table of its values, and one with every batch
+        return held + 5 * pages.dictionary + 48 * pages.keys  # the table of its values, and a copy with every batch
 
     def _coded(self, name: str) -> bool:
-        """Whether texts come as numbers of a dictionary: of a large one every batch would take the memory, and the time."""
+        """Whether texts are read as dictionary codes: a large dictionary would cost memory and time in every batch."""
         pages = self._pages.get(name)
         return pages is not None and pages.coded and pages.dictionary <= _CODED and is_text(self._schema.field(name).type)
 
     def _row_bytes(self, schema: pa.Schema) -> int:
-        """Of a row of these columns in memory."""
+        """Bytes in memory of a row of these columns."""
         wide = (field for field in schema if field.name in self._pages and not pa.types.is_dictionary(field.type))
         return max(8 * len(schema), 1, int(sum(max(8.0, self._pages[field.name].widest + 4) for field in wide)))
 
     @cached_property
     def _pages(self) -> dict[str, Pages]:
-        """Of each column the most of all row groups."""
+        """For each column the maximum over all row groups."""
         found: dict[str, Pages] = {}
         source = opened(self.name)
         with source as file:
@@ -238,7 +236,7 @@ class ParquetTable(WholeBatches):
         return frozenset(self._schema.names)
 
     def _open(self, dictionaries: Sequence[str] = ()) -> pq.ParquetFile:
-        import pyarrow.parquet as pq  # it loads networks, too, which other formats need not wait for
+        import pyarrow.parquet as pq  # it also loads network code, which other formats need not wait for
 
         options: dict[str, Any] = {"pre_buffer": False, "buffer_size": BUFFER, "read_dictionary": list(dictionaries)}
         try:
@@ -288,10 +286,10 @@ class ArrowFile(WholeBatches):
                     dropped = min(skip, batch.num_rows)
                     skip -= dropped
                     batch = batch.slice(dropped).select(schema.names)
-                    batch.validate(full=True)  # its offsets come from the file, and the kernels trust them
+                    batch.validate(full=True)  # kernels trust its offsets, which come from the file
                     yield from pieces(plain_batch(batch), size)
         except (pa.ArrowException, OSError) as error:
-            raise BadInputError(f"{self.name}: cannot be read on ({' '.join(str(error).split())}); the file is damaged") from None
+            raise BadInputError(f"{self.name}: reading stopped ({' '.join(str(error).split())}); the file is damaged") from None
 
     def _reader(self) -> Any:
         source: Any = opened(self.name)
@@ -314,7 +312,7 @@ def _record_batches(reader: Any) -> Iterator[pa.RecordBatch]:
 
 
 def pieces(batch: pa.RecordBatch, size: BatchSize) -> Iterator[pa.RecordBatch]:
-    """`batch` in parts of this size; none for no rows."""
+    """`batch` in parts of this size; none if it has no rows."""
     plain = sum(8 * len(column) if pa.types.is_dictionary(column.type) else column.nbytes for column in batch.columns)
     rows = min(size.rows, max(1, batch.num_rows * size.usual // max(plain, 8 * batch.num_columns * batch.num_rows, 1)))
     for start in range(0, batch.num_rows, rows):

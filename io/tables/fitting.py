@@ -1,7 +1,7 @@
-"""What only a pass over numeric columns finds.
+"""Bins, means and deviations, found by a pass over numeric columns.
 
-Bins are quantiles of a sample that depends on the rows alone. Means and deviations are sums, of which the last bits depend on the
-blocks that rows came in; they are rounded to where those bits do not matter.
+Bins are quantiles of a sample that depends on the rows alone. The last bits of means and deviations, which are sums, depend on
+the blocks that rows came in; they are rounded so that those bits do not matter.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from streamcut.errors import BadInputError
 from streamcut.io.conversion.shuffle import random_keys
 from streamcut.io.recipe.table import Column
 
-_DIGITS = 12  # binary ones that a deviation keeps; a mean is a multiple of the last of them
-_SMALLEST = 1e-150  # deviations below it: their squares are no normal numbers
-SAMPLE = 1 << 17  # values of a column; of fewer rows the quantiles are exact
+_DIGITS = 12  # binary digits kept in a deviation; a mean is a multiple of the last one
+_SMALLEST = 1e-150  # deviations below it: their squares are not normal numbers
+SAMPLE = 1 << 17  # values of a column; with fewer rows the quantiles are exact
 
 
 class QuantileSample:
-    """The values of the rows whose random number (of the row's number alone) is among the smallest: the same for any blocks."""
+    """The values of the rows with the smallest random numbers, which depend on the row number alone, not on the blocks."""
 
     def __init__(self) -> None:
         self._values = np.empty(0)
         self._keys = np.empty(0, np.uint64)
 
     def add(self, first_row: int, values: np.ndarray) -> None:
-        """Take the values, float64 (n,), of rows from number `first_row` on; nan is none."""
+        """Take the values, float64 (n,), of rows from number `first_row` on; nan is skipped."""
         known = ~np.isnan(values)
         keys = random_keys(0, first_row + np.arange(len(values)))[known]
         self._keys = np.concatenate([self._keys, keys])
@@ -38,7 +38,7 @@ class QuantileSample:
             self._keys, self._values = self._keys[kept], self._values[kept]
 
     def edges(self, column: Column) -> tuple[float, ...]:
-        """Where the bins of `column` begin, but for the first: quantiles, each once. Raises BadInputError without values."""
+        """The lower edges of all bins of `column` but the first: distinct quantiles. Raises BadInputError without values."""
         if not len(self._values):
             raise BadInputError(f"column {column.name!r} has no value to find bins from")
         ordered = np.sort(self._values)
@@ -48,7 +48,7 @@ class QuantileSample:
 
 
 class Moments:
-    """Mean and deviation of the values of a column; nan is none."""
+    """Mean and deviation of the values of a column; nan is skipped."""
 
     def __init__(self) -> None:
         self._count, self._mean, self._squares = 0, 0.0, 0.0
@@ -67,11 +67,11 @@ class Moments:
         self._count = count
 
     def standardised(self) -> tuple[float, float]:
-        """(centre, spread) that give mean 0 and deviation 1; (value, 1) where all are the same, (0, 1) beyond the numbers."""
+        """(centre, spread) that give mean 0 and deviation 1; (value, 1) if all are equal, (0, 1) on overflow."""
         deviation = math.sqrt(self._squares / self._count) if self._count else 0.0
         if not math.isfinite(deviation) or not math.isfinite(self._mean):
             return 0.0, 1.0
-        if deviation <= 1e-12 * abs(self._mean) or deviation < _SMALLEST:  # nothing but rounding
+        if deviation <= 1e-12 * abs(self._mean) or deviation < _SMALLEST:  # only rounding errors
             return self._mean, 1.0
         step = math.ldexp(1.0, math.frexp(deviation)[1] - _DIGITS)
         return round(self._mean / step) * step, round(deviation / step) * step
@@ -80,7 +80,7 @@ class Moments:
 def found(
     columns: Iterable[Column], blocks: Iterable[tuple[int, Mapping[str, np.ndarray]]]
 ) -> tuple[dict[str, tuple[float, ...]], dict[str, tuple[float, float]]]:
-    """({name: edges} of binned columns, {name: (centre, spread)} of the others), from blocks of (first row, {name: values})."""
+    """({name: edges} of binned columns, {name: (centre, spread)} of the others) from blocks of (first row, {name: values})."""
     columns = list(columns)
     samples = {column.name: QuantileSample() for column in columns if column.bins}
     moments = {column.name: Moments() for column in columns if not column.bins}

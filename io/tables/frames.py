@@ -1,4 +1,4 @@
-"""Tables in memory: data frames and whatever else gives itself out as a stream of Arrow."""
+"""Tables in memory: data frames and any other object that exports an Arrow stream."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAME = "the frame"
 class FrameFile(WholeBatches):
     """Anything with `__arrow_c_stream__`: pandas, polars, DuckDB, pyarrow. A stream that can be read once is read once.
 
-    An index of pandas that has no name is no column of the frame, though it is one of its stream.
+    An unnamed pandas index is not a column of the frame, although it is one of its stream.
     """
 
     name = NAME
@@ -29,7 +29,7 @@ class FrameFile(WholeBatches):
     def __init__(self, frame: Any) -> None:
         self._frame = frame
         self._once = isinstance(frame, pa.RecordBatchReader)
-        self._first: pa.RecordBatch | None = None  # of what can be read once, until it is given out again
+        self._first: pa.RecordBatch | None = None  # of a single-use stream, until it is returned by `batches`
         self._schema: pa.Schema | None = None
         if hasattr(frame, "__len__"):
             self.n_rows = len(frame)
@@ -60,7 +60,7 @@ class FrameFile(WholeBatches):
             skip -= dropped
             batch = batch.slice(dropped).select(schema.names)
             try:
-                batch.validate(full=True)  # it comes from other software, and the kernels trust its offsets
+                batch.validate(full=True)  # kernels trust its offsets, which come from other software
             except pa.ArrowInvalid as error:
                 raise BadInputError(f"{self.name}: {error}") from None
             yield from pieces(plain_batch(batch), size)
@@ -74,7 +74,7 @@ class FrameFile(WholeBatches):
             return
         if self._frame is None:
             raise UsageError(
-                "a RecordBatchReader can be read once, and bins, means and words are found by reading the rows once more; give a "
+                "a RecordBatchReader can be read only once, and bins, means and words need a second pass over the rows; give a "
                 "table, or standardise=False, text_weights='counts'"
             )
         if self._first is not None and self._first.num_rows:

@@ -1,4 +1,4 @@
-"""The labels of a table: numbers, words, or the outcome of a comparison. One label is one label in every container."""
+"""The labels of a table: numbers, words, or the result of a comparison. Labels are the same in every container."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _COMPARE = {
 
 
 _AS_WORDS = "correct it, or take all labels as words with --labels-as=words"
-_NAMED = 5  # rows that a message names
+_NAMED = 5  # most rows that a message names
 
 
 def typed_rule(rule: LabelRule, column: pa.Array, labels_as: str, where: str) -> LabelRule:
-    """`rule` with the type of the labels, whose first ones are in `column`; `learned`: they are words to be numbered.
+    """`rule` with the type of the labels, of which `column` holds the first; `learned`: words to be numbered.
 
-    Raises BadInputError for labels that are nearly all numbers: more than half of them, but not all.
+    Raises BadInputError for labels that are mostly numbers: more than half of them, but not all.
     """
     found = type_of(column)
     rule = replace(rule, type=NUMBER if found == INTEGER else found)
@@ -65,7 +65,7 @@ def typed_rule(rule: LabelRule, column: pa.Array, labels_as: str, where: str) ->
 
 
 class LabelReader:
-    """Labels by `rule`. `learn`: words get numbers, 0, 1, …, as rows bring them; otherwise the words are those of the rule."""
+    """Labels by `rule`. `learn`: words get numbers, 0, 1, …, in order of occurrence; otherwise words are those of the rule."""
 
     def __init__(self, rule: LabelRule, *, learn: bool) -> None:
         self._rule, self._learn = rule, learn
@@ -87,13 +87,13 @@ class LabelReader:
         return found.to_numpy(zero_copy_only=False)
 
     def read(self, column: pa.Array, place: Place) -> np.ndarray:
-        """float64 (n,), of a column in which no label is missing. Raises BadInputError, naming the row."""
+        """float64 (n,) labels of a column without missing ones. Raises BadInputError, naming the row."""
         where, rule = place.file, self._rule
         if rule.comparison is not None:
             return np.where(_outcome(column, rule.comparison, rule.type, where), 1.0, -1.0)
         kind = kind_of(column.type)
         if kind not in ("text", "number", "bool"):
-            raise BadInputError(f"{where}: column {rule.column!r} holds {column.type}, which is no label")
+            raise BadInputError(f"{where}: column {rule.column!r} holds {column.type}, which is not a label")
         if self._words or self._learn:
             return self._of_words(column, place)
         if kind == "text":
@@ -141,7 +141,7 @@ class LabelReader:
 
 
 def _coded(column: pa.Array) -> tuple[np.ndarray, list[str]]:
-    """(codes, the distinct labels as they are written) of a column in which none is missing."""
+    """(codes, the distinct labels as written) of a column without missing labels."""
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     values = encoded.dictionary
     texts = [text or "" for text in (decoded(values) if kind_of(values.type) == "text" else values.cast(pa.string())).to_pylist()]
@@ -149,26 +149,26 @@ def _coded(column: pa.Array) -> tuple[np.ndarray, list[str]]:
 
 
 def _label(text: str, kind: str | None) -> float:
-    """The number of a label; nan: it is none of this type."""
+    """The number of a label; nan: it is not of this type."""
     if kind == BOOLEAN and text in BOOLEANS:
         return float(BOOLEANS[text] == "true")
     return float(text) if kind in (BOOLEAN, NUMBER) and text and spelled(text, NUMBER) else np.nan
 
 
 class LabelCodings:
-    """What the files of one table call their two labels: 1 and 0 in one, 1 and −1 in the next, are not three labels."""
+    """The codings of two labels in the files of a table: 1 and 0 in one, 1 and −1 in another, are not three labels."""
 
     def __init__(self, state: Sequence[Any] = ()) -> None:
-        self._first: dict[str, str] = dict(state[0]) if state else {}  # {"0" or "-1": the file that has it and not the other}
+        self._first: dict[str, str] = dict(state[0]) if state else {}  # {"0" or "-1": the first file that has only this one}
         self._file, self._seen, self._others = tuple(state[1:4]) if state else ("", [], False)
         self._seen = list(self._seen)
 
     def state(self) -> list[Any]:
-        """In JSON types, for continuing."""
+        """In JSON types, for resuming."""
         return [dict(self._first), self._file, list(self._seen), self._others]
 
     def add(self, file: str, row: int, y: np.ndarray) -> None:
-        """Take the labels, float64 (n,), of the next rows, from row `row` of `file` on."""
+        """Add the labels, float64 (n,), of the next rows, from row `row` of `file` on."""
         if self._others:
             return
         if file != self._file:
@@ -186,7 +186,7 @@ class LabelCodings:
             self._first.setdefault(name, f"{self._file}: row {row} (0-based)")
 
     def end(self, column: str | None) -> None:
-        """Raise BadInputError where some files have 0 and others −1 beside 1, and nothing else is there."""
+        """Raise BadInputError if some files have labels 1 and 0, others 1 and −1, and no other labels or mixtures occur."""
         self._end_file()
         if not self._others and len(self._first) == 2:
             raise BadInputError(
@@ -209,5 +209,5 @@ def _outcome(column: pa.Array, comparison: Comparison, type_of_labels: str | Non
     except (ValueError, pa.ArrowException):
         raise UsageError(f"--label: {comparison}: {comparison.value!r} cannot be compared with {column.type}") from None
     if kind == "other":
-        raise BadInputError(f"{where}: column {comparison.column!r} holds {column.type}, which is no label")
+        raise BadInputError(f"{where}: column {comparison.column!r} holds {column.type}, which is not a label")
     return _COMPARE[comparison.operator](column, value).to_numpy(zero_copy_only=False)

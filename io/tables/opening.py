@@ -1,4 +1,4 @@
-"""Tables that `convert` was given: opened, their columns' roles settled, ready to be read."""
+"""The input tables of `convert`: opened, with the roles of their columns settled, ready to be read."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from streamcut.io.conversion.options import ConvertOptions
 
 _FEW = 16
-_COLUMN = 6 << 10  # bytes of a column: its part in the encoder, in the recipe, and in each batch of Arrow
-_BLOCKS = 8  # a batch in units of a block of text
+_COLUMN = 6 << 10  # bytes per column in the encoder, in the recipe, and in each Arrow batch
+_BLOCKS = 8  # size of a batch in blocks of text
 
 
 class OpenedTables:
-    """The files of a table and the recipe that it is read by, but for what only reading it finds (bins, categories, words).
+    """The files of a table and its recipe, except for what only reading finds (bins, categories, words).
 
-    Raises what reading their beginnings and settling the roles of columns raises.
+    Raises the errors of reading their beginnings and of settling the roles of columns.
 
     held_bytes   memory in addition to the batches
-    told         a sentence for each guess at a column that its user should know
+    told         a sentence for each guess about a column that the user should know
     """
 
     def __init__(self, files: Sequence[TableFile], options: ConvertOptions) -> None:
@@ -65,7 +65,7 @@ class OpenedTables:
         self.held_bytes = max(file.held_bytes(list(columns)) for file in files) + _COLUMN * len(columns)
 
     def rehearse(self) -> None:
-        """Take a few rows through every kernel, so that they and what they load are there before memory is measured."""
+        """Run every kernel on a few rows, so that all code is loaded before memory is measured."""
         compiler.run(_rehearsed, self.recipe, self._maker_options(), self.files[0].sample().slice(0, _FEW))
         pa.default_memory_pool().release_unused()
 
@@ -76,11 +76,11 @@ class OpenedTables:
         return None if self._learn or self.recipe.names is None else len(self.recipe.names)
 
     def reading_bytes(self, block_bytes: int, threads: int) -> int:
-        """Memory that reading takes with that number of threads."""
+        """Memory for reading with a number of threads."""
         return self.held_bytes + batch_bytes(_BLOCKS * block_bytes, threads, self.table)
 
     def rows(self, block_bytes: int, most_bytes: int, threads: int, *, grouped: bool, room: KeyRoom | None = None) -> TableRows:
-        """The rows, with `room` for keys that are learned; bins are found first. Raises BadInputError."""
+        """The rows, with `room` for learned keys; bins are found first. Raises BadInputError."""
         rule, reading = self.recipe.labels, Reading(_BLOCKS * block_bytes, max(most_bytes, _BLOCKS * block_bytes), threads)
         same_columns = self._learn
         standardise = self._learn and self._options.standardise
@@ -100,10 +100,10 @@ class OpenedTables:
         return TableRows(self.files, maker, reading, grouped=grouped, same_columns=same_columns, one_coding=one_coding, room=room)
 
     def _expect_again(self, what: str, without: str) -> None:
-        """Raise UsageError where rows can be read once only."""
+        """Raise UsageError if the rows can be read only once."""
         if any(file.name == STDIN for file in self.files):
             raise UsageError(
-                f"-: {what} by reading the rows once more, and standard input can be read only once; save it to a file, or do "
+                f"-: {what} by reading the rows again, and standard input can be read only once; save it to a file, or do "
                 f"without: {without} reads it once"
             )
 
@@ -132,7 +132,7 @@ def _rehearsed(recipe: Recipe, options: dict[str, Any], sample: pa.RecordBatch) 
 
 
 def holds_lists(path: str, index_column: str) -> bool:
-    """Whether a Parquet file has the column of lists of feature numbers."""
+    """Whether `index_column` of a Parquet file holds lists of feature numbers."""
     schema = ParquetTable(path).schema()
     if index_column not in schema.names:
         return False
@@ -141,7 +141,7 @@ def holds_lists(path: str, index_column: str) -> bool:
 
 
 def _given(recipe: Recipe, schema: pa.Schema, labels: str | None, where: str) -> Recipe:
-    """A recipe that was made elsewhere, for a table with these columns."""
+    """A given recipe, checked against a table with these columns."""
     table = recipe.table
     if table is None:
         raise BadInputError(f"{where}: a table, but the recipe is one of {recipe.in_words()}")

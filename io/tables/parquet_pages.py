@@ -1,4 +1,4 @@
-"""The sizes of the pages of Parquet files, from the header in front of each: nothing is unpacked to know them.
+"""The sizes of the pages of Parquet files, read from the page headers without unpacking anything.
 
 A reader holds one page of every column, packed and unpacked, and the dictionary of the column. A page may be as large as its row
 group, and only its header says so. Headers are Thrift's compact protocol (parquet.thrift, PageHeader):
@@ -13,23 +13,23 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 _HEADER = 1 << 10  # bytes that hold most headers; statistics can make them longer
-_LONGEST = 16 << 20  # what Arrow takes for a header at most
+_LONGEST = 16 << 20  # longest header that Arrow accepts
 _DICTIONARY_PAGE = 2
-_PLAIN_DICTIONARY, _RLE_DICTIONARY = 2, 8  # encodings of values that are numbers of a dictionary
+_PLAIN_DICTIONARY, _RLE_DICTIONARY = 2, 8  # encodings of values as dictionary codes
 _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = 1, 2, 3, 7, 8, 9, 10, 11, 12
 _DEEPEST = 8
 
 
 class PageError(Exception):
-    """What should be a page header is none."""
+    """An invalid page header."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """Of a column chunk, in bytes: its largest packed page, its largest unpacked one that is no dictionary, and its dictionary.
+    """Bytes of a column chunk: its largest packed page, its largest unpacked data page, and its dictionary.
 
-    coded   all values are numbers of the dictionary, which has `keys` of them
-    widest  bytes of a value, on average over the page, or the dictionary, where that is most
+    coded   all values are codes of the dictionary, which has `keys` values
+    widest  mean bytes of a value in the page, or the dictionary, where the mean is largest
     """
 
     packed: int = 0
@@ -40,7 +40,7 @@ class Pages:
     widest: float = 0.0
 
     def with_those_of(self, other: Pages) -> Pages:
-        """The most of both, of two chunks of a column."""
+        """The maxima over two chunks of a column."""
         return Pages(
             max(self.packed, other.packed),
             max(self.unpacked, other.unpacked),
@@ -88,7 +88,7 @@ def _contents(header: dict[int, Any]) -> tuple[int, int]:
 
 
 def _header(file: BinaryIO, at: int) -> tuple[dict[int, Any], int]:
-    """({number: value}, bytes) of the header at this place."""
+    """({field number: value}, bytes) of the header at byte `at`."""
     size = _HEADER
     while True:
         file.seek(at)
@@ -119,7 +119,7 @@ class _Compact:
     def _value(self, kind: int, depth: int, *, alone: bool) -> Any:
         if depth > _DEEPEST:
             raise PageError("structures too deep for a page header")
-        if kind in (_TRUE, _FALSE):  # of a field the kind is the value; in a list it is a byte
+        if kind in (_TRUE, _FALSE):  # for a field the kind is the value; in a list it is a byte
             return kind == _TRUE if alone else self._byte() == _TRUE
         if kind == _BYTE:
             return self._byte()
@@ -134,7 +134,7 @@ class _Compact:
             for _ in range(self._varint() if head >> 4 == 15 else head >> 4):
                 self._value(head & 15, depth + 1, alone=False)
             return None
-        raise PageError(f"a value of kind {kind}, which page headers have not")
+        raise PageError(f"a value of kind {kind}, which page headers do not have")
 
     def _byte(self) -> int:
         self.at += 1

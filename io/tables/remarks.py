@@ -1,4 +1,4 @@
-"""What the rows of a table say before any training: columns that are constant or tell the label, labels that are rare."""
+"""Likely mistakes in a table, found before training: constant columns, columns that reveal the label, rare labels."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from streamcut.io.recipe.table import ABSENT, NUMERIC, TEXT
 from streamcut.io.row_view import HeldOut, held_out_view
 
 _SAMPLE = 50_000  # rows held out, on which columns are measured
-_TELLS = 0.999  # a column of which the area under the curve is above this says it all
-_PART = 0.2  # of the rows of a store
-_EACH = 10  # rows of each class before that is said
+_TELLS = 0.999  # a column with a larger area under the curve reveals the label
+_PART = 0.2  # fraction of the rows of a store
+_EACH = 10  # rows of each class needed to report that
 _FEW = 20  # rows of a class
-_SAME = 1e-12  # of the mean square: a variance below it is what rounding leaves
-_LEAST = 100  # rows, before columns are judged
-_KEY = re.compile(r"(?:[^=\\]|\\.)*=")  # what a key of a category begins with
+_SAME = 1e-12  # of the mean square: smaller variances are rounding errors
+_LEAST = 100  # rows needed to judge columns
+_KEY = re.compile(r"(?:[^=\\]|\\.)*=")  # prefix of the key of a category
 
 
 def remarks(data: Dataset, positive: float | None = None) -> list[str]:
-    """A sentence, as errors.spelled takes it, for each thing in a store made of a table that may be a mistake, with what to do.
+    """A sentence for errors.spelled on each likely mistake in a store made from a table, with the remedy.
 
     positive   the positive label of two; None: the greater one
 
-    Columns are measured on a fifth of the rows, by what they say in the others. Reads the rows once; nothing is said of rows
-    without labels, and of other stores.
+    Columns are fitted on four fifths of the rows and measured on the rest. Reads the rows once; no remarks on rows without labels
+    or on other stores.
     """
     recipe, statistics = data.recipe, data.manifest.statistics
     if recipe is None or recipe.table is None or recipe.labels.none:
@@ -58,7 +58,7 @@ def _of_labels(recipe: Recipe, labels: dict[float, int] | None) -> list[str]:
         if few and len(labels) <= 1000:
             said = ", ".join(f"{word} {count}" for word, count in few[:5])
             more = f" and {len(few) - 5} others" if len(few) > 5 else ""
-            found.append(f"few rows of a label ({said}{more}): what is measured of them says little")
+            found.append(f"few rows of a label ({said}{more}): measures of them are unreliable")
     return found
 
 
@@ -77,7 +77,7 @@ def _of_columns(training: Dataset, validation: Dataset, positive: float | None) 
         same = len(present) == 1 and total[present[0]] == rows
         if not present or (same and (not numeric or spread[present[0]] <= _SAME)):
             constant.add(column.name)
-            found.append(f"column {column.name!r} is constant: it says nothing ({given('drop', column.name)} leaves it out)")
+            found.append(f"column {column.name!r} is constant: uninformative ({given('drop', column.name)} leaves it out)")
     if positive is None:
         return found
     sample = _sample(validation)
@@ -106,7 +106,7 @@ def _of_columns(training: Dataset, validation: Dataset, positive: float | None) 
 
 
 def _counts(training: Dataset, n_features: int, positive: float | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(rows that have each feature, those of them with the positive label, the variance of its values as a part of their mean
+    """(rows with each feature, those with the positive label among them, the variance of its values relative to their mean
     square), float64 (features)."""
     total, ours, buffers = np.zeros(n_features), np.zeros(n_features), training.buffers()
     sums, squares = np.zeros(n_features), np.zeros(n_features)
@@ -151,7 +151,7 @@ def _sample(data: Dataset) -> list[Chunk]:
 
 
 def _scores(chunk: Chunk, weights: np.ndarray) -> np.ndarray:
-    """float64 (n)."""
+    """The scores of the rows, float64 (n)."""
     start, stop = int(chunk.indptr[0]), int(chunk.indptr[-1])
     terms = weights[chunk.indices[start:stop]] * (1.0 if chunk.data is None else chunk.data[start:stop])
     rows = np.repeat(np.arange(chunk.n_rows), np.diff(chunk.indptr))
@@ -159,7 +159,7 @@ def _scores(chunk: Chunk, weights: np.ndarray) -> np.ndarray:
 
 
 def area_under_curve(scores: np.ndarray, positive: np.ndarray) -> float:
-    """The part of the pairs of a positive and a negative row that scores, float64 (n), order right; ties count half."""
+    """The fraction of pairs of a positive and a negative row that scores, float64 (n), rank correctly; ties count half."""
     _, codes = np.unique(scores, return_inverse=True)
     ups = np.bincount(codes, positive)
     downs = np.bincount(codes, ~positive, minlength=len(ups))

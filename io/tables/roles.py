@@ -1,4 +1,4 @@
-"""What the columns of a table are: as the user says, and as their types say where the user is silent."""
+"""The roles of a table's columns: as the user specifies, else guessed from their types."""
 
 from __future__ import annotations
 
@@ -36,26 +36,26 @@ if TYPE_CHECKING:
     from streamcut.io.conversion.options import ConvertOptions
 
 NO_LABELS = "none"
-_PARTS = ("month", "weekday", "hour")  # of a time when nobody says which
-_FEW_ROWS = 50  # this many have to be seen before a column is called an identifier
-_DISTINCT = 0.9  # and this part of its values differs
+_PARTS = ("month", "weekday", "hour")  # of a time, by default
+_FEW_ROWS = 50  # least rows to call a column an identifier
+_DISTINCT = 0.9  # and least fraction of distinct values
 _NAMED = re.compile(r"(^|[^a-z])(id|key|uuid|guid|row|index|number|nr|no)$|[a-z]I[dD]$|^Unnamed: 0$", re.IGNORECASE)
-_FEW_TEXTS = 20  # before a text among numbers is called a mistake
-_LONG = 40  # characters: texts of a greater mean length are no categories
+_FEW_TEXTS = 20  # least rows to call a text among numbers a mistake
+_LONG = 40  # characters: texts of a greater mean length are not categories
 _SEVERAL = 3  # words of a text
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d($|[ T]\d\d:\d\d)")
-INDEX = re.compile(r"__index_level_\d+__")  # what pandas calls the index of a frame in Parquet and Arrow
-_EXACT = 1 << 53  # whole numbers that float64 keeps
+INDEX = re.compile(r"__index_level_\d+__")  # pandas' name for the index of a frame in Parquet and Arrow
+_EXACT = 1 << 53  # whole numbers up to it are exact in float64
 
 
 def roles_of(sample: pa.RecordBatch, options: ConvertOptions, where: str) -> tuple[Table, LabelRule, list[str]]:
-    """(the columns of a table that begins with `sample`, its labels, a sentence for each guess that is to be told).
+    """(the columns of a table that begins with `sample`, its labels, a sentence for each guess to report).
 
-    `where` names the table in messages. Columns that look like identifiers, and those of which no feature can be made, are left
-    out unless the options speak of them.
+    `where` names the table in messages. Columns that look like identifiers, or that cannot become features, are left out unless
+    the options name them.
 
-    Raises UsageError for options that do not fit the table, and for columns of which only the user can say what they are.
+    Raises UsageError for options that do not fit the table, and for columns whose role only the user can know.
     """
     schema = sample.schema
     label = label_rule(schema, options.labels, where)
@@ -76,7 +76,7 @@ def roles_of(sample: pa.RecordBatch, options: ConvertOptions, where: str) -> tup
             columns += [] if column is None else [column]
             told += [f"column {name!r}: {why}"] if why else []
     if not columns:
-        raise UsageError("; ".join([f"{where}: no column is left to make features of", *told]))
+        raise UsageError("; ".join([f"{where}: no column is left to make features from", *told]))
     if len(columns) == 1 and columns[0].role == TEXT:
         only = columns[0]
         columns = [Column(only.name, TEXT, ngrams=only.ngrams, characters=only.characters, bare=True)]
@@ -85,14 +85,14 @@ def roles_of(sample: pa.RecordBatch, options: ConvertOptions, where: str) -> tup
     for cross in crosses:
         if len(cross) < 2 or not set(cross) <= categories:
             bad = next((name for name in cross if name not in categories), cross[0])
-            raise UsageError(f"--cross: {'*'.join(cross)}: {bad!r} is no categorical or binned column")
+            raise UsageError(f"--cross: {'*'.join(cross)}: {bad!r} is not a categorical or binned column")
     return Table(tuple(columns), crosses, options.missing, options.qid, options.weights), label, told
 
 
 def with_types(table: Table, values: pa.RecordBatch, where: str) -> Table:
-    """`table` whose columns have the types of `values`: their first rows, as they are written where all is text.
+    """`table` with the column types of `values`, its first rows, as written if all is text.
 
-    Raises UsageError for columns whose names would give them the same features.
+    Raises UsageError for columns whose names would give the same features.
     """
     wanted = {TEXT: TEXT, TIME: TIME, BINNED: NUMBER, NUMERIC: NUMBER}
     columns = [replace(each, type=wanted.get(each.role) or type_of(values.column(each.name))) for each in table.columns]
@@ -103,7 +103,7 @@ def with_types(table: Table, values: pa.RecordBatch, where: str) -> Table:
 
 
 def label_rule(schema: pa.Schema, labels: str | None, where: str) -> LabelRule:
-    """What the option --label means for a table with these columns. Raises UsageError."""
+    """The LabelRule of the option --label for a table with these columns. Raises UsageError."""
     if labels is None and (known := named_in(schema, "label")):
         return LabelRule(column=known[0])
     if labels is None:
@@ -122,13 +122,13 @@ def label_rule(schema: pa.Schema, labels: str | None, where: str) -> LabelRule:
 
 
 def named_in(schema: pa.Schema, what: str) -> list[str]:
-    """The column that is `what` ("label", "file", "text") in a schema that says so itself; else none."""
+    """The column with role `what` ("label", "file", "text") if the schema declares one; else none."""
     found = (schema.metadata or {}).get(f"streamcut.{what}".encode())
     return [found.decode()] if found is not None and found.decode() in schema.names else []
 
 
 def columns_given(options: ConvertOptions) -> dict[str, Column]:
-    """{name: column} of what the options say. Raises UsageError."""
+    """{name: column} as the options specify. Raises UsageError."""
     found: dict[str, Column] = {}
 
     def add(column: Column) -> None:
@@ -141,7 +141,7 @@ def columns_given(options: ConvertOptions) -> dict[str, Column]:
     for name in names_in(options.numeric):
         name, _, bins = name.partition(":bin")
         if bins and (not bins.isdigit() or not 2 <= int(bins) <= 1000):
-            raise UsageError(f"--numeric: {name}:bin{bins}: the number of bins is from 2 to 1000")
+            raise UsageError(f"--numeric: {name}:bin{bins}: the number of bins must be from 2 to 1000")
         add(Column(name, BINNED, bins=int(bins)) if bins else Column(name, NUMERIC))
     least, most, characters = _ngrams(options.ngrams)
     for name in names_in(options.text):
@@ -150,7 +150,7 @@ def columns_given(options: ConvertOptions) -> dict[str, Column]:
         name, _, parts = text.partition(":")
         listed = tuple(part.strip() for part in parts.split(",") if part.strip())
         if unknown := sorted(set(listed) - set(TIME_PARTS)):
-            raise UsageError(f"--time: {text}: no part {unknown[0]!r} of a time; there are {', '.join(TIME_PARTS)}")
+            raise UsageError(f"--time: {text}: a time has no part {unknown[0]!r}; parts are {', '.join(TIME_PARTS)}")
         add(Column(name, TIME, parts=listed or _PARTS))
     return found
 
@@ -163,7 +163,7 @@ def _ngrams(wanted: str | None) -> tuple[int, int, bool]:
         raise UsageError(f"--ngrams: {wanted}: write 1,2 for runs of one and two words, chars:3,5 for characters")
     least, most = int(sizes[0]), int(sizes[-1])
     if not 1 <= least <= most <= 100:
-        raise UsageError(f"--ngrams: {wanted}: sizes go from 1 to 100, the smaller first")
+        raise UsageError(f"--ngrams: {wanted}: sizes are from 1 to 100, the smaller first")
     return least, most, characters
 
 
@@ -174,9 +174,9 @@ def names_in(given: Iterable[str] | str) -> list[str]:
 
 
 def _guessed(name: str, sample: pa.RecordBatch, ngrams: str | None, where: str) -> tuple[Column | None, str]:
-    """(the role that a column's type and values suggest, None: it is left out; what is to be told of that).
+    """(the role suggested by a column's type and values, None: left out; the remark on that guess).
 
-    Raises UsageError where nearly all values are numbers: a mistake, or a category.
+    Raises UsageError if nearly all values are numbers: a mistake, or a category.
     """
     column = sample.column(name)
     kind = kind_of(column.type)
@@ -185,7 +185,7 @@ def _guessed(name: str, sample: pa.RecordBatch, ngrams: str | None, where: str) 
     if pa.types.is_null(column.type):
         return Column(name, CATEGORICAL), ""
     if kind == "other":
-        return None, f"holds {column.type}, of which no feature can be made; left out"
+        return None, f"holds {column.type}, which cannot become a feature; left out"
     if kind == "time":
         parts = _PARTS[:2] if pa.types.is_date(column.type) else _PARTS[2:] if pa.types.is_time(column.type) else _PARTS
         return Column(name, TIME, parts=parts), ""
@@ -218,7 +218,7 @@ def _guessed(name: str, sample: pa.RecordBatch, ngrams: str | None, where: str) 
 
 
 def of_words(column: pa.Array) -> bool:
-    """Whether texts are to be taken by their words: they are long, or most have several and are seldom the same."""
+    """Whether texts should be split into words: they are long, or most have several words and few are equal."""
     known = column.drop_null()
     if not len(known):
         return False
@@ -229,7 +229,7 @@ def of_words(column: pa.Array) -> bool:
 
 
 def parts_of_texts(column: pa.Array) -> tuple[str, ...]:
-    """The parts of times that texts all are, as CSV would guess them; none when they are something else."""
+    """The default parts if all texts are times, as guessed in CSV; else none."""
     known = []
     for text in column.to_pylist():
         if text and text not in NULLS and text.lower() not in ENDLESS:
@@ -246,7 +246,7 @@ def parts_of_texts(column: pa.Array) -> tuple[str, ...]:
 
 
 def _odd_one_out(column: pa.Array) -> tuple[int, str] | None:
-    """(row, value) of the first text that is no number, where nearly all are."""
+    """(row, value) of the first text that is not a number, if nearly all are."""
     known = [(row, text) for row, text in enumerate(column.to_pylist()) if text]
     first, odd = None, 0
     for row, text in known if len(known) >= _FEW_TEXTS else ():
@@ -258,9 +258,9 @@ def _odd_one_out(column: pa.Array) -> tuple[int, str] | None:
 
 
 def check_types(schema: pa.Schema, table: Table, where: str, *, spelled: bool = False) -> None:
-    """Raise BadInputError when a column of a file cannot be what the recipe says it is.
+    """Raise BadInputError when a column of a file cannot have its role in the recipe.
 
-    spelled   all values are text (CSV), and types are guesses: reading will name the row that is no number
+    spelled   all values are text (CSV), and types are guesses: reading will name the row that is not a number
     """
     for column in table.columns:
         found = schema.field(column.name).type
@@ -279,9 +279,9 @@ def check_types(schema: pa.Schema, table: Table, where: str, *, spelled: bool = 
 
 
 def read_as(found: pa.DataType, column: Column, *, spelled: bool) -> pa.DataType:
-    """The type as which a column of a text is read: numbers as float64, times as they are written.
+    """The type used to read a column of text: float64 for numbers; times stay as written.
 
-    spelled   the text has no types (CSV): categories are what is written
+    spelled   the text has no types (CSV): categories stay as written
     """
     if kind_of(found) == "other":
         return found
@@ -294,11 +294,11 @@ def read_as(found: pa.DataType, column: Column, *, spelled: bool) -> pa.DataType
     return pa.string() if spelled or kind_of(found) in ("time", "text") else found
 
 
-_UNSEEN = {BOOLEAN: pa.bool_(), INTEGER: pa.int64(), NUMBER: pa.float64()}  # what a column of nulls in JSON is read as
+_UNSEEN = {BOOLEAN: pa.bool_(), INTEGER: pa.int64(), NUMBER: pa.float64()}  # types used to read a JSON column of nulls
 
 
 def label_read_as(found: pa.DataType, rule: LabelRule, *, spelled: bool) -> pa.DataType:
-    """The type as which the labels of a text are read: numbers as float64, words as they are written."""
+    """The type used to read the labels of a text: float64 for numbers; words stay as written."""
     if spelled and (rule.words or rule.learned):
         return pa.string()
     if pa.types.is_null(found):

@@ -1,4 +1,4 @@
-"""Kernels from columns to rows: at most one feature a column and row, or a list of features, into sorted CSR rows."""
+"""Kernels from columns to sorted CSR rows: at most one feature per column and row, or lists of features."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 from streamcut.compiler.jit import allocating, kernel
 from streamcut.io.tables.word_kernels import MISSING, NOTHING
 
-_ROWS = 256  # sorted at once: a column of so many features is 1 kB
-_NEGATIVE = np.uint32(1 << 31)  # and what is beyond: a negative feature, seen without its sign
+_ROWS = 256  # sorted at once: a column of that many features is 1 kB
+_NEGATIVE = np.uint32(1 << 31)  # negative features, viewed as unsigned, are at least this
 
 
 def sorting_network(size: int) -> np.ndarray:
-    """int64 (·, 2): which of `size` numbers to compare, and to exchange if they are the wrong way round, to have them sorted.
+    """int64 (·, 2): the pairs of `size` numbers to compare, and to exchange if out of order, to sort them.
 
     Batcher's odd-even merge sort, Knuth volume 3, algorithm 5.2.2M.
     """
@@ -33,9 +33,9 @@ def sorting_network(size: int) -> np.ndarray:
 
 @kernel
 def numbers(given, values, codes):
-    """The values of a numeric column, float64 (n), into `values` with 0 for nan, and `codes`, int32 (n): MISSING or NOTHING.
+    """Copy a numeric column, float64 (n), to `values` with 0 for nan; set `codes`, int32 (n), to MISSING or NOTHING.
 
-    Returns (first row of an infinite value, first row of nan), −1 where there is none.
+    Returns (first row of an infinite value, first row of nan), −1 if there is none.
     """
     infinite = missing = -1
     for row in range(len(given) - 1, -1, -1):
@@ -52,7 +52,7 @@ def numbers(given, values, codes):
 
 @kernel
 def standardise(values, codes, centre, spread):
-    """Numbers, float64 (n), as (value − centre) / spread in place; a missing one (codes as `numbers` gives them) stays 0."""
+    """Replace values, float64 (n), by (value − centre) / spread in place; missing ones (`codes` from `numbers`) stay 0."""
     for row in range(len(values)):
         if codes[row] != MISSING:
             values[row] = (values[row] - centre) / spread
@@ -60,7 +60,7 @@ def standardise(values, codes, centre, spread):
 
 @kernel
 def tfidf(indptr, indices, idf, data):
-    """CSR rows of counts with `idf` float64 (features) as (1 + ln count) · idf, each row of length 1, in place of `data`."""
+    """Weight CSR rows of counts by (1 + ln count) · idf, `idf` float64 (features), with rows of length 1; `data` in place."""
     for row in range(len(indptr) - 1):
         square = 0.0
         for at in range(indptr[row], indptr[row + 1]):
@@ -73,12 +73,12 @@ def tfidf(indptr, indices, idf, data):
 
 @kernel
 def assemble(fixed, values, features, pairs, indptr, indices, data):
-    """CSR rows of numeric columns and of at most one feature of value 1 from each other column.
+    """CSR rows of numeric columns and at most one feature of value 1 from each other column.
 
     Equal features of a row are summed, values of 0 left out.
 
     fixed     int32 (p), increasing: the feature of each numeric column; values float64 (p, n)
-    features  uint32 (q, n), int32 seen as such: those of other columns, none where they are negative; sorted in place
+    features  uint32 (q, n), a view of int32: features of other columns, negative: none; sorted in place
     pairs     int64 (·, 2): a network that sorts q numbers (see `sorting_network`)
     indptr int64 (n + 1), indices int32 and data float64 ((p + q) · n) are filled
 
@@ -90,7 +90,7 @@ def assemble(fixed, values, features, pairs, indptr, indices, data):
         stop = min(begin + _ROWS, n)
         for t in range(len(pairs)):
             lower, upper = features[pairs[t, 0], begin:stop], features[pairs[t, 1], begin:stop]
-            for row in range(stop - begin):  # without branches: many rows at once
+            for row in range(stop - begin):  # branch-free, so that it vectorises over rows
                 one, other = lower[row], upper[row]
                 lower[row], upper[row] = min(one, other), max(one, other)
         for row in range(begin, stop):
@@ -148,7 +148,7 @@ def count_words(ends, features, indptr, indices, data):
 
 @kernel
 def merge_rows(a, a_data, b, b_data, indptr, indices, data):
-    """CSR rows with the entries of both `a` and `b`, each (indptr, indices); values of equal features are summed.
+    """CSR rows with the entries of `a` and `b`, each (indptr, indices); values of equal features are summed.
 
     Returns whether every value is 1.
     """

@@ -1,4 +1,4 @@
-"""From batches of a table to Chunks: features, labels, groups and weights."""
+"""Turns batches of a table into Chunks: features, labels, groups and weights."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streamcut.io.tables.arrow import floats_of, kind_of
 from streamcut.io.tables.encoder import Encoder, Place
 from streamcut.io.tables.labels import LabelReader
 
-_NOT = {  # what is said of values that are none of a type
+_NOT = {  # description of values that are not of a type
     BOOLEAN: "neither true nor false",
     INTEGER: "no numbers",
     NUMBER: "no numbers",
@@ -29,7 +29,7 @@ _NOT = {  # what is said of values that are none of a type
 
 
 def unusual(recipe: Recipe, unseen: Mapping[str, int], unfit: Mapping[str, int]) -> Counter[str]:
-    """{what is unusual: how often} of {column: values that no category has} and {column: values that are none of its type}."""
+    """{remark: count} from the counts {column: values without a category} and {column: values not of its type}."""
     if not unseen and not unfit:
         return Counter()
     assert recipe.table is not None
@@ -42,14 +42,14 @@ def unusual(recipe: Recipe, unseen: Mapping[str, int], unfit: Mapping[str, int])
 class RowMaker:
     """Makes rows by `recipe`.
 
-    learn           categories that the recipe lacks get numbers as they come, at most `most` of them, in `room` bytes of memory
-    learn_labels    so do labels that are words
+    learn           categories that the recipe lacks are numbered as they occur, at most `most` of them, within `room` of memory
+    learn_labels    labels that are words are numbered likewise
     labels          whether labels are read; otherwise they are 0
     missing_labels  "error", or "skip": rows without a label are left out
-    keep            columns that are wanted beside the rows
-    dtype           of values, None: float64 (stores keep the smallest type that is exact)
+    keep            columns to return along with the rows
+    dtype           of values, None: float64 (stores use the smallest exact type)
 
-    in_order        numbers are given on the way: one thread has to make all batches, from the first row on
+    in_order        numbers are assigned in order of occurrence: one thread has to make all batches, from the first row on
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class RowMaker:
 
     @property
     def columns(self) -> list[str]:
-        """The columns that it needs, each once."""
+        """The columns it needs, each once."""
         others = [self.recipe.labels.column if self.reads_labels else None, self.table.qid, self.table.weight]
         return list(dict.fromkeys([*self.encoder.columns, *(name for name in others if name is not None), *self.keep]))
 
@@ -89,9 +89,9 @@ class RowMaker:
     def chunk(
         self, batch: pa.RecordBatch, file: str, row: int, first_row: int
     ) -> tuple[Chunk, Counter[str], pa.RecordBatch | None, np.ndarray | None]:
-        """(rows, what was unusual, the columns to keep, which rows of `batch` they are, None: all) of `batch`.
+        """(rows, unusual values counted, the columns to keep, the row numbers in `batch`, None: all) of `batch`.
 
-        Its first row is number `row` of `file`, `first_row` of all.
+        Its first row is number `row` of `file` and `first_row` overall.
         Raises BadInputError naming the file, the row and the column.
         """
         given, counters = batch.num_rows, Counter[str]()
@@ -119,7 +119,7 @@ class RowMaker:
     def _labelled(
         self, batch: pa.RecordBatch, file: str, rows: np.ndarray, counters: Counter[str]
     ) -> tuple[pa.RecordBatch, np.ndarray]:
-        """The rows that have a label."""
+        """Only the rows that have a label."""
         missing = self._labels.missing(batch.column(self.recipe.labels.column))
         if not missing.any():
             return batch, rows

@@ -1,4 +1,4 @@
-"""Memory that a thread uses again for every batch: fresh pages cost as much as what is computed in them."""
+"""Memory that a thread reuses for every batch: fresh pages cost as much as the computation in them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Scratch(threading.local):
         self._bytes: dict[str, np.ndarray] = {}
 
     def array(self, name: str, shape: int | tuple[int, ...], dtype: Any) -> np.ndarray:
-        """An array with any content, which is the caller's until this thread asks for `name` again."""
+        """An uninitialised array, valid until this thread requests `name` again."""
         size = np.dtype(dtype).itemsize * math.prod(shape if isinstance(shape, tuple) else (shape,))
         held = self._bytes.get(name)
         if held is None or len(held) < size:

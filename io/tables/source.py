@@ -1,4 +1,4 @@
-"""Rows of tables: where `convert` and `predict` come in."""
+"""Rows of tables: the entry point for `convert` and `predict`."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from streamcut.io.tables.times import check_zone
 from streamcut.io.text.groups import GroupCheck
 from streamcut.io.text.inputs import STDIN
 
-Made = tuple[Chunk, Counter[str], Any, np.ndarray | None]  # what RowMaker makes of a batch
-_TIMES = 4  # a batch as Arrow and as rows, next to its own bytes
-_SMALLER = 4  # batches of texts, and of numbers written as text, which take more memory as rows than those
-_CELL = 40  # bytes of a value while rows are made of it
-_FEW_ROWS, _FEW_BYTES = (16, 64), 64 << 20  # a batch has some rows however many columns there are, which cost time by themselves
+Made = tuple[Chunk, Counter[str], Any, np.ndarray | None]  # RowMaker's result for a batch
+_TIMES = 4  # memory of a batch as Arrow and as rows, relative to its own bytes
+_SMALLER = 4  # divides batches of texts, and of numbers written as text, which take more memory as rows
+_CELL = 40  # bytes per value while rows are made
+_FEW_ROWS, _FEW_BYTES = (16, 64), 64 << 20  # least rows of a batch for any number of columns, which have a fixed cost each
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How batches are read: their bytes, the longest row, and threads that encode."""
+    """How batches are read: their bytes, the longest row, and the number of encoding threads."""
 
     block_bytes: int = 1 << 20
     most_bytes: int = 64 << 20
@@ -46,7 +46,7 @@ class Reading:
 
 
 class _Place(NamedTuple):
-    """Where a batch begins: the number of its file, the row of it, the row of all."""
+    """Where a batch begins: the number of its file, the row in it, the row overall."""
 
     file: int
     row: int
@@ -58,8 +58,8 @@ class TableRows:
 
     same_columns   all files must have the columns of the first one
     kept           receives the columns that `maker` keeps, a batch for each block of rows
-    one_coding     files that call the same label 0 and −1 are refused
-    room           for the keys that `maker` learns
+    one_coding     files that code the same label as 0 and as −1 are refused
+    room           memory for the keys that `maker` learns
     """
 
     def __init__(
@@ -86,14 +86,14 @@ class TableRows:
 
     @property
     def rereads(self) -> bool:
-        """Whether a resumed run has to read all rows again."""
+        """Whether a resumed run must reread all rows."""
         return self.maker.in_order
 
     def recipe(self) -> Recipe:
         return self.maker.finished_recipe()
 
     def blocks(self, start: dict | None = None) -> Iterator[tuple[Chunk, dict]]:
-        """As RowSource says."""
+        """See RowSource."""
         try:
             yield from self._blocks(start)
         except NoRoomForKeysError:
@@ -101,7 +101,7 @@ class TableRows:
             raise self._room.refusal(self.files[0].name, self._counted()) from None
 
     def _counted(self) -> KeyCounter | None:
-        """All keys, from one more pass; None where there can be none."""
+        """All keys, from one more pass; None if another pass is impossible."""
         if not all(file.again for file in self.files):
             return None
         counter = self.maker.encoder.count_keys()
@@ -133,7 +133,7 @@ class TableRows:
             codings.end(self.maker.recipe.labels.column)
 
     def _made(self, file: int, row: int, read: int) -> Iterator[tuple[int, int, int, Made]]:
-        """(file, row in it, row of all, what RowMaker made) of each batch, in order, whichever threads made it."""
+        """(file, row in it, row overall, result of RowMaker) of each batch, in order, regardless of the thread that made it."""
         at = _Place(file, row, read)
         for (number, part), early in ahead(self._parts(self.maker.columns, file, row), self._early, self.reading.threads):
             if number != at.file:
@@ -150,7 +150,7 @@ class TableRows:
             at = _Place(at.file, at.row + rows, at.read + rows)
 
     def _early(self, item: tuple[int, Part]) -> tuple[pa.RecordBatch | None, int, Made | None]:
-        """(batch or None, its rows, what was made of it or None): as much as can be done before the rows in front are known."""
+        """(batch or None, its rows, its result or None): as much as can be done before the number of earlier rows is known."""
         number, part = item
         batch = part(0)
         if self.maker.in_order:
@@ -161,7 +161,7 @@ class TableRows:
         name = self.files[at.file].name
         try:
             return self.maker.chunk(batch, name, at.row, at.read)
-        except pa.ArrowException as error:  # values that its functions do not take
+        except pa.ArrowException as error:  # values that Arrow's functions do not accept
             why = " ".join(str(error).split())[:300]
             raise BadInputError(f"{name}: row {at.row} (0-based) or one of the next cannot be read ({why})") from error
 
@@ -173,7 +173,7 @@ class TableRows:
                 schema = self._schema(self.files[number], columns)
                 for part in self.files[number].parts(schema, first, self._size(number)):
                     yield number, part
-            except BadInputError as error:  # what is wrong with rows in front of this place is told first
+            except BadInputError as error:  # errors in earlier rows are reported first
                 yield number, partial(_refused, error)
                 return
 
@@ -194,14 +194,14 @@ class TableRows:
         return BatchSize(max(1, block // (_SMALLER if texts else 1)), rows, max(self.reading.most_bytes, block))
 
     def _schema(self, file: TableFile, columns: Sequence[str]) -> pa.Schema:
-        """As what `columns` of a file are read."""
+        """The types used to read `columns` of a file."""
         schema, roles = file.schema(), {column.name: column for column in self.maker.table.columns}
         require(file.name, schema, columns)
         first = self.files[0]
         if self._same_columns and set(schema.names) != set(first.schema().names):
             other = sorted(set(schema.names) ^ set(first.schema().names))[0]
             here, there = (file.name, first.name) if other in schema.names else (first.name, file.name)
-            raise BadInputError(f"{file.name}: other columns than {first.name}: {here} has {other!r}, {there} has not")
+            raise BadInputError(f"{file.name}: other columns than {first.name}: {here} has {other!r}, {there} does not")
         check_types(schema, self.maker.table, file.name, spelled=file.spelled)
         for name in columns:
             try:
@@ -212,7 +212,7 @@ class TableRows:
         return pa.schema(typed)
 
     def _type(self, file: TableFile, found: pa.DataType, name: str, column: Column | None) -> pa.DataType:
-        """What is guessed of the first file holds for all."""
+        """The type used to read a column; a guess from the first file holds for all."""
         labels = self.maker.recipe.labels
         if not file.guesses:
             codes = name == labels.column if column is None else column.role == CATEGORICAL
@@ -231,7 +231,7 @@ def _refused(error: BadInputError, first: int) -> pa.RecordBatch:
 
 
 def batch_bytes(block_bytes: int, threads: int, table: Table) -> int:
-    """Memory for the batches in flight: one that is read, one with each thread, one with the caller."""
+    """Memory for the batches in flight: one being read, one per thread, one with the caller."""
     return (threads + 2 if threads > 1 else 1) * _TIMES * _block_bytes(block_bytes, table)
 
 
@@ -242,14 +242,14 @@ def _block_bytes(wanted: int, table: Table) -> int:
 
 
 def cells(table: Table) -> int:
-    """Values of a row, of which each becomes at most one feature; a text counts as one."""
+    """Number of values of a row, each of which becomes at most one feature; a text counts as one."""
     return sum(max(1, len(column.parts)) for column in table.columns) + len(table.crosses)
 
 
 def with_numbers(recipe: Recipe, rows: TableRows, standardise: bool) -> Recipe:
-    """`recipe` with the edges of its binned columns and, to `standardise`, the centre and spread of other numbers.
+    """`recipe` with the edges of its binned columns and, with `standardise`, the centre and spread of other numeric columns.
 
-    They are found by a pass over these columns. Raises BadInputError.
+    Makes one pass over these columns. Raises BadInputError.
     """
     assert recipe.table is not None
     wanted = [column for column in recipe.table.columns if to_find(column, standardise)]
@@ -265,19 +265,19 @@ def with_numbers(recipe: Recipe, rows: TableRows, standardise: bool) -> Recipe:
 
 
 def to_find(column: Column, standardise: bool) -> bool:
-    """Whether a pass over the values of a column has to find something."""
+    """Whether a column needs a pass over its values."""
     return (column.bins > 0 and not column.edges) or (standardise and column.role == NUMERIC)
 
 
 def with_words(rows: TableRows, *, weighed: bool, least: int = 1, stopped: Iterable[str] = ()) -> Recipe:
-    """The recipe of `rows`, which learn, with the words of its texts that are in at least that many rows and not `stopped`.
+    """The recipe learned by `rows`, with the words of texts that occur in at least `least` rows and are not `stopped`.
 
-    A run of words goes with any of them. `weighed`: texts have tf-idf weights, and the recipe says how many documents have each
-    word. One pass over the rows. Raises BadInputError for a text of which such choices leave no word.
+    A run of words is dropped with any of its words. `weighed`: texts have tf-idf weights, and the recipe has the document
+    frequency of each word. One pass over the rows. Raises BadInputError for a text column left without words.
     """
     counts, documents = np.zeros(0, np.int64), 0
     for chunk, _ in rows.blocks():
-        more = np.bincount(chunk.indices, minlength=len(counts))  # a row has a feature once
+        more = np.bincount(chunk.indices, minlength=len(counts))  # a feature occurs once per row
         more[: len(counts)] += counts
         counts, documents = more, documents + chunk.n_rows
     recipe, stopped = rows.recipe(), frozenset(stopped)
@@ -321,5 +321,5 @@ def _numbers(rows: TableRows, names: Sequence[str]) -> Iterator[tuple[int, dict[
 
 
 def described(name: str) -> list:
-    """As `describe`; of a pipe or a frame nothing but its name is known."""
+    """As `describe`; of a pipe or a frame only the name is known."""
     return describe(name) if os.path.exists(name) and name != STDIN else [name, None, None]

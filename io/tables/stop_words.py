@@ -1,8 +1,8 @@
-"""Words of English that say little of what a text is about: articles, pronouns, prepositions, conjunctions, auxiliaries."""
+"""English words that say little about the topic of a text: articles, pronouns, prepositions, conjunctions, auxiliaries."""
 
 from __future__ import annotations
 
-# Two letters at least, as words of texts have; with what is left of contractions, which are cut at the apostrophe.
+# At least two letters, like the words of texts; includes the pieces of contractions, which are split at the apostrophe.
 _WORDS = """
 about above across after afterwards again against all almost alone along already also although always am among an and another
 any anybody anyhow anyone anything anyway anywhere are aren around as at away be became because become becomes been before

@@ -1,6 +1,6 @@
 """Tables as text: CSV, TSV and JSON lines, compressed or not, from files, URLs and standard input.
 
-A text is cut at line ends into blocks, and any thread may make rows of a block: only the bytes are read in order.
+Text is cut at line ends into blocks, and any thread may parse a block: only the bytes are read in order.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from streamcut.io.text.blocks import BOM
 from streamcut.io.text.decompress import open_bytes
 from streamcut.io.text.inputs import STDIN, Input
 
-GUESS_BYTES = 1 << 20  # types are guessed from the beginning of a text, whatever blocks it is read in
+GUESS_BYTES = 1 << 20  # types are guessed from this much of a text, regardless of the block size
 
 
 class _TextFile(ABC):
-    """What both have in common: bytes that are read front to back."""
+    """The part common to both formats: bytes that are read front to back."""
 
     n_rows = None
     guesses = True
     spelled = False
-    nothing = b" \t\r\n"  # what a block without rows may hold
+    nothing = b" \t\r\n"  # bytes allowed in a block without rows
 
     def __init__(self, path: str) -> None:
         self.name = path
         self._stream: _Counted | None = None
         self._first: pa.RecordBatch | None = None
-        self._kept: BinaryIO | None = None  # standard input, whose beginning was looked at
+        self._kept: BinaryIO | None = None  # standard input whose beginning has been read
 
     @property
     def position(self) -> int | None:
@@ -88,7 +88,7 @@ class _TextFile(ABC):
                 quotes += int(csv_kernels.quotes(np.frombuffer(block, np.uint8))) if self.spelled else 0
                 part: Part = partial(self._rows, block, names, schema)
                 names = self.schema().names
-                if seen < start:  # rows that are known already
+                if seen < start:  # rows before `start`
                     batch = part(seen)
                     seen += batch.num_rows
                     if seen <= start:
@@ -99,7 +99,7 @@ class _TextFile(ABC):
                 yield self._never_closed
 
     def _blocks(self, stream: _Counted, wanted: BatchSize) -> Iterator[tuple[bytes, bool]]:
-        """(whole lines, True): as many as are wanted, or one that is longer; (a part of one that is too long, False)."""
+        """(whole lines, True): as many as fit, or a single longer one; (part of an overlong line, False)."""
         reader, rest, size = io.BufferedReader(stream), b"", wanted.usual
         while more := reader.read(size - len(rest)):
             block = rest + more
@@ -113,13 +113,13 @@ class _TextFile(ABC):
             elif len(block) >= wanted.most:
                 yield block, False
                 return
-            else:  # once more, with memory for a longer row
+            else:  # again, with memory for a longer row
                 rest, size = block, min(4 * len(block), wanted.most)
         if rest:
             yield rest, True
 
     def _ends(self, block: bytes, rows: int) -> Iterator[int]:
-        """Where `block` is to be cut: behind whole lines, about `rows` of them, since short ones make more of their bytes."""
+        """Where to cut `block`: after whole lines, about `rows` of them, since short lines need more memory per byte."""
         lines = block.count(b"\n")
         step, start, last = len(block) * rows // max(lines, 1), 0, self._line_end(block)
         while lines > rows and start + step < last:
@@ -133,25 +133,23 @@ class _TextFile(ABC):
 
     @abstractmethod
     def _line_end(self, block: bytes) -> int:
-        """The place behind the last line that ends in `block`; 0: none."""
+        """The position after the last line end in `block`; 0: none."""
 
     @abstractmethod
     def _rows(self, block: bytes, names: Sequence[str] | None, schema: pa.Schema, first: int) -> pa.RecordBatch:
-        """The rows of whole lines, the first of them row `first`; `names` of all columns, None: they stand in the first line."""
+        """The rows of whole lines, beginning with row `first`; `names` of all columns, None: from the first line."""
 
     def _too_long(self, first: int) -> pa.RecordBatch:
         raise BadInputError(
-            f"{self.name}: row {first} (0-based) does not end within the memory there is: is a quote never closed?"
+            f"{self.name}: row {first} (0-based) does not end within the available memory: is a quote never closed?"
         )
 
     def _never_closed(self, first: int) -> pa.RecordBatch:
-        raise BadInputError(
-            f"{self.name}: an odd number of quotes: one is never closed, or stands in a value without being doubled"
-        )
+        raise BadInputError(f"{self.name}: an odd number of quotes: one is never closed, or occurs undoubled in a value")
 
     @abstractmethod
     def _guessed(self, head: bytes) -> pa.RecordBatch:
-        """The rows of the beginning of a text, with types that suit them."""
+        """The rows of the beginning of a text, with guessed types."""
 
     def _beginning(self) -> bytes:
         with self._bytes() as stream:
@@ -177,7 +175,7 @@ class _TextFile(ABC):
 
 
 class CsvFile(_TextFile):
-    """Comma- or tab-separated values with a line of names; a value in quotes may hold line ends."""
+    """Comma- or tab-separated values with a line of names; quoted values may contain line ends."""
 
     spelled = True
     nothing = b"\r\n"  # blanks and tabs are values
@@ -185,7 +183,7 @@ class CsvFile(_TextFile):
     def __init__(self, path: str, delimiter: str) -> None:
         super().__init__(path)
         self._delimiter = delimiter
-        self._head = b""  # what types were guessed from
+        self._head = b""  # the bytes that types were guessed from
 
     def written(self, names: Sequence[str]) -> pa.RecordBatch:
         self.sample()
@@ -209,7 +207,7 @@ class CsvFile(_TextFile):
 
     def _rows(self, block: bytes, names: Sequence[str] | None, schema: pa.Schema, first: int) -> pa.RecordBatch:
         if names is not None and block.startswith(BOM):
-            block = BOM + block  # Arrow takes the first one as the mark of a file's beginning
+            block = BOM + block  # Arrow strips the first one as the byte order mark of a file
         try:
             return self._parsed(block, names, column_types=schema, include_columns=schema.names)
         except pa.ArrowException as error:
@@ -226,7 +224,7 @@ class CsvFile(_TextFile):
 
 
 class JsonFile(_TextFile):
-    """An object on each line."""
+    """JSON lines: an object on each line."""
 
     def _guessed(self, head: bytes) -> pa.RecordBatch:
         if head.removeprefix(BOM).lstrip().startswith(b"["):
@@ -245,7 +243,7 @@ class JsonFile(_TextFile):
             raise BadInputError(f"{self.name}: {_json_error(str(error), first)}") from None
 
     def _expect_utf8(self, block: bytes, first: int) -> None:
-        """Arrow takes any bytes of JSON for text."""
+        """Raise for bytes that are not UTF-8: Arrow accepts any bytes in JSON."""
         if block.isascii():
             return
         ends = pa.py_buffer(np.array([0, len(block)], np.int64))
@@ -271,14 +269,14 @@ class JsonFile(_TextFile):
 
 
 def _only(table: pa.Table) -> pa.RecordBatch:
-    """The one batch of a table, or one without rows."""
+    """The only batch of a table, or one without rows."""
     for batch in table.combine_chunks().to_batches():
         return batch
     return pa.RecordBatch.from_pylist([], table.schema)
 
 
 def _csv_error(said: str, first: int, names: Sequence[str] = ()) -> str:
-    """What Arrow says of a block whose first line, which it calls row 1, is row `first` (0-based), of the columns `names`."""
+    """Arrow's message on a block whose first line, its row 1, is row `first` (0-based), with the columns `names`."""
     row = re.search(r"Row #(\d+): (.*)", said, re.DOTALL)
     if row is None:
         return _one_line(said)
@@ -290,7 +288,7 @@ def _csv_error(said: str, first: int, names: Sequence[str] = ()) -> str:
 
 
 def _json_error(said: str, first: int) -> str:
-    """What Arrow says of a block that begins with row `first`; it counts from 0."""
+    """Arrow's message on a block that begins with row `first`; Arrow counts from 0."""
     row = re.search(r"^(.*) in row (\d+)$", said, re.DOTALL)
     said = said.removeprefix("JSON parse error: ")
     if row is None:
@@ -300,7 +298,7 @@ def _json_error(said: str, first: int) -> str:
 
 
 def _one_line(said: str) -> str:
-    """What Arrow says, which quotes values with their line ends."""
+    """Arrow's message on one line: it quotes values with their line ends."""
     return " ".join(said.split())
 
 
@@ -313,7 +311,7 @@ def _is_utf8(value: bytes | None) -> bool:
 
 
 class _Counted(io.RawIOBase):
-    """A stream that counts what is taken from it."""
+    """A stream that counts the bytes read from it."""
 
     def __init__(self, stream: Any, *, closes: bool) -> None:
         self.raw_stream, self._closes = stream, closes

@@ -1,4 +1,4 @@
-"""Kernel from texts to rows of hashed words and runs of words, each row in one go: nothing is written down between."""
+"""Kernel from texts to rows of hashed words and runs of words, one row at a time, without intermediate arrays."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from streamcut.io.tables.text_kernels import lowered
 from streamcut.io.tables.unicode import Letters
 from streamcut.io.tables.word_kernels import bucket, finished, hash_more, murmur_state
 
-_AT_ONCE = 16  # features that are compared with one at once
-_MANY = 256  # features of a row: more are sorted in the usual way
+_AT_ONCE = 16  # features compared with one at once
+_MANY = 256  # features of a row: more are sorted by `_sort`
 
 
 class Texts(NamedTuple):
-    """Text i is data[offsets[i]:offsets[i + 1]], uint8 and int64; `letters` as the tokeniser takes them."""
+    """Text i is data[offsets[i]:offsets[i + 1]], uint8 and int64; `letters` as in the tokeniser."""
 
     data: np.ndarray
     offsets: np.ndarray
@@ -33,10 +33,10 @@ class Grams(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Memory for one row at a time, for texts of at most `longest` bytes: see `work_for`.
+    """Memory for one row, for texts of at most `longest` bytes: see `work_for`.
 
-    word uint8: the words in lower case, a blank between them; states uint64 (most, 2) and begins int64 (most, 2): of the runs
-    that go on; found int32: the features, ranked int32 and times int32 (_MANY): in order, and how often each occurs
+    word uint8: the words in lower case, separated by blanks; states uint64 (most, 2) and begins int64 (most, 2): of the open
+    runs; found int32: the features; ranked int32 and times int32 (_MANY): the features in order, and their counts
     """
 
     word: np.ndarray
@@ -48,12 +48,12 @@ class Work(NamedTuple):
 
 
 def most_features(size: int, least: int, most: int) -> int:
-    """Runs of words that a text of `size` bytes has at most: a word takes two letters and something between it and the next."""
+    """Most runs of words in a text of `size` bytes: a word takes two letters and a separator before the next one."""
     return (size + 1) // 3 * (most - least + 1)
 
 
 def work_for(longest: int, least: int, most: int) -> Work:
-    """That for texts of at most `longest` bytes and runs of `least` to `most` words."""
+    """The Work for texts of at most `longest` bytes and runs of `least` to `most` words."""
     return Work(
         np.empty(2 * longest + 8, np.uint8),
         np.empty((most, 2), np.uint64),
@@ -80,7 +80,7 @@ def _sort(numbers):
 
 @helper
 def _sorted(found, indices, data, at):
-    """As `_counted`, of any number of features, which are sorted in place."""
+    """As `_counted`, for any number of features, which are sorted in place."""
     _sort(found)
     for place in range(len(found)):
         if place and found[place] == found[place - 1]:
@@ -93,10 +93,10 @@ def _sorted(found, indices, data, at):
 
 @helper
 def _counted(work, count, indices, data, at):
-    """Put the first `count` features found, each once and in order, to indices[at:], how often they occur to data[at:].
+    """Write the first `count` features found, distinct and in order, to indices[at:], and their counts to data[at:].
 
-    The place of a feature is the number of smaller ones: without branches, as they would be mispredicted.
-    Returns the place behind them.
+    The rank of a feature is the number of smaller ones, computed without branches, which would be mispredicted.
+    Returns the position after them.
     """
     found, ranked, times = work.found, work.ranked, work.times
     if count > _MANY:
@@ -120,9 +120,9 @@ def _counted(work, count, indices, data, at):
 
 @kernel
 def hashed_words(texts, grams, work, indptr, indices, data):
-    """CSR rows of `texts`: how often each feature occurs.
+    """CSR rows of `texts` with the count of each feature.
 
-    indptr int64 (n + 1), indices int32 and data float64 (as many as `most_features` says of all texts) are filled.
+    indptr int64 (n + 1), indices int32 and data float64 (sized by `most_features` of all texts) are filled.
     Returns whether every value is 1.
     """
     h_prefix, tail_prefix, held_prefix = murmur_state(grams.prefix)
@@ -137,12 +137,12 @@ def hashed_words(texts, grams, work, indptr, indices, data):
             if size < 2:
                 end = begin
                 continue
-            for back in range(min(grams.most - 1, words), -1, -1):  # the runs that began so many words before
+            for back in range(min(grams.most - 1, words), -1, -1):  # the runs that began `back` words before
                 run = (words - back) % grams.most
                 h, tail, held, first = h_prefix, tail_prefix, held_prefix, begin
                 if back:
                     h, tail, held = work.states[run, 0], work.states[run, 1], work.begins[run, 1]
-                    first = begin - 1  # with the blank
+                    first = begin - 1  # including the blank
                 else:
                     work.begins[run, 0] = begin
                 h, tail, held = hash_more(h, tail, held, work.word, first, end)

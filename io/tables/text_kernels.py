@@ -1,8 +1,8 @@
 """Kernels from text to words: runs of two letters or more in lower case, and n-grams of words or of characters.
 
 The words are those of scikit-learn.
-Letters are looked up in tables made from Python's own rules (`unicode.py`). What Python lower-cases by context (Σ) or into two
-characters (İ) is lower-cased by the caller before.
+Letters are looked up in tables made from Python's own rules (`unicode.py`). The caller has already lower-cased characters that
+depend on context (Σ) or become two characters (İ).
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import numpy as np
 
 from streamcut.compiler.jit import inlined, kernel
 
-_BAD = 0x10FFFF + 1  # stands for bytes that are no UTF-8: neither a letter nor a blank
+_BAD = 0x10FFFF + 1  # represents bytes that are not UTF-8: neither a letter nor a blank
 
 
 @inlined
 def _code_point(data, at, stop):
-    """(code point that begins at data[at], bytes that it takes); bytes that are no UTF-8 are taken one by one."""
+    """(code point that begins at data[at], its length in bytes); invalid UTF-8 is taken byte by byte."""
     first = np.int64(data[at])
     if first < 0x80:
         return first, 1
@@ -32,7 +32,7 @@ def _code_point(data, at, stop):
 
 @inlined
 def _put(out, at, point):
-    """Write a code point as UTF-8 at out[at]; the place after it."""
+    """Write a code point as UTF-8 at out[at]; returns the position after it."""
     if point < 0x80:
         out[at] = point
         return at + 1
@@ -54,9 +54,9 @@ def _put(out, at, point):
 
 @inlined
 def lowered(data, here, stop, letters, lower, out, at):
-    """Take letters from data[here:stop] up to the first that is none, which is passed over, into out[at:] in lower case.
+    """Copy letters from data[here:stop] in lower case to out[at:], up to the first non-letter, which is skipped.
 
-    Returns (place in data, place in out, letters taken).
+    Returns (position in data, position in out, letters copied).
     """
     size, known = 0, len(letters)
     while here < stop:
@@ -82,12 +82,12 @@ def lowered(data, here, stop, letters, lower, out, at):
 def tokens(data, offsets, letters, lower, out, rows, starts, stops):
     """The words of texts data[offsets[i]:offsets[i + 1]], in lower case, with one blank between those of a text.
 
-    letters  uint8, lower int32: whether a code point is part of a word, and its lower case; those beyond are no letters
-    out      uint8: 2 bytes for each of data, and 8, will do; rows int64 (n + 1): row i has words rows[i] to rows[i + 1] − 1
-    starts, stops   int64: where a word lies in `out`; half as many as bytes of data, and 1, will do
+    letters  uint8, lower int32: whether a code point is part of a word, and its lower case; code points beyond are not letters
+    out      uint8: 2 bytes per byte of data, plus 8, suffice; rows int64 (n + 1): row i has words rows[i] to rows[i + 1] − 1
+    starts, stops   int64: bounds of a word in `out`; half the bytes of data, plus 1, suffice
 
-    Returns the number of words. A word has two letters or more. Of b ≥ 2 bytes it takes 3b/2 + 1 ≤ 2b: lower case makes three
-    bytes of two at most, and of no others more; the one letter that is taken back before the next word has no more than 4.
+    Returns the number of words. A word has two letters or more. For b ≥ 2 bytes it takes 3b/2 + 1 ≤ 2b: lower case turns two
+    bytes into three at most, and lengthens no others; a single letter, dropped before the next word, has at most 4.
     """
     count, at = 0, 0
     rows[0] = 0
@@ -109,9 +109,9 @@ def tokens(data, offsets, letters, lower, out, rows, starts, stops):
 
 @kernel
 def grams(rows, starts, stops, least, most, gram_rows, gram_starts, gram_stops):
-    """Runs of `least` to `most` neighbouring words of a row: as the words have one byte between them, a run is a word, too.
+    """Runs of `least` to `most` neighbouring words of a row: as one byte separates the words, a run is a word, too.
 
-    Returns their number; without room (`gram_starts` is empty) they are only counted.
+    Returns their number; if `gram_starts` is empty they are only counted.
     """
     count, fill = 0, len(gram_starts) > 0
     gram_rows[0] = 0
@@ -139,11 +139,11 @@ def _is_blank(point):
 def characters(data, offsets, lower, out, rows, places):
     """Texts in lower case, with runs of two blanks or more as one blank.
 
-    `out` receives them as UTF-8, `places` (int64) where each character begins.
+    `out` receives them as UTF-8, `places` (int64) the position of each character.
 
     rows int64 (n + 1): row i has places[rows[i] + i] to places[rows[i + 1] + i], the last one being its end.
-    Returns the number of characters. 3 bytes in `out` for each of data, and as many places as bytes and rows, will do: a byte
-    that is no UTF-8 becomes three, lower case makes three of two at most, and every row has a place more than characters.
+    Returns the number of characters. 3 bytes in `out` per byte of data, and a place per byte and per row, suffice: an invalid
+    byte becomes three, lower case turns two into three at most, and every row has one place more than characters.
     """
     count, at, known = 0, 0, len(lower)
     rows[0] = 0
@@ -174,7 +174,7 @@ def characters(data, offsets, lower, out, rows, places):
 
 @kernel
 def character_grams(rows, places, least, most, gram_rows, gram_starts, gram_stops):
-    """Runs of `least` to `most` characters of each row. Returns their number; without room they are only counted."""
+    """Runs of `least` to `most` characters of each row. Returns their number; if `gram_starts` is empty they are only counted."""
     count, fill = 0, len(gram_starts) > 0
     gram_rows[0] = 0
     for row in range(len(rows) - 1):

@@ -20,7 +20,7 @@ _NO_ROOM = np.empty(0, np.int64)
 
 
 def texts_of(column: pa.Array) -> Texts:
-    """The texts of a column, as the kernels take them; a missing one is empty. Raises ColumnTypeError."""
+    """The texts of a column for the kernels; a missing one is empty. Raises ColumnTypeError."""
     if kind_of(column.type) != "text":
         raise ColumnTypeError(f"holds {column.type}, not text")
     column = decoded(column)
@@ -47,7 +47,7 @@ def hashed_rows(texts: Texts, wanted: Column, prefix: np.ndarray, mask: int, scr
 
 
 def words_of_texts(texts: Texts, wanted: Column) -> tuple[np.ndarray, np.ndarray, Words]:
-    """(ends, rows, words): text i has the words ends[i] to ends[i + 1] − 1 (int64), word w is of text rows[w].
+    """(ends, rows, words): text i has the words ends[i] to ends[i + 1] − 1 (int64), word w belongs to text rows[w].
 
     They are those of scikit-learn's HashingVectorizer and CountVectorizer with the same n-grams.
     """

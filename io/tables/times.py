@@ -1,4 +1,4 @@
-"""Times: texts and Arrow's types as timestamps that a calendar has, their parts, and how they are spelled."""
+"""Times: texts and Arrow types as timestamps of the calendar, their parts and their spelling."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAMES: dict[str, list[str]] = {
     "weekday": ["mon", "tue", "wed", "thu", "fri", "sat", "sun"],
     "month": ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"],
 }
-_PARTS: dict[str, tuple[Callable[..., Any], int, int]] = {  # the function of Arrow, its least and its greatest value
+_PARTS: dict[str, tuple[Callable[..., Any], int, int]] = {  # the Arrow function, its least and its greatest value
     "year": (pc.year, 1, 9999),
     "quarter": (pc.quarter, 1, 4),
     "month": (pc.month, 1, 12),
@@ -28,14 +28,14 @@ _PARTS: dict[str, tuple[Callable[..., Any], int, int]] = {  # the function of Ar
     "minute": (pc.minute, 0, 59),
 }
 _SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-_FIRST, _END = -62_135_596_800, 253_402_300_800  # seconds: the years 1 to 9999 of the calendar that goes on both ways
+_FIRST, _END = -62_135_596_800, 253_402_300_800  # seconds: the years 1 to 9999 of the proleptic Gregorian calendar
 _DAY = 86_400
-ENDLESS = frozenset(f"{sign}{word}" for sign in ("", "+", "-") for word in ("infinity", "inf"))  # as databases write it
+ENDLESS = frozenset(f"{sign}{word}" for sign in ("", "+", "-") for word in ("infinity", "inf"))  # as databases write them
 _READINGS = (pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.timestamp("ns"), pa.timestamp("ns", "UTC"))
 
 
 def check_zone(found: pa.DataType) -> None:
-    """Raise ColumnTypeError for a time zone that nobody knows."""
+    """Raise ColumnTypeError for an unknown time zone."""
     if pa.types.is_dictionary(found):
         found = found.value_type
     if not pa.types.is_timestamp(found) or found.tz is None:
@@ -44,11 +44,11 @@ def check_zone(found: pa.DataType) -> None:
         pc.hour(pa.array([0], found))
     except pa.ArrowInvalid:
         zone = found.tz if len(found.tz) <= 60 else f"{found.tz[:60]}…"
-        raise ColumnTypeError(f"holds times of the time zone {zone!r}, which nobody knows") from None
+        raise ColumnTypeError(f"holds times of the time zone {zone!r}, which is unknown") from None
 
 
 def part_of_time(column: pa.Array, part: str) -> Words:
-    """A part of times, as `times_of` gives them, as words; missing where the time is. Raises ColumnTypeError."""
+    """A part of times from `times_of` as words; missing for missing times. Raises ColumnTypeError."""
     if pa.types.is_time(column.type) and part not in ("hour", "minute"):
         raise ColumnTypeError(f"holds times of day, which have no {part}")
     if pa.types.is_date(column.type):
@@ -57,8 +57,8 @@ def part_of_time(column: pa.Array, part: str) -> Words:
         column = column.cast(pa.timestamp("s"))
     function, least, most = _PARTS[part]
     codes = pc.fill_null(function(column), least - 1).to_numpy(zero_copy_only=False)
-    if len(codes) and not (least - 1 <= codes.min() and codes.max() <= most):  # a code becomes the index of a word
-        raise ColumnTypeError(f"holds times whose {part} is none: {codes.min()} to {codes.max()}")
+    if len(codes) and not (least - 1 <= codes.min() and codes.max() <= most):  # codes index the words
+        raise ColumnTypeError(f"holds times with an invalid {part}: {codes.min()} to {codes.max()}")
     if part == "year":
         distinct, codes = np.unique(codes, return_inverse=True)
         return listed(["" if year < least else str(year) for year in distinct.tolist()], codes.astype(np.int32))
@@ -67,9 +67,9 @@ def part_of_time(column: pa.Array, part: str) -> Words:
 
 
 def spelled_times(column: pa.Array) -> tuple[list[str | None], np.ndarray]:
-    """(times as ISO 8601 in UTC, `2024-05-17T13:45:00Z`, times of day as `13:45:00`; which no calendar has: they are None).
+    """(times as ISO 8601 in UTC, `2024-05-17T13:45:00Z`, times of day as `13:45:00`; which are out of the calendar: None).
 
-    Fractions of a second are written without zeros at their end, and a date is its midnight. Raises as `times_of`.
+    Fractions of a second have no trailing zeros, and a date is its midnight. Raises as `times_of`.
     """
     column, lost = times_of(column)
     of_day = pa.types.is_time(column.type)
@@ -90,14 +90,14 @@ def spelled_times(column: pa.Array) -> tuple[list[str | None], np.ndarray]:
 
 
 def times_of(column: pa.Array, *, local: bool = False) -> tuple[pa.Array, np.ndarray]:
-    """(timestamps, dates or times of day; which of them no calendar has, bool (n,): they are null).
+    """(timestamps, dates or times of day; which are out of the calendar, bool (n,): null).
 
-    Texts as in ISO 8601 become timestamps, of UTC where they name no other zone. Years are 1 to 9999; the least and greatest
-    numbers of int64 and the infinities of databases are no times.
+    ISO 8601 texts become timestamps, in UTC unless they name another zone. Years are 1 to 9999; the least and greatest
+    numbers of int64 and the infinities of databases are out of the calendar.
 
-    local   times with a zone keep it, and their parts are those of the clocks there, not of UTC
+    local   times with a zone keep it, and their parts are in local time, not in UTC
 
-    Raises ColumnTypeError, ValueOfRowError for a text that is no time.
+    Raises ColumnTypeError, ValueOfRowError for a text that is not a time.
     """
     column = decoded(column)
     kind = kind_of(column.type)
@@ -130,7 +130,7 @@ def _within_calendar(column: pa.Array) -> tuple[pa.Array, np.ndarray]:
 
 
 def _numbers(column: pa.Array) -> np.ndarray:
-    """int64: what a time is kept as; 0 for null."""
+    """The stored int64 of each time; 0 for null."""
     wide = pa.int32() if column.type.bit_width == 32 else pa.int64()
     return pc.fill_null(column.view(wide), 0).to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
 
@@ -148,14 +148,14 @@ def _of_texts(column: pa.Array) -> tuple[pa.Array, np.ndarray]:
         if time is None and text is not None:
             endless[row] = text.lower() in ENDLESS
             if not endless[row] and text not in NULLS:
-                raise ValueOfRowError(row, f"{text!r} is no time as in ISO 8601 (2024-05-17 13:45:00)")
+                raise ValueOfRowError(row, f"{text!r} is not an ISO 8601 time (2024-05-17 13:45:00)")
         found.append(time)
     column, lost = _within_calendar(pa.array(found, pa.int64()).view(pa.timestamp("us")))
     return column, lost | endless
 
 
 def time_of(text: str) -> int | None:
-    """Microseconds since 1970 of a text as in ISO 8601, None where it is no time. Finer fractions are cut off."""
+    """Microseconds since 1970 of an ISO 8601 text, None if it is not a time. Finer fractions are truncated."""
     for reading in _READINGS:
         try:
             return pc.cast(pa.array([text]), reading).cast(pa.timestamp("us"), safe=False).view(pa.int64())[0].as_py()
@@ -165,5 +165,5 @@ def time_of(text: str) -> int | None:
 
 
 def is_time(text: str) -> bool:
-    """Whether a text is a time, or one of the infinities that databases have."""
+    """Whether a text is a time, or one of the infinities of databases."""
     return text.lower() in ENDLESS or time_of(text) is not None

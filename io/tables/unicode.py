@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-BY_CONTEXT = (b"\xc4\xb0", b"\xce\xa3")  # İ becomes two characters, Σ depends on what follows: Python has to do these
+BY_CONTEXT = (b"\xc4\xb0", b"\xce\xa3")  # İ becomes two characters, Σ depends on what follows: left to Python
 
 
 class Letters(NamedTuple):
@@ -21,7 +21,7 @@ class Letters(NamedTuple):
 
 @cache
 def letters_of(every: bool) -> Letters:
-    """Those of ASCII, or of `every` code point."""
+    """The Letters of ASCII, or of `every` code point."""
     size = sys.maxunicode + 1 if every else 128
     whole = "".join(map(chr, range(size)))
     letters = np.zeros(size, np.uint8)
@@ -32,5 +32,5 @@ def letters_of(every: bool) -> Letters:
 
 
 def lowered_by_context(data: bytes) -> bool:
-    """Whether UTF-8 text holds characters whose lower case is not a table's business."""
+    """Whether UTF-8 text holds characters whose lower case no table can give."""
     return any(special in data for special in BY_CONTEXT)

@@ -1,4 +1,4 @@
-"""Kernels on single values of categories: whole numbers as they are spelled, and what has to be escaped in crosses."""
+"""Kernels on category values: the spelling of whole numbers, and escaping in crosses."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _STAR, _EQUALS, _BACKSLASH = np.uint8(ord("*")), np.uint8(ord("=")), np.uint8(or
 
 @kernel
 def whole_numbers(data, starts, stops, odd):
-    """Shorten words that are whole numbers (`3.0`, `3.`, `-0`) to their digits, in place; `odd`: which are none, bool (words).
+    """Shorten words that are whole numbers (`3.0`, `3.`, `-0`) to their digits, in place; `odd`: which are not, bool (words).
 
-    Digits do not begin with a 0 that means nothing: `007` is odd. Empty words are not. Returns the number of odd ones.
+    Leading zeros are not allowed: `007` is odd. Empty words are not odd. Returns the number of odd ones.
     """
     count = 0
     for word in range(len(starts)):
@@ -44,7 +44,7 @@ def whole_numbers(data, starts, stops, odd):
 
 @kernel
 def specials(data, starts, stops):
-    """How many bytes of these words have a meaning of their own in keys: `*`, `=` and the backslash."""
+    """The number of bytes in these words that are special in keys: `*`, `=` and the backslash."""
     count = 0
     for word in range(len(starts)):
         for t in range(starts[word], stops[word]):
@@ -55,7 +55,7 @@ def specials(data, starts, stops):
 
 @kernel
 def escape(data, starts, stops, out_starts, out_stops, out):
-    """The words with a backslash before each such byte, into `out`, which has room for all (see `specials`)."""
+    """Write the words with a backslash before each special byte to `out`, which is large enough (see `specials`)."""
     at = 0
     for word in range(len(starts)):
         out_starts[word] = at

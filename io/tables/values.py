@@ -1,6 +1,6 @@
-"""Canonical values: the type of a column, and the one spelling that a value of it has whatever container brings it.
+"""Canonical values: the type of a column, and one spelling of each value, regardless of the container.
 
-A type is recognised where every value is one of it. What does not fit later keeps the spelling that it has, and is counted.
+A type is recognised if every value fits it. Later values that do not fit keep their spelling, and are counted.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def type_of(column: pa.Array) -> str:
 
 
 def type_of_texts(texts: list[str]) -> str:
-    """The type that all of these have; text where they have none in common, and of no texts."""
+    """The common type of all texts; text if there is none, or no texts."""
     if not texts:
         return TEXT
     if all(text in BOOLEANS for text in texts):
@@ -50,7 +50,7 @@ def type_of_texts(texts: list[str]) -> str:
 
 
 def spelled(text: str, kind: str | None) -> str | None:
-    """The spelling of a value that is written as `text`, "" where it stands for none; None: it is none of type `kind`."""
+    """The canonical spelling of a value written as `text`, "" if missing; None: it is not of type `kind`."""
     if kind in (TEXT, BYTES, None):
         return text
     if text in NULLS:
@@ -76,13 +76,13 @@ def number_spelled(value: float, digits: float = _DIGITS) -> str:
 
 
 def words_of(column: pa.Array, kind: str | None) -> tuple[Words, int]:
-    """(the values of a column of type `kind` as words, how many of them are none of that type). Raises ColumnTypeError.
+    """(the values of a column of type `kind` as words, the number not of that type). Raises ColumnTypeError.
 
-    Without a type, that of older recipes, every container has its own spelling.
+    Without a type, as in older recipes, every container has its own spelling.
     """
     found = kind_of(column.type)
     if found == "other" or (found == "bytes" and kind is None):
-        raise ColumnTypeError(f"holds {column.type}, which is no category")
+        raise ColumnTypeError(f"holds {column.type}, which is not a category")
     if pa.types.is_null(column.type):
         return listed([""] * len(column)), 0
     recognised = found == "text" and kind in (BOOLEAN, INTEGER, NUMBER, TIME)
@@ -106,7 +106,7 @@ def words_of(column: pa.Array, kind: str | None) -> tuple[Words, int]:
 
 
 def _recognised(words: Words, kind: str | None) -> tuple[Words, np.ndarray]:
-    """Texts that have a type, as they are spelled; and which of them have another."""
+    """(texts of a typed column in canonical spelling, which are not of its type)."""
     words = words._replace(starts=words.starts.copy(), stops=words.stops.copy())
     odd = _whole_numbers(words) if kind in (INTEGER, NUMBER) else words.stops > words.starts
     places = np.flatnonzero(odd)
@@ -124,7 +124,7 @@ def _recognised(words: Words, kind: str | None) -> tuple[Words, np.ndarray]:
 
 
 def _times(texts: list[str]) -> tuple[list[str | None], np.ndarray]:
-    """(each as `spelled`, which of them are no times): what no calendar has is missing, what is no time stays as it is."""
+    """(each as `spelled`, which are not times): times out of the calendar are missing, texts that are not times stay."""
     try:
         found, lost = spelled_times(pa.array(texts, pa.large_string()))
         return [text or "" for text in found], lost
@@ -134,14 +134,14 @@ def _times(texts: list[str]) -> tuple[list[str | None], np.ndarray]:
 
 
 def _whole_numbers(words: Words) -> np.ndarray:
-    """Shorten whole numbers in place; which words are none."""
+    """Shorten whole numbers in place; returns which words are not whole numbers."""
     odd = np.empty(len(words.starts), bool)
     k.whole_numbers(words.data, words.starts, words.stops, odd)
     return odd
 
 
 def _typed(values: pa.Array, kind: str | None) -> tuple[Words, np.ndarray]:
-    """The distinct values of a column that is no text, as they are spelled; and which of them are none of type `kind`."""
+    """(the distinct values of a column other than text, as spelled; which are not of type `kind`)."""
     found = kind_of(values.type)
     fits = kind in _FITTING[found]
     odd = np.full(len(values), not fits)
@@ -161,7 +161,7 @@ def _of_floats(values: pa.Array, kind: str | None) -> list[str]:
     if pa.types.is_decimal(values.type):
         return ["" if value is None else spelled(f"{value:f}", NUMBER) or "" for value in values.to_pylist()]
     values = values.cast(pa.float32()) if pa.types.is_float16(values.type) else values
-    texts = values.cast(pa.string()).to_pylist()  # the shortest that reads back as a number of this size
+    texts = values.cast(pa.string()).to_pylist()  # the shortest that reads back as the same number of this width
     return ["" if text is None else number_spelled(float(text)) for text in texts]
 
 
@@ -183,7 +183,7 @@ def _plain(column: pa.Array) -> Words:
 
 
 def escaped(words: Words) -> Words:
-    """The words with a backslash before each `*`, `=` and backslash in them, as crosses have them."""
+    """The words as in crosses, with a backslash before each `*`, `=` and backslash."""
     more = k.specials(words.data, words.starts, words.stops)
     if not more:
         return words

@@ -1,7 +1,7 @@
-"""Kernels from words to features: MurmurHash3 as FeatureHasher has it, or a dictionary in open addressing.
+"""Kernels from words to features: MurmurHash3 as in FeatureHasher, or a dictionary with open addressing.
 
 A word is a run of bytes of a column. Its key is a prefix (`site=`) and the word; features are hashes of keys, or numbers of keys
-in a dictionary. Many rows share a word where Arrow has encoded it as a code: then it is hashed or looked up once a batch.
+in a dictionary. Rows share a word if the Arrow column is dictionary-encoded: then it is hashed or looked up once per batch.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import numpy as np
 
 from streamcut.compiler.jit import helper, inlined, kernel
 
-NONE, UNSEEN = -1, -2  # no feature: nothing there; a word that the dictionary does not know
-MISSING, NOTHING = -1, -2  # codes of rows without a word: it is missing; it is none of this column's business
+NONE, UNSEEN = -1, -2  # no feature: no word; a word not in the dictionary
+MISSING, NOTHING = -1, -2  # codes of rows without a word: it is missing; the column has none in this row
 _NOT_YET = -3
 
 DONE, FULL, TOO_MANY = range(3)  # how a run ended
@@ -42,7 +42,7 @@ class Words(NamedTuple):
 
 
 class Dictionary(NamedTuple):
-    """Keys in the order in which they came. A slot holds the number of a key + 1, 0 when it is free.
+    """Keys in insertion order. A slot holds the number of a key + 1, 0 if it is free.
 
     hashes uint32, ends int64 (one more than keys: where each ends in `arena`), rows int64: the row of a key's first occurrence.
     """
@@ -56,7 +56,7 @@ class Dictionary(NamedTuple):
 
 @inlined
 def _block(h, k):
-    """A block of four bytes, of which `k` has them in its lower half."""
+    """Mix a block of four bytes, held in the lower half of `k`, into the hash."""
     k = (k * _C1) & _M
     k = ((k << _15) | (k >> _17)) & _M
     k = (k * _C2) & _M
@@ -67,7 +67,7 @@ def _block(h, k):
 
 @inlined
 def finished(h, tail, length):
-    """The hash, when `tail` holds what is left of the last block and all bytes were `length`."""
+    """The final hash of `length` bytes; `tail` holds the incomplete last block."""
     k = (tail * _C1) & _M
     k = ((k << _15) | (k >> _17)) & _M
     h = h ^ ((k * _C2) & _M) ^ np.uint64(length)
@@ -78,7 +78,7 @@ def finished(h, tail, length):
 
 @inlined
 def _four(data, at):
-    """data[at:at + 4] in the lower half of a number. Unsigned places spare the question whether one counts from the end."""
+    """data[at:at + 4] in the lower half of a number. Unsigned indices avoid the check for negative ones."""
     at = np.uint64(at)
     low = np.uint64(data[at]) | (np.uint64(data[at + _1]) << _8)
     return low | (np.uint64(data[at + _2]) << _16) | (np.uint64(data[at + _3]) << _24)
@@ -86,7 +86,7 @@ def _four(data, at):
 
 @inlined
 def hash_more(h, tail, held, data, start, stop):
-    """The state of the hash after data[start:stop], which follow on `held` bytes (0 to 3) in `tail`."""
+    """The state of the hash after data[start:stop], which follows `held` bytes (0 to 3) in `tail`."""
     shift = np.uint64(8 * held)
     while start + 4 <= stop:
         tail |= _four(data, start) << shift
@@ -111,7 +111,7 @@ def hash_more(h, tail, held, data, start, stop):
 
 @inlined
 def _hash_on(h, tail, held, length, data, start, stop):
-    """The hash of data[start:stop] after a beginning of `length` bytes: state `h` and `held` bytes (0 to 3) in `tail`."""
+    """The hash of a prefix of `length` bytes and data[start:stop]: state `h`, with `held` bytes (0 to 3) in `tail`."""
     length += stop - start
     h, tail, held = hash_more(h, tail, held, data, start, stop)
     return finished(h, tail, length)
@@ -138,7 +138,7 @@ def murmur(data):
 
 @inlined
 def bucket(h, mask):
-    """|h| modulo a power of two, where h is the hash as a signed number of 32 bits: what FeatureHasher does."""
+    """|h| modulo a power of two, where h is the hash as a signed 32-bit number, as in FeatureHasher."""
     signed = np.int64(h)
     if signed >= 1 << 31:
         signed = (1 << 32) - signed
@@ -163,7 +163,7 @@ def _equal(dictionary, key, prefix, data, start, stop):
 
 @helper
 def _append(dictionary, slot, h, prefix, data, start, stop, row, state):
-    """Put a key that is not there into the free `slot`; its number."""
+    """Insert a new key into the free `slot`; returns its number."""
     key, at = state[KEYS], state[ARENA]
     for t in range(len(prefix)):
         dictionary.arena[at + t] = prefix[t]
@@ -179,7 +179,7 @@ def _append(dictionary, slot, h, prefix, data, start, stop, row, state):
 
 @helper
 def _place(dictionary, h, prefix, data, start, stop):
-    """(number of the key or NONE, the slot that holds it or would)."""
+    """(number of the key or NONE, its slot or the free slot for it)."""
     mask = len(dictionary.slots) - 1
     slot = np.int64(h) & mask
     while dictionary.slots[slot] != 0:
@@ -203,10 +203,10 @@ def rehash(dictionary, keys):
 
 @kernel
 def hashed(words, prefix, absent, mask, seen, out):
-    """The feature of each row's word into `out`, int32 (rows): |murmur of its key| & mask, NONE where there is nothing.
+    """Write the feature of each row's word to `out`, int32 (rows): |murmur of its key| & mask, NONE without a word.
 
-    prefix, absent   uint8: before every word; the whole key that stands for a missing word, empty: it has no feature
-    seen             int32 (words), filled by `not_yet`: each word is hashed once; with words.direct it is not used
+    prefix, absent   uint8: put before every word; the whole key of a missing word, empty: it has no feature
+    seen             int32 (words), from `not_yet`: each word is hashed once; unused with words.direct
     """
     data, starts, stops = words.data, words.starts, words.stops
     h_prefix, tail, held = murmur_state(prefix)
@@ -237,13 +237,13 @@ def hashed(words, prefix, absent, mask, seen, out):
 
 @kernel
 def keys_of(words, prefix, absent, learn, dictionary, most, rows, first_row, seen, state, out):
-    """The number of the key of each row's word into `out`, int32, from row state[ROW] on; how the run ended.
+    """Write the key number of each row's word to `out`, int32, from row state[ROW] on; returns how the run ended.
 
-    prefix, absent, seen   as `hashed` takes them
-    learn                  keys that are not there are appended; otherwise they are UNSEEN, and counted in state[UNSEEN_ROWS]
-    most                   keys that the dictionary may have; TOO_MANY: one more was wanted
-    rows, first_row        int64: the row of each word, if that is not its own number (else empty); they count from `first_row`
-    state                  int64 (STATE), in place. FULL: make the dictionary larger and call again
+    prefix, absent, seen   as in `hashed`
+    learn                  new keys are appended; otherwise they are UNSEEN, and counted in state[UNSEEN_ROWS]
+    most                   limit on the keys of the dictionary; TOO_MANY: one more is needed
+    rows, first_row        int64: the row of each word, if not its own number (else empty), relative to `first_row`
+    state                  int64 (STATE), in place. FULL: enlarge the dictionary and call again
     """
     data, starts, stops = words.data, words.starts, words.stops
     h_prefix, tail, held = murmur_state(prefix)
@@ -288,13 +288,13 @@ def keys_of(words, prefix, absent, learn, dictionary, most, rows, first_row, see
 
 
 def not_yet(words: Words) -> np.ndarray:
-    """What `hashed` and `keys_of` take as `seen` at the beginning."""
+    """The initial `seen` of `hashed` and `keys_of`."""
     return np.full(0 if words.direct else len(words.starts), _NOT_YET, np.int32)
 
 
 @kernel
 def renumber(keys, features):
-    """Put the feature of each key, int64 (keys), for its number into `keys`, int32; negative ones stay."""
+    """Replace key numbers in `keys`, int32, by their `features`, int64 (keys), in place; negative ones stay."""
     for place in range(len(keys)):
         if keys[place] >= 0:
             keys[place] = features[keys[place]]
@@ -302,9 +302,9 @@ def renumber(keys, features):
 
 @kernel
 def crossed(first, second, between, starts, stops, data):
-    """Words of two columns joined, `between` (uint8) between them; empty where one is missing. Returns the bytes written.
+    """Join the words of two columns with `between` (uint8); empty if either is missing. Returns the bytes written.
 
-    starts, stops int64 (rows) and data uint8 are filled; data must have room for all (see `crossed_bytes`).
+    starts, stops int64 (rows) and data uint8 are filled; data must be large enough.
     """
     at = 0
     for row in range(len(starts)):
@@ -327,7 +327,7 @@ def crossed(first, second, between, starts, stops, data):
 
 @kernel
 def word_bytes(words, rows):
-    """The bytes that the words of all rows have together."""
+    """Total bytes of the words of all rows."""
     total = 0
     for row in range(rows):
         word = row if words.direct else words.codes[row]

@@ -1,4 +1,4 @@
-"""Words of Python as the kernels take them."""
+"""Python strings as Words for the kernels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NO_CODES = np.empty(0, np.int32)
 
 
 def listed(values: list[str], codes: np.ndarray = NO_CODES) -> Words:
-    """The words of a list; without `codes` one for each row."""
+    """The Words of a list; without `codes` one per row."""
     found = [value.encode("utf-8", "surrogateescape") for value in values]
     stops = np.cumsum([len(value) for value in found], dtype=np.int64)
     starts = stops - np.array([len(value) for value in found], np.int64)

@@ -1,4 +1,4 @@
-"""One block of text to rows: runs the kernel, gives it what it leaves pending, and collects the lines that it refuses."""
+"""Parses one block of text into rows: runs the kernel, resolves pending tokens, and collects the refused lines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BOM = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A line that the kernel refused: its number in the block (from 0), its bytes, why, and at which byte of it."""
+    """A line that the kernel refused: its number in the block (from 0), its bytes, the reason and the byte position."""
 
     line: int
     text: bytes
@@ -42,7 +42,7 @@ class ParsedBlock:
 
 
 class BlockParser:
-    """Memory for parsing one block at a time. Most of it is reserved for the worst case and never touched."""
+    """Memory for parsing one block at a time. Most of it is reserved for the worst case and stays untouched."""
 
     def __init__(self, dtype: np.dtype, wide: bool) -> None:
         self._dtype, self._wide = dtype, wide
@@ -64,7 +64,7 @@ class BlockParser:
     def parse(
         self, block: RawBlock, rules: k.Rules, qid_mode: int, label_of: Callable[[bytes], float], skip: bool
     ) -> ParsedBlock:
-        """Rows of `block`. `label_of` gives the value of a label token, nan to refuse it; `skip`: go on after a refused line."""
+        """Rows of `block`. `label_of` returns the value of a label token, nan to refuse it; `skip`: skip refused lines."""
         wide = self._wide
         while True:
             if self._capacity != block.capacity or (self._rows.indices.itemsize == 8) != wide:
@@ -72,7 +72,7 @@ class BlockParser:
             parsed = self._parse(block, rules, qid_mode, label_of, skip)
             if parsed is not None:
                 return parsed
-            wide = True  # an index beyond int32: once more, with int64
+            wide = True  # an index beyond int32: again, with int64
 
     def _parse(self, block, rules, qid_mode, label_of, skip) -> ParsedBlock | None:
         cursor = np.zeros(k.CURSOR, np.int64)

@@ -1,7 +1,7 @@
-"""Bytes of plain, gzip, bzip2, xz and zstd files alike. What a file is, its first bytes say, not its name.
+"""Bytes of plain, gzip, bzip2, xz and zstd files, recognised by their first bytes, not by name.
 
-The decompressors of the standard library that read files pass over junk behind the last stream, and zstandard's over a missing
-end. Here all four run through one loop in which a stream must end where it says, and only zero padding may follow.
+The standard library's file readers ignore junk after the last stream, and zstandard's a missing end. Here one loop drives all
+four decompressors: each stream must be complete, and only zero padding may follow.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from typing import Any, BinaryIO, cast
 from streamcut.errors import BadInputError, NotFoundError
 
 _PIECE = 1 << 16  # compressed bytes read at once
-_ZSTD_PIECE = 1 << 10  # compressed bytes given to zstd at once; they can become 32 MB at most, which bounds the memory
+_ZSTD_PIECE = 1 << 10  # compressed bytes given to zstd at once; they expand to 32 MB at most, which bounds the memory
 _MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 _HEAD = max(map(len, _MAGIC))
-_LINE = 1 << 20  # bytes of a line where lines are short
-_MEMORY = 1 << 28  # bytes that a dictionary of xz may take; `xz -9` needs 65 MB to unpack
+_LINE = 1 << 20  # most bytes of a line in formats with short lines
+_MEMORY = 1 << 28  # memory limit of the xz decoder, in bytes; `xz -9` needs 65 MB to unpack
 
 
 def open_bytes(file: BinaryIO, name: str) -> tuple[BinaryIO, str | None]:
     """(stream of the decompressed bytes of the unbuffered `file`, name of the compression or None).
 
-    A plain seekable file is returned itself. Reading raises BadInputError naming `name` when the compressed data is damaged, cut
-    off, or followed by something else. Raises NotFoundError for zstd without the package zstandard.
+    A plain seekable file is returned itself. Reading raises BadInputError naming `name` when the compressed data is damaged,
+    truncated, or followed by other data. Raises NotFoundError for zstd without the package zstandard.
     """
     head = b""
     while len(head) < _HEAD and (more := file.read(_HEAD - len(head))):
@@ -43,7 +43,7 @@ def open_bytes(file: BinaryIO, name: str) -> tuple[BinaryIO, str | None]:
 
 
 def expect_whole(file: BinaryIO, name: str) -> None:
-    """Raise BadInputError when `file` is compressed and the compressed data is damaged anywhere."""
+    """Raise BadInputError when `file` is compressed and its data is damaged anywhere."""
     stream, kind = open_bytes(file, name)
     buffer = bytearray(1 << 20)
     while kind is not None and stream.readinto(buffer):  # type: ignore[attr-defined]
@@ -51,7 +51,7 @@ def expect_whole(file: BinaryIO, name: str) -> None:
 
 
 class ShortLines(io.RawIOBase):
-    """The bytes of `stream`, for readers that hold a line: BadInputError naming `name` for one of more than 1 MB."""
+    """The bytes of `stream`, for readers that hold whole lines: BadInputError naming `name` for lines over 1 MB."""
 
     def __init__(self, stream: BinaryIO, name: str) -> None:
         self._stream, self._name, self._length, self._lines = stream, name, 0, 0
@@ -103,11 +103,11 @@ class _Resumed(io.RawIOBase):
 
 
 class _Decompressed(io.RawIOBase):
-    """The bytes of one or more compressed streams, one behind the other."""
+    """The bytes of one or more consecutive compressed streams."""
 
     def __init__(self, head: bytes, file: BinaryIO, name: str, kind: str) -> None:
         self._input, self._file, self._name, self._kind = head, file, name, kind
-        self._taken = len(head)  # bytes of the file
+        self._taken = len(head)  # bytes read from the file
         self._new, errors = _decompressor(kind, name)
         self._errors = (OSError, EOFError, ValueError, errors)
         self._stream = self._new()
@@ -122,7 +122,7 @@ class _Decompressed(io.RawIOBase):
             raise
         except self._errors as error:
             if getattr(error, "errno", None) is not None:
-                raise  # the disk, not the data
+                raise  # a disk error, not bad data
             raise BadInputError(
                 f"{self._name}: the {self._kind} data is damaged before byte {self._taken:,} of the file ({error}); copy it again"
             ) from error
@@ -135,7 +135,7 @@ class _Decompressed(io.RawIOBase):
                 self._input = b""
                 if not given:
                     raise BadInputError(
-                        f"{self._name}: the {self._kind} data is damaged: cut off at byte {self._taken:,}; copy the file again"
+                        f"{self._name}: the {self._kind} data is damaged: truncated at byte {self._taken:,}; copy the file again"
                     )
             out = self._stream.decompress(given, len(target))
             if self._stream.eof:
@@ -147,7 +147,7 @@ class _Decompressed(io.RawIOBase):
         return 0
 
     def _next_stream(self) -> Any:
-        """The stream behind the one that just ended, None at the end of the file."""
+        """A decompressor for the next stream, None at the end of the file."""
         while True:
             self._input = self._input.lstrip(b"\0")  # tape blocks of gzip, padding of xz
             if len(self._input) < _HEAD:
@@ -160,7 +160,7 @@ class _Decompressed(io.RawIOBase):
             if _sniff(self._input) != self._kind:
                 at = self._taken - len(self._input)
                 raise BadInputError(
-                    f"{self._name}: the {self._kind} data is damaged: something else follows its end, at byte {at:,} of the file"
+                    f"{self._name}: the {self._kind} data is damaged: other data follows its end, at byte {at:,} of the file"
                 )
             return self._new()
 
@@ -175,7 +175,7 @@ class _Decompressed(io.RawIOBase):
 
 
 def _decompressor(kind: str, name: str) -> tuple[Callable[[], Any], type[Exception]]:
-    """(what makes a fresh decompressor: `decompress(bytes, max_length)`, `needs_input`, `eof`, `unused_data`; its own error)."""
+    """(factory of decompressors with `decompress(bytes, max_length)`, `needs_input`, `eof`, `unused_data`; their error type)."""
     if kind == "zstd":
         try:
             import zstandard
@@ -211,7 +211,7 @@ class _Gzip:
 
 
 class _Zstd:
-    """zstandard's decompressor, which knows no `max_length`, fed in small pieces."""
+    """zstandard's decompressor, which lacks `max_length`, fed in small pieces."""
 
     def __init__(self, stream) -> None:
         self._stream, self._input, self._out = stream, memoryview(b""), memoryview(b"")

@@ -1,4 +1,4 @@
-"""Whether the rows of each query stand together, over all blocks and files, in bounded memory."""
+"""Checks that the rows of each query are contiguous, over all blocks and files, in bounded memory."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ MAX_GROUPS = 1 << 23  # remembered: 64 MB
 
 
 class GroupCheck:
-    """Remembers the qid of every group so far, and finds the first row that comes back to an earlier one.
+    """Remembers the qid of every group so far, and finds the first row that returns to an earlier one.
 
-    Beyond `limit` groups the memory is given up, and only a qid above all earlier ones is still known to be new. So sorted files
-    of any size pass, and a file that is neither sorted nor small is refused rather than believed.
+    Beyond `limit` groups the list is dropped, and only a qid above all earlier ones is still known to be new. So sorted files of
+    any size pass, and an unsorted file with more groups is refused rather than trusted.
     """
 
     def __init__(self, limit: int = MAX_GROUPS) -> None:
@@ -26,7 +26,7 @@ class GroupCheck:
     def first_repeat(self, qid: np.ndarray) -> int | None:
         """Number of the first of these rows (qid int64 (n), the next rows of the data) whose group was left before, else None.
 
-        Raises MemoryBudgetError when that can't be known in the memory allowed.
+        Raises MemoryBudgetError when that can't be determined in the memory allowed.
         """
         starts = np.flatnonzero(np.concatenate(([self._last is None or qid[:1] != self._last], [qid[1:] != qid[:-1]]), axis=None))
         ids = qid[starts]

@@ -1,4 +1,4 @@
-"""Which files a command reads: paths, directories, globs, FIFOs, URLs and `-` for standard input."""
+"""Finds the files a command reads: paths, directories, globs, FIFOs, URLs and `-` for standard input."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STDIN = "-"
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One stream of bytes. size is None for what can be read only once, front to back (`regular` False). A URL has no time."""
+    """One stream of bytes. size is None if it can be read only once, front to back (`regular` False). A URL has no time."""
 
     name: str
     size: int | None = None
@@ -48,8 +48,8 @@ def find_inputs(paths: Sequence[str | os.PathLike]) -> list[Input]:
     """The inputs that `paths` name, in the order given; files of directories (recursively) and of globs sorted by path.
 
     A path that exists is taken literally even if it looks like a glob. Names that begin with a dot are left out of directories
-    and globs, as shells do. Raises NotFoundError for what does not exist, matches nothing or can't be read, and UsageError for a
-    file that is named twice.
+    and globs, as shells do. Raises NotFoundError for a path that does not exist, matches nothing or can't be read, and
+    UsageError for a file named twice.
     """
     if not paths:
         raise UsageError("no input; name files, directories, globs, or - for standard input")
@@ -65,7 +65,7 @@ def find_inputs(paths: Sequence[str | os.PathLike]) -> list[Input]:
 
 
 def files_below(folder: str) -> list[str]:
-    """The names of all files below a folder, from it on, sorted; without those that begin with a dot or lie in such a folder."""
+    """The paths, relative to a folder, of all files below it, sorted, without hidden (dot) files and folders."""
     found: list[list[str]] = []
     for place, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
@@ -109,14 +109,14 @@ def _inspect_url(url: str) -> Input:
 
 
 def expect_file(path: str, within: str) -> str:
-    """`path`, for which the folder or glob `within` stands, among others. Raises NotFoundError for a pipe or a device."""
+    """`path`, found in the folder or glob `within`. Raises NotFoundError for a pipe or a device."""
     if os.path.exists(path) and not os.path.isfile(path):
         raise _no_file(path, within)
     return path
 
 
 def _inspect(path: str, within: str | None = None) -> Input:
-    """What is at `path`, for which the folder or glob `within` stands, among others."""
+    """The Input at `path`, found in the folder or glob `within` if given."""
     try:
         status = os.stat(path)
     except OSError as error:
@@ -134,4 +134,4 @@ def _inspect(path: str, within: str | None = None) -> Input:
 
 
 def _no_file(path: str, within: str) -> NotFoundError:
-    return NotFoundError(f"{path}: not a file; {within} stands for files, and pipes are named one by one")
+    return NotFoundError(f"{path}: not a file; {within} matches only files; name pipes one by one")

@@ -1,9 +1,9 @@
 """Kernels of the svmlight parser: bytes of whole lines in, CSR rows out.
 
-One pass over the bytes writes straight into the arrays of the caller. A token is "pending" when the kernel can't give its value:
-a number that needs more than 128 bits to round (see svmlight_numbers.py), or a label that is a name or a set. The caller resolves
-those and runs the same bytes again with the answers in `known`. The kernel never guesses: what is outside the grammar ends the
-run with a code and a position, rolled back to the start of the line.
+One pass over the bytes writes straight into the arrays of the caller. A token is "pending" when the kernel can't evaluate it: a
+number that needs more than 128 bits to round (see number_kernels.py), or a label that is a name or a set. The caller resolves
+pending tokens and runs the same bytes again with their values in `known`. The kernel never guesses: input outside the grammar
+ends the run with a code and a position, rolled back to the start of the line.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PADDING = 16  # bytes that must follow the text in its buffer: a line feed first
 
 
 class Rules(NamedTuple):
-    """What the text means. Indices in the text run from `base` to `last` (both included)."""
+    """How to interpret the text. Indices in the text run from `base` to `last` (both included)."""
 
     base: int
     last: int
@@ -28,11 +28,11 @@ class Rules(NamedTuple):
     keep_zeros: bool
     label_tokens: bool  # labels are names or sets: every one is pending
     label_weights: bool
-    no_labels: bool  # rows need none, and where one stands it is passed over
+    no_labels: bool  # rows need no labels, and labels present are skipped
 
 
 class Rows(NamedTuple):
-    """Where rows go. For B bytes of text: rows ≤ B//2 + 1, entries ≤ B//4 + 1, with as much again as room for sorting a row."""
+    """Output arrays. For B bytes of text: rows ≤ B//2 + 1, entries ≤ B//4 + 1, and as much again as scratch for sorting a row."""
 
     indptr: np.ndarray  # int64 (rows + 1), indptr[0] = 0
     indices: np.ndarray  # int32 or int64 (2 × entries)
@@ -44,12 +44,12 @@ class Rows(NamedTuple):
 
 ERROR, SUM, LAST = range(3)
 
-# Slots of the cursor, which is all the state of a run: read at the start, written at the end.
+# Slots of the cursor, the complete state of a run: read at the start, written at the end.
 POSITION, ROW, ENTRY, LINE, CODE, TOKEN, PENDING, QID, TOP, BOTTOM = range(10)
 COMMENTS, UNSORTED, ZEROS, UNDERFLOWS, DUPLICATES, CURSOR = range(10, 16)
 QID_UNKNOWN, QID_REQUIRED, QID_FORBIDDEN = range(3)
 
-# Codes. DONE: all of the text is parsed. The others name what stands at cursor[TOKEN].
+# Codes. DONE: all of the text is parsed. The others describe the token at cursor[TOKEN].
 DONE, BAD_LABEL, BAD_WEIGHT, BAD_QID, QID_MISSING, QID_UNEXPECTED, BAD_BYTE = range(7)
 BAD_INDEX, INDEX_LOW, INDEX_HIGH, INDEX_WIDE, BAD_VALUE, OVERFLOW, DUPLICATE, SUM_OVERFLOW = range(7, 15)
 
@@ -60,13 +60,13 @@ _MIX_1, _MIX_2, _30, _27, _31 = _U(0xBF58476D1CE4E5B9), _U(0x94D049BB133111EB), 
 
 @inlined
 def _ends_token(c):
-    """Blank, tab, line feed, carriage return or the start of a comment."""
+    """Whether `c` is a blank, tab, line feed, carriage return or the start of a comment."""
     return c == 32 or c == 10 or c == 9 or c == 13 or c == 35
 
 
 @helper
 def _number_apart(p):
-    """number_at, compiled once for the places where speed does not matter."""
+    """number_at, compiled once for callers where speed does not matter."""
     return number_at(p)
 
 
@@ -117,7 +117,7 @@ def _sort(indices, data, start, stop):
 
 @helper
 def _merge(indices, data, start, stop, last):
-    """Entries of equal index become one, their sum (or the last of them); returns the new stop."""
+    """Combine entries of equal index into their sum, or keep the last; returns the new stop."""
     write = start
     read = start
     while read < stop:
@@ -133,7 +133,7 @@ def _merge(indices, data, start, stop, last):
 
 @helper
 def _finite(data, start, stop):
-    """Whether data[start:stop] are finite numbers."""
+    """Whether all of data[start:stop] are finite."""
     while start < stop and np.isfinite(data[start]):
         start += 1
     return start == stop
@@ -141,7 +141,7 @@ def _finite(data, start, stop):
 
 @helper
 def _drop_zeros(indices, data, start, stop):
-    """Close the gaps that entries of value 0 leave; returns the new stop."""
+    """Remove entries of value 0; returns the new stop."""
     write = start
     for read in range(start, stop):
         if data[read] != 0:
@@ -175,11 +175,11 @@ def _skip_comment(p):
 
 @kernel
 def parse(buffer, stop, rules, rows, cursor, pending, known_at, known):
-    """Parse whole lines buffer[cursor[POSITION]:stop] into `rows` until the end or the first line that is refused.
+    """Parse whole lines buffer[cursor[POSITION]:stop] into `rows` until the end or the first refused line.
 
     buffer   uint8, with buffer[stop] a line feed and PADDING bytes from there on
     pending  int64 (stop//2 + 1, 2): receives (start, end) of tokens without a value, (start, ~end) if they are labels; if
-             cursor[PENDING] is not 0 afterwards, what was parsed is worthless and is to be parsed again
+             cursor[PENDING] is not 0 afterwards, the output is invalid and the text must be parsed again
     known_at, known   positions (sorted) and values of tokens that an earlier run left pending; nan refuses a label
 
     cursor (int64, CURSOR) is updated; with a code other than DONE it stands at the start of the refused line, counts included.
@@ -217,7 +217,7 @@ def parse(buffer, stop, rules, rows, cursor, pending, known_at, known):
             while not _ends_token(byte_at(p)):
                 colon |= byte_at(p) == 58
                 p += 1
-            p = token if colon else p  # a feature: there is no label
+            p = token if colon else p  # a feature: the row has no label
             label = 0.0
         elif rules.label_tokens:
             colon = -1
@@ -225,7 +225,7 @@ def parse(buffer, stop, rules, rows, cursor, pending, known_at, known):
                 colon = p if byte_at(p) == 58 and colon < 0 else colon
                 p += 1
             if colon >= 0:
-                p = token  # an empty label: what stands here is a feature
+                p = token  # an empty label: this token is a feature
             label, found = _look_up(known_at, known, token - origin)
             if not found:
                 pending[unpaired, 0], pending[unpaired, 1] = token - origin, ~(p - origin)

@@ -1,4 +1,4 @@
-"""What to tell the user about a line that the parser refused: the column, the reason, and what to do next."""
+"""Messages about a line that the parser refused: the column, the reason, and the remedy."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def explain(
     label_map: bool,
     model_takes: str | None = None,
 ) -> tuple[int, str]:
-    """(column from 1, reason with token and hint) of `line`, which the kernel refused with `code` at byte `at` of it.
+    """(column from 1, reason with token and hint) for `line`, which the kernel refused with `code` at its byte `at`.
 
-    `model_takes`: the line is read for a model, which takes such features; options of `convert` would be no advice.
+    `model_takes`: the features of the model that reads the line, for which hints about options of `convert` would not help.
     """
     line = line.removesuffix(b"\r")
     if code in (k.DUPLICATE, k.SUM_OVERFLOW):
@@ -38,7 +38,7 @@ def explain(
     token = _token(line, at)
     reason, hint = _reason(code, line, at, token, rules, n_features, label_map)
     if model_takes is not None and "--label-map" in reason:
-        reason = "the label is none that the model knows"
+        reason = "the label is not one that the model knows"
     guess = _guess(line, first_line) if code in (k.BAD_LABEL, k.BAD_INDEX, k.BAD_VALUE) else None
     hint = guess or hint
     if model_takes is not None and hint is not None and "--" in hint and "--index-base" not in hint:
@@ -55,7 +55,7 @@ def _token(line: bytes, at: int) -> bytes:
 
 
 def _bad_byte(line: bytes) -> tuple[int, str] | None:
-    """The first byte that no line may hold: control characters, and beyond ASCII outside of comments."""
+    """The first forbidden byte of a line: control characters, and non-ASCII bytes outside comments."""
     body = line.partition(b"#")[0]
     places = [m.start() for m in (re.search(rb"[^\t\x20-\x7e]", body), re.search(rb"\0", line)) if m]
     if not places:
@@ -73,7 +73,7 @@ def _bad_byte(line: bytes) -> tuple[int, str] | None:
 
 
 def _second_of_its_kind(line: bytes) -> int:
-    """Where the first feature stands that the line has given before."""
+    """The position of the first feature that occurs earlier in the line."""
     seen: set[int | bytes] = set()
     body = line.partition(b"#")[0]
     for match in re.finditer(rb"(?<![^ \t])([^ \t:]+):", body):
@@ -154,14 +154,14 @@ def _number_hint(token: bytes) -> str | None:
     if token.lower().lstrip(b"+-") in (b"nan", b"inf", b"infinity"):
         return "values must be finite"
     if re.fullmatch(rb"[+-]?0[xX].*", token):
-        return "hexadecimal numbers are not read"
+        return "hexadecimal numbers are not supported"
     if re.fullmatch(rb"[+-]?\d+,\d+", token):
-        return "the decimal mark is a point"
+        return "the decimal mark must be a point"
     return None
 
 
 def _guess(line: bytes, first_line: bool) -> str | None:
-    """What other format a whole line looks like."""
+    """A hint at the other format that a whole line looks like."""
     text = line.strip()
     if text.startswith((b"{", b"[")):
         return "this looks like JSON"

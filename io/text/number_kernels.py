@@ -1,15 +1,15 @@
 """Reading numbers from bytes in memory, for kernels: decimal text to the nearest double, digits eight at a time.
 
 * Runs of digits are read eight bytes at a time: the first byte that is not a digit is found by arithmetic, and the digits before
-  it are summed in three multiplications, without a branch per digit. Bytes are loaded by address: an array handed to a helper
+  it are summed in three multiplications, without a branch per digit. Bytes are loaded by address: passing an array to a helper
   costs the inner loop atomic reference counts, which took two thirds of the time.
 * Decimal to binary is exact and nearly always without a slow path: products of exact doubles where they suffice (Clinger 1990,
   "How to read floating point numbers accurately"), else a 64 × 128 bit product (Lemire 2021, "Number parsing at a gigabyte per
-  second"; Mushtak and Lemire 2023, "Fast number parsing without fallback"). Only a number of more than 19 digits that lies next
-  to the middle between two doubles is left to the caller (PENDING).
+  second"; Mushtak and Lemire 2023, "Fast number parsing without fallback"). Only a number of more than 19 digits very near
+  the midpoint of two doubles is left to the caller (PENDING).
 
-Every function takes an address from which on at least 16 bytes may be read and a byte that is not part of a number follows.
-The kernels that use them are cached under their own file: after an edit here, clear the cache of Numba.
+Every function takes an address from which at least 16 bytes can be read, with a terminating byte that is not part of a number.
+The kernels that use them are cached under their own file: after an edit here, clear the Numba cache.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _trailing_zeros(typing_context, word):
 
 @inlined
 def _digits(p, total):
-    """The digits from byte p on, appended to the decimal number `total` (modulo 2**64), and the position after them."""
+    """Append the digits from byte p on to the decimal number `total` (modulo 2**64); returns it and the position after them."""
     while True:
         t = _word(p) ^ _ASCII_ZEROS
         n = _trailing_zeros(((t + _SIXES) | t) & _HIGH) >> 3  # the lowest set bit belongs to the first byte that is not a digit
@@ -141,9 +141,9 @@ def _nearest(w, q):
             return 0.0
         mantissa = mantissa >> _U(1 - exponent)
         mantissa = (mantissa + (mantissa & _ONE)) >> _ONE
-        return _U(mantissa).view(np.float64)  # a carry into bit 52 is the smallest normal number, as it should
+        return _U(mantissa).view(np.float64)  # a carry into bit 52 correctly gives the smallest normal number
     if low <= _ONE and -4 <= q <= 23 and mantissa & _U(3) == _ONE and mantissa << _U(upper + 9) == high:
-        mantissa = mantissa & ~_ONE  # exactly in the middle: to even
+        mantissa = mantissa & ~_ONE  # exactly at the midpoint: to even
     mantissa = (mantissa + (mantissa & _ONE)) >> _ONE
     if mantissa == _2_53:
         mantissa = _2_52
@@ -155,7 +155,7 @@ def _nearest(w, q):
 
 @helper
 def _long_number(p, exponent):
-    """(value, status) of the well-formed unsigned number at p whose digits may be more than 19; `exponent` is the written one."""
+    """(value, status) of the well-formed unsigned number at p, possibly with more than 19 digits; `exponent` as written."""
     w, kept, dropped = _ZERO, 0, False
     point = False
     while True:
@@ -203,7 +203,7 @@ def number_at(p):
         p += byte_at(p) == 45 or byte_at(p) == 43
         start = p
         while 48 <= byte_at(p) <= 57:
-            if written < 10**15:  # no text is long enough for more to matter
+            if written < 10**15:  # no text is long enough for a larger exponent to matter
                 written = written * 10 + byte_at(p) - 48
             p += 1
         if p == start:

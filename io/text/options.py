@@ -1,4 +1,4 @@
-"""How svmlight text is to be read: options, and recipes as options."""
+"""How to read svmlight text: options, and recipes as options."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from streamcut.options.option import at_least, changed, expect_valid, option
 
 @dataclass(frozen=True)
 class SvmlightOptions:
-    """How to read svmlight text: options of `convert`, which says more. Raises UsageError for what makes no sense.
+    """How to read svmlight text: options of `convert`, described there. Raises UsageError for invalid combinations.
 
     index_base    0, 1, or None: found by a full scan before the first block; needs n_features, and files that can be read twice
-    n_features    None: refuse features beyond int32, which are rather typing errors, unless `wide_index`
-    hash_bits     numbers or names (any bytes) are hashed; what meets in a column is summed
+    n_features    None: refuse features beyond int32, which are probably typing errors, unless `wide_index`
+    hash_bits     numbers or names (any bytes) are hashed; colliding entries are summed
     dtype         in "float32" overflow is refused, underflow to 0 is counted
     label_map     with it, every label must be a key
-    group_by_qid  the rows are going to be grouped later: qid need not stand together
-    no_labels     rows need no labels, and those that stand there are passed over
+    group_by_qid  the rows will be grouped later: rows of a qid need not be contiguous
+    no_labels     rows need no labels, and labels present are skipped
     """
 
     index_base: int | None = option(1, choices=(0, 1, None))
@@ -60,7 +60,7 @@ class SvmlightOptions:
 
 
 def recipe_of(options: SvmlightOptions, index_base: int | None) -> Recipe:
-    """How rows that were read by `options` became features."""
+    """The recipe of rows read with `options`."""
     return Recipe(
         form="hashed" if options.hash_bits else "numbers",
         hash_bits=options.hash_bits,
@@ -72,7 +72,7 @@ def recipe_of(options: SvmlightOptions, index_base: int | None) -> Recipe:
 
 
 def by_recipe(recipe: Recipe) -> dict[str, Any]:
-    """The options with which text gives the features and labels of `recipe`; a label may be a word, or its number."""
+    """The options that read text into the features and labels of `recipe`; a label may be a word, or its number."""
     words = dict(recipe.labels.words)
     numbers = {spelled: number for number in words.values() for spelled in (f"{number:g}", f"{number:+g}")}
     return {

@@ -1,4 +1,4 @@
-"""Input cut into blocks of whole lines, in reusable buffers, read ahead on a thread of its own where that is wanted."""
+"""Input cut into blocks of whole lines, in reusable buffers, optionally read ahead by a separate thread."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from streamcut.io.text.inputs import Input
 
 
 class RawBlock:
-    """A buffer, and the lines in it: text[:stop], from byte `offset` of the decompressed input number `file`.
+    """A buffer and its lines: text[:stop], from byte `offset` of the decompressed input number `file`.
 
-    text[stop] is a line feed and `padding` bytes follow from there on. `last`: the file ends here, `unterminated`: without a line
-    feed. `too_long`: no line feed in the first `stop` bytes, which is all the memory that a line may take; the line has
-    `line_bytes`, if those are no more than may be counted.
+    text[stop] is a line feed, the first of `padding` bytes. `last`: the file ends here, `unterminated`: without a line feed.
+    `too_long`: no line feed in the first `stop` bytes, the most memory for a line; the line has `line_bytes`, counted up to a
+    limit.
     """
 
     def __init__(self, size: int, padding: int) -> None:
@@ -34,16 +34,16 @@ class RawBlock:
 
     @property
     def array(self) -> np.ndarray:
-        """uint8 view of the whole buffer; none may be alive when the buffer grows."""
+        """uint8 view of the whole buffer; no view may be alive when the buffer grows."""
         return np.frombuffer(self.text, dtype=np.uint8)
 
     def fill(self, stream: BinaryIO, head: bytes, limit: int) -> bytes:
         """Read whole lines that begin with `head`; returns the beginning of the line after them.
 
-        How much is taken depends only on the bytes from the start of the block on, never on how they arrive.
+        The size of the block depends only on the bytes from its start on, never on how they arrive.
         """
         if self.capacity > self._size:
-            self.text = bytearray(self._size + self._padding)  # give back what a long line took
+            self.text = bytearray(self._size + self._padding)  # free the memory of a long line
         have, checked, size = len(head), 0, self._size
         while size < have:
             size *= 2
@@ -102,7 +102,7 @@ def read_blocks(
 
 
 def _bytes_to_line_feed(stream: BinaryIO, most: int) -> int:
-    """Bytes until the line or the file ends, or `most`."""
+    """The number of bytes until the line or the file ends, or `most`."""
     buffer, found = bytearray(1 << 20), 0
     while found < most and (n := stream.readinto(buffer)):  # type: ignore[attr-defined]
         at = buffer.find(10, 0, n)
@@ -123,7 +123,7 @@ def _skip(stream: BinaryIO, offset: int, seekable: bool) -> int:
 
 
 class ReadAhead:
-    """The blocks of an iterator, fetched by a thread that runs ahead as far as there are free buffers."""
+    """The blocks of an iterator, read ahead by a thread as far as there are free buffers."""
 
     def __init__(self, blocks: Iterator[RawBlock], free: queue.SimpleQueue) -> None:
         self._blocks, self._free = blocks, free
@@ -136,7 +136,7 @@ class ReadAhead:
             for block in self._blocks:
                 self._ready.put(block)
             self._ready.put(None)
-        except BaseException as error:  # handed over to the thread that asks for the next block
+        except BaseException as error:  # passed to the thread that requests the next block
             self._ready.put(error)
 
     def __iter__(self) -> Iterator[RawBlock]:
@@ -146,6 +146,6 @@ class ReadAhead:
             yield block
 
     def close(self) -> None:
-        """Stop reading. A read that waits for a silent pipe is not waited for."""
+        """Stop reading, without waiting for a read that blocks on a silent pipe."""
         self._free.put(None)
         self._thread.join(timeout=1)

@@ -1,4 +1,4 @@
-"""The bytes of an object behind a URL: front to back, several pieces on their way while the one before is parsed; or anywhere."""
+"""The bytes of an object behind a URL: front to back, with several pieces prefetched during parsing; or at any position."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from streamcut.io.places.answers import Fetchers, ask
 from streamcut.io.places.remote import MissingError, file_system, missing, retried
 
 _PIECE = 4 << 20
-_AHEAD = 8  # pieces that are here or on their way
+_AHEAD = 8  # pieces received or in flight
 AHEAD_BYTES = (_AHEAD + 1) * _PIECE
 _VERSION = ("size", "ETag", "etag", "LastModified", "last_modified", "updated", "created", "mtime")
 
 
 class RemoteFile(io.RawIOBase):
-    """A file to read at any place, `size` bytes long: a request for each read. Raises NotFoundError."""
+    """A file of `size` bytes, read at any position: one request per read. Raises NotFoundError."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -26,7 +26,7 @@ class RemoteFile(io.RawIOBase):
         self._version = self._about()
         size = self._version["size"]
         if size is None:
-            raise NotFoundError(f"{url}: the server does not say how long it is; copy it to a disk")
+            raise NotFoundError(f"{url}: the server does not report its length; copy it to a disk")
         self.size: int = size
         self._position = 0
 
@@ -55,7 +55,7 @@ class RemoteFile(io.RawIOBase):
         def get() -> bytes:
             content = ask(self._files, "cat_file", self._path, start=start, end=stop, size=stop - start)
             if len(content) != stop - start:
-                raise OSError(f"{len(content):,} of {stop - start:,} bytes came")
+                raise OSError(f"{len(content):,} of {stop - start:,} bytes received")
             return content
 
         try:
@@ -64,7 +64,7 @@ class RemoteFile(io.RawIOBase):
             raise NotFoundError(f"{self._url}: was removed while it was read") from None
 
     def _about(self) -> dict[str, Any]:
-        """What changes when the object is replaced."""
+        """The metadata that changes when the object is replaced."""
         try:
             found = retried(self._url, lambda: ask(self._files, "info", self._path), doing="read")
         except MissingError:
@@ -73,13 +73,13 @@ class RemoteFile(io.RawIOBase):
 
 
 class RemoteBytes(RemoteFile):
-    """The same for who reads front to back. Raises BadInputError, too, when the object was replaced meanwhile."""
+    """A RemoteFile read front to back, with prefetching. Also raises BadInputError when the object was replaced meanwhile."""
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
         self._pool = Fetchers(_AHEAD)
         self._coming: deque[Future[bytes]] = deque()
-        self._asked = 0  # bytes from the beginning that were asked for
+        self._asked = 0  # bytes requested so far
         self._piece = memoryview(b"")
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
@@ -92,7 +92,7 @@ class RemoteBytes(RemoteFile):
             self._ask()
             if not self._coming:
                 if self._about() != self._version:
-                    raise BadInputError(f"{self._url}: was replaced while it was read; convert it again when nobody writes it")
+                    raise BadInputError(f"{self._url}: was replaced while it was read; convert it again once it stops changing")
                 return 0
             self._piece = memoryview(self._coming.popleft().result())
             self._ask()

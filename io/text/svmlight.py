@@ -44,25 +44,25 @@ class Reject(NamedTuple):
 
 
 def blocks_in_flight(threads: int) -> int:
-    """Blocks of text held at once: one for each thread, one waiting (or with the caller), and one being read."""
+    """Blocks of text held at once: one per thread, one waiting (or with the caller), and one being read."""
     return threads + 2 if threads > 1 else 1
 
 
 class SvmlightSource:
     """Rows of the svmlight files that `paths` name (see find_inputs), compressed or not.
 
-    Memory: `blocks_in_flight` × block_bytes of text, the rows of as many blocks, and a line that is longer than a block, up to
-    `held_line`, for all that memory leaves. No line may have more than max_line_bytes; `memory_for` says what would be enough for
-    one of so many bytes. With threads=1 all work is done by the caller's thread, else one thread reads ahead and `threads` parse.
+    Memory: `blocks_in_flight` × block_bytes of text, the rows of as many blocks, and a line longer than a block, up to
+    `held_line`, the most that the memory limit allows. No line may exceed max_line_bytes; `memory_for` gives the memory for a
+    line of a given size. With threads=1 the caller's thread does all work, else one thread reads ahead and `threads` parse.
 
     counters   of the blocks yielded so far: files, rows, lines, comment_lines, unsorted_rows, explicit_zeros, underflows,
                duplicates, skipped_lines, no_final_newline
-    identity   what a resumed run must have in common with the first (JSON types)
+    identity   properties that a resumed run must share with the first (JSON types)
     index_base the base in use; None until an automatic one is found
     rejects    refused lines under on_error="skip", unless `on_reject` takes them
 
-    model_takes   what features the model takes for which the text is read; None: it becomes a store
-    recipe        that the options were made from (`by_recipe`), if there was one
+    model_takes   the features of the model that reads the text, for messages; None: it becomes a store
+    recipe        the source of the options (`by_recipe`), if there was one
     """
 
     def __init__(
@@ -97,13 +97,13 @@ class SvmlightSource:
         }
 
     def blocks(self, start: dict | None = None) -> Iterator[tuple[Chunk, dict]]:
-        """(rows, where their block started) of each block that has rows, in order; `start`, such a place, goes on from there.
+        """(rows, where their block started) of each block that has rows, in order; `start`, an earlier position, continues there.
 
         Rows own their arrays: indices int32, or int64 in a block with an index beyond int32; data of options.dtype; y float64;
         qid int64 if the rows have one; weight float64 with label_weights. Continuing yields identical blocks and counters. It
-        seeks in plain files, decompresses and discards in others, and reads rows with qid again from the beginning.
+        seeks in plain files, decompresses and discards in others, and rereads rows with qid from the beginning.
 
-        Raises BadInputError with file:line:column, NotFoundError, and MemoryBudgetError for a line that memory does not hold.
+        Raises BadInputError with file:line:column, NotFoundError, and MemoryBudgetError for a line that does not fit in memory.
         """
         self.rejects.clear()
         if self.index_base is None:
@@ -133,7 +133,7 @@ class SvmlightSource:
             raise BadInputError(f"{names}: no rows")
 
     def recipe(self) -> Recipe:
-        """How these rows became features; the index base is known once reading has begun."""
+        """The recipe of these rows; the index base is known once reading has begun."""
         return self._given or recipe_of(self.options, self.index_base)
 
     def _rules(self, base: int, n_features: int | None) -> k.Rules:
@@ -154,7 +154,7 @@ class SvmlightSource:
         return self.options.wide_index or (self.options.n_features or 0) > _LARGEST_INDEX
 
     def _find_base(self) -> int:
-        """The index base that all files agree on: 0 if any has index 0, else 1."""
+        """The index base of all files: 0 if any has index 0, else 1."""
         streams = [i.name for i in self.inputs if not i.regular]
         if streams:
             raise UsageError(
@@ -179,7 +179,7 @@ class SvmlightSource:
         return 1 if zero is None else 0
 
     def _parsed(self, rules: k.Rules, state: _State) -> Generator[tuple[RawBlock, ParsedBlock]]:
-        """Blocks in order. Until the first row has said whether rows have a qid, one at a time."""
+        """Blocks in order, one at a time until the first row shows whether rows have a qid."""
         skip = self.options.on_error == "skip"
         wide = (self.options.n_features or 0) > 1 << 31
 
@@ -215,7 +215,7 @@ class SvmlightSource:
             ahead.close()
 
     def _label(self, token: bytes) -> float:
-        """The label that a token means under label_map and multilabel, nan if none."""
+        """The label of a token under label_map and multilabel, nan if none."""
         if self.options.multilabel is None:
             return self._one_label(token)
         labels = [self._one_label(part) for part in token.split(b",")] if token else []
@@ -229,7 +229,7 @@ class SvmlightSource:
         return float(token) if NUMBER.fullmatch(token) else np.nan
 
     def _account(self, raw: RawBlock, parsed: ParsedBlock, rules: k.Rules, state: _State, *, report: bool) -> None:
-        """Carry `state` past the block; raise for its first refused line, or (with `report`) report all of them."""
+        """Advance `state` past the block; raise for its first refused line, or (with `report`) report all of them."""
         name, before, counters = self.inputs[raw.file].name, state.lines, state.counters
         if raw.too_long:
             self._refuse_line(raw, f"{name}:{before + 1}")
@@ -261,7 +261,7 @@ class SvmlightSource:
         would_do = (
             ""
             if self._memory_for is None
-            else f"; {given('memory', f'{self._memory_for(raw.line_bytes) // 10**6 + 1}MB')} would do"
+            else f"; {given('memory', f'{self._memory_for(raw.line_bytes) // 10**6 + 1}MB')} would suffice"
         )
         raise MemoryBudgetError(
             f"{where}: the line has {raw.line_bytes:,} bytes, and the memory limit leaves {self._held:,} for one{would_do}"
@@ -280,7 +280,7 @@ class SvmlightSource:
         )
         name = file.name
         if self.options.on_error == "raise":
-            if file.regular:  # damage of compressed data shows as wrong text first, and may be found much later
+            if file.regular:  # damaged compressed data yields wrong text first, and may be detected much later
                 with closing(file.open()) as again:
                     expect_whole(again, name)
             raise BadInputError(f"{name}:{line}:{column}: {reason}")
@@ -295,7 +295,7 @@ class SvmlightSource:
     def _check_groups(
         self, raw: RawBlock, parsed: ParsedBlock, place: dict, groups: GroupCheck, before: int | None = None
     ) -> None:
-        """Raise for the first row that comes back to an earlier group; `before`: of those in earlier lines of the block."""
+        """Raise for the first row that returns to an earlier group; `before`: only rows in earlier lines of the block."""
         qid = parsed.chunk.qid
         assert qid is not None
         row = groups.first_repeat(qid)
@@ -306,13 +306,13 @@ class SvmlightSource:
             return
         name, line = self.inputs[raw.file].name, place["lines"] + in_block + 1
         raise BadInputError(
-            f"{name}:{line}: qid {qid[row]} comes back after other rows; rows of a qid must stand together (or --group-by-qid)"
+            f"{name}:{line}: qid {qid[row]} comes back after other rows; rows of a qid must be contiguous (or --group-by-qid)"
         )
 
 
 @dataclass
 class _State:
-    """What blocks carry over to the next; `file` and `offset` are where reading begins."""
+    """State carried from block to block; reading begins at `file` and `offset`."""
 
     file: int
     offset: int
@@ -344,7 +344,7 @@ def _no_counts() -> dict[str, int]:
 
 
 def _line_of_row(raw: RawBlock, parsed: ParsedBlock, row: int) -> int:
-    """The line, from 0 in its block, of a row: rows are the lines that are neither blank, comment nor refused."""
+    """The line, from 0 in its block, of a row: rows are the lines that are not blank, comments or refused."""
     refused = {r.line for r in parsed.refused}
     lines = bytes(memoryview(raw.text)[: raw.stop]).removeprefix(b"\xef\xbb\xbf" if raw.offset == 0 else b"").split(b"\n")
     rows = (number for number, line in enumerate(lines) if number not in refused and line.strip(b" \t\r")[:1] not in (b"", b"#"))

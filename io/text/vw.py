@@ -2,8 +2,8 @@
 
 The key of a feature is `namespace^feature`, or `feature` in the namespace without a name, as VW's audit prints them. It becomes a
 feature by hashing (MurmurHash3, the columns of scikit-learn's FeatureHasher; not VW's own) or by a dictionary. The same feature
-twice in a row adds up. Importances are read if the first row of all has one; rows without one have 1 then. Only single labels are
-read: no `class:cost`, no lines that belong together.
+twice in a row adds up. Importances are read if the very first row has one; rows without one then have 1. Only single labels are
+read: no `class:cost`, no multi-line examples.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from streamcut.io.text.blocks import BOM
 from streamcut.io.text.inputs import STDIN, find_inputs
 from streamcut.io.text.raw_blocks import RawBlock, read_blocks
 
-BYTES = 160  # of memory for a byte of text: tokens, keys, and the rows of them
+BYTES = 160  # of memory per byte of text: tokens, keys and rows
 _NOTHING, _NO_ROWS = np.empty(0, np.uint8), np.empty(0, np.int64)
 
 
@@ -43,7 +43,7 @@ class VwOptions:
     """How text is read; the fields are options of `convert`.
 
     labels   "read", "skip": rows without one are left out, or "none": they are not read
-    recipe   the features of another conversion; otherwise they are hashed (hash_bits), or numbered as they come
+    recipe   the features of another conversion; otherwise they are hashed (hash_bits), or numbered as they occur
     """
 
     labels: str = "read"
@@ -55,14 +55,14 @@ class VwOptions:
 
 
 class _Wrong(NamedTuple):
-    """A line that is refused, and why."""
+    """A refused line and the reason."""
 
     line: int
     what: str
 
 
 class VwSource:
-    """RowSource over files of Vowpal Wabbit. A resumed run reads them from the beginning."""
+    """RowSource over Vowpal Wabbit files. A resumed run reads them from the beginning."""
 
     rereads = True
 
@@ -86,7 +86,7 @@ class VwSource:
         self._dictionary = KeyDictionary(known, most=most, room=room.most if room is not None and self._learn else None)
         self._keys: KeyDictionary | KeyCounter = self._dictionary
         self.n_features = 1 << bits if bits is not None else None if self._learn else len(known)
-        self._weighted: bool | None = None  # whether rows have importances: whether the first row has one
+        self._weighted: bool | None = None  # whether rows have importances, as the first row does
 
     def recipe(self) -> Recipe:
         if self.options.recipe is not None:
@@ -97,7 +97,7 @@ class VwSource:
         return Recipe("vw", bits, dtype=self.options.dtype, duplicates="sum", labels=rule, names=names)
 
     def blocks(self, start: dict | None = None) -> Iterator[tuple[Chunk, dict]]:
-        """As RowSource says; `start` is not asked for."""
+        """See RowSource; `start` is ignored."""
         try:
             yield from self._blocks()
         except NoRoomForKeysError:
@@ -105,7 +105,7 @@ class VwSource:
             raise self._room.refusal(self.inputs[0].name, self._counted()) from None
 
     def _counted(self) -> KeyCounter | None:
-        """All keys, from one more pass; None where there can be none."""
+        """All keys, from one more pass; None if another pass is impossible."""
         if any(each.name == STDIN for each in self.inputs):
             return None
         self._dictionary = KeyDictionary(most=0)
@@ -171,7 +171,7 @@ class VwSource:
         if given[:, 2].any():
             row = int(np.argmax(given[:, 2]))
             found = _shown(heads[k.HEADS * row + 2])
-            wrong.append(_Wrong(int(at[row]), f"{found} is an initial prediction, which is not read; remove it"))
+            wrong.append(_Wrong(int(at[row]), f"{found} is an initial prediction, which is not supported; remove it"))
         nameless = np.diff(out.key_ends[: entries + 1]) == 0
         if nameless.any():
             wrong.append(_Wrong(int(at[row_of[np.argmax(nameless)]]), "a feature without a name"))
@@ -235,7 +235,7 @@ class VwSource:
             self._weighted = bool(given[0])
         if given.any() and not self._weighted:
             first = int(at[np.argmax(given)])
-            wrong.append(_Wrong(first, "an importance, and the first row has none; write 1 into that"))
+            wrong.append(_Wrong(first, "an importance, but the first row has none; give it the importance 1"))
         if not self._weighted:
             return None
         weight = _numbers(heads.take(pa.array(k.HEADS * np.arange(len(given)) + 1)), "1", at, "importance", wrong)
@@ -259,7 +259,7 @@ def _texts(data: np.ndarray, ends: np.ndarray, count: int) -> pa.Array:
 
 
 def _numbers(texts: pa.Array, default: str, lines: np.ndarray, what: str, wrong: list[_Wrong]) -> np.ndarray:
-    """float64; empty texts are `default`. The first that is no finite number is `wrong`."""
+    """float64; empty texts are `default`. The first that is not a finite number is added to `wrong`."""
     filled = pc.if_else(pc.equal(texts, ""), default, texts)
     try:
         values = filled.cast(pa.float64()).to_numpy(zero_copy_only=False).copy()
@@ -268,7 +268,7 @@ def _numbers(texts: pa.Array, default: str, lines: np.ndarray, what: str, wrong:
     bad = ~np.isfinite(values)
     if bad.any():
         first = int(np.argmax(bad))
-        why = "is no number" if _number(filled[first]) is None else "is not finite"
+        why = "is not a number" if _number(filled[first]) is None else "is not finite"
         wrong.append(_Wrong(int(lines[first]), f"{what} {_shown(filled[first])} {why}"))
         values[bad] = 0.0
     return values
@@ -282,5 +282,5 @@ def _number(text: pa.Scalar) -> float | None:
 
 
 def _shown(text: pa.Scalar) -> str:
-    """In quotes, whatever its bytes are."""
+    """The text in quotes, for any bytes."""
     return repr(text.as_buffer().to_pybytes().decode("utf-8", "surrogateescape"))

@@ -1,4 +1,4 @@
-"""Kernel: lines of Vowpal Wabbit to tokens, each copied into one buffer of its kind."""
+"""Kernel: Vowpal Wabbit lines to tokens, each copied into the buffer of its kind."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 from streamcut.compiler.jit import kernel
 
 BLANK, TAB, LINE_FEED, RETURN, BAR, COLON, QUOTE, CARET = 32, 9, 10, 13, 124, 58, 39, 94
-HEADS = 3  # tokens before the first bar that mean something: label, importance, initial prediction
+HEADS = 3  # meaningful tokens before the first bar: label, importance, initial prediction
 
 
 class Tokens(NamedTuple):
-    """What `tokens` fills. Buffers are uint8 as large as the text (`keys`: larger by the namespaces); ends are int64.
+    """The output of `tokens`. Buffers are uint8 as large as the text (`keys`: larger by the namespaces); ends are int64.
 
-    Token t of a kind is buffer[ends[t]:ends[t + 1]]. Every row has HEADS heads (empty: not there). Every entry has a key, a value
-    (empty: 1) and the scale of its namespace, `scale_of` int64: the number of the scale (an empty one: 1), whose row is in
-    `scale_rows` int64. The key of a feature without a name is empty, whatever its namespace.
+    Token t of a kind is buffer[ends[t]:ends[t + 1]]. Every row has HEADS heads (empty: absent). Every entry has a key, a value
+    (empty: 1) and, in `scale_of` int64, the number of its namespace's scale (an empty one: 1), whose row is in `scale_rows`
+    int64. The key of a feature without a name is empty in every namespace.
     lines int64: the line of each row; indptr int64: entries of each row.
     """
 
@@ -48,9 +48,9 @@ def counts(text, stop):
 
 @kernel
 def key_bytes(text, stop):
-    """Bytes that the keys of all features have together, at most.
+    """Upper bound on the total bytes of all feature keys.
 
-    A feature begins after a blank behind a bar: there its namespace is counted, with one for the caret; its own bytes follow.
+    A feature begins after a blank after a bar: there its namespace is counted, plus one for the caret; its own bytes follow.
     """
     total = namespace = 0
     inside = named = False
@@ -74,9 +74,9 @@ def key_bytes(text, stop):
 def tokens(text, stop, out):
     """(rows, entries, scales) of the lines in text[:stop], which ends with a line feed; `out` (Tokens) is filled in place.
 
-    There is room: lines bound rows, bars scales, blanks entries (each begins after one), key_bytes keys, the text all else.
-    A row's heads are 0: label, 1: importance, 2: initial prediction; a tag is dropped. One more than HEADS of them: the row's
-    third head is what stands there.
+    Sizes suffice: lines bound rows, bars scales, blanks entries (each begins after one), key_bytes keys, the text all else.
+    A row's heads are 0: label, 1: importance, 2: initial prediction; a tag is dropped, as are tokens
+    beyond HEADS.
     """
     row = entry = scale = at = 0
     head_at = key_at = value_at = scale_at = np.int64(0)

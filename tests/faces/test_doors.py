@@ -182,8 +182,8 @@ def test_mistakes_in_a_table_are_said_by_convert_and_train(tmp_path):
     frame.to_csv(tmp_path / "t.csv", index=False)
     said = run("convert", tmp_path / "t.csv", tmp_path / "s.zarr", "--label", "late").stderr
     for sentence in (
-        "note: column 'same' is constant: it says nothing (--drop same leaves it out)",
-        "note: column 'always' is constant: it says nothing (--drop always leaves it out)",
+        "note: column 'same' is constant: uninformative (--drop same leaves it out)",
+        "note: column 'always' is constant: uninformative (--drop always leaves it out)",
         "note: column 'outcome' alone tells the label (area under the curve 1.0000)",
         "note: column 'score' alone tells the label (area under the curve 1.0000)",
     ):

@@ -134,7 +134,7 @@ def test_56_the_figure_for_a_legal_row_is_enough(folder, model):
 
     small = next(found for size in (220, 240, 260, 280, 300) if "is not enough" not in (found := convert(f"{size}MB")).stderr)
     assert small.returncode == MEMORY, small.stderr
-    needed = re.search(r"in.svm:1: the line has [\d,]+ bytes, and .*; --memory (\d+MB) would do", small.stderr)[1]
+    needed = re.search(r"in.svm:1: the line has [\d,]+ bytes, and .*; --memory (\d+MB) would suffice", small.stderr)[1]
     enough = convert(needed)
     assert enough.returncode == OK, (needed, enough.stderr)
     scored = subprocess.run([*streamcut_, "predict", model, "in.svm", "--ignore-extra-features"], capture_output=True, text=True)

@@ -60,7 +60,7 @@ def test_43_the_second_output_of_a_split_is_looked_at_before_anything_is_made(ru
     PARTIALS["a file"](folder / "o-test.zarr.partial")
     before = tree(folder)
     code, _, err = run("convert", "a.svm", "o.zarr", "--split", "0.5")
-    assert (code, "o-test.zarr.partial holds what streamcut did not write (precious.txt)" in err) == (USAGE, True)
+    assert (code, "o-test.zarr.partial holds files not written by streamcut (precious.txt)" in err) == (USAGE, True)
     assert tree(folder) == before
 
 
@@ -97,7 +97,7 @@ def test_43_files_of_others_inside_a_store_that_is_to_be_replaced(run, folder, p
     target.symlink_to(folder / "a.svm") if place == "link" else target.write_text("mine")
     before = tree(folder)
     code, _, err = run("convert", "a.svm", "o.zarr", "--force")
-    assert (code, "o.zarr holds what streamcut did not write (" in err) == (USAGE, True)
+    assert (code, "o.zarr holds files not written by streamcut (" in err) == (USAGE, True)
     assert tree(folder) == before
     target.unlink()
     if place.endswith("/x") or (place.count("/") == 3 and backend == "hdf5"):

@@ -389,7 +389,7 @@ def test_row_69_the_first_row_says_whether_there_are_importances(block):
     without, given = ["1 |a x"] * 9, "1 2.5 |a x"
     assert all(weight is None for weight in read(without))
     for lines in ([*without, given], [without[0], given], [without[0], given, *without]):
-        with pytest.raises(BadInputError, match=rf"x.vw:{lines.index(given) + 1}: an importance, and the first row has none"):
+        with pytest.raises(BadInputError, match=rf"x.vw:{lines.index(given) + 1}: an importance, but the first row has none"):
             read(lines)
     weights = [weight for weight in read([given, *without]) if weight is not None]
     assert np.concatenate(weights).tolist() == [2.5, *[1.0] * 9]

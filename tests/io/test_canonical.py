@@ -287,7 +287,7 @@ def test_row_64_a_column_to_keep_whose_time_zone_nobody_knows(run, fruit, tmp_pa
     pa.parquet.write_table(frame, tmp_path / "t.parquet")
     code, out, said = run("predict", fruit / "m.npz", tmp_path / "t.parquet", "--keep", "ts")
     assert (code, out) == (3, "")
-    assert "column 'ts' holds times of the time zone 'Mars/Phobos', which nobody knows" in said
+    assert "column 'ts' holds times of the time zone 'Mars/Phobos', which is unknown" in said
 
 
 def dictionary(values: list[Any], index: pa.DataType, words: pa.Array) -> pa.Array:

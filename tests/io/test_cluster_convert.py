@@ -148,7 +148,7 @@ def test_what_a_cluster_does_not_convert(cluster, files, tmp_path, glob, options
 def test_files_of_others_in_the_folder_of_parts_stay(cluster, files, tmp_path):
     (tmp_path / "c.zarr.parts").mkdir()
     (tmp_path / "c.zarr.parts" / "mine.txt").write_text("mine")
-    with pytest.raises(UsageError, match=r"did not write \(mine\.txt\)"):
+    with pytest.raises(UsageError, match=r"not written by streamcut \(mine\.txt\)"):
         convert_on_cluster(files / "*.svm", tmp_path / "c.zarr", scheduler=cluster, label_weights=True)
     assert (tmp_path / "c.zarr.parts" / "mine.txt").read_text() == "mine"
 

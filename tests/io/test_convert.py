@@ -190,7 +190,7 @@ def test_one_row_and_one_class(tmp_path):
 
 def test_a_row_or_group_beyond_the_memory_is_refused_with_both_numbers(tmp_path):
     (tmp_path / "wide.svm").write_text("1 " + " ".join(f"{k}:1" for k in range(1, 2_000_000)) + "\n")
-    with pytest.raises(MemoryBudgetError, match=r"wide\.svm:1: .*memory='[0-9]+MB' would do"):
+    with pytest.raises(MemoryBudgetError, match=r"wide\.svm:1: .*memory='[0-9]+MB' would suffice"):
         convert(tmp_path / "wide.svm", tmp_path / "a.zarr", memory=resident_bytes() + 160 * 10**6, threads=1)
     line = "1 qid:1 " + " ".join(f"{k}:1" for k in range(1, 50_000)) + "\n"
     with open(tmp_path / "group.svm", "w") as file:

@@ -113,7 +113,7 @@ def test_a_mark_at_the_beginning_and_quoted_lines_are_read(run, tmp_path):
         (pa.array([b"1"] * 4), "--numeric x", r"bad\.parquet: .*'x'.*binary"),
         (pa.array([1.0, np.inf, 2.0, 3.0]), "", r"bad\.parquet: row 1 \(0-based\), column 'x': inf is not finite"),
         (pa.array([1, 2**60 + 1, 3, 4]), "--numeric x", r"bad\.parquet: row 1 .*'x'.*more digits"),
-        (pa.array(["2024-01-01", "soon", None, ""]), "--time x:month", r"bad\.parquet: row 1 .*'x'.*'soon' is no time"),
+        (pa.array(["2024-01-01", "soon", None, ""]), "--time x:month", r"bad\.parquet: row 1 .*'x'.*'soon' is not an ISO 8601"),
     ],
 )
 def test_bad_columns(run, tmp_path, column, options, reason):

@@ -197,7 +197,7 @@ def test_every_frame_makes_the_same_store(table, tmp_path):
         assert streamcut.convert(frame, tmp_path / f"{name}.zarr", labels="click", standardise=False).rows == 400
     prints = {open_dataset(tmp_path / f"{name}.zarr").manifest.fingerprint for name in frames}
     assert len(prints) == 1
-    with pytest.raises(UsageError, match=r"can be read once.*standardise=False"):
+    with pytest.raises(UsageError, match=r"can be read only once.*standardise=False"):
         streamcut.convert(table.to_reader(50), tmp_path / "x.zarr", labels="click")
     with pytest.raises(UsageError, match="resume"):
         streamcut.convert(table, tmp_path / "x.zarr", labels="click", resume=True)

@@ -163,7 +163,7 @@ def test_force_replaces_a_store_once_the_new_one_is_complete(text, bucket, monke
 def test_what_is_not_ours_stays(text, bucket, name):
     remote.write_object(f"{bucket}/{name}", b"mine")
     for options in ({}, {"force": True}, {"resume": True}):
-        with pytest.raises(UsageError, match=r"did not write|no journal says whose they are"):
+        with pytest.raises(UsageError, match=r"not written by|no journal that lists them"):
             streamcut.convert(text, f"{bucket}/a.zarr", **options, **SHARDS)
     assert content(bucket) == {name: b"mine"}
 
