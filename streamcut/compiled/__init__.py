@@ -1,9 +1,9 @@
-"""Compiled kernels: arrays in, arrays out, nothing else. The only Numba code beside that of streamcut.io.text.
+"""Compiled kernels: arrays in, arrays out, nothing else. Other Numba code is in streamcut.io alone.
 
-A file holds the kernels of one algorithm or one family of losses, decorated with streamcut.compiler.jit.kernel (`allocating`
-where it makes arrays); what only kernels call is a `helper`, or `inlined`, and may come from other files here. Callers allocate,
-kernels fill; what is written at a computed index is bounded by an argument. An argument of a helper that is a number in the code
-has it compiled for that number; `a[:] = b` for arrays, and large records handed on, take long to compile. Kernels that take many
-arrays take them as NamedTuples. Sums that a bound is made of are float64, in a fixed order or exact on a grid
-(`linear.exact_rounder`).
+A file holds the kernels of one algorithm or one family of losses, decorated with streamcut.compiler.jit.kernel (`allocating` if
+it makes arrays). Functions that only kernels call are `helper` or `inlined`, and may be in other files here. Callers allocate,
+kernels fill; computed indices of writes are bounded by an argument. A helper called with a literal number is compiled for that
+number; `a[:] = b` for arrays, and passing large records on, take long to compile. Kernels with many arrays take them as
+NamedTuples. Sums that enter a bound are float64, in a fixed order or exact on a grid
+(`streamcut.foundation.rounding.exact_rounder`).
 """

@@ -1,4 +1,4 @@
-"""Which bin of a histogram a number is in."""
+"""The histogram bin of a number."""
 
 import numpy as np
 
@@ -9,8 +9,8 @@ from streamcut.compiler.jit import inlined
 def bin_of(k, edges, scale):
     """j with edges[j] ≤ k < edges[j + 1], for k between the first and the last of the ascending `edges`.
 
-    scale  bins / (last edge − first edge). The formula only guesses the bin, comparing with the edges decides: so histograms that
-           are nested never lose or count a number twice. Between edges a few 1e-300 apart `scale` is infinite, and no guess.
+    scale  bins / (last edge − first edge). The formula only guesses the bin; comparison with the edges decides, so nested
+    histograms never lose a number or count it twice. Between edges a few 1e-300 apart `scale` is infinite, and there is no guess.
     """
     bins = len(edges) - 1
     place = (k - edges[0]) * scale

@@ -3,9 +3,9 @@
 The kernels of streamcut.solvers.bsca and streamcut.solvers.papers.bsgd. The model is Σ_j β_j φ(x̃_j) over slots j < counts[USED],
 one of which may be empty (counts[HOLE], β = 0).
 
-Slots never run out: a row is looked up by `source` before it gets one, so it has one at most, and without a budget there is one
-for every row and every vector at the start (streamcut.solvers.budget.Problem.slots); with one, maintenance leaves a hole behind
-as soon as the last slot is taken.
+Slots never run out. A row is looked up by `source` before it gets a slot, so it has one at most. Without a budget there is a slot
+for every row and every initial vector (streamcut.solvers.budget.Problem.slots); with a budget, maintenance frees a slot as soon
+as the last one is taken.
 """
 
 from typing import NamedTuple
@@ -17,40 +17,40 @@ from streamcut.compiled.merging import Tables, best_h, best_partner, smallest
 from streamcut.compiler.jit import fused, fused_allocating_helper, fused_inlined, helper, inlined
 
 USED, HOLE, STEPS, UPDATES, ADDED, MAINTAINED, REMOVED, EVALUATIONS, CORRECT, COUNTS = range(10)
-ALPHA, LOSS, DEGRADATION, SUMS = range(4)  # Σ yα − ε|α|; Σ losses of rows as they were met, by C u; Σ weight degradation
-KEEP, MERGE, REMOVE, PROJECT = range(4)  # what keeps the model within its budget; KEEP: nothing, it may grow
+ALPHA, LOSS, DEGRADATION, SUMS = range(4)  # Σ yα − ε|α|; Σ C u · losses of rows when visited; Σ weight degradation
+KEEP, MERGE, REMOVE, PROJECT = range(4)  # how the model is kept within its budget; KEEP: it may grow
 _CG_STEPS, _CG_TOLERANCE = 200, 1e-8
 
 
 class Slots(NamedTuple):
     """The model; arrays are float64 unless said otherwise.
 
-    Vectors are held twice: feature-major, so that an entry of a sparse row meets all of them in one contiguous sweep, and
-    row-major, so that one can be read and written without striding.
+    Vectors are held twice: feature-major, so that an entry of a sparse row is multiplied with all of them in one contiguous
+    sweep, and row-major, so that a vector can be read and written without striding.
     """
 
     V: np.ndarray  # (d, slots)
     R: np.ndarray  # (slots, d), or (0, d) when nothing is ever merged or replaced
     beta: np.ndarray  # (slots,)
     square: np.ndarray  # (slots,): ‖x̃_j‖²
-    source: np.ndarray  # int64 (slots,): number of the row that x̃_j is, −1: merged
+    source: np.ndarray  # int64 (slots,): row number of x̃_j, −1: merged
     K: np.ndarray  # (slots, slots): kernel values between the vectors; (0, 0) unless maintenance projects
     counts: np.ndarray  # int64 (COUNTS,)
     sums: np.ndarray  # (SUMS,)
-    p: np.ndarray  # (slots,) scratch: inner products of the row at hand
+    p: np.ndarray  # (slots,) scratch: inner products of the current row
     k: np.ndarray  # (slots,) scratch: its kernel values
     entries: np.ndarray  # int32 (d,) scratch: a vector in sparse form
     values: np.ndarray  # (d,) scratch
     cells: np.ndarray  # int32 (slots,) scratch: cells of the tables
     tables: Tables
-    together: int  # vectors that merging makes one of, when there are as many of a sign
+    together: int  # vectors merged into one, if that many have the same sign
 
 
 class SparseRows(NamedTuple):
     """Rows in CSR form (data None: every value is 1), their targets y, and the number of row 0 in the data set.
 
-    A row costs max over low ≤ α ≤ high of α (y − f(x)) − ε|α|, low ≤ 0 ≤ high, and α is its coefficient. Of two classes y is ±1,
-    ε is 0 and α between 0 and C u y: that is the hinge.
+    A row costs max over low ≤ α ≤ high of α (y − f(x)) − ε|α|, low ≤ 0 ≤ high, and α is its coefficient. For two classes y = ±1,
+    ε = 0 and α is between 0 and C u y: the hinge loss.
     """
 
     indptr: np.ndarray
@@ -76,7 +76,7 @@ def _row_value(i, rows, parameters, m):
 
 @helper
 def _slot_of(row, source, used):
-    """The slot whose vector is this row, or −1; there is one at most, so all are looked at, as vectors."""
+    """The slot whose vector is this row, or −1. There is one at most, so a vectorised scan reads all of them."""
     found = np.int64(-1)
     for j in range(np.uint64(used)):
         found = max(found, np.int64(j) if source[j] == row else np.int64(-1))
@@ -91,7 +91,7 @@ def _add(i, change, squared, rows, parameters, m):
     if slot < 0:
         slot = counts[USED]
         if slot == len(m.beta):
-            raise IndexError("no slot is left")  # only a forged checkpoint leads here
+            raise IndexError("no slot is left")  # reached only from a forged checkpoint
         counts[USED] += 1
     counts[HOLE] = -1
     counts[ADDED] += 1
@@ -118,9 +118,9 @@ def _add(i, change, squared, rows, parameters, m):
 
 @fused_inlined
 def _merge(least, fresh, parameters, m):
-    """Make slot `least` and its partner one: the best single vector, in the partner's slot, which is returned; −1: it has none.
+    """Merge slot `least` and its partner into the best single vector, in the partner's slot. Returns that slot, −1: no partner.
 
-    m.k is that of slot `fresh`, afterwards that of `least`.
+    m.k holds the kernel values of slot `fresh`, afterwards those of `least`.
     """
     used, d, mine = m.counts[USED], m.R.shape[1], m.R[least]
     if least != fresh:
@@ -151,7 +151,7 @@ def _merge(least, fresh, parameters, m):
 
 @inlined
 def _move(slot, to, m):
-    """The vector of `slot` moves to `to`, whose own is given up."""
+    """Move the vector of `slot` to `to`, whose own is discarded."""
     theirs, mine = m.R[to], m.R[slot]
     for f in range(len(mine)):
         if mine[f] != 0.0 or theirs[f] != 0.0:
@@ -162,15 +162,15 @@ def _move(slot, to, m):
 
 @fused_allocating_helper
 def _merge_more(least, other, parameters, m):
-    """Merge slot `other`, which is `least` and its partner already, with more vectors of its sign, one by one.
+    """Merge slot `other`, already the merge of `least` and its partner, with more vectors of its sign, one by one.
 
-    They are those that would be the next best partners of `least`, whose kernel values m.k still holds and whose coefficient is
-    as it was. Their slots, and that of `least`, are given up: the last ones move there.
+    They are the next best partners of `least`, whose kernel values m.k still holds and whose coefficient is unchanged. Their
+    slots, and that of `least`, are freed and filled with the last ones.
     """
     used, partners = m.counts[USED], 1
     given_up = np.empty(m.together - 1, np.int64)
     given_up[0] = least
-    merged, m.beta[other] = m.beta[other], 0.0  # no partner any more
+    merged, m.beta[other] = m.beta[other], 0.0  # no partner left
     while partners < m.together - 1:
         next_one = best_partner(least, m.beta, m.k, used, m.tables, m.cells, m.p)[0]
         if next_one < 0:
@@ -190,7 +190,7 @@ def _merge_more(least, other, parameters, m):
         given_up[partners] = next_one
         partners += 1
     m.beta[other] = merged
-    for left in range(partners, 0, -1):  # the last slot first: what moves is never one of them
+    for left in range(partners, 0, -1):  # last slot first: the vector moved is never one of them
         last = 0
         for j in range(1, left):
             last = j if given_up[j] > given_up[last] else last
@@ -203,9 +203,9 @@ def _merge_more(least, other, parameters, m):
 
 @fused_allocating_helper
 def _project(least, m):
-    """Add to the other coefficients what brings them nearest to β_least φ(x̃_least): K c = β_least k_least by conjugate gradients.
+    """Project β_least φ(x̃_least) on the other vectors, and add the coefficients: K c = β_least k_least by conjugate gradients.
 
-    Every step lowers the weight degradation, so one that stops early is still better than removal. K may be singular.
+    Every step lowers the weight degradation, so even stopping early is better than removal. K may be singular.
     """
     n, beta, K = m.counts[USED], m.beta, m.K
     c, r = np.zeros(n), np.empty(n)
@@ -239,14 +239,14 @@ def _project(least, m):
 
 @fused_inlined
 def _lose(coefficient, square, parameters, m):
-    """Count a vector that is given up for nothing, ‖x̃‖² being `square`."""
+    """Count a vector that is removed without replacement, ‖x̃‖² being `square`."""
     m.sums[DEGRADATION] += coefficient * coefficient * kernel_value(square, square, square, parameters)
     m.counts[REMOVED] += 1
 
 
 @inlined
 def _maintain(mode, fresh, parameters, m):
-    """Give up one slot, or more; `fresh` is the one just filled, whose kernel values m.k holds."""
+    """Free one or more slots; `fresh` is the one just filled, whose kernel values m.k holds."""
     least = smallest(m.beta, m.counts[USED])
     b, square, kept = m.beta[least], m.square[least], False
     if b != 0.0 and mode == MERGE:
@@ -268,7 +268,7 @@ def _maintain(mode, fresh, parameters, m):
 
 @inlined
 def _enter(i, change, squared, rows, parameters, mode, m):
-    """A new slot for row i, and budget maintenance when that was the last one."""
+    """A new slot for row i, and budget maintenance if it was the last free one."""
     slot = _add(i, change, squared, rows, parameters, m)
     if mode != KEEP and m.counts[USED] == len(m.beta):
         _maintain(mode, slot, parameters, m)
@@ -276,7 +276,7 @@ def _enter(i, change, squared, rows, parameters, mode, m):
 
 @fused_inlined
 def _met(i, f, rows, m):
-    """Count row i, whose score is `f`, as one that is met; returns y − f."""
+    """Count row i, whose score is `f`, as visited; returns y − f."""
     residual = rows.y[i] - f
     m.counts[STEPS] += 1
     m.counts[CORRECT] += rows.y[i] * f > 0.0
@@ -286,8 +286,8 @@ def _met(i, f, rows, m):
 
 @fused_inlined
 def _best(alpha, residual, diagonal, i, rows):
-    """The α that is best for row i alone: a step of coordinate ascent from `alpha`."""
-    if diagonal <= 0.0:  # φ(x) = 0 (an empty row under the linear kernel): α moves nothing and may be what earns most
+    """The best α for row i alone: a coordinate ascent step from `alpha`."""
+    if diagonal <= 0.0:  # φ(x) = 0 (an empty row under the linear kernel): α does not change f, so its other terms decide
         y = rows.y[i]
         return rows.high[i] if y > rows.epsilon else (rows.low[i] if -y > rows.epsilon else 0.0)
     free = alpha + residual / diagonal
@@ -297,9 +297,9 @@ def _best(alpha, residual, diagonal, i, rows):
 
 @fused
 def ascend(order, rows, alpha, damping, parameters, mode, m):
-    """Steps of coordinate ascent (BSCA, Algorithm 2) on the rows `order`, in place on their α (n,) and the model.
+    """Coordinate ascent steps (BSCA, Algorithm 2) on the rows `order`; updates their α (n,) and the model in place.
 
-    `damping` (first, last): from step number `first` on steps are only a part of what is best, falling to 0 at step `last`.
+    `damping` (first, last): from step number `first` on, steps are scaled by a factor that falls to 0 at step `last`.
     """
     counts, sums = m.counts, m.sums
     for i in order:
@@ -312,7 +312,7 @@ def ascend(order, rows, alpha, damping, parameters, mode, m):
         change = target - alpha[i]
         if change == 0.0:
             continue
-        slot = _slot_of(rows.first + i, m.source, counts[USED])  # it may have one although α is 0: a row that comes back
+        slot = _slot_of(rows.first + i, m.source, counts[USED])  # a returning row may have a slot although its α is 0
         sums[ALPHA] += rows.y[i] * change - rows.epsilon * (abs(target) - abs(alpha[i]))
         alpha[i] = target
         counts[UPDATES] += 1
@@ -324,10 +324,9 @@ def ascend(order, rows, alpha, damping, parameters, mode, m):
 
 @fused
 def descend(order, rows, n_rows, parameters, mode, m):
-    """Steps of stochastic gradient descent (BSGD, equation 4) on the rows `order`, in place on the model.
+    """Stochastic gradient descent steps (BSGD, equation 4) on the rows `order`; updates the model in place.
 
-    β ← (1 − 1/t) β, and + n α / t with the α that costs the row most: its loss falls fastest there. m.beta holds t β, which no
-    step has to scale.
+    β ← (1 − 1/t) β, plus n α / t with the α that attains the row's loss. m.beta holds t β, so no step has to scale it.
     """
     counts = m.counts
     for i in order:

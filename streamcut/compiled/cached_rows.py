@@ -1,6 +1,6 @@
-"""Copies of rows in a cache, whatever is computed with them.
+"""Copies of rows in a cache, independent of what is computed from them.
 
-`offer` stops where rows or entries would not fit: it is the one that makes sure of it.
+`offer` stops where rows or entries would not fit; no caller checks it.
 """
 
 import numpy as np
@@ -12,10 +12,10 @@ from streamcut.compiler.jit import kernel
 
 @kernel
 def offer(first, rows, keys, bias, first_row, limit, n, cached):
-    """Copies rows from `first` on with keys below `limit` behind the n rows of a cache, while there is room.
+    """Copies rows from `first` on with keys below `limit` behind the n rows of a cache, while they fit.
 
-    Rows that dual ascent cannot move (weight 0, no features) are left out. Their dual variables are not copied. Returns (the row
-    to go on with, rows in the cache).
+    Rows that dual ascent cannot move (weight 0, no features) are left out. Their dual variables are not copied. Returns (the next
+    row, rows in the cache).
     """
     for i in range(first, len(rows.y)):
         if keys[i] >= limit:
@@ -54,7 +54,7 @@ def keep(kept, cached_indptr, cached_indices, cached_data):
 
 @kernel
 def move_up(kept, array):
-    """The rows `kept` (increasing) of a matrix become its first, in place."""
+    """Move the rows `kept` (increasing) of a matrix to its start, in place."""
     for n in range(len(kept)):
         for k in range(array.shape[1]):
             array[n, k] = array[kept[n], k]

@@ -1,9 +1,9 @@
-"""Columns of rows in memory: taking them out of rows, and coordinate descent on λ‖w‖₁ + Newton's model of the loss there.
+"""Columns of rows in memory: extraction from rows, and coordinate descent on λ‖w‖₁ + Newton's model of the loss.
 
 Columns are CSC: `indptr` int64 (K + 1,), `rows` int32, `data` float, whose entries have the sign of their row, so that
-z = z₀ + Σ_j w_j (column j). The last columns may be free of cost (an intercept).
+z = z₀ + Σ_j w_j (column j). The last columns may be unpenalised (an intercept).
 
-No bound rests on what is computed here, so products and sums may share one rounding; the order of additions is that of the rows.
+No bound depends on these results, so products and sums may share one rounding; additions are in the order of the rows.
 """
 
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from streamcut.compiled import loss as methods  # noqa: F401  (kernels call meth
 from streamcut.compiled.records import entry, target_of, weight_of
 from streamcut.compiler.jit import fused, inlined, kernel
 
-_NO_CURVATURE = 1e-12  # of what a column would have if every row had curvature 1: it counts as that much
+_NO_CURVATURE = 1e-12  # minimum, as a part of a column's curvature if every row had curvature 1
 
 
 class Columns(NamedTuple):
@@ -26,7 +26,7 @@ class Columns(NamedTuple):
 
 
 class RowsInMemory(NamedTuple):
-    """z (n,) of the rows, and what their losses need beside: `target` and weights `u`, None where they don't."""
+    """z (n,) of the rows, and what else their losses need: `target` and weights `u`, None if unused."""
 
     z: np.ndarray
     target: np.ndarray | None
@@ -34,7 +34,7 @@ class RowsInMemory(NamedTuple):
 
 
 class Price(NamedTuple):
-    """C of the losses, λ of the columns but for the last `costless`, whose subgradients count `weight` times."""
+    """C of the losses, λ of the columns except the last `costless`, whose subgradients count `weight` times."""
 
     C: float
     l1: float
@@ -43,8 +43,8 @@ class Price(NamedTuple):
 
 
 class Model(NamedTuple):
-    """Newton's model at a point: curvatures of the rows (n,), those of the columns (K,), by how much they were raised (K,), and
-    the weights there (K,)."""
+    """Newton's model at a point: curvatures of the rows (n,), of the columns (K,), how much the latter were raised (K,), and the
+    weights (K,)."""
 
     rows: np.ndarray
     columns: np.ndarray
@@ -54,7 +54,7 @@ class Model(NamedTuple):
 
 @kernel
 def count(indices, bias, n_rows, out):
-    """out[j] += the number of entries of feature j, the bias feature last if there is one."""
+    """out[j] += number of entries of feature j; the bias feature, if any, is last."""
     for t in range(len(indices)):
         out[np.uint64(indices[t])] += 1.0
     if bias != 0.0:
@@ -92,7 +92,7 @@ def take(loss, indptr, indices, data, y, places, bias, columns, values):
 
 @kernel
 def turn(indptr, columns, values, first_row, ends, rows, data):
-    """Append rows, as `take` gives them, to the columns that end at `ends` (K,) so far, which moves on."""
+    """Append rows, as returned by `take`, to the columns, whose ends `ends` (K,) advance."""
     for i in range(len(indptr) - 1):
         for t in range(indptr[i], indptr[i + 1]):
             at = ends[columns[t]]
@@ -126,7 +126,7 @@ def products(columns, vector, out):
 
 @fused
 def curvatures(columns, active, most, model):
-    """Fill the curvatures of the `active` columns, by those of the rows, of which the largest there may be is `most`."""
+    """Fill the curvatures of the `active` columns from those of the rows, which are at most `most`."""
     for a in range(len(active)):
         k = active[a]
         total, square = 0.0, 0.0
@@ -141,7 +141,7 @@ def curvatures(columns, active, most, model):
 
 @inlined
 def _left(slope, w, k, size, price):
-    """The size of the shortest subgradient of column k of `size`."""
+    """The size of the smallest subgradient of column k, of `size` columns."""
     if k >= size - price.costless:
         return abs(slope) * price.weight
     if w > 0.0:
@@ -153,17 +153,17 @@ def _left(slope, w, k, size, price):
 
 @fused
 def violations(slope, w, price, out):
-    """out[k] = how long the shortest subgradient of column k is, where the loss has this slope."""
+    """out[k] = size of the smallest subgradient of column k, where the loss has this slope."""
     for k in range(len(w)):
         out[k] = _left(slope[k], w[k], k, len(w), price)
 
 
 @fused
 def descend(columns, active, price, model, goal, sweeps, slope, w):
-    """Coordinate descent over the `active` columns until none is off by more than `goal`, at most `sweeps` times; w in place.
+    """Coordinate descent over the `active` columns until no violation exceeds `goal`, at most `sweeps` sweeps; w in place.
 
-    `slope` (n,) is that of the rows' losses at the model's point, and follows. Columns that stay at 0 are left out for a while,
-    and looked at before the end (Yuan, Ho & Lin 2012); `active` comes back in another order.
+    `slope` (n,) is that of the rows' losses at the model's point, and is updated. Columns that stay at 0 are shrunk, and checked
+    before the end (Yuan, Ho & Lin 2012); `active` is reordered.
     """
     size, least = len(active), np.inf
     for _ in range(sweeps):

@@ -10,11 +10,12 @@ second
 
     log p′_k + Q p′_k = c_k − λ,    c = s + Q p,    Σ p′ = 1,
 
-so p′_k = ω(c_k − λ + log Q) / Q with Wright's ω, ω + log ω = v (Lawrence, Corless & Jeffrey 2012). log Σ p′_k(λ) falls, and its
-root is found by Newton's method in a bracket (Yu, Huang & Lin 2011 solve the same subproblem pair by pair of classes).
+so p′_k = ω(c_k − λ + log Q) / Q with Wright's ω, ω + log ω = v (Lawrence, Corless & Jeffrey 2012). log Σ p′_k(λ) is decreasing,
+and its root is found by Newton's method in a bracket (Yu, Huang & Lin 2011 solve the same subproblem pair by pair of classes).
 
-A code q of every class but the target stands for p = (q / 65535)², the rest is the target's: exact at both ends, where most are
-without entropies, and fine near 0. Codes are rounded down, with entropies only where the nearest ones add up to more than 1.
+A code q of every class except the target stands for p = (q / 65535)²; the target has the rest. Codes are exact at both ends,
+where most shares are without entropies, and fine near 0. They are rounded down, with entropies only if the nearest codes add up
+to more than 1.
 """
 
 import math
@@ -25,14 +26,14 @@ from streamcut.compiled.shares import ONE, code_of, share_of
 from streamcut.compiled.softmax import normalised
 from streamcut.compiler.jit import allocating, inlined, kernel
 
-_TINY = 1e-200  # the dual along a row is as good as straight below this curvature
-_CLOSE = 1e-12  # of Σ p′: normalising does the rest
+_TINY = 1e-200  # below this curvature the dual along a row is taken as linear
+_CLOSE = 1e-12  # of Σ p′; normalisation removes the rest
 _STEPS = 60  # of Newton's method; three to six are taken
 
 
 @kernel
 def project(point):
-    """`point` becomes the nearest one of the simplex, in place (Michelot 1986: the water level rises until it moves no more).
+    """Projects `point` on the simplex, in place (Michelot 1986: the water level rises until it is stationary).
 
     Its largest number is between 0 and 2; the others may be −∞.
     """
@@ -78,7 +79,7 @@ def _omega(v):
 
 @kernel
 def balance(share, scores, q, new):
-    """The same with entropies, at any scores."""
+    """`solve` with entropies, at any scores."""
     K = len(new)
     if not q > _TINY:
         normalised(scores, new)
@@ -92,7 +93,7 @@ def balance(share, scores, q, new):
         top = max(top, scores[k])
     for k in range(K):
         total += math.exp(scores[k] - top)
-    level = min(max(top + math.log(total), low), high)  # what it is where share is the softmax of scores
+    level = min(max(top + math.log(total), low), high)  # its value if share is the softmax of scores
     last = high - low
     for _ in range(_STEPS):
         total, slope = 0.0, 0.0
@@ -113,7 +114,7 @@ def balance(share, scores, q, new):
             break
         level += move
         last = abs(move)
-    if not 0.0 < total < np.inf:  # of scores beyond all reason
+    if not 0.0 < total < np.inf:  # of absurdly large scores
         normalised(scores, new)
         return
     for k in range(K):
@@ -124,13 +125,13 @@ def balance(share, scores, q, new):
 def solve(entropic, t, share, scores, q, new):
     """new (K,) = the shares that maximise the dual along a row of class t: `share` at present, `scores` at W, q = Q.
 
-    Without curvature and entropies all share goes to a wrong class.
+    Without curvature and entropies a wrong class gets the whole share.
     """
     if entropic:
         balance(share, scores, q, new)
     elif q > _TINY:
-        # The simplex sees differences only. Without the best value taken off, a row of little length would project numbers so
-        # large that the sum 1 of its shares is lost in them; the others may be −∞.
+        # Only differences matter. Unless the best value is subtracted, a short row would project numbers so large that the sum 1
+        # of its shares is lost to rounding; the others may be −∞.
         best = -np.inf
         for k in range(len(new)):
             new[k] = scores[k] + (0.0 if k == t else 1.0)
@@ -145,13 +146,13 @@ def solve(entropic, t, share, scores, q, new):
 
 @inlined
 def code_below(share):
-    """The code of a share, or the next one below."""
+    """The code of a share, rounded down."""
     return np.uint16(np.sqrt(share) * 65535.0)
 
 
 @kernel
 def encode(entropic, t, share, codes):
-    """codes (K,) = those of `share`; that of the target is 0."""
+    """codes (K,) = the codes of `share`; the target's is 0."""
     total = 0.0
     if entropic:
         for k in range(len(share)):
@@ -164,7 +165,7 @@ def encode(entropic, t, share, codes):
 
 @kernel
 def decode(t, codes, share):
-    """share (K,) = that of `codes`, the target's what the others leave."""
+    """share (K,) = the shares of `codes`; the target has the rest."""
     others = 0.0
     for k in range(len(share)):
         share[k] = share_of(codes[k])
@@ -174,7 +175,7 @@ def decode(t, codes, share):
 
 @kernel
 def in_the_simplex(target, codes):
-    """Whether the shares of codes (n, T, K) add up to 1 at most in every cut, none of them being the target's."""
+    """Whether the shares of codes (n, T, K) add up to at most 1 in every cut, and the target's are 0."""
     for i in range(len(codes)):
         for slot in range(codes.shape[1]):
             total = 0
@@ -187,7 +188,7 @@ def in_the_simplex(target, codes):
 
 @allocating
 def remember(entropic, target, z, codes):
-    """codes (n, T, K) in slot 0: the shares at scores z (n, K) of the loss itself, its slope less the target's part."""
+    """Sets slot 0 of codes (n, T, K) to the shares of the loss at scores z (n, K): its slope without the target's part."""
     share = np.empty(z.shape[1])
     for i in range(len(z)):
         t = target[i]

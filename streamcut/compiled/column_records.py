@@ -8,9 +8,9 @@ import numpy as np
 
 
 class Places(NamedTuple):
-    """Of the A columns in training, as kernels take them: where they are in the row state, float64 numbers of their classes
-    (None: targets are numbers), the folds that they leave out (None: there are none), C of their steps, λ (None: 0 for all); and
-    the value of the bias feature, whose weight costs no λ where it is `spared`."""
+    """The A columns in training, as kernels take them: their places in the row state, float64 numbers of their classes (None:
+    targets are numbers), the folds they leave out (None: none), C of their steps, λ (None: 0 for all); and the value of the bias
+    feature, whose weight is not penalised by λ if it is `spared`."""
 
     places: np.ndarray
     positive: np.ndarray | None
@@ -22,7 +22,7 @@ class Places(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """What rows remember of columns: shares as codes (n, 2, K), z (n, K); keys (n,), how little a row may still move; and the
+    """What rows remember of columns: shares as codes (n, 2, K), z (n, K); keys (n,), lowest for rows that may move most; and the
     fold of each row (None: there are none)."""
 
     codes: np.ndarray
@@ -32,7 +32,7 @@ class Pairs(NamedTuple):
 
 
 class Order(NamedTuple):
-    """In which order rows of a batch are visited: `near` of `rows` are scored at a time, ascending, and take steps by `turns`.
+    """Order of visits in a batch: `near` of `rows` are scored at a time, ascending, and take steps in the order of `turns`.
 
     The first batch of a block begins `begins` rows before it.
     """
@@ -45,7 +45,7 @@ class Order(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Room for kernels to work in: of `near` rows the pairs that take steps, with their shares; of one row numbers of columns."""
+    """Scratch space: for `near` rows, the pairs that take steps, with their shares; for one row, numbers of the columns."""
 
     counts: np.ndarray
     touched: np.ndarray
@@ -69,7 +69,7 @@ class Room(NamedTuple):
 
 
 class Added(NamedTuple):
-    """What kernels add to: running weights and changes of U (D, A), of b (1 or 3, A), and what the dual rose by (A)."""
+    """What kernels add to: running weights and changes of U (D, A), of b (1 or 3, A), and the increase of the dual (A)."""
 
     w: np.ndarray
     U: np.ndarray
@@ -78,7 +78,7 @@ class Added(NamedTuple):
 
 
 class Swept(NamedTuple):
-    """What a sweep adds to, of every column: what the dual rose by, entries visited, the largest violation."""
+    """What a sweep adds to, for every column: the increase of the dual, entries visited, the largest violation."""
 
     gain: np.ndarray
     work: np.ndarray
@@ -93,7 +93,7 @@ class Changed(NamedTuple):
 
 
 class RowRoom(NamedTuple):
-    """Room for numbers of the columns of one row."""
+    """Scratch space for numbers of the columns of one row."""
 
     scores: np.ndarray
     moved: np.ndarray

@@ -1,17 +1,17 @@
 """Dual coordinate ascent for K columns, problems on the same rows, in one visit of streamed rows.
 
-A column is a class against the rest, a value of C, a fold that is left out, or any of these together. A pair of row i and column
-a has a target y (±1 for a class, the row's own number otherwise), a score s = ⟨W[:, a], x_i⟩ and z = σs − t as its loss wants it
-(streamcut.losses.loss), and a share f of the dual, remembered as a code. The weights that shares stand for are C_a U[:, a],
+A column is a class against the rest, a value of C, a held-out fold, or a combination. A pair of row i and column
+a has a target y (±1 for a class, the row's own number otherwise), a score s = ⟨W[:, a], x_i⟩ and z = σs − t, the argument of its
+loss (streamcut.losses.loss), and a share f of the dual, remembered as a code. The weights that shares stand for are C_a U[:, a],
 
     U[:, a] = Σ u_i σ f x_i,        b_a = Σ u_i (f t − ℓ*(−f)),
 
-neither of which knows C. Both are sums on `grids` (streamcut.foundation.rounding), exact in any order: what a share added can be
-taken back. Of a row most pairs are at rest: the share is at a bound and z says that it stays there. The others are listed while
-the row is scored, and only they take steps.
+where U and b do not depend on C. Both are sums on `grids` (streamcut.foundation.rounding), exact in any order: what a share added
+can be subtracted again. Most pairs of a row are at rest: the share is at a bound and z keeps it there. The others are listed
+while the row is scored, and only they take steps.
 
-Arrays of columns are (D, A) with the A columns in training side by side; those of the row state have a place for every column,
-and places[a] is that of column a. Codes are (n, 2, K): a pass reads one half and writes the other, so it can be given up.
+Arrays of columns are (D, A) with the A columns in training side by side; row state arrays have a place for every column, and
+column a is at places[a]. Codes are (n, 2, K): a pass reads one half and writes the other, so it can be abandoned.
 """
 
 import numpy as np
@@ -22,17 +22,17 @@ from streamcut.compiled.shares import rounded, square_of
 from streamcut.compiled.thresholds import shrunk
 from streamcut.compiler.jit import helper, inlined, kernel
 
-FAR = 1.0  # a pair at a bound whose z says by so much that it stays there is not swept in a cache
-# Where there are thresholds:
-_STRAIGHT = 1e-3  # of ‖x‖²: what the dual bends by at least along a row
-_ALL = 0.9  # of ‖x‖²: as much as that
+FAR = 1.0  # a pair at a bound whose z keeps it there by this margin is not swept in a cache
+# With thresholds:
+_STRAIGHT = 1e-3  # of ‖x‖²: least curvature of the dual along a row
+_ALL = 0.9  # of ‖x‖²: taken as equal
 _TRIED = 4  # steps longer than that for ‖x‖²
-_FEW = 4  # all columns together take about as long as a fourth of them one by one
+_FEW = 4  # all columns together take about as long as a quarter of them one by one
 
 
 @inlined
 def target_of_pair(positive, y, a):
-    """The target of a row with y in column a: whether it is of the column's class, or y itself where there are none."""
+    """The target of a row with y in column a: whether y is the column's class, or y itself if there are no classes."""
     if positive is None:
         return np.float64(y)
     return 1.0 if y == positive[a] else -1.0
@@ -40,7 +40,7 @@ def target_of_pair(positive, y, a):
 
 @inlined
 def thresholded(v, l1, a):
-    """S(v, l1[a]); v itself where there are no thresholds."""
+    """S(v, l1[a]); v itself without thresholds."""
     if l1 is None:
         return v
     return shrunk(v, l1[a])
@@ -48,13 +48,13 @@ def thresholded(v, l1, a):
 
 @inlined
 def constant_weight(v, l1, a, spared):
-    """`thresholded`, of the weight of the bias feature: v itself where that is spared."""
+    """`thresholded`, for the weight of the bias feature: v itself if that is spared."""
     return v if spared else thresholded(v, l1, a)
 
 
 @inlined
 def is_left_out(left_out, fold, i, a):
-    """Whether row i is no row of column a."""
+    """Whether column a leaves row i out."""
     if left_out is None:
         return False
     return left_out[a] == fold[i]
@@ -62,8 +62,8 @@ def is_left_out(left_out, fold, i, a):
 
 @inlined
 def add_constant(loss, sums, a, weight, f, y, times, grids):
-    """Adds `times` what share f of a row adds to b, sums (1 or 3, A), and to what its rounding is measured by: Σ u |f| and
-    Σ u size, of losses for which these are not the constant itself."""
+    """Adds `times` the contribution of share f of a row to b, sums (1 or 3, A), and to the measures of its rounding: Σ u |f| and
+    Σ u size, for losses in which these are not the constant itself."""
     sums[0, a] += times * rounded(weight * loss.constant(f, y), grids.weight)
     if loss.sized():
         sums[1, a] += times * rounded(weight * abs(f), grids.weight)
@@ -72,7 +72,7 @@ def add_constant(loss, sums, a, weight, f, y, times, grids):
 
 @helper
 def scores(rows, W, l1, bias, spared, i, listed, count, out):
-    """out[m] = ⟨W[:, listed[m]], xᵢ⟩ for the first `count` of `listed`; with an `l1`, of what thresholds l1 (A,) leave of W."""
+    """out[m] = ⟨W[:, listed[m]], xᵢ⟩ for the first `count` of `listed`; with an `l1`, of W after thresholds l1 (A,)."""
     start, stop, last = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1]), len(W) - 1
     if _FEW * count < W.shape[1]:
         for m in range(count):
@@ -118,11 +118,11 @@ def step_of_pair(loss, f, score, weight, cost, square, y, limit):
 
 @helper
 def bent_along(loss, rows, W, l1, columns, i, a, pair, weight, square, limit):
-    """What to step along row i by in column a in place of ‖x‖², `square`, and what the dual rises by then at least.
+    """The curvature for a step along row i in column a in place of ‖x‖², `square`, and the least increase of the dual.
 
-    Where thresholds leave W few features the dual bends by less. The first curvature tried is that of the features W has, the
-    next ones are those of the step before, until a step raises the dual by more than the one for ‖x‖² does for certain. `pair`
-    is its (share, score, target).
+    If thresholds leave W few features, the dual has less curvature. The first curvature tried is that of the features of W, the
+    next ones those of the previous step, until a step raises the dual by more than the step for ‖x‖² is guaranteed to. `pair` is
+    (share, score, target).
     """
     if l1 is None:
         return square, 0.0
@@ -161,20 +161,20 @@ def bent_along(loss, rows, W, l1, columns, i, a, pair, weight, square, limit):
 
 @inlined
 def gain_of_step(loss, f, after, score, scale, square, y):
-    """What the dual rises by: scale·(constant(f′) − constant(f)) − ½‖w′‖² + ½‖w‖², where w moves by scale·σ(f′ − f) x."""
+    """The increase of the dual: scale·(constant(f′) − constant(f)) − ½‖w′‖² + ½‖w‖², where w moves by scale·σ(f′ − f) x."""
     move = loss.sign(y) * (after - f)
     return scale * (loss.constant(after, y) - loss.constant(f, y) - move * score - 0.5 * scale * move * move * square)
 
 
 @kernel
 def ascend(loss, rows, columns, pairs, halves, W, grids, order, sums, room):
-    """One visit of every row of a block: z under W, then steps of dual ascent at the running weights sums.w.
+    """One visit of every row of a block: z under W, then dual ascent steps at the running weights sums.w.
 
-    Rows come in batches of len(order.rows), of which order.near at a time are scored, in the order of order.rows, and then take
-    their steps in the order of order.turns, free pairs up to order.visits times. Without visits there are no steps: shares
-    become those of the scores. Fills z, half halves[1] of the codes from half halves[0], and a key of each row, which says how
-    little it may still move. Adds what changed to sums.U and sums.b, and to sums.gain what the dual rose by. Returns a row whose
-    score is not finite, or −1.
+    Rows come in batches of len(order.rows). order.near at a time are scored, in the order of order.rows, and then take their
+    steps in the order of order.turns, free pairs up to order.visits times. Without visits there are no steps: shares become those
+    of the scores. Fills z, half halves[1] of the codes from half halves[0], and a key of each row, lowest for rows that may still
+    move most. Adds the changes to sums.U and sums.b, and the increase of the dual to sums.gain. Returns a row whose score is not
+    finite, or −1.
     """
     n, size, bad = len(rows.indptr) - 1, len(order.rows), -1
     for first in range(-order.begins, n, size):
@@ -195,7 +195,7 @@ def ascend(loss, rows, columns, pairs, halves, W, grids, order, sums, room):
 def _score(loss, first, chosen, rows, columns, pairs, halves, W, at_scores, grids, room):
     """z of the rows first + chosen[q], and the pairs of each that are not at rest, with their shares.
 
-    `at_scores`: shares become those of the scores.
+    `at_scores`: set shares to those of the scores.
     """
     A, n, bad = W.shape[1], len(rows.indptr) - 1, -1
     places, positive, left_out, all_of_them = columns.places, columns.positive, columns.left_out, room.moved
@@ -233,7 +233,7 @@ def _score(loss, first, chosen, rows, columns, pairs, halves, W, at_scores, grid
 
 @helper
 def _steps(loss, first, chosen, turns, rows, columns, pairs, half, grids, sums, room):
-    """A step for each listed pair of the rows, which stays listed while it is free. Returns how many are left."""
+    """A step for each listed pair of the rows; free pairs stay listed. Returns the number left."""
     left, bias, l1 = 0, columns.bias, columns.l1
     for q in turns:
         count = room.counts[q]
@@ -278,7 +278,7 @@ def _add_changes(loss, i, rows, columns, codes, halves, grids, sums, room):
 
 @inlined
 def note_change(loss, a, past, now, weight, y, grids, b, changes, room):
-    """A change of the code of a pair goes behind the first `changes` of room's; returns how many they are then."""
+    """Append a change of a pair's code behind the first `changes` in `room`; returns their new number."""
     taken, given = loss.decode(past, y), loss.decode(now, y)
     add_constant(loss, b, a, weight, given, y, 1.0, grids)
     add_constant(loss, b, a, weight, taken, y, -1.0, grids)

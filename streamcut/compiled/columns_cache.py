@@ -1,4 +1,4 @@
-"""Dual coordinate ascent for K columns over copies of rows in a cache, by the steps of streamcut.compiled.columns.
+"""Dual coordinate ascent for K columns over copies of rows in a cache, with the steps of streamcut.compiled.columns.
 
 `cached` are records.CachedRows with the shares of the pairs (rows, A), and the target or the class of each row.
 listed[i, :count[i]] are the columns of row i that may still move.
@@ -26,10 +26,10 @@ from streamcut.compiler.jit import kernel
 
 @kernel
 def offer(loss, first, rows, columns, pairs, half, numbers, limit, n, cached, count, listed):
-    """Copies rows from `first` on with keys below `limit` behind the n rows of a cache, while there is room.
+    """Copies rows from `first` on with keys below `limit` behind the n rows of a cache, while they fit.
 
-    `numbers` are those of the rows. Rows that nothing moves (weight 0, no features) are left out. Returns (the row to go on with,
-    rows in the cache).
+    `numbers` are the row numbers. Rows that cannot move (weight 0, no features) are left out. Returns (the next row, rows in the
+    cache).
     """
     for i in range(first, len(rows.indptr) - 1):
         if pairs.keys[i] >= limit:
@@ -66,9 +66,9 @@ def offer(loss, first, rows, columns, pairs, half, numbers, limit, n, cached, co
 def sweep(loss, turns, cached, count, listed, columns, on, slack, grids, w, sums, room):
     """A sweep of dual ascent over the cached rows in the order of `turns`, for the columns that are `on` (A,), in place at w.
 
-    A pair at a bound whose z is more than slack[a] from where it would leave it is shrunk away (Hsieh et al. 2008, 3.2), as are
-    those of columns that are not on. Rows with pairs that are left come first in `turns`; returns how many they are. Adds to
-    sums.gain (A), sums.work (A), the entries visited, and takes the largest violation to sums.largest (A).
+    A pair at a bound whose z is more than slack[a] from where it would leave that bound is shrunk away (Hsieh et al. 2008, 3.2),
+    as are those of columns that are not on. Rows with remaining pairs come first in `turns`; returns their number. Adds to
+    sums.gain (A) and sums.work (A), the entries visited, and raises sums.largest (A) to the largest violation.
     """
     left, bias, l1 = 0, columns.bias, columns.l1
     for i in turns:
@@ -109,7 +109,7 @@ def sweep(loss, turns, cached, count, listed, columns, on, slack, grids, w, sums
 
 @kernel
 def write_back(loss, chosen, cached, first_row, columns, codes, half, grids, sums, room):
-    """The shares of the cached rows `chosen` become their codes, of the rows from `first_row` on; sums.U and sums.b follow."""
+    """Write the shares of the cached rows `chosen` to the codes of the rows from `first_row` on; updates sums.U and sums.b."""
     for i in chosen:
         row, changes, weight = cached.number[i] - first_row, 0, cached.weight[i]
         for a in range(len(columns.places)):

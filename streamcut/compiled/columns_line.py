@@ -1,7 +1,7 @@
-"""Scores of K columns along the lines from their best points to the points that were scored last.
+"""Scores of K columns along the lines from their best points to the points scored last.
 
-Row state: `z` and `z_b` (n, K) as their losses want them (streamcut.compiled.columns), places[a] being that of column a. Sums are
-compensated pairs, (A, 2) as (total, rounding lost), carried from call to call: how rows are split does not show.
+Row state: `z` and `z_b` (n, K), the arguments of the losses (streamcut.compiled.columns); column a is at places[a]. Sums are
+compensated pairs, (A, 2) as (total, rounding lost), carried from call to call: the result does not depend on how rows are split.
 """
 
 from streamcut.compiled import loss as methods  # noqa: F401  (kernels call methods of losses)
@@ -21,7 +21,7 @@ def at_zero(loss, y, columns, z_b):
 
 @kernel
 def forget(loss, columns, codes):
-    """No shares: both halves of the codes of the columns."""
+    """Reset the shares in both halves of the codes of the columns."""
     for i in range(len(codes)):
         for a in range(len(columns.places)):
             codes[i, 0, columns.places[a]] = codes[i, 1, columns.places[a]] = loss.encode(0.0)
@@ -49,8 +49,8 @@ def slopes(loss, y, u, fold, columns, z_b, z, k, out):
 
 @kernel
 def step(loss, y, u, fold, columns, z_b, z, k, out, steepest):
-    """z_b += k_a (z − z_b) in place; out (A, 2) += Σ u ℓ there. `steepest` (A) rises to the largest |share| there, of losses
-    whose shares have no bounds."""
+    """z_b += k_a (z − z_b) in place; out (A, 2) += Σ u ℓ there. `steepest` (A) is raised to the largest |share| there, for losses
+    with unbounded shares."""
     for i in range(len(y)):
         weight = weight_of(u, i)
         for a in range(len(k)):

@@ -1,6 +1,6 @@
-"""Vectors of K columns side by side, (D, A): the sums that a pass ends with, and where the next one starts, in one sweep each.
+"""Vectors of K columns side by side, (D, A): sums at the end of a pass and starting points of the next, in one sweep each.
 
-Sums over features are made of the sums of _TILE features: as exact as those of streamcut.compiled.vectors.dot, or more.
+Sums over features add the sums of _TILE features: at least as accurate as streamcut.compiled.vectors.dot.
 """
 
 from streamcut.compiled.thresholds import shrunk
@@ -12,8 +12,8 @@ _TILE = 16
 
 @kernel
 def products(U, G, best, w, magnitudes, tile, out):
-    """Of every column ⟨U, U⟩, ⟨U, G⟩, ⟨G, G⟩, ⟨b, b⟩, ⟨b, d⟩, ⟨d, d⟩ and ⟨S, |w|⟩ to out (7, A): b the best point, d = w − b,
-    S the `magnitudes` (D,). tile (7, A) is room to work in."""
+    """For every column ⟨U, U⟩, ⟨U, G⟩, ⟨G, G⟩, ⟨b, b⟩, ⟨b, d⟩, ⟨d, d⟩ and ⟨S, |w|⟩ to out (7, A): b the best point, d = w − b,
+    S the `magnitudes` (D,). tile (7, A) is scratch space."""
     out[:] = 0.0
     tile[:] = 0.0
     for j in range(len(U)):
@@ -36,8 +36,8 @@ def products(U, G, best, w, magnitudes, tile, out):
 
 @kernel
 def dual_model(U, G, p, q, C, l1, out):
-    """Of R*(v) = ½‖S(v, l1)‖² at v = C(pG + qU): out (6, A) = [‖w‖², ⟨w, G⟩, ⟨w, U⟩, and ⟨G, G⟩, ⟨G, U⟩, ⟨U, U⟩ over the features
-    that w = S(v, l1) has]."""
+    """For R*(v) = ½‖S(v, l1)‖² at v = C(pG + qU): out (6, A) = [‖w‖², ⟨w, G⟩, ⟨w, U⟩, and ⟨G, G⟩, ⟨G, U⟩, ⟨U, U⟩ over the
+    features that w = S(v, l1) has]."""
     out[:] = 0.0
     for j in range(len(U)):
         for a in range(U.shape[1]):
@@ -68,7 +68,7 @@ def penalty_slopes(best, w, k, l1, out):
 def step(best, w, k, magnitudes, tile, lost, out):
     """best += k_a (w − best) in place; out (3, A) = ‖best‖², ⟨S, |best|⟩ and ‖best‖₁ after it, the last one compensated.
 
-    tile (2, A) and lost (A,) are room to work in.
+    tile (2, A) and lost (A,) are scratch space.
     """
     out[:] = 0.0
     tile[:] = 0.0
@@ -100,7 +100,7 @@ def mix(U, p, q, G):
 
 @kernel
 def towards(y, running, lanes, U, C, e):
-    """y becomes r + e_a (C_a U − r), r = `running` / lanes: the sum of the running weights of so many lanes."""
+    """y becomes r + e_a (C_a U − r), r = `running` / lanes: the sum of the running weights of that many lanes."""
     for j in range(len(y)):
         for a in range(y.shape[1]):
             r = running[j, a] / lanes

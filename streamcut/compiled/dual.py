@@ -1,15 +1,14 @@
-"""Dual coordinate ascent over streamed rows, with scores and the predicted cut: everything while a group of rows is in cache.
+"""Dual coordinate ascent over streamed rows, with scores and the predicted cut, all while a group of rows is in cache.
 
 The dual variable of row i is α_i = f_i C u_i with a share f_i in the domain of its loss's conjugate: [0, 1] for the hinge. A row
 keeps its share in every cut of the bundle, as a code of the loss's choosing (streamcut.losses.codes). Sweeps end in shares that
-have a code, so a new cut and the shares that rows remember for it agree.
+have a code, so a new cut agrees with the shares that rows remember for it.
 
-Cuts are Σ −u_i σ_i f_i x_i with constants Σ u_i (f_i t_i − ℓ*(−f_i)), where z_i = σ_i⟨w, x_i⟩ − t_i is what the loss is of: the
-margin y_i⟨w, x_i⟩, or a residual. They are sums on `grids` (streamcut.foundation.rounding.Grids), exact in any order, so what a
-row adds can be taken back exactly: a pass only adds what changed since the last one, and has the same bits as one that starts
+Cuts are Σ −u_i σ_i f_i x_i with constants Σ u_i (f_i t_i − ℓ*(−f_i)), where z_i = σ_i⟨w, x_i⟩ − t_i is the argument of the loss:
+the margin y_i⟨w, x_i⟩, or a residual. They are sums on `grids` (streamcut.foundation.rounding.Grids), exact in any order, so what
+a row adds can be subtracted exactly: a pass adds only the changes since the last one, and has the same bits as one that starts
 from 0. w is scored, sums.w is the running w′ of the ascent; D = d, or d + 1 with the bias. Under an elastic net sums.w is the
-running v′, and w′ = S(v′, λ) is made of it where it is read: S bends no more than the identity, so a step that is right without
-it is safe.
+running v′, and w′ = S(v′, λ) is computed where it is read: S is nonexpansive, so a step that is exact without it is safe.
 """
 
 import numpy as np
@@ -21,7 +20,7 @@ from streamcut.compiled.thresholds import shrunk
 from streamcut.compiler.jit import helper, inlined, kernel
 
 _AT_BOUND = np.inf
-_AHEAD = 2  # rows: the entries of so many are on their way
+_AHEAD = 2  # rows whose entries are prefetched
 
 
 @kernel
@@ -37,18 +36,18 @@ def ascend(loss, rows, margins, start, slots, grids, visits, sums, scratch):
     """One visit of every row: z under w, its part of the cut at z_b + κ(z − z_b), steps of dual ascent.
 
     Ascent starts from the mixed share Σ_t parts[t] · (share in column t of codes (n, T)); a step goes to the maximum of the dual
-    along row i at w′, and takes w′ along; with a `stretch`, of the dual for that times C. A row whose share is at a bound, and
-    whose z under w says that it stays there, is at rest: no step. Fills z and keys (n); columns
-    `predicted` and `ascent` of codes get the shares of both cuts. Sums get by how much the first differs from the last of its
-    kind, and the second from the first: most rows have the same share in all. A row's key says how little it may still move.
+    along row i at w′, and updates w′; with a `stretch`, of the dual for that times C. A row whose share is at a bound, and whose
+    z under w keeps it there, is at rest: no step. Fills z and keys (n); columns `predicted` and `ascent` of codes get the shares
+    of both cuts. Sums get the difference of the first from the last predicted cut, and of the second from the first: most rows
+    have the same share in all. A row's key is lowest where it may still move most.
 
-    Rows come in groups, groups in batches (records.Visits). Scores come first, in the order of memory: that fetches the rows,
-    without which a random order takes twice the time. Then steps of those that are not at their bound, in `order`, as many rows
-    at a time as are near; further steps and the cuts once all of the group have had the first. Returns the index of a row whose
-    score is not finite, or −1.
+    Rows come in groups, groups in batches (records.Visits). Scores come first, in memory order: this fetches the rows, without
+    which a random order takes twice the time. Then rows not at their bound take steps in `order`, as many at a time as are near.
+    Further steps and the cuts follow once the whole group has had its first step. Returns the index of a row whose score is not
+    finite, or −1.
 
-    Without steps there is no cut of the ascent. A group can then be called for once more with what is in `scratch`, `scored`:
-    for steps and that cut alone. Of two groups one may be scored while the other takes steps.
+    Without steps there is no cut of the ascent. The group can then be passed again with `scratch`, `scored`, for steps and that
+    cut alone. So one group may be scored while another takes steps.
     """
     size, n, bad = len(visits.order), len(rows.y), -1
     shares, waiting = scratch.shares, scratch.waiting
@@ -84,9 +83,9 @@ def ascend(loss, rows, margins, start, slots, grids, visits, sums, scratch):
 
 @helper
 def _score(loss, group, places, rows, margins, start, slots, grids, sums, shares):
-    """z and shares of the rows at `places` of a group before its steps; none, which is _AT_BOUND, for those that stay there.
+    """z and shares of the rows at `places` of a group before its steps; shares are _AT_BOUND for rows that stay there.
 
-    Adds by how much their shares in the predicted cut differ from the last one's, while their entries are near.
+    Adds the change of their shares in the predicted cut since the last one, while their entries are in cache.
     """
     w, y, z_b, z, codes, keys = start.w, rows.y, margins.z_b, margins.z, margins.codes, margins.keys
     constant = start.bias * w[-1] if start.bias != 0.0 else 0.0
@@ -120,9 +119,9 @@ def _score(loss, group, places, rows, margins, start, slots, grids, sums, shares
 
 @helper
 def _coordinate_steps(loss, group, waiting, rows, margins, start, dual, grids, w, shares):
-    """A step of dual ascent for the rows at `waiting` in a group, in that order; those that are free then come first there.
+    """A dual ascent step for the rows at `waiting` in a group, in that order; moves those still free to the front.
 
-    Returns how many they are.
+    Returns their number.
     """
     last, free, bias, C = len(w) - 1, 0, start.bias, start.stretch * start.C
     for at in range(len(waiting)):
@@ -161,7 +160,7 @@ def _coordinate_steps(loss, group, waiting, rows, margins, start, dual, grids, w
 
 @helper
 def _add_changes(loss, group, size, rows, codes, bias, slots, grids, sums):
-    """Adds to the second cut and constant by how much a group's shares in the ascent differ from the predicted ones."""
+    """Adds to the second cut and constant the difference of a group's shares in the ascent from the predicted ones."""
     cut, constant = sums.cuts[1], sums.b[1]
     for i in range(max(group, 0), min(group + size, len(rows.y))):
         after, before = codes[i, slots.ascent], codes[i, slots.predicted]
@@ -171,7 +170,7 @@ def _add_changes(loss, group, size, rows, codes, bias, slots, grids, sums):
 
 @inlined
 def _change_cut(loss, rows, i, bias, code, past, grids, cut, sums):
-    """Adds row i to a cut and its constant with the share of `code`, and takes back what it added with that of `past`."""
+    """Adds row i to a cut and its constant with the share of `code`, and subtracts what it added with that of `past`."""
     y, weight = rows.y[i], weight_of(rows.u, i)
     after, before = loss.decode(code, y), loss.decode(past, y)
     _change_sum(loss, weight, after, before, y, grids, sums)
@@ -181,9 +180,9 @@ def _change_cut(loss, rows, i, bias, code, past, grids, cut, sums):
 
 @inlined
 def _change_sum(loss, weight, after, before, y, grids, sums):
-    """Adds what share `after` of a row adds to the constant of a cut, and takes back what `before` did, on the grids of weights.
+    """Adds share `after` of a row to the constant of a cut, and subtracts share `before`, on the grids of weights.
 
-    sums: [Σ u constant, what the coarse grid leaves of it, Σ u |f|, Σ u size], the last two for its rounding.
+    sums: [Σ u constant, its remainder after the coarse grid, Σ u |f|, Σ u size], the last two for its rounding.
     """
     new, old = weight * loss.constant(after, y), weight * loss.constant(before, y)
     given, taken = rounded(new, grids.weight), rounded(old, grids.weight)
@@ -213,10 +212,10 @@ def _change_row(rows, i, bias, after, before, grids, cut):
 
 @kernel
 def offer(loss, first, rows, keys, codes, dual, bias, numbers, limit, n, cached):
-    """Copies rows from `first` on with keys below `limit` behind the n rows of a cache, while there is room.
+    """Copies rows from `first` on with keys below `limit` behind the n rows of a cache, while they fit.
 
-    `numbers` are those of the rows. Rows that dual ascent cannot move (weight 0, no features) are left out.
-    Returns (the row to go on with, rows in the cache).
+    `numbers` are the row numbers. Rows that dual ascent cannot move (weight 0, no features) are left out. Returns (the next row,
+    rows in the cache).
     """
     for i in range(first, len(rows.y)):
         if keys[i] >= limit:
@@ -246,10 +245,11 @@ def offer(loss, first, rows, keys, codes, dual, bias, numbers, limit, n, cached)
 
 @kernel
 def sweep(loss, order, cached, C, bias, l1, slack, w):
-    """A sweep of dual ascent over the cached rows in `order` at w (v, where there is an `l1`); shares and w move in place.
+    """A dual ascent sweep over the cached rows in `order` at w (v, if there is an `l1`); shares and w are updated in place.
 
     Rows at a bound whose z is more than `slack` from where they would leave it are shrunk away (Hsieh et al. 2008, 3.2): the
-    others come first in `order`. Returns (what the rows' terms of the dual gained, how many they are, the largest violation).
+    others come first in `order`. Returns (increase of the rows' terms of the dual, number of remaining rows, the largest
+    violation).
     """
     gain, largest, left = 0.0, 0.0, 0
     weight, square, share = cached.weight, cached.square, cached.share
@@ -292,9 +292,9 @@ def gained(loss, weight, target, before, after):
 
 @kernel
 def write_back(loss, cached, places, first_row, dual, bias, grids, codes, cuts, sums):
-    """Cached rows at `places` write their shares to column `dual` of their codes; cut and constant change by as much.
+    """Write the shares of the cached rows at `places` to column `dual` of their codes; updates cut and constant.
 
-    Codes are those of the rows from `first_row` on.
+    `codes` start at row `first_row`.
     """
     for i in places:
         row, y, weight = cached.number[i] - first_row, target_of(cached.target, i), cached.weight[i]

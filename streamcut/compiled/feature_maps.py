@@ -1,7 +1,7 @@
-"""Features of kernels, in an order of sums that no library chooses.
+"""Features of kernels, with sums in a fixed order, independent of any library.
 
-Of Nyström's method: Cholesky factors with pivots, and products with triangles. Of Fourier's: inner products of rows with random
-frequencies, their cosines and sines, and frequencies made orthogonal.
+For Nyström's method: pivoted Cholesky factors, and products with triangles. For Fourier features: inner products of rows with
+random frequencies, their cosines and sines, and orthogonalised frequencies.
 """
 
 import numpy as np
@@ -13,7 +13,8 @@ from streamcut.compiler.jit import allocating, kernel
 def pivoted_cholesky(K, tolerance, L, pivots):
     """L (n, n) lower triangular with L Lᵀ = K[pivots][:, pivots], as far as pivots stay above `tolerance`; returns their number.
 
-    Each pivot is the largest that is left, the first of equals. `pivots` (n,) int64 becomes a permutation; L is zeros at first.
+    Each pivot is the largest remaining one, the first among equals. `pivots` (n,) int64 becomes a permutation; L is initially
+    zero.
     """
     n = len(K)
     left = np.empty(n)
@@ -42,7 +43,7 @@ def pivoted_cholesky(K, tolerance, L, pivots):
 
 @kernel
 def inverse_transposed(L, out):
-    """out[k, j] = (L⁻¹)[j, k], for lower triangular L (n, n); `out` is zeros at first."""
+    """out[k, j] = (L⁻¹)[j, k], for lower triangular L (n, n); `out` is initially zero."""
     n = len(L)
     for k in range(n):
         out[k, k] = 1.0 / L[k, k]
@@ -55,7 +56,7 @@ def inverse_transposed(L, out):
 
 @kernel
 def times_triangle(values, A, scratch, out):
-    """out[i, j] = Σ_{k ≤ j} values[i, k] A[k, j], k in order, as float32; `scratch` (n,) is room."""
+    """out[i, j] = Σ_{k ≤ j} values[i, k] A[k, j], k in order, as float32; `scratch` (n,)."""
     n = len(A)
     for i in range(len(values)):
         for j in range(n):
@@ -72,7 +73,7 @@ def times_triangle(values, A, scratch, out):
 def waves(indptr, indices, data, frequencies, scale, phases, out):
     """out[i] = scale · (cos ⟨ω_1, x_i⟩ … cos ⟨ω_h, x_i⟩, sin ⟨ω_1, x_i⟩ … sin ⟨ω_h, x_i⟩), float32.
 
-    frequencies (d, h) float32, a row for each feature; `phases` (h,) float64 is a buffer. Sums go in the order of the features.
+    frequencies (d, h) float32, a row for each feature; `phases` (h,) float64 is a buffer. Sums are in the order of the features.
     """
     half = frequencies.shape[1]
     for i in range(len(indptr) - 1):

@@ -2,8 +2,8 @@
 
 Conventions: CSR arrays as in streamcut.foundation.chunk (`data` None when every value is 1); kernels as (code, γ, degree, coef0),
 see streamcut.kernels.kernel; `squares` are ‖x_i‖². A value depends on its two rows alone, to the last bit: it is the same in a
-column and in a block, and k(x, s) = k(s, x). `dense` and `slots` have a place for every feature, tables a row for each entry of
-their block of rows at most. (The features that both rows have are added in the same order, others add 0.)
+column and in a block, and k(x, s) = k(s, x). `dense` and `slots` have a place for every feature, tables at most one row per entry
+of their block of rows. (Features common to both rows are added in the same order, others add 0.)
 """
 
 import numpy as np
@@ -11,17 +11,17 @@ import numpy as np
 from streamcut.compiled.records import entry
 from streamcut.compiler.jit import allocating, inlined, kernel
 
-WIDTH = 16  # rows of a block: an entry of x_i then meets 16 consecutive numbers
-_STRIP = 512  # values that go from inner product to kernel while they are in the first cache level
+WIDTH = 16  # rows of a block: an entry of x_i multiplies 16 consecutive numbers
+_STRIP = 512  # values turned from inner products to kernel values while in L1 cache
 _LINEAR, _RBF = 0, 1
 
 
 @inlined
 def _values(products, squares, square, code, gamma, degree, coef0, bits):
-    """Inner products become kernel values, in place; `bits` is room for as many int64.
+    """Inner products become kernel values, in place; `bits` is scratch for as many int64.
 
-    exp is written out, so that the compiler turns it into vector instructions: x = n log 2 + r, a Taylor polynomial of r, and n
-    goes to the exponent's bits. The result is within 2 units of the last place; below e⁻⁷⁰⁸ it is e⁻⁷⁰⁸.
+    exp is written out so that the compiler vectorises it: x = n log 2 + r, a Taylor polynomial of r, and n is added to the
+    exponent bits. The result is within 2 units of the last place; below e⁻⁷⁰⁸ it is e⁻⁷⁰⁸.
     """
     n = len(products)
     if code == _LINEAR:
@@ -150,7 +150,7 @@ def follow(sign, change, coefficient, scale, c, c_sum):
 def subtract(indptr, indices, data, index, value, out_indptr, out_indices, out_data):
     """The rows less the sparse point (`index` int64 increasing, `value`), as CSR without zeros.
 
-    out_indptr (n + 1); out_indices, out_data have room for all entries and len(index) for each row.
+    out_indptr (n + 1); out_indices and out_data hold up to all entries plus len(index) per row.
     """
     at = 0
     out_indptr[0] = 0

@@ -1,8 +1,8 @@
 """Rows against the vectors of a model: kernel values, one sparse row with all vectors at a time.
 
-Vectors are feature-major, so that an entry of a row meets all of them in one contiguous sweep; V has a row for each feature that
-rows may have, and p, k a place for each of its columns. Kernels are (code, γ, degree,
-coef0) of streamcut.kernels.kernel; `data` of rows is None when every value is 1.
+Vectors are feature-major, so that an entry of a row is multiplied with all of them in one contiguous sweep; V has a row for each
+feature that rows may have, and p, k a place for each of its columns. Kernels are (code, γ, degree, coef0) of
+streamcut.kernels.kernel; `data` of rows is None when every value is 1.
 """
 
 import numpy as np
@@ -15,9 +15,9 @@ EXP_ERROR = 1e-15  # relative, of `exponential` for arguments from −708 to 0
 
 @fused_inlined
 def exponential(x):
-    """exp of x ≤ 0 without branches or calls, so that loops over it become vector instructions; e⁻⁷⁰⁸ below −708.
+    """exp of x ≤ 0 without branches or calls, so that loops over it vectorise; e⁻⁷⁰⁸ below −708.
 
-    x = n ln 2 + r; a polynomial through e^r at the Chebyshev points of |r| ≤ ln 2 / 2, then n is added to the exponent's bits.
+    x = n ln 2 + r; a polynomial through e^r at the Chebyshev points of |r| ≤ ln 2 / 2, then n is added to the exponent bits.
     """
     x = max(x, -708.0)
     shifted = x * 1.4426950408889634 + 6755399441055744.0  # 1.5 · 2⁵²: the lowest bits are n
@@ -118,7 +118,7 @@ def kernel_rows(indptr, indices, data, V, squares, parameters, p, out):
 def add_sums(indptr, indices, data, V, squares, factors, parameters, p, k, out):
     """out[i] += Σ_j factors[j] k(x_i, x̃_j), in place; `V` (d, vectors) feature-major, `squares` their norms.
 
-    p and k (vectors,) are room: values are used while they are in the first cache level.
+    p and k (vectors,) are scratch: values are used while in L1 cache.
     """
     n = np.uint64(len(squares))
     for i in range(len(out)):

@@ -13,7 +13,7 @@ from streamcut.compiler.jit import helper, kernel
 
 @kernel
 def scores(indptr, indices, data, w, bias, out):
-    """out[i] = ⟨w, x_i⟩, added in the order of the features. Several partial sums a row were tried and are no faster."""
+    """out[i] = ⟨w, x_i⟩, added in the order of the features. Several partial sums per row were tried and are no faster."""
     constant = bias * w[-1] if bias != 0.0 else 0.0
     for i in range(len(indptr) - 1):
         total = constant
@@ -51,7 +51,7 @@ def scatter(indptr, indices, data, coefficients, bias, grids, out):
 
 @helper
 def _scatter_finely(indptr, indices, data, i, c, bias, grids, out):
-    """out[0] += c·x_i on the coarse grid, out[1] += what that leaves on the fine one."""
+    """out[0] += c·x_i on the coarse grid, out[1] += the remainder on the fine one."""
     coarse, fine, high, low = grids.vector, grids.fine_vector, out[0], out[1]
     if bias != 0.0:
         term = c * bias

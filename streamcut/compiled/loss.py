@@ -1,8 +1,8 @@
-"""What kernels may ask of a loss: the methods of its record (streamcut.losses.loss), inlined into the kernel that calls them.
+"""What kernels may call of a loss: the methods of its record (streamcut.losses.loss), inlined into the calling kernel.
 
-A loss is a NamedTuple of its parameters; each class of them is a type to Numba. So a kernel that takes a loss is compiled for
-each one, and `loss.value(z, y)` in it is the very function that Python calls by that name. No record that kernels take may have
-a field with one of these names: Numba would take it for the method.
+A loss is a NamedTuple of its parameters; each class is a type to Numba. So a kernel that takes a loss is compiled for each one,
+and `loss.value(z, y)` in it is the same function that Python calls. No record that kernels take may have a field with one of
+these names: Numba would take it for the method.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ def _method(record, name):
 
 @infer_getattr
 class _MethodsOfRecords(AttributeTemplate):
-    """Numba's `overload_method` would compile them once more for each kind of caller."""
+    """Numba's `overload_method` would recompile them for each kind of caller."""
 
     key = types.BaseNamedTuple
 

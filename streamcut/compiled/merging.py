@@ -5,12 +5,12 @@ Of a φ(x) + b φ(x′) with a, b of one sign, κ = k(x, x′) and m = a / (a + 
     h = argmax over [0, 1] of s(h) = m κ^((1−h)²) + (1 − m) κ^(h²),   β_z = (a + b) s(h),
     weight degradation  WD = a² + b² + 2abκ − β_z².
 
-Qaadan, Schüler & Glasmachers 2019, Algorithm 1; its pseudo-code swaps the weights m and 1 − m in the line of h, its closed form
-for β_z is the one followed here. Tables depend on (m, κ) alone, so one does for all kernels, coefficients and data.
+Qaadan, Schüler & Glasmachers 2019, Algorithm 1; its pseudo-code swaps the weights m and 1 − m in the line of h. This code follows
+its closed form for β_z. Tables depend on (m, κ) alone, so one table serves all kernels, coefficients and data.
 
-At m = 1/2, κ = e⁻² the maximum splits in two, and no grid follows h there: so the table of h is where Newton steps start from,
-which give h to rounding. A second table says how small WD can be near (m, κ), so that only the few partners that can be the best
-are looked at that closely.
+At m = 1/2, κ = e⁻² the maximum splits in two, and no grid resolves h there: so the table of h only gives starting points of
+Newton steps, which find h to rounding. A second table bounds WD from below near (m, κ), so that only the few partners that can be
+the best are evaluated exactly.
 """
 
 import math
@@ -24,10 +24,10 @@ from streamcut.compiler.jit import fused, fused_inlined, helper, inlined, kernel
 GRID = 256  # cells of the table of h in each direction: m in [1/2, 1] and κ in [0, 1]
 _BITS, _OCTAVES = 6, 24  # the table of least degradations: cells of κ between powers of 2, and powers of 2 (below, one cell) …
 _LOWEST = np.int32((127 - _OCTAVES) << _BITS)
-_MS, _KAPPAS = 32, (_OCTAVES << _BITS) + 1  # … and cells of m, but for m = 1 (a coefficient that is nothing beside the other)
-_NOWHERE = (_MS + 1) * _KAPPAS  # the cell of a slot that is no partner
-_NOISE = 1e-12  # relative: what rounding makes of a degradation
-_NEWTON = 4  # steps from the table's h to rounding, from anywhere in the table, at most
+_MS, _KAPPAS = 32, (_OCTAVES << _BITS) + 1  # … and cells of m, without m = 1 (one coefficient negligible)
+_NOWHERE = (_MS + 1) * _KAPPAS  # the cell of a slot that cannot be a partner
+_NOISE = 1e-12  # relative rounding error of a degradation
+_NEWTON = 4  # most steps from any h of the table to rounding
 _GOLDEN = 0.6180339887498949
 
 
@@ -47,7 +47,7 @@ def _value(h, m, kappa):
 def golden_section(m, kappa, tolerance):
     """(h, s(h)): the maximum to within `tolerance` in h. 0 ≤ m ≤ 1, 0 ≤ κ ≤ 1.
 
-    For m ≥ 1/2 it lies in [1/2, 1], where s has no other; m < 1/2 is the same with both terms exchanged.
+    For m ≥ 1/2 it lies in [1/2, 1], where s has no other; m < 1/2 is the same with the terms exchanged.
     """
     if m < 0.5:
         h, s = golden_section(1.0 - m, kappa, tolerance)
@@ -70,7 +70,7 @@ def golden_section(m, kappa, tolerance):
 
 @helper
 def _best(m, kappa):
-    """(h, s(h)) of the maximum in [1/2, 1], for m ≥ 1/2, by bisection on the sign of s′: to rounding, where values are flat.
+    """(h, s(h)) of the maximum in [1/2, 1], for m ≥ 1/2, by bisection on the sign of s′: to rounding even where s is flat.
 
     s′(h) has the sign of atanh(v) − atanh(u) + (L/2) u with u = 2h − 1, v = 2m − 1, L = −ln κ: positive below the maximum.
     """
@@ -119,12 +119,12 @@ def best_h(tables, m, kappa):
     if m < 0.5:
         h, s = best_h(tables, 1.0 - m, kappa)
         return 1.0 - h, s
-    if not (0.0 < kappa <= 1.0 and m < 1.0):  # nan included: no number may lead out of the table
+    if not (0.0 < kappa <= 1.0 and m < 1.0):  # nan included: no number may index outside the table
         return 1.0, m
     log_kappa = math.log(kappa)
     half, goal = -0.5 * log_kappa, 0.5 * math.log(m / (1.0 - m))
     h = 0.5
-    if m > 0.5 or half > 1.0:  # else the maximum is there, where the equation can be flat
+    if m > 0.5 or half > 1.0:  # otherwise the maximum is at that point, where the equation can be flat
         u = 2.0 * _lookup(tables.h, m, kappa) - 1.0
         for _ in range(_NEWTON):
             u = min(max(u, 1e-12), 1.0 - 1e-15)
@@ -138,7 +138,7 @@ def best_h(tables, m, kappa):
 
 @fused
 def smallest(values, n):
-    """The index of the smallest |value|, the first of equals. Bits of numbers ≥ 0 are in their order, and vectors as integers."""
+    """The index of the smallest |value|, the first of equals. Bits of numbers ≥ 0 sort like the numbers, and vectorise."""
     bits, magnitude, n = values.view(np.int64), np.int64(0x7FFFFFFFFFFFFFFF), np.uint64(n)
     least = magnitude
     for j in range(n):
@@ -159,12 +159,12 @@ def _merged(a, b, kappa, tables):
 
 @fused
 def best_partner(least, beta, k, used, tables, cells, bounds):
-    """(slot, WD, h of `least`, |β_z|) of the merging with `least` that degrades the weights least; slot −1: there is none.
+    """(slot, WD, h of `least`, |β_z|) of the merge with `least` of least weight degradation; slot −1: none.
 
     Partners have the sign of `least`; k = k(x̃_least, ·).
 
-    First, in vector instructions, a bound for every slot: the least that its cell of the tables can hold. The slot with the
-    lowest is looked at exactly, and then the few others whose bounds are below that. `cells` and `bounds` are scratch (used,).
+    First, vectorised, a lower bound for every slot, from its cell of the tables. The slot with the lowest bound is evaluated
+    exactly, then the few others with bounds below that value. `cells` and `bounds` are scratch (used,).
     """
     a, sign = abs(beta[least]), (1.0 if beta[least] > 0.0 else -1.0)
     for j in range(np.uint64(used)):
@@ -209,7 +209,7 @@ def _fill_least(edges, tables):
 
 
 def merging_tables() -> Tables:
-    """The tables, which nobody writes to again."""
+    """The tables, read-only."""
     tables = Tables(np.empty((GRID + 2, GRID + 2)), np.full(_NOWHERE + 1, np.inf))
     _fill_h(tables.h)
     edges = ((np.arange(1, _KAPPAS + 1) + _LOWEST) << (23 - _BITS)).astype(np.int32).view(np.float32)

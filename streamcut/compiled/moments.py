@@ -1,4 +1,4 @@
-"""Sums over the values of rows that come in blocks, to the same bits wherever the blocks end."""
+"""Sums over the values of rows that come in blocks, with the same bits for any split into blocks."""
 
 import numpy as np
 
@@ -18,7 +18,7 @@ def add_moments(values, sums):
 
 @kernel
 def add_weighted_moments(values, weights, sums):
-    """sums[0] += Σ u v, sums[1] += Σ u v², one after the other; values of weight 0 are passed over."""
+    """sums[0] += Σ u v, sums[1] += Σ u v², one after the other; values of weight 0 are skipped."""
     total, square = sums[0], sums[1]
     for t in range(len(values)):
         if weights[t] > 0.0:

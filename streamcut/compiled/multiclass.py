@@ -1,13 +1,13 @@
 """Scores of rows for K classes at once, sums of rows into K vectors, and the Crammer-Singer loss along a line.
 
 Conventions: CSR arrays as in streamcut.foundation.chunk (`data` None when every value is 1); `W` and sums are float64 (D, K), the
-K numbers of a feature side by side, so that an entry of a row touches one contiguous run of them; D = d, or d + 1 with the
-weights of the constant feature `bias` last when `bias` is not 0. `target` (n) int is the class of each row, 0 … K − 1, of a label
-that was found among the K known ones (streamcut.oracles.classes_passes.targets). Scores `z`, `z_b` are float64 (n, K); row
-weights `u` float64 (n), or None when all are 1.
+K numbers of a feature side by side, so that an entry of a row touches one contiguous run; D = d, or d + 1 with the weights of the
+constant feature `bias` last when `bias` is not 0. `target` (n) int is the class of each row, 0 … K − 1, whose label is one of the
+K known ones (streamcut.oracles.classes_passes.targets). Scores `z`, `z_b` are float64 (n, K); row weights `u` float64 (n), or
+None when all are 1.
 
-The loss of a row is max_y (1[y ≠ t] + z_y − z_t), t its target; the rival is the y that attains it, the first of equals, but the
-target before all others.
+The loss of a row is max_y (1[y ≠ t] + z_y − z_t), t its target; the rival is the y that attains it; of equals the target, else
+the first.
 """
 
 import numpy as np
@@ -63,9 +63,9 @@ def rivals(target, z_b, z, kappa, out):
 
 @kernel
 def scatter(indptr, indices, data, target, rival, u, bias, rounder, out):
-    """Adds u_i x_i to column rival[i] of `out` and takes it from column target[i], in place, for rows where these differ.
+    """Adds u_i x_i to column rival[i] of `out` and subtracts it from column target[i], in place, where the two differ.
 
-    Every term is rounded to the grid of `rounder` (streamcut.compiled.linear.exact_rounder), so that sums are exact in any order.
+    Every term is rounded to the grid of `rounder` (streamcut.foundation.rounding.exact_rounder), so sums are exact in any order.
     """
     last = len(out) - 1
     for i in range(len(target)):
@@ -100,8 +100,8 @@ def step(target, z_b, z, k, out):
 
 
 # Along z_b + k(z − z_b) a row costs max_y (c_y + k m_y): c_y = 1[y ≠ t] + z_b,y − z_b,t, m_y = (z − z_b)_y − (z − z_b)_t. The
-# lines that attain the maximum follow each other by increasing slope. They are walked from k = 0 in each kernel alike, so
-# that nested brackets see the same breakpoints to the last bit.
+# lines that attain the maximum follow each other by increasing slope. Every kernel walks them from k = 0, so that nested brackets
+# see the same breakpoints to the last bit.
 
 
 @inlined
@@ -166,7 +166,7 @@ def breakpoint_histogram(target, z_b, z, u, edges, jumps, counts):
 def breakpoints_between(target, z_b, z, u, low, high, out_k, out_jump):
     """Writes the breakpoints with low ≤ k < high and their jumps; returns their number.
 
-    A histogram counted them by the same comparisons with the same k: there is room for all.
+    A histogram counted them by the same comparisons with the same k, so all fit.
     """
     n = 0
     for i in range(len(z)):

@@ -1,15 +1,15 @@
 """Dual coordinate ascent on losses of all K classes over streamed rows, with scores and the predicted cut in the same pass.
 
-The dual variable of row i is C u_i p_i with p_i in the simplex of K classes, p_i = e_t (t its target) when the row has no part in
-W = C Σ u_i (e_t − p_i) x_iᵀ. A step takes p_i to the maximum of the dual along its row (streamcut.compiled.class_shares): of
+The dual variable of row i is C u_i p_i with p_i in the simplex of K classes, p_i = e_t (t its target) when the row adds nothing
+to W = C Σ u_i (e_t − p_i) x_iᵀ. A step moves p_i to the maximum of the dual along its row (streamcut.compiled.class_shares): of
 Crammer & Singer's loss or, where it is `entropic`, of the softmax. A row keeps p_i in every cut of the bundle, as codes. Cuts are
-summed from these on `grids`, as in streamcut.compiled.dual: what a row added can be taken back exactly. With entropies no share
-is ever at a bound: every row takes its steps, and sums begin from nothing in every pass.
+summed from these on `grids`, as in streamcut.compiled.dual: what a row added can be subtracted exactly. With entropies no share
+is ever at a bound: every row takes its steps, and sums start from 0 in every pass.
 
 Under an elastic net the running w′ is a v′, as in streamcut.compiled.dual.
 
-Records are those of streamcut.compiled.records, with y the number of a row's class, w and the running w′ (D, K), cuts (2, D, K)
-and their constants b (2), Σ u (1 − p_t) or Σ u H(p). The value of class k to a row is its score + 1[k ≠ t]: without entropies
+Records are those of streamcut.compiled.records, with y the class number of a row, w and the running w′ (D, K), cuts (2, D, K)
+and their constants b (2), Σ u (1 − p_t) or Σ u H(p). The value of class k for a row is its score + 1[k ≠ t]: without entropies
 ascent moves the row's share to classes of high value.
 """
 
@@ -24,9 +24,9 @@ from streamcut.compiled.softmax import entropy, normalised
 from streamcut.compiled.thresholds import shrunk
 from streamcut.compiler.jit import allocating, helper, kernel
 
-_NEARLY = 1.0 - 1e-7  # rounding of parts and codes apart, such a share is 1
-_NOT_FREE = 1e3  # added to the keys of rows whose share is all one class's: the others come first, whatever their scores
-_FAR = 1.0  # a row at bound whose class leads by so much is never cached: it would be swept to no end
+_NEARLY = 1.0 - 1e-7  # a share of 1, up to the rounding of parts and codes
+_NOT_FREE = 1e3  # added to the keys of rows with all share in one class: the others come first, regardless of scores
+_FAR = 1.0  # a row at bound whose class leads by this much is never cached: sweeping it would be useless
 _AT_BOUND = -1.0
 _FEW = 8  # all classes together take about as long as an eighth of them one by one
 _FLAT = 1e-300
@@ -47,7 +47,7 @@ def merge_shares(entropic, target, codes, into, gone, weight):
 
 @helper
 def score(rows, W, l1, bias, i, out):
-    """out = xᵢ W; where there is an `l1`, of what thresholds leave of W."""
+    """out = xᵢ W; with an `l1`, of W after thresholds."""
     last = len(W) - 1
     for k in range(len(out)):
         out[k] = bias * shrunk(W[last, k], l1) if bias != 0.0 else 0.0
@@ -60,9 +60,9 @@ def score(rows, W, l1, bias, i, out):
 
 @helper
 def lead(t, scores, share):
-    """How far the class with all the share leads the others in value: below 0 the row leaves it.
+    """The lead in value of the class with all the share; if below 0, the row leaves it.
 
-    Where share is divided: the lowest value of a class with some of it, less the highest of all.
+    If the share is divided: the lowest value of a class with some share, less the highest of all.
     """
     best, second, low, whole = -np.inf, -np.inf, np.inf, False
     for k in range(len(share)):
@@ -79,7 +79,7 @@ def lead(t, scores, share):
 
 @helper
 def _undivided(share):
-    """Whether one class has all the share."""
+    """Whether one class has the whole share."""
     most = 0.0
     for k in range(len(share)):
         most = max(most, share[k])
@@ -88,7 +88,7 @@ def _undivided(share):
 
 @helper
 def _move(rows, bias, i, buffers, count, W):
-    """W += x_i · buffers.after, which is 0 but at the first `count` places buffers.moved."""
+    """W += x_i · buffers.after, which is 0 except at the first `count` places buffers.moved."""
     steps, moved = buffers.after, buffers.moved
     few = _FEW * count < len(steps)
     for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
@@ -107,9 +107,9 @@ def _move(rows, bias, i, buffers, count, W):
 
 @helper
 def coordinate_step(entropic, rows, i, t, scale, square, bias, W, share, buffers):
-    """Row i, whose scores at W are buffers.new, goes to the maximum of the dual along it: `share` (K,) and W move, in place.
+    """Moves row i, whose scores at W are buffers.new, to the maximum of the dual along it; updates `share` (K,) and W.
 
-    `scale` is C u_i. A row without features gives all its share to a wrong class, without entropies.
+    `scale` is C u_i. Without entropies, a row without features gives its whole share to a wrong class.
     """
     new, steps, moved, count = buffers.before, buffers.after, buffers.moved, 0
     solve(entropic, t, share, buffers.new, scale * square, new)
@@ -125,7 +125,7 @@ def coordinate_step(entropic, rows, i, t, scale, square, bias, W, share, buffers
 
 @helper
 def _mix(entropic, codes, slots, parts, t, share):
-    """share = Σ_s parts[s] · (the codes in slot slots[s] of codes (T, K))², what is left being the target's."""
+    """share = Σ_s parts[s] · (the codes in slot slots[s] of codes (T, K))², the rest being the target's."""
     share[:] = 0.0
     for s in range(len(slots)):
         for k in range(len(share)):
@@ -152,13 +152,13 @@ def _mix(entropic, codes, slots, parts, t, share):
 
 @helper
 def constant(entropic, t, share):
-    """What shares (K,) of a row of weight 1 bring by themselves, up to a constant: H(p), or −p_t."""
+    """The dual term of shares (K,) of a row of weight 1, up to a constant: H(p), or −p_t."""
     return entropy(share, t) if entropic else -share[t]
 
 
 @helper
 def _coefficients(entropic, t, weight, codes, out):
-    """out (K,) = what the row counts in each column: weight times the shares of `codes`, less all of them in the target's.
+    """out (K,) = the row's coefficient in each column: weight times the shares of `codes`, less their sum in the target's.
 
     Returns its part of the constant.
     """
@@ -175,9 +175,9 @@ def _coefficients(entropic, t, weight, codes, out):
 
 @helper
 def add_change(entropic, rows, i, t, weight, bias, past, now, which, grids, sums, buffers):
-    """Adds row i with the codes `now` (K,) to cut `which` and its constant, and takes back what it added with codes `past`.
+    """Adds row i with the codes `now` (K,) to cut `which` and its constant, and subtracts what it added with codes `past`.
 
-    buffers.moved (K) gets the target, then the classes whose codes differ: the target's never do, they are 0.
+    buffers.moved (K) gets the target, then the classes whose codes differ (the target's are always 0).
     """
     before, after, moved, cuts = buffers.before, buffers.after, buffers.moved, sums.cuts
     moved[0], count = t, 1
@@ -210,13 +210,13 @@ def ascend(entropic, rows, margins, start, slots, grids, visits, sums, scratch):
     """One visit of every row: its scores under w, its part of the cut at z_b + κ(z − z_b), steps of dual ascent.
 
     Ascent starts from the shares Σ_s parts[s]·q² of the codes in the mixture's slots (start.parts); a step goes to the maximum of
-    the dual along the row at w′, and takes w′ along. A row is at bound when one class has all its share and under w leads the
-    others: no step. Fills z and keys (n); slots `predicted` and `ascent` of codes (n, T, K) get the shares of both cuts, which
-    are added to the sums. A row's key says how little it may still move: how far its class leads or trails, rows whose share is
+    the dual along the row at w′, and updates w′. A row is at bound, and takes no step, when one class has its whole share and
+    leads the others under w. Fills z and keys (n); slots `predicted` and `ascent` of codes (n, T, K) get the shares of both cuts,
+    which are added to the sums. A row's key is lowest where it may still move most: the lead of its class, rows whose share is
     undivided after all others; with entropies 1 / √(u ‖x‖² (1 − Σ p²)).
 
-    Groups, batches and the order of work are those of streamcut.compiled.dual.ascend; from the second step on only rows whose
-    share is divided. Returns the index of a row with a score that is not finite, or −1.
+    Groups, batches and the order of work are those of streamcut.compiled.dual.ascend; from the second step on, only rows whose
+    share is divided take steps. Returns the index of a row with a score that is not finite, or −1.
     """
     size, n, bad = len(visits.order), len(rows.y), -1
     shares, waiting, nothing, buffers = scratch.shares, scratch.waiting, scratch.nothing, scratch.buffers
@@ -248,7 +248,7 @@ def ascend(entropic, rows, margins, start, slots, grids, visits, sums, scratch):
 
 @helper
 def _score_group(entropic, group, rows, margins, start, slots, shares, buffers):
-    """Scores and shares at the start of a group; _AT_BOUND for rows that stay where they are, and places that are no row."""
+    """Scores and shares at the start of a group; _AT_BOUND for rows that do not move, and places without a row."""
     z_b, z, codes, kappa, bad = margins.z_b, margins.z, margins.codes, start.kappa, -1
     shares[:, 0] = _AT_BOUND
     for place in range(max(-group, 0), min(len(shares), len(rows.y) - group)):
@@ -283,9 +283,9 @@ def _score_group(entropic, group, rows, margins, start, slots, shares, buffers):
 
 @helper
 def _coordinate_steps(entropic, group, waiting, rows, start, W, keys, shares, buffers):
-    """A step of dual ascent for the rows at `waiting` in a group, in that order; those with divided shares then come first there.
+    """A dual ascent step for the rows at `waiting` in a group, in that order; moves those with divided shares to the front.
 
-    Returns how many they are.
+    Returns their number.
     """
     divided, bias = 0, start.bias
     for place in waiting:
@@ -314,18 +314,18 @@ def _coordinate_steps(entropic, group, waiting, rows, start, W, keys, shares, bu
 
 @kernel
 def remember(rows, target, codes, dual, share):
-    """The shares of the `rows` of a block that were taken, and what is left to their `target`."""
+    """The shares of the `rows` of a block that were cached; their `target` gets the rest."""
     for n in range(len(rows)):
         decode(target[rows[n]], codes[rows[n], dual], share[n])
 
 
 @kernel
 def sweep(entropic, order, cached, C, bias, l1, slack, W, buffers):
-    """A sweep of dual ascent over cached rows in `order` at W (V, where there is an `l1`); shares and W move in place.
+    """A dual ascent sweep over cached rows in `order` at W (V, if there is an `l1`); shares and W are updated in place.
 
-    Rows whose class has all the share and leads by more than `slack` are shrunk away (Hsieh et al. 2008, 3.2): the others come
-    first in `order`. Returns (C Σ u_i Δ of what shares bring by themselves, how many they are, the largest violation: how far a
-    class with share trails). With entropies all rows stay.
+    Rows whose class has the whole share and leads by more than `slack` are shrunk away (Hsieh et al. 2008, 3.2): the others come
+    first in `order`. Returns (C Σ u_i Δ of the rows' dual terms, number of remaining rows, the largest violation: how far a class
+    with share trails). With entropies all rows stay.
     """
     gain, largest, left = 0.0, 0.0, 0
     for i in order:
@@ -348,10 +348,10 @@ def sweep(entropic, order, cached, C, bias, l1, slack, W, buffers):
 
 @kernel
 def write_back(entropic, cached, first_row, slot, bias, grids, codes, sums, past, buffers):
-    """The shares of cached rows go to `slot` of `codes`, of the rows from `first_row` on; cut 1 and its constant follow."""
+    """Write the shares of cached rows to `slot` of `codes`, which start at row `first_row`; updates cut 1 and its constant."""
     for i in range(len(cached.number)):
         t, now = cached.target[i], codes[cached.number[i] - first_row, slot]
-        for k in range(len(now)):  # `past[:] = now` compiles for seconds: a message on lengths that differ
+        for k in range(len(now)):  # `past[:] = now` takes seconds to compile, for its error message on different lengths
             past[k] = now[k]
         encode(entropic, t, cached.share[i], now)
         add_change(entropic, cached, i, t, cached.weight[i], bias, past, now, 1, grids, sums, buffers)

@@ -1,18 +1,18 @@
 """The worst labelling of all rows at once, by a search over contingency tables (Joachims 2005, algorithms 2 and 3).
 
-A measure of all rows sees of a labelling only how many positive rows it misses (`missed`) and how many negative ones it lets in
-(`false_alarms`). Among labellings with the same two numbers the worst flips the positives of the lowest scores and the negatives
-of the highest. So with scores in sorted order, a search over the numbers is a search over all labellings. Below m is the number
-of rows; what is maximised is
+A measure of all rows depends on a labelling only through how many positive rows it misses (`missed`) and how many negative ones
+it accepts (`false_alarms`). Among labellings with the same two numbers the worst flips the positives of the lowest scores and the
+negatives of the highest. So with scores in sorted order, a search over the numbers is a search over all labellings. Below m is
+the number of rows; what is maximised is
 
     Δ(missed, false alarms) + (1/m)(Σ scores of the flipped negatives − Σ scores of the flipped positives).
 
-The paper tries all tables of F₁, O(m²). With h hits fixed that is concave in the false alarms, and the more hits, the more false
-alarms pay: the a-th brings 2h/((P + h + a)(P + h + a − 1)), which grows with h. So one walk along the positives, from the highest
-score on, with one along the negatives beside it, sees the best table of each h: O(m) after the sort.
+The paper tries all tables of F₁, O(m²). With h hits fixed it is concave in the false alarms, and more hits make more false alarms
+pay: the a-th adds 2h/((P + h + a)(P + h + a − 1)), which grows with h. So one walk along the positives, from the highest score
+on, with a parallel walk along the negatives, finds the best table of each h: O(m) after the sort.
 
-`codes` are 0 and 1. Both walks take their scores in pieces, as they come (streamcut.oracles.sorted_scores), and keep what they
-know in `counts` (int64) and `sums` (float64), so that where pieces end cannot be seen.
+`codes` are 0 and 1. Both walks take their scores in pieces, as they come (streamcut.oracles.sorted_scores), and keep their state
+in `counts` (int64) and `sums` (float64), so the split into pieces does not change the result.
 """
 
 import numpy as np
@@ -22,14 +22,14 @@ from streamcut.compiler.jit import helper, kernel
 
 HITS, ALARMS, BEST_HITS, BEST_ALARMS = range(4)  # `counts`
 KEPT, GAINED, BEST, AT_NEGATIVE, AT_POSITIVE = 0, 2, 4, 5, 6  # `sums`; the first two are (total, rounding lost)
-LAST_NEGATIVE, LAST_POSITIVE = 7, 8  # the last scores that were flipped; AT_…: at the best table
+LAST_NEGATIVE, LAST_POSITIVE = 7, 8  # the last flipped scores; AT_…: at the best table
 
 
 @kernel
 def walk_f1(positives, negatives, P, N, counts, sums):
-    """Go on with F₁ as far as these pieces lead, both read from their ends; returns how many of each were used.
+    """Continue the walk for F₁ through these pieces, both read from their ends; returns how many of each were used.
 
-    A piece that is used up is to be followed by the next one; at the end of all positives or negatives that is an empty one.
+    The caller replaces a used-up piece by the next one; after the last positives or negatives that is an empty one.
     """
     i, j = 0, 0
     while True:
@@ -54,7 +54,7 @@ def walk_f1(positives, negatives, P, N, counts, sums):
             return i, j
         positive = positives[len(positives) - 1 - i]
         if hits == counts[BEST_HITS]:
-            sums[AT_POSITIVE] = positive  # the highest that is missed there
+            sums[AT_POSITIVE] = positive  # the highest missed there
         _add(sums, KEPT, positive)
         counts[HITS] += 1
         i += 1
@@ -62,10 +62,10 @@ def walk_f1(positives, negatives, P, N, counts, sums):
 
 @kernel
 def walk_at_k(positives, negatives, fewest, full, rows, counts, sums):
-    """Go on with labellings of k positives, one hit less at each step, until there are `fewest` or a piece is used up.
+    """Continue with labellings of k positives, one hit fewer at each step, until there are `fewest` or a piece is used up.
 
-    `positives` from the lowest on that may be missed, `negatives`, read from the end, from the highest on that takes its place.
-    Returns the number of steps, which used as many of each. A hit is worth 1/full.
+    `positives` are those that may be missed, from the lowest on; `negatives`, read from the end, replace them from the highest
+    on. Returns the number of steps, which used as many of each. A hit is worth 1/full.
     """
     steps = 0
     while True:
@@ -85,7 +85,7 @@ def walk_at_k(positives, negatives, fewest, full, rows, counts, sums):
 
 @kernel
 def count_flips(scores, codes, thresholds, counts):
-    """counts[c] += rows of class c to flip for sure; counts[2 + c] += those at the threshold.
+    """counts[c] += rows of class c that are certainly flipped; counts[2 + c] += those at the threshold.
 
     Positives (class 1) below thresholds[1] and negatives above thresholds[0].
     """
@@ -101,7 +101,7 @@ def count_flips(scores, codes, thresholds, counts):
 def flip(scores, codes, thresholds, ties, coefficient, out, sums):
     """out[i] = coefficient for the negatives to flip, −coefficient for the positives, 0 for all others.
 
-    At the thresholds these are the first ties[c] of each class, which are counted down. sums (total, rounding lost) +=
+    At the thresholds the first ties[c] of each class are flipped; `ties` counts down. sums (total, rounding lost) +=
     Σ out[i]·scores[i].
     """
     for i in range(len(scores)):

@@ -1,13 +1,13 @@
-"""The curvature of a risk of pairs, where pairs are so many that their kinks make a curve.
+"""The curvature of a risk of pairs, when there are enough pairs for their kinks to act as a curve.
 
-A pair (i, j) costs max(0, 1 − (s_i − s_j)). Along a direction its slope jumps where s_i − s_j = 1, and the mean of the jumps
-of pairs that are no farther than ±width from there, over 2·width, is a curvature: Σ over these of u_ij (x_i − x_j)(x_i − x_j)ᵀ.
-No list of pairs is made. What a row has to do with others of its cell (a query; where all rows are one group, those of about
-its score) is as if each of its partners were the mean of them:
+A pair (i, j) costs max(0, 1 − (s_i − s_j)). Along a direction its slope jumps where s_i − s_j = 1, and the mean of the jumps of
+pairs within ±width of there, over 2·width, is a curvature: Σ over these pairs of u_ij (x_i − x_j)(x_i − x_j)ᵀ. No list of pairs
+is made. Each partner of a row in its cell (a query; rows of similar scores if all rows are one group) is replaced by the
+partners' mean:
 
     H = Σ_i (up_i + down_i) x_i x_iᵀ − Σ_cells (p qᵀ + q pᵀ)/√(Σ up · Σ down),   p = Σ up_i x_i, q = Σ down_i x_i
 
-with up_i, down_i the weights of a row's near pairs in which it is the upper, the lower one. H has no negative eigenvalue. No
+with up_i, down_i the weights of the near pairs in which row i is the upper or the lower one. H has no negative eigenvalue. No
 bound depends on it.
 """
 
@@ -20,9 +20,9 @@ from streamcut.compiler.jit import fused, helper, kernel
 
 @kernel
 def near_pairs(levels, starts, weights, scores, width, keys, order, spare_keys, spare_order, tree, up, down):
-    """up[i], down[i]: the weight of the pairs of each row that are near, over 2·width.
+    """up[i], down[i]: the weight of the near pairs of each row, over 2·width.
 
-    Groups, levels, weights and the room for sorting are those of streamcut.compiled.pairs.hinge_pairs.
+    Groups, levels, weights and the scratch arrays for sorting are as in streamcut.compiled.pairs.hinge_pairs.
     """
     for g in range(len(starts) - 1):
         first, n = starts[g], starts[g + 1] - starts[g]
@@ -55,9 +55,9 @@ def near_pairs(levels, starts, weights, scores, width, keys, order, spare_keys, 
 
 @fused
 def add_to_groups(indptr, indices, data, qid, up, down, begun, p, q, H):
-    """H (D, D), the lower triangle, −= what `end_group` says of each group that ends; `p`, `q` (D + 1,) are of the last one.
+    """H (D, D), the lower triangle, gets `end_group` for each group that ends; `p`, `q` (D + 1,) belong to the last group.
 
-    begun (2,) int64: whether there is a last one, and its qid.
+    begun (2,) int64: whether there is a last group, and its qid.
     """
     last = len(p) - 1
     for i in range(len(up)):
@@ -74,8 +74,8 @@ def add_to_groups(indptr, indices, data, qid, up, down, begun, p, q, H):
 
 @fused
 def end_group(p, q, H):
-    """H −= (p qᵀ + q pᵀ)/√(Σ up · Σ down), the lower triangle; the last entries of p, q (D + 1,) are
-    these sums. Both become 0.
+    """H −= (p qᵀ + q pᵀ)/√(Σ up · Σ down), the lower triangle; the last entries of p, q (D + 1,) are Σ up, Σ down. Resets both to
+    0.
     """
     D = len(p) - 1
     if p[D] * q[D] > 0.0:

@@ -2,13 +2,13 @@
 
 Rows come in groups, `starts[g]:starts[g + 1]` the rows of group g, and only rows of one group are compared. `levels` (int32)
 number the different labels of a group from 0. A pair (i, j) of level_i > level_j costs max(0, 1 − (s_i − s_j)); it is active
-when s_i − s_j < 1 in float64. The difference is rounded monotonically, so along sorted scores the active partners of a row lie
-in one piece, and both rows of a pair agree on it: the counts are exact whatever the ties.
+when s_i − s_j < 1 in float64. The difference is rounded monotonically, so along sorted scores the active partners of a row are
+contiguous, and both rows of a pair agree on it: the counts are exact regardless of ties.
 
-Levels are numbered here (`number_levels`), so the tree that a caller makes for the largest of them has a place for each.
+Levels are numbered here (`number_levels`), so a tree made for the largest has a place for each.
 
-The paper sweeps once for each level; here a Fenwick tree over the levels counts for all of them at once, O(m log R) after
-the sort.
+The paper sweeps once for each level; here a Fenwick tree over the levels counts for all levels at once, O(m log R) after the
+sort.
 """
 
 import numpy as np
@@ -16,17 +16,17 @@ import numpy as np
 from streamcut.compiled.vectors import compensated
 from streamcut.compiler.jit import allocating, helper, kernel
 
-_FEW = 64  # rows: below it insertion is quicker than counting digits
-GUIDED = 4  # values in a bin of the guide to sorted ones, on average
-_SHORT = np.uint64(16)  # values: below it looking at all of them is quicker than bisection
+_FEW = 64  # rows: below this, insertion sort is faster than radix sort
+GUIDED = 4  # mean number of values in a bin of the guide
+_SHORT = np.uint64(16)  # values: below this, scanning all is faster than bisection
 
 
 @kernel
 def sort_scores(scores, keys, order, spare_keys, spare_order):
-    """Sort in O(n): `order` (int32) becomes the places in `scores` from the lowest on, equal ones in their order.
+    """Sort in O(n): `order` (int32) becomes the places in `scores` from the lowest on, stable for equal scores.
 
     `keys` (uint64) becomes the sorted scores (`keys.view(np.float64)`); all arrays are as long as `scores`.
-    Radix sort by bytes, of the bits that order float64 as they order integers; digits that all keys share are left out.
+    Radix sort by bytes of the bits that order float64 as integers; digits common to all keys are skipped.
     """
     n = len(scores)
     bits = scores.view(np.uint64)
@@ -75,7 +75,7 @@ def _sort_by_digits(keys, order, spare_keys, spare_order):
         a_order, b_order = b_order, a_order
         moved = not moved
     if moved:
-        for i in range(n):  # `keys[:] = spare_keys` compiles for seconds: a message on lengths that differ
+        for i in range(n):  # `keys[:] = spare_keys` takes seconds to compile, for its error message on different lengths
             keys[i], order[i] = spare_keys[i], spare_order[i]
 
 
@@ -83,7 +83,7 @@ def _sort_by_digits(keys, order, spare_keys, spare_order):
 def number_levels(labels, starts, keys, order, spare_keys, spare_order, levels):
     """Fills `levels` with the number, from 0, of each row's label among the different ones of its group.
 
-    The other arrays are room for the largest group.
+    The other arrays are scratch, as long as the largest group.
     """
     for g in range(len(starts) - 1):
         first, n = starts[g], starts[g + 1] - starts[g]
@@ -98,7 +98,7 @@ def number_levels(labels, starts, keys, order, spare_keys, spare_order, levels):
 
 @kernel
 def count_pairs(levels, starts, tree, pairs):
-    """pairs[g] = number of pairs in group g. `tree` (int64): room for as many as there are levels in any group."""
+    """pairs[g] = number of pairs in group g. `tree` (int64): as long as the most levels in any group."""
     for g in range(len(starts) - 1):
         first, last = starts[g], starts[g + 1]
         top = 0
@@ -123,7 +123,7 @@ def hinge_pairs(levels, starts, weights, scores, keys, order, spare_keys, spare_
     scores s′ is at least Σ out_i s′_i + Σ_active weights[g]. Adds to the float64 pairs (total, rounding lost) in `sums` (2, 2):
     the loss Σ_active weights[g](1 − (s_i − s_j)) to sums[0], Σ_active weights[g] to sums[1].
 
-    `tree` (int64) has a place more than any group has levels, the four arrays before it have room for the largest group.
+    `tree` (int64) has one place more than any group has levels; the four arrays before it are as long as the largest group.
     """
     for g in range(len(starts) - 1):
         first, n = starts[g], starts[g + 1] - starts[g]
@@ -148,7 +148,7 @@ def hinge_pairs(levels, starts, weights, scores, keys, order, spare_keys, spare_
             out[first + order[t]] = added - _below(tree, level[t] + 1)
         tree[: size + 1] = 0
         added, active = n, 0
-        middle = s[n // 2]  # Σ out = 0 in a group: a shift of the scores changes nothing but the rounding
+        middle = s[n // 2]  # Σ out = 0 in a group: a shift of the scores changes only the rounding
         loss, lost = 0.0, 0.0
         for t in range(n - 1, -1, -1):  # partners below: s_t − s_j < 1, level_j < level_t
             while added > 0 and s[t] - s[added - 1] < 1.0:
@@ -167,7 +167,7 @@ def hinge_pairs(levels, starts, weights, scores, keys, order, spare_keys, spare_
 
 @kernel
 def fill_guide(values, low, scale, guide):
-    """Where to look in ascending `values`: those from `low` on are in bin ⌊(value − low)·scale⌋ or the last one, others in bin 0.
+    """An index to ascending `values`: those from `low` on are in bin ⌊(value − low)·scale⌋ or the last one, others in bin 0.
 
     guide[b] (int32) becomes the place of the first value of bin b or later, its last entry the number of values.
     """
@@ -182,16 +182,16 @@ def fill_guide(values, low, scale, guide):
 
 @kernel
 def count_partners(scores, codes, lower, upper, partner, up_to, total, values, guide, origin, scale, out):
-    """The part in one range, with one level, of c⁻_i − c⁺_i of the rows, which is added to `out`; see `hinge_pairs`.
+    """Adds to `out` the part of c⁻_i − c⁺_i of the rows from one range and one level; see `hinge_pairs`.
 
     `values`, ascending, are the scores strictly between `lower` and `upper` of the `total` rows of level `partner`; `up_to` of
-    them have scores up to `lower`. Rows whose last active partner is in another range are left alone. Returns the number of
+    them have scores up to `lower`. Rows whose last active partner is in another range are unchanged. Returns the number of
     active pairs in which the partner is the lower one.
     """
     active = 0
     for i in range(len(scores)):
         s, level = scores[i], codes[i]
-        above = (level < partner) & (lower - s < 1.0) & (upper - s >= 1.0)  # seldom true where ranges are many: no other branch
+        above = (level < partner) & (lower - s < 1.0) & (upper - s >= 1.0)  # seldom true with many ranges: no other branch
         below = (level > partner) & (s - lower >= 1.0) & (s - upper < 1.0)
         if above:
             out[i] += up_to + _above_margin(values, guide, origin, scale, s)
@@ -236,7 +236,7 @@ def _below_margin(values, guide, origin, scale, s):
 
 @helper
 def _bracket(guide, origin, scale, s, at):
-    """Places between which the values pass `at` = s ± 1, which is rounded, as are differences from s: hence the allowance."""
+    """Places between which the values cross `at` = s ± 1; it is rounded, as are differences from s, hence the allowance."""
     bins = len(guide) - 1
     allowance = 4e-16 * (1.0 + abs(s))
     first = guide[np.uint64(_bin(at - allowance, origin, scale, bins))]
@@ -254,7 +254,7 @@ def _bin(value, origin, scale, bins):
 
 @helper
 def _insert(tree, level, size):
-    """One more row of `level` in the Fenwick tree over `size` levels."""
+    """Add a row of `level` to the Fenwick tree over `size` levels."""
     place = level + 1
     while place <= size:
         tree[place] += 1

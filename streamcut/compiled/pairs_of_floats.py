@@ -1,4 +1,4 @@
-"""Sums in two float64 at a time, which hold 106 bits together (Dekker 1971; Ogita, Rump & Oishi 2005)."""
+"""Sums in pairs of float64, which hold 106 bits (Dekker 1971; Ogita, Rump & Oishi 2005)."""
 
 from streamcut.compiler.jit import helper, kernel
 

@@ -1,7 +1,7 @@
-"""How well scores order the rows of queries: swapped pairs, NDCG and average precision.
+"""Ranking quality of scores within queries: swapped pairs, NDCG and average precision.
 
-Rows of query g are starts[g]:starts[g + 1], those of the highest score first; all arrays are in that order, and as long as there
-are rows. Levels are ranks among the labels of a query, so none is above the number of its rows.
+Rows of query g are starts[g]:starts[g + 1], those of the highest score first; all arrays are in that order, one entry per row.
+Levels are ranks among the labels of a query, so none is above its number of rows.
 """
 
 import numpy as np
@@ -11,9 +11,9 @@ from streamcut.compiler.jit import helper, kernel
 
 @kernel
 def swapped_pairs(levels, scores, starts, tree, swapped):
-    """swapped[g] = pairs of rows of query g of which the one with the higher level has the lower score; equal scores count half.
+    """swapped[g] = pairs of rows of query g in which the higher level has the lower score; equal scores count half.
 
-    `levels` (int64) number the labels of a query from 0. `tree` (int64): a place more than any query has levels.
+    `levels` (int64) number the labels of a query from 0. `tree` (int64): one place more than any query has levels.
     """
     for g in range(len(starts) - 1):
         first, last = starts[g], starts[g + 1]
@@ -42,8 +42,8 @@ def swapped_pairs(levels, scores, starts, tree, swapped):
 def gains_and_precision(gains, relevant, scores, starts, ideal, cutoffs, ndcg, precision):
     """ndcg[g, c] = NDCG at the first cutoffs[c] rows with discount 1/log₂(1 + place); precision[g] = average precision.
 
-    `gains` (float64) and `relevant` (bool) of the rows, `ideal` the gains of each query from the highest on. Rows of equal
-    scores share their gains, and the precision at any of them is that behind the last. 0 where nothing is relevant.
+    `gains` (float64) and `relevant` (bool) of the rows, `ideal` the gains of each query in descending order. Rows of equal scores
+    share their gains, and the precision at each is that after the last. 0 if nothing is relevant.
     """
     for g in range(len(starts) - 1):
         first, last = starts[g], starts[g + 1]

@@ -9,7 +9,7 @@ import numpy as np
 from streamcut.compiler.jit import inlined
 from streamcut.compiler.numba_parts import fetch
 
-_LINE = 64  # bytes of memory that come at once
+_LINE = 64  # bytes of a cache line
 
 
 class Csr(NamedTuple):
@@ -21,7 +21,7 @@ class Csr(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """The same with what is known of each row: y, its label, number or class; u, its weight, None where all are 1."""
+    """The same with data of each row: y, its label, number or class; u, its weight, None where all are 1."""
 
     indptr: np.ndarray
     indices: np.ndarray
@@ -31,7 +31,7 @@ class Rows(NamedTuple):
 
 
 class Margins(NamedTuple):
-    """What rows remember: z at the best point, z at the scored w, coded dual variables (n, cuts); and their priorities."""
+    """What rows remember: z at the best point, z at the scored w, coded dual variables (n, cuts); and priorities."""
 
     z_b: np.ndarray
     z: np.ndarray
@@ -47,10 +47,10 @@ class Mixture(NamedTuple):
 
 
 class Start(NamedTuple):
-    """Where an ascent starts: the w that is scored, κ, how dual variables of the cuts are mixed, C, the bias feature.
+    """Start of an ascent: the w that is scored, κ, how dual variables of the cuts are mixed, C, the bias feature.
 
     With problems side by side, w is (D, A) and κ (A).
-    l1 is the threshold of the penalty, or None; w is what it leaves of the running v′. Steps are those for `stretch` times C.
+    l1 is the threshold of the penalty, or None; w is the running v′ after thresholding. Steps are those for `stretch` times C.
     """
 
     w: np.ndarray
@@ -63,8 +63,8 @@ class Start(NamedTuple):
 
 
 class Slots(NamedTuple):
-    """Columns of codes, which are slots of the bundle: of the predicted cut and of that of the ascent; and of the last predicted
-    cut, from which sums go on (−1: from 0)."""
+    """Columns of codes, which are slots of the bundle: of the predicted cut, of the ascent's cut, and of the last predicted cut,
+    from which sums continue (−1: from 0)."""
 
     predicted: Any
     ascent: Any
@@ -74,8 +74,8 @@ class Slots(NamedTuple):
 class Visits(NamedTuple):
     """Rows in groups of len(order) are visited in `order`, groups in batches of len(places) in the order of `places`.
 
-    Row 0 of a block is row `begins` of a batch; a row that is free takes up to `steps` steps, 0: none do. Of losses of single
-    rows `near` rows at a time are scored and then take their first step: `fetched` has those of `order`, each `near` ascending.
+    Row 0 of a block is row `begins` of a batch; a free row takes up to `steps` steps, 0: none. For losses of single rows, `near`
+    rows at a time are scored and then take their first step: `fetched` is `order` with each `near` rows ascending.
     """
 
     order: np.ndarray
@@ -87,8 +87,8 @@ class Visits(NamedTuple):
 
 
 class DualSums(NamedTuple):
-    """What an ascent moves and adds to: the running w′ (D,); what is new in the predicted cut, and what the other has beyond that
-    one (2, folds, D); and of both the constants and what their rounding is measured by (2, 4), see dual._change_sum."""
+    """What an ascent updates: the running w′ (D,); the change of the predicted cut, and the difference of the other from it (2,
+    folds, D); and for both the constants and the measures of their rounding (2, 4), see dual._change_sum."""
 
     w: np.ndarray
     cuts: np.ndarray
@@ -96,9 +96,9 @@ class DualSums(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Buffers for a group of rows: their dual variables, and which of them wait for a step (int64).
+    """Buffers for a group of rows: their dual variables, and which rows wait for a step (int64).
 
-    `scored`: of the one group that there is, dual variables are there, and so is all that is done before the first step.
+    `scored`: there is one group, and everything before its first step, dual variables included, is done.
     """
 
     shares: np.ndarray
@@ -114,7 +114,7 @@ class CutSums(NamedTuple):
 
 
 class ClassBuffers(NamedTuple):
-    """Buffers for numbers of each class (K): float64, and int64 `moved`."""
+    """Buffers for one number per class (K): float64, and int64 `moved`."""
 
     new: np.ndarray
     before: np.ndarray
@@ -123,7 +123,7 @@ class ClassBuffers(NamedTuple):
 
 
 class ClassScratch(NamedTuple):
-    """Buffers for a group of rows: dual variables (rows, K), rows that wait for a step (rows); codes of nothing (K), all 0."""
+    """Buffers for a group of rows: dual variables (rows, K), rows that wait for a step (rows); empty codes (K), all 0."""
 
     shares: np.ndarray
     waiting: np.ndarray
@@ -132,7 +132,7 @@ class ClassScratch(NamedTuple):
 
 
 class ChainWeights(NamedTuple):
-    """Of a linear chain: of features in classes (D, K), and of class k after class j (K, K)."""
+    """Weights of a linear chain: of features in classes (D, K), and of class k after class j (K, K)."""
 
     features: np.ndarray
     transitions: np.ndarray
@@ -141,8 +141,8 @@ class ChainWeights(NamedTuple):
 class Held(NamedTuple):
     """The mixtures of labellings that sequences hold.
 
-    How often a row has a class, `shares` (n, K), and a class follows another, `edges` (S, K, K), less the same for the targets;
-    `losses` (S) are their mean numbers of wrong rows.
+    `shares` (n, K): how often a row has a class; `edges` (S, K, K): how often a class follows another, less the same for the
+    targets; `losses` (S) are their mean numbers of wrong rows.
     """
 
     shares: np.ndarray
@@ -166,7 +166,7 @@ class ChainBuffers(NamedTuple):
 class CachedRows(NamedTuple):
     """Copies of rows: CSR, row numbers, priorities, u_i (with the sign of the label), ‖x_i‖², dual variables.
 
-    target  of rows whose targets are numbers or classes, otherwise None
+    target  for numeric or class targets, otherwise None
     """
 
     indptr: np.ndarray
@@ -193,7 +193,7 @@ def entry(data, t):
 
 @inlined
 def fetch_row(rows, i):
-    """Ask for the entries of CSR row i, which are needed soon: rows in random order would each be waited for."""
+    """Prefetch the entries of CSR row i, which are needed soon: rows in random order would each stall."""
     first, stop = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])
     _fetch_between(rows.indices, first, stop)
     _fetch_between(rows.data, first, stop)
@@ -208,7 +208,7 @@ def _fetch_between(array, first, stop):
 
 @inlined
 def put(array, at, value):
-    """array[at] = value, where there is an array."""
+    """array[at] = value, if there is an array."""
     if array is not None:
         array[at] = value
 
@@ -221,5 +221,5 @@ def weight_of(u, i):
 
 @inlined
 def target_of(target, i):
-    """y_i where it is kept; losses that don't ask for it get 0."""
+    """y_i if it is kept; losses that do not use it get 0."""
     return 0.0 if target is None else target[i]

@@ -1,11 +1,11 @@
-"""A loss of rows, each by itself: from scores to what the loss is a function of, coefficients of a cut, sums, steps along a line.
+"""Losses of single rows: from scores to the argument of the loss, coefficients of a cut, sums, steps along a line.
 
 Of row i with score s_i the loss is ℓ(z_i; y_i), z_i = σ_i s_i − t_i: the margin, or a residual (streamcut.losses.loss). `u` holds
-row weights (float64) or is None when all are 1; `target` the y_i that row state keeps for losses that need it, otherwise None.
+row weights (float64) or is None when all are 1; `target` the y_i kept in the row state for losses that need them, otherwise None.
 
-Sums over rows go to `sums`, float64 (total, rounding lost): compensated (Neumaier), so that neither the number of rows nor their
-order shows beyond the last digits, and carried from call to call, so that it does not matter how rows are split. sums[2] of a
-loss is the largest |share| seen, of losses whose shares have no bounds.
+Sums over rows go to `sums`, float64 (total, rounding lost): compensated (Neumaier), so that the number and order of rows affect
+only the last digits, and carried from call to call, so that the split of rows does not matter. sums[2] is the largest |share|
+seen, for losses with unbounded shares.
 """
 
 import numpy as np
@@ -59,7 +59,7 @@ def duals(loss, y, scores, out, constants, sizes):
 
 @kernel
 def target_sizes(loss, y, out):
-    """out[i] = the size of what row i's target takes from its score."""
+    """out[i] = the size of what row i's target subtracts from its score."""
     for i in range(len(y)):
         out[i] = loss.target_size(y[i])
 
@@ -79,7 +79,7 @@ def target_sums(loss, y, u, constants, rounders, out):
 
 @inlined
 def _with(loss, z, y, weight, total, lost, steepest):
-    """(total, lost, steepest) of `sums`, and what a row adds to them."""
+    """(total, lost, steepest) of `sums` after adding a row."""
     value = loss.value(z, y)
     total, lost = compensated(total, lost, value * weight if weight != 0.0 else 0.0)  # a loss may be infinite
     if loss.unbounded() and value != 0.0 and weight != 0.0:
@@ -142,13 +142,13 @@ def slopes(loss, z_b, z, k, target, u, slope, curvature):
             here = z_b[i] + k[j] * delta
             f = loss.dual(here, y)
             first, first_lost = compensated(first, first_lost, -f * delta * weight)
-            second += loss.curvature(f, here, y) * delta * delta * weight  # it only says where to look next
+            second += loss.curvature(f, here, y) * delta * delta * weight  # it only guides the line search
         slope[j, 0], slope[j, 1] = first, first_lost
         curvature[j] = second
 
 
 # Along w_b + k(w − w_b) the slope of a piecewise linear loss jumps by u|Δ| where z_b + kΔ is at a kink: at k = (kink − z_b) / Δ.
-# Whether that is above 0 and in a bracket is as good as random from row to row, so no branch waits for the answer.
+# Whether that is above 0 and in a bracket is nearly random from row to row, so the code is branch-free.
 
 
 @kernel
@@ -168,7 +168,7 @@ def slope_at_zero(loss, z_b, z, u, sums):
 
 @inlined
 def _breakpoint(kink, z_b, z, low, high):
-    """(k, whether low ≤ k < high and 0 < k): z_b + k(z − z_b) is at the kink. k is infinite or NaN where it stands still."""
+    """(k, whether low ≤ k < high and 0 < k): z_b + k(z − z_b) is at the kink. k is infinite or NaN where Δ = 0."""
     k = (kink - z_b) / (z - z_b)
     return k, (k > 0.0) & (k >= low) & (k < high)
 
@@ -190,9 +190,9 @@ def breakpoint_histogram(loss, z_b, z, u, edges, jumps, counts):
 
 @kernel
 def breakpoints_between(loss, z_b, z, u, low, high, out_k, out_jump):
-    """Writes the breakpoints with low ≤ k < high and their jumps; returns their number n (the caller knows it from a histogram).
+    """Writes the breakpoints with low ≤ k < high and their jumps; returns their number n (known from a histogram).
 
-    The n + 1st places of both arrays are written to, too.
+    Place n + 1 of both arrays is also written.
     """
     n = 0
     for i in range(len(z)):

@@ -1,7 +1,7 @@
-"""Scores of rows as mixtures of cuts that are cached for each row.
+"""Scores of rows as mixtures of cuts cached for each row.
 
-`slots` are those of the bundle, below the number of cuts that rows have room for; `columns` numbers of classes, of labels that
-were found among the known ones (streamcut.oracles.classes_passes.targets) and of rivals among these.
+`slots` are those of the bundle, below the number of cuts that rows can hold; `columns` class numbers, of known labels
+(streamcut.oracles.classes_passes.targets) and of their rivals.
 """
 
 import numpy as np

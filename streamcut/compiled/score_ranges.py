@@ -1,7 +1,7 @@
-"""Scores of rows by where they lie: order statistics by the bits that order float64, and the scores between two bounds.
+"""Ranges of row scores: order statistics by the bits that order float64, and the scores between two bounds.
 
-`codes` are numbers of classes, 0 … C − 1, of labels that were found among C known ones (OneGroupRisk.encode); arrays that are
-counted in have a row for each splitter and one more, and a column for each class.
+`codes` are class numbers, 0 … C − 1, of labels among C known ones (OneGroupRisk.encode); arrays of counts have one row more than
+there are splitters, and a column for each class.
 """
 
 import numpy as np
@@ -9,7 +9,7 @@ import numpy as np
 from streamcut.compiled.vectors import compensated
 from streamcut.compiler.jit import kernel
 
-DIGIT = 11  # bits; the top digit has the 9 that are left
+DIGIT = 11  # bits; the top digit has the remaining 9
 
 
 @kernel
@@ -42,7 +42,7 @@ def weigh(coefficients, factor, scores, middle, sums):
 def count_digits(scores, prefixes, shift, counts):
     """counts[p, digit] += scores whose key has prefixes[p] above the digit at bit `shift`, for sorted different prefixes.
 
-    The key of a score is the uint64 that orders as the scores do; −0.0 has that of 0.0.
+    The key of a score is a uint64 with the order of the scores; −0.0 has the key of 0.0.
     """
     sign = np.uint64(1) << np.uint64(63)
     shift, mask = np.uint64(shift), np.uint64((1 << DIGIT) - 1)
@@ -61,7 +61,7 @@ def count_ranges(scores, codes, splitters, inside, ties):
     """inside[r, code] += rows strictly between splitters r − 1 and r; ties[r, code] += rows at splitter r."""
     for i in range(len(scores)):
         r = 0
-        for splitter in splitters:  # no branch to guess: quicker than bisection
+        for splitter in splitters:  # no branch to predict: faster than bisection
             r += splitter < scores[i]
         if r < len(splitters) and splitters[r] == scores[i]:
             ties[r, codes[i]] += 1
@@ -73,7 +73,7 @@ def count_ranges(scores, codes, splitters, inside, ties):
 def pick(scores, codes, lower, upper, places, ends, out):
     """Fill `out` with the scores strictly between two bounds, those of code c in out[ends[c]:ends[c + 1]].
 
-    `places` (int32) is room for as many as there are scores.
+    `places` (int32) is scratch, as long as `scores`.
     """
     found = 0
     for i in range(len(scores)):

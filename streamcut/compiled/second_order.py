@@ -1,9 +1,9 @@
-"""Sums Σ h_i x_i x_iᵀ over rows, and the quadratic problems with λ‖w‖₁ that Newton's method makes of them.
+"""Sums Σ h_i x_i x_iᵀ over rows, and the quadratic problems with λ‖w‖₁ of Newton's method.
 
-Only the lower triangle of a sum is kept. No bound depends on it, so products and sums may share one rounding; the order of
-additions is that of the rows, whatever the calls they come in.
+Only the lower triangle of a sum is kept. No bound depends on it, so products and sums may share one rounding; additions are in
+the order of the rows, however these are split into calls.
 
-Also quadratic forms xᵀQx of rows, with a symmetric Q of which the lower triangle is kept row after row: (0,0), (1,0), (1,1), …
+Also quadratic forms xᵀQx of rows, with the lower triangle of a symmetric Q kept row by row: (0,0), (1,0), (1,1), …
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ from streamcut.compiled import loss as methods  # noqa: F401  (kernels call meth
 from streamcut.compiled.records import entry, target_of, weight_of
 from streamcut.compiler.jit import fused, kernel
 
-TOGETHER = 8  # dense rows that are added at a time: the matrix is then read and written once for all of them
+TOGETHER = 8  # dense rows added at a time: the matrix is read and written once for all
 
 
 @kernel
@@ -45,9 +45,9 @@ def add_sparse(indptr, indices, data, h, bias, H):
 
 @fused
 def add_dense(indptr, indices, data, h, bias, begins, rows, H):
-    """The same for rows that have most features, TOGETHER at a time; `rows` (TOGETHER, D) is for these.
+    """The same for rows that have most features, TOGETHER at a time, collected in `rows` (TOGETHER, D).
 
-    Row 0 of these is row `begins` of the TOGETHER that it belongs to.
+    Row 0 is row `begins` of its group of TOGETHER.
     """
     D = len(H)
     for begin in range(-begins, len(h), TOGETHER):
@@ -69,7 +69,7 @@ def add_dense(indptr, indices, data, h, bias, begins, rows, H):
 
 @fused
 def descend(Q, slope, l1, sweeps, w):
-    """`sweeps` of coordinate descent on ½wᵀQw − ⟨q, w⟩ + λ‖w‖₁, in place; `slope` is Qw − q and follows.
+    """`sweeps` of coordinate descent on ½wᵀQw − ⟨q, w⟩ + λ‖w‖₁, in place; `slope` is Qw − q and is updated.
 
     Q (D, D) is symmetric, its diagonal above 0.
     """
@@ -105,7 +105,7 @@ def solve(L, q):
 def forms(indptr, indices, data, Q, D, bias, out):
     """out[i] = xᵀQx of row i, with the bias feature, of value `bias`, last if `bias` is not 0; features of a row increase.
 
-    Q float64 (D(D + 1)/2,). 2n² roundings of n entries: each is at most a part γ of (Σ |x_j| √Q_jj)².
+    Q float64 (D(D + 1)/2,). 2n² roundings for n entries: each is at most a fraction γ of (Σ |x_j| √Q_jj)².
     """
     last = np.uint64(len(Q) - D)
     for i in range(len(out)):

@@ -1,13 +1,13 @@
-"""Dual variables of rows in cuts as 16-bit codes, and the few sums that all ascent over rows of several classes needs."""
+"""Dual variables of rows in cuts as 16-bit codes, and the few sums that every dual ascent over rows needs."""
 
 import numpy as np
 
 from streamcut.compiler.jit import helper, inlined
 
 ONE = 65535  # the code of share 1
-MIXED = 1 << 31  # what parts of a mixture are multiples of: then Σ part·q² is exact in 64 bits
+MIXED = 1 << 31  # parts of a mixture are multiples of 1 / MIXED: then Σ part·q² is exact in 64 bits
 _WHOLE = MIXED * 65535.0 * 65535.0
-NEARLY = 1.0 - 1e-7  # rounding of parts and merged codes apart, such a share is 1
+NEARLY = 1.0 - 1e-7  # a share of 1, up to the rounding of parts and merged codes
 
 
 @inlined
@@ -42,7 +42,7 @@ def rounded(value, rounder):
 
 @inlined
 def left(value, kept, fine):
-    """What is left of `value` when `kept` of it is on a coarse grid, on the grid of `fine`; 0 if there is none."""
+    """The remainder of `value` after `kept` on a coarse grid, on the grid of `fine`; 0 if there is no fine grid."""
     return ((value - kept) + fine) - fine if fine != 0.0 else 0.0
 
 

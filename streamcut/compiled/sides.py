@@ -10,8 +10,8 @@ from streamcut.compiler.jit import kernel
 
 @kernel
 def coefficients(loss, y, z, u, grids, out, sums):
-    """The cuts of the rows that pull up and of those that pull down, at z: out (2, n) gets −u σ f, sums (2, 4) what is left of
-    each cut, as in row_losses.cut_coefficients; 0 for rows of the other half."""
+    """The cuts of the rows that pull up and of those that pull down, at z: out (2, n) gets −u σ f, sums (2, 4) the sums of each
+    cut, as in row_losses.cut_coefficients; 0 for rows of the other half."""
     for i in range(len(y)):
         weight = weight_of(u, i)
         f = loss.limited(loss.dual(z[i], y[i]), grids.limit, weight)
@@ -31,7 +31,7 @@ def coefficients(loss, y, z, u, grids, out, sums):
 
 @kernel
 def remember(loss, y, z, u, limit, codes):
-    """codes[:, 0], codes[:, 1], codes[:, 2] of each row: its share at z if it pulls up, if it pulls down, and in either case."""
+    """codes[:, 0], codes[:, 1], codes[:, 2] of each row: its share at z if it pulls up, if it pulls down, and regardless."""
     for i in range(len(y)):
         f = loss.limited(loss.dual(z[i], y[i]), limit, weight_of(u, i))
         up = loss.sign(y[i]) * f > 0.0

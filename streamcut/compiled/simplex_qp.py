@@ -1,17 +1,17 @@
-"""max_β ⟨b, β⟩ − ½ βᵀGβ over a simplex: β ≥ 0, and they add up to `total`. An active set method.
+"""max_β ⟨b, β⟩ − ½ βᵀGβ over a simplex: β ≥ 0, Σ β = `total`. An active set method.
 
     repeat
-        the gradient g = b − Gβ; the dual gap total·max g − ⟨β, g⟩ bounds what the optimum has over the present value
+        the gradient g = b − Gβ; the dual gap total·max g − ⟨β, g⟩ bounds the optimum less the present value
         the face: all β > 0, and the one with the largest g
         repeat
-            a Newton step on the face: the largest β takes what the others give or want
-            one that enters and is not wanted leaves again; the step ends where a β > 0 reaches 0, which leaves too
+            a Newton step on the face: the largest β balances the changes of the others
+            an entering β that would decrease leaves again; the step ends where a β > 0 reaches 0, which leaves too
         until a step is whole
 
-Each inner turn takes one off the face, each outer one raises the value: a face is never solved twice (Wolfe 1976 does this for
-the point of least norm of one simplex). As many systems are solved as β come and go, mostly fewer than ten, where pairwise
-steps zigzag by the thousand when G is nearly singular. G may be singular: a direction without curvature gets next to none, and a
-step along it goes to where a β is 0.
+Each inner turn removes one from the face, each outer turn raises the value: a face is never solved twice (Wolfe 1976 does this
+for the point of least norm of one simplex). A system is solved for each β that enters or leaves, mostly fewer than ten, where
+pairwise steps zigzag by the thousand if G is nearly singular. G may be singular: a direction without curvature gets next to none,
+and a step along it goes to where a β is 0.
 """
 
 from typing import NamedTuple
@@ -20,14 +20,14 @@ import numpy as np
 
 from streamcut.compiler.jit import helper, kernel
 
-_FLAT = 2.0**-50  # of the entries of G that a pivot is the difference of: less is rounding, and others don't depend on it
-_CLOSES = 0.9  # of the gap: a turn that leaves more hardly closes it
-_RISES = 0.01  # of the tolerance: a turn that brings less hardly raises the value
-_PATIENCE = 8  # turns in a row that hardly do either: rounding
+_FLAT = 2.0**-50  # relative to the entries of G whose difference a pivot is: less is rounding, so the pivot is dependent
+_CLOSES = 0.9  # of the gap: a turn that leaves more makes little progress
+_RISES = 0.01  # of the tolerance: a turn that gains less makes little progress
+_PATIENCE = 8  # consecutive turns with neither progress: rounding
 
 
 class Space(NamedTuple):
-    """Where `solve` works, for n numbers: moving int64 (n), face, flat bool (n), H (n, n)."""
+    """Workspace of `solve` for n numbers: moving int64 (n), face, flat bool (n), H (n, n)."""
 
     moving: np.ndarray
     face: np.ndarray
@@ -39,7 +39,7 @@ class Space(NamedTuple):
 
 
 def space(n: int) -> Space:
-    """Space for n numbers."""
+    """A workspace for n numbers."""
     numbers = np.empty(n, np.int64), np.empty(n, np.bool_), np.empty(n, np.bool_)
     return Space(*numbers, np.empty(n), np.empty(n), np.empty(n), np.empty((n, n)))
 
@@ -61,7 +61,7 @@ def solve(G, b, total, beta, tolerance, most, space):
             if gradient[t] > gradient[first]:
                 first = t
         gap += total * gradient[first]
-        late = late + 1 if gap > _CLOSES * least and value - before <= _RISES * tolerance else 0  # the gap may rise meanwhile
+        late = late + 1 if gap > _CLOSES * least and value - before <= _RISES * tolerance else 0  # the gap may rise in between
         if gap <= tolerance or late == _PATIENCE:
             break
         least = min(least, gap)
@@ -74,7 +74,7 @@ def solve(G, b, total, beta, tolerance, most, space):
 @helper
 def _gradient(G, b, beta, gradient):
     """Fills `gradient` (n) with b − Gβ."""
-    for t in range(len(b)):  # `gradient[:] = b` compiles for seconds: a message on lengths that differ
+    for t in range(len(b)):  # `gradient[:] = b` takes seconds to compile, for its error message on different lengths
         gradient[t] = b[t]
     for s in range(len(b)):
         if beta[s] != 0.0:
@@ -99,7 +99,7 @@ def _finish(G, beta, space):
                 m += 1
         if m == 0:
             return
-        _newton(G, free[:m], largest, space)  # `m` alone is a literal 0 to Numba at first, and compiled for that as well
+        _newton(G, free[:m], largest, space)  # `m` alone is at first a literal 0 to Numba, which would be compiled separately
         wanted = True
         for j in range(m):
             if beta[free[j]] == 0.0 and step[j] <= 0.0:
@@ -130,7 +130,7 @@ def _finish(G, beta, space):
 
 @helper
 def _newton(G, free, p, space):
-    """The step of the β at `free` (m) to where the gradient is that of β_p, the largest, which balances it."""
+    """The step of the β at `free` (m) to where their gradient equals that of β_p, the largest, which balances the step."""
     m, gradient = len(free), space.gradient
     H, step, flat = space.H, space.newton, space.flat
     for i in range(m):

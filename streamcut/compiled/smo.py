@@ -1,10 +1,10 @@
 """Sequential minimal optimisation on cached kernel columns: selection of the working set, steps, shrinking.
 
 The dual is min ½ Σ α_i α_j y_i y_j k(x_i, x_j) − Σ α_i over 0 ≤ α_i ≤ upper_i and, with a bias, Σ y_i α_i = 0. `gradient` is its
-gradient y_i f(x_i) − 1. Only the rows `active` (increasing row numbers) are looked at; a column is kept as k of its row with
-these, float32, `len(active)` numbers at slot·len(active) of `cache`; `slot_of` (m) says where (−1: nowhere), `stamps` when it was
-used last. A row that has a column missing is handed to the caller, who fills it in and calls again. There are as many slots as
-fit into `cache` (KernelCache), two at least.
+gradient y_i f(x_i) − 1. Only the rows `active` (increasing row numbers) are read; a column holds k of its row with them, float32,
+`len(active)` numbers at slot·len(active) of `cache`; `slot_of` (m) is its slot (−1: none), `stamps` its last use. A row whose
+column is missing is returned to the caller, who fills the column and calls again. There are as many slots as fit into `cache`
+(KernelCache), at least two.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from streamcut.compiler.jit import inlined, kernel
 
 DONE, MISSING, PAUSE = 0, 1, 2
-_TINY = 1e-12  # curvature of a pair that has none
+_TINY = 1e-12  # curvature used for a pair without curvature
 
 
 @inlined
@@ -29,10 +29,10 @@ def _can_fall(sign, alpha, upper):
 
 @kernel
 def pairs(active, sign, upper, diagonal, cache, slot_of, stamps, clock, alpha, gradient, tolerance, steps):
-    """At most `steps` steps along pairs, in place. Returns (what ended it, the row whose column is missing, steps done).
+    """At most `steps` steps along pairs, in place. Returns (reason for the end, the row whose column is missing, steps done).
 
-    The first row violates optimality most; the second, of those that violate it with the first, promises the largest decrease
-    by second order (Fan, Chen & Lin 2005, WSS 2). DONE: no pair violates it by `tolerance`.
+    The first row violates optimality most; the second, among those that violate it with the first, has the largest predicted
+    second-order decrease (Fan, Chen & Lin 2005, WSS 2). DONE: no pair violates it by `tolerance`.
     """
     n = np.uint64(len(active))
     for step in range(steps):
@@ -88,7 +88,7 @@ def pairs(active, sign, upper, diagonal, cache, slot_of, stamps, clock, alpha, g
 
 @kernel
 def singles(active, sign, upper, diagonal, cache, slot_of, stamps, clock, alpha, gradient, tolerance, steps):
-    """The same without a bias: steps along single rows, of which the one with the largest g²/k(x, x) is taken."""
+    """The same without a bias: steps along single rows, each the one with the largest g²/k(x, x)."""
     n = np.uint64(len(active))
     for step in range(steps):
         best, row, violation = 0.0, -1, 0.0
@@ -131,7 +131,7 @@ def extremes(active, sign, upper, alpha, gradient):
 
 @kernel
 def violation(active, upper, alpha, gradient):
-    """Largest |gradient| among the active rows, without a bias, of those whose α may still move along it."""
+    """Without a bias: the largest |gradient| of the active rows whose α may still move along it."""
     largest = 0.0
     for p in range(len(active)):
         t = active[p]
@@ -143,7 +143,7 @@ def violation(active, upper, alpha, gradient):
 
 @kernel
 def still_needed(active, sign, upper, alpha, gradient, highest, lowest, bias, out):
-    """Positions of `active` whose rows may still move, in `out`; returns how many (Joachims 1999; LIBSVM, section 5.2).
+    """Fills `out` with positions of `active` whose rows may still move; returns how many (Joachims 1999; LIBSVM, section 5.2).
 
     A row at a bound is left out when its gradient points outwards by more than the largest violation among the others:
     `highest` and `lowest` of `extremes` with a bias, else both `highest` = `violation`.

@@ -1,7 +1,7 @@
-"""The softmax of scores of rows: losses, cuts, and what a line search asks. Conventions as in streamcut.compiled.multiclass.
+"""The softmax of scores of rows: losses, cuts, and the sums of a line search. Conventions as in streamcut.compiled.multiclass.
 
 A row with shares p (K,), whose target is t, adds u_i (p − e_t) x_iᵀ to a cut, and u_i H(p) to its constant, H(p) = −Σ p log p.
-The target's share is what the others leave: p_t = 1 − Σ_{k ≠ t} p_k.
+The target has the remaining share: p_t = 1 − Σ_{k ≠ t} p_k.
 """
 
 import math
@@ -58,7 +58,7 @@ def losses(target, z, out):
 
 @helper
 def entropy(p, t):
-    """H(p) with p_t = 1 − Σ of the others, which need not be what p[t] says."""
+    """H(p) with p_t = 1 − Σ of the others, ignoring p[t]."""
     total, others = 0.0, 0.0
     for k in range(len(p)):
         if k != t and p[k] > 0.0:
@@ -86,7 +86,7 @@ def duals(target, z, alpha, constants):
 
 @helper
 def add(rows, i, t, bias, p, weight, sign, grids, a):
-    """Adds `sign`·weight (p − e_t) x_iᵀ to a (D, K), each term on a grid, whatever p[t] says. p is used up."""
+    """Adds `sign`·weight (p − e_t) x_iᵀ to a (D, K), each term on a grid, ignoring p[t]. Overwrites p."""
     total = 0.0
     for k in range(len(p)):
         if k != t:

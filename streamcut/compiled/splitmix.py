@@ -1,4 +1,4 @@
-"""SplitMix64 (Steele, Lea & Flood 2014): random numbers for kernels, of a seed and of what they are for."""
+"""SplitMix64 (Steele, Lea & Flood 2014): random numbers for kernels, from a seed and the numbers of their uses."""
 
 import numpy as np
 
@@ -23,7 +23,7 @@ def _drawn(state, below):
 
 @kernel
 def keys(numbers, seed, out):
-    """out[i] = a uint64 of (numbers[i], seed), the same wherever and whenever it is asked for."""
+    """out[i] = a uint64 of (numbers[i], seed), the same in every place and call."""
     for i in range(len(numbers)):
         x = _scrambled(np.uint64(numbers[i]) + np.uint64(seed) * _GAMMA) + _GAMMA
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -42,7 +42,7 @@ def draw_below(limit, numbers, seed, out):
 def shuffle(order, size, seed):
     """order (n,) int64 in random order (Fisher–Yates), in place: groups of `size` among themselves, then the rows of each.
 
-    What is left after the last whole group is shuffled by itself; with `size` above n all rows are. The same for the same seed.
+    The remainder after the last whole group is shuffled separately; with `size` above n all rows are. Deterministic for a seed.
     """
     state, groups = np.uint64(seed), len(order) // size
     for group in range(groups - 1, 0, -1):

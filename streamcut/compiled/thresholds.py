@@ -1,6 +1,6 @@
 """The soft threshold S(v, λ) of the elastic net, feature by feature: v moved towards 0 by λ, and 0 where it gets there.
 
-`l1` is λ, or None where there is none: kernels are then compiled as if thresholds did not exist.
+`l1` is λ, or None: kernels are then compiled without thresholds.
 """
 
 import numpy as np
@@ -8,7 +8,7 @@ import numpy as np
 from streamcut.compiled.vectors import compensated, dot
 from streamcut.compiler.jit import allocating, inlined, kernel
 
-_BLOCK = 256  # features whose products are added at a time
+_BLOCK = 256  # features whose products are added together
 
 
 @inlined
@@ -72,7 +72,7 @@ def active_gram(rows, w, gram):
 def kinks(w_b, delta, l1, high, places, jumps):
     """Where ‖w_b + kΔ‖₁ has kinks at 0 < k ≤ high, and by how much the slope of l1‖·‖₁ jumps there.
 
-    Writes to places and jumps, which are long enough for as many as there are (None: writes nothing). Returns (their number, the
+    Writes to places and jumps, which are long enough for all kinks (None: writes nothing). Returns (their number, the
     slope just after k = 0).
     """
     count, slope = 0, 0.0

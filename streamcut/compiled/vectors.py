@@ -1,4 +1,4 @@
-"""Dense vectors, added in a fixed order: BLAS splits sums by its number of threads, and certificates must not move with it."""
+"""Dense vectors, added in a fixed order: BLAS splits sums by its number of threads, and certificates must not depend on it."""
 
 import numpy as np
 
@@ -7,11 +7,11 @@ from streamcut.compiler.jit import helper, kernel
 
 @helper
 def compensated(total, lost, term):
-    """(total, lost) stands for the sum total + lost; what an addition loses is Knuth's two-sum, which needs no branch."""
+    """(total, lost) stands for the sum total + lost; the loss is found by Knuth's branch-free two-sum."""
     added = total + term
     taken = added - total
     error = (total - (added - taken)) + (term - taken)
-    return added, lost + (error if np.isfinite(added) else 0.0)  # an infinite sum is infinite, whatever it has lost
+    return added, lost + (error if np.isfinite(added) else 0.0)  # an infinite sum is infinite, regardless of what was lost
 
 
 @kernel
@@ -82,7 +82,7 @@ def line(a, b):
 
 @kernel
 def spread(w, width, magnitudes):
-    """Σ_j magnitudes[j] · max_k |w[j · width + k]|: how far scores made of w spread at most, in all rows together."""
+    """Σ_j magnitudes[j] · max_k |w[j · width + k]|: the largest spread of scores by w, over all rows together."""
     total = 0.0
     for j in range(len(magnitudes)):
         largest = 0.0

@@ -1,9 +1,9 @@
-"""Best label paths through sequences (Viterbi), with or without a loss for wrong labels, what a path counts, and dual steps.
+"""Best label paths through sequences (Viterbi), with or without a loss for wrong labels, transition counts, and dual steps.
 
 Conventions: `starts` (S + 1) int64 are the rows where sequences begin, and the end; scores `z`, `z_b` float64 (n, K); `target`
-(n) int32 the class of each row, 0 … K − 1, of a label that was found among the K known ones, 32,767 at most; `transitions`
-float64 (K, K), [j, k] for class k after class j. All paths add their numbers in the same order, that of the rows, so the best
-one is never below the targets' by rounding.
+(n) int32 the class of each row, 0 … K − 1, whose label is one of the K known ones, at most 32,767; `transitions`
+float64 (K, K), [j, k] for class k after class j. All paths add their numbers in row order, so rounding never puts the best one
+below the targets' path.
 """
 
 import numpy as np
@@ -16,8 +16,8 @@ from streamcut.compiler.jit import allocating, helper, kernel
 def best_paths(starts, target, z_b, z, kappa, transitions, augment, back, path, excess):
     """path[i] = the class of row i on the best path of its sequence; excess[s] = how much better it is than the targets.
 
-    Rows score z_b + κ(z − z_b), plus `augment` for each class but the target's. Of equal predecessors the target's comes first,
-    then the lowest class. `back` (n, K) int16 is buffers.
+    Rows score z_b + κ(z − z_b), plus `augment` for each class except the target. Of equal predecessors the target is preferred,
+    then the lowest class. `back` (n, K) int16 is a buffer.
     """
     classes = z.shape[1]
     value, after, origin = np.empty(classes), np.empty(classes), np.empty(classes, np.int64)
@@ -61,7 +61,7 @@ def best_paths(starts, target, z_b, z, kappa, transitions, augment, back, path, 
 def along_line(starts, target, z_b, z, k, transitions, slopes, excess, slope):
     """excess[s] as `best_paths` has it, augmented by 1, at z_b + k(z − z_b), and slope[s] its derivative in k.
 
-    `transitions` are those at k, `slopes` (K, K) their derivative. No path is kept: value and derivative travel together.
+    `transitions` are those at k, `slopes` (K, K) their derivative. No path is kept: value and derivative are computed together.
     """
     classes = z.shape[1]
     value, after, origin = np.empty(classes), np.empty(classes), np.empty(classes, np.int64)
@@ -103,7 +103,7 @@ def along_line(starts, target, z_b, z, k, transitions, slopes, excess, slope):
 
 @kernel
 def count_transitions(starts, target, path, out):
-    """Adds 1 to out[j, k] for every class k after j on the path, and takes 1 from it for every k after j among the targets."""
+    """Adds 1 to out[j, k] for every class k after j on the path, and subtracts 1 for every k after j among the targets."""
     for s in range(len(starts) - 1):
         for i in range(starts[s] + 1, starts[s + 1]):
             out[path[i - 1], path[i]] += 1.0
@@ -112,10 +112,10 @@ def count_transitions(starts, target, path, out):
 
 @allocating
 def ascend(rows, bias, starts, order, scale, weights, held, sums, buffers):
-    """A Frank-Wolfe step for each sequence, in `order` (S), in place on what it holds and the weights; then its part of the cut.
+    """A Frank-Wolfe step for each sequence, in `order` (S), in place on `held` and the weights; then its part of the cut.
 
     A step moves the mixture of labellings that a sequence holds towards the best path as long as the dual objective rises, and
-    the `weights` by −`scale` times what it changes. `sums` get Σ x shares and Σ edges of what is held.
+    the `weights` by −`scale` times the change. `sums` get Σ x shares and Σ edges of the mixtures held.
     """
     W, transitions, target, moves, z, path = weights.features, weights.transitions, rows.y, buffers.moves, buffers.z, buffers.path
     shares, edges, losses = held.shares, held.edges, held.losses
@@ -168,7 +168,7 @@ def _scores(rows, bias, W, first, stop, z):
 
 @helper
 def _direction(first, stop, target, path, shares, edges, z, move):
-    """From what a sequence holds to all of the path: `z` row by row, `move` of the edges."""
+    """The direction from a sequence's mixture to the path: `z` row by row, `move` of the edges."""
     classes = len(edges)
     for j in range(classes):
         for k in range(classes):
@@ -185,10 +185,10 @@ def _direction(first, stop, target, path, shares, edges, z, move):
 
 @helper
 def _moves(rows, bias, first, stop, buffers):
-    """moves[j] = Σ x_ij z[i] over rows first:stop, for the features j in `touched`; returns how many these are."""
+    """moves[j] = Σ x_ij z[i] over rows first:stop, for the features j in `touched`; returns their number."""
     z, moves, seen, touched, indptr = buffers.z, buffers.moves, buffers.seen, buffers.touched, rows.indptr
     last, classes, count = np.uint64(len(moves) - 1), np.uint64(z.shape[1]), 0
-    seen[-1] += 1  # the number of this step: a feature that has another is new
+    seen[-1] += 1  # the number of this step: a feature with another number is new
     for i in range(first, stop):
         if not np.any(z[i]):
             continue

@@ -1,13 +1,13 @@
-"""The water level of responses: what the slack of the Stochastic Batch Perceptron lifts the smallest of them to.
+"""The water level of responses: the level to which slack lifts the smallest, in the Stochastic Batch Perceptron.
 
 Pouring a volume V into a basin with floor c raises its surface to the γ with Σ_i max(0, γ − c_i) = V. With an unregularised bias
-there are two basins, one of each class, whose heights the bias shifts against each other; at the best bias water covers equally
-many rows in both, and what counts is the sum of both levels.
+there are two basins, one per class, whose heights the bias shifts against each other; at the best bias water covers equally many
+rows in both, and the sum of both levels counts.
 
-Cotter, Shalev-Shwartz & Srebro 2012, Appendix B, Algorithms 2 and 3. Followed but for the order of the search: there both ends of
-each basin's range move by turns, here one range of ranks, common to both basins, is narrowed (the k-th smallest of one class
-always goes with the k-th smallest of the other), from the rank of the last level on. Linear time on average; `work` arrays are
-reordered in place. Ranks stay between 1 and the numbers in a basin, of which there is one at least.
+Cotter, Shalev-Shwartz & Srebro 2012, Appendix B, Algorithms 2 and 3. Only the order of the search differs: there both ends of
+each basin's range move alternately, here one range of ranks, common to both basins, is narrowed (the k-th smallest of one class
+is always paired with the k-th smallest of the other), starting at the rank of the last level. Linear time on average; `work`
+arrays are reordered in place. Ranks stay between 1 and the size of a basin, which is at least 1.
 """
 
 from streamcut.compiler.jit import helper, kernel
@@ -15,7 +15,7 @@ from streamcut.compiler.jit import helper, kernel
 
 @helper
 def _select(work, low, high, k):
-    """Reorders work[low:high] so that work[k] is what sorting would put there, nothing larger before, nothing smaller behind.
+    """Reorders work[low:high] so that work[k] is what sorting would put there, with nothing larger before or smaller after.
 
     Hoare's algorithm; the pivot is what lies at k.
     """
@@ -50,7 +50,7 @@ def keep_below(c, sign, wanted, limit, work):
 
 @helper
 def _next_rank(lower, upper, went_up, reach):
-    """The rank to try next: halfway between the bounds, but no further than `reach` from the one that moved last."""
+    """The next rank to try: halfway between the bounds, but no further than `reach` from the bound moved last."""
     middle = (lower + upper + 1) // 2
     return min(middle, lower + reach) if went_up else max(middle, upper - reach)
 
@@ -61,7 +61,7 @@ def level(work, n, volume, guess):
 
     The nearer `guess` is to k, the fewer numbers are moved.
     """
-    lower, upper = 0, n  # how many are covered for certain, and how many can be at most
+    lower, upper = 0, n  # least and greatest possible number of covered ones
     lower_sum = 0.0
     high, reach, middle = n, max(guess // 16, 1), min(max(guess, 1), n)
     while lower < upper:
@@ -85,8 +85,8 @@ def level(work, n, volume, guess):
 def level_of_two(positive, n_positive, negative, n_negative, volume, guess):
     """(γ₊, γ₋, k): levels over positive[:n₊] and negative[:n₋] that `volume` ≥ 0 fills together, k covered in each.
 
-    Neither class may be empty. The water level is (γ₊ + γ₋) / 2 and the bias (γ₋ − γ₊) / 2. Where only their sum is determined,
-    the middle of what is allowed is taken. A class that is covered whole takes all further water. `guess`: as for `level`.
+    Neither class may be empty. The water level is (γ₊ + γ₋) / 2 and the bias (γ₋ − γ₊) / 2. If only their sum is determined, the
+    middle of the allowed range is taken. A fully covered class takes all further water. `guess`: as for `level`.
     """
     n = min(n_positive, n_negative)
     lower, upper = 0, n
@@ -108,7 +108,7 @@ def level_of_two(positive, n_positive, negative, n_negative, volume, guess):
     if lower == 0:  # no volume
         lower, lower_sum = 1, positive[0] + negative[0]
     top_positive, top_negative = positive[lower - 1], negative[lower - 1]
-    rise = (volume + lower_sum) / lower - top_positive - top_negative  # of both levels together, above what is covered last
+    rise = (volume + lower_sum) / lower - top_positive - top_negative  # of both levels together, above the last ones covered
     rise_positive, rise_negative = rise, rise
     for i in range(lower, n_positive):
         rise_positive = min(rise_positive, positive[i] - top_positive)

@@ -1,5 +1,4 @@
-"""How kernels are compiled: the decorators of streamcut.compiled, compiling in child processes, what these link, what will be
-called.
+"""Compilation of kernels: decorators, child processes and their linking, rehearsals of the work ahead.
 
-Imports foundation alone. Nothing else in the package reaches into Numba's own modules.
+Imports foundation alone. Nothing else in the package uses Numba's internal modules.
 """

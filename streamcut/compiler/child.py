@@ -1,4 +1,4 @@
-"""What a child of streamcut.compiler.compiling does: it compiles what it is asked for, and finds out what some work calls."""
+"""The child process of streamcut.compiler.compiling: compiles requested kernels, and finds which ones some work calls."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from streamcut.compiler.rehearsal import rehearsed
 
 
 def serve() -> None:
-    """What a child does."""
+    """Answer requests until the input ends."""
     link_helpers()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal goes to all processes; the parent is to answer it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal goes to all processes; the parent handles it
     compiler.available = False
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what anybody prints must not get between the answers
+    os.dup2(2, 1)  # printed text must not mix with the answers
     gc.freeze()
-    gc.set_threshold(100_000, 50, 100)  # a compiler makes much and lets go of little
+    gc.set_threshold(100_000, 50, 100)  # a compiler allocates much and frees little
     since, busy = time.monotonic(), threading.Lock()
 
     def watch() -> None:
@@ -48,9 +48,9 @@ def serve() -> None:
 
 
 def _compiled_here(wanted: Wanted) -> str:
-    """What went wrong, or nothing."""
+    """The error message, or nothing."""
     try:
         getattr(import_module(wanted.module), wanted.name).compile(wanted.signature)
-    except Exception as error:  # the parent meets it too, and raises it where it belongs
+    except Exception as error:  # the parent fails too, and raises it in the right place
         return f"{type(error).__name__}: {error}"
     return unsaved[-1] if unsaved else ""

@@ -1,14 +1,14 @@
-"""Compiles kernels in processes of their own, which leave the machine code in the cache on disk.
+"""Compiles kernels in child processes, which leave the machine code in the cache on disk.
 
-A compiler takes 100 MB and more, and an allocator does not give all of it back. In a process that has promised to stay within a
-budget that memory would be there on the first run and not on the second. So kernels that the cache does not have are compiled
-by children, and then loaded as on any other day.
+A compiler takes 100 MB and more, and an allocator does not give all of it back. In a process with a memory budget that memory
+would be used in the first run and not in the second. So kernels missing from the cache are compiled by children, and then loaded
+as usual.
 
-Where the work ahead is known (`Compiler.run`), all its kernels are compiled at once: a child goes through that work with kernels
-that Python interprets, which on a few rows takes no time, and notes which of them were called with what.
+Where the work ahead is known (`Compiler.run`), all its kernels are compiled at once: a child runs that work with interpreted
+kernels, which takes no time on a few rows, and records the kernels called and their argument types.
 
-A child reads requests from its standard input, one pickle after another, and answers each. It ends when its input does, so it
-never outlives its parent.
+A child reads requests from its standard input, one pickle after another, and answers each. It exits at the end of its input, so
+it never outlives its parent.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from streamcut.foundation.machine import available_cpus, machine_memory
 log = logging.getLogger(__name__)
 
 NOTICE = "compiling kernels (first use)…"
-IDLE = 10.0  # seconds after which a child that nobody asks anything ends
-_REHEARSAL = 3.0  # seconds that Python may take
+IDLE = 10.0  # seconds after which an idle child exits
+_REHEARSAL = 3.0  # seconds of interpreted work
 _CHILD_BYTES = 300_000_000
 _MOST_CHILDREN = 8
 _MOST_PICKLED = 16 << 20
@@ -39,7 +39,7 @@ _CHILD = "import sys; sys.path[:] = {path!r}; from streamcut.compiler.child impo
 
 
 class Wanted(NamedTuple):
-    """A kernel by its name in a module, and the types of its arguments; `size` of its code says how long compiling may take."""
+    """A kernel by its name in a module, and the types of its arguments; `size` of its code estimates the compilation time."""
 
     module: str
     name: str
@@ -51,8 +51,8 @@ class Compiler:
     """The children, started when they are first needed.
 
     announce   called before the first kernel is compiled
-    available  False once there is a reason to compile in this process; a warning has then told it
-    temporary  what is compiled is gone when this process ends
+    available  False once kernels must be compiled in this process; a warning has given the reason
+    temporary  compiled code is deleted when this process ends
     folder     NUMBA_CACHE_DIR of this process, which may have been set since it began
     asked      kernels that the cache did not have so far
     """
@@ -68,7 +68,7 @@ class Compiler:
         self._ahead: tuple[Callable[..., object], tuple[Any, ...]] | None = None
 
     def run(self, work: Callable[..., object], *arguments: Any) -> None:
-        """`work(*arguments)`, all of whose kernels are compiled together once one of them is missing; no child stays."""
+        """`work(*arguments)`; once one of its kernels is missing, all are compiled together. No child remains."""
         self._ahead = work, arguments
         try:
             work(*arguments)
@@ -77,7 +77,7 @@ class Compiler:
             self.close()
 
     def compile(self, wanted: Wanted, read: Callable[[], Any]) -> Any:
-        """Have a kernel compiled into the cache; what `read` then finds there, None if it must be made in this process."""
+        """Have a kernel compiled into the cache; returns what `read` finds there, None if it must be compiled in this process."""
         self.asked += 1
         self._say_so()
         if not self.available:
@@ -91,18 +91,18 @@ class Compiler:
             problem = self._compiled(wanted)
         except (OSError, EOFError):
             try:
-                problem = self._compiled(wanted)  # the last child may have ended for want of work just then
+                problem = self._compiled(wanted)  # the last child may just have exited because it was idle
             except (OSError, EOFError) as error:
                 problem = f"the process that compiles ended ({type(error).__name__}: {error})"
         found = None if problem else read()
         if found is None:
             self.available = False
             problem = problem or f"what was compiled is not in the cache (NUMBA_CACHE_DIR is {self.folder or 'not set'})"
-            log.warning("kernels are compiled in this process, whose memory they take, at every start: %s", problem)
+            log.warning("kernels are compiled in this process, in its memory, at every start: %s", problem)
         return found
 
     def close(self) -> None:
-        """End the child if there is one, which gives its memory back."""
+        """End the child, if any, to free its memory."""
         child, self._child = self._child, None
         if child is not None and child.owner == os.getpid():
             child.kill()
@@ -114,16 +114,16 @@ class Compiler:
         self.announce()
         if self.temporary:
             log.warning(
-                "what is compiled cannot be kept, so every command compiles it again: neither NUMBA_CACHE_DIR nor the folder of "
-                "the package nor that of the user's caches can be written; set NUMBA_CACHE_DIR to a folder that can"
+                "compiled kernels cannot be cached, so every command recompiles them: neither NUMBA_CACHE_DIR, nor the folder of "
+                "the package, nor the user's cache folder is writable; set NUMBA_CACHE_DIR to a folder that is"
             )
 
     def _compiled(self, wanted: Wanted) -> str:
-        if self._child is None or self._child.owner != os.getpid():  # a forked process must not talk into its parent's pipe
+        if self._child is None or self._child.owner != os.getpid():  # a forked process must not write to its parent's pipe
             self._child = _Child(self._environment())
         try:
             return self._child.ask("compile", wanted)
-        except BaseException:  # Ctrl-C among them: an answer that comes late would be taken for that of the next request
+        except BaseException:  # including Ctrl-C: a late answer would be taken for that of the next request
             self.close()
             raise
 
@@ -131,7 +131,7 @@ class Compiler:
         return {"NUMBA_CACHE_DIR": self.folder}
 
     def _compile_all(self, work: Callable[..., object], arguments: tuple[Any, ...]) -> None:
-        """Compile what a rehearsal of `work` finds. What goes wrong shows when a kernel is missing afterwards."""
+        """Compile what a rehearsal of `work` finds. Failures show later, when a kernel is missing."""
         with suppress(OSError, EOFError, pickle.PicklingError, AttributeError, TypeError, UsageError):
             compile_all([(work, arguments)], environment=self._environment())
 
@@ -147,8 +147,8 @@ def compile_all(
     """Compile, on all processors, the kernels that any of `works` (function, arguments) calls in `seconds` of Python's time.
 
     Returns their number.
-    `on_progress` is called with the kernels done and those found. Raises OSError and EOFError when children end before their
-    work, and UsageError when they cannot write what they compiled.
+    `on_progress` is called with the numbers of kernels done and found. Raises OSError and EOFError when children exit early, and
+    UsageError when they cannot write compiled code.
     """
     children = [_Child(environment or {}) for _ in range(workers or _children())]
     try:
@@ -167,7 +167,7 @@ def compile_all(
 
 
 def _pickled(work: tuple[Callable[..., object], tuple[Any, ...]]) -> bytes:
-    """`work` as another process takes it. Raises OSError when it holds more than parameters: rows, or a large model."""
+    """`work` pickled for another process. Raises OSError when it holds more than parameters: rows, or a large model."""
     stream = _Small()
     pickle.dump(work, stream)
     return bytes(stream.content)
@@ -182,17 +182,17 @@ class _Small:
     def write(self, piece: Any) -> int:
         self.content += piece
         if len(self.content) > _MOST_PICKLED:
-            raise OSError("too much to rehearse with")
+            raise OSError("the arguments are too large for a rehearsal")
         return len(piece)
 
 
 def _children() -> int:
-    """As many as there are processors, and memory for."""
+    """One child per processor, as far as memory allows."""
     return max(1, min(available_cpus(), _MOST_CHILDREN, machine_memory()[1] // _CHILD_BYTES))
 
 
 def _shared(children: list[_Child], verb: str, requests: list[Any]) -> Iterator[Any]:
-    """The answers to `requests`, in any order, each made by the child that is free next."""
+    """The answers to `requests`, in any order, each by the next free child."""
     free: SimpleQueue[_Child] = SimpleQueue()
     for child in children:
         free.put(child)
@@ -210,7 +210,7 @@ def _shared(children: list[_Child], verb: str, requests: list[Any]) -> Iterator[
 
 
 class _Child:
-    """A process that compiles. `environment` is added to ours; `owner` is the process that may talk to it."""
+    """A process that compiles. `environment` is added to ours; `owner` is the process that may use it."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self.owner = os.getpid()
@@ -218,7 +218,7 @@ class _Child:
         self._start()
 
     def ask(self, verb: str, request: Any) -> Any:
-        """The answer to a request. Raises OSError or EOFError when the child has ended."""
+        """The answer to a request. Raises OSError or EOFError when the child has exited."""
         pickle.dump((verb, request), self._requests)
         self._requests.flush()
         answer, spent = pickle.load(self._answers)
@@ -228,7 +228,7 @@ class _Child:
         return answer
 
     def kill(self) -> None:
-        """End it, whatever it does: files of the cache appear when they are complete."""
+        """Kill it at any time: files of the cache appear only when complete."""
         self._process.kill()
         for pipe in (self._requests, self._answers):
             with suppress(OSError):  # it may have died with a request in it
@@ -237,7 +237,7 @@ class _Child:
 
     def _start(self) -> None:
         if not sys.executable:
-            raise OSError("Python does not say where its interpreter is")
+            raise OSError("Python does not report the path of its interpreter")
         command = [sys.executable, "-c", _CHILD.format(path=sys.path)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self._environment)
         assert self._process.stdin is not None

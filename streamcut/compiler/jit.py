@@ -1,18 +1,18 @@
 """The one place that decides how kernels are compiled, and where their machine code is kept.
 
 `nogil` lets lanes run on Python threads. Never `parallel=True` (two threads that enter it abort the process under the workqueue
-layer) and never `fastmath` (bounds are summed in IEEE arithmetic); where no bound is made, `fused` lets a product and a sum share
-one rounding, as processors do it at half the cost.
+layer) and never `fastmath` (bounds are summed in IEEE arithmetic); where no bound is computed, `fused` lets a product and a sum
+share one rounding (FMA), at half the cost.
 
-Machine code is cached on disk. Numba's own cache looks at the source file of a kernel only; here the key also covers every file
-that the kernel takes helpers from, so that files may share helpers, the files of the records (NamedTuples) among its arguments,
-whose methods it may call, and whether indices are checked (NUMBA_BOUNDSCHECK), which no build for production does. A damaged
-cache is never loaded: what is read is held against a checksum first, and compiled anew if it does not fit. What the cache does
-not have, a child compiles (streamcut.compiler.compiling).
+Machine code is cached on disk. Numba's own cache checks only the source file of a kernel; here the key also covers every file
+that the kernel imports helpers from, so that files may share helpers, the files of the records (NamedTuples) among its arguments,
+whose methods it may call, and whether indices are checked (NUMBA_BOUNDSCHECK), which production never does. A damaged cache is
+never loaded: content is verified by a checksum first, and recompiled on a mismatch. A child compiles kernels missing from the
+cache (streamcut.compiler.compiling).
 
-Kernels check no index, so each proves that its indices are inside: by the shapes that it states for its arguments, and by what is
-checked before rows reach it. Stores check entries, labels and lengths (streamcut.io.stores.structure), so every feature is below
-`n_features`, and every label one of the statistics. scripts/test_bounds_checked.sh runs the tests with every index checked.
+Kernels check no index, so each must have its indices in range: by the stated shapes of its arguments, and by checks before rows
+reach it. Stores check entries, labels and lengths (streamcut.io.stores.structure), so every feature is below `n_features`, and
+every label one of the statistics. scripts/test_bounds_checked.sh runs the tests with every index checked.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ from streamcut.compiler.numba_parts import (
 from streamcut.foundation.opened import read_file
 
 _DIGEST = 32  # bytes of a SHA-256 in front of every file of the cache
-# Machine code for all processors of a kind, only read: the wheel's (scripts/tools/build_wheel.py), that of `warm-up --into`.
+# Machine code for all processors of a kind, read-only: the wheel's (scripts/tools/build_wheel.py), that of `warm-up --into`.
 _SHIPPED = os.environ.get("STREAMCUT_KERNELS") or os.path.join(os.path.dirname(__file__), os.pardir, "_kernels")
-TARGET = "target.json"  # there: which kinds, best first
+TARGET = "target.json"  # in that folder: the kinds, best first
 _settings: Any = numba.config  # it makes its attributes when it is imported
 _HELPERS = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "fastmath": False}
 _helpers: list[Any] = []  # Numba's types of them hold no references
@@ -58,8 +58,8 @@ _helpers: list[Any] = []  # Numba's types of them hold no references
 class _CheckedFiles(IndexDataCacheFile):
     """The cache files of one kernel, one for each signature, processor and state of its sources, named after them.
 
-    A file begins with a checksum of its content and of the sources behind it. What does not fit, cannot be read or cannot be
-    written is as if there were no cache. There is no index, so processes that compile at the same time don't meet.
+    A file begins with a checksum of its content and of its sources. Files that do not match, or cannot be read or written, count
+    as missing. There is no index, so processes that compile at the same time do not conflict.
     """
 
     def __init__(self, cache_path: str, filename_base: str, function: Callable) -> None:
@@ -92,10 +92,10 @@ class _CheckedFiles(IndexDataCacheFile):
     def _without_ir(self, data: Any) -> Any:
         """`data` with an empty module in place of the kernel's intermediate code, which `ir` keeps.
 
-        To run a kernel needs machine code only; parsing the rest takes as long as all else. Kernels that call it want that.
+        Running a kernel needs machine code only; parsing the rest would double the load time. Kernels that call it need the rest.
         """
         (name, form, (machine_code, self.ir)), description, *rest = data
-        if b"NRT_" in machine_code:  # it makes arrays, or a kernel does that is part of it
+        if b"NRT_" in machine_code:  # it makes arrays, or a kernel inside it does
             rtsys.initialize(cpu_target.target_context)
         expect_symbol(description.llvm_cpython_wrapper_name)
         return ((name, form, (machine_code, empty_module())), description, *rest)
@@ -118,12 +118,12 @@ class _CheckedFiles(IndexDataCacheFile):
         return hashlib.sha256(f"{self._version} {self._stamps(key)}".encode() + content).digest()
 
     def _stamps(self, key: Any) -> str:
-        """What the sources behind the kernel are for the signature in `key`."""
+        """The stamp of the kernel's sources for the signature in `key`."""
         return " ".join(_stamp(module) for module in (self._source_stamp, *sorted(set(_record_modules(key[0])))))
 
 
 def _record_modules(signature: Any) -> Iterator[str]:
-    """The modules of all records among the argument types of `signature`, those inside others included."""
+    """The modules of all records among the argument types of `signature`, including nested ones."""
     for kind in signature:
         if isinstance(kind, types.BaseTuple):
             yield from _record_modules(kind)
@@ -134,7 +134,7 @@ def _record_modules(signature: Any) -> Iterator[str]:
 
 @cache
 def _sources(name: str) -> frozenset[str]:
-    """The files of module `name` and of all modules of ours that it takes names from, theirs included."""
+    """The files of module `name` and of all our modules that it imports names from, recursively."""
     module = sys.modules[name]
     found = {module.__file__ or ""}
     for value in list(vars(module).values()):
@@ -146,7 +146,7 @@ def _sources(name: str) -> frozenset[str]:
 
 @cache
 def _stamp(name: str) -> str:
-    """What the sources behind the kernels of module `name` are; asked once the module is complete."""
+    """The stamp of the sources of the kernels of module `name`; called once the module is complete."""
     digest = hashlib.sha256()
     for path in sorted(_sources(name), key=lambda path: Path(path).name):
         digest.update(read_file(path))
@@ -154,7 +154,7 @@ def _stamp(name: str) -> str:
 
 
 def shipped_key(key: Any) -> Any:
-    """The key of what was compiled ahead for all processors of this kind; None when there is nothing for this one."""
+    """The key of code compiled ahead for all processors of this kind; None if there is none for this processor."""
     signature, (triple, _, features), code = key
     cpu = _shipped_kind(triple, features)
     return None if cpu is None else (signature, (triple, cpu, ""), code)
@@ -172,7 +172,7 @@ def _shipped_kind(triple: str, features: str) -> str | None:
 
 
 def name_of(kernel: Any) -> str | None:
-    """That of a kernel with a cache in its module, where other processes find it; None when it has none."""
+    """The name of a kernel with a cache in its module, where other processes find it; None if it has none."""
     return _name_of(kernel.py_func) if isinstance(getattr(kernel._cache, "_cache_file", None), _CheckedFiles) else None
 
 
@@ -182,9 +182,9 @@ def _name_of(function: Callable) -> str | None:
 
 
 def _load(cache: Any, signature: Any, context: Any) -> Any:
-    """What numba's own method does, without preparing its compiler first: 0.25 s of imports, SciPy's linear algebra among them.
+    """As numba's own method, without first preparing its compiler: 0.25 s of imports, including SciPy's linear algebra.
 
-    Machine code needs no compiler, and the run-time only where it makes arrays. A compiler prepares itself when one is needed.
+    Machine code needs no compiler, and needs the run-time only if it makes arrays. A compiler is prepared when needed.
     """
     with cache._guard_against_spurious_io_errors():
         found = cache._load_overload(signature, context)
@@ -194,10 +194,10 @@ def _load(cache: Any, signature: Any, context: Any) -> Any:
 
 
 def _with_cache(options: dict[str, Any], function: Callable) -> Any:
-    """numba.njit with its own cache, in a temporary folder when there is nowhere to keep one."""
+    """numba.njit with its own cache, in a temporary folder if no other is writable."""
     try:
         return numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # no place that Numba knows can be written
+    except RuntimeError:  # no location that Numba knows is writable
         if compiler.temporary:
             raise
     _settings.CACHE_DIR = tempfile.mkdtemp(prefix="streamcut-kernels-")
@@ -208,33 +208,33 @@ def _with_cache(options: dict[str, Any], function: Callable) -> Any:
 
 def _compiled(**options: Any) -> Callable[[Callable], Any]:
     """A decorator: numba.njit with our cache."""
-    options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, **options}  # no kernel is another's argument
+    options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, **options}  # no kernel is an argument of another
 
     def decorate(function: Callable) -> Any:
         kernel = _with_cache(options, function)
         kernel._cache.load_overload = partial(_load, kernel._cache)
         files = kernel._cache._cache_file
         kernel._cache._cache_file = _CheckedFiles(files._cache_path, files._index_name.removesuffix(".nbi"), function)
-        kernel._cache._impl.locator.ensure_cache_path = lambda: None  # `save` does, and may fail
+        kernel._cache._impl.locator.ensure_cache_path = lambda: None  # `save` does it, and may fail
         return kernel
 
     return decorate
 
 
-# Kernels allocate nothing, nor do their helpers: so references to arrays are not counted. Otherwise a helper that takes arrays
-# costs two atomic operations for each of them and call, threads that share an array wait for each other, and a quarter of the
-# code to compile is for counting.
+# Neither kernels nor helpers allocate, so references to arrays are not counted. Otherwise a helper with array arguments costs two
+# atomic operations per array and call, threads that share an array wait for each other, and a quarter of the code to compile is
+# for counting.
 _uncounted: dict[str, Any] = {"_nrt": False}
 kernel = _compiled(**_uncounted)
 fused = _compiled(fastmath={"contract"}, **_uncounted)
-# For those that do make arrays, and for what such arrays are returned to.
+# For kernels that make arrays, and for those that receive such arrays.
 allocating = _compiled(_nrt=True)
 
 
 def for_kernels(**options: Any) -> Callable[[Callable], Callable]:
-    """A decorator for functions that only kernels call: to Python they stay as they are, so no way in for it is compiled.
+    """A decorator for functions that only kernels call: they stay plain functions in Python, so no entry point is compiled.
 
-    numba's `register_jitable` would compile them once more for each kind of caller.
+    numba's `register_jitable` would recompile them for each kind of caller.
     """
     options = {**_HELPERS, **_uncounted, **options}
 
@@ -246,12 +246,12 @@ def for_kernels(**options: Any) -> Callable[[Callable], Callable]:
     return decorate
 
 
-# For helpers that are no part of an inner loop, or too large for it: LLVM decides where they are inlined.
+# For helpers outside inner loops, or too large for them: LLVM decides where they are inlined.
 helper = for_kernels()
 # For the smallest helpers of an inner loop: always inlined into their kernel.
 inlined = for_kernels(forceinline=True)
 INLINED = {**_HELPERS, **_uncounted, "forceinline": True}  # the options behind it
 fused_inlined = for_kernels(forceinline=True, fastmath={"contract"})
 fused_allocating_helper = for_kernels(_nrt=True, fastmath={"contract"})
-# The same, and sums in any order, so that they can be vectors.
+# The same, with sums in any order, so that they vectorise.
 reordered = for_kernels(forceinline=True, fastmath={"contract", "reassoc"})

@@ -1,9 +1,9 @@
-"""Compiling in a child with less work: helpers get no machine code of their own.
+"""Cheaper compilation in a child: helpers get no machine code of their own.
 
 Numba optimises and assembles every function, then links its optimised form into those that call it, which are optimised and
-assembled in turn: what is called three levels deep, four times. A child runs nothing, so what cannot be called from Python is
-only linked, and optimised with the kernel that it becomes part of. That takes a quarter off compiling; IEEE arithmetic is the
-same in any order of optimising. Where products and sums may share a rounding (streamcut.compiler.jit.fused) it is left as it is.
+assembled in turn: a function three levels deep, four times. A child runs nothing, so functions not callable from Python are only
+linked, and optimised within their kernel. This saves a quarter of the compilation time; IEEE arithmetic is the same in any order
+of optimisation. Where products and sums may share a rounding (streamcut.compiler.jit.fused) nothing is changed.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _executable = CPUContext.get_executable
 
 
 def link_helpers() -> None:
-    """From now on, in this process."""
+    """Only link helpers from now on, in this process."""
     CPUContext.get_executable = _linked_only  # type: ignore[method-assign]
 
 
 def _linked_only(context: Any, library: Any, description: Any, environment: Any) -> Any:
-    """In place of the method of Numba's, which makes a function of Python's."""
+    """Replaces Numba's method, which makes a Python function."""
     if context.fastmath or _has(library, description.llvm_cpython_wrapper_name):
         return _executable(context, library, description, environment)
     library._optimize_final_module = lambda: None

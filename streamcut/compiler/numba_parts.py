@@ -1,6 +1,6 @@
-"""What streamcut takes of Numba that Numba does not document: all of it is named here, so that a new minor is tried in one place.
+"""All undocumented parts of Numba that streamcut uses, so that a new minor version is checked in one place.
 
-Each may change with any minor version of Numba; pyproject.toml allows those that the tests have run with.
+Each may change with any minor version of Numba; pyproject.toml allows the tested ones.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 from llvmlite import binding, ir
 from numba import _dynfunc, types  # type: ignore[attr-defined]
-from numba.core import dispatcher  # streamcut.compiler.rehearsal puts another Dispatcher into it
+from numba.core import dispatcher  # streamcut.compiler.rehearsal replaces its Dispatcher
 from numba.core.caching import IndexDataCacheFile
 from numba.core.cpu import CPUContext
 from numba.core.registry import cpu_target
@@ -45,19 +45,19 @@ def empty_module() -> bytes:
 
 
 def expect_symbol(name: str) -> None:
-    """`name` will be in machine code that is loaded; Numba takes that from the module, else."""
+    """`name` will be in loaded machine code; otherwise Numba takes it from the module."""
     cpu_target.target_context.codegen()._engine._defined_symbols.add(name)
 
 
 def link_later(library: Any, ir: bytes) -> None:
-    """Let `library`, loaded from a cache, have its module from `ir` once another is linked with it."""
+    """Have `library`, loaded from a cache, take its module from `ir` once another is linked with it."""
     library._shared_module = None
     library._get_module_for_linking = cache(lambda: binding.parse_bitcode(ir))
 
 
 @intrinsic
 def fetch(typing, array, i):
-    """In kernels: ask for array[i], of one dimension, which is needed soon, and don't wait for it."""
+    """In kernels: prefetch array[i] of a one-dimensional array."""
 
     def lowered(context, builder, signature, arguments):
         place = builder.gep(context.make_array(signature.args[0])(context, builder, arguments[0]).data, [arguments[1]])

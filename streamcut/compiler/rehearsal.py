@@ -1,6 +1,6 @@
-"""Which kernels some work calls, and with what: found by doing it once with kernels that Python interprets.
+"""Finds the kernels that some work calls, and their argument types, by running it once with interpreted kernels.
 
-Numba's dispatchers compile when they meet new types. Here they note them instead, and give the Python function to be called.
+Numba's dispatchers compile for new types. Here they record the types instead, and return the Python function to call.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Dispatcher: Any = dispatcher.Dispatcher
 
 
 def rehearsed(pickled: bytes, seconds: float) -> tuple[list[Wanted], bool]:
-    """(the kernels that a pickled (function, arguments) calls, whether it still goes on).
+    """(the kernels that a pickled (function, arguments) calls, whether it is still running).
 
-    What takes longer than `seconds` is not waited for, and what fails, since Python's numbers are not Numba's, is left there: the
-    list is then shorter than it could be.
+    Work longer than `seconds` is not waited for, and work that fails, since Python's numbers are not Numba's, ends there: the
+    list may then be incomplete.
     """
     rehearsal = Rehearsal()
     thread = threading.Thread(target=rehearsal.run, args=(pickled,), daemon=True)
@@ -35,7 +35,7 @@ def rehearsed(pickled: bytes, seconds: float) -> tuple[list[Wanted], bool]:
 
 
 class Rehearsal:
-    """As a context: Numba's dispatchers compile nothing."""
+    """A context in which Numba's dispatchers compile nothing."""
 
     def __init__(self) -> None:
         self.found: dict[str, Wanted] = {}
@@ -49,7 +49,7 @@ class Rehearsal:
         Dispatcher.compile = self._compile
 
     def run(self, pickled: bytes) -> None:
-        """Do the pickled work as far as it goes."""
+        """Run the pickled work until it ends or fails."""
         with suppress(Exception):
             self.do(*pickle.loads(pickled))
 
@@ -58,7 +58,7 @@ class Rehearsal:
             work(*arguments)
 
     def _interpreted(self, kernel: Any, signature: Any) -> Callable[..., Any]:
-        """The Python function of `kernel`, which is noted when it is called from outside of others."""
+        """The Python function of `kernel`, recorded when called from outside other kernels."""
 
         def call(*arguments: Any) -> Any:
             outermost = not getattr(self._inside, "yes", False)
@@ -76,14 +76,14 @@ class Rehearsal:
 
 
 def _unboxed(result: Any) -> Any:
-    """What Numba returns: Python's numbers, where Python makes NumPy's of elements of arrays."""
+    """`result` as Numba returns it: Python numbers in place of NumPy scalars."""
     if isinstance(result, tuple):
         return tuple(_unboxed(each) for each in result)
     return result.item() if isinstance(result, np.generic) else result
 
 
 def _size(kernel: Any, seen: set[Any]) -> int:
-    """Bytes of Python's code of a kernel and all kernels that it calls."""
+    """Bytes of Python bytecode of a kernel and all kernels that it calls."""
     seen.add(kernel)
     function = kernel.py_func
     named = (function.__globals__.get(name) for name in function.__code__.co_names)

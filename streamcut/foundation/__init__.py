@@ -1,5 +1,5 @@
-"""What everything else stands on: blocks of rows, files and the door to them, numbers with units, rounding, the machine.
+"""Base of all other packages: blocks of rows, safe access to files, numbers with units, rounding, the machine.
 
-Imports errors and config at most. A module comes here when layers that do not know each other need it and it knows nothing of
-training; what only one of them needs stays there.
+Imports errors and config at most. A module belongs here if several independent layers need it and it does not depend on training;
+code that one layer needs stays there.
 """

@@ -1,4 +1,4 @@
-"""Rows in CSR form: what stores read and write, what parsers produce and what kernels take."""
+"""Rows in CSR form, as stores read and write, parsers produce and kernels take them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streamcut.errors import BadInputError
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """`n` rows, consecutive unless there are `pieces`. Arrays may be views into reused buffers: copy what must outlive them.
+    """`n` rows, consecutive unless there are `pieces`. Arrays may be views into reused buffers: copy them to keep them.
 
     indptr   int64 (n + 1): row i holds entries indptr[i]:indptr[i+1]; it need not start at 0, so a slice of rows is a view.
     indices  int32 or int64: 0-based features, strictly increasing within a row.
@@ -21,7 +21,7 @@ class Chunk:
     qid      int64 (n) or None: query or sequence of each row.
     weight   float64 (n) or None: row weights, None = all 1.
     first_row  number of row 0 in the whole data set.
-    pieces   (start, stop) of the ranges of rows that are here one after the other; None: one, from first_row on.
+    pieces   (start, stop) of the consecutive ranges of rows; None: one, from first_row on.
     """
 
     indptr: np.ndarray
@@ -49,7 +49,7 @@ class Chunk:
         return int(self.indptr[-1] - self.indptr[0])
 
     def rows(self, start: int, stop: int) -> Chunk:
-        """Rows start:stop of consecutive ones as views; nothing is copied."""
+        """Rows start:stop of a consecutive chunk as views; nothing is copied."""
         if start == 0 and stop == self.n_rows:
             return self
         cut = slice(start, stop)
@@ -59,20 +59,20 @@ class Chunk:
         return Chunk(indptr, self.indices, self.data, self.y[cut], qid, weight, first, self.pieces)
 
     def placed(self, first_row: int) -> Chunk:
-        """The same rows, of which the first is number `first_row`."""
+        """The same rows, numbered from `first_row`."""
         if first_row == self.first_row:
             return self
         return replace(self, first_row=first_row)
 
 
 def csr_arrays(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[int, int]]:
-    """(indptr int64, indices, data, shape) of `X`, an array (n, d) or anything that SciPy makes a canonical csr_array of.
+    """(indptr int64, indices, data, shape) of `X`, an array (n, d) or anything that SciPy converts to a canonical csr_array.
 
-    Values keep int8 and float32; everything else becomes float64. Arrays are shared where possible. An array of NumPy's needs no
-    SciPy, whose import takes as long as a small training.
+    Values keep int8 and float32; everything else becomes float64. Arrays are shared where possible. A NumPy array needs no SciPy,
+    whose import takes as long as a small training.
     """
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "biuf":
-        if X.size and np.count_nonzero(X) == X.size:  # as most tables of numbers are
+        if X.size and np.count_nonzero(X) == X.size:  # as in most numeric tables
             n, d = X.shape
             indices = np.empty((n, d), np.int32 if d <= 2**31 - 1 else np.int64)
             indices[:] = np.arange(d)
@@ -99,27 +99,27 @@ def _kept(values: np.ndarray) -> np.ndarray:
 
 
 def group_starts(chunk: Chunk) -> np.ndarray:
-    """int64: the rows of `chunk` where groups of equal qid begin (without qid: all), and their number."""
+    """int64: the rows of `chunk` where groups of equal qid begin (without qid: all), then the number of rows."""
     if chunk.qid is None:
         return np.arange(chunk.n_rows + 1)
     return np.concatenate(([0], np.flatnonzero(chunk.qid[1:] != chunk.qid[:-1]) + 1, [chunk.n_rows]))
 
 
 def check_csr(X: Any) -> None:
-    """Raise BadInputError unless the arrays of X, a csr_array that users made, are ones that kernels may run on."""
+    """Raise BadInputError unless the arrays of X, a user's csr_array, are safe for kernels."""
     try:
         X.check_format(full_check=True)
     except ValueError as error:
-        raise BadInputError(f"X is no well-formed sparse matrix: {error}") from error
+        raise BadInputError(f"X is not a well-formed sparse matrix: {error}") from error
 
 
 def copied(chunk: Chunk) -> Chunk:
-    """The same rows in memory of their own."""
+    """The same rows, copied."""
     return concatenate([chunk])
 
 
 def concatenate(chunks: list[Chunk]) -> Chunk:
-    """Consecutive rows as one chunk of their own memory; values take the smallest type that holds those of all."""
+    """Consecutive rows copied into one chunk; values take the smallest type that holds all."""
     lengths = np.concatenate([np.diff(c.indptr) for c in chunks])
     data = None
     if any(c.data is not None for c in chunks):

@@ -1,7 +1,7 @@
-"""Records from files that somebody else may have written: every field is asked for with its type and its range.
+"""Records from untrusted files: every field is read with its type and its range.
 
-A checksum says that a file is as it was written, not who wrote it. What kernels, buffers and sentences are made of is checked
-here, once, when it is read; ValueError says which field is wrong, in words for the user.
+A checksum says that a file is as it was written, not who wrote it. Data for kernels, buffers and messages is checked here, once,
+when it is read; ValueError names the wrong field in a message for the user.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _SHOWN = 40  # characters of a value
 
 
 class Fields:
-    """The fields of the JSON object `record`; `where` names it in messages. Raises ValueError when it is no object."""
+    """The fields of the JSON object `record`; `where` names it in messages. Raises ValueError if it is not an object."""
 
     def __init__(self, record: Any, where: str) -> None:
         if not isinstance(record, dict):
@@ -33,10 +33,10 @@ class Fields:
         return dict(self._record)
 
     def expect_only(self, known: Collection[str]) -> None:
-        """Raise ValueError unless there are exactly the fields `known`."""
+        """Raise ValueError unless the fields are exactly `known`."""
         if self._record.keys() != set(known):
             odd = sorted(self._record.keys() ^ set(known))
-            raise ValueError(f"{self.where} lacks, or has without need, {', '.join(map(shown, odd[:3]))}")
+            raise ValueError(f"{self.where} has missing or unexpected fields: {', '.join(map(shown, odd[:3]))}")
 
     def any(self, name: str) -> Any:
         if name not in self._record:
@@ -99,7 +99,7 @@ class Fields:
 
 def shown(value: Any) -> str:
     """A value in a message: short, and on one line."""
-    huge = isinstance(value, int) and abs(value) > 10**30  # Python refuses to write some of these out
+    huge = isinstance(value, int) and abs(value) > 10**30  # Python refuses to print some of these
     text = f"a number of {value.bit_length()} bits" if huge else repr(value)
     return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
 
@@ -112,13 +112,13 @@ def _finite(value: float) -> bool:
 
 
 def by_name(record: Any) -> dict[str, Any]:
-    """The fields of a dataclass by name, as they are: dataclasses.asdict copies each, which takes long where records are many."""
+    """The fields of a dataclass by name, not copied: dataclasses.asdict copies each, which is slow for many records."""
     return {name: getattr(record, name) for name in record.__dataclass_fields__}
 
 
 def expect_like(found: Any, model: Any, where: str) -> None:
-    """Raise ValueError unless `found` is of JSON types as `model` is: the same names, whole numbers, flags and texts where it has
-    them, numbers other than NaN for its floats, as many of them as a tuple has; anything of these where it has None."""
+    """Raise ValueError unless `found` has the JSON types of `model`: the same names, whole numbers, flags and texts in the same
+    places, numbers other than NaN for floats, tuples of the same length; any of these types for None."""
     if model is None:
         model = found if found is None or isinstance(found, int | float | list) else 0.0
     if isinstance(model, dict):
@@ -141,7 +141,7 @@ def expect_like(found: Any, model: Any, where: str) -> None:
 
 
 def expect_lines(found: Any, kind: type, where: str) -> list[list[Any]]:
-    """`found`, a list of lists that a dataclass can be made of. Raises ValueError for other types of values than it has."""
+    """`found`, a list of lists from which a dataclass can be made. Raises ValueError for values of wrong types."""
     kinds = [(hint, *get_args(hint)) for hint in get_type_hints(kind).values()]
     if not isinstance(found, list):
         raise ValueError(f"{where} is {shown(found)}, not a list")

@@ -14,10 +14,10 @@ from pathlib import Path
 from streamcut.errors import DiskFullError, LockedError
 from streamcut.foundation.systems import AT_ONCE, BINARY, NO_LINK, WINDOWS, lock, set_mode, sync_directory
 
-__all__ = ["sync_directory"]  # and all that is defined here
+__all__ = ["sync_directory"]  # and everything defined here
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-UNREACHABLE = {  # a name that cannot be read or written here
+UNREACHABLE = {  # the name cannot be read or written here
     errno.ENOENT, errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENOTDIR, errno.EROFS,
     errno.ENAMETOOLONG, errno.ELOOP, errno.ENXIO,
 }  # fmt: skip
@@ -26,10 +26,10 @@ _hits: Counter[str] = Counter()
 
 
 def failpoint(name: str) -> None:
-    """Do nothing, unless STREAMCUT_FAILPOINT=`name:N:action` asks that the N-th visit kill, raise or sleep.
+    """Do nothing, unless STREAMCUT_FAILPOINT=`name:N:action` makes the N-th visit kill, raise or sleep.
 
     Actions: `kill` (SIGKILL), `stop` (SIGSTOP), an errno name such as `ENOSPC` or `EIO`, `sleep=SECONDS`, `hold=FIFO` (until
-    somebody has opened this named pipe for writing and closed it again). Several are separated by commas.
+    another process opens this named pipe for writing and closes it). Several are separated by commas.
     """
     wanted = os.environ.get("STREAMCUT_FAILPOINT")
     if not wanted:
@@ -62,9 +62,9 @@ def disk_full(path: str | os.PathLike, needed: int | None = None) -> Iterator[No
 
 
 def write_durably(path: str | os.PathLike, *parts: bytes | memoryview, prefix: str = "file", sync_parent: bool = True) -> None:
-    """Write `parts` to `path` so that after a crash it holds the old content, or all of the new, never some.
+    """Write `parts` to `path` so that after a crash it holds the old content or all of the new, never a part.
 
-    Temporary name, fsync, rename, fsync of the directory (`sync_parent=False` leaves the last to a caller who writes many).
+    Temporary name, fsync, rename, fsync of the directory (`sync_parent=False` leaves the last to a caller that writes many).
     Failpoints: PREFIX_tmp, PREFIX_fsync, PREFIX_rename. Raises DiskFullError.
     """
     size = sum(len(memoryview(part).cast("B")) for part in parts)
@@ -74,20 +74,20 @@ def write_durably(path: str | os.PathLike, *parts: bytes | memoryview, prefix: s
 def write_stream_durably(
     path: str | os.PathLike, parts: Iterable[bytes | memoryview], size: int, *, prefix: str = "file", sync_parent: bool = True
 ) -> None:
-    """As write_durably, of `parts` that are made while they are written; `size` bytes in all."""
+    """As write_durably, for `parts` generated during the write; `size` bytes in all."""
     with disk_full(path, size), replacing(Path(path), prefix=prefix, sync_parent=sync_parent) as file:
         for part in parts:
             file.write(part)
 
 
 class Sink:
-    """Takes bytes for an open file. Failpoint: PREFIX_tmp, before each piece that the system takes."""
+    """Writes bytes to an open file. Failpoint: PREFIX_tmp, before each piece that the system accepts."""
 
     def __init__(self, handle: int, prefix: str) -> None:
         self._handle, self._failpoint = handle, f"{prefix}_tmp"
 
     def write(self, part: bytes | memoryview) -> None:
-        """All of `part`."""
+        """Write all of `part`."""
         view = memoryview(part).cast("B")
         while view:
             failpoint(self._failpoint)
@@ -95,7 +95,7 @@ class Sink:
 
 
 def temporary_name(path: Path) -> Path:
-    """Under which name this process writes what becomes `path`."""
+    """The temporary name under which this process writes `path`."""
     return path.with_name(f".{path.name}.{os.getpid()}.tmp")
 
 
@@ -103,10 +103,10 @@ def temporary_name(path: Path) -> Path:
 def replacing(
     path: Path, *, prefix: str, sync_parent: bool = True, mode: int | None = None, replace: bool = True
 ) -> Iterator[Sink]:
-    """A new file that becomes `path` when all that goes into it is on the disk, and leaves nothing when it fails.
+    """A new file that becomes `path` once its content is on disk, and is removed on failure.
 
-    `mode`: permissions other than the usual ones. Unless `replace`, FileExistsError when there is a file of this name in the end.
-    The temporary file is locked while it is written: one that is not is left over from a process that died.
+    `mode`: permissions other than the usual ones. Unless `replace`, raises FileExistsError if `path` exists at the end. The
+    temporary file is locked while it is written: an unlocked one is left over from a dead process.
     """
     temporary = temporary_name(path)
     handle = _fresh(temporary)
@@ -118,7 +118,7 @@ def replacing(
             failpoint(f"{prefix}_fsync")
             os.fsync(handle)
             failpoint(f"{prefix}_rename")
-            if WINDOWS:  # which renames no open file
+            if WINDOWS:  # which cannot rename an open file
                 handle = _closed(handle)
             if replace:
                 os.replace(temporary, path)
@@ -127,7 +127,7 @@ def replacing(
         except BaseException:
             if WINDOWS:
                 handle = _closed(handle)
-            with suppress(OSError):  # what went wrong first is what to tell
+            with suppress(OSError):  # report the first error
                 temporary.unlink()
             raise
     finally:
@@ -144,13 +144,13 @@ def _closed(handle: int) -> int:
 
 
 def _fresh(temporary: Path) -> int:
-    """A new file of this name, open for writing and locked; one that a dead process of the same number left is removed."""
+    """A new file of this name, open for writing and locked; one left by a dead process with the same id is removed."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY
     try:
         handle = os.open(temporary, flags, 0o666)
     except FileExistsError:
         if not remove_abandoned(temporary):
-            raise LockedError(f"{temporary} is being written by this very process") from None
+            raise LockedError(f"{temporary} is already being written by this process") from None
         handle = os.open(temporary, flags, 0o666)
     with suppress(OSError):  # a file system without locks
         lock(handle)
@@ -158,7 +158,7 @@ def _fresh(temporary: Path) -> int:
 
 
 def _rename_to_new(temporary: Path, path: Path) -> None:
-    """As os.rename, but FileExistsError when `path` exists."""
+    """As os.rename, but raises FileExistsError if `path` exists."""
     try:
         os.link(temporary, path)
     except FileExistsError:
@@ -172,7 +172,7 @@ def _rename_to_new(temporary: Path, path: Path) -> None:
 
 
 def remove_abandoned(path: Path) -> bool:
-    """Remove the temporary file `path` unless it is locked by the process that writes it; whether it is gone."""
+    """Remove the temporary file `path` unless its writer holds the lock; returns whether it is gone."""
     try:
         handle = os.open(path, (os.O_RDWR if WINDOWS else os.O_RDONLY) | AT_ONCE | NO_LINK | BINARY)
     except FileNotFoundError:
@@ -193,9 +193,9 @@ def remove_abandoned(path: Path) -> bool:
 
 @contextmanager
 def locked(path: str | os.PathLike, what: str, *, required: bool = True, remove: bool = False) -> Iterator[None]:
-    """Hold an exclusive lock on the file `path`, which dies with the process. Raises LockedError when another holds it.
+    """Hold an exclusive lock on the file `path`, released when the process ends. Raises LockedError if another holds it.
 
-    Unless `required`, a file system without locks is gone along with. `remove`: an empty file goes in the end.
+    Unless `required`, a file system without locks is accepted. `remove`: delete an empty file at the end.
     """
     handle = os.open(path, os.O_RDWR | os.O_CREAT | NO_LINK | BINARY, 0o666)
     try:
@@ -207,12 +207,12 @@ def locked(path: str | os.PathLike, what: str, *, required: bool = True, remove:
             if required or error.errno not in _NO_LOCKS:
                 raise
         if not os.path.exists(path) or not os.path.samestat(os.fstat(handle), os.stat(path)):
-            raise LockedError(f"{what} was being written by another process until just now; look at it, then try again")
+            raise LockedError(f"{what} was being written by another process until just now; check it, then try again")
         try:
             yield
         finally:
             if remove and os.fstat(handle).st_size == 0:
-                if WINDOWS:  # which removes no open file
+                if WINDOWS:  # which cannot remove an open file
                     handle = _closed(handle)
                 with suppress(OSError):
                     os.unlink(path)

@@ -1,4 +1,4 @@
-"""Long work that is asked to stop: Ctrl-C in Python, and waits (for servers) that would keep a stop waiting, too."""
+"""Stopping long work: Ctrl-C in Python, and waits (for servers) that would delay a stop."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _asked: list[Callable[[], bool]] = []
 
 
 class GivenUp(KeyboardInterrupt):
-    """What a thread waited for was given up, because a stop was asked for."""
+    """A wait was abandoned because a stop was requested."""
 
 
 @contextmanager
 def waits_end_by(stop: Callable[[], bool]) -> Iterator[None]:
-    """Within, what waits for a server in order to read gives up (GivenUp) once `stop` says so, whatever its thread."""
+    """A context in which reads that wait for a server raise GivenUp once `stop` returns True, in any thread."""
     _asked.append(stop)
     try:
         yield
@@ -26,15 +26,15 @@ def waits_end_by(stop: Callable[[], bool]) -> Iterator[None]:
 
 
 def stop_wanted() -> bool:
-    """Whether somebody wants waits to end."""
+    """Whether waits should end."""
     return any(stop() for stop in list(_asked))
 
 
 @contextmanager
 def first_interrupt_asks() -> Iterator[Callable[[], bool]]:
-    """Within, the first SIGINT only makes what this gives say True; the second raises KeyboardInterrupt.
+    """A context in which the first SIGINT makes the function it yields return True; the second raises KeyboardInterrupt.
 
-    Handlers of others, and threads that get no signals, are left alone: there it always says False.
+    With another handler installed, or in a thread without signals, nothing changes and it always returns False.
     """
     ours = threading.current_thread() is threading.main_thread()
     if not ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:

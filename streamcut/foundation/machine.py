@@ -1,4 +1,4 @@
-"""What this process has and may use: memory within the limits of its control group, and processors."""
+"""Resources of this process: memory within the limits of its control group, and processors."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from streamcut.foundation.units import format_bytes, parse_size
 
 _AUTO_SHARE = 0.8
 _MOMENT = 0.25  # seconds
-_asked = (-math.inf, 0, 0)  # when, and what _now says
+_asked = (-math.inf, 0, 0)  # time and value of the last answer of _now
 _CGROUPS = Path("/sys/fs/cgroup")
 _OWN_CGROUPS = Path("/proc/self/cgroup")
 
 
 def memory_limit(text: str) -> int:
-    """Bytes for `auto` (80 % of what is available now), a percentage of all memory, or a size; a cgroup's limit counts."""
+    """Bytes for `auto` (80 % of what is available now), a percentage of all memory, or a size; cgroup limits apply."""
     total, automatic = _now()
     if text == "auto":
         return automatic
     size = parse_size(text, option="--memory", total=total)
     if size < 1:
-        raise UsageError(f"--memory: {text!r} is nothing; write for example 2GB, 50% or auto")
+        raise UsageError(f"--memory: {text!r} is less than one byte; write for example 2GB, 50% or auto")
     return size
 
 
 def _now() -> tuple[int, int]:
-    """(all memory, what `auto` is), at most a moment old: asking the kernel takes as long as a pass of a small fit."""
+    """(all memory, the value of `auto`), at most a moment old: asking the kernel takes as long as a pass of a small fit."""
     global _asked
     if (now := time.monotonic()) - _asked[0] > _MOMENT:
         total, available = machine_memory()
@@ -43,7 +43,7 @@ def _now() -> tuple[int, int]:
 
 
 def machine_memory(cgroups: Path = _CGROUPS, own: Path = _OWN_CGROUPS) -> tuple[int, int]:
-    """(total, available) bytes, within the limits of this process's control groups, version 1 or 2, and all above them."""
+    """(total, available) bytes, within the limits of this process's control groups, version 1 or 2, and their ancestors."""
     total, available = systems.memory()
     for limit, used in _cgroup_limits(cgroups, own):
         total, available = min(total, limit), min(available, limit - used)
@@ -51,7 +51,7 @@ def machine_memory(cgroups: Path = _CGROUPS, own: Path = _OWN_CGROUPS) -> tuple[
 
 
 def _cgroup_limits(cgroups: Path, own: Path) -> Iterator[tuple[int, int]]:
-    """(limit, used) bytes of each group that has a limit; file pages that the kernel would give back first aren't used."""
+    """(limit, used) bytes of each group with a limit; file pages that the kernel reclaims first do not count as used."""
     try:
         lines = systems.content(str(own)).decode().splitlines()
     except OSError:
@@ -73,14 +73,14 @@ def _cgroup_limits(cgroups: Path, own: Path) -> Iterator[tuple[int, int]]:
                     usage = int(systems.content(f"{folder}/{names[1]}"))
                     words = systems.content(f"{folder}/memory.stat").split()
                     yield int(limit), usage - (int(words[words.index(names[2]) + 1]) if names[2] in words else 0)
-            except OSError:  # a container often sees only a part of the tree
+            except OSError:  # a container often sees only part of the tree
                 continue
 
 
 def expect_room() -> None:
-    """Raise MemoryBudgetError when `ulimit -d` or `-v` leaves less than the libraries need just to be loaded.
+    """Raise MemoryBudgetError when `ulimit -d` or `-v` leaves less than loading the libraries needs.
 
-    They would end the process, or spin, where they get no memory. Each processor is a thread of BLAS, with its stack.
+    Without memory they would end the process, or spin. BLAS has a thread with a stack per processor.
     """
     threads = available_cpus()
     limits = systems.limits()
@@ -99,13 +99,13 @@ def available_cpus() -> int:
 
 
 def one_blas_thread() -> AbstractContextManager:
-    """While it is entered, BLAS and LAPACK take one thread: the same bits on any machine, and none that spins beside it."""
+    """A context in which BLAS and LAPACK use one thread: the same bits on any machine, and no other thread spins."""
     return _blas("scipy.linalg" in sys.modules).limit(limits=1, user_api="blas")
 
 
 @cache
 def _blas(with_scipys: bool) -> Any:
-    """Of the libraries that are loaded now: SciPy brings a BLAS of its own, which may come later than NumPy's."""
-    from threadpoolctl import ThreadpoolController  # it looks through all loaded libraries
+    """The BLAS libraries loaded now: SciPy has its own, which may be loaded later than NumPy's."""
+    from threadpoolctl import ThreadpoolController  # it scans all loaded libraries
 
     return ThreadpoolController()

@@ -1,8 +1,8 @@
-"""The door by which files come in that somebody else has made: nothing else in the package opens one.
+"""Opens untrusted files: no other module in the package opens one.
 
-What is no regular file is refused at once: a pipe in the place of a file would block who opens it, and a device would never end.
-Links in a store are not followed: they would lead out of it to any file that this user can read. Whatever a library raises on
-damaged or forged content becomes a sentence (`readable`).
+Anything but a regular file is refused at once: a pipe would block the caller, and a device would never end. Links in a store are
+not followed: they could lead to any file that this user can read. Any exception of a library on damaged or forged content becomes
+a message (`readable`).
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _KINDS = {
 }
 _FLAGS = os.O_RDONLY | AT_ONCE | NO_TERMINAL | BINARY
 _FOLDER = os.O_RDONLY | FOLDER | BINARY
-_SHOWN = 300  # characters of what a library says
+_SHOWN = 300  # characters of a library's message
 
 
 class IrregularFileError(OSError):
-    """There is something of that name, but no file; strerror says what."""
+    """The name exists but is not a regular file; strerror says what it is."""
 
     def __init__(self, path: str | os.PathLike, mode: int) -> None:
         self.mode = mode
@@ -41,7 +41,7 @@ class IrregularFileError(OSError):
 
 def open_regular(path: str | os.PathLike) -> int:
     """A descriptor that reads the regular file `path`, following symbolic links. Raises OSError, IrregularFileError at once."""
-    if not stat.S_ISREG(mode := os.stat(path).st_mode):  # whoever writes to a pipe would lose it with the one who opens it
+    if not stat.S_ISREG(mode := os.stat(path).st_mode):  # opening a pipe would break it for its writer
         raise IrregularFileError(path, mode)
     return _regular(os.open(path, _FLAGS), path)
 
@@ -57,7 +57,7 @@ def opened_raw(path: str | os.PathLike) -> io.FileIO:
 
 
 def opened_stream(path: str | os.PathLike) -> io.FileIO:
-    """As `opened_raw`; a pipe or a device is opened, too, for those who name one to be read from front to back."""
+    """As `opened_raw`; also opens a pipe or a device, for input read from front to back."""
     try:
         return opened_raw(path)
     except IrregularFileError as error:
@@ -67,7 +67,7 @@ def opened_stream(path: str | os.PathLike) -> io.FileIO:
 
 
 def read_file(path: str | os.PathLike, most: int | None = None) -> bytes:
-    """The content of the regular file `path`; raises as `open_regular`, and OSError for one longer than `most` bytes."""
+    """The content of the regular file `path`; raises as `open_regular`, and OSError if it is longer than `most` bytes."""
     with opened_file(path) as file:
         if most is not None and os.fstat(file.fileno()).st_size > most:
             raise OSError(errno.EFBIG, f"is longer than the {most:,} bytes that it may have", os.fspath(path))
@@ -85,7 +85,7 @@ def read_lines(path: str | os.PathLike, what: str) -> list[str]:
 
 
 def regular(path: str | os.PathLike) -> str:
-    """`path` for a library that opens files by itself, once it is known to be a regular file; raises as `open_regular`."""
+    """`path`, checked to be a regular file, for a library that opens files itself; raises as `open_regular`."""
     os.close(open_regular(path))
     return os.fspath(path)
 
@@ -94,9 +94,9 @@ def regular(path: str | os.PathLike) -> str:
 def readable(
     path: object, error: type[StreamcutError] = BadInputError, what: str = "cannot be read", advice: str = ""
 ) -> Iterator[None]:
-    """Turn whatever the libraries that read `path` raise on damaged or forged content into an `error`: PATH: WHAT (why)ADVICE.
+    """Turn any exception of libraries that read `path`, damaged or forged, into an `error`: PATH: WHAT (why)ADVICE.
 
-    Errors of ours pass, and MemoryError does.
+    Our own errors and MemoryError pass through.
     """
     try:
         yield
@@ -104,7 +104,7 @@ def readable(
         raise
     except Exception as found:
         why = " ".join(str(found).split())[:_SHOWN]
-        if type(found) is not ValueError or not why:  # that is a sentence as it stands
+        if type(found) is not ValueError or not why:  # a ValueError's text is already a message
             why = f"{type(found).__name__}: {why}"
         raise error(f"{path}: {what} ({why}){advice}") from found
 
@@ -112,7 +112,7 @@ def readable(
 def open_below(root: str | os.PathLike, relative: str) -> int:
     """As open_regular for the file `relative` ("a/b/c") of the folder `root`; nothing below `root` may be a symbolic link."""
     *folders, name = relative.split("/")
-    if not FOLDERS_OPEN:  # Windows, where making a link takes an administrator
+    if not FOLDERS_OPEN:  # Windows, where creating a link takes an administrator
         place = os.fspath(root)
         for part in (*folders, name):
             place = os.path.join(place, part)
@@ -134,7 +134,7 @@ def _without_links(name: str, folder: int, flags: int, shown: str) -> int:
     try:
         return os.open(name, flags | NO_LINK, dir_fd=folder)
     except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.ENXIO):  # what there is instead
+        if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.ENXIO):  # what is there instead
             raise IrregularFileError(shown, os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode) from None
         raise
 

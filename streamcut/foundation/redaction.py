@@ -1,17 +1,17 @@
-"""Secrets that URLs carry, taken out of whatever is shown, logged or stored. The time it takes is linear in the length."""
+"""Removes secrets in URLs from everything shown, logged or stored, in time linear in the length."""
 
 from __future__ import annotations
 
 import re
 
 HIDDEN = "***"
-_ACCOUNTS = ("abfs", "abfss", "wasb", "wasbs", "az", "adl")  # of Azure: what stands before @ is a container, if it has no colon
+_ACCOUNTS = ("abfs", "abfss", "wasb", "wasbs", "az", "adl")  # of Azure: the part before @ is a container, if it has no colon
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]{0,30}$")
-_END = re.compile(r'[\s"<>]')  # no URL goes on behind these
-_LEFT = "'`,.:;!?)]}>"  # at the end of a value: punctuation of the sentence around it
+_END = re.compile(r'[\s"<>]')  # no URL continues after these
+_LEFT = "'`,.:;!?)]}>"  # at the end of a value: punctuation of the surrounding sentence
 _PARAMETER = re.compile(r'([?&;#])([^\s=&;#?"<>]*)=([^\s&;#"<>]*)')
 _BARE = re.compile(r'([?#&])([^\s=&;#?"<>*]+)(?=[&;#"<>\s]|$)')
-_HARMLESS = {  # parameters whose values are shown; of all others they are not
+_HARMLESS = {  # parameters whose values are shown; all others are hidden
     "page", "limit", "offset", "version", "versionid", "format", "type", "lang", "table", "sheet", "prefix", "delimiter",
     "list-type", "max-keys", "partnumber", "region", "download", "raw", "x-amz-expires", "x-amz-date", "x-amz-algorithm",
 }  # fmt: skip
@@ -21,7 +21,7 @@ _SECRETS = re.compile(r"sig|tok|key|secret|pass|pwd|cred|auth|acc|code|jwt|sas|s
 def redacted(text: str) -> str:
     """`text` without the passwords, tokens and signatures in its URLs: `https://***@host/a?sig=***&page=2`.
 
-    Whatever stands before the @ of a server goes, and the value of every parameter that is not known to be harmless.
+    Hides everything before the @ of a server, and the value of every parameter not known to be harmless.
     """
     before, *pieces = text.split("://")
     shown = [before]
@@ -33,19 +33,19 @@ def redacted(text: str) -> str:
 
 
 def _piece(piece: str, scheme: str) -> str:
-    """What follows `scheme://` up to the next URL."""
+    """Redact the text from `scheme://` to the next URL."""
     start = _end_of_user(piece, scheme)
     user = HIDDEN if start else ""
     end = _END.search(piece, start)
     stop = end.start() if end else len(piece)
     url = _PARAMETER.sub(_hidden, piece[start:stop])
-    if scheme in ("http", "https"):  # elsewhere ? stands for any letter of a name
+    if scheme in ("http", "https"):  # elsewhere ? is a wildcard for one character
         url = _BARE.sub(_hidden_bare, url)
     return user + url + _PARAMETER.sub(_hidden_if_secret, piece[stop:])
 
 
 def _end_of_user(piece: str, scheme: str) -> int:
-    """Where the @ behind user and password is; 0: there is none."""
+    """The position of the @ after user and password; 0: none."""
     limit = _END.search(piece)
     token = piece[: limit.start() if limit else len(piece)]
     server = re.split(r"[/?#]", token, maxsplit=1)[0]
@@ -55,13 +55,13 @@ def _end_of_user(piece: str, scheme: str) -> int:
     colon = -1 if server.startswith("[") else server.find(":")  # [::1] is a server
     if colon < 0 or colon + 1 == len(token):  # no password, or the colon of a sentence
         return 0
-    if "@" in token:  # a slash in the password; or a port, and @ in the path, which is hidden rather than a secret shown
+    if "@" in token:  # a slash in the password; or a port, and @ in the path: better to hide it than to show a secret
         return token.rindex("@")
     port = server[colon + 1 :].rstrip(_LEFT)
     if port.isdigit() or "@" not in piece:
         return 0
     line = piece.split("\n", 1)[0]
-    return max(line.rfind("@"), 0)  # a blank in the password
+    return max(line.rfind("@"), 0)  # a space in the password
 
 
 def _hidden(found: re.Match[str]) -> str:

@@ -1,6 +1,6 @@
-"""What people are shown: text of which nothing steers a terminal or hides from a reader, and results that introduce themselves.
+"""Text for people, without terminal control or hidden characters, and results with readable representations.
 
-Names, labels and what comes from files are strangers' text. Results are a line in a console, a small table in a notebook.
+Names, labels and file contents are untrusted text. Results are a line in a console, a small table in a notebook.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from streamcut.foundation.units import format_number
 
 
 def visible(text: str) -> str:
-    """`text` on one line, with escapes for control characters, marks of direction and bytes that are no UTF-8."""
+    """`text` on one line, with escapes for control characters, direction marks and bytes that are not UTF-8."""
     return text if text.isprintable() else "".join(c if c.isprintable() else _escaped(ord(c)) for c in text)
 
 
 def html(text: str) -> str:
-    """The same as HTML."""
+    """`text` as HTML."""
     return escape(visible(text))
 
 
 def warn(sentence: str) -> None:
-    """A UserWarning that points at whoever called us; the command line shows it as a note."""
+    """A UserWarning that points at the caller's code; the command line shows it as a note."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(("streamcut.", "contextlib")):
         level, frame = level + 1, frame.f_back
@@ -36,26 +36,26 @@ def warn(sentence: str) -> None:
 
 
 class VisibleFormatter(logging.Formatter):
-    """Log messages that name such things."""
+    """Formats log messages with untrusted text."""
 
     def format(self, record: logging.LogRecord) -> str:
         return visible(super().format(record))
 
 
 def _escaped(code: int) -> str:
-    if 0xDC80 <= code <= 0xDCFF:  # how Python reads bytes that are no UTF-8
+    if 0xDC80 <= code <= 0xDCFF:  # how Python decodes bytes that are not UTF-8
         code -= 0xDC00
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 class Shown(ABC):
-    """Mix-in: `shown` says what there is to know, `__repr__` and `_repr_html_` show it. Dataclasses need `repr=False`."""
+    """Mix-in: `shown` returns the values, `__repr__` and `_repr_html_` show them. Dataclasses need `repr=False`."""
 
     __slots__ = ()
 
     @abstractmethod
     def shown(self) -> dict[str, Any]:
-        """What is worth showing, by name; None is left out."""
+        """The values to show, by name; None is left out."""
 
     def __repr__(self) -> str:
         parts = [f"{name}={_short(value)}" for name, value in self.shown().items() if value is not None]
@@ -67,7 +67,7 @@ class Shown(ABC):
 
 
 def html_table(title: str, rows: Iterable[tuple[str, str]]) -> str:
-    """(name, value) below each other."""
+    """An HTML table of (name, value) rows."""
     cells = "".join(
         f"<tr><th style='text-align:left'>{html(name)}</th><td style='text-align:right'>{html(value)}</td></tr>"
         for name, value in rows

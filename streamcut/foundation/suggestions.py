@@ -1,4 +1,4 @@
-"""What was probably meant by a name that is not known."""
+"""Suggestions for an unknown name."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from streamcut.errors import UsageError
 
 
 def meant(name: object, known: Iterable[str]) -> str:
-    """ "did you mean ‹name›?" with the known names that are closest, "" when none is close. Case and _ or - don't matter."""
+    """ "did you mean ‹name›?" with the closest known names, "" if none is close. Case and _ or - don't matter."""
     names = {plain(each): each for each in known}
     close = [names[each] for each in get_close_matches(plain(str(name)), names, n=2, cutoff=0.65)]
     return f"did you mean {' or '.join(close)}?" if close else ""
 
 
 def unknown(value: object, known: Iterable[str]) -> str:
-    """The end of a message on a value that is none of those `known`: what was meant, and what there is."""
+    """The end of a message on a value not in `known`: a suggestion, and the known values."""
     choices = list(known)
     close = meant(value, choices)
     return f"{value!r} is unknown; {close + ' ' if close else ''}use one of {', '.join(choices)}"
 
 
 def expect_known(function: str, options: Iterable[str], known: Iterable[str]) -> None:
-    """Raise UsageError when `function` has no option of one of these names."""
+    """Raise UsageError if `function` lacks an option with one of these names."""
     there = list(known)
     for name in options:
         if name not in there:
@@ -31,5 +31,5 @@ def expect_known(function: str, options: Iterable[str], known: Iterable[str]) ->
 
 
 def plain(name: str) -> str:
-    """`name` as it is compared."""
+    """`name` in the form used for comparison."""
     return name.lower().replace("_", "-")

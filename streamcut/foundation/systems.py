@@ -1,7 +1,7 @@
-"""What operating systems do differently, in one place. Nothing else asks which one it is, or imports a module that one lacks.
+"""Differences between operating systems. No other module checks which one it is, or imports a module that one lacks.
 
-Linux has all of it. macOS has no advice to fetch files ahead, no affinity and no way to reserve a file's blocks. Windows has no
-fcntl, opens no folders, follows no descriptor of one, and neither renames nor removes a file that is open.
+Linux supports everything. macOS has no read-ahead advice, no affinity and no way to reserve a file's blocks. Windows has no
+fcntl, cannot open folders or paths relative to one, and neither renames nor removes an open file.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ WINDOWS = sys.platform == "win32"
 
 
 def _flags(*names: str) -> int:
-    """Those flags of os.open that there are."""
+    """The flags of os.open that exist here."""
     return sum(getattr(os, f"O_{name}", 0) for name in names)
 
 
-BINARY = _flags("BINARY", "CLOEXEC", "NOINHERIT")  # for whatever is opened
-AT_ONCE = _flags("NONBLOCK")  # a pipe is opened without waiting for who writes to it
+BINARY = _flags("BINARY", "CLOEXEC", "NOINHERIT")  # for every open
+AT_ONCE = _flags("NONBLOCK")  # a pipe is opened without waiting for its writer
 NO_TERMINAL = _flags("NOCTTY")  # that is opened becomes ours
 NO_LINK = _flags("NOFOLLOW")
 FOLDER = _flags("DIRECTORY")
-FOLDERS_OPEN = bool(FOLDER) and os.open in os.supports_dir_fd  # and files are opened below such a descriptor
+FOLDERS_OPEN = bool(FOLDER) and os.open in os.supports_dir_fd  # and files are opened relative to its descriptor
 _PIECE = 1 << 20
 
 
 def lock(handle: int) -> None:
-    """Lock the open file for this process alone. Raises BlockingIOError when another has it, OSError where there are no locks."""
+    """Lock the open file exclusively. Raises BlockingIOError if another process has it, OSError if locks are unsupported."""
     if fcntl is not None:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return
     import msvcrt
 
     place = os.lseek(handle, 0, os.SEEK_CUR)
-    os.lseek(handle, 1 << 40, os.SEEK_SET)  # a byte that nobody writes: Windows keeps others from reading what is locked
+    os.lseek(handle, 1 << 40, os.SEEK_SET)  # a byte never written: Windows keeps others from reading locked bytes
     try:
         msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
     except OSError as error:
@@ -65,13 +65,13 @@ def sync_directory(path: str | os.PathLike) -> None:
 
 
 def set_mode(handle: int, mode: int) -> None:
-    """The permissions of an open file, where files have such."""
+    """Set the permissions of an open file, if files have permissions."""
     if hasattr(os, "fchmod"):
         os.fchmod(handle, mode)
 
 
 def reserve(handle: int, size: int) -> None:
-    """Make the open, empty file `size` bytes of zeros whose place on the disk is taken. Raises OSError when there is none."""
+    """Make the open, empty file `size` zero bytes with disk space allocated. Raises OSError if there is no space."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(handle, 0, size)
         return
@@ -82,19 +82,19 @@ def reserve(handle: int, size: int) -> None:
 
 
 def fetch_ahead(handle: int, start: int, length: int) -> None:
-    """Ask for bytes of an open file that will be read soon, without waiting, where that can be asked."""
+    """Prefetch bytes of an open file without waiting, if the system supports it."""
     if hasattr(os, "posix_fadvise"):
         os.posix_fadvise(handle, start, length, os.POSIX_FADV_WILLNEED)
 
 
 def release(mapped: mmap.mmap, start: int, length: int) -> None:
-    """The pages of a mapped file are not used for a while; what they hold stays."""
+    """Release the pages of a mapped file, which are not used for a while; their content stays."""
     if hasattr(mmap, "MADV_DONTNEED"):
         mapped.madvise(mmap.MADV_DONTNEED, start, length)
 
 
 def map_nothing(size: int) -> None:
-    """Ask for `size` bytes of memory and give them back. Raises OSError when there are not so many."""
+    """Map `size` bytes of memory and release them. Raises OSError if there are not that many."""
     if hasattr(mmap, "MAP_PRIVATE"):
         mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()  # type: ignore[attr-defined]
     else:
@@ -102,8 +102,8 @@ def map_nothing(size: int) -> None:
 
 
 def alive(process: int) -> bool:
-    """Whether there is a process of this number."""
-    if WINDOWS:  # where os.kill ends it
+    """Whether a process with this id exists."""
+    if WINDOWS:  # where os.kill would end it
         import psutil
 
         return psutil.pid_exists(process)
@@ -137,7 +137,7 @@ def memory() -> tuple[int, int]:
 
 
 def resident_bytes() -> int:
-    """What this process holds in memory."""
+    """Resident memory of this process."""
     if LINUX:
         return _kilobytes(content("/proc/self/status"), b"VmRSS:")
     import psutil
@@ -146,8 +146,8 @@ def resident_bytes() -> int:
 
 
 def peak_bytes() -> int:
-    """The most that this process has held in memory so far."""
-    if LINUX:  # getrusage would count a parent's peak
+    """Peak resident memory of this process so far."""
+    if LINUX:  # getrusage would include a parent's peak
         return _kilobytes(content("/proc/self/status"), b"VmHWM:")
     if WINDOWS:
         import psutil
@@ -159,18 +159,18 @@ def peak_bytes() -> int:
 
 
 def give_back() -> None:
-    """Have the C library give free memory back, where it can be asked to: it keeps what threads of the past had freed."""
+    """Have the C library return free memory to the system if it can: it keeps memory freed by ended threads."""
     if not LINUX:
         return
     import ctypes
 
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it, musl gives back by itself
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it, musl returns memory on its own
     if trim is not None:
         trim(0)
 
 
 def content(path: str) -> bytes:
-    """What a file of the kernel says, which is short. A small fit asks some of them, so nothing is opened around it."""
+    """The content of a short kernel file. A small fit reads several, so no file object is created."""
     handle = os.open(path, os.O_RDONLY | BINARY)
     try:
         return os.read(handle, _PIECE)
@@ -179,10 +179,10 @@ def content(path: str) -> bytes:
 
 
 def _kilobytes(text: bytes, field: bytes) -> int:
-    """The bytes that a line of `text` says in kB."""
+    """Bytes from a line of `text` that gives kB."""
     _, found, rest = text.partition(field)
     if not found:
-        raise OSError(f"the kernel does not tell {field.decode()[:-1]}")
+        raise OSError(f"the kernel does not report {field.decode()[:-1]}")
     return int(rest.split(None, 1)[0]) * 1024
 
 

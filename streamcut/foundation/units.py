@@ -16,7 +16,7 @@ _SIZE = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-zA-Z%]*)\s*")
 def parse_size(text: str, *, option: str = "size", total: int | None = None) -> int:
     """Bytes in `text`: `512MB` is 512·10⁶, `512MiB` is 512·2²⁰, `50%` is half of `total`.
 
-    Raises UsageError for a number without unit, an unknown unit, a percentage where `total` is None or outside (0, 100].
+    Raises UsageError for a number without unit, an unknown unit, a percentage if `total` is None or outside (0, 100].
     """
     match = _SIZE.fullmatch(text)
     if match is None:
@@ -36,11 +36,11 @@ def parse_size(text: str, *, option: str = "size", total: int | None = None) -> 
 
 
 def plain(value: Any) -> Any:
-    """A NumPy scalar, or an array of no dimensions, as the number of Python's (or text) that it is; all else as it is."""
+    """A NumPy scalar, or an array without dimensions, as a Python number (or text); anything else unchanged."""
     if getattr(value, "shape", None) != () or not hasattr(value, "item"):
         return value
     found = value.item()
-    return float(found) if hasattr(found, "dtype") else found  # a long double is none of Python's
+    return float(found) if hasattr(found, "dtype") else found  # Python has no long double
 
 
 def format_bytes(count: float) -> str:
@@ -56,7 +56,7 @@ def format_bytes(count: float) -> str:
 
 
 def format_enough(count: int) -> str:
-    """The same, rounded up: a limit of what is written is no less than `count` bytes."""
+    """The same, rounded up: as a limit the text is never less than `count` bytes."""
     digit = 10 ** max(0, len(str(count)) - 3)
     return format_bytes(-(-count // digit) * digit)
 
@@ -73,7 +73,7 @@ def format_number(value: Any) -> str:
 
 
 def part_of(text: object) -> float | None:
-    """0.1 for "10%"; None for what is no per cent above 0."""
+    """0.1 for "10%"; None for anything but a percentage above 0."""
     if not isinstance(text, str) or not text.strip().endswith("%"):
         return None
     try:

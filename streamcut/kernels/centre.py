@@ -1,8 +1,8 @@
-"""A point near rows that lie far from the origin: where a Gaussian kernel takes their distances from.
+"""A point near rows far from the origin, from which a Gaussian kernel computes distances.
 
-‖x − x′‖² comes from ‖x‖² + ‖x′‖² − 2⟨x, x′⟩, and of rows at a distance R from the origin whole units of it are lost once R² ε is
-one. It does not change when a point is subtracted from both. So what a feature has in common in nearly all rows is subtracted
-first, and rows stay sparse: mean² > 64 variance leaves no more than one row in 65 without that feature.
+‖x − x′‖² comes from ‖x‖² + ‖x′‖² − 2⟨x, x′⟩, and for rows at a distance R from the origin whole units of it are lost once R² ε is
+one. It does not change when a point is subtracted from both. So the mean of a feature present in nearly all rows is subtracted
+first, and rows stay sparse: if mean² > 64 variance, at most one row in 65 lacks that feature.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Centre:
     value: np.ndarray
 
     def moved(self, chunk: Chunk) -> Chunk:
-        """The same rows less this point, float64, in memory of their own; values that become 0 are left out."""
+        """The same rows less this point, a float64 copy; values that become 0 are dropped."""
         n, most = chunk.n_rows, chunk.nnz + chunk.n_rows * len(self.index)
         indptr, indices, data = np.zeros(n + 1, np.int64), np.empty(most, chunk.indices.dtype), np.empty(most)
         kernel_columns.subtract(chunk.indptr, chunk.indices, chunk.data, self.index, self.value, indptr, indices, data)
@@ -38,14 +38,14 @@ class Centre:
         return out
 
     def moved_back(self, vectors: np.ndarray) -> np.ndarray:
-        """Dense rows that were moved, where they were; a copy."""
+        """Moved dense rows at their original place; a copy."""
         out = vectors.copy()
         out[:, self.index] += self.value
         return out
 
 
 def centre_of(rows: int, index: np.ndarray, total: np.ndarray, squares: np.ndarray) -> Centre | None:
-    """The centre of `rows` rows whose features `index` have these Σ x and Σ x²; None where no feature is far from 0."""
+    """The centre of `rows` rows whose features `index` have these Σ x and Σ x²; None if no feature is far from 0."""
     mean = total / max(rows, 1)
     variance = squares / max(rows, 1) - mean * mean
     far = (mean * mean > _FAR * variance) & np.isfinite(mean) & (mean != 0.0)

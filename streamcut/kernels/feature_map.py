@@ -1,4 +1,4 @@
-"""What every approximation of a kernel by features has in common: rows go in, dense rows of float32 come out."""
+"""Base of kernel approximations by features: rows in, dense float32 rows out."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from streamcut.kernels.kernel import Kernel
 
 
 class FeatureMap(ABC):
-    """Features whose inner products are about those of `kernel`, of rows with `dimension` features.
+    """Features whose inner products approximate `kernel`, for rows with `dimension` features.
 
     kind      what a model file calls it
-    identity  what the map was drawn by, in JSON types: the same data and identity give the same map
+    identity  what the map was drawn from, in JSON types: the same data and identity give the same map
     """
 
     kind: ClassVar[str]
@@ -27,7 +27,7 @@ class FeatureMap(ABC):
     @property
     @abstractmethod
     def n_features(self) -> int:
-        """Of the rows that come out."""
+        """Number of features of the output rows."""
 
     @abstractmethod
     def features(self, chunk: Chunk) -> np.ndarray:
@@ -36,16 +36,16 @@ class FeatureMap(ABC):
     @property
     @abstractmethod
     def memory(self) -> tuple[str, int, int]:
-        """(what it keeps, bytes of that in the file of a model, which is made in memory; bytes that each worker needs)."""
+        """(name of its data, their bytes in a model file, which is built in memory; bytes per worker)."""
 
     @abstractmethod
     def parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """(what JSON holds, arrays) beside kernel and dimension: what `from_parts` needs."""
+        """(JSON part, arrays) in addition to kernel and dimension, for `from_parts`."""
 
     @classmethod
     @abstractmethod
     def from_parts(cls, kernel: Kernel, dimension: int, meta: Fields, arrays: dict[str, np.ndarray]) -> Self:
-        """The map that `parts` described; KeyError, TypeError or ValueError when it is no well-formed one."""
+        """The map that `parts` described; KeyError, TypeError or ValueError if it is malformed."""
 
     def mapped(self, chunk: Chunk) -> Chunk:
         """The same rows with these features in place of their own."""

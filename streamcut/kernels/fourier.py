@@ -1,4 +1,4 @@
-"""The Gaussian kernel approximated by waves (Rahimi & Recht 2007), which ask nothing of the data.
+"""The Gaussian kernel approximated by waves (Rahimi & Recht 2007), independent of the data.
 
 exp(−γ‖x − x′‖²) is the mean of cos ⟨ω, x − x′⟩ over frequencies ω ~ N(0, 2γ I). With h of them the features of x are
 (cos ⟨ω_k, x⟩, sin ⟨ω_k, x⟩) / √h: their inner products have that mean, and a row has length 1. Frequencies that are orthogonal in
@@ -21,12 +21,12 @@ from streamcut.foundation.fields import Fields
 from streamcut.kernels.feature_map import FeatureMap
 from streamcut.kernels.kernel import Kernel
 
-MOST_ORTHOGONAL = 2048  # features of rows: making more frequencies orthogonal takes d³ steps
+MOST_ORTHOGONAL = 2048  # features of rows: orthogonalising more takes d³ steps
 
 
 @dataclass(frozen=True, eq=False)
 class FourierMap(FeatureMap):
-    """`frequencies`, float32 (dimension, h), a column each."""
+    """`frequencies`, float32 (dimension, h), one per column."""
 
     kernel: Kernel
     dimension: int
@@ -37,19 +37,19 @@ class FourierMap(FeatureMap):
 
     @classmethod
     def drawn(cls, kernel: Kernel, dimension: int, features: int, seed: int, frequencies: str) -> Self:
-        """A map to `features` features, an even number; raises UsageError for what it is not made for."""
+        """A map to `features` features, an even number; raises UsageError for unsupported kernels or sizes."""
         if kernel.name != "rbf":
-            raise UsageError(f"fourier: only the rbf kernel is a mean of waves, {kernel.name} is not; take nystroem")
+            raise UsageError(f"fourier: supports only the rbf kernel, not {kernel.name}; use nystroem")
         if frequencies == "orthogonal" and dimension > MOST_ORTHOGONAL:
             what = f"orthogonal ones are for rows of {MOST_ORTHOGONAL:,} features at most, these have {dimension:,}"
-            raise UsageError(f"frequencies: {what}; take independent ones")
+            raise UsageError(f"frequencies: {what}; use independent ones")
         rng = np.random.default_rng(seed)
         half, scale = features // 2, math.sqrt(2.0 * kernel.gamma)
         if frequencies == "orthogonal":
             drawn = _orthogonal(rng, dimension, half, scale)
         else:
             drawn = np.empty((dimension, half), np.float32)
-            for j in range(dimension):  # a row at a time: nothing of float64 is large
+            for j in range(dimension):  # a row at a time keeps float64 temporaries small
                 drawn[j] = scale * rng.standard_normal(half)
         return cls(kernel, dimension, drawn, {"features": features, "seed": seed, "frequencies": frequencies})
 
@@ -82,7 +82,7 @@ class FourierMap(FeatureMap):
 
 
 def _orthogonal(rng: np.random.Generator, dimension: int, count: int, scale: float) -> np.ndarray:
-    """float32 (dimension, count): blocks of orthogonal columns, as long as those of a Gaussian matrix."""
+    """float32 (dimension, count): blocks of orthogonal columns with the lengths of Gaussian ones."""
     columns = np.empty((dimension, count), np.float32)
     for first in range(0, count, dimension):
         block = rng.standard_normal((min(dimension, count - first), dimension))

@@ -1,4 +1,4 @@
-"""Kernels as inner products and squared norms give them: linear, Gaussian (rbf), polynomial."""
+"""Kernels as functions of inner products and squared norms: linear, Gaussian (rbf), polynomial."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from streamcut.foundation.chunk import Chunk
     from streamcut.kernels.centre import Centre
 
-LINEAR, RBF, POLY = 0, 1, 2  # the codes that compiled code takes
-_OTHERS = 64  # roundings of a kernel value beside those of its inner product: of differences, of exp
+LINEAR, RBF, POLY = 0, 1, 2  # codes for compiled code
+_OTHERS = 64  # roundings of a kernel value besides those of its inner product: differences, exp
 _CODES = {"linear": LINEAR, "rbf": RBF, "poly": POLY}
 
 
@@ -25,11 +25,11 @@ _CODES = {"linear": LINEAR, "rbf": RBF, "poly": POLY}
 class Kernel:
     """k(x, x′): linear ⟨x, x′⟩; rbf exp(−γ‖x − x′‖²); poly (γ⟨x, x′⟩ + coef0)^degree.
 
-    What a kernel does not use is ignored by it. `centre` is subtracted from rows before their products are taken (`moved`): rbf
-    is the same with and without, but accurate far from the origin with it. It is no part of what the kernel is.
+    A kernel ignores parameters it does not use. `centre` is subtracted from rows before products are taken (`moved`): rbf does
+    not change, but is accurate far from the origin. It is not part of the kernel's identity.
 
-    Raises UsageError for an unknown name, γ ≤ 0, a degree that is no whole number above 0, or coef0 < 0 (such a polynomial need
-    not be positive definite).
+    Raises UsageError for an unknown name, γ ≤ 0, a degree that is not a whole number above 0, or coef0 < 0 (such a polynomial
+    need not be positive definite).
     """
 
     name: str
@@ -54,7 +54,7 @@ class Kernel:
 
     @property
     def compiled(self) -> tuple[int, float, int, float]:
-        """(code, γ, degree, coef0): what compiled code takes."""
+        """(code, γ, degree, coef0) for compiled code."""
         return self.code, float(self.gamma), int(self.degree), float(self.coef0)
 
     def values(self, products: np.ndarray, squares: np.ndarray, other_squares: np.ndarray) -> np.ndarray:
@@ -72,30 +72,29 @@ class Kernel:
         return self.values(squares, squares, squares)
 
     def centred_on(self, rows: Chunk) -> Kernel:
-        """The same kernel with the centre of these rows, or without one where none is of use."""
+        """The same kernel with the centre of these rows, or without one if none helps."""
         if self.code != RBF:
             return self
-        from streamcut.kernels.centre import centre_of_rows  # Numba, which models without a kernel do without
+        from streamcut.kernels.centre import centre_of_rows  # Numba, which models without a kernel do not need
 
         return replace(self, centre=centre_of_rows(rows))
 
     def moved(self, rows: Chunk) -> Chunk:
-        """The rows that products are taken of: these, or without the centre."""
+        """The rows to take products of: these rows, less the centre if there is one."""
         return rows if self.centre is None else self.centre.moved(rows)
 
     def rounding(
         self, squares: np.ndarray, others: np.ndarray, weights: np.ndarray, entries: int, constant: float = 0.0
     ) -> np.ndarray:
-        """At most so far is each computed Σ_j c_j (k(x_i, x_j) + constant) from the true one, whatever the order: float64 (n,).
+        """Error bound of each computed Σ_j c_j (k(x_i, x_j) + constant), in any order of summation: float64 (n,).
 
-        squares    ‖x_i‖², float64 (n,), of rows that were moved, of `entries` entries at most
+        squares    ‖x_i‖², float64 (n,), of moved rows, at most `entries` entries each
         others     ‖x_j‖², float64 (m,)
         weights    |c_j|, float64 (m,) or (m, K); then the worst of K sums
 
         With γ_n as in streamcut.foundation.rounding a product of two such rows is off by γ_n ‖x‖‖x′‖, ‖x − x′‖² by less than
-        4 γ_n (‖x‖² + ‖x′‖²), what centring rounds included; exp and its steps shrink no error below 1 and none grows. A
-        polynomial of non-negative coefficients is off by what it gains at (1 + γ_n) ‖x‖‖x′‖, and its value is at most
-        √(k(x, x) k(x′, x′)).
+        4 γ_n (‖x‖² + ‖x′‖²), including the rounding of centring; exp does not amplify an error. A polynomial of non-negative
+        coefficients is off by its increase to (1 + γ_n) ‖x‖‖x′‖, and its value is at most √(k(x, x) k(x′, x′)).
         """
         weights = np.abs(weights if weights.ndim == 2 else weights[:, None])
         one, total = gamma(entries + _OTHERS), gamma(len(others) + _OTHERS)
@@ -135,7 +134,7 @@ def _dense(X) -> np.ndarray:
 
 
 def _centre_of_columns(X) -> np.ndarray | None:
-    """The centre of the rows of `X` (n × d), NumPy or SciPy sparse, float64 (d,), or None where none is of use."""
+    """The centre of the rows of `X` (n × d), NumPy or SciPy sparse, float64 (d,), or None if none helps."""
     from streamcut.kernels.centre import centre_of  # Numba, see above
 
     columns = np.arange(X.shape[1])

@@ -1,8 +1,8 @@
-"""A kernel approximated by features: rows projected on the span of a few (Williams & Seeger 2001; Fine & Scheinberg 2001).
+"""A kernel approximated by features: rows projected on the span of landmarks (Williams & Seeger 2001; Fine & Scheinberg 2001).
 
 Given landmarks s_1 … s_r with K = (k(s_i, s_j)) = L Lᵀ, the features of x are L⁻¹ (k(s_1, x), …, k(s_r, x)): their inner products
 are those of the projections of φ(x) on the span of φ(s_1) … φ(s_r). Yu & Joachims (2008, section 6.4) compare with this.
-Landmarks that depend on others, to 1e-8 of the largest k(s, s), add nothing and are left out.
+Landmarks that depend on others, to 1e-8 of the largest k(s, s), are left out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import Vectors
 
 _DEPENDENT = 1e-8
-_AT_ONCE = 1024  # rows whose kernel values are held
+_AT_ONCE = 1024  # rows whose kernel values are in memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class NystroemMap(FeatureMap):
 
     @classmethod
     def of(cls, kernel: Kernel, rows: list[Chunk], dimension: int, identity: dict[str, Any] | None = None) -> Self:
-        """The map of these rows, each a chunk. Raises BadInputError when all of them are 0 to the kernel."""
+        """The map of these rows, each a chunk. Raises BadInputError if the kernel is 0 on all of them."""
         everything = concatenate(rows)
         n = len(rows)
         K = np.empty((n, n))
@@ -50,7 +50,7 @@ class NystroemMap(FeatureMap):
         L, pivots = np.zeros((n, n)), np.empty(n, np.int64)
         rank = feature_maps.pivoted_cholesky(K, _DEPENDENT * K.diagonal().max(), L, pivots)
         if rank == 0:
-            raise BadInputError("nystroem: the kernel is 0 between all rows that were drawn; take another seed or kernel")
+            raise BadInputError("nystroem: the kernel is 0 between all sampled rows; use another seed or kernel")
         projection = np.zeros((rank, rank))
         feature_maps.inverse_transposed(np.ascontiguousarray(L[:rank, :rank]), projection)
         return cls(kernel, concatenate([rows[i] for i in pivots[:rank].tolist()]), dimension, projection, identity or {})

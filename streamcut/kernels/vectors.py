@@ -1,4 +1,4 @@
-"""Kernel values of many rows with a few, which are held dense."""
+"""Kernel values of many rows with a few dense ones."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from streamcut.foundation.chunk import Chunk
 from streamcut.kernels.kernel import Kernel
 
 _TILE = 8 << 20  # numbers of a tile (64 MiB)
-_FEWEST = 8  # rows of a tile, whatever it takes
-_VALUES = 1 << 16  # kernel values at once: they stay in the second cache level
-WIDE = 1 << 16  # of more features a tile has those alone that its rows have
+_FEWEST = 8  # least rows of a tile
+_VALUES = 1 << 16  # kernel values at a time: they stay in L2 cache
+WIDE = 1 << 16  # with more features, a tile has only those of its rows
 
 
 class _Tile(NamedTuple):
-    """Rows from number `start` on: V feature-major and their squared norms. V has a row for each of `features` (increasing), and
-    zeros for all others in one row more; for each feature there is where that is None."""
+    """Rows from number `start` on: V feature-major and their squared norms. V has a row for each of `features` (increasing), plus
+    one row of zeros for all others; if `features` is None, a row for every feature."""
 
     start: int
     V: np.ndarray
@@ -31,7 +31,7 @@ class _Tile(NamedTuple):
         """The rows of a chunk with the rows of V as features."""
         if self.features is None:
             return chunk
-        first, last = int(chunk.indptr[0]), int(chunk.indptr[-1])  # they may be a part of larger arrays
+        first, last = int(chunk.indptr[0]), int(chunk.indptr[-1])  # they may be part of larger arrays
         indices, most = chunk.indices[first:last], len(self.features)
         places = np.searchsorted(self.features, indices).astype(np.int32)
         if most:
@@ -41,14 +41,14 @@ class _Tile(NamedTuple):
 
 
 def dense_bytes(rows: float, entries: float, dimension: int) -> int:
-    """What `Vectors` take of so many rows with so many entries each, all of them kept."""
+    """Bytes of `Vectors` of `rows` rows with `entries` entries each, all kept."""
     return int(8 * rows * (min(dimension, rows * entries + 1) if dimension > WIDE else dimension))
 
 
 class Vectors:
-    """Rows s_j that others are compared with by `kernel`, dense and feature-major, in tiles of `tile` numbers, 8 rows at least.
+    """Rows s_j for kernel values with other rows, dense and feature-major, in tiles of `tile` numbers, at least 8 rows.
 
-    kept  in memory, all of them; otherwise each is made when its turn comes, for every chunk anew
+    kept  whether all tiles stay in memory; otherwise each is rebuilt for every chunk
     """
 
     def __init__(self, kernel: Kernel, rows: Chunk, dimension: int, *, tile: int = _TILE, kept: bool = True) -> None:
@@ -69,7 +69,7 @@ class Vectors:
             start = stop
 
     def _end_of_tile(self, start: int) -> int:
-        """The number of the first row that is in the next one."""
+        """The number of the first row of the next tile."""
         count = np.arange(1, self._rows.n_rows - start + 1)
         height: np.ndarray | int = self._dimension
         if self._dimension > WIDE:
@@ -82,7 +82,7 @@ class Vectors:
         return self._made() if self._kept is None else self._kept
 
     def values(self, chunk: Chunk) -> Iterator[tuple[int, int, np.ndarray]]:
-        """(i, j, k(x_i…, s_j…) float64) in blocks that together are all values of the chunk's rows; valid until the next."""
+        """(i, j, k(x_i…, s_j…) float64) in blocks that together cover the chunk's rows; each valid until the next."""
         moved = self._kernel.moved(chunk)
         for tile in self._tiles:
             chunk, (start, V, squares, _) = tile.placed(moved), tile

@@ -3,14 +3,14 @@
 A loss of single rows is one file here (hinge.py is the shortest example) and one line in streamcut.loss_table:
 
 1. A class with the methods of streamcut.losses.loss.Loss: value, share −ℓ′, conjugate, coordinate step, bounds of shares and the
-   few questions of the ascent. Derive it from MarginLoss (labels) or ResidualLoss (numbers), from UnitShares (shares in [0, 1])
+queries of the ascent. Derive it from MarginLoss (labels) or ResidualLoss (numbers), from UnitShares (shares in [0, 1])
    or FloatShares of streamcut.losses.codes (any others), and from a NamedTuple of its parameters. A parameter has the name of
    the option of `train` that gives it.
-2. The line: its name, where it is, what its targets are, which options it has.
+2. The line: its name, location, kind of targets, and options.
 
-Nothing else has to know: solvers, line search, `verify`, `evaluate`, command line and tests ask the class. In kernels its methods
-are compiled in (streamcut.compiled.loss), so they may use numbers, `math`, each other and helpers of
-streamcut.compiler.jit.inlined only. tests/losses/test_losses.py checks each loss of the table against its definition.
+Nothing else changes: solvers, line search, `verify`, `evaluate`, command line and tests use the class. Its methods are compiled
+into kernels (streamcut.compiled.loss), so they may use only numbers, `math`, each other and helpers decorated with
+streamcut.compiler.jit.inlined. tests/losses/test_losses.py checks each loss of the table against its definition.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 def row_loss(name: str, options: Mapping[str, Any], positive: float = 1.0) -> Loss:
     """The loss of this name with its parameters from `options` (those of `train`), and the positive label.
 
-    Raises UsageError for a name that is no loss of single rows.
+    Raises UsageError for a name that is not a loss of single rows.
     """
     if name not in ROW_LOSSES:
-        raise UsageError(f"loss: {name!r} is not one of single rows; these are {', '.join(ROW_LOSSES)}")
+        raise UsageError(f"loss: {name!r} is not a loss of single rows; those are {', '.join(ROW_LOSSES)}")
     known = ROW_LOSSES[name]
     module, kind = known.home.split(".")
     parameters = {option: float(options[option]) for option in known.options}

@@ -1,4 +1,4 @@
-"""What losses of K classes have in common: which label is which class."""
+"""Base of losses of K classes: the mapping of labels to classes."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from streamcut.foundation.rounding import Grids, LossRounding
 class JointLoss(ABC):
     """Base of losses of all classes together. Class k has the label labels[k]; labels are increasing.
 
-    Row weights u are None when all are 1. No constant of a cut is more than the loss of scores that are all 0, or 1.
+    Row weights u are None when all are 1. No constant of a cut exceeds the loss at scores that are all 0, or 1.
     """
 
     labels: tuple[float, ...]
-    entropic: ClassVar[bool] = False  # duals have the entropies of shares in them
+    entropic: ClassVar[bool] = False  # the dual contains entropies of shares
 
     @property
     def classes(self) -> int:
@@ -27,18 +27,18 @@ class JointLoss(ABC):
 
     @property
     def largest_target(self) -> int:
-        """The largest number that `targets` gives."""
+        """The largest number that `targets` returns."""
         return self.classes - 1
 
     def targets(self, y: np.ndarray) -> np.ndarray:
-        """The class of each label, int32 (n,); −1 for a label that is not known."""
+        """The class of each label, int32 (n,); −1 for an unknown label."""
         places = np.minimum(np.searchsorted(self.labels, y), self.classes - 1)
         return np.where(np.asarray(self.labels)[places] == y, places, -1).astype(np.int32)
 
     @property
     @abstractmethod
     def rounding(self) -> LossRounding:
-        """What streamcut.foundation.rounding asks of a loss."""
+        """What streamcut.foundation.rounding needs of a loss."""
 
     @property
     @abstractmethod
@@ -46,7 +46,7 @@ class JointLoss(ABC):
         """The loss of a row whose scores are all 0."""
 
     def grids(self, rows: int, weight_sum: float | None, largest: float) -> Grids:
-        """The grids of sums over `rows` rows of whole weight `weight_sum` (None: 1 each), values up to `largest` in size."""
+        """The grids of sums over `rows` rows of total weight `weight_sum` (None: 1 each), with |values| up to `largest`."""
         weight = rows if weight_sum is None else weight_sum
         return Grids.holding(vector=largest * weight, weight=max(1.0, self.at_zero) * weight)
 

@@ -1,6 +1,6 @@
 """How rows remember their shares in cuts: 16 bits for shares in [0, 1], 32-bit floats for others.
 
-A cut is summed from the shares that were remembered, so that both agree; between remembering and summing nothing is rounded.
+A cut is summed from the remembered shares without further rounding, so both agree.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class UnitShares(Loss):
 
 
 class FloatShares(Loss):
-    """Shares as 32-bit floats; codes at and beyond the nearest ones of the bounds stand for the bounds themselves."""
+    """Shares as 32-bit floats; codes at or beyond those nearest the bounds stand for the bounds themselves."""
 
     __slots__ = ()
     code_type = np.float32

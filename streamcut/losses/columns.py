@@ -27,9 +27,9 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class ColumnsRisk:
-    """The loss that columns have in common.
+    """The loss common to all columns.
 
-    pointwise  loss and weights of rows; where rows have classes, its positive label is that of two classes alone
+    pointwise  loss and weights of rows; with classes, its positive label is used for two classes only
     labels     of the classes, increasing, of two (negative, positive); None: targets are numbers. With `rest` every label but
                labels[1] is labels[0]
     folds      gives rows their folds (streamcut.io.row_view.Folds); None: there are none
@@ -42,12 +42,12 @@ class ColumnsRisk:
 
     @property
     def loss(self) -> Loss:
-        """As kernels take it: targets of labels are 1 and −1."""
+        """The loss for kernels: targets of labels are 1 and −1."""
         found = self.pointwise.loss
         return found._replace(positive=1.0) if isinstance(found, OfLabels) else found
 
     def targets(self, y: np.ndarray) -> np.ndarray:
-        """The class of each label, int32 (n,); −1 for a label that is not known."""
+        """The class of each label, int32 (n,); −1 for an unknown label."""
         assert self.labels is not None
         if self.rest:
             return (y == self.labels[1]).astype(np.int32)
@@ -59,5 +59,5 @@ class ColumnsRisk:
 
 
 def values_of(columns: Sequence[Column], name: str, dtype: Any = np.float64) -> np.ndarray:
-    """A field of all columns."""
+    """One field of all columns."""
     return np.array([getattr(column, name) for column in columns], dtype)

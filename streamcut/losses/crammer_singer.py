@@ -13,7 +13,7 @@ from streamcut.losses.classes import JointLoss
 
 @dataclass(frozen=True, slots=True)
 class CrammerSinger(JointLoss):
-    """The hinge of how far the worst class trails."""
+    """The hinge loss of the margin to the strongest rival class."""
 
     @property
     def rounding(self) -> LossRounding:

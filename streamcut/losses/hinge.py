@@ -48,7 +48,7 @@ class Hinge(UnitShares, MarginLoss, OfLabels):
 
 
 class Inside(Hinge):
-    """The same of rows that are all of one class: their labels are not looked at (streamcut.bundle.one_class)."""
+    """The same for rows of one class: labels are ignored (streamcut.bundle.one_class)."""
 
     __slots__ = ()
 

@@ -25,11 +25,11 @@ class Logistic(UnitShares, MarginLoss, OfLabels):
         return math.log1p(math.exp(-abs(z))) - min(z, 0.0)
 
     def dual(self, z, y):
-        small = math.exp(-abs(z))  # no branch: the sign is as good as random from row to row
+        small = math.exp(-abs(z))  # no branch: the sign is nearly random from row to row
         return (small if z > 0.0 else 1.0) / (1.0 + small)
 
     def size(self, f, y):
-        return abs(self.conjugate(f, y)) + 2.0 * f  # near 1 a rounding of f changes 37 times as much
+        return abs(self.conjugate(f, y)) + 2.0 * f  # near 1 rounding f has 37 times the effect
 
     def conjugate(self, f, y):
         return f * math.log(f) + (1.0 - f) * math.log1p(-f) if 0.0 < f < 1.0 else 0.0
@@ -49,7 +49,7 @@ class Logistic(UnitShares, MarginLoss, OfLabels):
             else:
                 low = v
             move = error / (1.0 + q * share * (1.0 - share))
-            if not low <= v - move <= high or abs(move) > 0.5 * last:  # it may go to and fro: the middle of the bracket instead
+            if not low <= v - move <= high or abs(move) > 0.5 * last:  # it may oscillate: then the middle of the bracket
                 move = v - 0.5 * (low + high)
             v -= move
             last = abs(move)

@@ -1,14 +1,14 @@
-"""What a loss of single rows says of itself: the one truth for training, `verify`, `evaluate` and tests.
+"""The interface of a loss of single rows: one definition for training, `verify`, `evaluate` and tests.
 
 The loss of row i is u_i ℓ(z_i; y_i) of z_i = σ_i s_i − t_i, where s_i is its score: a margin (σ = ±1, t = 0) for labels, a
-residual (σ = 1, t = y) for numbers. ℓ is convex in z, 0 at the least. In the dual a row has a share f = −ℓ′(z), α_i = C u_i f_i;
+residual (σ = 1, t = y) for numbers. ℓ is convex in z and nonnegative. In the dual a row has a share f = −ℓ′(z), α_i = C u_i f_i;
 the cut that shares f stand for is
 
     Σ u_i ℓ(z_i) ≥ ⟨a, w⟩ + b,    a = −Σ u_i σ_i f_i x_i,    b = Σ u_i (f_i t_i − ℓ*(−f_i)).
 
-A loss is a NamedTuple of its parameters. Its methods are plain functions of numbers: Python calls them, and kernels have them
-compiled in (streamcut.compiled.loss). So they may use arithmetic, `math`, each other, and what streamcut.compiler.jit.inlined
-decorates.
+A loss is a NamedTuple of its parameters. Its methods are plain functions of numbers, called from Python and compiled into kernels
+(streamcut.compiled.loss). So they may use arithmetic, `math`, each other, and functions decorated with
+streamcut.compiler.jit.inlined.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ import numpy as np
 
 from streamcut.foundation.rounding import LossRounding
 
-FREE_FIRST = 1e3  # added to the priority of rows whose share is at a bound: free rows come first, whatever their z
+FREE_FIRST = 1e3  # added to the priority of rows whose share is at a bound: free rows come first, regardless of z
 
 
 class TargetScale(NamedTuple):
-    """How large targets and losses are: Σ u, the targets' range, Σ u target_size, Σ u ℓ at w = 0; each at least what it says."""
+    """The scale of targets and losses: Σ u, the targets' range, Σ u target_size, Σ u ℓ at w = 0; upper bounds."""
 
     weight: float
     lowest: float
@@ -41,12 +41,12 @@ class TargetScale(NamedTuple):
 class Loss(ABC):
     """Base of all.
 
-    targets      what rows have: "labels" (a positive one and others) or "numbers"
-    smooth       ℓ is differentiable: the line search asks for `curvature`; otherwise it is piecewise linear, with `kinks`
-    keeps_target ℓ(z; y) depends on y beside z
-    least_target of numbers: there are none below it
-    least_curvature  ℓ* bends by so much everywhere, where that is more than a little
-    free_below   the priorities of rows whose share is at no bound
+    targets      kind of targets: "labels" (a positive one and others) or "numbers"
+    smooth       ℓ is differentiable: the line search uses `curvature`; otherwise it is piecewise linear, with `kinks`
+    keeps_target ℓ(z; y) depends on y as well as z
+    least_target lower bound of numeric targets
+    least_curvature  least curvature of ℓ* anywhere, if that is not small
+    free_below   upper limit of priorities of rows whose share is at no bound
     """
 
     __slots__ = ()
@@ -92,37 +92,37 @@ class Loss(ABC):
 
     @abstractmethod
     def step(self, f: float, z: float, q: float, y: float) -> float:
-        """The share f′ that maximises the dual along a row: f′ z + ½q(f′ − f)² + ℓ*(−f′) is least. z is at the present w′, where
-        the share is f, q = C u ‖x‖² > 0."""
+        """The share f′ that maximises the dual along a row, that is minimises f′ z + ½q(f′ − f)² + ℓ*(−f′). z is at the present
+        w′, where the share is f, q = C u ‖x‖² > 0."""
 
     @abstractmethod
     def stays(self, f: float, z: float, slack: float, y: float) -> bool:
-        """Whether f is at a bound where z, more than `slack` from where that changes, keeps it."""
+        """Whether f is at a bound and z keeps it there by more than `slack`."""
 
     @abstractmethod
     def free(self, f: float, y: float) -> bool:
-        """Whether another step of such a row is worth while."""
+        """Whether another step of the row is worthwhile."""
 
     @abstractmethod
     def violation(self, f: float, z: float, y: float) -> float:
-        """How far z is from where share f would be the answer."""
+        """How far z is from where share f would be optimal."""
 
     @abstractmethod
     def priority(self, f: float, z: float, norm: float, y: float) -> float:
-        """Of rows in a cache: the less, the more the row may still move. norm = u ‖x‖²."""
+        """Priority in a cache: the lower, the more the row may still move. norm = u ‖x‖²."""
 
     # -- line search ------------------------------------------------------------------------------------------------------
 
     def curvature(self, f: float, z: float, y: float) -> float:
-        """ℓ″(z; y) of a smooth loss, any generalised one where ℓ′ has a kink; f = −ℓ′(z; y), which is known."""
+        """ℓ″(z; y) of a smooth loss, a generalised one where ℓ′ has a kink; f = −ℓ′(z; y) is known."""
         return 0.0
 
     def curvature_within(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(least, greatest) ℓ″ for z from low to high, float64 (n,) each, but for a few roundings; (0, ∞): ℓ has none."""
+        """(least, greatest) ℓ″ for z from low to high, float64 (n,) each, up to a few roundings; (0, ∞): ℓ has none."""
         return np.zeros(len(low)), np.full(len(low), np.inf)
 
     def kinks(self) -> int:
-        """Of a piecewise linear loss: the number of kinks, at each of which ℓ′ rises by 1."""
+        """Number of kinks of a piecewise linear loss; ℓ′ rises by 1 at each."""
         return 0
 
     def kink(self, j: int) -> float:
@@ -137,23 +137,23 @@ class Loss(ABC):
         return LossRounding()
 
     def sized(self) -> bool:
-        """Whether `size` is not simply the constant, and that not |f|, as it is with the hinge."""
+        """False if `size`, the constant and |f| are all the same, as for the hinge."""
         return True
 
     def size(self, f: float, y: float) -> float:
-        """What the roundings of `constant` are a part of: the sum of the absolute values that it is made of."""
+        """The sum of the absolute values in `constant`, to which its roundings are relative."""
         return abs(self.conjugate(f, y))
 
     def target_size(self, y: float) -> float:
-        """The size of what is subtracted from a score on the way to ℓ, a rounding each of it and of the difference: |t|."""
+        """|t|: the size of what is subtracted from a score in ℓ, with one rounding of it and one of the difference."""
         return abs(self.offset(y))
 
     def largest_target_size(self, scale: TargetScale) -> float:
-        """At least that of every row."""
+        """An upper bound of `target_size` over all rows."""
         return scale.farthest
 
     def unbounded(self) -> bool:
-        """Whether shares have no bounds on one side."""
+        """Whether shares are unbounded on one side."""
         return False
 
     def steepest(self, seen: float, near: float, scale: TargetScale) -> float:
@@ -161,25 +161,25 @@ class Loss(ABC):
         return self.rounding.slope
 
     def limited(self, f: float, limit: float, u: float) -> float:
-        """f, cut to the largest share that a row of weight u can have at the optimum, given the `limit` of one of weight 1."""
+        """f, clipped to the largest share of a row of weight u at the optimum, given the `limit` for weight 1."""
         return f
 
     @abstractmethod
     def largest_sums(self, rows: int, scale: TargetScale) -> tuple[float, float, float]:
-        """(Σ u |f|, Σ u |constant|, limit): what sums over `rows` rows can be at most, shares being `limited`."""
+        """(Σ u |f|, Σ u |constant|, limit): upper bounds of sums over `rows` rows with `limited` shares."""
 
     def prediction(self, scores: np.ndarray) -> np.ndarray:
-        """Of numbers as targets: what scores (n,) predict."""
+        """For numeric targets: the predictions of scores (n,)."""
         return scores
 
     # -- units --------------------------------------------------------------------------------------------------------------
 
     def constants(self, scale: TargetScale) -> np.ndarray:
-        """Of numbers as targets: equal scores for all rows, of which one is not far from the best."""
+        """For numeric targets: candidate constant scores, one of which is near the best."""
         return np.append(np.linspace(scale.lowest, scale.highest, 65), 0.0)
 
     def middle(self, scale: TargetScale) -> float:
-        """Of numbers as targets: the score of a target half-way between the lowest and the highest; rows pull both ways there."""
+        """For numeric targets: the score of a target half-way between the lowest and the highest, where rows pull both ways."""
         return 0.5 * (scale.highest - scale.lowest) + scale.lowest
 
     # -- how rows remember shares: streamcut.losses.codes -------------------------------------------------------------------
@@ -199,11 +199,11 @@ class Loss(ABC):
     @staticmethod
     @abstractmethod
     def parts(mixture: np.ndarray) -> np.ndarray:
-        """`mixture` (cuts,), parts of 1, as `mixed` takes it."""
+        """`mixture` (cuts,), fractions of 1, as `mixed` takes it."""
 
     @abstractmethod
     def mixed(self, codes: np.ndarray, i: int, parts: np.ndarray, y: float) -> float:
-        """Σ_t parts[t] · (share of codes[i, t]), a part for each column of codes."""
+        """Σ_t parts[t] · (share of codes[i, t]), one part per column of codes."""
 
 
 class OfLabels(NamedTuple):

@@ -2,10 +2,10 @@
 
     R(w) = max(0, max over labellings y′ of Δ(y′) − (1/m) Σ over rows with y′_i ≠ y_i of y_i s_i)      y_i = ±1, 0 ≤ Δ ≤ 1
 
-is convex and, where the true labelling is allowed, at least the Δ of the labelling that the scores give. With the rate of errors
+is convex and, if the true labelling is allowed, at least the Δ of the labelling by the scores. With the rate of errors
 for Δ it is the mean hinge loss, so C means the same for all of them. (The paper has 2 for 1/m, which makes its C smaller by 4m²
-and its weights by 2m.) "prec@k" and "rec@k" allow only labellings with k positives, "prbep" those with as many as there are in
-truth. Where k is another number the truth is not among them, and R no longer bounds Δ, as in the paper.
+and its weights by 2m.) "prec@k" and "rec@k" allow only labellings with k positives, "prbep" those with the true number of
+positives. For any other k the true labelling is excluded, and R no longer bounds Δ, as in the paper.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from streamcut.losses.scores import Scores
 
 @dataclass(frozen=True, slots=True)
 class Multivariate:
-    """A risk of one group (OneGroupRisk); class 1 are the rows with the label `positive`, 0 all others.
+    """A risk of one group (OneGroupRisk); class 1 has the label `positive`, class 0 all others.
 
-    loss  "f1", "prbep", "prec@k", "rec@k" or "error"; `k` rows for the two that need it
+    loss  "f1", "prbep", "prec@k", "rec@k" or "error"; `k` rows for the two that use it
     """
 
     loss: str
@@ -66,7 +66,7 @@ class Multivariate:
         return math.fsum(value for sums in scores.sweep(flip) for value in sums)
 
     def _worst_for_errors(self, scores: Scores) -> _Table:
-        """Each row by itself, a hinge."""
+        """A hinge loss for each row separately."""
         thresholds = np.array([-1.0, 1.0])
         flips = np.sum([found[:2] for _, found in _count_flips(scores, thresholds)], axis=0)
         return _Table(float(flips.sum() / scores.counts.sum()), flips, thresholds)
@@ -84,7 +84,7 @@ class Multivariate:
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """A labelling: Δ, the numbers of flipped negatives and positives, and the scores up to which they are flipped."""
+    """A labelling: Δ, the numbers of flipped negatives and positives, and the score thresholds of the flips."""
 
     delta: float
     flips: np.ndarray
@@ -92,7 +92,7 @@ class _Table:
 
 
 def _count_flips(scores: Scores, thresholds: np.ndarray) -> list[tuple[int, np.ndarray]]:
-    """(first row, what the kernel of this name counts) of each block of rows."""
+    """(first row, counts by the kernel of this name) of each block of rows."""
 
     def count(first: int, some: np.ndarray, rows: dict[str, np.ndarray]) -> tuple[int, np.ndarray]:
         found = np.zeros(4, np.int64)
@@ -128,7 +128,7 @@ def _walk_f1(scores: Scores) -> tuple[int, int, np.ndarray]:
         i, j = multivariate.walk_f1(positives, negatives, P, N, counts, sums)
         positives, negatives = positives[: len(positives) - i], negatives[: len(negatives) - j]
         if len(negatives) == 0 and counts[multivariate.ALARMS] < N:
-            negatives = _NONE  # makes room for the next one
+            negatives = _NONE  # frees memory for the next one
             negatives = next(above)
         elif counts[multivariate.HITS] < P:
             positives = _NONE
@@ -149,7 +149,7 @@ def _walk_at_k(scores: Scores, k: int, full: float) -> tuple[int, np.ndarray]:
     lowest = scores.stream(1, descending=False, skip=max(P - most - 1, 0))
     highest = scores.stream(0, descending=True, skip=max(k - most - 1, 0))
     positives = negatives = _NONE
-    if most < P:  # the last of those that are missed in any case
+    if most < P:  # the last of those missed in any case
         positives = next(lowest)
         sums[multivariate.LAST_POSITIVE], positives = positives[0], positives[1:]
     if most < k:
@@ -169,11 +169,11 @@ def _walk_at_k(scores: Scores, k: int, full: float) -> tuple[int, np.ndarray]:
 
 
 def rows_of(k: str, n_rows: int) -> int:
-    """`k` rows ("100") or a part of `n_rows` ("10%", rounded). Raises UsageError."""
+    """`k` rows ("100") or a percentage of `n_rows` ("10%", rounded). Raises UsageError."""
     try:
         rows = round(float(k[:-1]) / 100 * n_rows) if k.endswith("%") else int(k)
     except ValueError:
-        raise UsageError(f"k: {k!r} is neither a number of rows (100) nor a part of them (10%)") from None
+        raise UsageError(f"k: {k!r} is neither a number of rows (100) nor a percentage (10%)") from None
     if not 1 <= rows <= n_rows:
-        raise UsageError(f"k: {k} is {rows:,} of {n_rows:,} rows; it must be 1 at least and all at most")
+        raise UsageError(f"k: {k} is {rows:,} of {n_rows:,} rows; it must be from 1 to the number of rows")
     return rows

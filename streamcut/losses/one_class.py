@@ -1,11 +1,11 @@
-"""One class (Schölkopf et al. 2001): rows on one side of a plane, as far from the origin as it goes, but for a part ν of them.
+"""One class (Schölkopf et al. 2001): rows on one side of a plane as far from the origin as possible, except a fraction ν.
 
     R(w) = max(0, 1 − mean of the νm lowest scores)
 
-the last of these counting in part where νm is no whole number. Schölkopf's problem is min ½‖w‖² − ρ + (1/νm) Σ max(0, ρ − s_i).
+the last of these counting in part if νm is not an integer. Schölkopf's problem is min ½‖w‖² − ρ + (1/νm) Σ max(0, ρ − s_i).
 With the best ρ for each w, a ν-quantile of the scores, that is ½‖w‖² minus the mean of the νm lowest. Along each direction the
-mean is linear in the length of w, so what there is to find is a direction, and min ½‖w‖² + C̄ R(w) has the same one for every C̄;
-where C̄ is large enough the mean is 1 in the end, and the least F is 1 / (2r²) for a largest mean r at ‖w‖ = 1.
+mean is linear in the length of w, so only a direction has to be found, and min ½‖w‖² + C̄ R(w) has the same one for every C̄; for
+C̄ large enough the mean is 1 at the optimum, and the least F is 1 / (2r²) for a largest mean r at ‖w‖ = 1.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class OneClass:
         codes[:] = 0
 
     def evaluate(self, scores: Scores) -> tuple[float, float]:
-        share = self.nu * int(scores.counts[0])  # rows that count
+        share = self.nu * int(scores.counts[0])  # contributing rows
         threshold = self.quantile(scores)
 
         def count(first: int, some: np.ndarray, rows: dict[str, np.ndarray]) -> tuple[int, int, int]:
@@ -62,7 +62,7 @@ class OneClass:
         return 0.0, 0.0
 
     def offset(self, scores: Scores) -> float:
-        """ρ: in the middle between the last of the νm lowest scores, rounded down, and the next."""
+        """ρ: midway between the last of the νm lowest scores, νm rounded down, and the next."""
         n, whole = int(scores.counts[0]), int(self.nu * int(scores.counts[0]))
         found: list[float] = []
         for piece in scores.stream(0, descending=False, skip=max(whole - 1, 0)):
@@ -72,7 +72,7 @@ class OneClass:
         return found[0] if whole in (0, n) else 0.5 * found[0] + 0.5 * found[1]
 
     def quantile(self, scores: Scores) -> float:
-        """The score of the first row that does not count in full; ∞ when all do."""
+        """The score of the first row that does not count in full; ∞ if all do."""
         whole = int(self.nu * int(scores.counts[0]))
         if whole >= int(scores.counts[0]):
             return math.inf

@@ -1,9 +1,9 @@
 """Ordered pairs of rows: ranking inside queries, ordinal regression, and the area under the ROC curve (Joachims 2006).
 
-    R(w) = Σ over pairs (i, j) with y_i > y_j, and of one query where there are queries, of u_ij max(0, 1 − (s_i − s_j))
+    R(w) = Σ over pairs (i, j) with y_i > y_j, and from one query if there are queries, of u_ij max(0, 1 − (s_i − s_j))
 
 with Σ u_ij = 1: u_ij = 1/|P| for the normalisation "pairs", the paper's; 1/(Q·|P_q|) for "queries", in which each of the Q
-queries that have pairs counts alike. Labels are compared, never taken for 1 … R. With two labels and no queries 1 − R is at most
+queries with pairs has equal weight. Labels are compared, not assumed to be 1 … R. With two labels and no queries 1 − R is at most
 the area under the ROC curve. A constant feature cancels in every pair, so there is no bias.
 """
 
@@ -23,7 +23,7 @@ from streamcut.losses.scores import Scores
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """A GroupRisk whose groups are the queries; the code of a row is the number of its label among those of its query."""
+    """A GroupRisk whose groups are the queries; the code of a row is the rank of its label in its query."""
 
     normalisation: str = "pairs"
     grouped: ClassVar[Literal[True]] = True
@@ -56,7 +56,7 @@ class Pairs:
     def near(
         self, codes: np.ndarray, starts: np.ndarray, weights: np.ndarray, scores: np.ndarray, up: np.ndarray, down: np.ndarray
     ) -> None:
-        """Fill `up` and `down`, the weights of the rows' pairs whose kink is near (streamcut.compiled.pair_curvature)."""
+        """Fill `up` and `down`, the weights of each row's pairs near their kink (streamcut.compiled.pair_curvature)."""
         room = _sorting_room(starts)
         pair_curvature.near_pairs(codes, starts, weights, scores, _WIDTH, *room, _tree(codes), up, down)
 
@@ -70,12 +70,12 @@ class Cells:
     count: int
 
     def of(self, scores: np.ndarray) -> np.ndarray:
-        """The cell of each score, the first or the last one for those outside."""
+        """The cell of each score; scores outside get the first or the last."""
         places = np.floor((scores - self.low) / self.width)
         return np.clip(places, 0, self.count - 1).astype(np.int64)
 
     def inside(self, scores: np.ndarray) -> np.ndarray:
-        """Whether each score is in one."""
+        """Whether each score is in a cell."""
         return (scores >= self.low) & (scores < self.low + self.count * self.width)
 
 
@@ -83,20 +83,20 @@ class Cells:
 # of their kink 304, 0.1 284, 0.3 292, 1 271; of ROC area alone with 16 cells of scores 86, 32 84, 64 78, 128 74, 256 76.
 _WIDTH, _CELLS = 1.0, 128
 _FEW = 4
-_WHOLE = 5  # scores, levels, counts, and what the sort takes
+_WHOLE = 5  # scores, levels, counts, and scratch of the sort
 
 
 @dataclass(frozen=True, slots=True)
 class PairsOfLevels:
-    """A risk of one group (OneGroupRisk) for few different labels, which are known: all of `labels`, ascending.
+    """A risk of one group (OneGroupRisk) for a few known labels, `labels`, ascending.
 
-    Sorted scores of each level are enough: a row finds the number of its active partners in each other level by bisection. That
-    is Joachims's sweeps over the levels, without row numbers that would have to be sorted too. With more than `FEW` levels one
-    sort and a Fenwick tree are quicker, where there is room for `numbers` float64 a row. Both count, and the rest is the same.
+    Sorted scores of each level are enough: a row finds the number of its active partners in each other level by bisection. These
+    are Joachims's sweeps over the levels, without sorting row numbers too. With more than `FEW` levels one sort and a Fenwick
+    tree are faster, if `numbers` float64 per row fit in memory. Only the counting differs.
     """
 
     labels: tuple[float, ...]
-    normalisation: str = "pairs"  # with one group both are the same
+    normalisation: str = "pairs"  # with one group both normalisations agree
     grouped: ClassVar[Literal[False]] = False
     apart: ClassVar[bool] = False
     coefficient_sum: ClassVar[float] = 2.0
@@ -116,7 +116,7 @@ class PairsOfLevels:
         wrong = known[np.minimum(places, len(known) - 1)] != labels
         if wrong.any():
             label = labels[np.argmax(wrong)]
-            raise CorruptError(f"a row has label {label:g}, which the manifest does not know; see `streamcut check`")
+            raise CorruptError(f"a row has label {label:g}, which the manifest does not list; see `streamcut check`")
         codes[:] = places
 
     def evaluate(self, scores: Scores) -> tuple[float, float]:
@@ -127,7 +127,7 @@ class PairsOfLevels:
             active, firsts = _count_by_bisection(scores)
         levels = scores.counts.tolist()
         factor = 1.0 / (sum(count * sum(levels[:level]) for level, count in enumerate(levels)) or 1)
-        middle = float(np.median(firsts))  # Σ c = 0: a shift of the scores changes nothing but the rounding
+        middle = float(np.median(firsts))  # Σ c = 0: a shift of the scores changes only the rounding
 
         def weigh(_: int, some: np.ndarray, rows: dict[str, np.ndarray]) -> np.ndarray:
             sums = np.zeros(2)
@@ -139,7 +139,7 @@ class PairsOfLevels:
 
 
 def near_by_cells(risk: PairsOfLevels, scores: Scores) -> Cells:
-    """Fill the row state's `up` and `down` (see Pairs.near) from how many scores of each level there are in a cell."""
+    """Fill the row state's `up` and `down` (see Pairs.near) from the counts of each level in a cell."""
     ends = np.array(list(scores.sweep(lambda _, some, rows: (some.min(), some.max()))))
     low, high = ends[:, 0].min(), ends[:, 1].max()
     width = max((high - low) / _CELLS, 1e-9 * max(abs(low), abs(high), 1.0)) * (1.0 + 1e-9)
@@ -177,7 +177,7 @@ def _count_by_bisection(scores: Scores) -> tuple[int, list[float]]:
 
 
 def _count_in_range(scores: Scores, r: int, up_to: np.ndarray) -> list[tuple[int, float]]:
-    """(active pairs, first score) of each block of rows. The range is freed before there is another one."""
+    """(active pairs, first score) of each block of rows. Each range is freed before the next."""
     values, starts = scores.sorted_range(r)
     bounds = float(scores.bounds[r]), float(scores.bounds[r + 1])
     partners = [_Partners.sorted(values[first:last]) for first, last in pairwise(starts.tolist())]
@@ -209,7 +209,7 @@ class _Partners:
         guide = np.zeros(len(values) // pairs.GUIDED + 2, np.int32)
         origin, scale = 0.0, 0.0
         if len(values):
-            few = len(values) // 1000  # stray scores would leave too few bins for all others
+            few = len(values) // 1000  # outliers would leave too few bins for the other scores
             origin, last = float(values[few]), float(values[-1 - few])
             scale = (len(guide) - 1) / (last - origin) if last > origin else 0.0
         scale = scale if math.isfinite(scale) else 0.0
@@ -233,7 +233,7 @@ def _count_by_tree(scores: Scores) -> tuple[int, list[float]]:
 def _sorting_room(starts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     largest = int(np.diff(starts).max())
     if largest > np.iinfo(np.int32).max:
-        raise BadInputError(f"a query of {largest:,} rows is too long: 2,147,483,647 at most are compared with each other")
+        raise BadInputError(f"a query of {largest:,} rows is too long; the limit is 2,147,483,647 rows")
     return np.empty(largest, np.uint64), np.empty(largest, np.int32), np.empty(largest, np.uint64), np.empty(largest, np.int32)
 
 

@@ -1,4 +1,4 @@
-"""The risk of rows, each with a loss of its own: mean of u_i ℓ(z_i), as oracles, `verify` and measures ask for it."""
+"""The risk of single rows: mean of u_i ℓ(z_i), for oracles, `verify` and measures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streamcut.losses.loss import Loss, TargetScale
 
 @dataclass(frozen=True, slots=True)
 class PointwiseRisk:
-    """`loss` of each row; rows of its positive label weigh `positive_weight` times their own weight.
+    """`loss` of each row; weights of rows with its positive label are multiplied by `positive_weight`.
 
     Row weights u are None when all are 1. Arrays are float64 (n,).
     """
@@ -46,8 +46,8 @@ class PointwiseRisk:
         return out
 
     def duals(self, y: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(σ f, constants, sizes): at any other score s′ the loss of a row is at least −σ f s′ + constant, and
-        `sizes` is what the roundings of constants are parts of."""
+        """(σ f, constants, sizes): at any other score s′ the loss of a row is at least −σ f s′ + constant; roundings of constants
+        are relative to `sizes`."""
         signed, constants, sizes = np.empty(len(y)), np.empty(len(y)), np.empty(len(y))
         row_losses.duals(self.loss, y, scores, signed, constants, sizes)
         return signed, constants, sizes
@@ -59,7 +59,7 @@ class PointwiseRisk:
         return out
 
     def scale(self, weight: float, lowest: float, highest: float) -> TargetScale:
-        """Of rows whose weights add up to `weight` before labels' are put to them, with targets from `lowest` to `highest`."""
+        """The scale of rows with total weight `weight` before label weights, and targets from `lowest` to `highest`."""
         weight *= max(1.0, self.positive_weight)
         if self.loss.targets == "labels":
             return TargetScale(weight, 0.0, 0.0, 0.0, weight * self.loss.value(0.0, 0.0))
@@ -67,6 +67,6 @@ class PointwiseRisk:
         return TargetScale(weight, lowest, highest, weight * max(abs(lowest), abs(highest)), weight * worst)
 
     def grids(self, rows: int, scale: TargetScale, largest: float) -> Grids:
-        """The grids of sums over `rows` rows with values up to `largest` in size."""
+        """The grids of sums over `rows` rows with |values| up to `largest`."""
         shares, constants, limit = self.loss.largest_sums(rows, scale)
         return Grids.holding(largest * max(scale.weight, shares), max(scale.weight, constants))._replace(limit=limit)

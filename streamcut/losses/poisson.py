@@ -12,11 +12,11 @@ from streamcut.losses.residual import NoParameters, ResidualLoss
 _STEPS = 60  # of Newton's method; three to six are taken
 _TERMS = 16  # of a series that ends at a^15 / 16!, a 2⁻⁵⁶th of a² / 2 where |a| ≤ ½
 _MOST = 700.0  # of a score: e to it is a float64
-_LARGEST_LOG = 746.0  # of a float64, in size
+_LARGEST_LOG = 746.0  # greatest |log| of a float64
 
 
 class Poisson(ResidualLoss, NoParameters):
-    """z is the score itself. f ∈ (−∞, y], and with μ = y − f ≥ 0, the mean that a share stands for,
+    """z is the score itself. f ∈ (−∞, y], and with μ = y − f ≥ 0, the mean of a share,
     ℓ*(−f) = μ log μ − μ + y − y log y, with 0 log 0 = 0."""
 
     __slots__ = ()
@@ -33,7 +33,7 @@ class Poisson(ResidualLoss, NoParameters):
         a = z - np.log(y)
         if abs(a) > 0.5:
             return y * (np.expm1(a) - a)
-        series = 1.0  # near a = 0 the difference would cancel out
+        series = 1.0  # near a = 0 the difference would cancel
         for n in range(_TERMS, 2, -1):
             series = 1.0 + a / n * series
         return y * (0.5 * a * a * series)
@@ -49,7 +49,7 @@ class Poisson(ResidualLoss, NoParameters):
         whole = f - f * own
         if mean <= 0.0:
             return whole
-        # Times `mean` either is off by roundings of itself and of |f| (1 + |log y|): nothing cancels out that is larger.
+        # Times `mean` either is off by roundings of itself and of |f| (1 + |log y|): no larger terms cancel.
         return mean * (np.log1p(-f / y) if abs(f) <= 0.5 * y else np.log(mean) - own) + whole
 
     def constant(self, f, y):
@@ -74,7 +74,7 @@ class Poisson(ResidualLoss, NoParameters):
         return y
 
     def step(self, f, z, q, y):
-        # The score that a step leaves is the root v of v + q e^v = z + q(y - f): increasing and convex.
+        # The score after a step is the root v of v + q e^v = z + q(y - f): increasing and convex.
         whole = z + q * (y - f)
         v = min(whole, np.log(whole / q)) if whole > 0.0 else whole
         for _ in range(_STEPS):
@@ -120,7 +120,7 @@ class Poisson(ResidualLoss, NoParameters):
 
     @property
     def rounding(self):
-        # The rounding of a = z − log y is a part of it; the loss changes by that part times a(e^a − 1)/(e^a − 1 − a) ≤ |a| + 2.
+        # The rounding of a = z − log y is relative; the loss changes by that fraction times a(e^a − 1)/(e^a − 1 − a) ≤ |a| + 2.
         return LossRounding(slope=math.inf, value=800, conjugate=32)
 
     def steepest(self, seen, near, scale):
@@ -128,7 +128,7 @@ class Poisson(ResidualLoss, NoParameters):
         return seen + (seen + scale.farthest) * (math.expm1(min(near, 700.0)) + 2.0**-40)
 
     def prediction(self, scores):
-        with np.errstate(over="ignore"):  # a mean that is too large for a number is infinite
+        with np.errstate(over="ignore"):  # a mean beyond float64 is infinite
             return np.exp(scores)
 
     def constants(self, scale):

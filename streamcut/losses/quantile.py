@@ -9,7 +9,7 @@ from streamcut.losses.residual import ResidualLoss
 
 
 class Parameters(NamedTuple):
-    """τ, 0 < τ < 1: targets above the score cost τ a unit, those below it 1 − τ."""
+    """τ, 0 < τ < 1: targets above the score cost τ per unit, those below it 1 − τ."""
 
     quantile: float = 0.5
 

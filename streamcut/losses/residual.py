@@ -1,4 +1,4 @@
-"""What losses of a residual z = s − y share: their targets are numbers."""
+"""Base of losses of a residual z = s − y, whose targets are numbers."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from streamcut.losses.codes import FloatShares
 
-BOUNDED_LAST = 1e15  # factor on the priorities of rows whose share is at a bound: they come after all that are free
+BOUNDED_LAST = 1e15  # factor on the priorities of rows whose share is at a bound: they come after all free rows
 
 
 class NoParameters(NamedTuple):
-    """Of losses without parameters. A record needs a field: where a method of it is called, an empty one is nothing to Numba."""
+    """For losses without parameters. The record needs a field: Numba cannot call methods of an empty one."""
 
     unused: float = 0.0
 
@@ -42,7 +42,7 @@ class ResidualLoss(FloatShares):
         return far if self.free(f, y) else BOUNDED_LAST * (1.0 + far)
 
     def largest_sums(self, rows, scale):
-        """Of bounded shares; those without bounds are no larger than a row's loss at w = 0 allows."""
+        """For bounded shares; unbounded ones are limited by a row's loss at w = 0."""
         if not self.unbounded():
             most = self.highest(0.0)
             return most * scale.weight, most * scale.targets + self.conjugate(most, 0.0) * scale.weight, float("inf")

@@ -1,4 +1,4 @@
-"""Tasks whose cuts can be sampled: what is wrong with an example at given scores, and what its rows contribute to a cut.
+"""Tasks whose cuts can be sampled: the loss of an example at given scores, and what its rows contribute to a cut.
 
 A row has `columns` scores. An example is a row or, where `groups` is true, the rows of one qid. Its worst labelling at scores z
 is ŷ_i = argmax Δ(y_i, ŷ) + ⟨w, Ψ(x_i, ŷ) − Ψ(x_i, y_i)⟩; labels are numbered classes, `target` those of y and `path` those of ŷ.
@@ -18,7 +18,7 @@ from streamcut.losses.sequence import SequenceRisk
 
 
 class SampledTask(Protocol):
-    """columns: scores of a row; dense: numbers of Ψ that no kernel is applied to; terms: columns that a row contributes to."""
+    """columns: scores per row; dense: entries of Ψ without a kernel; terms: columns that a row contributes to."""
 
     groups: ClassVar[bool]
     terms: ClassVar[int]
@@ -30,7 +30,7 @@ class SampledTask(Protocol):
     def dense(self) -> int: ...
 
     def targets(self, y: np.ndarray) -> np.ndarray:
-        """The class of each label, int32 (n,); −1 for a label that is not known."""
+        """The class of each label, int32 (n,); −1 for an unknown label."""
 
     def judge(
         self, starts: np.ndarray, target: np.ndarray, z: np.ndarray, dense: np.ndarray
@@ -41,10 +41,10 @@ class SampledTask(Protocol):
         """u of each example, float64 (S,), from the labels and the weights of its rows."""
 
     def contribution(self, target: np.ndarray, path: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(columns int32, factors float64), both (n, terms): where φ(x_t) goes, for rows with path ≠ target."""
+        """(columns int32, factors float64), both (n, terms): coefficients of φ(x_t) by column, for rows with path ≠ target."""
 
     def dense_part(self, starts: np.ndarray, target: np.ndarray, path: np.ndarray) -> np.ndarray:
-        """float64 (dense,): the other part of Σ Ψ(x, ŷ) − Ψ(x, y)."""
+        """float64 (dense,): the dense part of Σ Ψ(x, ŷ) − Ψ(x, y)."""
 
 
 class _Rows:
@@ -64,7 +64,7 @@ class _Rows:
 class SampledHinge(_Rows):
     """Two classes, 1 for the label `positive` and 0 for every other: Ψ(x, y) = ½yφ(x), Δ = 1[ŷ ≠ y], the hinge loss.
 
-    Rows of `positive` weigh `positive_weight` times their own weight.
+    Weights of rows of `positive` are multiplied by `positive_weight`.
     """
 
     positive: float
@@ -139,5 +139,5 @@ class SampledSequence(SequenceRisk):
 
 
 def _there_and_back(target: np.ndarray, path: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """φ(x) comes to column `path` and leaves column `target`."""
+    """φ(x) is added to column `path` and subtracted from column `target`."""
     return np.stack((path, target), axis=1), np.tile([1.0, -1.0], (len(target), 1))

@@ -1,4 +1,4 @@
-"""What a risk of one group sees of the scores (streamcut.oracles.sorted_scores)."""
+"""The scores as a risk of one group sees them (streamcut.oracles.sorted_scores)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 
 
 class Scores(Protocol):
-    """Scores of all rows, each of a class from 0 on; they come in sorted order without ever being in memory together.
+    """Scores of all rows, with classes from 0 on, in sorted order without all being in memory at once.
 
     counts  rows of each class
     bounds, inside, ties   ranges of the sorted order, as in SortedScores
-    room    scores that may be in memory at one time
+    room    scores that may be in memory at a time
     """
 
     counts: np.ndarray
@@ -32,13 +32,13 @@ class Scores(Protocol):
 
 
 class OneGroupRisk(Protocol):
-    """A convex risk of the scores of all rows, which see each other.
+    """A convex risk of the scores of all rows jointly.
 
     grouped          False
-    classes          that it tells apart
+    classes          number that it distinguishes
     coefficient_sum  at least Σ |c_i| of any cut
-    numbers          float64 for each row that sorting has use for
-    apart            whether it asks for classes by themselves, two at one time
+    numbers          float64 per row that sorting can use
+    apart            whether it reads classes separately, two at a time
     """
 
     grouped: ClassVar[Literal[False]]
@@ -52,7 +52,7 @@ class OneGroupRisk(Protocol):
     def numbers(self) -> int: ...
 
     def encode(self, labels: np.ndarray, codes: np.ndarray) -> None:
-        """Fill `codes` (int8) with the classes of some rows. Raises CorruptError for a label that was not to be."""
+        """Fill `codes` (int8) with the classes of some rows. Raises CorruptError for an unexpected label."""
 
     def evaluate(self, scores: Scores) -> tuple[float, float]:
         """(risk, offset b of its cut); fills the row state `c` with a subgradient of the risk.

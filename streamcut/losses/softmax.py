@@ -20,14 +20,14 @@ from streamcut.losses.classes import JointLoss
 
 @dataclass(frozen=True, slots=True)
 class Softmax(JointLoss):
-    """K vectors of weights, of which one is superfluous but for the regulariser, as in scikit-learn."""
+    """K weight vectors, one redundant except for the regulariser, as in scikit-learn."""
 
     entropic: ClassVar[bool] = True
 
     @property
     def rounding(self) -> LossRounding:
-        # A term exp(−d) is off by a part (d + 2)ε, and 0 for d > 746. The share that the target is left with is off by an ε for
-        # each other class, which moves its −p log p by 40 times that at most (where it is about ε itself).
+        # A term exp(−d) has relative error (d + 2)ε, and is 0 for d > 746. The remaining share of the target is off by an ε for
+        # each other class, which changes its −p log p by at most 40 times that (if it is about ε itself).
         K = self.classes
         return LossRounding(value=760 + K, conjugate=8 + 40 * K)
 

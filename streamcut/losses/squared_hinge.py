@@ -71,6 +71,6 @@ class SquaredHinge(FloatShares, MarginLoss, OfLabels):
         return min(f, limit / math.sqrt(u)) if u > 0.0 else 0.0
 
     def largest_sums(self, rows, scale):
-        limit = 2.0 * math.sqrt(scale.loss_at_zero)  # at the optimum no row has more loss than all of them at w = 0
+        limit = 2.0 * math.sqrt(scale.loss_at_zero)  # at the optimum no row has more loss than all rows at w = 0
         shares = limit * math.sqrt(rows * scale.weight)
         return shares, shares + 0.25 * rows * limit * limit, limit

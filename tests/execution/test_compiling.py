@@ -72,7 +72,7 @@ def test_a_cache_that_cannot_be_kept_is_told(tmp_path):
     env = {"NUMBA_CACHE_DIR": "/proc/nowhere", "NUMBA_CACHE_LOCATOR_CLASSES": "UserProvidedCacheLocator", "TMPDIR": str(tmp_path)}
     done = python("", env)
     assert (done.returncode, done.stdout) == (0, "2\n"), done.stderr
-    assert done.stderr.startswith("what is compiled cannot be kept, so every command compiles it again")
+    assert done.stderr.startswith("compiled kernels cannot be cached, so every command recompiles them")
     assert done.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
 
@@ -82,7 +82,7 @@ def test_a_cache_that_cannot_be_kept_is_told(tmp_path):
     [
         ("compiling._CHILD = 'import os; os._exit(3)'", "the process that compiles ended"),
         ("import shutil, os; shutil.rmtree(p := os.environ['NUMBA_CACHE_DIR']); open(p, 'w')", "is not in the cache"),
-        ("import sys; sys.executable = ''", "where its interpreter is"),
+        ("import sys; sys.executable = ''", "the path of its interpreter"),
     ],
     ids=["child-dies", "no-folder", "no-interpreter"],
 )
@@ -90,7 +90,7 @@ def test_a_kernel_is_compiled_here_with_a_warning_when_it_cannot_be_elsewhere(tm
     done = python(before, {"NUMBA_CACHE_DIR": str(tmp_path / "cache")})
     assert (done.returncode, done.stdout) == (0, "2\n"), done.stderr
     (warning,) = done.stderr.splitlines()
-    assert warning.startswith("kernels are compiled in this process, whose memory they take, at every start: ")
+    assert warning.startswith("kernels are compiled in this process, in its memory, at every start: ")
     assert reason in warning
 
 

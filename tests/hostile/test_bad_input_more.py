@@ -183,5 +183,5 @@ def test_62_no_memory(run, folder):
     (folder / "in.svm").write_bytes(GOOD)
     refused(run, "convert in.svm out.zarr --memory 0GB", USAGE, "--memory")
     assert run("convert", "in.svm", "out.zarr")[0] == OK
-    refused(run, "train out.zarr --model m.npz --memory 0GB", USAGE, "--memory: '0GB' is nothing")
+    refused(run, "train out.zarr --model m.npz --memory 0GB", USAGE, "--memory: '0GB' is less than one byte")
     refused(run, "train out.zarr --model m.npz --memory 0%", USAGE, "--memory")

@@ -133,7 +133,7 @@ def test_values_of_many_scores_are_those_of_each(name):
 
 
 def test_a_loss_that_does_not_fit_is_refused():
-    with pytest.raises(UsageError, match="'absolute' is not one of single rows; these are hinge"):
+    with pytest.raises(UsageError, match="'absolute' is not a loss of single rows; those are hinge"):
         row_loss("absolute", {})
     X, y, _ = problem(30)
     with pytest.raises(UsageError, match="'squared' is not one of task binary, which has hinge"):

@@ -101,7 +101,7 @@ def test_what_makes_no_sense_is_refused():
     ):
         with pytest.raises(UsageError, match=message):
             train(data, **options)
-    with pytest.raises(UsageError, match="take independent ones"):
+    with pytest.raises(UsageError, match="use independent ones"):
         FourierMap.drawn(Kernel("rbf", 1.0), MOST_ORTHOGONAL + 1, 4, 0, "orthogonal")
 
 
