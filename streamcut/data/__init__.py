@@ -1,4 +1,4 @@
-"""Data as callers give them: stores, arrays in memory, raw files that are converted first; and which options follow from data.
+"""Data as callers give it: stores, arrays in memory, raw files that are converted first; and the options that data implies.
 
-Imports io and models. A new kind of data that Python may give comes to `datasets`; what a model wants of it, to `inputs`.
+Imports io and models. A new kind of Python input belongs in `datasets`; its preparation for a model, in `inputs`.
 """

@@ -15,17 +15,17 @@ from streamcut.losses import row_loss
 
 log = logging.getLogger(__name__)
 
-LARGEST_TARGET = 1e100  # in size: its square, times rows, has to be a float64
+LARGEST_TARGET = 1e100  # in absolute value: its square times the row count must be finite
 
 
 def for_data(options: TrainOptions, data: Dataset) -> TrainOptions:
-    """`options` with task "auto" decided, the intercept of a table's model free, and the positive label as the store's number.
+    """`options` with task "auto" resolved, a free intercept for models of tables, and the positive label as the store's number.
 
-    Rows with qid are ranked, labels that are no whole numbers, or more than a store counts, are targets of a regression, and
-    more than two others are classes, as far as the options allow it; else there are two classes.
-    Of two words the positive one is the last in order of the alphabet, as in scikit-learn; of two numbers the greater.
-    Raises BadInputError for rows without labels and for targets that the loss does not take, UsageError for a positive label
-    that is no word of these.
+    As far as the options allow: rows with qid are ranked; labels that are not integers, or more than a store counts, are
+    regression targets; more than two other labels are classes. Otherwise the task is binary.
+    Of two words, the alphabetically last is positive, as in scikit-learn; of two numbers, the greater.
+    Raises BadInputError for rows without labels and for targets that the loss does not take, UsageError for an unknown
+    positive label.
     """
     rule = LabelRule() if data.recipe is None else data.recipe.labels
     if rule.none and options.task != "one-class":
@@ -46,7 +46,7 @@ def for_data(options: TrainOptions, data: Dataset) -> TrainOptions:
 
 
 def with_free_intercept(options: TrainOptions) -> TrainOptions:
-    """`options` with an intercept that costs nothing, where none was asked for and nothing that was asked for forbids it."""
+    """`options` with an unpenalised intercept, where none was requested and no given option forbids it."""
     if options.intercept != "auto":
         return options
     try:
@@ -60,7 +60,7 @@ def _task(options: TrainOptions, data: Dataset) -> TrainOptions:
     statistics = data.manifest.statistics
     if options.task != "auto":
         return options
-    if options.chosen_task != "binary":  # an option says so
+    if options.chosen_task != "binary":  # set by an option
         return replace(options, task=options.chosen_task)
     if options.chosen_loss != "hinge":
         return options
@@ -75,13 +75,13 @@ def _task(options: TrainOptions, data: Dataset) -> TrainOptions:
     try:
         decided = replace(options, task=task)
     except UsageError:
-        return options  # an option says otherwise
+        return options  # an option prevents it
     log.info("task %s: %s", task, why)
     return decided
 
 
 def _numbers(labels: dict[float, int] | None) -> bool:
-    """Whether labels are targets of a regression by their looks; None: more than are counted."""
+    """Whether labels look like regression targets; None: too many to be counted."""
     return labels is None or (len(labels) > 2 and not all(label.is_integer() for label in labels))
 
 
@@ -101,7 +101,7 @@ def _check_targets(options: TrainOptions, data: Dataset) -> None:
 
 
 def _number(label: float | str | None, rule: LabelRule) -> float | None:
-    """The number of a label that may be given by its word."""
+    """The number of a label, which may be given as a word."""
     if label is None or isinstance(label, int | float):
         return label
     numbers = {word: number for number, word in rule.names.items()}

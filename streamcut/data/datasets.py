@@ -1,4 +1,4 @@
-"""Data sets of whatever a caller gives: stores, arrays in memory, and raw data that have to be converted first."""
+"""Data sets from any input: stores, arrays in memory, and raw data that has to be converted first."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streamcut.io.sources.lazy import is_lazy, streamed
 
 
 def opened(data: Any) -> Dataset:
-    """`data` if it is a data set, the store at this path, or (X, y) or (X, y, row weights) as one. Raises as opening does."""
+    """`data` itself, the store at a path, or (X, y) or (X, y, row weights), as a data set. Raises what opening raises."""
     if isinstance(data, str | os.PathLike):
         from streamcut.io.opening import open_dataset
 
@@ -38,11 +38,11 @@ def opened(data: Any) -> Dataset:
 def stored(
     data: Any, label: str | None, convert: Mapping[str, Any] | None, scratch: str | None, memory: Any
 ) -> Iterator[tuple[Any, bool]]:
-    """(`data`, False), or (a store that is made of a raw file or a frame and removed in the end, True).
+    """(`data`, False), or (a store made of a raw file or a frame and removed at the end, True).
 
     label, convert   the column with the labels, and more options of `streamcut.convert`; raw data need one of them
 
-    Raises UsageError for labels of data that have their own, and what `convert` raises.
+    Raises UsageError for `label` with data that has its own labels, and what `convert` raises.
     """
     data = streamed(framed(data))
     if isinstance(data, tuple) and is_lazy(data[0]):
@@ -71,7 +71,7 @@ def stored(
 
 @contextmanager
 def measurable(data: Any, recipe: Recipe | None, scratch: str | None, memory: Any) -> Iterator[Any]:
-    """What models of rows with `recipe` are measured on: a store as it is, and of raw rows one that is made by the recipe.
+    """Evaluation data for models with `recipe`: a store as it is, raw rows as a store made by the recipe.
 
     Raises what `convert` raises.
     """

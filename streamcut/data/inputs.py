@@ -1,4 +1,4 @@
-"""Rows of whatever a caller gives, as the model wants them: stores are compared with its recipe, raw input is prepared by it."""
+"""Rows of any input, as the model expects them: stores are checked against its recipe, raw input is prepared by it."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from streamcut.io.sources.lazy import streamed
 def rows_of(
     data: Any, recipe: Recipe | None, raw: Raw | None = None, expect: Callable[[Manifest | str], object] = lambda rows: None
 ) -> Iterator[Chunk]:
-    """The rows of `data` in their order, with the features of `recipe`; a chunk is valid until the next one.
+    """The rows of `data` in order, with the features of `recipe`; a chunk is valid until the next one.
 
-    Before any is read, `expect` gets the manifest of the data, or the format where there is none, and may raise.
+    Before reading, `expect` gets the manifest of the data, or the format where there is none, and may raise.
 
     data   an opened data set, the path of a store or of raw input (svmlight text; tables, if the recipe is one of tables), a
            frame (anything with `__arrow_c_stream__`), rows as dicts (one, or a list), or (X, y) or (X, y, row weights)
 
-    Raises BadInputError for a store of another recipe, and for raw input that the recipe does not fit.
+    Raises BadInputError for a store with another recipe, and for raw input that does not fit the recipe.
     """
     raw, data = raw or Raw(), streamed(framed(data))
     if isinstance(data, tuple):
@@ -69,12 +69,12 @@ def rows_of(
 
 
 def is_frame(data: Any) -> bool:
-    """Whether `data` is a table in memory that gives itself out as Arrow."""
+    """Whether `data` is a table in memory with an Arrow interface."""
     return hasattr(data, "__arrow_c_stream__")
 
 
 def framed(data: Any) -> Any:
-    """A frame of `data` that is one row or several as {column: value}; anything else as it is. Raises BadInputError."""
+    """A frame of `data` if it is one or more rows as {column: value}; anything else unchanged. Raises BadInputError."""
     rows = [data] if isinstance(data, Mapping) else data
     if not isinstance(rows, list) or not rows or not all(isinstance(row, Mapping) for row in rows):
         return data
@@ -100,9 +100,9 @@ def open_store(path: str | os.PathLike):
 
 
 def raw_format(path: str, wanted: str) -> str | None:
-    """The format of raw input that is read on the way; None: a store, or nothing at all.
+    """The format of raw input that is read directly; None: a store, or no such file.
 
-    Raises UsageError for what is to be converted first.
+    Raises UsageError for input that has to be converted first.
     """
     if wanted not in ("auto", *SCORED):
         raise UsageError(f"format: {unknown(wanted, ('auto', *SCORED))}")
@@ -110,12 +110,12 @@ def raw_format(path: str, wanted: str) -> str | None:
         return wanted
     if os.path.isdir(path) or not (path == "-" or os.path.exists(path)):
         found = find_files([path], "auto")[0] if "://" in path or os.path.isdir(path) or _matches(path) else None
-        text = found == SVMLIGHT.name and not is_url(path)  # or nothing at all
+        text = found == SVMLIGHT.name and not is_url(path)  # or no such file
         return found if found in SCORED and not text else None
     kind = sniff(path)
     if kind in SCORED:
         return kind
-    if kind not in (STORE.name, NPZ.name):  # open_store says what an .npz is
+    if kind not in (STORE.name, NPZ.name):  # open_store explains an .npz
         raise UsageError(f"{path}: {kind} is not read directly; make a store of it with `streamcut convert`")
     return None
 
@@ -133,9 +133,9 @@ def _matches(path: str) -> bool:
 
 
 def _other_numbers(recipe: Recipe | None, other: Recipe | None, where: str) -> Callable[[np.ndarray], np.ndarray] | None:
-    """What turns labels of `other` into those of `recipe`, where both know words for them; None: they are the same.
+    """A map from labels of `other` to those of `recipe`, where both have words for them; None: they are the same.
 
-    Raises BadInputError for rows that have no labels, and (when it is used) for words that `recipe` does not know.
+    Raises BadInputError for rows without labels, and (when called) for words unknown to `recipe`.
     """
     if other is not None and other.labels.none:
         raise BadInputError(f"{where}: its rows have no labels; they can be scored, not measured")
@@ -149,7 +149,7 @@ def _other_numbers(recipe: Recipe | None, other: Recipe | None, where: str) -> C
         labels = np.array(found)[np.searchsorted(known, y)]
         if np.isnan(labels).any():
             word = theirs[float(y[np.argmax(np.isnan(labels))])]
-            raise BadInputError(f"{where}: label {word!r} is none that the model knows: {', '.join(list(numbers)[:10])}")
+            raise BadInputError(f"{where}: label {word!r} is none of the model's: {', '.join(list(numbers)[:10])}")
         return labels
 
     return renamed

@@ -1,4 +1,4 @@
-"""What the columns of a table say of its rows beside features: which of them belong together, and when each was."""
+"""What the columns of a table tell about its rows in addition to features: their groups and their times."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BATCH = BatchSize(4 << 20, 1 << 16, 64 << 20)
 
 
 def files_of(data: Any, wanted: str = "auto") -> list[TableFile]:
-    """The files of a table, or a frame as one; none of what has no columns."""
+    """The files of a table, or a frame as one; empty for data without columns."""
     data = framed(data)
     if is_frame(data):
         table = FORMATS[FRAME.name].table
@@ -35,7 +35,7 @@ def files_of(data: Any, wanted: str = "auto") -> list[TableFile]:
 
 
 def keys_of_groups(files: Sequence[TableFile], column: str) -> np.ndarray:
-    """uint64 (n): a random number for each value of `column`, the same in every run; rows without one are a group."""
+    """uint64 (n): a random number for each value of `column`, the same in every run; rows without a value form a group."""
     found = []
     for _, values in _values(files, column):
         words = pc.fill_null(decoded(values).cast(pa.large_string()), "")
@@ -46,7 +46,7 @@ def keys_of_groups(files: Sequence[TableFile], column: str) -> np.ndarray:
 
 
 def times_of_rows(files: Sequence[TableFile], column: str) -> np.ndarray:
-    """float64 (n): numbers in the order of the times in `column`, nan where there is none. Raises BadInputError, UsageError."""
+    """float64 (n): numbers ordered as the times in `column`, nan where there is none. Raises BadInputError, UsageError."""
     found = []
     for name, values in _values(files, column):
         try:
@@ -55,7 +55,7 @@ def times_of_rows(files: Sequence[TableFile], column: str) -> np.ndarray:
             else:
                 given, _ = times_of(values)
                 if pa.types.is_time(given.type):
-                    raise ColumnTypeError("holds times of the day, which say nothing of the order of days")
+                    raise ColumnTypeError("holds times of day, which do not give the order of days")
                 stamps = given.cast(pa.timestamp("us")).cast(pa.int64())
                 times = pc.cast(stamps, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         except ColumnTypeError as error:
@@ -73,7 +73,7 @@ def times_of_rows(files: Sequence[TableFile], column: str) -> np.ndarray:
 
 
 def _values(files: Sequence[TableFile], column: str) -> Iterator[tuple[str, pa.Array]]:
-    """(name of the file, values) of a column, batch after batch; as text where all is text."""
+    """(name of the file, values) of a column, batch by batch; as text where all is text."""
     for file in files:
         require(file.name, file.schema(), [column])
         found = file.schema().field(column).type

@@ -1,7 +1,7 @@
-"""Passes over row caches: what fills them, sweeps over them, and writing the dual variables back.
+"""Passes over row caches: filling them, sweeping over them, and writing the dual variables back.
 
-A pass with `caches`, by the first row of their lane, finds in them what the last such pass left there, whoever ran it. One that
-needs data fills them anew; what those after it do follows from what they are given, so all can be repeated from the filling on.
+A pass with `caches`, by the first row of their lane, finds in them what the last such pass left, wherever it ran. One that
+needs data refills them; later passes are determined by their inputs, so all can be repeated from the filling on.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from streamcut.foundation.rounding import Grids
 
 
 class FillingPass(CachingPass, ABC):
-    """Base of passes over the data that fill `caches`, none or one a lane. Their partial sums have a `cache` in a lane."""
+    """Base of passes over the data that fill `caches`, at most one per lane. Within a lane, partial sums have a `cache`."""
 
     __slots__ = ()
     caches: Mapping[int, RowCache]
@@ -41,7 +41,7 @@ class FillingPass(CachingPass, ABC):
 
     @abstractmethod
     def offer(self, cache: RowCache, rows: Rows, chunk: Chunk, keys: np.ndarray) -> None:
-        """Take the rows of `chunk` with the smallest `keys` (n) into the cache, with the shares that `rows` say they have."""
+        """Take the rows of `chunk` with the smallest `keys` (n) into the cache, with their shares from `rows`."""
 
 
 @dataclass(slots=True)
@@ -53,9 +53,9 @@ class Recalled:
 
 @dataclass(frozen=True, slots=True)
 class RecallPass(Pass):
-    """Fill the cache of a lane again as `filling` did, by the rows that it took.
+    """Refill the cache of a lane as `filling` did, with the same rows.
 
-    cached  which of the lane's rows they are; first_row: of the lane
+    cached  the numbers of these rows in the lane; first_row: of the lane
     """
 
     filling: FillingPass
@@ -83,7 +83,7 @@ class RecallPass(Pass):
 
 @dataclass(slots=True)
 class Step:
-    """What one sweep over the cached rows of some lanes did: Δw and C Σ u Δf, for several problems at once (A).
+    """The result of one sweep over the cached rows of some lanes: Δw and C Σ u Δf, for several problems at once (A).
 
     work  entries of the rows that it visited
     """
@@ -99,7 +99,7 @@ class SweepPass(CachingPass):
 
     l1     the threshold of the penalty, or None
     seed   number of the pass, and that of the run
-    theta  the part of the sweep before that was taken, (A) for several problems
+    theta  the fraction of the previous sweep that was accepted, (A) for several problems
     """
 
     caches: Mapping[int, SweptCache]
@@ -134,7 +134,7 @@ class SweepPass(CachingPass):
 
 @dataclass(frozen=True, slots=True)
 class SweepsPass(SweepPass):
-    """The only lane sweeps its cached rows until that is not `worth` it, at most `most` times; the step is that of all sweeps.
+    """The only lane sweeps its cached rows while `worth` it, at most `most` times; the step is the sum over all sweeps.
 
     dual  R* of the penalty at v
     """
@@ -144,7 +144,7 @@ class SweepsPass(SweepPass):
     dual: Callable[[np.ndarray], float]
 
     def finish(self, step: Step, rows: Rows, first_row: int) -> None:
-        cache, worth, v = self.caches[first_row], copy(self.worth), step.delta  # it may have to be done again
+        cache, worth, v = self.caches[first_row], copy(self.worth), step.delta  # it may have to be repeated
         cache.step_back(self.theta)
         before = self.dual(v)
         for number in range(self.most):
@@ -158,7 +158,7 @@ class SweepsPass(SweepPass):
 
 
 def joined_seed(*numbers: int) -> int:
-    """One number below 2⁶³ made of several: a seed for each combination of them."""
+    """One number below 2⁶³ from several: a seed for each combination."""
     seed = 0
     for number in numbers:
         seed = ((seed ^ number) * 0x9E3779B97F4A7C15 + 1) & (1 << 63) - 1
@@ -168,7 +168,7 @@ def joined_seed(*numbers: int) -> int:
 
 @dataclass(slots=True)
 class Change:
-    """What the shares of cached rows change in `cuts` and their Σ u f, `b`; `cache` and `at`, its next row, while in a lane."""
+    """The change of `cuts` and their Σ u f, `b`, by the shares of cached rows; in a lane also `cache` and its next row, `at`."""
 
     cuts: np.ndarray
     b: np.ndarray
@@ -181,7 +181,7 @@ class WriteBackPass(CachingPass):
     """Write the dual variables of cached rows to column `slot` of their codes; the data is not read.
 
     shapes  of the cuts and their Σ u f
-    theta   the part of the last sweep that was taken, (A) for several problems
+    theta   the fraction of the last sweep that was accepted, (A) for several problems
     """
 
     caches: Mapping[int, SweptCache]

@@ -1,7 +1,7 @@
-"""A ceiling on the resident memory of commands that use a model: what they need is counted before the work, and kept to.
+"""A ceiling on the resident memory of commands that use a model: needs are computed before the work, and enforced.
 
-What the process holds is measured once the model is loaded; what the rows add is arithmetic on the manifest, as in the plan
-of training. Input without a manifest says only on the way how many rows it has, so there rows are counted as they come.
+Resident memory is measured once the model is loaded; what the rows add is arithmetic on the manifest, as in the plan of
+training. Input without a manifest does not tell its row count beforehand, so its rows are counted as they come.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from streamcut.io.manifest import Manifest
 from streamcut.io.stores.buffers import buffer_bytes
 
 Lines = list[tuple[str, int]]
-RowBytes = tuple[int, int]  # what is kept of each row of a data set without weights, and with them
+RowBytes = tuple[int, int]  # bytes kept per row of a data set without weights, and with weights
 
-_SLACK = 16 << 20  # Python objects, what the allocator keeps
-_KERNELS = 24 << 20  # what scoring loads: Numba's part that calls machine code, and that code
-_TEXT, _TABLE = 32 << 20, 128 << 20  # what reads them takes: threads, blocks of text, libraries, batches
-_SMALL = 32 << 20  # a model so small is loaded whatever the ceiling, so that a refusal can name all that is needed
-_A_ROW, _A_SCORE = 64, 48  # bytes of each row of a block, and of each of its scores, while they are looked at
-_VALUES = 32 << 20  # kernel values that are in memory together, and the vectors that they are of
-_SPREAD = 6 << 20  # the same process differs by so much from run to run: what a refusal names must do in the next run
+_SLACK = 16 << 20  # Python objects, memory the allocator keeps
+_KERNELS = 24 << 20  # what scoring loads: Numba's runtime, and machine code
+_TEXT, _TABLE = 32 << 20, 128 << 20  # memory to read them: threads, blocks of text, libraries, batches
+_SMALL = 32 << 20  # a model this small is loaded under any ceiling, so that a refusal can name the total
+_A_ROW, _A_SCORE = 64, 48  # bytes per row of a block, and per score, while in use
+_VALUES = 32 << 20  # kernel values in memory at a time, and their vectors
+_SPREAD = 6 << 20  # run-to-run variation of a process: the minimum that a refusal names must suffice in the next run
 
 
 class Ceiling:
-    """`memory` is "4GB", "50%" or "auto", as `train` takes it; `left` bytes of it are for nothing yet.
+    """`memory` is "4GB", "50%" or "auto", as `train` takes it; `left` bytes of it are unassigned.
 
-    Methods raise MemoryBudgetError, which names what would do.
+    Methods raise MemoryBudgetError, which names what would suffice.
     """
 
     def __init__(self, memory: str = "auto") -> None:
@@ -46,7 +46,7 @@ class Ceiling:
         self._rows = 0
 
     def beside(self, what: str, size: int) -> None:
-        """Something takes `size` bytes more than what is said later."""
+        """Reserve `size` bytes in addition to what is announced later."""
         self._beside.append((what, size))
 
     def expect_model(self, size: int) -> None:
@@ -55,7 +55,7 @@ class Ceiling:
             self.expect([("the model", size)])
 
     def expect(self, lines: Lines) -> None:
-        """The process will take this more than now."""
+        """The process will take these lines in addition to its present memory."""
         self._lines = [("interpreter, libraries, model", resident_bytes()), *lines, *self._beside, ("slack", _SLACK)]
         needed = max(sum(size for _, size in self._lines), self._peak())
         if needed > self.budget:
@@ -65,7 +65,7 @@ class Ceiling:
     def expect_rows(self, model: Any, rows: Manifest | str, kept: RowBytes = (0, 0), at_once: int = 1 << 20) -> None:
         """The rows of this manifest, or of input of this format, will be scored, at most `at_once` together.
 
-        `kept` are bytes of each row that stay.
+        `kept` are bytes per row that stay in memory.
         """
         _load_kernels()
         self._a_row, self._rows = kept, 0
@@ -92,18 +92,18 @@ class Ceiling:
         if self._counted is None and each:
             needed = sum(size for _, size in self._lines) + each * self._rows
             if needed > self.budget:
-                raise self._refusal(needed, f"{each} bytes × the {self._rows:,} rows so far, and as much for each that follows")
+                raise self._refusal(needed, f"{each} bytes × the {self._rows:,} rows so far, and as much for each further row")
         self.keep()
 
     def keep(self) -> None:
-        """The process is within its ceiling."""
+        """Check that the process is within its ceiling."""
         held = self._peak() or resident_bytes()
         if held > self.budget:
             needed = held + sum(size for what, size in self._lines[1:] if what != "slack")
             raise self._refusal(needed, f"the process already has {format_bytes(held)}")
 
     def _peak(self) -> int:
-        """The most that the process had since the ceiling is there, where that is more than before; else 0."""
+        """The peak of the process since the ceiling was set, if above the earlier peak; else 0."""
         peak = peak_bytes()
         return peak if peak > self._before else 0
 
@@ -118,18 +118,18 @@ class Ceiling:
 
 
 def _load_kernels() -> None:
-    """What every model needs to score rows is there, and counted in what the process holds."""
+    """Load what every model needs to score rows, so that resident memory includes it."""
     from streamcut.compiled import linear
 
     linear.scores(np.zeros(1, np.int64), np.empty(0, np.int32), None, np.zeros(1), 0.0, np.empty(0))
 
 
 def _of_model(model: Any) -> Lines:
-    """What scoring adds to the weights: a copy with that of the bias feature, and while it is made another; or kernel values."""
+    """Memory of scoring besides the weights: a copy with the bias feature's, and another while it is made; or kernel values."""
     weights = getattr(getattr(model, "inner", model), "weights", None)
     return [("kernel values", _VALUES)] if weights is None else [("copies of the weights", 2 * weights.nbytes)]
 
 
 def _mapped_row(model: Any) -> int:
-    """Bytes of the features that a row is mapped to, if it is."""
+    """Bytes of a row's mapped features, 0 if it is not mapped."""
     return 20 * int(model.inner.n_features) if hasattr(model, "inner") else 0

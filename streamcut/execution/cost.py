@@ -1,8 +1,8 @@
-"""What a pass on a cluster would take: arithmetic on the manifest and on what is assumed of the machines.
+"""The cost of a pass on a cluster: arithmetic on the manifest and on assumed machine rates.
 
-With W workers of t threads, L lanes, D numbers in a vector, T cuts, rates in bytes a second:
+With W workers of t threads, L lanes, D numbers in a vector, T cuts, rates in bytes per second:
 
-    reading    stored bytes / (W · store)                          every worker reads its shards, over a line of its own
+    reading    stored bytes / (W · store)                          every worker reads its shards over its own line
     computing  decoded bytes / (min(W t, L) · rows)                verifying, decoding, scores, cuts: the threads that have a lane
     sending    8 D (1 + ⌈log₂ W⌉) / line                           the weights, from worker to worker
     merging    8 D p (1 / line + 1 / adding) at the client, or     partial sums in lane order
@@ -12,10 +12,10 @@ With W workers of t threads, L lanes, D numbers in a vector, T cuts, rates in by
     copying    row bytes · rows / (W line)                         row state to the neighbour, unless all see one folder
     master     8 D (T + 6) / adding                                the client: products of new cuts with all cuts, steps
 
-Partial sums are p = L s vectors, which come to be s: 1, and 3 for dual ascent, the running w and two cuts.
+The p = L s vectors of partial sums are merged into s: 1, or 3 for dual ascent (the running w and two cuts).
 
-Reading and computing go on at the same time. Dual ascent adds sweeps over cached rows: each computes its part of the rows, and
-sends and merges one vector a lane.
+Reading and computing overlap. Dual ascent adds sweeps over cached rows: each processes its part of the rows, and sends and
+merges one vector per lane.
 
 `scripts/benchmarks/bench_cluster.py` compares it with measurements, and measures the rates.
 """
@@ -32,24 +32,24 @@ from streamcut.foundation.units import parse_size
 from streamcut.io.dataset import shard_bytes
 from streamcut.io.manifest import Manifest
 
-RANGES_FROM = 64 << 20  # bytes of all partial sums of a pass from which on the workers add them up, each a range of features
-RANGES_WORKERS = 4  # and as many workers: fewer spare the client's line too little
-_STEPS = 6  # dense vectors that the client goes through between two passes
-_GAIN = 1.25  # twice the workers must be so much faster, or it does not scale any more
+RANGES_FROM = 64 << 20  # bytes of all partial sums of a pass; above, workers add them up, each a range of features
+RANGES_WORKERS = 4  # at least this many workers: fewer relieve the client's line too little
+_STEPS = 6  # dense vectors that the client reads or writes between two passes
+_GAIN = 1.25  # speed-up that doubling the workers must give to count as scaling
 _MOST = 1 << 16  # workers that are tried
-LOOKS = 8  # passes over the row state alone after each pass: line search, steps, shares
+LOOKS = 8  # passes over the row state alone after each data pass: line search, steps, shares
 
 
 @dataclass(frozen=True, slots=True)
 class Assumed:
-    """A cluster: rates in bytes a second. The rates of `rows`, `adding` and `task` are those of one laptop core.
+    """A cluster: rates in bytes a second. The defaults of `rows`, `adding` and `task` were measured on one laptop core.
 
     workers, threads  processes, and threads of each
-    line    between any two of client and workers
-    store   what a worker reads at
-    rows    decoded rows that a thread verifies, decodes and computes
-    adding  vectors that a core adds up
-    task    seconds of the scheduler for a lane
+    line    between any two machines, client included
+    store   read rate of a worker
+    rows    decoded row bytes that a thread verifies, decodes and processes
+    adding  vector bytes that a core adds up
+    task    scheduler seconds per lane
     """
 
     workers: int = 1
@@ -62,13 +62,13 @@ class Assumed:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Of words such as "workers=64,line=10Gbit". Raises UsageError."""
+        """Parse text such as "workers=64,line=10Gbit". Raises UsageError."""
         known = {field.name: field for field in fields(cls)}
         found: dict[str, float] = {}
         for part in text.split(","):
             name, _, value = (word.strip() for word in part.partition("="))
             if name not in known or not value:
-                raise UsageError(f"--assume: {part!r} is none of {', '.join(known)}; write for example workers=64,line=10Gbit")
+                raise UsageError(f"--assume: {part!r} is not one of {', '.join(known)}; write for example workers=64,line=10Gbit")
             found[name] = _whole(name, value) if name in ("workers", "threads") else _rate(name, value)
         return cls(**found)  # type: ignore[arg-type]
 
@@ -91,17 +91,17 @@ def _rate(name: str, value: str) -> float:
         seconds = -1.0
     if not 0.0 < seconds < math.inf:
         example = "0.002 (seconds)" if name == "task" else "500MB or 10Gbit (a second)"
-        raise UsageError(f"--assume: {name}={value} is not what it takes; write for example {name}={example}")
+        raise UsageError(f"--assume: {name}={value} is not valid; write for example {name}={example}")
     return seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What there is to do in a pass: bytes of the data as stored and as decoded, rows, lanes, and what the solver needs.
+    """The work of a pass: bytes of the data as stored and as decoded, rows, lanes, and what the solver needs.
 
-    sums    vectors that a lane adds up in a pass
-    looks   passes over the row state alone, after each pass through the data
-    cached  bytes of rows that a sweep goes through; sweeps: at most after each pass
+    sums    vectors that a lane sums in a pass
+    looks   passes over the row state alone after each pass through the data
+    cached  bytes of rows that a sweep visits; sweeps: the most after each pass
     """
 
     stored: int
@@ -118,7 +118,7 @@ class Work:
 
     @classmethod
     def of(cls, manifest: Manifest, needs: Needs, lanes: int, *, sums: int = 1, sweeps: int = 0) -> Self:
-        """That of a run which `needs` this, and has the memory for what it prefers."""
+        """The work of a run with these `needs` and memory for all that it prefers."""
         statistics = manifest.statistics
         stored = sum(array.stored_bytes for shard in manifest.shards for array in shard.arrays.values())
         decoded = sum(shard_bytes(manifest, shard) for shard in manifest.shards)
@@ -154,28 +154,28 @@ class PassCost:
 
     @property
     def seconds(self) -> float:
-        """Of a pass, without sweeps."""
+        """Seconds of a pass, without sweeps."""
         alone = self.sending + self.merging + self.tasks + self.rows + self.copying + self.master
         return max(self.reading, self.computing) + alone
 
     @property
     def iteration(self) -> float:
-        """Of a pass with all its sweeps."""
+        """Seconds of a pass with all its sweeps."""
         return self.seconds + self.sweeps * self.sweep
 
     @property
     def parts(self) -> dict[str, float]:
-        """By name, of the pass itself."""
+        """Seconds of the parts of the pass itself, by name."""
         return {name: getattr(self, name) for name in self.__slots__ if name not in ("sweep", "sweeps")}
 
 
 def by_ranges(size: int, workers: int) -> bool:
-    """Whether workers add up all partial sums, of `size` bytes together, each a range of the features, or the client does."""
+    """Whether workers, each for a range of features, add up all partial sums (`size` bytes in total), or the client does."""
     return workers >= RANGES_WORKERS and size >= RANGES_FROM
 
 
 def pass_cost(work: Work, assumed: Assumed) -> PassCost:
-    """What a pass takes on a cluster as it is `assumed`."""
+    """The cost of a pass on the `assumed` cluster."""
     workers = min(assumed.workers, work.lanes)  # more have no lane
     threads = min(workers * assumed.threads, work.lanes)
     vector = 8.0 * work.dimension
@@ -202,14 +202,14 @@ def _uneven(lanes: int, threads: int) -> float:
 
 
 def _merging(vector: float, parts: float, sums: int, workers: int, assumed: Assumed) -> float:
-    """Seconds in which `parts` vectors of so many bytes come to be `sums`."""
+    """Seconds to merge `parts` vectors of `vector` bytes into `sums`."""
     if by_ranges(int(vector * parts), workers):
         return vector * (parts / workers * (1 / assumed.line + 1 / assumed.adding) + sums / assumed.line)
     return vector * parts * (1 / assumed.line + 1 / assumed.adding)
 
 
 def scales_to(work: Work, assumed: Assumed) -> tuple[int, str]:
-    """(the workers up to which twice as many pay, what takes the most time with twice as many)."""
+    """(the number of workers up to which doubling pays, the most expensive part at twice that number)."""
     workers = 1
     while workers < _MOST:
         now, doubled = (pass_cost(work, replace(assumed, workers=count)) for count in (workers, 2 * workers))

@@ -1,7 +1,7 @@
-"""Epochs over rows on disk in random order: groups of consecutive rows in random order, the rows of each shuffled.
+"""Epochs over rows on disk: groups of consecutive rows come in random order, the rows of each shuffled.
 
-"Uniformly at random" of stochastic methods means this here, as for anything that reads more than memory holds. Groups are ranges
-of rows that depend on the size of the data alone, never on shards, so the order of an epoch is the same however rows are stored.
+This replaces the "uniformly at random" of stochastic methods, as in any out-of-core method. Groups are ranges
+of rows that depend on the size of the data alone, never on shards, so the order of an epoch doesn't depend on storage.
 While one group is trained on, a second thread reads and decodes the next.
 """
 
@@ -20,13 +20,13 @@ from streamcut.foundation.chunk import Chunk
 from streamcut.io.dataset import entry_bytes, first_rows, most_entries
 from streamcut.io.manifest import Manifest, Statistics
 
-GROUP_NNZ = 1 << 21  # entries of a group, about
-_ROW_BYTES = 32  # of a row beside its entries: indptr, y, weight, its place in the order
+GROUP_NNZ = 1 << 21  # entries per group, approximately
+_ROW_BYTES = 32  # per row, without its entries: indptr, y, weight, its place in the order
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """`rows` in memory of their own until the next group but one is asked for, and the order (n,) to visit them in."""
+    """`rows`, valid until the next group but one is requested, and the order (n,) to visit them in."""
 
     rows: Chunk
     order: np.ndarray
@@ -53,7 +53,7 @@ class Epochs:
         self._buffers: object | None = None
 
     def groups(self, epoch: int, skipped: int = 0) -> Iterator[Group]:
-        """The groups of an epoch, of which the first `skipped` rows are left out."""
+        """The groups of an epoch without its first `skipped` rows."""
         numbers = np.random.default_rng((self._seed, epoch)).permutation(len(self.starts) - 1)
         ends = np.cumsum(np.diff(self.starts)[numbers])
         gone = int(np.searchsorted(ends, skipped, side="right"))
@@ -83,7 +83,7 @@ class Epochs:
 
 
 def epochs_bytes(manifest: Manifest, *, ahead: bool = True) -> int:
-    """Bytes that the groups in use take."""
+    """Bytes of the groups in use."""
     rows, entries = _largest(manifest)
     return (1 + ahead) * (entries * entry_bytes(manifest) + rows * _ROW_BYTES)
 

@@ -1,8 +1,8 @@
-"""Where a lane gets its rows: pinned shards from memory, the others read, verified and decoded into the worker's buffers.
+"""Supplies a lane with rows: pinned shards from memory, others read, verified and decoded into the worker's buffers.
 
-While a shard is computed, the kernel is fetching the lane's next one from disk, and while that is decoded the one after it: a
-pass over cold files costs the longer of both, not their sum (scripts/benchmarks/bench_cold.py). A thread that reads ahead would
-need buffers of its own. Shards are not dropped from the page cache behind us: what stays there is read faster in the next pass.
+While a shard is processed, the kernel fetches the lane's next one from disk, and while that is decoded the one after it: a
+pass over cold files costs the longer of the two, not their sum (scripts/benchmarks/bench_cold.py). A read-ahead thread would
+need its own buffers. Shards are not dropped from the page cache after use: what stays there is read faster in the next pass.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from streamcut.foundation.chunk import Chunk, group_starts
 from streamcut.foundation.files import failpoint
 from streamcut.io.dataset import Dataset, first_rows, shard_bytes
 
-BLOCK_NNZ = 1 << 19  # entries visited at once: still in the last cache level when the second kernel comes
-BLOCK_ROWS = 1 << 16  # rows visited at once, however few entries they have
-EXPECTED = 32  # shards that a data set is told of before they are read
+BLOCK_NNZ = 1 << 19  # entries visited at once: still in the last-level cache when the second kernel runs
+BLOCK_ROWS = 1 << 16  # rows visited at once, even if they have few entries
+EXPECTED = 32  # shards announced to a data set before they are read
 GROUP_ROWS = 1 << 16  # rows of several groups visited at once
 
 
 @dataclass(slots=True)
 class Traffic:
-    """What went through: rows, entries, bytes decoded from storage, rows that were in memory already, and bytes of all rows."""
+    """What a pass processed: rows, entries, bytes decoded from storage, rows already in memory, and bytes of all rows."""
 
     rows: int = 0
     nnz: int = 0
@@ -48,9 +48,9 @@ class Traffic:
 
 
 class Readings:
-    """How often the rows of a data set were read: rows that feeds gave out, from the store or from memory, ÷ rows that it has.
+    """How often the rows of a data set were read: rows that feeds supplied, from the store or from memory, ÷ its row count.
 
-    Visits of the row state alone don't count, nor do copies in row caches: they are not rows of the data set again.
+    Visits to the row state alone and copies in row caches don't count.
     """
 
     def __init__(self, n_rows: int) -> None:
@@ -59,7 +59,7 @@ class Readings:
         self._lock = threading.Lock()
 
     def add(self, rows: int) -> None:
-        """So many more were given out; any thread may say so."""
+        """Count `rows` more; any thread may call it."""
         with self._lock:
             self.rows += rows
 
@@ -70,10 +70,10 @@ class Readings:
 
 
 class Streams(NamedTuple):
-    """Rows of a lane come from several `places` at once, in pieces of `rows` rows, of which each place gives one in turn.
+    """Rows of a lane come from several `places` at once, in pieces of `rows` rows, one from each place in turn.
 
-    A place goes through a part of the lane that is its own, from where `seed` says to its end, then from its beginning. Pieces
-    that come together have at most `entries`, unless one alone has more.
+    Each place reads its own part of the lane, from a start set by `seed` to the end, then from the beginning. Pieces
+    combined in a block have at most `entries`, unless a single one has more.
     """
 
     places: int
@@ -82,7 +82,7 @@ class Streams(NamedTuple):
     seed: tuple[int, ...]
 
     def ranges(self, start: int, stop: int) -> list[list[tuple[int, int]]]:
-        """Of each place the ranges of rows that it goes through, of a lane with rows start:stop."""
+        """The ranges of rows that each place reads, in order, of a lane with rows start:stop."""
         bounds = np.unique([start, *range(start - start % self.rows + self.rows, stop, self.rows), stop])
         pieces, found = len(bounds) - 1, []
         random = np.random.default_rng((*self.seed, start))
@@ -97,15 +97,15 @@ class Streams(NamedTuple):
 class Feed:
     """Blocks of rows of `data`. `pinned` shards are read once, kept decoded and shared by all workers.
 
-    Which shards are pinned is fixed beforehand: a cache that evicts (LRU) never hits on a cyclic scan. `readings` counts what it
-    gives out.
+    Which shards are pinned is fixed beforehand: a cache that evicts (LRU) never hits on a cyclic scan. `readings` counts the rows
+    supplied.
     """
 
     data: Dataset
     pinned: frozenset[int] = frozenset()
     _kept: dict[int, Chunk] = field(default_factory=dict)
     _locks: dict[int, threading.Lock] = field(default_factory=dict)
-    _own: threading.local = field(default_factory=threading.local)  # of each thread: `joined`, its RowBuffers
+    _own: threading.local = field(default_factory=threading.local)  # per thread: `joined`, its RowBuffers
 
     def __post_init__(self) -> None:
         manifest = self.data.manifest
@@ -121,9 +121,9 @@ class Feed:
     def mixed(
         self, start: int, stop: int, streams: Streams, buffers: list[object | None], traffic: Traffic, *, ahead: int = 0
     ) -> Generator[Chunk]:
-        """Rows start:stop in pieces from several places at once, each of which reads by `buffers` of its own.
+        """Rows start:stop in pieces from several places at once, each of which reads with its own `buffers`.
 
-        Where shards end cannot be seen. A block is valid until the next, one of several pieces until as many more as `ahead`.
+        Shard boundaries are invisible. A block is valid until the next; one of several pieces, until `ahead` more have come.
         """
         sizes = streams.places * streams.rows, streams.entries
         together = cycle([self._buffer(("together", n), lambda: RowBuffer(self.data.manifest, *sizes)) for n in range(1 + ahead)])
@@ -142,7 +142,7 @@ class Feed:
                     first = last
 
     def _in_turn(self, found: list[list[tuple[int, int]]], rows: int) -> list[int]:
-        """The shards in the order in which places that go through these ranges, piece by piece, come to them."""
+        """The shards in the order in which places that read these ranges piece by piece reach them."""
         turns = []
         for place, ranges in enumerate(found):
             before = 0
@@ -156,7 +156,7 @@ class Feed:
     def _pieces(
         self, ranges: list[tuple[int, int]], rows: int, buffers: object | None, traffic: Traffic, place: int, coming: deque[int]
     ) -> Iterator[Chunk]:
-        """Rows of these ranges, between one multiple of `rows` and the next at once; `coming` are the shards of all places."""
+        """Rows of these ranges, split at the multiples of `rows`; `coming` are the shards of all places."""
         for start, stop in ranges:
             for block in self.blocks(start, stop, buffers, traffic, alignment=rows, place=place, coming=coming):
                 first, last = block.first_row, block.first_row + block.n_rows
@@ -171,12 +171,12 @@ class Feed:
         """Rows start:stop in order, at most BLOCK_NNZ entries and BLOCK_ROWS rows at once; a block is valid until the next.
 
         `alignment`: blocks begin and end only at rows that are multiples of it, or at `start` and `stop`. Rows between two such
-        places that lie in different shards are put together, so where shards end cannot be seen. What lies between two of them is
-        never parted, nor is a long row. A thread asks for one such sequence of blocks of a `place` at a time; `coming` are the
-        shards that it reads next for all its places.
+        boundaries that lie in different shards are joined, so shard boundaries are invisible. What lies between two of them is
+        never split, nor is a long row. A thread runs one such sequence of blocks of a `place` at a time; `coming` are the
+        shards it reads next for all its places.
         """
         joined = self._joined(alignment, place) if alignment > 1 else None
-        waiting = False  # in `joined`: the rows after the last such place, when their shard ended before the next one
+        waiting = False  # in `joined`: the rows after the last boundary, when their shard ended before the next one
         shard = bisect_right(self._first, start) - 1
         if coming is None:
             self._expect(shard, stop)
@@ -206,16 +206,16 @@ class Feed:
             start, shard = last, shard + 1
 
     def groups(self, start: int, stop: int, buffers: object | None, traffic: Traffic, *, alignment: int = 1) -> Iterator[Chunk]:
-        """Whole groups of equal qid, those that begin in rows start:stop, in blocks as above (a longer group stands alone).
+        """Whole groups of equal qid that begin in rows start:stop, in blocks as above (a longer group is a block of its own).
 
         A lane may end inside a group, a shard never does: stores keep groups whole. With `alignment` above 1 blocks hold whole
-        batches (`batch_numbers`), of which those that lie in different shards are put together.
+        batches (`batch_numbers`); those that lie in different shards are joined.
         """
         if alignment == 1:
             for rows, bounds, _ in self._grouped(start, stop, buffers, traffic):
                 yield from whole_groups(rows, bounds)
             return
-        joined, waiting = self._joined(alignment, 0), -1  # the batch in `joined`, of which more may come
+        joined, waiting = self._joined(alignment, 0), -1  # the batch in `joined`, which may not be complete
         for rows, bounds, following in self._grouped(start, stop, buffers, traffic):
             batches = batch_numbers(rows.first_row + bounds, alignment)
             bounds = bounds[np.concatenate(([0], np.flatnonzero(np.diff(batches)) + 1, [len(batches)]))]
@@ -254,25 +254,25 @@ class Feed:
             start, shard = following, shard + 1
 
     def _expect(self, shard: int, stop: int) -> None:
-        """Of the shards from `shard` to row `stop` those that are not in memory will be read."""
+        """Announce the shards from `shard` to row `stop` that are not in memory."""
         self._expect_all(range(shard, bisect_left(self._first, stop)))
 
     def _expect_all(self, shards: Iterable[int]) -> None:
-        """These will be read in this order, those that are not in memory."""
+        """Announce those of these shards that are not in memory, in reading order."""
         self.data.expect(*(each for each in islice(shards, EXPECTED) if each not in self._kept))
 
     def _joined(self, alignment: int, place: int) -> RowBuffer:
         return self._buffer((alignment, place), lambda: joining_buffer(self.data.manifest, alignment))
 
     def _buffer(self, name: object, make: Callable[[], RowBuffer]) -> RowBuffer:
-        """That of this thread, which it takes once."""
+        """This thread's buffer, allocated once."""
         known = self._own.__dict__.setdefault("joined", {})
         if name not in known:
             known[name] = make()
         return known[name]
 
     def _give(self, rows: Chunk, shard: int, pinned: bool, traffic: Traffic) -> None:
-        """Rows of a shard are given out."""
+        """Count rows of a shard as supplied."""
         self.readings.add(rows.n_rows)
         traffic.rows += rows.n_rows
         traffic.nnz += rows.nnz
@@ -280,7 +280,7 @@ class Feed:
         traffic.bytes_computed += self._sizes[shard] * rows.n_rows // max(self.data.manifest.shards[shard].rows, 1)
 
     def _shard(self, shard: int, buffers: object | None, traffic: Traffic) -> tuple[Chunk, bool]:
-        """Its rows, and whether they were in memory already."""
+        """The rows of a shard, and whether they were already in memory."""
         failpoint("train.shard")
         failpoint(f"train.shard.{shard}")
         if shard not in self.pinned:
@@ -322,9 +322,9 @@ def _blocks(chunk: Chunk, alignment: int) -> Iterator[Chunk]:
 
 
 def batch_numbers(bounds: np.ndarray, alignment: int) -> np.ndarray:
-    """The batch of each of the groups that begin at rows `bounds`, int64, the last entry the end of the last one.
+    """The batch of each of the groups that begin at rows `bounds`, int64; the last entry is the end of the last group.
 
-    Those that lie within rows j · alignment to (j + 1) · alignment are batch 2j. One that begins there and ends later is batch
+    Groups that lie within rows j · alignment to (j + 1) · alignment are batch 2j. One that begins there and ends later is batch
     2j + 1, alone: batches with several groups have at most `alignment` rows.
     """
     begin, end = bounds[:-1] // alignment, (bounds[1:] - 1) // alignment

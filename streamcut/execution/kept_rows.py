@@ -1,7 +1,7 @@
-"""Numbers of rows that are gone through several times: in memory while they are few, then in a scratch file, block by block.
+"""Per-row numbers that are read several times: in memory while they are few, then in a scratch file, block by block.
 
-A block is the same rows whatever memory there is, so sums over blocks have the same bits. Scratch files have no name, so that
-nothing is left of them whatever ends the process.
+A block holds the same rows for any memory budget, so sums over blocks have the same bits. Scratch files have no name, so
+nothing remains of them however the process ends.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ HELD_BYTES = 64 << 20  # of blocks in memory
 
 
 class KeptRows:
-    """Rows of `dtype`, a structured type. `held`: bytes of them in memory; `folder`: of the scratch file that has the others.
+    """Rows of `dtype`, a structured type. `held`: bytes kept in memory; `folder`: where the scratch file with the others goes.
 
-    Iterating gives arrays of the same number of rows each, but for the last; they are valid until the next one.
+    Iterating yields arrays of equal length, except the last; each is valid until the next one.
     """
 
     def __init__(self, dtype: np.dtype, *, held: int = HELD_BYTES, folder: Path | None = None) -> None:
@@ -39,7 +39,7 @@ class KeptRows:
         return self._count
 
     def add(self, **columns: np.ndarray) -> None:
-        """Rows by the names of their columns. Raises DiskFullError."""
+        """Append rows, given by column name. Raises DiskFullError."""
         n, start = len(next(iter(columns.values()))), 0
         while start < n:
             if self._filled == len(self._filling):
@@ -64,7 +64,7 @@ class KeptRows:
             yield self._filling[: self._filled]
 
     def _put_away(self) -> None:
-        """Make room for another block."""
+        """Free memory for another block."""
         if not self._filled:
             self._filling = np.empty(self._rows, self.dtype)
             return
@@ -80,7 +80,7 @@ class KeptRows:
             if self._file is None:
                 self._file = tempfile.TemporaryFile(dir=self._folder, prefix="streamcut-", buffering=0)  # noqa: SIM115
         except (FileNotFoundError, PermissionError) as error:
-            raise NotFoundError(f"{self._folder}: no scratch file can be made there ({error.strerror}); set TMPDIR") from None
+            raise NotFoundError(f"{self._folder}: cannot create a scratch file there ({error.strerror}); set TMPDIR") from None
         self._file.seek(0, 2)
         with disk_full(self._folder, len(left)):
             while left:

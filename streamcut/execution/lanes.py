@@ -1,7 +1,7 @@
-"""Lanes: fixed ranges of rows, each summed in order by whoever picks it up.
+"""Lanes: fixed ranges of rows, each summed in order by the worker that takes it.
 
-Where the lanes lie depends on the data and the options alone, never on shards, workers or memory, and their sums are added in
-lane order. So the same data gives the same bits however it is cut into shards and whoever computes.
+The lanes depend on the data and the options alone, never on shards, workers or memory, and their sums are added in
+lane order. So the same data gives the same bits for any sharding and any set of workers.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from streamcut.io.manifest import Statistics
 
 _MAX_LANES = 16
-_MIN_NNZ = 1 << 19  # below it, threads cost more than they bring
-_MIN_NNZ_PER_FEATURE = 4  # a lane owns a dense sum of d numbers: it should touch more entries than that
+_MIN_NNZ = 1 << 19  # below it, threads cost more than they gain
+_MIN_NNZ_PER_FEATURE = 4  # a lane owns a dense sum of d numbers: it should read more entries than that
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Lanes:
 
 
 def plan_lanes(statistics: Statistics, lanes: int | None = None) -> Lanes:
-    """`lanes` of them (never more than rows), or as many powers of two as pay for their dense sums, at most 16."""
+    """`lanes` of them (never more than rows), or the largest power of two, at most 16, that pays for its dense sums."""
     n = statistics.n_rows
     if lanes is None:
         enough = max(_MIN_NNZ, _MIN_NNZ_PER_FEATURE * statistics.n_features)

@@ -1,7 +1,7 @@
-"""A data set without the features that none of its rows has: their weights are 0 whatever the loss, and so are all their sums.
+"""A data set without the features that no row has: their weights are 0 for any loss, and so are their sums.
 
-Hashing leaves most of 2²² features unused, as a wide dictionary does in a part of the data. Weights, cuts and sums then have an
-element for each feature that occurs alone, and models get all of them back at the end. The order of features stays.
+Hashing leaves most of 2²² features unused, as does a wide dictionary on part of the data. Weights, cuts and sums have elements
+for occurring features only; models get all features back at the end. The order of features is kept.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from streamcut.io.memory import MemoryDataset
 from streamcut.io.row_view import RowView
 from streamcut.io.stores.spec import FEATURES
 
-LEAST, MOST = 1 << 16, 1 << 26  # features: with fewer there is nothing to save; with more their places alone take too much
+LEAST, MOST = 1 << 16, 1 << 26  # features: with fewer there is nothing to save; with more the index map alone takes too much
 
 
 class OccurringDataset(ShownDataset):
@@ -29,7 +29,7 @@ class OccurringDataset(ShownDataset):
         self.inner, self.index = data, index
         self.path, self.recipe = data.path, data.recipe
         n_features = data.manifest.statistics.n_features
-        self._place = np.zeros(n_features, np.int32)  # what is no feature of `index` has zeros, wherever they are
+        self._place = np.zeros(n_features, np.int32)  # features not in `index` have value 0, so any place will do
         self._place[index] = np.arange(len(index), dtype=np.int32)
         np.maximum.accumulate(self._place, out=self._place)  # indices of a row stay in order
         statistics = replace(data.manifest.statistics, n_features=len(index))
@@ -40,7 +40,7 @@ class OccurringDataset(ShownDataset):
 
     def read(self, shard: int, buffers: Any = None) -> Chunk:
         rows = self.inner.read(shard, buffers)
-        first, last = int(rows.indptr[0]), int(rows.indptr[-1])  # rows in memory are a part of larger arrays
+        first, last = int(rows.indptr[0]), int(rows.indptr[-1])  # rows in memory are slices of larger arrays
         data = None if rows.data is None else rows.data[first:last]
         indptr = rows.indptr - first if first else rows.indptr
         return replace(rows, indptr=indptr, indices=self._place[rows.indices[first:last]], data=data)
@@ -49,15 +49,15 @@ class OccurringDataset(ShownDataset):
         self.inner.expect(*shards)
 
     def memory(self, workers: int, columns: int) -> tuple[tuple[str, int], ...]:
-        """What it will take beside the rows' buffers and what it has by now, the model at the end among it: (what, bytes)."""
-        indices = 4 * max((shard.nnz for shard in self.manifest.shards), default=0)  # new memory while the last is there
-        model = (2 * 8 + 1) * columns * len(self._place)  # weights and witness, and where one is not 0
+        """Memory it will take, the final model included, in addition to row buffers and what it already has: (what, bytes)."""
+        indices = 4 * max((shard.nnz for shard in self.manifest.shards), default=0)  # allocated while the previous one exists
+        model = (2 * 8 + 1) * columns * len(self._place)  # weights and witness, and the mask of nonzeros
         what = f"indices of {workers} workers, model of {len(self._place):,} features, of which {len(self.index):,} occur"
         return ((what, workers * 2 * indices + model),)
 
     def spread(self, values: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """float64 values (features that occur, and more beyond them, …) among all features; the others get 0, or what `out` has
-        there."""
+        """Spread float64 values (occurring features, further elements, …) over all features; others get 0, or keep the value
+        in `out`."""
         known = len(self.index)
         if out is None:
             out = np.zeros((len(self._place) + len(values) - known, *values.shape[1:]))
@@ -67,9 +67,9 @@ class OccurringDataset(ShownDataset):
 
 
 def occurring(data: Dataset) -> Dataset:
-    """`data` without the features that do not occur, where it is known which do and they are half of them at most."""
+    """`data` without features that do not occur, where it is known which do and they are at most half."""
     known = data
-    while isinstance(known, ScaledDataset | RowView):  # neither makes a feature, or takes one away
+    while isinstance(known, ScaledDataset | RowView):  # neither adds nor removes a feature
         known = known.inner
     n_features = known.manifest.statistics.n_features
     if not LEAST <= n_features <= MOST or not (FEATURES in known.manifest.extras or isinstance(known, MemoryDataset)):

@@ -1,4 +1,4 @@
-"""Data whose shards come in parts, where whole ones take too much memory for the places that a lane is read from."""
+"""Data whose shards are read in parts, where whole shards take too much memory for the places a lane is read from."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from streamcut.io.stores.zarr_store import ZarrStore
 
 
 def parted(data: Dataset) -> Dataset | None:
-    """The same rows in smaller shards, read from the same files; None where these are to be had as a whole only.
+    """The same rows in smaller shards, read from the same files; None where only whole shards can be read.
 
-    That is so for what is not a store of ours on a local disk, and for rows in groups, which a shard has whole.
+    This holds for anything but our own stores on a local disk, and for grouped rows, since a shard holds whole groups.
     """
     if isinstance(data, ScaledDataset | OccurringDataset):
         inner = parted(data.inner)
@@ -37,7 +37,7 @@ def parted(data: Dataset) -> Dataset | None:
         return None
     if type(data) is ZarrStore:
         return ZarrParts(data)
-    if data.manifest.backend == "hdf5":  # whose library is loaded by then
+    if data.manifest.backend == "hdf5":  # its library is already loaded
         from streamcut.io.stores.hdf5_parts import HDF5Parts
         from streamcut.io.stores.hdf5_store import HDF5Store
 
@@ -46,7 +46,7 @@ def parted(data: Dataset) -> Dataset | None:
 
 
 class Shards:
-    """`data` with whole shards, and in parts once that is asked for; `whole`: never in parts."""
+    """`data` with whole shards, or in parts once requested; `whole`: never in parts."""
 
     def __init__(self, data: Dataset, *, whole: bool = False) -> None:
         self._whole, self._never = data, whole
@@ -56,12 +56,12 @@ class Shards:
         return None if self._never else parted(self._whole)
 
     def of(self, plan: MemoryPlan) -> Dataset:
-        """The data as `plan` has it."""
+        """The data as `plan` reads it."""
         return self._parts if plan.parted and self._parts is not None else self._whole
 
     def planned(self, plan: Callable[[Dataset], MemoryPlan], wanted: tuple[int, int]) -> MemoryPlan:
-        """What `plan` makes of the data: of its parts where whole shards don't fit, or leave less of a lane in memory at a time
-        than `wanted`, (streams, batch), and parts more. Raises MemoryBudgetError with the least that is needed."""
+        """The plan for the data: for its parts where whole shards don't fit, or leave less of a lane in memory at a time
+        than `wanted`, (streams, batch), and parts leave more. Raises MemoryBudgetError with the minimum."""
         try:
             whole, refused = plan(self._whole), None
         except MemoryBudgetError as error:

@@ -1,8 +1,8 @@
-"""What a pass is: a class with a few declared facts and five steps, of which it writes those that it needs.
+"""What a pass is: a class with a few declared properties and five steps; it overrides those that it needs.
 
 A runner (streamcut.execution.runner, streamcut.execution.dask.runner) takes the rows lane by lane: `begin` makes a zero partial
-sum, `enter` says which lane comes, `visit_chunk` or `visit_rows` adds blocks of consecutive rows, `finish` ends the lane, and
-`merge` adds the partial sums up, in the order of the lanes.
+sum, `enter` names the lane, `visit_chunk` or `visit_rows` adds blocks of consecutive rows, `finish` ends the lane, and
+`merge` adds up the partial sums in lane order.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 
 class Pass:
-    """Base of everything that is done once with all rows.
+    """Base of everything that visits all rows once.
 
-    needs_data     blocks come with their entries (`visit_chunk`); otherwise with the row state alone, and nothing is read
+    needs_data     blocks come with their entries (`visit_chunk`); otherwise with the row state alone, no data is read
                    (`visit_rows`)
-    interruptible  a pass that is given up halfway leaves nothing behind that its repetition would see
-    whole_groups   blocks hold whole groups of equal qid: all those that begin in the lane; with an `alignment` whole batches of
-                   them (streamcut.execution.feed.batch_numbers). Without data they are found by the row state `begins`, 1
+    interruptible  an abandoned pass leaves nothing behind that affects its repetition
+    whole_groups   blocks hold whole groups of equal qid: all that begin in the lane; with an `alignment` whole batches of
+                   them (streamcut.execution.feed.batch_numbers). Without data, the row state `begins` marks them: 1
                    in the first row of each
-    row_arrays     the arrays of the row state that it asks for; None: it may ask for any; none, and no data: no blocks come
+    row_arrays     the row-state arrays that it uses; None: possibly any; empty, and no data: no blocks come
     summed         attributes of its partial sums that are float64 arrays (or None) and merge feature by feature, as `add_range`
-                   does; `merge` takes empty ones, too (see `arrays`)
-    pure           it changes nothing but its partial sum and the row state, so a lane may be done again, elsewhere
+                   does; `merge` also accepts empty ones (see `arrays`)
+    pure           it changes nothing but its partial sum and the row state, so a lane may be repeated elsewhere
     """
 
     __slots__ = ()
@@ -53,7 +53,7 @@ class Pass:
 
     @property
     def streams(self) -> Streams | None:
-        """Blocks hold rows from several places of the lane (their `pieces`), in an order of its own; None: consecutive ones."""
+        """Blocks hold rows from several places of the lane (their `pieces`), not in row order; None: consecutive rows."""
         return None
 
     def begin(self) -> Any:
@@ -64,11 +64,11 @@ class Pass:
         """A lane begins, at row `first_row`."""
 
     def visit_chunk(self, partial: Any, rows: Rows, chunk: Chunk) -> None:
-        """Add a block of rows with their entries; `rows` are the row state's arrays for just these rows, to be written to."""
+        """Add a block of rows with their entries; `rows` are writable row-state arrays for exactly these rows."""
         raise NotImplementedError(f"{type(self).__name__} reads data and has no visit_chunk")
 
     def prepare(self, partial: Any, rows: Rows, chunk: Chunk) -> Any:
-        """Of a block from several places, what needs no block before it: a thread of its own may do that ahead of them."""
+        """The work on a block from several places that needs no earlier block; a separate thread may do it ahead."""
         return None
 
     def visit_prepared(self, partial: Any, rows: Rows, chunk: Chunk, prepared: Any) -> None:
@@ -76,7 +76,7 @@ class Pass:
         self.visit_chunk(partial, rows, chunk)
 
     def visit_rows(self, partial: Any, rows: Rows) -> None:
-        """Add a block of consecutive rows, of which there is the row state alone."""
+        """Add a block of consecutive rows, given by their row state alone."""
         raise NotImplementedError(f"{type(self).__name__} reads no data and has no visit_rows")
 
     def finish(self, partial: Any, rows: Rows, first_row: int) -> None:
@@ -88,15 +88,15 @@ class Pass:
             raise NotImplementedError(f"{type(self).__name__} has partial sums and no merge")
 
     def arrays(self, partial: Any) -> dict[str, np.ndarray]:
-        """What a partial sum has of `summed`, by name. Lanes may have different names; those of one name add up."""
+        """The `summed` arrays of a partial sum, by name. Lanes may have different names; arrays of one name are added."""
         return {name: array for name in self.summed if (array := getattr(partial, name)) is not None}
 
     def put(self, partial: Any, name: str, array: np.ndarray) -> None:
-        """Give a partial sum an array of `arrays`, in place of the one it has."""
+        """Replace array `name` (see `arrays`) of a partial sum."""
         setattr(partial, name, array)
 
     def add_range(self, name: str, total: np.ndarray, part: np.ndarray, start: int) -> None:
-        """Add the numbers of array `name` of `arrays` from `start` on (flat) of a lane to those of the lanes before it."""
+        """Add a lane's numbers of array `name` (see `arrays`), from flat index `start` on, to those of earlier lanes."""
         vectors.add(total, part)
 
 

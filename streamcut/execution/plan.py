@@ -1,4 +1,4 @@
-"""The memory plan: arithmetic on the manifest, made before any work, kept by construction and shown line by line."""
+"""The memory plan: arithmetic on the manifest, done before any work, kept by construction and shown line by line."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from streamcut.io.dataset import shard_bytes
 from streamcut.io.manifest import Manifest
 from streamcut.io.stores.buffers import buffer_bytes
 
-_CACHED = 0.9  # of the row cache stays beside streams: cached rows save more passes
-JOINED = "rows put together"  # that lie in different shards: a line that streams have among their own
+_CACHED = 0.9  # of the row cache is kept when streams take memory: cached rows save more passes
+JOINED = "rows put together"  # rows from different shards: streams have this line among their own
 SLACK = 16 << 20  # Python objects, histograms, stacks of threads, what the allocator keeps
-_SPREAD = 4 << 20  # the same process differs by so much from run to run: a refusal's minimum must do in the next run
-_LEAST_PART = 1 / 64  # of what shards take now: with smaller ones a store has too many files
+_SPREAD = 4 << 20  # run-to-run variation of a process: a refusal's minimum must suffice in the next run
+_LEAST_PART = 1 / 64  # of the current shard size: with smaller shards a store has too many files
 _ROW_ARRAYS = 5  # kinds of row state at most
-_TEMPORARIES = 24  # bytes a row of the current block: scores and coefficients
+_TEMPORARIES = 24  # bytes per row of the current block: scores and coefficients
 
 
 class Streamed(NamedTuple):
-    """What it takes to read from several places of a lane at once (streamcut.execution.feed.Streams): bytes of each worker.
+    """Memory to read from several places of a lane at once (streamcut.execution.feed.Streams): bytes per worker.
 
-    always  it pays even beside a row cache where all rows stay in memory, so that passes cost their arithmetic alone, and more
-            than the cache does
-    ahead   there are processors for threads beside each worker that read and score ahead of it; their bytes are counted in any
-            case, so that what is computed does not depend on processors
-    batch   groups of rows of a batch; 0: as many as there are without
+    always  it pays even where a row cache keeps all rows in memory, so that passes cost arithmetic alone, and it gains more
+            than the cache
+    ahead   there are processors for extra threads that read and score ahead of each worker; their bytes are always counted, so
+            that the result does not depend on the number of processors
+    batch   groups of rows in a batch; 0: as many as without streams
     """
 
     streams: int
@@ -44,20 +44,20 @@ class Streamed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What the memory plan is made of.
+    """The inputs of the memory plan.
 
     dimension   length of a dense vector; `vectors` of them for each worker, max_cuts + 1 in the bundle (−1: there is none)
-    row_bytes   row state of one row; row_arrays: of each of its arrays, where that is known
-    row_cache   (least, most) bytes for copies of rows, or what `cached` names
+    row_bytes   row state of one row; row_arrays: of each of its arrays, where known
+    row_cache   (least, most) bytes for copies of rows, or for what `cached` names
     more        (what, bytes) of anything else
-    per_worker  (what, bytes) of anything else that each thread takes, wherever it runs
-    block_rows  rows that are visited at once, if that is more than usual; None: those of a whole shard
-    between     (what, bytes) of what is done between passes, when what they read into and work in is free
-    streams     places of a lane that each worker reads from, `batch` groups of rows at a time (0: as many as ever); mixing: how
-                many of both there should be, the best first, if memory allows
-    ahead       threads beside each worker read from them and score
-    whole       numbers of the weights of the whole model, where that is not `dimension`
-    held        dense vectors that are in memory at a time, all of them counted, where the others are in scratch files; 0: all are
+    per_worker  (what, bytes) of anything else per thread, wherever it runs
+    block_rows  rows visited at once, if more than usual; None: those of a whole shard
+    between     (what, bytes) of work between passes, when their buffers are free
+    streams     places of a lane that each worker reads from, `batch` groups of rows at a time (0: the usual number); mixing: how
+                many of both are wanted if memory allows, best first
+    ahead       extra threads per worker read from them and score
+    whole       number of weights of the whole model, where that is not `dimension`
+    held        dense vectors in memory at a time, all counted, where the others are in scratch files; 0: all are in memory
     """
 
     dimension: int
@@ -80,18 +80,18 @@ class Needs:
 
     @property
     def weights(self) -> int:
-        """Numbers of the weights of the model."""
+        """The number of weights of the model."""
         return self.whole or self.dimension
 
     @property
     def most_mixed(self) -> tuple[int, int]:
-        """(streams, batch) of the best of `mixing`; (1, 0) where there is none."""
+        """(streams, batch) of the best of `mixing`; (1, 0) if it is empty."""
         return (self.mixing[0].streams, self.mixing[0].batch) if self.mixing else (1, 0)
 
     def planned(self, plan: Callable[[Needs], MemoryPlan]) -> MemoryPlan:
-        """What `plan` makes of it, from several places if it can, as long as that does not drive the row state to disk.
+        """The plan by `plan`, with several places if possible, as long as that does not push the row state to disk.
 
-        Raises MemoryBudgetError when nothing fits, whatever is read at once.
+        Raises MemoryBudgetError when nothing fits, however little is read at once.
         """
         least, refused, found = None, None, None
         try:
@@ -124,12 +124,12 @@ class Needs:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What a plan divides, and among whom.
+    """What a plan divides, and among how many threads.
 
-    budget     bytes; base: of the process as it stands, its kernels loaded
+    budget     bytes; base: bytes of the process now, kernels loaded
     workers    threads
-    in_memory  the rows are the caller's arrays, counted in `base` already
-    lower      options that make the needs less, for a refusal
+    in_memory  the rows are the caller's arrays, already counted in `base`
+    lower      options that reduce the needs, named in a refusal
     slack      Python objects, stacks and what the allocator keeps
     """
 
@@ -143,13 +143,13 @@ class Machine:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class MemoryPlan(Shown):
-    """`lines` are (what, bytes) of the necessities; `pinned` are the shards kept decoded with what is left of `budget`.
+    """`lines` are (what, bytes) of the necessities; `pinned` are the shards kept decoded in the rest of `budget`.
 
     spilled    the row state does not fit and lives in scratch files
     row_cache  bytes for copies of the rows that matter most, all lanes together; one of the lines
-    streams    places of a lane that each worker reads from; batch: groups of rows of a batch then, 0: as many as ever
-    ahead      threads beside each worker read from them and score
-    reads_again  whether passes after the first read anything
+    streams    places of a lane that each worker reads from; batch: groups of rows in a batch then, 0: the usual number
+    ahead      extra threads per worker read from them and score
+    reads_again  whether passes after the first read data
     parted      shards are read in parts (streamcut.execution.parted), which `pinned` counts
     """
 
@@ -172,7 +172,7 @@ class MemoryPlan(Shown):
 
     @property
     def total(self) -> int:
-        """Bytes that the run will take: never more than `budget`."""
+        """Bytes that the run will take, at most `budget`."""
         return self.needed + self.pinned_bytes
 
     def shown(self) -> dict[str, Any]:
@@ -183,7 +183,7 @@ class MemoryPlan(Shown):
         return html_table("MemoryPlan", self.describe())
 
     def describe(self, shards: int | None = None) -> list[tuple[str, str]]:
-        """The plan as (what, size) rows for people; `shards`: how many the data have."""
+        """The plan as (what, size) rows for people; `shards`: their number in the data."""
         rows = [(what, format_bytes(size)) for what, size in self.lines]
         of = "" if shards is None else f" of {shards}"
         rows.append((f"pinned shards ({len(self.pinned)}{of})", format_bytes(self.pinned_bytes)))
@@ -193,10 +193,10 @@ class MemoryPlan(Shown):
 
 
 def plan_memory(needs: Needs, manifest: Manifest, machine: Machine) -> MemoryPlan:
-    """Divide the budget of `machine` among what a run `needs` with the data of this manifest.
+    """Divide the budget of `machine` among the `needs` of a run on the data of this manifest.
 
-    First what must be, then the row state (on disk if it does not fit), then the row cache, then as many pinned shards as fit.
-    Raises MemoryBudgetError with the minimum, and the options that make it less.
+    Necessities first, then the row state (on disk if it does not fit), the row cache, and as many pinned shards as fit.
+    Raises MemoryBudgetError with the minimum, and the options that lower it.
     """
     budget, workers, in_memory = machine.budget, machine.workers, machine.in_memory
     row_bytes, cached = needs.row_bytes, needs.cached
@@ -224,7 +224,7 @@ def plan_memory(needs: Needs, manifest: Manifest, machine: Machine) -> MemoryPla
         reading = ("reading", workers * longest)
         complete = [*lines, *in_rows, reading, *_beyond(needs.between, in_progress), *_more_cache(cached, least, most)]
         kept = [*complete, ("all rows", sum(sizes))]
-        if _sum(kept) <= budget:  # nothing is ever read again, no worker needs buffers
+        if _sum(kept) <= budget:  # nothing is read again, no worker needs buffers
             plan = MemoryPlan(budget, tuple(complete), everything, sum(sizes), row_cache=most, **streamed)
             return replace(plan, reads_again=False)
         buffers = workers * needs.streams * buffer_bytes(manifest)
@@ -252,7 +252,7 @@ def plan_memory(needs: Needs, manifest: Manifest, machine: Machine) -> MemoryPla
 
 
 def _vectors(needs: Needs, workers: int) -> list[tuple[str, int]]:
-    """What dense vectors take."""
+    """Memory of the dense vectors."""
     size, vector = f"× {needs.dimension:,} features", 8 * needs.dimension
     if needs.held:
         return [(f"weights and sums {needs.held} {size}, others in scratch files", needs.held * vector)]
@@ -261,20 +261,20 @@ def _vectors(needs: Needs, workers: int) -> list[tuple[str, int]]:
 
 
 def _block_rows(needs: Needs, manifest: Manifest) -> int:
-    """Rows that a worker visits at once, at most."""
+    """The most rows that a worker visits at once."""
     most_rows = max(shard.rows for shard in manifest.shards) if needs.block_rows is None else needs.block_rows
     return min(manifest.statistics.n_rows, max(ROW_BLOCK, most_rows))
 
 
 def _mapped(needs: Needs, n_rows: int) -> int:
-    """What a worker has in memory of scratch files with the row state, beside the rows in progress."""
+    """Bytes of scratch files with the row state that a worker has mapped, besides the rows in progress."""
     if needs.row_arrays:
         return sum(min(SPILLED_BYTES, size * n_rows) for size in needs.row_arrays)
     return min(needs.row_bytes // 8, _ROW_ARRAYS) * SPILLED_BYTES
 
 
 def _beyond(between: tuple[tuple[str, int], ...], free: int) -> list[tuple[str, int]]:
-    """What is done between passes takes more than they leave free."""
+    """The part of the work between passes that exceeds what passes leave free."""
     return [(f"{what}, beyond what passes leave free", size - free) for what, size in between if size > free]
 
 
@@ -287,8 +287,8 @@ def _sum(lines: list[tuple[str, int]]) -> int:
 
 
 def _smaller_shards(manifest: Manifest, free: int, by_shard: int) -> str:
-    """The option of `convert` with which a run would fit that has `free` bytes, less than 0; `by_shard` are as many as shards
-    are long. Empty where that is not enough."""
+    """The option of `convert` with which a run that lacks −`free` bytes would fit; `by_shard` bytes are proportional to the
+    shard size. Empty where that is not enough."""
     left, entries = by_shard + free - _SPREAD, max(shard.nnz for shard in manifest.shards)
     if left < _LEAST_PART * by_shard:
         return ""

@@ -1,6 +1,6 @@
-"""Copies of rows, put together in memory that one thread uses again and again.
+"""Copies of rows, joined in memory that one thread reuses.
 
-New arrays each time would cost page faults, and the allocator keeps much of what is given back: 40 MB more at the peak.
+New arrays each time would cost page faults, and the allocator keeps much of the freed memory: 40 MB more at the peak.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from streamcut.foundation.chunk import Chunk
 from streamcut.io.dataset import entry_bytes, entry_dtypes, first_rows, most_entries
 from streamcut.io.manifest import Manifest
 
-ROW_BYTES = 32  # of a row beside its entries, at most: indptr, y, qid, weight
+ROW_BYTES = 32  # per row, at most, without its entries: indptr, y, qid, weight
 
 
 class RowBuffer:
     """Capacity for `rows` rows with `entries` entries of the data of `manifest`: `begin`, then `add` part after part.
 
-    Values take the smallest type that holds those of all shards. Memory is taken as it is written to.
+    Values have the smallest type that holds those of all shards. Memory is committed as it is written.
     """
 
     def __init__(self, manifest: Manifest, rows: int, entries: int) -> None:
@@ -33,7 +33,7 @@ class RowBuffer:
         self._rows = self._entries = self._first_row = 0
 
     def add(self, chunk: Chunk) -> None:
-        """Copy rows that follow those before."""
+        """Append a copy of the next rows."""
         if self._rows == 0:
             self._first_row = chunk.first_row
         rows, entries = self._rows, self._entries
@@ -48,31 +48,31 @@ class RowBuffer:
                 self._array(name, array.dtype, 0)[rows : self._rows] = array
 
     def chunk(self) -> Chunk:
-        """What was added, as views that are good until the next `begin`."""
+        """The rows added, as views valid until the next `begin`."""
         lengths = {"indptr": self._rows + 1, "indices": self._entries, "data": self._entries}
         views: dict[str, Any] = {name: array[: lengths.get(name, self._rows)] for name, array in self._arrays.items()}
         return Chunk(**{"data": None, **views}, first_row=self._first_row)
 
     def _array(self, name: str, dtype: Any, kind: int) -> np.ndarray:
-        """Array `name` for all rows (`kind` 0) or entries (1) that there can be; those never written take no memory."""
+        """Array `name` at full capacity, in rows (`kind` 0) or entries (1); elements never written take no memory."""
         if name not in self._arrays:
             self._arrays[name] = np.empty(self._sizes[kind] + 1, dtype)
         return self._arrays[name]
 
 
 def joining_buffer(manifest: Manifest, alignment: int) -> RowBuffer:
-    """For the rows between two multiples of `alignment` that shards cut through."""
+    """A buffer for rows between two multiples of `alignment` that a shard boundary separates."""
     return RowBuffer(manifest, alignment, _entries_joined(manifest, alignment))
 
 
 def joined_bytes(manifest: Manifest, alignment: int) -> int:
-    """Memory of one such buffer."""
+    """Bytes of one `joining_buffer`."""
     entries = _entries_joined(manifest, alignment)
     return ROW_BYTES * alignment + entry_bytes(manifest) * entries if entries else 0
 
 
 def _entries_joined(manifest: Manifest, alignment: int) -> int:
-    """Entries that the rows between two multiples of `alignment` can have when they lie in several shards; 0: none do."""
+    """The most entries of rows between two multiples of `alignment` that lie in several shards; 0: none do."""
     first, n = first_rows(manifest), manifest.statistics.n_rows
     starts = {row // alignment * alignment for row in first[1:-1] if row % alignment}
     return max((most_entries(manifest, first, start, min(start + alignment, n)) for start in starts), default=0)

@@ -1,4 +1,4 @@
-"""The row cache of a lane: copies of the rows that dual ascent may still move most, collected as they pass by."""
+"""The row cache of a lane: copies of the rows that dual ascent may still move most, collected during a pass."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from streamcut.foundation.rounding import Grids
 from streamcut.io.dataset import entry_bytes, entry_dtypes
 from streamcut.io.manifest import Manifest
 
-_KEPT = 0.8  # of the rows, when the room is full: those with the smallest keys
-_FULL = 0.9  # of the entries: they may be no more then
-_GROUP_NNZ = 1 << 18  # entries of neighbouring rows that a sweep visits in random order before it goes on to others
-_GROUPS = 8  # with fewer of them all rows come in random order: they are in a cache level anyway
-_NEAR = 0.1  # of the largest violation of a sweep: rows at a bound that are further from leaving it wait for the next pass
-ROW_BYTES = 96  # of a cached row beside its entries, with what sorting rows by key takes
+_KEPT = 0.8  # of the rows, when the cache is full: those with the smallest keys
+_FULL = 0.9  # of the entries: the most that remain then
+_GROUP_NNZ = 1 << 18  # entries of neighbouring rows that a sweep visits in random order before it moves on
+_GROUPS = 8  # with fewer groups all rows are shuffled: they fit in the processor's cache anyway
+_NEAR = 0.1  # of the largest violation of a sweep: rows at a bound and further from leaving it wait for the next pass
+ROW_BYTES = 96  # per cached row, without its entries, with the memory to sort rows by key
 
 
 @dataclass(frozen=True, slots=True)
 class CacheSize:
-    """Room of one lane: rows, entries, and the dtypes of feature numbers and values (None: every value is 1)."""
+    """Capacity of one lane: rows, entries, and the dtypes of feature numbers and values (None: every value is 1)."""
 
     rows: int
     entries: int
@@ -35,12 +35,12 @@ class CacheSize:
 
     @staticmethod
     def bytes_of_all(manifest: Manifest, row_bytes: int = ROW_BYTES) -> int:
-        """Bytes of a cache that holds every row, of which each takes `row_bytes` beside its entries."""
+        """Bytes of a cache that holds every row; each takes `row_bytes` in addition to its entries."""
         return row_bytes * manifest.statistics.n_rows + entry_bytes(manifest) * manifest.statistics.nnz
 
     @classmethod
     def planned(cls, manifest: Manifest, budget: int, lanes: int, row_bytes: int = ROW_BYTES) -> CacheSize | None:
-        """What `budget` bytes give each of the lanes, never more than all rows; None when that is nothing."""
+        """The size per lane for `budget` bytes, at most all rows; None when nothing fits."""
         statistics = manifest.statistics
         share = min(1.0, budget / cls.bytes_of_all(manifest, row_bytes))
         rows = int(share * statistics.n_rows / lanes)
@@ -51,10 +51,10 @@ class CacheSize:
 
 
 class RowCache:
-    """Rows of one lane. `limit` is the key below which rows are taken: it falls as the room fills up. `work` are the entries that
-    the last sweep visited, nearly: those of its rows in the mean.
+    """Rows of one lane. `limit` is the key below which rows are taken: it falls as the cache fills up. `work` estimates the
+    entries that the last sweep visited, from the mean per row.
 
-    What travels to other processes is its size alone: they begin with nothing.
+    Only its size is sent to other processes: they begin with an empty cache.
     """
 
     def __init__(self, size: CacheSize) -> None:
@@ -65,22 +65,22 @@ class RowCache:
         self._indices = np.empty(size.entries, size.index)
         self._data = None if size.value is None else np.empty(size.entries, size.value)
         self._number = np.empty(size.rows, np.int64)
-        self._order, self._slack = np.arange(0), np.inf  # rows that sweeps still visit, and how far from its bound one is not
+        self._order, self._slack = np.arange(0), np.inf  # rows that sweeps still visit, and the slack beyond which they skip one
         self._key, self._weight, self._square, self._share = (np.empty(size.rows) for _ in range(4))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.size,)
 
     def fits(self, other: RowCache) -> bool:
-        """Whether it can be used as `other` would be, of the same training."""
+        """Whether it can replace `other`, of the same training."""
         return self.size == other.size
 
     def content(self) -> dict[str, Any]:
-        """All that it has, for `adopt` of one of the same kind and size."""
+        """Its contents, for `adopt` by a cache of the same kind and size."""
         return vars(self)
 
     def adopt(self, content: dict[str, Any]) -> None:
-        """Become what another one was."""
+        """Take over the contents of another cache."""
         vars(self).update(content)
 
     @property
@@ -93,12 +93,12 @@ class RowCache:
         self.n, self.near, self.limit = 0, _NEAR, np.inf
 
     def end(self) -> None:
-        """All rows were offered."""
+        """All rows have been offered."""
 
     def hold(self, rows: Chunk, weight: np.ndarray, square: np.ndarray, target: np.ndarray) -> None:
-        """Take all of `rows`, for which there is room, with no part in the dual yet.
+        """Take all of `rows`, which must fit, with dual variables 0.
 
-        Of each: its weight, with the sign of its label; ‖x‖²; target, a number or a class. All (n,).
+        Per row (all (n,)): weight, with the sign of its label; ‖x‖²; target, a number or a class.
         """
         n, first, last = rows.n_rows, rows.indptr[0], rows.indptr[-1]
         self.n, self._number[:n], self._indptr[: n + 1] = n, np.arange(n), rows.indptr - first
@@ -108,11 +108,11 @@ class RowCache:
         self._weight[:n], self._square[:n], self._share[:n] = weight, square, 0.0
 
     def visit_movable(self) -> None:
-        """Sweeps visit all rows again but those that nothing moves: of weight 0, or without features."""
+        """Sweeps visit all rows again, except those that can't move: of weight 0, or without features."""
         self._order, self._slack = np.flatnonzero((self._weight[: self.n] != 0.0) & (self._square[: self.n] != 0.0)), np.inf
 
     def fill(self, offered: Callable[..., tuple[int, int]], rows: int) -> None:
-        """Take what `offered(first, limit, n, *arrays)` copies, which says at which row it ran out of room."""
+        """Take what `offered(first, limit, n, *arrays)` copies; it returns the row at which the cache was full."""
         first = 0
         while first < rows:
             first, self.n = offered(first, self.limit, self.n, *self._arrays())
@@ -120,7 +120,7 @@ class RowCache:
                 self._shrink()
 
     def _arrays(self) -> tuple[Any, ...]:
-        """What `offered` of `fill` copies to."""
+        """The arrays that `offered` of `fill` copies to."""
         return ()
 
     def _shrink(self) -> None:
@@ -154,14 +154,14 @@ class RowCache:
 
 
 class SweptCache(RowCache, ABC):
-    """Rows with a share, or some, that sweeps move from weights that lanes have in common."""
+    """Rows with one or more shares, which sweeps move starting from weights common to all lanes."""
 
     def __init__(self, size: CacheSize) -> None:
         super().__init__(size)
         self._before = np.empty(size.rows)
 
     def sweep(self, seed: int, C: float, l1: float | None, bias: float, w: np.ndarray, *, first: bool) -> float:
-        """One sweep in place on w, which can be taken back; returns C Σ u Δf. `first`: of a pass, over all rows."""
+        """One sweep, in place on w, which can be undone; returns C Σ u Δf. `first`: the first after a pass, over all rows."""
         n = self.n
         if first:
             self._order, self._slack = np.arange(self.n), np.inf
@@ -173,7 +173,7 @@ class SweptCache(RowCache, ABC):
         return gain
 
     def step_back(self, theta: float) -> None:
-        """Of the last sweep's step only the part `theta`."""
+        """Keep only the fraction `theta` of the last sweep's step."""
         if theta == 1.0:
             return
         share, before = self._share[: self.n], self._before[: self.n]
@@ -182,16 +182,16 @@ class SweptCache(RowCache, ABC):
         share += before
 
     def write_back(self, slot: Any, bias: float, grids: Grids, codes, cuts, sums, *, first_row: int) -> None:
-        """Write the shares of cached rows to `codes`, of the rows from `first_row` on; cuts and sums change by as much."""
+        """Write the shares of cached rows to `codes`, for the rows from `first_row` on, and update cuts and sums."""
         self._write_rows_back(self._among(first_row, len(codes)), first_row, slot, bias, grids, codes, cuts, sums)
 
     def _among(self, first_row: int, count: int) -> slice:
-        """Where `count` rows from `first_row` on are; they came in the order of their numbers."""
+        """Positions of the rows `first_row` to `first_row + count`; rows are stored in order."""
         return slice(*np.searchsorted(self.numbers, (first_row, first_row + count)))
 
     @abstractmethod
     def _sweep_rows(self, C: float, l1: float | None, bias: float, w: np.ndarray) -> tuple[Any, int, Any]:
-        """A sweep over the rows `_order`; returns (what the dual gained in their terms, how many of them are left, violation)."""
+        """A sweep over the rows `_order`; returns (gain of the dual in their terms, how many are left, violation)."""
 
     @abstractmethod
     def _write_rows_back(self, part: slice, first_row: int, slot: Any, bias: float, grids: Grids, codes, cuts, sums) -> None:

@@ -1,7 +1,7 @@
-"""The row state: one number of each kind for every row, in memory or, when it does not fit, in scratch files mapped to memory.
+"""The row state: named arrays with an entry per row, in memory or, when it does not fit, in memory-mapped scratch files.
 
-Pages of a mapped file count as resident while they are mapped, so whoever has visited rows releases them. The kernel keeps or
-writes the pages as it likes; what the rows hold does not change by it.
+Pages of a mapped file count as resident while mapped, so callers release rows after visiting them. The kernel keeps or
+writes back the pages as it likes; the contents do not change.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from streamcut.foundation.systems import release
 Rows = dict[str, np.ndarray]
 Refill = Callable[[np.ndarray, tuple[int, int] | None], None]  # fills (first row, rows of all) of a saved array; None: all of it
 _WINDOW = 2 << 20  # a page fault maps up to this many bytes around it: the largest folio of the page cache
-SPILLED_BYTES = 2 * _WINDOW  # what one array in a scratch file takes at most for each worker, its block aside
+SPILLED_BYTES = 2 * _WINDOW  # the most that one array in a scratch file takes per worker, its block aside
 
 
 @dataclass(frozen=True, slots=True)
 class RowPieces:
-    """An array of the row state that is nowhere whole: `take` gives its bytes from the first row to the last, piece by piece."""
+    """A row-state array that is stored nowhere whole: `take` gives its bytes from the first row to the last, piece by piece."""
 
     dtype: np.dtype
     shape: tuple[int, ...]
@@ -42,8 +42,8 @@ class RowPieces:
 class RowState:
     """`arrays` are named, one entry for each of `n_rows` rows. `scratch`: the folder of their files; None keeps them in memory.
 
-    Scratch files have no name, so that nothing is left of them whatever ends the process. Raises DiskFullError at once when the
-    folder has no room, not when a page is written.
+    Scratch files have no name, so nothing remains of them however the process ends. Raises DiskFullError at once when the
+    disk is full, not when a page is written.
     """
 
     def __init__(self, n_rows: int, scratch: Path | None = None) -> None:
@@ -89,7 +89,7 @@ class RowState:
 
 
 def scratch_folder(chosen: str | None) -> Path:
-    """`chosen`, or TMPDIR, or /var/tmp (which is a disk more often than /tmp is), or what Python takes for temporary files."""
+    """`chosen`, or TMPDIR, or /var/tmp (which is a disk more often than /tmp is), or Python's default for temporary files."""
     if chosen is not None:
         return Path(chosen)
     usual = Path("/var/tmp")

@@ -1,6 +1,6 @@
 """Runs passes over lanes: in the calling thread, or on a few threads with the same bits.
 
-Partial sums merge in lane order, and a worker that is ahead waits to merge, so there are never more of them than workers.
+Partial sums merge in lane order, and a worker that is ahead waits to merge, so there are never more partial sums than workers.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from streamcut.execution.row_state import Refill, RowPieces, Rows, RowState
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.interrupts import GivenUp, waits_end_by
 
-ROW_BLOCK = BLOCK_ROWS  # rows visited at once when only the row state is
+ROW_BLOCK = BLOCK_ROWS  # rows visited at once when only the row state is read
 
 
 Pieces = tuple[tuple[int, int], ...]  # (start, stop) of ranges of rows
 
 
 class Ready(NamedTuple):
-    """A block of rows from several places, the row state of these, and what Pass.prepare made of it."""
+    """A block of rows from several places, their row state, and the result of Pass.prepare."""
 
     chunk: Chunk
     rows: Rows
@@ -40,7 +40,7 @@ class Ready(NamedTuple):
 
     @property
     def pieces(self) -> Pieces | None:
-        """Those of the chunk; None: it is not copied."""
+        """The pieces of the chunk; None: it is not copied."""
         return self.chunk.pieces
 
 
@@ -49,7 +49,7 @@ Block = TypeVar("Block", Chunk, Ready)
 
 @dataclass(slots=True)
 class PassReport:
-    """What one pass cost."""
+    """The cost of one pass."""
 
     seconds: float
     traffic: Traffic
@@ -57,7 +57,7 @@ class PassReport:
 
 @dataclass(frozen=True, slots=True)
 class Going:
-    """How far a pass is: `rows` of `of`, after `seconds`; bytes_computed of rows, as Traffic has them."""
+    """Progress of a pass: `rows` of `of`, after `seconds`; bytes_computed of rows as in Traffic."""
 
     rows: int
     of: int
@@ -66,7 +66,7 @@ class Going:
 
     @classmethod
     def by(cls, traffics: list[Traffic], of: int, started: float) -> Going:
-        """As the workers' `traffics` say, of a pass that `started` (time.perf_counter) and has `of` rows."""
+        """From the workers' `traffics`, for a pass over `of` rows that `started` (time.perf_counter) then."""
         done, computed = sum(each.rows for each in traffics), sum(each.bytes_computed for each in traffics)
         return cls(done, of, time.perf_counter() - started, computed)
 
@@ -81,25 +81,25 @@ class RowKeeper(Protocol):
         self, name: str, dtype: DTypeLike = np.float64, shape: tuple[int, ...] = (), *,
         within: tuple[float, float] | None = None,
     ) -> None:  # fmt: skip
-        """A new array of zeros, `shape` of `dtype` for each row, in place of any of that name.
+        """A new array of zeros, `shape` of `dtype` for each row; replaces any of that name.
 
-        within  the least and the largest number that it may hold, which what comes from files is held against
+        within  the least and the largest number that it may hold; data from files is checked against them
         """
 
     def kept(self) -> Rows | dict[str, RowPieces]:
-        """All arrays, as a checkpoint keeps them; views will do."""
+        """All arrays, as a checkpoint keeps them; may be views."""
 
     def refill(self, name: str, refill: Refill) -> None:
-        """Array `name` becomes what a checkpoint kept of it."""
+        """Restore array `name` from a checkpoint."""
 
     def release(self, start: int, stop: int) -> None:
-        """Rows start:stop are not used for a while."""
+        """Rows start:stop will not be used for a while."""
 
 
 class PassRunner(Protocol):
-    """What solvers' oracles need: runs passes over `lanes` of the rows of `feed.data`, wherever that is, until `stop` says so.
+    """What solvers' oracles need: runs passes over `lanes` of the rows of `feed.data`, wherever it is, until `stop()` is True.
 
-    Vectors that only what happens between passes looks at are on the `shelf`.
+    Vectors used only between passes are on the `shelf`.
     """
 
     feed: Feed
@@ -116,18 +116,18 @@ class PassRunner(Protocol):
 
     @property
     def going(self) -> Going | None:
-        """The pass through the data that goes on, None between two of them; any thread may ask."""
+        """The running pass through the data, None between passes; any thread may read it."""
 
     def run(self, work: Pass) -> tuple[Any, PassReport]:
         """The merged partial of all lanes. The first error of any lane is raised."""
 
 
 class Interrupted(Exception):  # noqa: N818 - nothing is wrong
-    """A pass, or work on the row state, was given up because a stop was requested."""
+    """A pass, or work on the row state, was abandoned because a stop was requested."""
 
 
 class Watchable:
-    """A runner that can be asked how far it is: while a pass reads data, `_going` is (its workers' traffic, when it began)."""
+    """A runner that reports its progress: while a pass reads data, `_going` is (its workers' traffic, start time)."""
 
     lanes: Lanes
     shelf: Shelf = MEMORY
@@ -135,7 +135,7 @@ class Watchable:
 
     @property
     def going(self) -> Going | None:
-        """The pass through the data that goes on, None between two of them; any thread may ask."""
+        """The running pass through the data, None between passes; any thread may read it."""
         going = self._going
         return None if going is None else Going.by(going[0], self.lanes.bounds[-1] - self.lanes.bounds[0], going[1])
 
@@ -145,10 +145,9 @@ class Runner(Watchable):
 
     row_state  where those arrays live; default: in memory
     shelf      where vectors live between passes
-    stop       asked after every block, and while one is waited for; when it returns True, an interruptible pass raises
+    stop       called after every block, and while waiting for one; when it returns True, an interruptible pass raises
                Interrupted
-    ahead      of each worker two threads: one reads what comes from several places, the other does with it what no block has to
-               wait for
+    ahead      two threads per worker: one reads rows from several places, the other prepares them (Pass.prepare)
     """
 
     def __init__(
@@ -182,7 +181,7 @@ class Runner(Watchable):
                 pool.shutdown(cancel_futures=True)
 
     def rest(self) -> None:
-        """Give back what shards are read into; the next pass takes it anew."""
+        """Free the read buffers; the next pass allocates them anew."""
         self._buffers = [[] for _ in range(self.workers)]
 
     def run(self, work: Pass) -> tuple[Any, PassReport]:
@@ -196,7 +195,7 @@ class Runner(Watchable):
                     total = self._run(work, traffics)
             finally:
                 self._going = None
-        else:  # nobody asks how far that is, and it waits for nobody
+        else:  # no progress to report, nothing to wait for
             total = self._run(work, traffics)
         traffic = traffics[0]
         for part in traffics[1:]:
@@ -252,7 +251,7 @@ class Runner(Watchable):
         return self.rows if whole else {name: array[start:stop] for name, array in self.rows.items()}
 
     def _visits(self, lane: int, work: Pass, partial: Any, worker: int, traffic: Traffic) -> Generator[Pieces]:
-        """Visits the blocks of a lane, one after the other; of each the ranges of rows that it had."""
+        """Visits the blocks of a lane in order; yields the row ranges of each."""
         if not work.needs_data:
             for start, stop in self._row_blocks(lane, work):
                 work.visit_rows(partial, self._rows_of(start, stop))
@@ -270,14 +269,14 @@ class Runner(Watchable):
             for chunk, rows, prepared in blocks:
                 if self._ahead:
                     work.visit_prepared(partial, rows, chunk, prepared)
-                else:  # at once: rows are then still near when their steps come
+                else:  # at once: the rows are then still in cache for their steps
                     work.visit_chunk(partial, rows, chunk)
                 if chunk.pieces is not None:
                     self._put_back(chunk.pieces, rows)
                 yield chunk.pieces or ((chunk.first_row, chunk.first_row + chunk.n_rows),)
 
     def _prepared(self, lane: int, work: Pass, partial: Any, worker: int, traffic: Traffic) -> Generator[Ready]:
-        """Blocks of rows from several places; what is known of these is copied next to each other."""
+        """Blocks of rows from several places, their row state copied into contiguous arrays."""
         assert work.streams is not None
         buffers, places = self._buffers[worker], work.streams.places
         while len(buffers) < places:
@@ -303,7 +302,7 @@ class Runner(Watchable):
             at += stop - start
 
     def _row_blocks(self, lane: int, work: Pass) -> Iterable[tuple[int, int]]:
-        """The ranges of rows that are visited at once where nothing is read."""
+        """The row ranges visited at once when no data is read."""
         start, stop = self.lanes.rows(lane)
         if work.row_arrays == ():
             return ()
@@ -313,7 +312,7 @@ class Runner(Watchable):
         return pairwise(bounds)
 
     def _next_group(self, row: int) -> int:
-        """The first row from `row` on where a group begins."""
+        """The first row at or after `row` where a group begins."""
         begins = self.rows["begins"]
         while row < len(begins) and not begins[row]:
             row += 1
@@ -321,7 +320,7 @@ class Runner(Watchable):
 
 
 def _one_ahead(thread: ThreadPoolExecutor, blocks: Generator[Block]) -> Generator[Block]:
-    """The same; while one is used, `thread` makes the next, unless it would use its memory (Feed.mixed)."""
+    """The same blocks; while one is in use, `thread` makes the next, unless both share memory (Feed.mixed)."""
     coming = thread.submit(next, blocks, None)
     try:
         while (block := coming.result()) is not None:
@@ -331,12 +330,12 @@ def _one_ahead(thread: ThreadPoolExecutor, blocks: Generator[Block]) -> Generato
             if not copied:
                 coming = thread.submit(next, blocks, None)
     finally:
-        wait([coming])  # it writes to what the next pass has
+        wait([coming])  # it writes to buffers of the next pass
         blocks.close()
 
 
 def _running_threads(count: int) -> ThreadPoolExecutor:
-    """A pool whose threads run already: Python can wait for ever for a thread that starts when there is no memory left."""
+    """A pool whose threads run already: without memory, Python can wait for ever for a thread to start."""
     pool = ThreadPoolExecutor(count, "lane")
     together = threading.Barrier(count)
     try:
@@ -358,18 +357,18 @@ class _Alone:
         self.error: BaseException | None = None
 
     def take(self) -> int | None:
-        """The next lane; None: there is no other, or something went wrong."""
+        """The next lane; None: none is left, or a lane has failed."""
         if self._next == self._lanes or self.error is not None:
             return None
         self._next += 1
         return self._next - 1
 
     def merge(self, lane: int, partial: Any) -> None:
-        """Add what a lane has found."""
+        """Merge the partial sum of a lane."""
         self.total = partial if self.total is None else self._work.merge(self.total, partial)
 
     def fail(self, error: BaseException) -> None:
-        """Something went wrong in a lane."""
+        """Record the error of a lane."""
         self.error = self.error or error
 
 

@@ -1,7 +1,7 @@
-"""A data set whose values are divided by a number for each feature when they are read; nothing is written anew.
+"""A data set whose values are divided by a per-feature divisor as they are read; nothing is rewritten.
 
-The divisors are scikit-learn's of MaxAbsScaler and of StandardScaler(with_mean=False): nothing is centred, so zeros stay zeros.
-They count rows by their weights, and are the same wherever they are made (streamcut.io.features).
+The divisors are those of scikit-learn's MaxAbsScaler and StandardScaler(with_mean=False): nothing is centred, zeros stay zeros.
+They count rows by weight, and are the same wherever they are computed (streamcut.io.features).
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from streamcut.io.stores.buffers import buffer_bytes
 
 log = logging.getLogger(__name__)
 _EPSILON = 2.0**-52
-_LONGER = 1.0 + 1e-9  # squares of rows are added in float64
+_LONGER = 1.0 + 1e-9  # squares of rows are summed in float64
 
 
 class ScaledDataset(ShownDataset):
-    """The rows of `data` with values divided by `divisors`, float64 (n_features,), which are those of `scale`."""
+    """The rows of `data` with values divided by `divisors`, float64 (n_features,), as `scale` defines them."""
 
     def __init__(self, data: Dataset, scale: str) -> None:
         self.inner, self.scale = data, scale
@@ -54,7 +54,7 @@ class ScaledDataset(ShownDataset):
 
     def read(self, shard: int, buffers: Any = None) -> Chunk:
         rows = self.inner.read(shard, buffers)
-        first, last = int(rows.indptr[0]), int(rows.indptr[-1])  # rows in memory are a part of larger arrays
+        first, last = int(rows.indptr[0]), int(rows.indptr[-1])  # rows in memory are slices of larger arrays
         indices = rows.indices[first:last]
         by = self.divisors[indices]
         np.divide(1.0 if rows.data is None else rows.data[first:last], by, out=by)
@@ -64,18 +64,18 @@ class ScaledDataset(ShownDataset):
         self.inner.expect(*shards)
 
     def memory(self, workers: int) -> tuple[tuple[str, int], ...]:
-        """What scaling takes beside the buffers of rows: (what, bytes)."""
+        """Memory that scaling takes in addition to the row buffers: (what, bytes)."""
         behind = 0 if self.inner.manifest.backend == "memory" else buffer_bytes(self.inner.manifest)
-        values = 8 * max((shard.nnz for shard in self.manifest.shards), default=0)  # new memory while the last is there
+        values = 8 * max((shard.nnz for shard in self.manifest.shards), default=0)  # allocated while the previous one exists
         what = f"divisors of features, values that {workers} workers scale"
         return ((what, self.divisors.nbytes + workers * (behind + 2 * values)),)
 
 
 def divisors(found: Spread, scale: str, rows: int, n_features: int) -> np.ndarray:
-    """What the values of each feature are divided by, float64 (n_features,): 1 where that would be 0.
+    """The divisor of each feature, float64 (n_features,): 1 where it would be 0.
 
     "max-abs": the largest absolute value. "std": the standard deviation, zeros included. A feature keeps its values where it is
-    constant but for what rounding may do to the sums over `rows` rows, by scikit-learn's rule; that is logged where it does vary.
+    constant up to the rounding of sums over `rows` rows, by scikit-learn's rule; this is logged where it does vary.
     """
     out = np.ones(n_features)
     if scale == "max-abs":
@@ -88,17 +88,17 @@ def divisors(found: Spread, scale: str, rows: int, n_features: int) -> np.ndarra
     left = found.index[~varies & (found.variance > 0.0)]
     if len(left) > 0:
         some = ", ".join(map(str, left[:5].tolist())) + ", …" * (len(left) > 5)
-        log.warning("scale: %d features vary by no more than rounding does, and keep their values: %s (0-based)", len(left), some)
+        log.warning("scale: %d features vary by no more than rounding and keep their values: %s (0-based)", len(left), some)
     return out
 
 
 def scaled(data: Dataset, scale: str) -> Dataset:
-    """`data` as the option `scale` wants it."""
+    """`data` as the option `scale` requires."""
     return ScaledDataset(data, scale) if scale != SCALES[0] else data
 
 
 def scaled_shard(shard: ShardInfo) -> ShardInfo:
-    """What a shard with float64 values holds."""
+    """The record of a shard whose values are float64."""
     arrays = dict(shard.arrays)
     arrays["data"] = replace(arrays["data"], dtype="float64", size=shard.nnz)
     return replace(shard, ones=False, arrays=arrays)

@@ -1,6 +1,6 @@
-"""Arrays in scratch files, mapped to memory: they live as long as somebody holds them, and take memory while they are looked at.
+"""Arrays in scratch files, mapped to memory: they live as long as they are referenced, and take memory while accessed.
 
-Scratch files have no name, so that nothing is left of them whatever ends the process.
+Scratch files have no name, so nothing remains of them however the process ends.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class ScratchShelf:
 
 
 def scratch_map(folder: Path, size: int) -> mmap.mmap:
-    """A file of `size` bytes of zeros. Raises DiskFullError at once when the folder has no room, not when a page is written."""
+    """A file of `size` bytes of zeros. Raises DiskFullError at once when the disk is full, not when a page is written."""
     try:
         with tempfile.TemporaryFile(dir=folder, prefix="streamcut-") as file:
             with disk_full(folder, size):

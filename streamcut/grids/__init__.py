@@ -1,4 +1,5 @@
-"""Grids of trainings: which models are trained together, which one after the other, how they are measured and chosen.
+"""Grids of trainings: which models are trained together, which in sequence, how they are measured and chosen.
 
-Imports training and evaluation; streamcut.tuning and streamcut.cross_validation are its doors. A new way to search comes here.
+Imports training and evaluation; its public modules are streamcut.tuning and streamcut.cross_validation. New search methods
+belong here.
 """

@@ -25,12 +25,12 @@ from streamcut.solvers.progress import Observer
 from streamcut.strategy import choose
 from streamcut.training import checked, job_class, train
 
-Splits = list[tuple[Dataset, Dataset]]  # of each fold: rows to train on, rows to measure on
+Splits = list[tuple[Dataset, Dataset]]  # for each fold: training rows, evaluation rows
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Cell(Shown):
-    """A point of the grid: its options, the values of `measure` (one for each fold), and what it took to get them."""
+    """A point of the grid: its options, the values of `measure` (one per fold), and their cost."""
 
     options: dict[str, Any]
     measure: str
@@ -47,7 +47,7 @@ class Cell(Shown):
 
     @property
     def merit(self) -> float:
-        """The mean, or less of it where the least is best."""
+        """The mean, negated where the least is best."""
         return merit(self.measure, self.mean)
 
     def as_dict(self) -> dict[str, Any]:
@@ -57,19 +57,19 @@ class Cell(Shown):
 
 
 def point_text(point: Mapping[str, Any], between: str = ", ") -> str:
-    """The options of a point for people."""
+    """The options of a point as readable text."""
     return between.join(f"{name} {value if isinstance(value, str) else format(value, 'g')}" for name, value in point.items())
 
 
 @dataclass(eq=False)
 class Search:
-    """Trains on `data` for each of `Cs` with each of the `others` (points of a grid), and keeps what came out.
+    """Trains on `data` for each of `Cs` with each of the `others` (points of a grid), and keeps the results.
 
-    options    those of `train` that are the same for all; measure, on_model, on_trained, checkpoint, stop: those of `tune`
-    cells      by the values of their options
-    table      a line for each model that was measured
-    models     by the values of their options: those of all rows, without validation data; with them, the best so far is enough
-    resources  readings of all trainings (streamcut.execution.feed.Readings), in parts of all rows; of models that were trained
+    options    those of `train` common to all; measure, on_model, on_trained, checkpoint, stop: those of `tune`
+    cells      results by option values
+    table      a line for each measured model
+    models     by option values: those trained on all rows, without validation data; with it, only the best so far
+    resources  readings of all trainings (streamcut.execution.feed.Readings), as multiples of all rows; for models trained
                together also bytes_read, groups, peak
     """
 
@@ -93,7 +93,7 @@ class Search:
         found = [for_data(checked({**self.options, **point, "C": C})[0], self.data) for point in self.others for C in self.Cs]
         self.chosen = chosen = found[0]
         if len({each.record.family for each in found}) > 1:
-            raise UsageError("grid: linear models and those of kernels are tuned one kind at a time")
+            raise UsageError("grid: linear and kernel models are tuned separately")
         self._measure = measure_to_choose("binary" if chosen.task == "auto" else chosen.task, self.measure)
         self._linear = chosen.record.family == "linear"
         self._goes_on = self._linear and all(hasattr(job_class(each), "trainer") for each in found)
@@ -109,18 +109,18 @@ class Search:
             self._each([(self.data, validation)])
 
     def on_folds(self, folds: Folds, *, everything: bool) -> None:
-        """Train on all folds but one, measure on that, each in turn; with `everything` also models of all rows, if they are to be
-        had in the same passes."""
+        """Train on all folds but one, measure on that, for each fold; with `everything` also models of all rows, if the same
+        passes can train them."""
         if self.chosen.distributed:
             raise UsageError("folds: cross-validation runs on threads only, not on Dask")
-        if self._columns and self.chosen.scale == "none":  # else each fold has a scale of its own
+        if self._columns and self.chosen.scale == "none":  # else each fold has its own scale
             self._together(folds, None, everything=everything)
         else:
             self._each(list(fold_views(self.data, folds, threads_wanted(self.chosen))))
             self.resources["readings"] += 1.0
 
     def on_splits(self, splits: Splits) -> None:
-        """Train on the first of each pair and measure on the second, each in turn; they were drawn by a pass for each."""
+        """Train on the first of each pair and measure on the second, pair by pair; drawing each took a pass."""
         if self.chosen.distributed:
             raise UsageError("folds: cross-validation runs on threads only, not on Dask")
         self._each(splits)
@@ -144,7 +144,7 @@ class Search:
         self, folds: Folds | None, measure: Callable[[Sequence[tuple[Model, int]]], list[Evaluation]] | None, *,
         everything: bool = True,
     ) -> None:  # fmt: skip
-        """All of them at once; those of a fold are measured on the rows that it holds out, others by `measure`."""
+        """Train all models at once; those of a fold are measured on its held-out rows, others by `measure`."""
         chosen = self.chosen
         common = {**self.options, "task": chosen.task, "positive_label": chosen.positive_label}
         hooks: dict[str, Any] = {"on_iteration": self.on_iteration, "on_trained": self.on_trained, "checkpoint": self.checkpoint}
@@ -166,7 +166,7 @@ class Search:
         self.resources["readings"] += together.readings
 
     def _one_by_one(self, rows: Dataset, held_out: Dataset, point: dict[str, Any], fold: int) -> None:
-        """All values of C with the options of `point`, along a path where there is one."""
+        """Train all values of C with the options of `point`, along a path where possible."""
 
         def take(model: Model, tried: Tried) -> None:
             if self.stop is not None and self.stop():
@@ -212,6 +212,6 @@ class Search:
 
 
 def _is_column(options: TrainOptions) -> bool:
-    """Whether columns train it, in the same passes as others that differ in C, λ and fold."""
+    """Whether it is trained as columns, in the same passes as others that differ in C, λ and fold."""
     alone = options.record.dual and not options.distributed and not options.maps
     return alone and options.problem in PROBLEMS and options.warm_start is None and options.target is None

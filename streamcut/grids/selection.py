@@ -1,4 +1,4 @@
-"""Choosing among models: the regularisation path, one C after another over the same data."""
+"""Model selection: the regularisation path, one C after another over the same data."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from streamcut.training import Session, checked, measurable, opened
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What came out for one C. `measures` are those of streamcut.evaluate on the validation data, None without any.
+    """The result for one C. `measures` are those of streamcut.evaluate on the validation data, None without it.
 
-    measure, value  the one that models are chosen by
-    l1       λ of a path over it
+    measure, value  the one used for model selection
+    l1       λ, of a path over λ
     nonzero  weights that are not 0, of linear models
     """
 
@@ -59,19 +59,19 @@ def train_path(
     progress: bool | Display = False,
     **options: Any,
 ) -> tuple[Model, list[Tried]]:
-    """Train for every C from the smallest on, each from where the last one ended; returns (the best model, all that was tried).
+    """Train for every C from the smallest up, each from where the last ended; returns (best model, results for all).
 
-    Cutting planes bound the mean loss, which knows nothing of C, so they all go on; dual variables scale with C.
+    Cutting planes bound the mean loss, which does not depend on C, so they remain valid; dual variables scale with C.
 
-    l1s          with one C: instead a path over the λ of an elastic net, numbers or parts of λmax ("10%"), from the largest on:
-                 weights come in one by one; `alone`: over that of l1_only
-    validation   data that every model is measured on, as `evaluate` takes them; without it the last model is returned
-    measure      the best is the one with the greatest such measure of streamcut.evaluate, the least where it is a loss or an
-                 error (the first of equals); None: the first that models of the task have, "accuracy" where there is one
-    on_model     called with every model as it comes
-    checkpoint   each C, or λ, has a folder of its own in it, which is for the caller to remove once all is done
+    l1s          with one C: instead a path over the λ of an elastic net, numbers or fractions of λmax ("10%"), from the largest
+                 down: weights become nonzero one by one; `alone`: over the λ of l1_only
+    validation   data on which every model is measured, as `evaluate` takes it; without it the last model is returned
+    measure      the best model has the greatest value of this measure of streamcut.evaluate, the least for a loss or an
+                 error (ties: the first); None: the first measure of the task, "accuracy" where it exists
+    on_model     called with every model when it is trained
+    checkpoint   each C, or λ, has its own folder in it, which the caller removes once all is done
 
-    The other arguments, and what is raised, are those of `train`; limits such as max_passes are for each C.
+    The other arguments and exceptions are those of `train`; limits such as max_passes apply to each C.
 
     >>> best, tried = train_path("rows.zarr", [0.1, 10.0], validation="rows.zarr")  # made in the example of `convert`
     >>> [line.C for line in tried]
@@ -80,7 +80,7 @@ def train_path(
     steps = _steps(Cs, l1s, options, "l1_only" if alone else "l1")
     chosen, scheduler = checked({**options, **steps[0]})
     for step in steps[1:]:
-        replace(chosen, **step)  # complains about what is no C
+        replace(chosen, **step)  # rejects invalid values of C
     best: tuple[float, Model] | None = None
     tried: list[Tried] = []
     if isinstance(checkpoint, str):
@@ -93,7 +93,7 @@ def train_path(
         given: dict[str, Any] = {"scheduler": scheduler, "on_plan": on_plan, "stop": stop, "between": between}
         run = held.enter_context(Session(data, chosen, display=held.enter_context(shown_by(progress)), **given))
         if not hasattr(run.job, "trainer"):
-            raise UsageError(f"{chosen.chosen_solver} cannot go from one C to the next here; `streamcut tune` trains each anew")
+            raise UsageError(f"{chosen.chosen_solver} cannot reuse one C for the next; `streamcut tune` trains each anew")
         if held_out is not None:
             measure = measure_to_choose(run.job.task, measure)
         for step, model, record in along(run, steps, on_iteration=on_iteration, checkpoint=checkpoint):
@@ -119,9 +119,9 @@ def along(
     on_iteration: Observer | None = None,
     checkpoint: CheckpointOptions | None = None,
 ) -> Iterator[tuple[dict[str, Any], Model, Progress]]:
-    """Train for one of `steps` (C, and maybe λ) after another, each from where the last one ended; ends early at a stop.
+    """Train for one of `steps` (C, and maybe λ) after another, each from where the last ended; a stop ends it early.
 
-    Each has a folder of its own in that of `checkpoint`, named after what changes.
+    Each has its own folder in `checkpoint`, named after what changes.
     """
     *_, changing = steps[0]
     trainer = run.job.trainer(run.runner, run.plan)  # type: ignore[attr-defined]
@@ -144,7 +144,7 @@ def _as_name(value: float | str) -> str:
 def tried_model(
     step: dict[str, Any], model: Model, record: Progress, measures: dict[str, Any] | None, measure: str | None
 ) -> Tried:
-    """What came out of a step. Raises UsageError where the measure is undefined."""
+    """The result of a step. Raises UsageError where the measure is undefined."""
     value = None if measures is None or measure is None else measured(measures, measure)
     last = record.history[-1]
     found = last.passes, last.seconds, model.result(), measures, measure if measures else None, value
@@ -153,14 +153,14 @@ def tried_model(
 
 
 def _steps(Cs: Sequence[float], l1s: Sequence[float | str] | None, options: dict[str, Any], name: str) -> list[dict[str, Any]]:
-    """The options that change along a path, C and maybe λ (by its `name`), in its order. Raises UsageError for values that make
-    none."""
+    """The options that change along a path, C and maybe λ (by its `name`), in path order. Raises UsageError for values that
+    make no path."""
     Cs, l1s = [plain(C) for C in Cs], None if l1s is None else [plain(l1) for l1 in l1s]
     if "C" in options or not Cs:
         raise UsageError("Cs: give one value of C or more, and no option C")
     values = sorted(float(C) for C in Cs)
     if len(set(values)) < len(values):
-        raise UsageError("Cs: every value of C once")
+        raise UsageError("Cs: give every value of C once")
     if l1s is None:
         return [{"C": C} for C in values]
     if name in options or not l1s or len(set(l1s)) < len(l1s):
@@ -175,10 +175,10 @@ def _steps(Cs: Sequence[float], l1s: Sequence[float | str] | None, options: dict
 
 
 def measured(measures: dict[str, Any], name: str) -> float:
-    """The measure `name`. Raises UsageError where it is undefined, and for one that such a model does not have."""
+    """The measure `name`. Raises UsageError where it is undefined or not available for the model."""
     if name not in measures:
         having = [each for each, value in measures.items() if isinstance(value, float)]
-        raise UsageError(f"measure: there is no {name} of such a model; there are {', '.join(having)}")
+        raise UsageError(f"measure: there is no {name} for such a model, only {', '.join(having)}")
     if measures[name] is None:
         raise UsageError(
             f"measure: {name} is not defined on the validation data (are all its labels the same?); choose another one"

@@ -1,6 +1,6 @@
-"""Models of a grid, trained together: points that differ in C, λ and the fold that they leave out are columns of one training.
+"""Models of a grid, trained together: points that differ in C, λ and the fold left out are columns of one training.
 
-Whatever else a grid varies, the loss for example, is a training of its own.
+Any other option that a grid varies, such as the loss, takes a separate training.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from streamcut.models.model import Model
 from streamcut.solvers.progress import Observer, Progress
 from streamcut.training import Session, checked
 
-PROBLEMS = ("binary", "regression", "one-vs-rest")  # those that columns train
+PROBLEMS = ("binary", "regression", "one-vs-rest")  # those that can be trained as columns
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
-    """A model for each of `Cs`, with `options` of `train`, without the rows of `fold` (None: of all rows). `point` names it."""
+    """A model for each of `Cs`, with `options` of `train`, without the rows of `fold` (None: on all rows). `point` names it."""
 
     fold: int | None
     point: Mapping[str, Any]
@@ -36,7 +36,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """A model for one C of a problem, and the record of its training."""
+    """The model for one C of a problem, and the record of its training."""
 
     C: float
     model: Model
@@ -47,9 +47,9 @@ class Outcome:
 class Together:
     """Trains and measures models of the same data, and counts the `readings` and `bytes_read` (decoded from storage) of all.
 
-    folds       gives rows their folds
-    on_trained  called with (the options that name a model, its fold, the model) as it comes
-    groups      groups of columns that were trained one after the other
+    folds       assigns rows to folds
+    on_trained  called with (the options that name a model, its fold, the model) when it is trained
+    groups      number of groups of columns trained in sequence
     """
 
     data: Dataset
@@ -64,7 +64,7 @@ class Together:
     groups: int = 0
 
     def train(self, problems: Sequence[Problem]) -> list[list[Outcome]]:
-        """What came out for each C of each problem. Raises KeyboardInterrupt at a stop, and what `train` does."""
+        """The result for each C of each problem. Raises KeyboardInterrupt at a stop, and what `train` raises."""
         found: dict[int, list[Outcome]] = {}
         for name, numbers in _by_training(problems).items():
             outcomes = self._columns([problems[number] for number in numbers], name)
@@ -74,17 +74,17 @@ class Together:
         return [found[number] for number in range(len(problems))]
 
     def _columns(self, problems: list[Problem], name: str) -> list[list[Outcome]]:
-        """Of problems that differ in C, λ and fold alone.
+        """The results of problems that differ only in C, λ and fold.
 
-        The largest C first: where memory is short and groups are trained one after the other, those that take many passes take
-        them together.
+        The largest C comes first: where memory is short and groups are trained in sequence, models that need many passes then
+        share them.
         """
         first = problems[0]
         known = [(C, number) for number, problem in enumerate(problems) for C in problem.Cs]
         known.sort(key=lambda each: -each[0])
         points = [Point(C, problems[own].options.get("l1", 0.0), _left_out(problems[own])) for C, own in known]
         chosen, scheduler = checked({**first.options, "C": first.Cs[0]})
-        chosen = replace(chosen, solver=chosen.chosen_solver)  # no other suits the data better
+        chosen = replace(chosen, solver=chosen.chosen_solver)  # no choice by the data
         run = Session(self.data, chosen, scheduler=scheduler, stop=self.stop)
         run.job = job = ColumnsJob.of(run.options, run.dataset.manifest, points, self.folds)
         with run:
@@ -104,14 +104,14 @@ class Together:
 
     def _outcome(self, problem: Problem, C: float, model: Model, record: Progress) -> Outcome:
         if problem.fold is not None:
-            model = model.without_proof()  # its bound is in the certificate; nobody goes on from it
+            model = model.without_proof()  # its bound is in the certificate; no training continues from it
         if self.on_trained is not None:
             self.on_trained({"C": C, **problem.point}, problem.fold, model)
         passes = int(model.history[-1]["passes"])
         return Outcome(C, model, replace(record, history=[line for line in record.history if line.passes <= passes]))
 
     def measure(self, models: Sequence[tuple[Model, int]]) -> list[Evaluation]:
-        """Each model measured on the rows of a fold of the data, in one pass for as many of them as memory allows."""
+        """Each model measured on the rows of a fold of the data, in one pass for as many as memory allows."""
         assert self.folds is not None
         statistics, ceiling = self.data.manifest.statistics, Ceiling(self.memory)
         of_a_row = max(measures_of(model).row_bytes[statistics.weight_sum is not None] for model, _ in models)
@@ -140,12 +140,12 @@ class Together:
 
 
 def _left_out(problem: Problem) -> int:
-    """As points name it."""
+    """The fold left out, numbered as in points (−1: none)."""
     return -1 if problem.fold is None else problem.fold
 
 
 def _by_training(problems: Sequence[Problem]) -> dict[str, list[int]]:
-    """The numbers of problems that are trained together, by a name for what they have in common."""
+    """The indices of problems trained together, by a name for their common options."""
     found: dict[str, list[int]] = {}
     for number, problem in enumerate(problems):
         common = {name: value for name, value in problem.point.items() if name != "l1"}
@@ -155,5 +155,5 @@ def _by_training(problems: Sequence[Problem]) -> dict[str, list[int]]:
 
 
 def decoded_bytes(manifest: Manifest) -> int:
-    """Of all rows: what a pass through them counts as read."""
+    """Decoded bytes of all rows: what a pass counts as read."""
     return sum(shard_bytes(manifest, shard) for shard in manifest.shards)

@@ -1,4 +1,4 @@
-"""Models of the features that occur as models of all of them."""
+"""Models of the occurring features, extended to all features."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from streamcut.models.multiclass import MulticlassModel
 
 def with_all_features(model: Any, data: OccurringDataset) -> Any:
     """`model`, linear or with a kernel, trained on `data`: weights, slopes of proofs and vectors are 0 for features that
-    `data` is without."""
+    `data` leaves out."""
     if not isinstance(model, LinearModel | MulticlassModel):
-        import scipy.sparse as sp  # it takes a tenth of a second, which linear models need not wait for
+        import scipy.sparse as sp  # the import takes 0.1 s, which linear models can avoid
 
         kernel, support, index = model.kernel, model.support, data.index
         if kernel.centre is not None:

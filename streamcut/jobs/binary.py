@@ -51,16 +51,16 @@ from streamcut.solvers.state import BundleState
 from streamcut.solvers.warm_start import Origin
 
 _DCA_LANE_NNZ = 1 << 24
-_COLUMNS = 64  # that are in memory at least, if no row was without an entry
-_CACHED = 0.3  # of the rows, when memory is plenty, as long as they are few
-_FEW, _OF_MANY = 128 << 20, 0.1  # of 3 million rows of text a tenth does as many passes as 30 %, in three quarters of the time
+_COLUMNS = 64  # in memory at least, if every row had an entry in each
+_CACHED = 0.3  # of the rows, when memory is plentiful and the rows are few
+_FEW, _OF_MANY = 128 << 20, 0.1  # on 3 million rows of text, 10 % takes as many passes as 30 %, in three quarters of the time
 
 
 @dataclass(frozen=True)
 class BinaryJob:
-    """What is to be computed. `labels` are (negative, positive), None for numbers; `rest`: the negative one stands for several.
+    """The problem. `labels` are (negative, positive), None for numbers; `rest`: the negative label stands for several.
 
-    `origin`: where training begins, None for zero. `max_cuts` of a bundle. Rows are visited in `order`.
+    `origin`: the starting point, None for zero. `max_cuts`: size of the bundle. Rows are visited in `order`.
     """
 
     options: TrainOptions
@@ -86,15 +86,15 @@ class BinaryJob:
     def of(
         cls, options: TrainOptions, manifest: Manifest, risk: PointwiseRisk, labels: tuple[float, float] | None, rest: bool
     ) -> Self:
-        """With this risk."""
+        """The job for this risk."""
         statistics = manifest.statistics
         solver, threads, lanes = options.record, threads_wanted(options), options.lanes
         dimension = statistics.n_features + (options.bias != 0.0)
         max_cuts = options.max_cuts or solver.max_cuts or bundle_size(dimension)
-        if solver.dual:  # lanes don't see each other's steps: no more of them than threads, and none for little data
+        if solver.dual:  # lanes don't see each other's steps: at most one per thread, a single one for little data
             lanes = lanes or min(threads, max(1, statistics.nnz // _DCA_LANE_NNZ))
         chosen = plan_lanes(statistics, lanes)
-        if solver.dual and options.lanes is None and options.l1 == 0.0 and not options.distributed:  # two take twice the passes
+        if solver.dual and options.lanes is None and options.l1 == 0.0 and not options.distributed:  # two double the passes
             chosen = plan_lanes(statistics, 1)
         constant = constant_feature(options, statistics, risk.loss.unbounded())
         origin = None if options.warm_start is None else linear_origin(options, manifest, cls.task, labels, constant)
@@ -129,7 +129,7 @@ class BinaryJob:
         )
 
     def _needs_of_columns(self, manifest: Manifest) -> Needs:
-        """Row state, what solving takes for each row, and columns: some at least, all of them at most."""
+        """Row state, what solving takes per row, and columns: at least some, at most all."""
         statistics, least, everything = manifest.statistics, *self._rooms(manifest)
         weighted, dimension = statistics.weight_sum is not None, statistics.n_features + (self.options.bias != 0.0)
         more = ("rows to solve with", OF_ROWS * statistics.n_rows), ("slopes, counts, columns' numbers", 12 * 8 * dimension)
@@ -152,11 +152,11 @@ class BinaryJob:
         return min(everything, _COLUMNS * size * rows), everything
 
     def _cached_row(self, manifest: Manifest) -> int:
-        """Bytes of a cached row beside its entries, with what solving for all of them at once takes."""
+        """Bytes per cached row, without its entries, with what solving for all rows at once takes."""
         return row_bytes(self.risk.loss) + self._solving(manifest)
 
     def _solving(self, manifest: Manifest) -> int:
-        """Of these what solving takes, in the process that runs the solver."""
+        """The part of `_cached_row` that solving takes, in the process that runs the solver."""
         if not self.solver.dual:
             return 0
         dimension = manifest.statistics.n_features + (self.options.bias != 0.0)
@@ -164,7 +164,7 @@ class BinaryJob:
 
     @property
     def _accelerated(self) -> bool:
-        """Whether passes are (streamcut.solvers.acceleration)."""
+        """Whether passes are accelerated (streamcut.solvers.acceleration)."""
         return self.solver.dual and len(self.lanes) == 1 and self.options.l1 == 0.0
 
     def _per_worker(self, manifest: Manifest, dimension: int) -> tuple[tuple[str, int], ...]:
@@ -178,7 +178,7 @@ class BinaryJob:
     def _mixing(self, manifest: Manifest, row_bytes: int) -> tuple[Streamed, ...]:
         if not (self.solver.dual and self.order.has_streams(manifest.statistics, self.lanes)):
             return ()
-        always = self.risk.loss.smooth or self._accelerated  # a plain pass of others takes twice the arithmetic
+        always = self.risk.loss.smooth or self._accelerated  # for others, plain passes take twice the arithmetic
         spare = threads_wanted(self.options) >= 2 * self.workers and not self.options.distributed
         batches = [self.order.batch >> times for times in range(self.order.batch.bit_length())]
         found = []
@@ -204,7 +204,7 @@ class BinaryJob:
         return self.trainer(runner, plan).train(self.options.C, progress)
 
     def trainer(self, runner: PassRunner, plan: MemoryPlan) -> Trainer:
-        """For one C after another."""
+        """A trainer for one C after another."""
         chosen, manifest = self.options, runner.feed.data.manifest
         common: dict[str, Any] = {"C": chosen.C, "bias": self._constant(manifest), "free": chosen.free}
         oracle: LinearOracle
@@ -244,7 +244,7 @@ class BinaryJob:
         if self.solver.dual:
             fixed = {"lanes": len(self.lanes), "row_cache": f"{plan.row_cache}B"}
         witness = solution.witness.reduced(oracle.c_bar, oracle.penalty.l1)
-        if options.l1_only:  # all that is known now bounds ‖w‖₁
+        if options.l1_only:  # the final primal bounds ‖w‖₁
             solution = replace(solution, lower_bound=witness.bound(oracle.c_bar, oracle.penalty.l1, solution.primal))
         return LinearModel(
             weights=solution.w[:d].copy(),
@@ -267,6 +267,6 @@ class BinaryJob:
     def warm_up(self, manifest: Manifest) -> None:
         y = np.arange(8.0) if self.labels is None else np.where(np.arange(8) % 3, self.labels[1], self.labels[1] - 1.0)
         few = replace(self, max_cuts=min(self.max_cuts, 4), origin=None)
-        if self.solver.columns:  # so little that there is something to solve
+        if self.solver.columns:  # small enough to leave something to solve
             few = replace(few, options=replace(self.options, l1_only="1%"))
         on_few_rows(manifest, y, self.workers, few.solve)

@@ -1,4 +1,4 @@
-"""Kernel models on a budget, from a stream of rows: BSCA and BSGD, for two classes, one against the rest for each, or numbers."""
+"""Kernel models on a budget, from a stream of rows: BSCA and BSGD, for two classes, one-vs-rest, or regression."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ EPOCHS = 1.0
 
 @dataclass(frozen=True)
 class BudgetedJob:
-    """What is to be computed. `targets` are the labels that are told from the rest: one of two classes, or each of K.
+    """The problem. `targets` are the labels separated from the rest: one of two classes, or each of K.
 
-    `start`: the model to begin with, None for an empty one; its labels are those of training, whichever the data has. A
-    regression has no labels, and one target that says nothing.
+    `start`: the initial model, None for an empty one; its labels are the training labels, regardless of the data's. A
+    regression has no labels, and one dummy target.
     """
 
     options: TrainOptions
@@ -117,14 +117,14 @@ class BudgetedJob:
 
     @property
     def task(self) -> str:
-        """Of the models."""
+        """The task of the models."""
         if not self.labels:
             return "regression"
         return "binary" if len(self.targets) == 1 else "multiclass"
 
     @property
     def vectors_before(self) -> int:
-        """Support vectors that it begins with, for one target at most."""
+        """The most support vectors that a target begins with."""
         return _vectors(self.start)
 
     @property
@@ -164,7 +164,7 @@ class BudgetedJob:
             runner.row_state.add("duals", np.float64, (len(self.targets),))
         with ExitStack() as stack:
             pool = stack.enter_context(ThreadPoolExecutor(self.workers, "target")) if self.workers > 1 else None
-            epochs = Epochs(feed, options.seed + state.before, ahead=self._ahead)  # another order than the last time
+            epochs = Epochs(feed, options.seed + state.before, ahead=self._ahead)  # a different order than last time
             measure = self._measure(problem) if options.validation is not None else None
             training = Training(
                 method, problem, mode, state, epochs, progress, runner.row_state, runner.rows,
@@ -239,7 +239,7 @@ class BudgetedJob:
         return measure
 
     def _losses(self, problem: Problem, runner: PassRunner) -> Callable[[list[tuple[np.ndarray, np.ndarray]]], Lost] | None:
-        """What the budget costs steps on some rows, from α of all."""
+        """What the budget costs the steps, measured on some rows with the α of all rows."""
         if self.options.progress_rows is None:
             return None
         sampled = SampledRows(runner.feed, problem.kernel, self.options.progress_rows, self.options.seed)
@@ -270,7 +270,7 @@ class BudgetedJob:
 
 
 def _start(options: TrainOptions, manifest: Manifest) -> KernelModel:
-    """The model `warm_start`. Raises UsageError when it is none for these data and options, and what load_model does."""
+    """The model `warm_start`. Raises UsageError when it does not fit the data and options, and what load_model raises."""
     name, statistics = options.as_dict()["warm_start"], manifest.statistics
     task = "binary" if options.task == "auto" else options.task
     model = as_model(options.warm_start)
@@ -280,9 +280,9 @@ def _start(options: TrainOptions, manifest: Manifest) -> KernelModel:
     known = "the labels " + ", ".join(f"{label:g}" for label in model.labels)
     if not model.labels:
         if options.chosen_loss != model.parameters.get("loss"):
-            raise UsageError(f"warm_start: {name} was trained with loss {model.parameters.get('loss')}; ask for the same")
+            raise UsageError(f"warm_start: {name} was trained with loss {model.parameters.get('loss')}; use the same")
     elif not model.rest and not set(statistics.labels or [math.nan]) <= set(model.labels):
-        raise UsageError(f"warm_start: {name} knows {known} only, but the data has others")
+        raise UsageError(f"warm_start: {name} knows only {known}, but the data has others")
     elif options.positive_label not in (None, model.labels[-1]):
         raise UsageError(
             f"warm_start: {name} has {known}, of which {model.labels[-1]:g} is the positive one; see --positive-label"
@@ -300,22 +300,22 @@ def _start(options: TrainOptions, manifest: Manifest) -> KernelModel:
     matter = {"linear": ("kernel",), "rbf": ("kernel", "gamma"), "poly": ("kernel", "gamma", "degree", "coef0")}[its["kernel"]]
     if any(getattr(options, each) not in (its[each], "auto") for each in matter):
         wanted = ", ".join(f"{each} {its[each]}" for each in matter)
-        raise UsageError(f"warm_start: {name} was trained with {wanted}; ask for the same")
+        raise UsageError(f"warm_start: {name} was trained with {wanted}; use the same")
     if options.record.resumes and "steps" not in model.facts:
         raise UsageError(
-            f"warm_start: {name} does not say how many steps it took, from which {options.chosen_solver} goes on; "
-            "bsca needs no number"
+            f"warm_start: {name} does not record how many steps it took, from which {options.chosen_solver} continues; "
+            "bsca does not need it"
         )
     return model
 
 
 def _vectors(start: KernelModel | None) -> int:
-    """Vectors that the model to begin with has for one target, at most."""
+    """The most vectors that the initial model has for a target."""
     return 0 if start is None else int(np.max(np.count_nonzero(start.coefficients, axis=0), initial=0))
 
 
 def _digest(start: KernelModel) -> str:
-    """SHA-256 of the scores that it gives and of its steps: runs that begin at the same place have it in common."""
+    """SHA-256 of its scores and steps: runs from the same starting point share it."""
     _, arrays = start.parts()
     found = hashlib.sha256(repr((start.kernel, sorted(start.facts.items()))).encode())
     for array in arrays.values():
@@ -324,7 +324,7 @@ def _digest(start: KernelModel) -> str:
 
 
 def _support(models: list[tuple[np.ndarray, np.ndarray]]) -> dict[str, Any]:
-    """`support` and `coefficients` of a KernelModel: every target's vectors have coefficients for its own score only."""
+    """`support` and `coefficients` of a KernelModel: each target's vectors have coefficients for its own score only."""
     support = sp.vstack([sp.csr_array(vectors) for _, vectors in models], format="csr")
     if len(models) == 1:
         return {"support": support, "coefficients": models[0][0]}

@@ -1,4 +1,4 @@
-"""Linear models whose problems are columns: one for each class against the rest, grids of C, λ and folds, in the same passes."""
+"""Linear models whose problems are columns, trained in the same passes: one-vs-rest classes, grids of C, λ and folds."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ from streamcut.solvers.columns_state import Answer
 from streamcut.solvers.progress import Iteration, Progress
 from streamcut.solvers.warm_start import Origin
 
-_CACHED = 1.0  # of the rows, when memory is plenty: text of 20 classes takes 5 passes then, 11 with 0.3
+_CACHED = 1.0  # of the rows, when memory is plentiful: text of 20 classes then takes 5 passes, 11 with 0.3
 
 
 class Point(NamedTuple):
-    """A model of a grid: C, λ (a number, or a part of λ_max such as "10%"), and the fold that it leaves out (−1: none)."""
+    """A model of a grid: C, λ (a number, or a fraction of λ_max such as "10%"), and the fold left out (−1: none)."""
 
     C: float
     l1: float | str = 0.0
@@ -55,10 +55,10 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class ColumnsJob:
-    """What is to be computed; see streamcut.jobs.job.Job. A model for each of `points`, each of a column, or one for each class.
+    """The problem; see streamcut.jobs.job.Job. A model for each of `points`, of one column or a column for each class.
 
-    rest   of two labels the negative one stands for several
-    group  at most so many columns are trained at a time; None: all
+    rest   with two labels, the negative one stands for several
+    group  the most columns trained at a time; None: all
     """
 
     options: TrainOptions
@@ -94,7 +94,7 @@ class ColumnsJob:
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
         if options.target is not None:
-            raise UsageError("target: one-vs-rest has an objective for each class, not one; leave it out")
+            raise UsageError("target: one-vs-rest has an objective for each class, not a single one; leave it out")
         found = cls.of(options, manifest, [Point(options.C, options.l1)])
         if options.warm_start is None:
             return found
@@ -107,7 +107,7 @@ class ColumnsJob:
 
     @property
     def classes(self) -> range:
-        """Numbers of the classes that have columns of their own in each point."""
+        """The classes that have columns of their own at each point."""
         if self.options.problem != "one-vs-rest":
             return range(1, 2)
         assert self.risk.labels is not None
@@ -115,16 +115,16 @@ class ColumnsJob:
 
     @property
     def count(self) -> int:
-        """Columns."""
+        """The number of columns."""
         return len(self.points) * len(self.classes)
 
     @property
     def at_once(self) -> int:
-        """Columns that are trained at a time."""
+        """The number of columns trained at a time."""
         return self.count if self.group is None else self.group
 
     def in_groups(self) -> Iterator[Self]:
-        """The same in as few groups of columns as can be, then in more and more of them, each of which takes less memory."""
+        """The job in one group of columns, then in ever more groups, each of which takes less memory."""
         yield self
         last = K = self.count
         for groups in range(2, K + 1):
@@ -133,7 +133,7 @@ class ColumnsJob:
             last = size
 
     def needs(self, manifest: Manifest) -> Needs:
-        """Row state: class and weight, two scores for each column, and its share before and after a pass."""
+        """Row state: class and weight; for each column two scores and the share before and after a pass."""
         statistics, K, loss = manifest.statistics, self.at_once, self.risk.loss
         features = statistics.n_features + (self.options.bias != 0.0)
         whole, share = features * self.count, np.dtype(loss.code_type).itemsize
@@ -142,7 +142,7 @@ class ColumnsJob:
         arrays = (*arrays, 8 * K, 8 * K, 2 * share * K)
         near = min(ORDER.group_rows(statistics), statistics.n_rows)
         together = [("rows put together", ORDER.joined_bytes(manifest)), ("order of rows", ORDER.mixing_bytes(statistics))]
-        copies = 2 if self.group is None else 3  # models are made of them: there is room for that where all columns have left
+        copies = 2 if self.group is None else 3  # the third to make models: without groups, columns are freed first
         models = (f"weights and proofs of {self.count} columns, of which {K} are trained at a time", copies * 8 * whole)
         cached = self._cached_row(manifest)
         return Needs(
@@ -159,17 +159,17 @@ class ColumnsJob:
         )
 
     def _halves(self, features: int) -> tuple[tuple[str, int], ...]:
-        """What bounds free intercepts: two cuts for each class and fold."""
+        """Memory of the bounds of free intercepts: two cuts for each class and fold."""
         kinds = min(self.at_once, len(self.classes) * len({point.fold for point in self.points}))
         return (("cuts that bound free intercepts", 2 * 8 * features * kinds),) * self.options.free
 
     def _cached_row(self, manifest: Manifest) -> int:
-        """Bytes of a cached row beside its entries, with what solving for all of them at once takes."""
+        """Bytes per cached row, without its entries, with what solving for all rows at once takes."""
         dimension = manifest.statistics.n_features + (self.options.bias != 0.0)
         return ColumnsCache.row_bytes(self.at_once) + solving_bytes(self.risk.loss, manifest.statistics, dimension)
 
     def _mixing(self, manifest: Manifest, row_bytes: int) -> tuple[Streamed, ...]:
-        """Places of the lane that rows come from at once, and the batches that they make, the best first."""
+        """The numbers of places that rows come from at once, with the batches they make, best first."""
         if not ORDER.has_streams(manifest.statistics, self.lanes):
             return ()
         orders = [replace(ORDER, batch=ORDER.batch >> times) for times in range(ORDER.batch.bit_length())]
@@ -189,11 +189,11 @@ class ColumnsJob:
         return self.trainer(runner, plan).train(self.options.C, progress)
 
     def models(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> list[Model]:
-        """That of each point."""
+        """The model of each point."""
         return ColumnsTrainer(self, runner, plan).models(progress)
 
     def trainer(self, runner: PassRunner, plan: MemoryPlan) -> ColumnsTrainer:
-        """For one C, or λ, after another."""
+        """A trainer for one C, or λ, after another."""
         return ColumnsTrainer(self, runner, plan)
 
     def _constant(self, statistics: Statistics) -> float:
@@ -218,7 +218,7 @@ class ColumnsJob:
     def model(
         self, answers: list[Answer], history: list[Iteration], manifest: Manifest, C: float, l1: float, unit: float
     ) -> Model:
-        """That of the columns of a point; takes them out of `answers`, so that no weights are kept twice."""
+        """The model from the columns of a point, which are removed from `answers`, so that no weights are kept twice."""
         options, d, constant = self.options, manifest.statistics.n_features, self._constant(manifest.statistics)
         asked = options.tol, options.tol_relative
         certificates = tuple(
@@ -233,7 +233,7 @@ class ColumnsJob:
             W = np.empty((len(answers[0].w), len(answers)))
             for k in range(W.shape[1]):
                 W[:, k] = answers.pop(0).w
-            if self.group is not None:  # memory is short, and what has gone lies between what has not
+            if self.group is not None:  # memory is short, and the freed blocks lie between live ones
                 give_back()
             proved = Proved(W, certificates, witnesses, history, constant)
             return multiclass_model(proved, options, self.risk.labels, manifest, C=C, l1=l1)
@@ -258,25 +258,25 @@ class ColumnsJob:
 
     def warm_up(self, manifest: Manifest) -> None:
         labels, points = self.risk.labels, tuple(point._replace(fold=-1) for point in self.points)
-        size = 8 if labels is None or not self.options.free else max(8, 4 * -(-len(labels) // 4))  # with rows of every class
+        size = 8 if labels is None or not self.options.free else max(8, 4 * -(-len(labels) // 4))  # rows of every class
         y = np.arange(8.0) if labels is None else np.resize(labels, size)
         on_few_rows(manifest, y, self.workers, replace(self, points=points, origins=None, group=None).models)
 
 
 class ColumnsTrainer:
-    """As streamcut.jobs.linear.Trainer, but each C begins anew."""
+    """As streamcut.jobs.linear.Trainer, but each C starts from zero."""
 
     def __init__(self, job: ColumnsJob, runner: PassRunner, plan: MemoryPlan) -> None:
         self._job, self._runner, self._plan = job, runner, plan
 
     def train(self, C: float, progress: Progress, *, l1: float | str | None = None, keep: bool = False) -> Model:
-        """As that of Trainer."""
+        """As Trainer.train."""
         self._job = replace(self._job, points=(Point(C, self._job.points[0].l1 if l1 is None else l1),))
         (model,) = self.models(progress, keep=keep)
         return model
 
     def models(self, progress: Progress, *, keep: bool = False) -> list[Model]:
-        """That of each point. With `keep` there is a checkpoint at the end even when all converged."""
+        """The model of each point. With `keep`, a checkpoint is left at the end even when all converged."""
         job, manifest = self._job, self._runner.feed.data.manifest
         l1s, most, passes = self._thresholds()
         oracle = job.oracle(self._runner, self._plan, l1s)
@@ -285,7 +285,7 @@ class ColumnsTrainer:
         if keep and not solution.state.lines:
             progress.save(solution.state, oracle)
         found, each, answers, iterations = [], len(job.classes), solution.answers, solution.history
-        del solution  # its state, which has the answers, too
+        del solution  # its state holds the answers, too
         for number, (point, l1) in enumerate(zip(job.points, l1s, strict=True)):
             own = answers[:each]
             del answers[:each]
@@ -296,7 +296,7 @@ class ColumnsTrainer:
         return found
 
     def _thresholds(self) -> tuple[list[float], list[float] | None, int]:
-        """(λ of each point; λ_max of each, where any λ is a part of it; the passes that it took)."""
+        """(λ of each point; λ_max of each, where any λ is a fraction of it; the passes that this took)."""
         job = self._job
         parts = [part_of(point.l1) for point in job.points]
         if all(part is None for part in parts):

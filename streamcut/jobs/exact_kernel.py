@@ -1,4 +1,4 @@
-"""Two classes with a kernel, exact, or each of several against the rest: SMO, the stochastic batch perceptron, its rivals."""
+"""Exact kernel models of two classes, or one-vs-rest: SMO, the stochastic batch perceptron and its rivals."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ from streamcut.solvers.papers.kernel_iterations import KernelSolver, Limits
 from streamcut.solvers.progress import Progress
 
 _EPOCHS = 1.0  # unless epochs or max_evaluations are given
-_ROUND_BYTES = 96  # of a row: responses, their sums, norms, signs, what the water level and drawing take for a while
-_SMO_BYTES = 160  # of a row: α, gradient, bounds, norms, and what is made of them at the end
-_SUPPORT_BYTES = 800  # of a support row that an iterative solver keeps, beside its entries
-_SCORING_BYTES = 96 << 20  # of scoring held-out rows
+_ROUND_BYTES = 96  # per row: responses, their sums, norms, signs, temporaries of the water level and of sampling
+_SMO_BYTES = 160  # per row: α, gradient, bounds, norms, and the results at the end
+_SUPPORT_BYTES = 800  # per support row of an iterative solver, without its entries
+_SCORING_BYTES = 96 << 20  # for scoring held-out rows
 
 
 @dataclass(frozen=True)
 class ExactKernelJob:
-    """What is to be computed. `labels` are (negative, positive); `rest`: the negative one stands for several.
+    """The problem. `labels` are (negative, positive); `rest`: the negative label stands for several.
 
-    `sharing`: problems on the same rows share kernel columns, for which there is as much memory as for those of one of them.
+    `sharing`: problems on the same rows share kernel columns, whose cache is as large as for a single problem.
     """
 
     options: TrainOptions
@@ -68,10 +68,10 @@ class ExactKernelJob:
         family = {name: SOLVER_TABLE[name] for name in solvers("exact-kernel")}
         if not record.intercept and options.bias != 0.0:
             others = " or ".join(name for name, other in family.items() if other.intercept)
-            raise UsageError(f"bias: {solver} has none; give bias 0, or take solver {others}")
+            raise UsageError(f"bias: {solver} has none; give bias 0, or use solver {others}")
         if not record.weights and (statistics.weight_sum is not None or options.positive_weight != 1.0):
             others = " or ".join(name for name, other in family.items() if other.weights)
-            raise UsageError(f"{solver} knows no weights of rows or classes; take solver {others}")
+            raise UsageError(f"{solver} does not support row or class weights; use solver {others}")
         held_out = None if options.validation is None else open_dataset(options.validation)
         if held_out is not None and held_out.manifest.statistics.n_features > statistics.n_features:
             raise BadInputError(
@@ -82,12 +82,12 @@ class ExactKernelJob:
         return cls(options, (negative, positive), rest, lanes, min(threads, len(lanes)), held_out)
 
     def needs(self, manifest: Manifest) -> Needs:
-        """Nothing of it can be on disk: kernel solvers use all responses in every step."""
+        """None of it can be on disk: kernel solvers use all responses in every step."""
         m, d = manifest.statistics.n_rows, manifest.statistics.n_features
         dense = (f"a row with all {d:,} features, and their places for {self.workers} workers", (8 + 4 * self.workers) * d)
         if self.options.record.in_memory:
             rows = 0 if manifest.backend == "memory" and len(manifest.shards) == 1 else whole_bytes(manifest)
-            if self.options.kernel == "rbf":  # the copy that it then takes
+            if self.options.kernel == "rbf":  # the copy made then
                 rows += (8 + entry_bytes(manifest)) * manifest.statistics.nnz + 24 * (m + 1)
             more = [("all rows", rows), ("support rows at most", whole_bytes(manifest)), ("dual variables", _SMO_BYTES * m)]
             return Needs(0, row_cache=self._cache_wanted(m), more=(dense, *more))
@@ -107,7 +107,7 @@ class ExactKernelJob:
         return Needs(0, more=(dense, *more))
 
     def _most_columns(self, m: int) -> float:
-        """Rows that steps can change at most."""
+        """The most rows that steps can change."""
         limits = self._limits
         by_epochs = np.inf if limits.epochs is None else limits.epochs * m
         return min(by_epochs, np.inf if limits.evaluations is None else limits.evaluations / m) + (self.options.batch or 1)
@@ -119,7 +119,7 @@ class ExactKernelJob:
         return Limits(epochs, options.max_evaluations)
 
     def _cache_wanted(self, m: int) -> tuple[int, int]:
-        """(least, most) bytes of the caches of kernel columns: two columns in each, and all."""
+        """(least, most) bytes of the caches of kernel columns: two columns each, and all columns."""
         least, most = 8 * m * (1 + self.sharing), 4 * m * m * (1 + self.sharing)
         if self.options.kernel_cache == "auto":
             return least, max(least, most)
@@ -248,7 +248,7 @@ class ExactKernelJob:
 
 
 def error_of(model: KernelModel, data: Dataset) -> float:
-    """Part of the rows of `data` whose class `model` gets wrong. Raises BadInputError for labels that it does not know."""
+    """The error rate of `model` on `data`. Raises BadInputError for labels that it does not know."""
     feed, m, wrong = Feed(data), data.manifest.statistics.n_rows, 0
     for block in feed.blocks(0, m, feed.buffers(), Traffic()):
         said = model.score_chunk(block) > 0.0

@@ -1,4 +1,4 @@
-"""Features of a kernel for any job that trains linear models."""
+"""Kernel features for any job that trains linear models."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from streamcut.oracles.mapped import MappedDataset
 
 
 def with_features(feed: Feed, options: TrainOptions) -> MappedDataset:
-    """The data of `feed` as the options' kernel sees it, approximately. Raises UsageError where that is not offered."""
+    """The data of `feed` with approximate features of the options' kernel. Raises UsageError where unsupported."""
     name = "nystroem" if options.fourier is None else "fourier"
     if options.task == "sequence":
         raise UsageError(f"{name}: task sequence takes kernels by --solver=sampled-linear or sampled-constant")
@@ -31,16 +31,16 @@ def with_features(feed: Feed, options: TrainOptions) -> MappedDataset:
 
 
 def mapped(model: Model, data: Dataset) -> MappedModel:
-    """A linear model of those features, as one of the rows that they are made of."""
+    """A linear model of kernel features, as a model of the original rows."""
     assert isinstance(data, MappedDataset)
     return MappedModel.around(model, data.map)
 
 
 def memory(data: Dataset, workers: int) -> tuple[tuple[str, int], ...]:
-    """What features take beside the buffers of rows that have them, and the map, which is there by now: (what, bytes)."""
+    """Memory of the features, besides buffers of mapped rows and the map itself, which already exists: (what, bytes)."""
     assert isinstance(data, MappedDataset)
     kept, saved, each = data.map.memory
     behind = 0 if data.inner.manifest.backend == "memory" else buffer_bytes(data.inner.manifest)
     work = f"features of a kernel: {kept} once more for the model's file, and what {workers} workers read and compute"
-    made = 2 * buffer_bytes(data.manifest)  # a shard is new memory while the last one is there, and the allocator keeps as much
+    made = 2 * buffer_bytes(data.manifest)  # a shard is allocated while the previous one exists, and the allocator keeps as much
     return ((work, saved + workers * (2 * behind + made + each + (1 << 20))),)

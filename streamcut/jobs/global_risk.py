@@ -1,4 +1,4 @@
-"""What the jobs whose risk needs the scores of all rows at once have in common."""
+"""The common part of jobs whose risk needs the scores of all rows at once."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from streamcut.oracles.row_blocks import BLOCK_ROWS
 from streamcut.solver_table import SolverRecord
 from streamcut.solvers.progress import Progress, Solution
 
-# Where OCAS takes its cuts: a little beyond the best point. Pairs of all rows have them at it, where the next line search begins
-# with the same coefficients: one sort in four is saved. Passes to 1e-3 with 0.01 and with 0: F₁ of a9a, C = 0.1, 1, 54, 106 and
+# Where OCAS takes its cuts: a little beyond the best point. Pairs of all rows take them at it: the next line search begins with
+# the same coefficients, which saves one sort in four. Passes to 1e-3 with 0.01 and with 0: F₁ of a9a, C = 0.1, 1, 54, 106 and
 # 64, 130, of ijcnn1 45, 55 and 53, 80; rankings by query of MQ2007 40, 68 and 46, 80; but ROC area of a9a, C = 0.1, 1, 10, is
-# 41, 70, 132 and 40, 70, 114. Cuts that come a pass late, in one pass with the scores of the next point, save no pass, with twice
-# the arithmetic in each.
+# 41, 70, 132 and 40, 70, 114. Cuts delayed by a pass, so that they share one with the scores of the next point, save no pass and
+# double the arithmetic.
 MU = 0.01
 
 
@@ -41,7 +41,7 @@ class GlobalJob:
     """A linear model by OCAS or CPA over a GlobalOracle.
 
     bias    value of the constant feature
-    labels  (negative, positive), or None when scores are compared only; `rest`: the negative one stands for several
+    labels  (negative, positive), or None when scores are only compared; `rest`: the negative label stands for several
     """
 
     options: TrainOptions
@@ -67,33 +67,33 @@ class GlobalJob:
         return self.options.record
 
     def needs(self, manifest: Manifest) -> Needs:
-        """Row state: two scores (one for CPA), a coefficient, a code; and room for sorting."""
+        """Row state: two scores (one for CPA), a coefficient, a code; and memory for sorting."""
         statistics, n = manifest.statistics, manifest.statistics.n_rows
         dimension, row_bytes = statistics.n_features + (self.bias != 0.0), 16 + 8 * self.solver.margins
         if not self.risk.grouped:
             blocks, room = sorting_bytes(n, self.risk.numbers, self.workers)
             row_bytes += np.dtype(CODE_TYPE).itemsize
             more = [("row blocks in progress", blocks)]
-            if self.options.distributed:  # the client sorts, by what a cluster's plan does not divide
+            if self.options.distributed:  # the client sorts, in memory that a cluster's plan does not divide
                 more.append(("sorting", self._client_room(n)))
                 room = (0, 0)
             return Needs(dimension, self.max_cuts, row_bytes=row_bytes, row_cache=room, cached="sorting", more=tuple(more))
         row_bytes += np.dtype(self.risk.code_type).itemsize
         groups = statistics.groups or 1
-        at_work = min(n, BLOCK_ROWS + max(shard.rows for shard in manifest.shards))  # no query is in two shards
+        at_work = min(n, BLOCK_ROWS + max(shard.rows for shard in manifest.shards))  # no query spans two shards
         if groups == 1:
             at_work = n
         threads = min(self.workers, groups)
         more = [(f"sorting {threads} × {at_work:,} rows", threads * at_work * (16 + self.risk.room_bytes))]
         if groups > 1:
             more += [(f"{groups:,} queries", 64 * groups), ("row state of queries in progress", threads * at_work * row_bytes)]
-        else:  # in scratch files, all of it would be mapped all the same
+        else:  # in scratch files, all of it would still be mapped
             more.append((f"row state, {row_bytes} bytes × {n:,} rows", row_bytes * n))
             row_bytes *= self.options.distributed
         return Needs(dimension, self.max_cuts, row_bytes=row_bytes, more=tuple(more))
 
     def _warm_up(self, manifest: Manifest, y: np.ndarray) -> None:
-        """Train on a few rows with labels `y`, with room to sort all of them and with little room."""
+        """Train on a few rows with labels `y`, with memory to sort all of them and with little memory."""
 
         def solve(runner: PassRunner, progress: Progress, plan: MemoryPlan) -> None:
             self.solve(runner, progress, plan)
@@ -116,7 +116,7 @@ class GlobalJob:
         return self.trainer(runner, plan).train(self.options.C, progress)
 
     def trainer(self, runner: PassRunner, plan: MemoryPlan) -> Trainer:
-        """For one C after another."""
+        """A trainer for one C after another."""
         room = self._client_room(runner.row_state.n_rows) if self.options.distributed else plan.row_cache
         fixed: dict[str, Any] = {"C": self.options.C, "bias": self.bias, "workers": self.workers}
         oracle: Any = self.oracle(runner, self.risk, keep_best=self.solver.margins, room=room, **fixed)
@@ -145,6 +145,6 @@ class GlobalJob:
 
 
 def check_weights(manifest: Manifest, what: str) -> None:
-    """Raise BadInputError for row weights, which `what` does not have."""
+    """Raise BadInputError for row weights, which `what` does not support."""
     if manifest.statistics.weight_sum is not None:
-        raise BadInputError(f"the rows have weights, which {what} does not know; convert the data without them")
+        raise BadInputError(f"the rows have weights, which {what} does not support; convert the data without them")

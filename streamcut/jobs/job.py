@@ -1,4 +1,4 @@
-"""What a kind of training is to the wiring: what it needs of memory, how it runs, what comes out."""
+"""The interface of a kind of training: its memory needs, how it runs, its result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streamcut.solvers.progress import Progress
 
 
 def identity(options: TrainOptions, fingerprint: str, **found: Any) -> dict[str, Any]:
-    """That of a run on the data with this fingerprint: `options.deciding()`, where `found` replaces what options leave open."""
+    """The identity of a run on the data with this fingerprint: `options.deciding()`, updated by `found`."""
     return {**options.deciding(), "data": fingerprint, **found}
 
 
@@ -22,8 +22,8 @@ class Job(Protocol):
     """One training, from the options to the model.
 
     distributable  its passes can run on a Dask cluster; task: of the models
-    A job whose best point and cuts can go on with another C has also `trainer(runner, plan)` (streamcut.jobs.linear.Trainer), one
-    that can be done in groups of classes `in_groups()`.
+    A job whose best point and cuts carry over to another C also has `trainer(runner, plan)` (streamcut.jobs.linear.Trainer), one
+    that can run in groups of classes `in_groups()`.
     """
 
     distributable: ClassVar[bool]
@@ -42,16 +42,16 @@ class Job(Protocol):
 
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
-        """What `options` ask for on such data. Raises UsageError and BadInputError."""
+        """The job for `options` on these data. Raises UsageError and BadInputError."""
 
     def needs(self, manifest: Manifest) -> Needs:
-        """What it takes of memory."""
+        """Its memory needs."""
 
     def warm_up(self, manifest: Manifest) -> None:
-        """Do the same on a few rows, so that compiled kernels and threads are there when memory is measured."""
+        """Train on a few rows, so that kernels are compiled and threads exist when memory is measured."""
 
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
-        """What runs have in common of which one continues another (JSON types): all options but those known not to matter."""
+        """What a run and its continuation must share (JSON types): all options but those known not to matter."""
 
     def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> Model:
-        """Train: the whole model but for its `resources`."""
+        """Train; returns the complete model except its `resources`."""

@@ -1,4 +1,4 @@
-"""The kernel that the options ask for."""
+"""The kernel chosen by the options."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _FARTHEST = 100.0
 
 
 def chosen_kernel(options: TrainOptions, feed: Feed) -> Kernel:
-    """The kernel of the options; γ "auto" takes a pass over the data. Raises BadInputError when that has no spread."""
+    """The kernel of the options; γ "auto" takes a pass over the data. Raises BadInputError when the data has no spread."""
     if options.kernel == "linear":
         return Kernel("linear")
     if isinstance(options.gamma, str):
-        inner = Feed(feed.data.inner) if isinstance(feed.data, OccurringDataset) else feed  # whose zeros count
+        inner = Feed(feed.data.inner) if isinstance(feed.data, OccurringDataset) else feed  # zeros count
         gamma = automatic_gamma(inner)
     else:
         gamma = float(options.gamma)
@@ -34,9 +34,9 @@ def chosen_kernel(options: TrainOptions, feed: Feed) -> Kernel:
 
 
 def centred_kernel(kernel: Kernel, feed: Feed) -> Kernel:
-    """The kernel as it is computed for rows of these data: one of distances from near the rows, however far they are from 0.
+    """The kernel as computed for rows of these data: a distance kernel is centred near the rows, however far from 0 they are.
 
-    Raises BadInputError for another one where rows are so far that its values hardly differ: columns of them are float32.
+    Raises BadInputError for other kernels if rows are so far from 0 that values hardly differ: kernel columns are float32.
     """
     found, statistics = feature_statistics(feed.data), feed.data.manifest.statistics
     centre = centre_of(statistics.n_rows, found.index, found.total, found.squares)
@@ -48,13 +48,13 @@ def centred_kernel(kernel: Kernel, feed: Feed) -> Kernel:
         worst = int(np.argmax(np.abs(centre.value)))
         raise BadInputError(
             f"kernel: rows are over {_FARTHEST:g} times as far from the origin as from one another, most of it in feature "
-            f"{centre.index[worst]} (0-based), mean {centre.value[worst]:g}; there kernel {kernel.name} hardly tells them apart; "
+            f"{centre.index[worst]} (0-based), mean {centre.value[worst]:g}; kernel {kernel.name} hardly distinguishes them; "
             "subtract the means of such features, or take kernel rbf"
         )
     return kernel
 
 
 def check_norms(statistics: Statistics) -> None:
-    """Raise BadInputError when a row is so long that kernels of it are not numbers."""
+    """Raise BadInputError when a row's norm is so large that its kernel values are not finite."""
     if not math.isfinite(statistics.max_squared_norm):
         raise BadInputError("the squared norm of a row is not finite; scale the features")

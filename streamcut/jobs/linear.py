@@ -1,4 +1,4 @@
-"""What the jobs of linear models share: sizes, threads, labels, rows to warm up with, the certificate."""
+"""What the jobs of linear models share: sizes, threads, labels, warm-up rows, the certificate."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ from streamcut.oracles.decomposable import DecomposableOracle
 from streamcut.solvers.progress import Progress, Solution, StoppingRule
 
 _BUNDLE_NUMBERS = 16 << 20  # the default bundle holds at most this many float64 (128 MiB)
-_REACH = 16.0  # of a free intercept in a pass, at least
+_REACH = 16.0  # the least that a free intercept can move in a pass
 _WARM_UP_CACHE = 1 << 20
-_APART = 1e4  # columns that differ more than that in size are named where rounding ends a training
+_APART = 1e4  # columns that differ more in size are named when rounding ends a training
 
 
 def bundle_size(dimension: int) -> int:
-    """Cuts that the default bundle holds: as many as 128 MiB do, 20 to 1000; it depends on the data alone."""
+    """The size of the default bundle: the cuts that fit in 128 MiB, 20 to 1000; it depends on the data alone."""
     return min(max(_BUNDLE_NUMBERS // max(dimension, 1), 20), 1000)
 
 
 def penalty_needs(options: TrainOptions, dimension: int) -> tuple[tuple[str, int], ...]:
-    """What the penalty takes of memory beside ½‖w‖²: (what, bytes)."""
+    """Memory of the penalty in addition to ½‖w‖²: (what, bytes)."""
     if options.free and not options.l1_only:
         return (("free intercept", FREE_VECTORS * 8 * dimension),)
     return (("elastic net", VECTORS * 8 * dimension),) if options.l1 or options.l1_only else ()
@@ -52,9 +52,9 @@ def penalty_needs(options: TrainOptions, dimension: int) -> tuple[tuple[str, int
 def cache_wanted(
     options: TrainOptions, manifest: Manifest, lanes: Lanes, *, part: float, row_bytes: int = ROW_BYTES
 ) -> tuple[int, int]:
-    """(least, most) bytes of bundle-dca's row caches, of whose rows each takes `row_bytes` beside its entries.
+    """(least, most) bytes of bundle-dca's row caches; each row takes `row_bytes` in addition to its entries.
 
-    `part` of a cache of all rows is the most unless options say how much. Raises UsageError when that is too little for a row.
+    The most is the fraction `part` of a cache of all rows, unless set by options. Raises UsageError if too small for a row.
     """
     text = options.row_cache
     if not options.record.dual or options.sweeps == 0 or text == "0":
@@ -69,10 +69,10 @@ def cache_wanted(
 
 
 def constant_feature(options: TrainOptions, statistics: Statistics, unbounded: bool) -> float:
-    """The value of every row's feature: `bias`, or where the intercept is free what solvers need of it.
+    """The value of the constant feature: `bias`, or for a free intercept what solvers need.
 
-    A pass of dual ascent moves the intercept by no more than C̄ times its square, as long as shares are not `unbounded`. For
-    Newton's method it is as large as rows are, as a power of 2: what rounding does to cuts is in proportion to rows.
+    A pass of dual ascent moves the intercept by at most C̄ times its square, unless shares are `unbounded`. For Newton's
+    method it is a power of 2 as large as the rows: the rounding of cuts is proportional to rows.
     """
     if options.free and (options.record.curved or options.record.columns):
         return 2.0 ** max(0, round(0.5 * math.log2(max(statistics.max_squared_norm, 1.0))))
@@ -86,18 +86,18 @@ def constant_feature(options: TrainOptions, statistics: Statistics, unbounded: b
 
 
 def solver_of(options: TrainOptions, oracle: Any, **given: Any) -> Callable[[Progress], Solution]:
-    """The chosen solver with an oracle that suits it: it runs to the end of a Progress. One with a `cut` gets it."""
+    """The chosen solver with a suitable oracle; it runs to the end of a Progress. A solver with a `cut` option gets it."""
     own = {"cut": options.cut} if "cut" in options.record.options else {}
     return partial(options.record.algorithm(options.problem).solve, oracle, **{**own, **given})
 
 
 def threads_wanted(options: TrainOptions) -> int:
-    """Threads (or processes of a cluster) that were asked for."""
+    """The requested number of threads (or processes of a cluster)."""
     return 1 if options.scheduler == "sync" else options.workers or available_cpus()
 
 
 def two_labels(statistics: Statistics, positive: float | None) -> tuple[float, float, bool]:
-    """(negative, positive, whether the negative one stands for several); `positive` None takes the larger of two.
+    """(negative, positive, whether the negative label stands for several); `positive` None takes the larger of two.
 
     Raises BadInputError for data without two classes.
     """
@@ -121,7 +121,7 @@ def two_labels(statistics: Statistics, positive: float | None) -> tuple[float, f
 
 
 def on_few_rows(manifest: Manifest, y: np.ndarray, workers: int, run: Callable[[Runner, Progress, MemoryPlan], object]) -> None:
-    """`run` on rows (labels `y`, a multiple of four) of each type of values that the data has, so that its kernels are loaded."""
+    """`run` on rows (labels `y`, a multiple of four) of each value type in the data, so that its kernels are loaded."""
     statistics = manifest.statistics
     for dtype, ones in {(shard.arrays["data"].dtype, shard.ones) for shard in manifest.shards}:
         X = np.array([[1, 0, 2], [0, 2, 1], [2, 1, 0], [1, 1, 1]] * (len(y) // 4), dtype)
@@ -137,11 +137,10 @@ def on_few_rows(manifest: Manifest, y: np.ndarray, workers: int, run: Callable[[
 
 
 class Trainer:
-    """Trains for one C, or λ, after another with the same `oracle`: best point, cuts and row state stay from one to the next.
+    """Trains for one C, or λ, after another with the same `oracle`: best point, cuts and row state are carried over.
 
-    `solve` runs the solver to the end of a Progress and returns a Solution, or what has `state` and `reason` as well; `model`
-    makes a model of what came out and C. `begin` gives the state that
-    the first of them begins with; without it that is zero.
+    `solve` runs the solver to the end of a Progress and returns a Solution, or an object that also has `state` and `reason`;
+    `model` makes a model from that result and C. `begin` returns the initial state of the first run; default: zero.
     """
 
     def __init__(
@@ -159,13 +158,13 @@ class Trainer:
         self._begin = begin
         self._last: Any = None
         self._l1 = l1
-        self._alone = alone  # λ‖w‖₁ alone, or beside ½‖w‖²
+        self._alone = alone  # λ‖w‖₁ alone, or added to ½‖w‖²
         self._steepest: float | None = None
 
     def train(self, C: float, progress: Progress, *, l1: float | str | None = None, keep: bool = False) -> Model:
-        """The model for C and the λ `l1` of an elastic net, a number or a part of λ_max; None for that which was given first.
+        """The model for C and the λ `l1` of an elastic net, a number or a fraction of λ_max; None: the initial λ.
 
-        `keep`: leave a checkpoint at the end even when it converged, from which the next one can start.
+        `keep`: leave a checkpoint at the end even when it converged, so that the next run can start from it.
         """
         oracle = self._oracle
         penalty, found = self._penalty(C, self._l1 if l1 is None else l1)
@@ -187,7 +186,7 @@ class Trainer:
         return replace(model, parameters={**model.parameters, **found})
 
     def _penalty(self, C: float, l1: float | str) -> tuple[L2, dict[str, Any]]:
-        """The penalty, and what was found of it: λ_max where `l1` is a part of that, by a pass the first time."""
+        """The penalty, and facts found: λ_max where `l1` is a fraction of it, by a pass the first time."""
         if self._oracle.penalty.free and not self._alone:
             return self._oracle.penalty, {}
         part = part_of(l1)
@@ -207,7 +206,7 @@ class Trainer:
 
 
 def certificate(solution: Solution, oracle: Any, options: TrainOptions, *, unit: float = 1.0) -> Certificate:
-    """What `solution` of a problem that `oracle` knows proves, next to what was asked for, in this unit of mean losses."""
+    """What `solution` proves for the problem of `oracle`, with the requested accuracy, in this `unit` of mean losses."""
     return Certificate(
         primal=solution.primal,
         lower_bound=solution.lower_bound,
@@ -223,7 +222,7 @@ def certificate(solution: Solution, oracle: Any, options: TrainOptions, *, unit:
 
 
 def detail(reason: StopReason, oracle: Any) -> str:
-    """What more there is to say of a training that ended for rounding or scale: the column that is to blame."""
+    """The detail for a training that ended because of rounding or scale: the column responsible."""
     if reason not in (StopReason.STALLED, StopReason.SCALE):
         return ""
     sizes = oracle.column_sizes()
@@ -234,4 +233,4 @@ def detail(reason: StopReason, oracle: Any) -> str:
     if sizes[largest] < _APART * sizes[smallest]:
         return ""
     names = f"feature {places[largest]} is {sizes[largest] / sizes[smallest]:.1g} times as large as feature {places[smallest]}"
-    return f"{names} (0-based); --scale makes columns alike"
+    return f"{names} (0-based); --scale brings columns to similar sizes"

@@ -42,23 +42,23 @@ from streamcut.solvers.progress import Progress, Solution
 from streamcut.solvers.warm_start import Origin
 
 _LOSSES: dict[str, type[JointLoss]] = {"crammer-singer": CrammerSinger, "softmax": Softmax}  # by the problem
-_SHARE = 2  # bytes of a row's dual variable of a class in a cut
+_SHARE = 2  # bytes of a row's dual variable, per class and cut
 _LONG = 1 << 22  # numbers in the vectors of all classes: 16 such vectors take 512 MiB
-_FEW_CUTS = 8  # for longer ones: sector takes 6 passes against the rest, as with 16
-_CACHED = 1.0  # of the rows, when memory is plenty: text of many classes takes 2 passes then, 20 with 0.3
-_HELD = 5  # vectors: w, w′, where steps begin and both cuts; between passes three, and two in files that are looked at
-_HELD_SWEPT = 7  # and what two sweeps over cached rows have moved, or both cuts change by then
-_BESIDE = 3  # numbers of a feature, whatever the classes: its size, in the first pass another one, and the sum of both
-_FILES = 2  # that are looked at at a time; a window beside what is read may be in memory
+_FEW_CUTS = 8  # for longer ones: sector takes 6 passes one-vs-rest, as with 16
+_CACHED = 1.0  # of the rows, when memory is plentiful: text of many classes then takes 2 passes, 20 with 0.3
+_HELD = 5  # vectors: w, w′, the start of steps and both cuts; between passes three, and two mapped from files
+_HELD_SWEPT = 7  # and the moves of two sweeps over cached rows, or their changes to both cuts
+_BESIDE = 3  # numbers per feature, for any number of classes: its size, in the first pass a second one, and their sum
+_FILES = 2  # accessed at a time; a window around what is read may be in memory
 
 
 @dataclass(frozen=True)
 class MulticlassJob:
-    """What is to be computed; see streamcut.jobs.job.Job.
+    """The problem; see streamcut.jobs.job.Job.
 
-    origin  where training begins; None for zero
+    origin  the starting point; None for zero
     far     vectors that no pass needs are in scratch files (streamcut.bundle.shelf)
-    swept   there is a row cache nevertheless
+    swept   with `far`, there is still a row cache
     """
 
     options: TrainOptions
@@ -88,9 +88,9 @@ class MulticlassJob:
         return cls(options, _LOSSES[options.problem](labels), solver, max_cuts, chosen, workers, origin)
 
     def with_files(self, manifest: Manifest) -> Iterator[Self]:
-        """The same with vectors in scratch files and one lane of dual ascent, then without a row cache, too.
+        """The job with vectors in scratch files and one lane of dual ascent, then also without a row cache.
 
-        Only what the options allow.
+        Limited to what the options allow.
         """
         options, dual = self.options, self.solver.dual
         lanes = plan_lanes(manifest.statistics, options.lanes or 1) if dual else self.lanes
@@ -103,7 +103,7 @@ class MulticlassJob:
             yield there
 
     def needs(self, manifest: Manifest) -> Needs:
-        """Row state: class and weight, two scores for each class, and the shares of each in the cuts of bundle-dca."""
+        """Row state: class and weight, two scores per class, and each class's shares in the cuts of bundle-dca."""
         statistics, K, solver = manifest.statistics, self.risk.classes, self.solver
         more = []
         if not solver.margins:
@@ -134,7 +134,7 @@ class MulticlassJob:
         return CacheSize.planned(manifest, plan.row_cache, len(self.lanes), row_bytes(self.risk.classes))
 
     def dual_options(self, manifest: Manifest, plan: MemoryPlan) -> dict[str, Any]:
-        """What oracles of dual ascent take beside the others."""
+        """Additional arguments of dual-ascent oracles."""
         own = {"cuts": self.max_cuts, "size": self.cache(manifest, plan)}
         return {**own, "sweeps": self.options.sweeps, "seed": self.options.seed}
 
@@ -154,7 +154,7 @@ class MulticlassJob:
         options, origin = self.options, self.origin
         common: dict[str, Any] = {"C": options.C, "bias": options.bias}
         begin: Any = None
-        oracle: Any  # what bundle-dca takes for its DualOracle has the same methods
+        oracle: Any  # what bundle-dca uses as its DualOracle has the same methods
         if self.solver.dual:
             oracle = MulticlassDualOracle(runner, self.risk, **common, **self.dual_options(runner.feed.data.manifest, plan))
             begin = origin and partial(warm_start.dual, origin, oracle, self.max_cuts)

@@ -1,6 +1,6 @@
 """Two classes, with a loss of the whole labelling: F₁, precision/recall break-even, precision or recall at k, errors.
 
-C stands before the loss times the number of rows, C̄ = C·m: for "error" it is the C of the hinge loss.
+C multiplies the loss times the number of rows, C̄ = C·m: for "error" it is the C of the hinge loss.
 """
 
 from __future__ import annotations

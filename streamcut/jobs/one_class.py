@@ -1,4 +1,4 @@
-"""Rows of one class: the plane that parts all but νm of them from the origin, as far from it as it goes."""
+"""Rows of one class: the plane that separates all but νm of them from the origin, as far from it as possible."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ log = logging.getLogger(__name__)
 
 NU = 0.5  # as in LIBSVM, LIBLINEAR and scikit-learn
 LABELS = (-1.0, 1.0)  # outside and inside
-_OF_SQUARES = 1.0 / 32.0  # of the largest ‖x‖²: that of the constant feature
-_VECTORS = 4  # as long as w, beside those of bundle-dca: the cut where all shares are 1, twice, the answer
+_OF_SQUARES = 1.0 / 32.0  # of the largest ‖x‖²: the square of the constant feature
+_VECTORS = 4  # of the length of w, besides those of bundle-dca: the cut where all shares are 1, twice, and the answer
 
 
 @dataclass(frozen=True)
 class OneClassJob(GlobalJob):
-    """Task "one-class". Labels of the rows are not looked at."""
+    """Task "one-class". Labels of the rows are ignored."""
 
     @property
     def oracle(self) -> type[GlobalOracle]:
@@ -70,7 +70,7 @@ class OneClassJob(GlobalJob):
 
 @dataclass(frozen=True)
 class DualJob(BinaryJob):
-    """The same by bundle-dca (streamcut.bundle.one_class)."""
+    """The one-class problem by bundle-dca (streamcut.bundle.one_class)."""
 
     task: ClassVar[str] = "one-class"
 
@@ -82,7 +82,7 @@ class DualJob(BinaryJob):
         return OneClassDual(runner, self.risk, nu=_nu(self.options), **given)
 
     def _constant(self, manifest: Manifest) -> float:
-        # a power of 2, so that nothing is rounded where it is taken out again
+        # a power of 2, so that dividing by it does not round
         square = _OF_SQUARES * manifest.statistics.max_squared_norm
         return 2.0 ** round(0.5 * math.log2(square)) if square > 0.0 else 1.0
 
@@ -133,7 +133,7 @@ def _nu(options: TrainOptions) -> float:
 def _warn_of_none(w: np.ndarray, nu: float) -> None:
     if not w.any():
         log.warning(
-            "the origin lies amid the rows, so no plane parts all but %g of them from it and all weights are 0: one class "
-            "needs rows to one side of the origin (not centred ones), or a smaller nu",
+            "the origin lies amid the rows, so no plane separates all but %g of them from it and all weights are 0: one class "
+            "needs rows on one side of the origin (not centred ones), or a smaller nu",
             nu,
         )

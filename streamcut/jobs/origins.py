@@ -1,4 +1,4 @@
-"""Where training begins that is given a model: its weights, and its cuts where they hold for this problem, too."""
+"""The starting point of a training that is given a model: its weights, and its cuts if they hold for this problem."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from streamcut.solvers.warm_start import Origin
 
 
 def strategy_of(options: TrainOptions) -> str:
-    """What a MulticlassModel calls the problem of several classes."""
+    """A MulticlassModel's name for the problem of several classes."""
     return options.strategy if options.loss not in CLASSES_LOSSES else options.loss
 
 
 def linear_origin(
     options: TrainOptions, manifest: Manifest, task: str, labels: tuple[float, float] | None, constant: float
 ) -> Origin:
-    """Of a loss of single rows; `labels` are (negative, positive), None for numbers, `constant` the value of every row's feature.
+    """The origin for a loss of single rows; `labels` are (negative, positive), None for numbers, `constant` the bias feature.
 
-    Features that the model has not seen get weight 0. Raises UsageError for a model of something else, and what load_model does.
+    Features unknown to the model get weight 0. Raises UsageError for a model of a different kind, and what load_model raises.
     """
     path, model = _given(options), as_model(options.warm_start)
     if not isinstance(model, LinearModel) or model.task != task:
@@ -48,8 +48,8 @@ def linear_origin(
 def classes_origins(
     options: TrainOptions, manifest: Manifest, labels: tuple[float, ...], constant: float
 ) -> tuple[Origin, ...]:  # fmt: skip
-    """Of several classes: one for all of them together, or one for each. The model may be of another strategy. `constant` is the
-    value of every row's feature."""
+    """The origins for several classes: one for all classes, or one per class. The model may be of another strategy. `constant`
+    is the value of the bias feature."""
     path, model = _given(options), as_model(options.warm_start)
     if not isinstance(model, MulticlassModel):
         raise UsageError(
@@ -71,7 +71,7 @@ def _given(options: TrainOptions) -> str:
 
 
 def _weights(model: Any, intercepts: np.ndarray, options: TrainOptions, manifest: Manifest, constant: float) -> np.ndarray:
-    """The model's weights as training has them here, (D, K). Raises UsageError for more features than the data has."""
+    """The model's weights in this training's layout, (D, K). Raises UsageError for more features than the data has."""
     n_features = manifest.statistics.n_features
     if model.n_features > n_features:
         raise UsageError(
@@ -86,11 +86,11 @@ def _weights(model: Any, intercepts: np.ndarray, options: TrainOptions, manifest
 
 
 def _same_problem(model: Any, options: TrainOptions, manifest: Manifest) -> bool:
-    """Whether cuts of the model's mean loss are cuts here; with λ what is kept of a witness is none."""
+    """Whether cuts of the model's mean loss are cuts here; with λ, the witness kept is not a cut."""
     own = ROW_LOSSES[options.chosen_loss].options if options.chosen_loss in ROW_LOSSES else ()
     names, ours = ("loss", *own), options.as_dict()
     free = model.parameters.get("intercept") == "free"
-    if free != options.free or (free and model.C != options.C):  # what is known of a free intercept is known for this C
+    if free != options.free or (free and model.C != options.C):  # bounds for a free intercept hold for one C only
         return False
     theirs = [model.parameters.get(name) for name in names]
     same = (model.fingerprint, theirs, model.bias) == (manifest.fingerprint, [ours[name] for name in names], options.bias)

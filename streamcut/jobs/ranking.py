@@ -1,6 +1,6 @@
 """Ranking inside queries, ordinal regression, ROC area: the mean hinge loss of pairs of rows that ought to be ordered.
 
-C stands before the mean loss times the number of rows, C̄ = C·m, so it means the same as for two classes. With Q queries that have
+C multiplies the mean loss times the number of rows, C̄ = C·m, as for two classes. With Q queries that have
 pairs and |P| pairs: svm_rank -l 1 (all pairs) has c = C·m·N/|P| for N queries, -l 2 (the mean over queries) c = C·m·N/Q, which
 are the normalisations "pairs" and "queries"; svm_perf -l 10 has c = C·m/100.
 """
@@ -23,7 +23,7 @@ from streamcut.losses.pairs import Pairs, PairsOfLevels
 from streamcut.oracles.global_risk import GlobalOracle
 from streamcut.oracles.pair_curvature import NEAR, CurvedPairsOracle
 
-_MATRICES = 4  # beside two of each lane
+_MATRICES = 4  # in addition to two per lane
 
 
 class RankingJob(GlobalJob):

@@ -33,14 +33,14 @@ from streamcut.solvers.papers.sampled_cuts import SampledRun, SampledSolution
 from streamcut.solvers.progress import Progress
 
 SAMPLES = 400  # the smaller of the paper's two sizes
-_MOST_CUTS, _FEWEST_CUTS = 1000, 100  # unless asked for; a full bundle drops cuts that still count, and training goes on longer
-_ROW_SCORES, _CUT_BYTES = 1 << 30, 1 << 28  # bytes of rows' scores, and of cuts, that more than the fewest may fill
-_ENTRY = 12  # bytes of an entry of a row that is kept, at most
+_MOST_CUTS, _FEWEST_CUTS = 1000, 100  # defaults; a full bundle drops cuts that are still needed, and training takes longer
+_ROW_SCORES, _CUT_BYTES = 1 << 30, 1 << 28  # bytes that rows' scores, and cuts, may fill above the fewest cuts
+_ENTRY = 12  # the most bytes per entry of a kept row
 
 
 @dataclass(frozen=True)
 class SampledJob:
-    """What is to be computed. `labels` are (negative, positive) of two classes, or all; `weighted`: rows or classes are."""
+    """The problem. `labels` are (negative, positive) of two classes, or all; `weighted`: rows or classes have weights."""
 
     options: TrainOptions
     task: SampledTask
@@ -88,17 +88,17 @@ class SampledJob:
         return replace(job, max_cuts=int(min(max(room, _FEWEST_CUTS), _MOST_CUTS)))
 
     def _cut_rows(self, manifest: Manifest) -> float:
-        """Rows of a sample, on average."""
+        """The average number of rows of a sample."""
         statistics = manifest.statistics
         return self.samples * (statistics.n_rows / statistics.groups if self.task.groups and statistics.groups else 1.0)
 
     def _cut_bytes(self, manifest: Manifest) -> float:
-        """What a cut takes whose rows are half as long again as others."""
+        """Bytes of a cut whose rows are 1.5 times the average length."""
         entries = 1.5 * manifest.statistics.nnz / manifest.statistics.n_rows
         return self._cut_rows(manifest) * (_ENTRY * entries + 24 * self.task.terms + 64)
 
     def needs(self, manifest: Manifest) -> Needs:
-        """Row state of the linear-time algorithm: the scores by every cut."""
+        """Row state of the linear-time algorithm: the scores under every cut."""
         statistics, columns = manifest.statistics, self.task.columns
         rows, cut = self._cut_rows(manifest), self._cut_bytes(manifest)
         entries, d = statistics.nnz / statistics.n_rows, statistics.n_features
@@ -156,7 +156,7 @@ class SampledJob:
         return self._model(solution, support, coefficients, proof, oracle, kernel, runner.feed.data.manifest)
 
     def _certificate(self, proof: Proof, reason: StopReason, c_bar: float) -> Certificate:
-        """What is proved, whatever the solver's estimates made it stop."""
+        """What is proved, regardless of the estimates on which the solver stopped."""
         options = self.options
         if proof.primal - proof.lower_bound <= (options.tol or 0.0) * c_bar:
             reason = StopReason.CONVERGED

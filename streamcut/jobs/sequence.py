@@ -1,4 +1,4 @@
-"""Labelling of sequences (rows of one qid) by a linear chain of first order: by cutting planes, or bundle-dca."""
+"""Labelling of sequences (rows of one qid) by a first-order linear chain: cutting planes, or bundle-dca."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from streamcut.oracles.sequence import SequenceOracle
 from streamcut.solver_table import SolverRecord
 from streamcut.solvers.progress import Progress
 
-_VITERBI = 12  # bytes a row and class of the current block: scores, back pointers, whether scores are finite
+_VITERBI = 12  # bytes per row and class of the current block: scores, back pointers, whether scores are finite
 
 
 def chain(statistics: Statistics) -> SequenceRisk:
-    """The risk of data with these labels. Raises BadInputError for data that is no set of labelled sequences."""
+    """The risk of data with these labels. Raises BadInputError for data without labelled sequences."""
     if statistics.groups is None:
-        raise BadInputError("task sequence: the rows have no qid, which says which of them are one sequence")
+        raise BadInputError("task sequence: the rows have no qid, which tells the rows of a sequence")
     if statistics.labels is None or len(statistics.labels) < 2:
         many = "more than 4096" if statistics.labels is None else "1"
         raise BadInputError(f"task sequence: the data has {many} different labels; it takes 2 to 4096")
@@ -40,7 +40,7 @@ def chain(statistics: Statistics) -> SequenceRisk:
 
 @dataclass(frozen=True)
 class SequenceJob:
-    """What is to be computed."""
+    """The problem."""
 
     options: TrainOptions
     risk: SequenceRisk
@@ -60,10 +60,10 @@ class SequenceJob:
         return cls(options, risk, solver, max_cuts, lanes, min(threads_wanted(options), len(lanes)))
 
     def needs(self, manifest: Manifest) -> Needs:
-        """Row state: two scores for each class, the class, whether a sequence begins, and the shares of the classes."""
+        """Row state: two scores per class, the class, whether a sequence begins, and the shares of the classes."""
         statistics, K, dual = manifest.statistics, self.risk.classes, self.solver.dual
         joined = room_bytes(manifest) if dual else 0
-        most = max(shard.rows for shard in manifest.shards)  # no sequence is in two shards
+        most = max(shard.rows for shard in manifest.shards)  # no sequence spans two shards
         return Needs(
             dimension=_dimension(self.options, self.risk, statistics),
             max_cuts=self.max_cuts,

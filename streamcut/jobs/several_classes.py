@@ -1,4 +1,4 @@
-"""What the jobs of linear models of several classes share: their labels, and the model that comes out."""
+"""What the jobs of linear models of several classes share: labels, and making the model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def several_labels(statistics: Statistics) -> tuple[float, ...]:
     """The labels, increasing. Raises BadInputError when there are fewer than two, or too many to be classes."""
     found = statistics.labels
     if found is None:
-        raise BadInputError("the data has more than 4096 different labels: these are no classes; choose another --task")
+        raise BadInputError("the data has more than 4096 different labels, too many for classes; choose another --task")
     if len(found) == 1:
         raise BadInputError(f"all {statistics.n_rows:,} rows have label {next(iter(found)):g}; training needs two classes")
     return tuple(sorted(found))
@@ -29,9 +29,9 @@ def several_labels(statistics: Statistics) -> tuple[float, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Proved:
-    """What training leaves: weights W (D, K), and of the one problem or of each class what is proved, by which cut.
+    """The result of training: weights W (D, K), and for the joint problem or each class the certificate and its witness.
 
-    `witnesses` are taken out when the model is made, so that none is in memory twice; `constant` is the value of every row's
+    `witnesses` are removed when the model is made, so that none is in memory twice; `constant` is the value of the bias
     feature.
     """
 
@@ -45,11 +45,11 @@ class Proved:
 def multiclass_model(
     found: Proved, options: TrainOptions, labels: tuple[float, ...], manifest: Manifest, *, C: float, l1: float, **fixed: Any
 ) -> MulticlassModel:
-    """The model of this C and λ; `fixed` are parameters that the run has decided."""
+    """The model for this C and λ; `fixed` are parameters decided by the run."""
     W, witnesses = found.W, list[Witness]()
     slopes = (
         None if len(found.witnesses) == 1 else np.empty((len(found.witnesses), len(found.witnesses[0].a)))
-    )  # a file has them in one array
+    )  # a file stores them in one array
     for certificate in found.certificates:
         witness = found.witnesses.pop(0).reduced(certificate.c_bar, l1)
         if slopes is not None:

@@ -1,5 +1,5 @@
-"""The same job in less memory: classes in groups or bundles of fewer cuts, then fewer threads, then vectors in scratch files; and
-what else would fit where none of these is enough."""
+"""The same job in less memory: groups of classes or smaller bundles, then fewer threads, then vectors in scratch files; and
+advice on what would fit where none of these suffices."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import Job
 
 run_log = logging.getLogger("streamcut.run")
-_FEWEST_CUTS = 20  # of a bundle that nobody gave a size; those of bundle-dca begin with fewer
-_SIZES = ("max_cuts", "budget", "samples")  # options that memory grows with
-_SIZES_GIVEN = ("batch", "nystroem", "fourier", "row_cache", "kernel_cache")  # and those whose default is the least
+_FEWEST_CUTS = 20  # of a bundle of default size; bundle-dca's default is smaller
+_SIZES = ("max_cuts", "budget", "samples")  # options that increase memory
+_SIZES_GIVEN = ("batch", "nystroem", "fourier", "row_cache", "kernel_cache")  # and those whose default is the minimum
 Planned = Callable[[Job], MemoryPlan]
 Others = Callable[[], Iterable[tuple[str, Job]]]
 
@@ -26,12 +26,12 @@ Others = Callable[[], Iterable[tuple[str, Job]]]
 def smallest_change(
     job: Job, planned: Planned, *, threads: bool, others: Others, manifest: Manifest | None = None
 ) -> tuple[Job, MemoryPlan]:
-    """The first of `job` and what takes less memory than it that can be planned, and its plan.
+    """The first of `job` and its smaller variants whose plan fits, and that plan.
 
-    `threads`: it may take fewer. `manifest`, that of the data: vectors may be in scratch files.
+    `threads`: fewer threads are allowed. `manifest` of the data: if given, vectors may be in scratch files.
 
-    Raises MemoryBudgetError with the least that is needed, and with options, fewer cuts or one of `others` (options, job), that
-    would make it less.
+    Raises MemoryBudgetError with the minimum, and with options (fewer cuts, or one of the `others` (options, job)) that would
+    lower it.
     """
     for smaller in _choices(job, threads=threads, manifest=manifest):
         try:
@@ -44,7 +44,7 @@ def smallest_change(
         if smaller.workers < job.workers:
             run_log.info("memory: %d threads instead of %d", smaller.workers, job.workers)
         if (group := getattr(smaller, "group", None)) is not None:
-            run_log.info("memory: %d classes at a time, which read the data one group after the other", group)
+            run_log.info("memory: %d classes at a time, and each group reads the data", group)
         if getattr(smaller, "far", False):
             run_log.info("memory: cuts and the best weights in scratch files%s", "" if smaller.swept else ", no row cache")  # type: ignore[attr-defined]
         return smaller, plan
@@ -53,8 +53,8 @@ def smallest_change(
 
 
 def _choices(job: Any, *, threads: bool, manifest: Manifest | None) -> Iterator[Any]:
-    """The job, then in groups of classes (which cost reading, not work) or with shorter bundles, then all of it with fewer
-    threads, then with files."""
+    """The job, then in groups of classes (which cost reading, not arithmetic) or with smaller bundles, then all of these with
+    fewer threads, then with files."""
     for workers in range(job.workers, 0, -1) if threads else [job.workers]:
         fewer = job if workers == job.workers else replace(job, workers=workers)
         yield from fewer.in_groups() if hasattr(job, "in_groups") else _with_shorter_bundles(fewer)
@@ -63,8 +63,8 @@ def _choices(job: Any, *, threads: bool, manifest: Manifest | None) -> Iterator[
 
 
 def _with_shorter_bundles(job: Any) -> Iterator[Any]:
-    """The job, then where nobody has said how many cuts with half as many, again and again: few trainings have need of all, and
-    those take more passes."""
+    """The job, then, unless max_cuts is given, with repeatedly half as many cuts: few trainings need all of them, and those
+    take more passes."""
     yield job
     fewest = getattr(job, "fewest_cuts", _FEWEST_CUTS)
     while job.options.max_cuts is None and getattr(job, "max_cuts", 0) > fewest:
@@ -73,7 +73,7 @@ def _with_shorter_bundles(job: Any) -> Iterator[Any]:
 
 
 def _with_fewer_cuts(job: Any) -> Iterator[tuple[str, Job]]:
-    """(options, job) with bundles half as large, again and again."""
+    """(options, job) with the bundle repeatedly halved."""
     cuts, one = getattr(job, "max_cuts", 0) // 2, " --workers=1" * (job.workers > 1)
     while cuts >= job.options.record.least_cuts:
         yield f"{given('max-cuts', cuts)}{one}", replace(job, max_cuts=cuts, workers=1)
@@ -81,8 +81,8 @@ def _with_fewer_cuts(job: Any) -> Iterator[tuple[str, Job]]:
 
 
 def _with_smaller_sizes(job: Any) -> Iterator[tuple[str, Job]]:
-    """(options, job) with half as many support vectors, down to those that it begins with or merges, or rows of a sample; and
-    with caches no larger than memory allows."""
+    """(options, job) with the support vectors repeatedly halved, down to those that it begins with or merges, or the rows of a
+    sample; and with caches that fit in memory."""
     for name, least in (("budget", lambda: max(job.options.merged, job.vectors_before)), ("samples", lambda: 2)):
         size = getattr(job, name, None)
         while size is not None and (size := size // 2) >= least():
@@ -93,7 +93,7 @@ def _with_smaller_sizes(job: Any) -> Iterator[tuple[str, Job]]:
 
 
 def _advice(planned: Planned, choices: list[tuple[str, Job]], needed: int) -> str:
-    """Which of `choices` would fit, the first of them; or else which takes least, if that is less than what is `needed` now."""
+    """The first of `choices` that would fit; else the one that takes least, if less than what is `needed` now."""
     least: dict[int, str] = {}
     for options, job in choices:
         try:
@@ -107,7 +107,7 @@ def _advice(planned: Planned, choices: list[tuple[str, Job]], needed: int) -> st
 
 
 def in_files(job: Any, manifest: Manifest) -> Iterator[tuple[str, Job]]:
-    """(options, job) with vectors in scratch files, where options that were given are against that."""
+    """(options, job) with vectors in scratch files, where the given options prevent that."""
     needed = {"workers": 1, **({"lanes": 1, "row_cache": "0"} if job.solver.dual else {})}
     changed = {name: value for name, value in needed.items() if getattr(job.options, name) not in (None, "auto", value)}
     if changed:
@@ -117,7 +117,7 @@ def in_files(job: Any, manifest: Manifest) -> Iterator[tuple[str, Job]]:
 
 
 def lowerable(options: TrainOptions, workers: int) -> tuple[str, ...]:
-    """The options that can be lowered when memory is short."""
+    """The options that can be lowered to save memory."""
     names = [name for name in _SIZES if options.has(name)]
     names += [name for name in _SIZES_GIVEN if getattr(options, name) != TrainOptions.__dataclass_fields__[name].default]
     return tuple(f"--{name.replace('_', '-')}" for name in [*names, *["workers"] * (workers > 1)])

@@ -1,6 +1,6 @@
-"""Warms up once in a process for each kind of training: the next one of that kind finds all its kernels loaded.
+"""Warms up once per process and kind of training: the next training of that kind finds its kernels loaded.
 
-A small fit takes a few milliseconds, and warming up before it as much again.
+A small fit takes a few milliseconds, and a warm-up as much again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _known: set[tuple[Any, ...]] = set()
 
 
 def warm_up(job: Job, manifest: Manifest) -> None:
-    """Do what `job.warm_up` does, unless that was done for a training of this kind."""
+    """Call `job.warm_up`, unless a training of this kind has been warmed up."""
     kind = kind_of(job, manifest)
     if kind not in _known:
         compiler.run(job.warm_up, manifest)
@@ -23,7 +23,7 @@ def warm_up(job: Job, manifest: Manifest) -> None:
 
 
 def kind_of(job: Any, manifest: Manifest) -> tuple[Any, ...]:
-    """What trainings have in common that call the same kernels with the same types; of numbers among the options, their sign."""
+    """A key shared by trainings that call the same kernels with the same types; numeric options enter by their sign."""
     fields = job.options.__dataclass_fields__.items()
     others = ((name, _sort(value)) for name, each in fields if (value := getattr(job.options, name)) is not each.default)
     options = frozenset((name, sort) for name, sort in others if sort != _sort(job.options.__dataclass_fields__[name].default))

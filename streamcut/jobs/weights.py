@@ -1,4 +1,4 @@
-"""Whether anything can be learnt from the weights of the rows, told before any row is read."""
+"""Checks that the row weights allow learning, before any row is read."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _LARGEST = 1e150  # its square is a number
 
 
 def check_weights(statistics: Statistics, options: TrainOptions) -> None:
-    """Raise BadInputError when all rows, or all of one class, weigh nothing, and when weighted sums would overflow."""
+    """Raise BadInputError when all rows, or all of one class, have weight 0, and when weighted sums would overflow."""
     _check_size(statistics, options)
     if statistics.weight_sum is None:
         return
     if statistics.weight_sum == 0.0:
-        raise BadInputError("all rows have weight 0: there is nothing to learn from; look at the weights")
+        raise BadInputError("all rows have weight 0: there is nothing to learn from; check the weights")
     classes = dict(statistics.label_weights or {}) if options.chosen_task in ("binary", "multiclass") else {}
     positive = options.positive_label
     if positive is not None and positive in classes:  # all other labels are one class
@@ -25,7 +25,7 @@ def check_weights(statistics: Statistics, options: TrainOptions) -> None:
     for label, weight in classes.items():
         if weight == 0.0:
             which = f"label {label:g}" if label == label else f"a label other than {positive:g}"
-            raise BadInputError(f"all rows with {which} have weight 0: there is nothing to tell from; look at the weights")
+            raise BadInputError(f"all rows with {which} have weight 0: there is nothing to learn from; check the weights")
 
 
 def _check_size(statistics: Statistics, options: TrainOptions) -> None:

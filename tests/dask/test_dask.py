@@ -192,7 +192,7 @@ def test_39_a_shard_that_kills_every_worker(dataset, tmp_path):
     with started(tmp_path, *["train.shard.2:1:kill"] * 3) as (address, processes):
         done = train(dataset, tmp_path / "m.npz", "--scheduler", address, "--deadline", "20s")
         assert done.returncode == ExitCode.CLUSTER_LOST, done.stderr
-        assert re.search(r"workers died one after the other at the shards .*000002", done.stderr), done.stderr
+        assert re.search(r"workers died one after the other while processing the shards .*000002", done.stderr), done.stderr
         assert "Traceback" not in done.stderr
         assert [process.poll() for name, process in processes.items() if name != "scheduler"].count(None) == 1
     assert not (tmp_path / "m.npz").exists()

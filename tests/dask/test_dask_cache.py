@@ -304,7 +304,7 @@ def test_caches_without_a_place_in_memory_lie_in_files(look, tmp_path):
 def test_a_cache_that_cannot_be_written_is_told(look, tmp_path, caplog):
     nowhere = tmp_path / "nowhere"
     assert [look(lane, (), 1, capacity=1, folder=nowhere) for lane in range(2)] == [()] * 2
-    assert "a row cache is filled again for every sweep" in caplog.text
+    assert "a row cache is refilled for every sweep" in caplog.text
     assert [look(lane, (1,), 2, capacity=1, folder=nowhere) for lane in (1, 0)] == [(1,), ()]
 
 

@@ -29,7 +29,7 @@ def test_a_script_without_the_guard_is_told_of_it(tmp_path):
     assert ended.returncode == 1
     last = ended.stderr.strip().splitlines()[-1]
     assert last.startswith("streamcut.errors.UsageError: scheduler: local-cluster: its processes did not start")
-    assert 'put what the script does below if __name__ == "__main__":' in last
+    assert 'put the script\'s code below if __name__ == "__main__":' in last
 
 
 def test_a_process_that_is_being_started_refuses(monkeypatch):

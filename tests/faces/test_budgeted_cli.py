@@ -96,7 +96,7 @@ def test_a_warm_start_from_another_kernel_is_refused(run, stores, tmp_path):
     other = ("--warm-start", tmp_path / "m.npz", "--model", tmp_path / "n.npz", "--kernel", "rbf", "--gamma", 1)
     code, _, err = run("train", stores[0], *other)
     assert code == ExitCode.USAGE
-    assert "was trained with kernel rbf, gamma 0.5; ask for the same" in err
+    assert "was trained with kernel rbf, gamma 0.5; use the same" in err
 
 
 def test_a_signal_ends_training_and_resume_goes_on(run, stores, tmp_path):

@@ -181,7 +181,7 @@ def test_errors_of_numbers_choose_a_regression():
         MemoryDataset(X, y), [0.001, 1.0], validation=MemoryDataset(X, y), measure="mean_absolute_error", task="regression"
     )
     assert best.C == min(tried, key=lambda line: line.measures["mean_absolute_error"]).C
-    with pytest.raises(UsageError, match="there is no pinball_loss of such a model"):
+    with pytest.raises(UsageError, match="there is no pinball_loss for such a model"):
         train_path(MemoryDataset(X, y), [1.0], validation=MemoryDataset(X, y), measure="pinball_loss", task="regression")
 
 

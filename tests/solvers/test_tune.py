@@ -242,7 +242,7 @@ def test_measures_of_the_task():
         ({"folds": 2, "grid": {"C": [1.0, 1.0]}}, "once"),
         ({"folds": 2, "grid": {"max_time": [1.0]}}, "not max_time"),
         ({"folds": 2, "grid": {}}, "not nothing"),
-        ({"folds": 2, "grid": {"solver": ["smo", "ocas"]}}, "one kind at a time"),
+        ({"folds": 2, "grid": {"solver": ["smo", "ocas"]}}, "are tuned separately"),
         ({"folds": 2, "grid": {"loss": "hinge"}}, "one value or more"),
         ({"folds": 2, "grid": {"C": [1.0], "budget": [5]}}, "budget"),
         ({"folds": 2, "scheduler": "local-cluster"}, "not on Dask"),

@@ -1,7 +1,7 @@
-"""The row caches that a worker process of a cluster has in memory, and on its disk where memory is too little for all its lanes.
+"""The row caches of a worker process: in memory, and on its disk where memory does not suffice for all its lanes.
 
-A cache belongs to a lane and follows from the passes that it has seen since it was filled (streamcut.execution.cache_passes). So
-none has to be safe: who finds none that has seen the right passes, because its worker is gone, repeats them.
+A cache belongs to a lane and is determined by the passes since it was filled (streamcut.execution.cache_passes). So losing one
+is harmless: a worker without a cache that has seen the right passes repeats them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Seen = tuple[int, ...]
 
 @dataclass(slots=True, eq=False)
 class Slot:
-    """A place for the cache of one lane, and the passes that it has seen: their numbers, the first filled it."""
+    """A slot for the cache of one lane, and the numbers of the passes that it has seen; the first filled it."""
 
     cache: RowCache
     lane: int = -1
@@ -37,9 +37,9 @@ class Slot:
 
 
 class Slots:
-    """Those of one run, which its name tells from others.
+    """The slots of one run, identified by its name.
 
-    What has to leave memory is of an older filling, or else what was used last: lanes come in turns, and that comes last again.
+    Evicted first are caches of an older filling, then the most recently used: lanes come cyclically, so it is needed last.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Slots:
         self._run = ""
         self._idle: list[Slot] = []
         self._taken = 0
-        self._on_disk: dict[int, tuple[Path, Seen]] = {}  # by lane: the file of a cache, and what that has seen
+        self._on_disk: dict[int, tuple[Path, Seen]] = {}  # by lane: the file of a cache, and the passes it has seen
 
     def clear(self) -> None:
         """Forget all caches."""
@@ -57,10 +57,10 @@ class Slots:
 
     @contextmanager
     def take(self, run: str, lane: int, passes: Seen, now: int, capacity: int, like: RowCache, folder: Path) -> Iterator[Slot]:
-        """A slot for `lane` that nobody else has meanwhile: it has seen the first of `passes`, or all, or none.
+        """A slot for `lane`, exclusive to the caller: it has seen the first of `passes`, or all, or none.
 
-        No more than `capacity` stay in memory; others go to files in `folder`. New ones get an empty cache of the size of `like`.
-        The caller, which is at pass number `now`, says what the slot has seen; when that fails, nothing is known of it.
+        At most `capacity` stay in memory; others go to files in `folder`. New slots get an empty cache of the size of `like`.
+        The caller, at pass number `now`, records what the slot has seen; if it fails, the slot counts as empty.
         """
         filled_by = (*passes, now)[0]
         with self._lock:
@@ -84,7 +84,7 @@ class Slots:
                 slot = Slot(copy.copy(like) if leaving is None else leaving.cache)
                 leaving = None
                 if path is not None and seen == passes[: len(seen)]:
-                    slot.cache = copy.copy(like)  # which takes no memory yet, and the other one none any more
+                    slot.cache = copy.copy(like)  # it takes no memory yet, and the old one is freed
                     slot.cache.adopt(_read(path))
                     slot.seen = seen
             elif slot.seen != passes[: len(slot.seen)]:
@@ -106,14 +106,14 @@ class Slots:
                 self._write(each, filled_by, folder)
 
     def _leave(self, filled_by: int) -> Slot:
-        """The slot that leaves memory."""
+        """The slot to evict from memory."""
         older = [slot for slot in self._idle if slot.seen[:1] != (filled_by,) or slot.lane < 0]
         slot = older[0] if older else self._idle[-1]
         self._idle.remove(slot)
         return slot
 
     def _write(self, slot: Slot, filled_by: int, folder: Path) -> None:
-        """Keep a cache in a file if it is of this filling, and there is a place for it."""
+        """Keep a cache in a file if it is of this filling and the disk has space."""
         lane, seen = slot.lane, slot.seen
         if lane < 0 or seen[:1] != (filled_by,):
             return
@@ -126,7 +126,7 @@ class Slots:
                 for array in arrays:
                     file.write(array.raw())
         except (DiskFullError, OSError) as error:
-            log.warning("a row cache is filled again for every sweep: %s", error)
+            log.warning("a row cache is refilled for every sweep: %s", error)
             path.unlink(missing_ok=True)
             return
         with self._lock:

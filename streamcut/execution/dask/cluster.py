@@ -1,7 +1,7 @@
-"""A Dask cluster as its client sees it: who is there, what they may use, who has fallen silent, and when it is all lost.
+"""A Dask cluster as its client sees it: its workers, their memory, which of them are silent, and when the cluster is lost.
 
-A worker counts while the scheduler lists it as running and hears from it: one whose process stands still or cannot be reached by
-the scheduler is left out after --silence (longer on busy machines), and taken in again when it is heard.
+A worker counts while the scheduler lists it as running and hears from it: one that is stopped or unreachable for the scheduler
+is left out after --silence (longer on busy machines), and taken in again when it is heard.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from streamcut.io.manifest import Manifest
 log = logging.getLogger(__name__)
 
 LOCAL = "local-cluster"
-SILENCE = 120.0  # seconds after which a worker that the scheduler does not hear counts as gone: busy machines are slow
-_REACHED = 5.0  # seconds in which a worker that can be reached from here answers
-POLL = 0.25  # seconds between two checks of the clock and at `stop`
+SILENCE = 120.0  # seconds after which a silent worker counts as gone: busy machines are slow
+_REACHED = 5.0  # seconds within which a worker that is reachable from here answers
+POLL = 0.25  # seconds between checks of the clock and of `stop`
 _USABLE = 0.7  # of a worker's memory limit: above it Dask spills, then pauses, then kills
-_UNLIMITED = 0.8  # of what a machine has available, when its workers have no limit
+_UNLIMITED = 0.8  # of a machine's available memory, when its workers have no limit
 _GONE = (CancelledError, asyncio.CancelledError, OSError)  # Dask's CommClosedError and TimeoutError are OSErrors
 
 
@@ -60,8 +60,8 @@ def lost_if_silent(address: str) -> Iterator[None]:
 
 
 def lost(address: str, what: str) -> ClusterLostError:
-    """What to say of a cluster with which it cannot go on."""
-    return ClusterLostError(f"the Dask cluster at {address} is lost: {what}; the last checkpoint, if any, is good for --resume")
+    """The error for a cluster that cannot be used any longer."""
+    return ClusterLostError(f"the Dask cluster at {address} is lost: {what}; --resume continues from the last checkpoint, if any")
 
 
 def _clients(dask_scheduler: Any) -> list[str]:
@@ -69,12 +69,11 @@ def _clients(dask_scheduler: Any) -> list[str]:
 
 
 class Cluster:
-    """A Dask cluster on which passes run. `local`: started by us, on this machine, within one memory budget.
+    """A Dask cluster on which passes run. `local`: started by this process, on this machine, within one memory budget.
 
-    deadline  seconds that it may be without any worker
-    silence   seconds after which a worker that the scheduler does not hear counts as gone, where nothing is late; patience: at
-              the moment
-    shared    all workers see the client's scratch folder, so the row state lies there; else on their own disks
+    deadline  seconds that it may have no worker
+    silence   seconds after which a silent worker counts as gone, when the cluster is responsive; patience: the present value
+    shared    all workers see the client's scratch folder, so the row state is there; else on their own disks
     """
 
     def __init__(self, client: distributed.Client, *, local: bool, deadline: float, silence: float = SILENCE) -> None:
@@ -86,16 +85,16 @@ class Cluster:
         self.workers: dict[str, WorkerProcess] = {}
         self.shared = True
         self.store: Store
-        self._directories: dict[str, str] = {}  # of `workers`: another one behind the same address is another process
-        self._heard: dict[str, tuple[float, float]] = {}  # {address: (the scheduler's time, when it was new here)}
-        self._told: set[tuple[str, int, int]] = set()  # workers with too little memory
+        self._directories: dict[str, str] = {}  # of `workers`: a different one at the same address is another process
+        self._heard: dict[str, tuple[float, float]] = {}  # {address: (the scheduler's time stamp, when it was received here)}
+        self._told: set[tuple[str, int, int]] = set()  # workers already reported for too little memory
         self._share: int | None = None  # of the budget, for each worker of a local cluster
-        self._direct: bool | None = None  # whether results come straight from workers; None: as Dask likes
+        self._direct: bool | None = None  # whether results come straight from workers; None: Dask decides
 
     def prepare(self, data: Dataset, scratch: Path, warm_up: Callable[[Manifest], None]) -> None:
         """Open the store on all workers and load the kernels there.
 
-        Raises UsageError when there is nothing to share, NotFoundError and CorruptError as the workers find the store.
+        Raises UsageError for data in memory, NotFoundError and CorruptError if workers can't open the store.
         """
         if data.path is None:
             raise UsageError("rows in memory cannot be trained on Dask; make a store of them with `streamcut convert`")
@@ -116,11 +115,11 @@ class Cluster:
         return plan
 
     def members(self) -> list[WorkerProcess]:
-        """The workers there are now, new ones prepared and checked; none, when there are none."""
+        """The present workers, new ones prepared and checked; may be empty."""
         return self._members(first=False)
 
     def placement(self, before: Placement | None) -> Placement:
-        """Lanes, shards and row caches for the workers there are now; lanes stay where they were `before` as far as is fair.
+        """Lanes, shards and row caches for the present workers; lanes stay where they were `before` as far as is fair.
 
         Waits for a worker until the deadline.
         """
@@ -136,7 +135,7 @@ class Cluster:
         return placement
 
     def watch(self, since: float) -> float:
-        """Now, if there are workers, otherwise `since`, when there were some. Raises ClusterLostError after the deadline."""
+        """The time now if there are workers, else `since`, when there last were. Raises ClusterLostError after the deadline."""
         if self.running():
             return time.monotonic()
         if time.monotonic() - since > self.deadline:
@@ -144,24 +143,24 @@ class Cluster:
         return since
 
     def running(self) -> set[str]:
-        """Addresses of the workers that run and are heard, and are still the processes that were met there."""
+        """Addresses of the workers that run, are not silent, and are still the processes that were met there."""
         return {address for address, worker in self._listed().items() if not self._replaced(address, worker)}
 
     def fates(self, addresses: list[str]) -> str:
-        """Each of the `addresses` of lost workers, and that it is silent if the scheduler still has it."""
+        """The `addresses` of lost workers; those that the scheduler still lists are marked as silent."""
         with lost_if_silent(self.address):
             known = self.client.scheduler_info(n_workers=-1).get("workers", {})
         return ", ".join(f"{at}, silent for {self.patience:.3g} s" if at in known else at for at in addresses)
 
     def gather(self, futures: list[distributed.Future]) -> Future:
-        """Their results, as a future that one can stop waiting for: Dask itself waits for lost ones as long as it takes."""
+        """Their results, as a future whose wait can be interrupted: Dask itself waits for lost ones indefinitely."""
         return self._in_background(self.client.gather(futures, direct=self._direct, asynchronous=True))
 
     def ask(self, addresses: list[str], function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
-        """What `function` returns on each worker that answers before it counts as gone, whatever its threads are busy with."""
+        """What `function` returns on each worker that answers before it counts as gone, even if its threads are busy."""
         calls = {at: self._in_background(self._call(at, function, *arguments)) for at in addresses}
         while late := [at for at, call in calls.items() if not call.done()]:
-            if wait([calls[at] for at in late], timeout=POLL).not_done:  # Dask itself waits for them as long as it takes
+            if wait([calls[at] for at in late], timeout=POLL).not_done:  # Dask itself waits for them indefinitely
                 for address in set(late) - self.running():
                     calls.pop(address).cancel()
         with lost_if_silent(self.address):
@@ -170,7 +169,7 @@ class Cluster:
 
     def peak(self) -> int:
         """Sum of the peaks of resident memory of all workers."""
-        with suppress(ClusterLostError):  # the work is done: no reason to fail any more
+        with suppress(ClusterLostError):  # the work is done: no reason to fail now
             return sum(self.ask(list(self.running()), peak_bytes).values())
         return 0
 
@@ -215,7 +214,7 @@ class Cluster:
 
     def _listed(self) -> dict[str, dict]:
         workers = None
-        if self.client.status == "running":  # while it reconnects every call blocks, and all that was submitted is cancelled
+        if self.client.status == "running":  # during a reconnect every call blocks, and all submitted tasks are cancelled
             with lost_if_silent(self.address):
                 workers = self.client.scheduler_info(n_workers=-1).get("workers")
         if workers is None:
@@ -230,7 +229,7 @@ class Cluster:
         return listed
 
     def _meet(self, addresses: list[str]) -> list[str]:
-        """Take in new workers; returns those that did not die meanwhile."""
+        """Take in new workers; returns those still alive."""
         with tempfile.NamedTemporaryFile(dir=self._scratch, prefix="streamcut-") as probe, lost_if_silent(self.address):
             clients = tuple(self.client.run_on_scheduler(_clients))
             call = (dask_worker.prepare, Greeting(self.store, probe.name, streamcut.__version__, clients), self._warm_up)
@@ -257,24 +256,24 @@ class Cluster:
         return list(met)
 
     def _agree(self, met: dict[str, WorkerMemory]) -> None:
-        """Whether the client's scratch folder is everybody's is found out with the first workers, and stays so."""
+        """Determine with the first workers whether all see the client's scratch folder; this does not change later."""
         blind = [memory.host for memory in met.values() if not memory.sees_scratch]
         if not self.workers:
             self.shared = not blind
             if blind:
-                log.info("the row state lies on the workers' own disks, each lane on two of them where there are two")
+                log.info("the row state is on the workers' own disks, each lane on two workers if there are two")
         elif self.shared and blind:
             raise UsageError(
-                f"--scratch: a worker on {blind[0]} does not see {self._scratch}, where the row state of the others lies; "
-                "give a folder that all workers see, or one that none of them sees"
+                f"--scratch: a worker on {blind[0]} does not see {self._scratch}, where the other workers keep row state; "
+                "give a folder that all workers see, or one that none sees"
             )
 
 
 def _expect_certificates(address: str) -> None:
-    """Raise UsageError for an encrypted address when Dask's configuration has none; Dask itself would end with a TypeError."""
+    """Raise UsageError for an encrypted address without certificates in Dask's configuration; Dask would raise TypeError."""
     if address.startswith("tls://") and distributed.Security().get_connection_args("client").get("ssl_context") is None:
         raise UsageError(
-            f"--scheduler: {address}: TLS takes certificates: set distributed.comm.tls.ca-file, client.cert and client.key in "
+            f"--scheduler: {address}: TLS needs certificates: set distributed.comm.tls.ca-file, client.cert and client.key in "
             "Dask's configuration (or DASK_DISTRIBUTED__COMM__TLS__CA_FILE, …)"
         )
 
@@ -283,8 +282,8 @@ def _expect_certificates(address: str) -> None:
 def connect(scheduler: str | distributed.Client, *, workers: int, deadline: float, silence: float = SILENCE) -> Iterator[Cluster]:
     """The cluster `scheduler`: an address, the path of a scheduler file, a client (which stays open), or "local-cluster".
 
-    A local cluster has `workers` processes. TLS is Dask's: a client brings its own, for a tls:// address Dask's configuration
-    counts (distributed.comm.tls). Raises ClusterLostError when nobody answers, UsageError for a script that trains again in the
+    A local cluster has `workers` processes. TLS is Dask's: a client brings its own; a tls:// address uses Dask's configuration
+    (distributed.comm.tls). Raises ClusterLostError without an answer, UsageError for a script that trains again in the
     processes of a local cluster.
     """
     if scheduler == LOCAL:
@@ -302,9 +301,9 @@ def connect(scheduler: str | distributed.Client, *, workers: int, deadline: floa
                     distributed.LocalCluster(
                         n_workers=workers,
                         threads_per_worker=1,
-                        memory_limit=0,  # Dask would pause and kill by its own measure; our plan keeps the budget
-                        dashboard_address="127.0.0.1:0",  # Dask's default is for all to see
-                        silence_logs=logging.CRITICAL,  # what goes wrong is told by us, in a sentence
+                        memory_limit=0,  # Dask would pause and kill by its own limits; our plan keeps the budget
+                        dashboard_address="127.0.0.1:0",  # Dask's default is visible to the network
+                        silence_logs=logging.CRITICAL,  # we report errors ourselves, in a sentence
                     )
                 )
                 client = distributed.Client(server, timeout=10, set_as_default=False)

@@ -1,8 +1,8 @@
-"""`convert` on a Dask cluster: text or tables of many files to one store, by all workers, with the bytes of one machine.
+"""`convert` on a Dask cluster: text or tables in many files to one store, by all workers, with the same bytes as on one machine.
 
-The client plans and keeps the journal; workers do what `io/conversion/parts.py` describes, one part or shard at a time each. What
-a dead worker leaves undone others do. Inputs, output and NAME.parts have to be where all workers see them: in a shared folder, or
-behind URLs, which is checked first. The statistics of single features are sums in the order of the rows, so the client reads the
+The client plans and keeps the journal; workers do what `io/conversion/parts.py` describes, each one part or shard at a time. The
+work of a dead worker is reassigned. Inputs, output and NAME.parts have to be where all workers see them: in a shared folder, or
+at URLs, which is checked first. The statistics of single features are sums in the order of the rows, so the client reads the
 finished shards once for them, unless there are too many features to keep any.
 """
 
@@ -36,9 +36,9 @@ from streamcut.io.stores.leftovers import PARTS_LAYOUT, PROBE, expect_known_name
 from streamcut.io.stores.writer import StoreWriter
 
 _USABLE = 0.7  # of a worker's memory limit: above it Dask spills, then pauses, then kills
-_AHEAD = 4  # tasks on their way for each worker
-DEADLINE = 60.0  # seconds that a cluster may be without workers
-_CHECK = 1.0  # seconds between two checks of the list of workers
+_AHEAD = 4  # tasks in flight per worker
+DEADLINE = 60.0  # seconds that a cluster may have no workers
+_CHECK = 1.0  # seconds between checks of the list of workers
 
 
 def convert_on_cluster(
@@ -50,13 +50,13 @@ def convert_on_cluster(
     progress: Callable[[str, int, int], None] = lambda what, done, total: None,
     **options: Any,
 ) -> ConvertReport:
-    """As `convert`, by the workers of a Dask cluster.
+    """As `convert`, on the workers of a Dask cluster.
 
     scheduler  as `train` takes it; a "local-cluster" has `workers` processes
-    progress   called with (what is made, how many are done, of how many)
+    progress   called with (what is made, number done, total)
 
-    Raises UsageError for what only one machine does: orders and splits of rows, refused lines, dictionaries that are learned.
-    Bins, means and deviations of hashed tables are found here, by reading the data once.
+    Raises UsageError for what only one machine can do: orders and splits of rows, refused lines, learned dictionaries.
+    Bins, means and deviations of hashed tables are computed here, by reading the data once.
     """
     began, options = time.monotonic(), spelled(options)
     given = prepared(inputs, output, options)
@@ -122,7 +122,7 @@ class _Work:
     def _gathered(
         self, record: dict, stores: Sequence[Any], recipe: Any, memory: int | None, workers: int
     ) -> tuple[Any, dict, int]:
-        """(statistics, counters, rows that an earlier run had gathered) of the store, which is finished."""
+        """(statistics, counters, rows that an earlier run had gathered) of the finished store."""
         given, shard_nnz = self._given, self._given.plan.shard_nnz
         writer = StoreWriter(
             self._output,
@@ -154,7 +154,7 @@ class _Work:
         return statistics, counters, resumed
 
     def _meet(self) -> dict[str, int]:
-        """{address: memory limit, 0 for none} of the workers, which see everything. Raises UsageError."""
+        """{address: memory limit, 0 for none} of the workers, which must see all files. Raises UsageError."""
         client = self._cluster.client
         with lost_if_silent(self._cluster.address):
             client.wait_for_workers(1, timeout=self._cluster.deadline)
@@ -165,7 +165,7 @@ class _Work:
         return {address: worker["memory_limit"] or 0 for address, worker in found.items()}
 
     def _results(self, function: Callable[..., Any], tasks: Iterable[tuple], workers: int) -> Iterator[Any]:
-        """What `function` returns for each of `tasks`, in their order; some are on their way ahead."""
+        """What `function` returns for each of `tasks`, in order; some run ahead."""
         for task in tasks:
             with lost_if_silent(self._cluster.address):
                 self._futures.append(self._cluster.client.submit(function, *task, pure=False))
@@ -175,7 +175,7 @@ class _Work:
             yield self._oldest()
 
     def _oldest(self) -> Any:
-        """What the oldest task returns. Raises ClusterLostError, also when there has been no worker for DEADLINE."""
+        """What the oldest task returns. Raises ClusterLostError, also after DEADLINE without a worker."""
         answer, seen = self._cluster.gather([self._futures[0]]), time.monotonic()
         try:
             while not wait([answer], timeout=_CHECK).done:
@@ -189,7 +189,7 @@ class _Work:
 
 
 def memory_of(asked: int | None, limits: Iterable[int]) -> int | None:
-    """Bytes that each worker may take, by what was asked for and by the workers' limits (0: none); None: what it needs."""
+    """Bytes that each worker may take, from the bytes `asked` and the workers' limits (0: none); None: what it needs."""
     return min([*([] if asked is None else [asked]), *(int(_USABLE * limit) for limit in limits if limit)], default=None)
 
 
@@ -198,23 +198,23 @@ def _bytes(path: str) -> int | None:
 
 
 def _as_learned(given: Prepared, options: dict[str, Any]) -> dict[str, Any]:
-    """`options` for workers: features of a hashed table are made as here, by the bins and means that were found."""
+    """`options` for workers: features of a hashed table use the bins and means computed here."""
     recipe = given.source.recipe()
     if recipe is None or recipe.table is None or recipe.hash_bits is None or given.settings.recipe is not None:
         return options
     if recipe.labels.learned and not recipe.labels.words:
-        return options  # and are refused
+        return options  # to be refused
     return {"recipe": recipe, **{name: value for name, value in options.items() if name not in BY_RECIPE}}
 
 
 class _Folder:
-    """NAME.parts, on a shared disk or behind a URL."""
+    """NAME.parts, on a shared disk or at a URL."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def begin(self, resume: bool) -> None:
-        """Make it, with a probe; what an earlier run left stays if it is to be resumed. Raises UsageError for files of others."""
+        """Create it, with a probe; an earlier run's files stay if it is resumed. Raises UsageError for foreign files."""
         if is_url(self.name):
             expect_known_names(self.name, objects_below(self.name), PARTS_LAYOUT)
             if not resume:

@@ -1,8 +1,8 @@
-"""The tasks of a pass on their way: given out worker by worker, and to others when their worker is lost.
+"""The tasks of a pass in flight: assigned to workers, and reassigned when a worker is lost.
 
 A task is one lane, or, when no data is read, all lanes of a worker, and is bound to its worker, so Dask itself never runs it
-elsewhere: who is lost, what moves, and when a lane has killed enough workers, is decided here alone. Each worker has LANES_AHEAD
-tasks for each thread at most, so no more partial sums are on their way. A worker that has none left takes over lanes of others.
+elsewhere: which workers are lost, what moves, and when a lane has killed too many workers is decided here alone. Each worker has
+at most LANES_AHEAD tasks per thread, which bounds the partial sums in flight. An idle worker takes over lanes of others.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from streamcut.execution.runner import Interrupted
 
 log = logging.getLogger(__name__)
 
-_CHECK = 1.0  # seconds between two checks of the list of workers
-_DEATHS = 2  # workers that died while they were at a lane: no more are given it
+_CHECK = 1.0  # seconds between checks of the list of workers
+_DEATHS = 2  # workers that died while processing a lane, after which it is given to no other
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Some lanes on their way at a worker; `number` counts tasks in the order in which they were given out."""
+    """Some lanes in flight at a worker; `number` counts tasks in the order of assignment."""
 
     future: distributed.Future
     lanes: tuple[int, ...]
@@ -40,26 +40,26 @@ class Task:
 
 
 class Submitter(Protocol):
-    """Gives lanes to a worker, and the passes with them that it needs before this one; `large`: they come from other workers."""
+    """Sends lanes to a worker, with the earlier passes they need; `large`: passes come from other workers."""
 
     large: bool
 
     def __call__(self, address: str, lanes: tuple[int, ...], passes: tuple[int, ...]) -> distributed.Future: ...
 
     def renew(self, addresses: Iterable[str]) -> None:
-        """The pass is to be had from these workers from now on."""
+        """From now on these workers hold the pass."""
 
 
 class RowsMovedError(Exception):
-    """The row state of a lane is not where it was; whoever ended in good order has left it to others."""
+    """The row state of a lane is not where it was; a worker that shut down in good order has handed it on."""
 
 
 class Flights:
     """The tasks of one pass.
 
-    submit   whose futures are of a list of LaneResult, Missing or RowsGone
-    shards   of lanes, in words
-    movable  lanes may run on workers that have nothing else to do
+    submit   returns futures of a list of LaneResult, Missing or RowsGone
+    shards   describes the shards of lanes
+    movable  lanes may run on idle workers
     """
 
     def __init__(
@@ -72,9 +72,9 @@ class Flights:
         shards: Callable[[Sequence[int]], str],
         movable: bool,
     ) -> None:
-        self.lost = False  # whether workers were, and lanes moved
+        self.lost = False  # whether workers were lost and lanes moved
         self._cluster = cluster
-        self._threads = dict(placement.threads_of)  # of the workers that are not lost
+        self._threads = dict(placement.threads_of)  # of the workers not lost
         self._queues = queues
         self._submit = submit
         self._shards = shards
@@ -84,18 +84,18 @@ class Flights:
         self._deaths: Counter[int] = Counter()
         self._buried: set[str] = set()
         self._done = threading.Event()
-        self._finished: set[int] = set()  # numbers of tasks that were done, even if what they returned was lost since
+        self._finished: set[int] = set()  # numbers of finished tasks, even if their results were lost since
         self._seen = self._looked = time.monotonic()
 
     def next(self, lane: int, given_up: Callable[[], bool]) -> list[LaneResult]:
-        """The results of the task of `lane`, the first that is not merged yet. Raises Interrupted when it is given up."""
+        """The results of the task of `lane`, the first not merged yet. Raises Interrupted when `given_up`."""
         while True:
             self._give_out()
             if lane not in self._task_of:
                 self._hurry(lane)
             task = self._task_of[lane]
             answer = self._wait(task, given_up)
-            if answer is None:  # it was lost and is on its way again
+            if answer is None:  # it was lost and has been sent again
                 continue
             if isinstance(answer, Missing):
                 self._send(task.address, task.lanes, answer.passes)
@@ -107,7 +107,7 @@ class Flights:
             return answer
 
     def _wait(self, task: Task, given_up: Callable[[], bool]) -> Any:
-        """What `task` returned; None when it has to be done again."""
+        """What `task` returned; None when it has to be repeated."""
         answer = None
         try:
             while True:
@@ -128,7 +128,7 @@ class Flights:
                 answer.cancel()
 
     def _give_out(self) -> None:
-        """Fill up what workers have ahead, from their own queues; who has nothing left to do takes from the longest of others."""
+        """Top up the workers' tasks from their own queues; an idle worker takes from the longest other queue."""
         tasks = self._tasks()
         going = Counter(task.address for task in tasks)
         busy = {task.address for task in tasks if task.number not in self._finished}
@@ -144,7 +144,7 @@ class Flights:
                 busy.add(address)
 
     def _hurry(self, lane: int) -> None:
-        """Give out the lane that all wait for: it came to a queue behind later ones, from a worker that was lost."""
+        """Send the lane that all wait for: from a lost worker, it was queued behind later ones."""
         address, lanes = next((address, lanes) for address, queue in self._queues.items() for lanes in queue if lane in lanes)
         self._queues[address].remove(lanes)
         self._send(address, lanes)
@@ -162,11 +162,11 @@ class Flights:
         self._done.set()
 
     def _tasks(self) -> list[Task]:
-        """In the order in which they were given out."""
+        """The tasks in the order of assignment."""
         return sorted({id(task): task for task in self._task_of.values()}.values(), key=lambda task: task.number)
 
     def _check(self) -> bool:
-        """Move the lanes of workers that are lost to others; whether any moved."""
+        """Move the lanes of lost workers to others; returns whether any moved."""
         self._seen, self._looked = self._cluster.watch(self._seen), time.monotonic()
         running = self._cluster.running()
         stranded = [task for task in self._tasks() if task.address not in running]
@@ -179,7 +179,7 @@ class Flights:
         if not heirs:
             return False
         self._threads |= heirs
-        if gone and self._submit.large:  # others may wait for the pass from those who are gone
+        if gone and self._submit.large:  # others may wait for the pass from lost workers
             self._submit.renew(heirs)
             stranded = [task for task in self._tasks() if task.number not in self._finished or task in stranded]
         for address in self._buried:
@@ -191,22 +191,22 @@ class Flights:
         return bool(stranded)
 
     def _least(self, heirs: dict[str, int]) -> str:
-        """Who of `heirs` {address: threads} has the fewest lanes to do for each thread."""
+        """The worker of `heirs` {address: threads} with the fewest pending lanes per thread."""
         todo = Counter(task.address for task in self._task_of.values())
         for address, queue in self._queues.items():
             todo[address] += sum(map(len, queue))
         return min(sorted(heirs), key=lambda address: todo[address] / heirs[address])
 
     def _bury(self, gone: list[str], stranded: list[Task]) -> None:
-        """Say who is lost; raise ClusterLostError when a lane has cost _DEATHS workers."""
+        """Report the lost workers; raise ClusterLostError when a lane has killed _DEATHS workers."""
         self.lost = True
         for address in gone:
             at_work = [task for task in stranded if task.address == address and task.number not in self._finished]
             for task in at_work[: self._threads.pop(address)]:
                 self._deaths.update(task.lanes)
                 if self._deaths[task.lanes[0]] >= _DEATHS:
-                    what = f"{_DEATHS} workers died one after the other at {self._shards(task.lanes)}"
-                    raise lost(self._cluster.address, f"{what}, for lack of memory or of damaged data")
+                    what = f"{_DEATHS} workers died one after the other while processing {self._shards(task.lanes)}"
+                    raise lost(self._cluster.address, f"{what}, from lack of memory or damaged data")
         self._buried.update(gone)
         log.warning(
             "lost %d of %d workers (%s): their lanes move", len(gone), len(gone) + len(self._threads), self._cluster.fates(gone)

@@ -1,4 +1,4 @@
-"""What Dask and asyncio log that says nothing to a user, or says it a second time."""
+"""Filters for log records of Dask and asyncio that tell a user nothing, or nothing new."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from streamcut.errors import StreamcutError
 from streamcut.execution.dask.patience import MOST
 
 _LIBRARIES = ("distributed", "distributed.client", "tornado", "tornado.application", "asyncio")
-_TTL = 300.0  # seconds: Dask's default for workers that it does not hear
+_TTL = 300.0  # seconds: Dask's default for silent workers
 _PRELOAD = "distributed.worker.preload"
 
 
 def says_something(record: logging.LogRecord) -> bool:
-    """Not of AllExit, which Dask's waiting tasks raise when one of them has failed, and whose traceback asyncio logs later."""
+    """False for AllExit, which Dask's waiting tasks raise when one has failed, and whose traceback asyncio logs later."""
     return record.exc_info is None or type(record.exc_info[1]).__name__ != "AllExit"
 
 
 def is_news(record: logging.LogRecord) -> bool:
-    """Not of a task that ended with an error of ours: the client tells it in a sentence, so no worker logs its traceback."""
+    """False for a task that ended with one of our errors: the client reports it in a sentence, so no worker logs a traceback."""
     said = record.getMessage()
     return not said.startswith("Compute Failed") or not any(f"{kind.__name__}(" in said for kind in _below(StreamcutError))
 
 
 def is_brief(record: logging.LogRecord) -> bool:
-    """Not of a traceback: what it means for the training is told by us, in a sentence."""
+    """False for a traceback: we report its consequence for the training ourselves, in a sentence."""
     return record.exc_info is None and "Traceback" not in record.getMessage()
 
 
 @contextmanager
 def without_tracebacks() -> Iterator[None]:
-    """Within, Dask and what it stands on write no tracebacks in this process."""
+    """Within, Dask and its dependencies log no tracebacks in this process."""
     loggers = [logging.getLogger(name) for name in _LIBRARIES]
     with ExitStack() as stack:
         for each in {each for logger in loggers for each in (logger, *logger.handlers)}:
@@ -45,7 +45,7 @@ def without_tracebacks() -> Iterator[None]:
 
 
 def of_our_own(silence: float) -> dict[str, Any]:
-    """Dask's configuration of a cluster of our own: it gives up no worker that we would still wait for, and is as quiet."""
+    """Dask's configuration for our own cluster: it drops no worker that we would still wait for, and is equally quiet."""
     return {
         "distributed.scheduler.worker-ttl": f"{_TTL + 2 * MOST * silence:g} s",
         _PRELOAD: [*dask.config.get(_PRELOAD, []), __name__],
@@ -53,13 +53,13 @@ def of_our_own(silence: float) -> dict[str, Any]:
 
 
 def dask_setup(worker: Any) -> None:
-    """What Dask calls in each worker of ours when it starts."""
+    """Called by Dask in each of our workers when it starts."""
     for name in _LIBRARIES:
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def tell_ours_once() -> None:
-    """In a worker: errors of ours are for the client to tell."""
+    """In a worker: leave our own errors to the client to report."""
     logging.getLogger("distributed.worker").addFilter(is_news)
 
 

@@ -1,4 +1,4 @@
-"""The row state on the workers' own disks, as the client sees it: who holds which file, and how it reads and writes them."""
+"""The row state on the workers' own disks, as the client sees it: which workers hold which file, and how to access them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from streamcut.execution.dask.shared_rows import SharedRows
 from streamcut.execution.lanes import Lanes
 from streamcut.execution.row_state import Refill
 
-_LEGACY = 20.0  # seconds that workers which end in good order have to leave what they hold to others
+_LEGACY = 20.0  # seconds that workers shutting down in good order have to hand over their files
 
 
 class OwnedRows(SharedRows):
-    """SharedRows whose files the workers hold; the client's folder has those that somebody wants to see, until the next pass."""
+    """SharedRows whose files the workers hold; the client's folder has those requested, until the next pass."""
 
     def __init__(
         self, folder: Path, lanes: Lanes, scratch: Path, number: Callable[[], int], cluster: Cluster, run: str,
@@ -36,7 +36,7 @@ class OwnedRows(SharedRows):
         super().refill(name, refill)
 
     def place(self, placement: Placement) -> None:
-        """Where lanes go from now on. What workers held that are gone is looked for: they may be leaving it to others."""
+        """Set where lanes run from now on. Files of lost workers are searched for: they may be handed on."""
         self._placement = placement
         if all(address in placement.threads_of for holders in self.files.holders.values() for address in holders):
             return
@@ -45,7 +45,7 @@ class OwnedRows(SharedRows):
             time.sleep(POLL)
 
     def _found(self, there: list[str]) -> bool:
-        """Whether each file is at one of these workers at least."""
+        """Whether each file is on at least one of these workers."""
         found = self._cluster.ask(there, row_exchange.files_of, self._run)
         for (name, lane), version in self.files.versions.items():
             file = self.files.path(name, lane, version).name
@@ -53,7 +53,7 @@ class OwnedRows(SharedRows):
         return all(self.files.holders[key] for key in self.files.versions)
 
     def held(self, lane: int, changed: tuple[str, ...], holders: tuple[str, ...]) -> None:
-        """All arrays of `lane`, with what a pass `changed`, are at `holders` now."""
+        """Record that all arrays of `lane`, with those that a pass `changed`, are at `holders` now."""
         for name in {*changed, *(name for name, of in self.files.versions if of == lane)}:
             self.files.holders[name, lane] = holders
 
@@ -76,7 +76,7 @@ class OwnedRows(SharedRows):
             last = len(piece) < row_exchange.PIECE
 
     def _piece(self, name: str, lane: int, file: str, offset: int) -> bytes:
-        """What somebody who holds the file has from `offset` on. Who ended in good order may have left it to others."""
+        """A piece of the file from `offset` on, from any holder. A worker that shut down in good order may have handed it on."""
         until = time.monotonic() + _LEGACY
         while True:
             holders = self.files.holders[name, lane]
@@ -85,14 +85,14 @@ class OwnedRows(SharedRows):
                 if answer is not None:
                     self.files.holders[name, lane] = (address, *(other for other in holders if other != address))
                     return answer
-            there = sorted(self._cluster.running())  # raises when it is the scheduler that is gone
+            there = sorted(self._cluster.running())  # raises when the scheduler is gone
             if not self._found(there) and time.monotonic() > until:
                 raise lost(self._cluster.address, f"the workers that had the row state of lane {lane} are gone")
             time.sleep(POLL)
 
     @contextmanager
     def _writing(self, name: str, lane: int, version: int, size: int) -> Iterator[Callable[[memoryview], None]]:
-        """See RowFiles.writing: the file goes to the worker of its lane and that one's neighbour."""
+        """See RowFiles.writing: the file goes to the worker of its lane and to that worker's neighbour."""
         first = self._placement.worker_of[lane]
         second = self._placement.neighbours().get(first)
         taking = [address for address in (first, second) if address is not None]

@@ -1,4 +1,4 @@
-"""How long a Dask worker may be silent: a machine that is busy is slow to say that it is there, which is no reason to lose it."""
+"""How long a Dask worker may be silent: a busy machine is slow to send heartbeats, which is no reason to drop it."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Any
 from streamcut.foundation.machine import available_cpus
 
 MOST = 5.0  # times --silence
-_TICK = 0.04  # seconds between two turns of the event loop of a worker that is not late; Dask wants them every 0.02
+_TICK = 0.04  # seconds between turns of the event loop of a responsive worker; Dask wants 0.02
 
 
 def patience(silence: float, workers: Iterable[Mapping[str, Any]], *, local: bool) -> float:
-    """Seconds: `silence`, and up to MOST times as long as the event loops of the `workers` (what the scheduler knows of each)
-    are late in the middle, or of workers on this machine as it has more to run than processors."""
+    """Seconds: `silence`, and up to MOST times that, in proportion to the median delay of the event loops of the `workers` (the
+    scheduler's record of each) or, for workers on this machine, to its load per processor."""
     turns = [float(worker.get("metrics", {}).get("event_loop_interval") or 0.0) for worker in workers]
     late = median(turns) / _TICK if turns else 1.0
     return silence * min(max(1.0, late, _load() if local else 0.0), MOST)
 
 
 def _load() -> float:
-    """Processes that want to run, for each processor."""
+    """Runnable processes per processor."""
     try:
         return os.getloadavg()[0] / available_cpus()
-    except (AttributeError, OSError):  # a system without it
+    except (AttributeError, OSError):  # not available on this system
         return 1.0

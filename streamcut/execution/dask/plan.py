@@ -1,4 +1,4 @@
-"""The memory plan of a cluster: what the client and each worker process need, which shards and row caches each worker keeps."""
+"""The memory plan of a cluster: what client and worker processes need, and which shards and row caches each worker keeps."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from streamcut.io.dataset import first_rows, shard_bytes
 from streamcut.io.manifest import Manifest
 from streamcut.io.stores.buffers import buffer_bytes
 
-LANES_AHEAD = 2  # lanes given out for each thread of the cluster: as many partial sums are on their way at most
-_SLACK = 24 << 20  # for each process: Python objects, messages, stacks of threads
-_TEMPORARIES = 24  # bytes a row of the current block: scores and coefficients
+LANES_AHEAD = 2  # lanes assigned per thread of the cluster: the most partial sums in flight
+_SLACK = 24 << 20  # per process: Python objects, messages, thread stacks
+_TEMPORARIES = 24  # bytes per row of the current block: scores and coefficients
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerProcess:
-    """A worker process: its address, threads, bytes resident before any work, and bytes that it may use in all."""
+    """A worker process: its address, threads, bytes resident before any work, and bytes that it may use in total."""
 
     address: str
     threads: int
@@ -34,7 +34,7 @@ class WorkerProcess:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Who does what: the worker of each lane, and by worker the shards to pin, the row caches to keep, and its threads."""
+    """The assignment: the worker of each lane, and per worker the shards to pin, the row caches to keep, and its threads."""
 
     worker_of: dict[int, str]
     pins: dict[str, frozenset[int]]
@@ -42,17 +42,17 @@ class Placement:
     threads_of: dict[str, int]
 
     def crowded(self) -> dict[str, tuple[int, int]]:
-        """{worker: (row caches that it keeps, lanes that are placed there)} where these are more."""
+        """{worker: (row caches that it keeps, its lanes)} where it has more lanes than caches."""
         lanes = Counter(self.worker_of.values())
         return {at: (caches, lanes[at]) for at, caches in self.capacity.items() if caches < lanes[at]}
 
     def tasks(self, *, one_by_one: bool) -> dict[str, deque[tuple[int, ...]]]:
-        """By worker the lanes of each task, one or all of the worker's."""
+        """The lanes of each task by worker: one lane, or all lanes of the worker."""
         lanes_of = _lanes_of(self.worker_of)
         return {at: deque([(lane,) for lane in lanes] if one_by_one else [tuple(lanes)]) for at, lanes in lanes_of.items()}
 
     def neighbours(self) -> dict[str, str]:
-        """{worker: the one that has a copy of its row state}, on another machine where there is one; none for a single worker."""
+        """{worker: the worker with a copy of its row state}, on another machine if there is one; empty for a single worker."""
         by_host: dict[str, list[str]] = {}
         for address in sorted(self.capacity):
             by_host.setdefault(host_of(address), []).append(address)
@@ -62,7 +62,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class ClusterNeeds:
-    """What a run `needs` of the processes of a cluster; `row_cache` bytes are those of all lanes, of which each has the same."""
+    """What a run `needs` of the processes of a cluster; `row_cache` bytes are for all lanes, divided equally."""
 
     needs: Needs
     manifest: Manifest
@@ -89,7 +89,7 @@ class ClusterNeeds:
     def worker_lines(self, worker: WorkerProcess, lanes: int = 0) -> list[tuple[str, int]]:
         """(what, bytes) for a worker process that keeps the shards of `lanes` lanes, without pinned shards.
 
-        A row cache for each thread must be: those of more lanes than that replace each other.
+        One row cache per thread is required; with more lanes, caches replace each other.
         """
         bounds = self.lanes.bounds
         longest = max(stop - start for start, stop in pairwise(bounds))
@@ -127,13 +127,13 @@ class ClusterNeeds:
         return Placement(worker_of, pins, capacity, {worker.address: worker.threads for worker in workers})
 
     def capacity(self, worker: WorkerProcess, lanes: int) -> int:
-        """How many row caches a worker with `lanes` lanes keeps: one for each thread at least."""
+        """The number of row caches that a worker with `lanes` lanes keeps: at least one per thread."""
         free = worker.usable - _sum(self.worker_lines(worker))
         more = max(lanes - worker.threads, 0)
         return worker.threads + (min(more, free // self.lane_cache) if self.row_cache else 0)
 
     def pins(self, worker: WorkerProcess, lanes: list[int]) -> tuple[frozenset[int], int]:
-        """(shards, their bytes): the shards of the worker's `lanes`, as many as fit beside their row caches."""
+        """(shards, their bytes): the shards of the worker's `lanes`, as many as fit next to their row caches."""
         first = first_rows(self.manifest)
         free = worker.usable - _sum(self.worker_lines(worker, self.capacity(worker, len(lanes))))
         chosen: set[int] = set()
@@ -153,10 +153,10 @@ class ClusterNeeds:
 def place_lanes(
     lanes: int, workers: list[WorkerProcess], before: Mapping[int, str] | None = None
 ) -> tuple[dict[int, str], dict[str, list[int]]]:
-    """({lane: address}, {address: lanes}): lane by lane to thread by thread: those that run at one time are on all workers.
+    """({lane: address}, {address: lanes}): consecutive lanes go to successive threads, so that those running are on all workers.
 
-    Lanes stay where they were `before`, unless their worker is gone or has more than its share by threads; the others go to who
-    is furthest below its own.
+    Lanes stay where they were `before`, unless their worker is gone or has more than its share by threads; others go to the
+    worker furthest below its share.
     """
     ordered = sorted(workers, key=lambda worker: worker.address)
     most = max(worker.threads for worker in ordered)
@@ -174,7 +174,7 @@ def place_lanes(
 
 
 def _in_turn(slots: list[str], wanted: Counter[str]) -> Iterator[str]:
-    """The addresses of `slots` one after the other, again and again, each as often as it is `wanted`."""
+    """The addresses of `slots` in cyclic order, each as often as `wanted`."""
     while wanted.total():
         for address in slots:
             if wanted[address] > 0:
@@ -197,13 +197,13 @@ def host_of(address: str) -> str:
 def shares(
     needs: ClusterNeeds, workers: list[WorkerProcess], *, budget: int, base: int
 ) -> tuple[list[WorkerProcess], MemoryPlan]:
-    """(the workers that share one machine with the client with what each may use of `budget`, the plan of them all).
+    """(workers on the client's machine, each with its share of `budget`; the plan of all processes).
 
-    The row caches get from the least to the most bytes that are needed. Raises MemoryBudgetError with the minimum.
+    The row caches get between the least and the most bytes needed. Raises MemoryBudgetError with the minimum.
     """
     client = needs.client(base, sum(worker.threads for worker in workers))
     _, lanes_of = place_lanes(len(needs.lanes), workers)
-    most = max(len(lanes) for lanes in lanes_of.values())  # any of them may have as many after another has died
+    most = max(len(lanes) for lanes in lanes_of.values())  # any worker may have this many after another has died
     free = budget - _sum(client) - sum(_sum(replace(needs, row_cache=1).worker_lines(worker, most)) for worker in workers)
     caches = sum(max(worker.threads, most) for worker in workers)
     needs = replace(needs, row_cache=_between(needs.needs.row_cache, free // caches * len(needs.lanes)))
@@ -235,8 +235,8 @@ def _pinned(needs: ClusterNeeds, workers: list[WorkerProcess]) -> tuple[frozense
 
 
 def remote(needs: ClusterNeeds, workers: list[WorkerProcess], *, budget: int, base: int) -> MemoryPlan:
-    """The plan of a client whose workers have limits of their own; `pinned` are theirs, and the row caches, which get from the
-    least to the most bytes that are needed. Raises MemoryBudgetError.
+    """The plan of a client whose workers have their own limits and hold the `pinned` shards and the row caches, which get
+    between the least and the most bytes needed. Raises MemoryBudgetError.
     """
     _, lanes_of = place_lanes(len(needs.lanes), workers)
     lanes = {worker: len(lanes_of[worker.address]) for worker in workers}
@@ -249,7 +249,7 @@ def remote(needs: ClusterNeeds, workers: list[WorkerProcess], *, budget: int, ba
     total = _sum(lines)
     if total > budget:
         raise MemoryBudgetError(
-            f"--memory: {format_bytes(budget)} is too little: the client needs {math.ceil(total / 1e6)}MB, besides the workers. "
+            f"--memory: {format_bytes(budget)} is too little: the client needs {math.ceil(total / 1e6)}MB, workers excluded. "
             "Raise --memory, or lower --max-cuts"
         )
     pinned, _ = _pinned(needs, workers)

@@ -1,8 +1,8 @@
-"""Large partial sums added up by the workers, each a range of the features, instead of by the client.
+"""Large partial sums are added up by the workers, each a range of the features, instead of by the client.
 
-Of what a pass sums, the arrays `Pass.arrays` are set aside where their lane ran; the rest is merged by the client as ever. Then
-every worker that had a lane fetches its range of them from all lanes that have them and adds it up, in lane order: numbers of one
-feature meet in the same order as at the client, so the bits are the same. The client gets each number once, not once a lane.
+The arrays `Pass.arrays` of a partial sum are set aside where their lane ran; the client merges the rest as usual. Then every
+worker that had a lane fetches its range of the arrays from all lanes that have them and adds it up in lane order: the order of
+addition per feature is the client's, so the bits are the same. The client gets each number once, not once per lane.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """The arrays of one name that lanes have set aside, all of one shape."""
+    """The arrays of one name that lanes have set aside, all of the same shape."""
 
     shape: Shape
     sources: list[Source] = field(default_factory=list)
 
 
 def set_aside(work: Pass, partial: Any, folder: Path, lane: int, number: int, least: int) -> dict[str, Shape]:
-    """Move the arrays of a partial sum to files if they have at least so many bytes; returns their shapes."""
+    """Move the arrays of a partial sum to files if they have at least `least` bytes; returns their shapes."""
     arrays = work.arrays(partial)
     if sum(array.nbytes for array in arrays.values()) < least:
         return {}
@@ -52,7 +52,7 @@ def set_aside(work: Pass, partial: Any, folder: Path, lane: int, number: int, le
 
 
 def put_back(work: Pass, total: Any, asides: dict[str, Aside], ranges: list[dict[str, np.ndarray]]) -> None:
-    """Give the sum `total` of `work` its arrays, of all ranges."""
+    """Assemble the arrays of the sum `total` of `work` from all ranges."""
     for name, aside in asides.items():
         work.put(total, name, np.concatenate([each[name] for each in ranges]).reshape(aside.shape))
 
@@ -62,7 +62,7 @@ async def added_up(
 ) -> dict[str, np.ndarray] | None:
     """The sums over all lanes of range `part` of `parts` of each array; None when a file is gone.
 
-    Every worker begins with another lane, or all would wait for the same one.
+    Each worker begins with a different lane, or all would wait for the same one.
     """
     sums = {}
     for name, aside in asides.items():
@@ -93,7 +93,7 @@ def _groups(sources: list[Source], size: int) -> Iterator[list[Source]]:
 
 
 async def _range(here: Any, run: str, file: str, address: str, start: int, stop: int) -> np.ndarray | None:
-    """Numbers start:stop of a file of float64, wherever it is."""
+    """Numbers start:stop of a float64 file on this or another worker."""
     block = bytearray()
     while len(block) < 8 * (stop - start):
         offset, size = 8 * start + len(block), min(row_exchange.PIECE, 8 * (stop - start) - len(block))

@@ -1,8 +1,8 @@
-"""Row state on workers' own disks: how its files get from one worker to another, and to the client.
+"""Row state on workers' own disks: how files move between workers, and to the client.
 
-Each worker has a folder for each run, which no other process touches. Files come and go in pieces, through Dask's own connections
-(so TLS is theirs too) and beside its tasks: a worker answers whatever its threads are busy with. The client asks through the
-scheduler: it may be somewhere from where workers cannot be reached.
+Each worker has a folder per run, which no other process touches. Files are sent in pieces, through Dask's own connections
+(including TLS) and outside its tasks: a worker answers even if its threads are busy. The client's requests go through the
+scheduler, since it may not be able to reach workers directly.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from streamcut.foundation.files import disk_full
 from streamcut.foundation.opened import opened_raw
 
 PIECE = 4 << 20
-_PATIENCE = 10.0  # seconds that another worker has for a piece
-_DEAF = 60.0  # seconds for which one that did not answer gets no copies
+_PATIENCE = 10.0  # seconds that another worker has to deliver a piece
+_DEAF = 60.0  # seconds for which a worker that did not answer gets no copies
 
 _folders: dict[str, Path] = {}  # of this process, by run
 _over: set[str] = set()  # runs that have ended
@@ -32,7 +32,7 @@ _unheard: dict[str, float] = {}  # when workers did not answer
 
 
 def folder_of(run: str, directory: str) -> Path:
-    """The folder of a run on this worker, made in its local `directory` when it is asked for first.
+    """The folder of a run on this worker, created in its local `directory` on first use.
 
     Raises Interrupted when the run is over.
     """
@@ -44,23 +44,23 @@ def folder_of(run: str, directory: str) -> Path:
 
 
 def forget(run: str) -> None:
-    """Remove all that this worker has of a run, for which nothing more is done here."""
+    """Remove all that this worker has of a run, which has ended here."""
     _over.add(run)
     if (folder := _folders.pop(run, None)) is not None:
-        over = folder.with_name(f".{folder.name}")  # a piece that is being written finds no folder, and leaves none
+        over = folder.with_name(f".{folder.name}")  # a concurrent write finds no folder, and leaves none
         folder.rename(over)
         shutil.rmtree(over, ignore_errors=True)
 
 
 def forget_others(clients: Iterable[str]) -> None:
-    """Remove what runs left here whose clients are not among those that the scheduler knows."""
+    """Remove leftovers of runs whose clients the scheduler no longer knows."""
     known = set(clients)
     for run in [run for run in _folders if run.partition(" ")[0] not in known]:
         forget(run)
 
 
 def read_piece(run: str, file: str, offset: int, size: int = PIECE) -> bytes | None:
-    """At most `size` bytes of a file, fewer at its end; None: it is not here."""
+    """At most `size` bytes of a file, fewer at its end; None: the file is not here."""
     try:
         with opened_raw(_path(run, file)) as handle:
             handle.seek(offset)
@@ -70,7 +70,7 @@ def read_piece(run: str, file: str, offset: int, size: int = PIECE) -> bytes | N
 
 
 def write_piece(run: str, file: str, token: str, piece: bytes, last: bool, dask_worker: Any = None) -> bool:
-    """Append to a file that has its name once it is whole."""
+    """Append to a file, which gets its name when complete."""
     folder_of(run, dask_worker.local_directory)
     path = _path(run, file)
     temporary = path.with_name(f".{path.name}.{token}")
@@ -85,12 +85,12 @@ def write_piece(run: str, file: str, token: str, piece: bytes, last: bool, dask_
 
 def _path(run: str, file: str) -> Path:
     if os.sep in file or file.startswith("."):
-        raise ValueError(f"{file!r} is no name of a file of row state")
+        raise ValueError(f"{file!r} is not the name of a row-state file")
     return _folders[run] / file
 
 
 def serve(worker: Any) -> None:
-    """Let other workers read and write files here, and inherit them in the end; `worker` is Dask's."""
+    """Let other workers read and write files here, and take them over at shutdown; `worker` is Dask's."""
 
     def write(run: str, file: str, token: str, piece: bytes, last: bool) -> bool:
         return write_piece(run, file, token, piece, last, worker)
@@ -133,22 +133,22 @@ async def push(here: Any, address: str, run: str, file: str) -> None:
 
 
 async def remote_piece(here: Any, address: str, run: str, file: str, offset: int, size: int) -> bytes | None:
-    """As read_piece, of the worker at `address`. Raises OSError or TimeoutError when it does not answer."""
+    """As read_piece, from the worker at `address`. Raises OSError or TimeoutError when it does not answer."""
     return await _within(address, here.rpc(address).streamcut_read(run=run, file=file, offset=offset, size=size))
 
 
 def unheard(address: str) -> bool:
-    """Whether a worker did not answer a while ago."""
+    """Whether a worker recently failed to answer."""
     return time.monotonic() - _unheard.get(address, -math.inf) < _DEAF
 
 
 def files_of(run: str) -> list[str]:
-    """Names of the files of row state that are here."""
+    """Names of the row-state files that are here."""
     return [path.name for path in _folders[run].glob("[!.+]*.*.*")] if run in _folders else []
 
 
 class Legacy:
-    """Dask's plugin of a worker: when it ends in good order, what it holds goes to one that stays."""
+    """Dask worker plugin: at an orderly shutdown, the worker's files go to a remaining worker."""
 
     async def teardown(self, worker: Any) -> None:
         if not any(files_of(run) for run in _folders):

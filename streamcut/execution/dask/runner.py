@@ -1,13 +1,13 @@
 """Passes on a Dask cluster, with the same bits as on threads.
 
-A pass goes to a worker as bytes with its first lane, or, when it is large, from worker to worker as a result of Dask's; partial
+A pass goes to a worker as bytes with its first lane, or, when large, from worker to worker as a Dask result; partial
 sums come back and merge in lane order. A lane belongs to the worker that keeps its shards in memory, but may run anywhere: a pass
-is pure, so what a dead worker leaves undone is done by others (flights.py). Passes with row caches run elsewhere only when it is
-lost: their caches are there, and who has none repeats the passes since it was filled.
+is pure, so the lanes of a dead worker are reassigned (flights.py). Passes with row caches run elsewhere only when that worker is
+lost: the caches are there, and a worker without one repeats the passes since it was filled.
 
-The row state lies in the client's scratch folder if all workers see it, and nothing is lost with a worker. Else it lies on the
-workers' own disks, each lane at its worker and that one's neighbour (row_exchange.py); then the loss of one worker at a time
-costs the lanes that it was at, no pass more. When both are lost, the last checkpoint is what is left.
+The row state is in the client's scratch folder if all workers see it; then losing workers loses none of it. Else it is on the
+workers' own disks, each lane at its worker and that worker's neighbour (row_exchange.py); then losing one worker at a time costs
+only the lanes in progress there, no pass. When both are lost, only the last checkpoint is left.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ __all__ = ["LOCAL", "Cluster", "DaskRunner", "connect"]
 
 log = logging.getLogger(__name__)
 
-_FOLDER = "streamcut-rows-"  # beginning of the names of folders in the scratch folder
-_CHECK = 1.0  # seconds between two checks of the list of workers
-_ATTEMPTS = 3  # at a pass: those who had the row state may leave it to others more than once
-_INLINE = 1 << 18  # bytes of a pass that go to each worker through the scheduler
+_FOLDER = "streamcut-rows-"  # prefix of folders in the scratch folder
+_CHECK = 1.0  # seconds between checks of the list of workers
+_ATTEMPTS = 3  # at a pass: the row state may be handed on more than once
+_INLINE = 1 << 18  # the most bytes of a pass that are sent to each worker through the scheduler
 
 
 def _kept(written: bytes) -> bytes:
@@ -60,7 +60,7 @@ def _kept(written: bytes) -> bytes:
 
 
 class DaskRunner(Watchable):
-    """A Runner (streamcut.execution.runner) whose passes run on a cluster that is prepared and planned."""
+    """A Runner (streamcut.execution.runner) whose passes run on a prepared and planned cluster."""
 
     def __init__(
         self, cluster: Cluster, data: Dataset, lanes: Lanes, *, scratch: Path, stop: Callable[[], bool] = lambda: False
@@ -80,7 +80,7 @@ class DaskRunner(Watchable):
         self.stop = stop
         self._number = 0
         self._placement: Placement | None = None
-        self._moved = False  # lanes, because workers were lost
+        self._moved = False  # whether lanes moved because workers were lost
         self._past: tuple[int, ...] = ()  # numbers of the passes that the row caches have seen since they were filled
 
     @property
@@ -98,9 +98,9 @@ class DaskRunner(Watchable):
         self._open.close()
 
     def run(self, work: Pass) -> tuple[Any, PassReport]:
-        """The merged partial of all lanes. The first error of any lane is raised; ClusterLostError when the cluster is gone.
+        """The merged partial of all lanes. The first error of any lane is raised; ClusterLostError when the cluster is lost.
 
-        Raises ValueError for a pass that is not pure: a lane may be done twice here.
+        Raises ValueError for a pass that is not pure: a lane may run twice here.
         """
         if not work.pure:
             raise ValueError(f"{type(work).__name__} is not pure: it runs on threads only, where no lane is done twice")
@@ -126,7 +126,7 @@ class DaskRunner(Watchable):
         return total, PassReport(time.perf_counter() - started, traffic)
 
     def _attempt(self, work: Pass, cached: bool) -> tuple[Any, list[tuple[str, int]], Traffic]:
-        """(sum, what changed of the row state, traffic) of a pass over all lanes, after which nothing is settled yet."""
+        """(sum, changed parts of the row state, traffic) of a pass over all lanes; commits nothing yet."""
         if work.needs_data or self._moved or self._placement is None:
             self._placement = self._cluster.placement(self._placement)
         if self._owned is not None:
@@ -152,13 +152,13 @@ class DaskRunner(Watchable):
             raise
 
     def _placed(self) -> Placement:
-        """Where lanes are, before the first pass, too."""
+        """The placement of lanes, also before the first pass."""
         if self._placement is None:
             self._placement = self._cluster.placement(None)
         return self._placement
 
     def _new_number(self) -> int:
-        """Of a pass, or of files of row state between two passes."""
+        """A new number, of a pass or of row-state files written between passes."""
         self._number += 1
         return self._number
 
@@ -166,13 +166,13 @@ class DaskRunner(Watchable):
         return self._folder / f"pass.{number}"
 
     def _forget(self) -> None:
-        """Remove the files of passes that nobody has to repeat any more."""
+        """Remove the files of passes that need not be repeated any more."""
         for number in self._past:
             self._file(number).unlink(missing_ok=True)
         self._past = ()
 
     def _collect(self, work: Pass, written: bytes, placement: Placement) -> tuple[Any, list[tuple[str, int]], Traffic]:
-        """(sum, what changed of the row state, traffic)."""
+        """(sum, changed parts of the row state, traffic)."""
         cached = bool(row_caches(work))
         flights = Flights(
             self._cluster,
@@ -213,7 +213,7 @@ class DaskRunner(Watchable):
         return total, changes, traffic
 
     def _added_up(self, name: str, asides: dict[str, Aside], addresses: list[str]) -> list[dict[str, Any]]:
-        """The ranges of the arrays that were set aside, each added up by a worker that had lanes. Raises RowsMovedError."""
+        """The ranges of the arrays set aside, each added up by a worker that had lanes. Raises RowsMovedError."""
         client = self._cluster.client
         with lost_if_silent(self._cluster.address):
             futures = [
@@ -227,24 +227,24 @@ class DaskRunner(Watchable):
         try:
             while not wait([answer], timeout=_CHECK).done:
                 if not self._cluster.running().issuperset(addresses):
-                    raise RowsMovedError("workers were lost one after the other that had partial sums")
+                    raise RowsMovedError("workers with partial sums were lost one after the other")
             with lost_if_silent(self._cluster.address):
                 found = answer.result()
         finally:
             answer.cancel()
         if any(block is None for block in found):
-            raise RowsMovedError("workers were lost one after the other that had partial sums")
+            raise RowsMovedError("workers with partial sums were lost one after the other")
         return found
 
     def _held(self, name: str, written: bytes, addresses: Iterable[str]) -> distributed.Future:
-        """`written` as a result of Dask's at one of these workers, made again when that is lost."""
+        """`written` as a Dask result at one of these workers, recreated when that one is lost."""
         with lost_if_silent(self._cluster.address), dask.config.set({"distributed.admin.large-graph-warning-threshold": "1PB"}):
             key = f"{name}-{uuid.uuid4().hex}"
             return self._cluster.client.submit(_kept, written, key=key, workers=sorted(addresses), pure=False)
 
 
 class _Submitter:
-    """Gives lanes of a pass to workers, in tasks with its name, for the dashboard. A large pass goes from one to another."""
+    """Sends lanes of a pass to workers, in tasks named after it for the dashboard. A large pass goes from worker to worker."""
 
     def __init__(self, runner: DaskRunner, name: str, written: bytes, addresses: Iterable[str]) -> None:
         self._runner = runner
@@ -255,7 +255,7 @@ class _Submitter:
         self.renew(addresses)
 
     def renew(self, addresses: Iterable[str]) -> None:
-        """The pass is to be had from these workers: others are lost, and who waits for them waits in vain."""
+        """From now on these workers hold the pass: others are lost, and waiting for them would never end."""
         self._addresses = addresses
         self._body: Any = self._runner._held(f"{self._name}-weights", self._written, addresses) if self.large else self._written
 
@@ -268,7 +268,7 @@ class _Submitter:
 
 
 def _remove_leftovers(scratch: Path) -> None:
-    """Remove what clients left that were killed: their locks died with them."""
+    """Remove what killed clients left: their locks ended with them."""
     for folder in scratch.glob(_FOLDER + "*"):
         with suppress(LockedError, OSError), locked(folder / "lock", str(folder)):
             shutil.rmtree(folder)

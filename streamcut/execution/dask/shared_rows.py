@@ -1,7 +1,7 @@
-"""The row state in a folder that several processes share: a file for each lane and array, written anew when a pass changes it.
+"""The row state in a folder shared by several processes: a file per lane and array, rewritten when a pass changes it.
 
-No file is ever changed in place. A new version gets a new name, the old one is removed when the pass is over; so lanes that are
-computed twice, even at the same time, do no harm.
+No file is ever changed in place. A new version gets a new name, and the old one is removed after the pass; so computing a lane
+twice, even concurrently, is harmless.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from streamcut.foundation.opened import opened_raw
 
 _PIECE = 1 << 20
 
-CACHED = "cached"  # name of the files that tell which rows of a lane are in its cache; no row state
+CACHED = "cached"  # name of the files that list the cached rows of a lane; not row state
 
 Versions = dict[tuple[str, int], int]  # (array, lane) → number of its file; without one it is all zeros
 
 
 @dataclass(frozen=True, slots=True)
 class RowFiles:
-    """Where the row state lies: `kinds` are {array: (dtype, shape of one row)}.
+    """The location of the row state: `kinds` are {array: (dtype, shape of one row)}.
 
-    holders  which workers have a file, when they do not share one folder
+    holders  the workers that have a file, when they do not share a folder
     """
 
     folder: str
@@ -58,7 +58,7 @@ class RowFiles:
         return array
 
     def differs(self, name: str, lane: int, array: np.ndarray) -> bool:
-        """Whether `array` is not what `read` gives."""
+        """Whether `array` differs from what `read` gives."""
         version = self.versions.get((name, lane))
         flat = np.asarray(_bytes(array))
         if version is None:
@@ -74,13 +74,13 @@ class RowFiles:
         return False
 
     def write(self, name: str, lane: int, version: int, array: np.ndarray) -> None:
-        """Write a new version. It has its name only when it is whole."""
+        """Write a new version. It gets its name only when complete."""
         with self.writing(name, lane, version, array.nbytes) as write:
             write(_bytes(array))
 
     @contextmanager
     def writing(self, name: str, lane: int, version: int, size: int) -> Iterator[Callable[[memoryview], None]]:
-        """Takes the bytes of a new version, `size` in all, from the first to the last; it has its name only when it is whole."""
+        """Takes the bytes of a new version, `size` in total, in order; it gets its name only when complete."""
         path = self.path(name, lane, version)
         temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
         with disk_full(path, size):
@@ -94,7 +94,7 @@ class RowFiles:
             os.replace(temporary, path)
 
     def prune(self, number: int) -> None:
-        """Remove files of passes before `number` that are not valid any more."""
+        """Remove outdated files of passes before `number`."""
         valid = {self.path(name, lane, version).name for (name, lane), version in self.versions.items()}
         for path in Path(self.folder).glob("[!.]*.*.*"):
             if path.name not in valid and int(path.suffix[1:]) < number:
@@ -109,12 +109,12 @@ def _fill(file: FileIO, view: memoryview) -> None:
     while view:
         count = file.readinto(view[:_PIECE])
         if not count:
-            raise OSError(f"{file.name}: too short; somebody else wrote to the scratch folder")
+            raise OSError(f"{file.name}: too short; another process wrote to the scratch folder")
         view = view[count:]
 
 
 class _Lane:
-    """An array of one lane, which is sliced by the row numbers of the whole data set."""
+    """An array of one lane, sliced by the row numbers of the whole data set."""
 
     def __init__(self, array: np.ndarray, first: int) -> None:
         self._array = array
@@ -125,9 +125,9 @@ class _Lane:
 
 
 class LaneRows:
-    """The row state of one lane as a Runner wants it, in memory: of the arrays that there are those in `names`, None is all."""
+    """The row state of one lane in memory, as a Runner expects it: the existing arrays among `names`; None: all."""
 
-    n_rows = -1  # a lane is never taken for all rows: its arrays are no plain ones
+    n_rows = -1  # a lane never counts as all rows: its arrays are not plain ones
 
     def __init__(self, files: RowFiles, lane: int, start: int, stop: int, names: tuple[str, ...] | None = None) -> None:
         self._files = files
@@ -136,7 +136,7 @@ class LaneRows:
         self.arrays = {name: _Lane(array, start) for name, array in self._read.items()}
 
     def release(self, start: int, stop: int) -> None:
-        """Nothing is mapped."""
+        """Nothing is mapped: no effect."""
 
     def keep(self, version: int) -> tuple[str, ...]:
         """Write the arrays that were changed; returns their names."""
@@ -147,12 +147,12 @@ class LaneRows:
 
 
 class SharedRows:
-    """The row state of all lanes as solvers and checkpoints see it; between passes its files are the truth.
+    """The row state of all lanes as solvers and checkpoints see it; between passes its files are authoritative.
 
-    Checkpoints get and give it in pieces: nothing of it that grows with the rows comes to the client.
+    Checkpoints read and write it in pieces: nothing that grows with the rows is loaded on the client.
 
-    scratch  a folder for the whole arrays, when somebody wants to see them
-    number   gives a new number for files
+    scratch  a folder for the whole arrays, when requested
+    number   returns a new number for files
     """
 
     def __init__(self, folder: Path, lanes: Lanes, scratch: Path, number: Callable[[], int]) -> None:
@@ -171,14 +171,14 @@ class SharedRows:
         """See RowKeeper."""
         if within is not None:
             self.within[name] = within
-        for key in [key for key in self.files.versions if key[0] == name]:  # whose files the next pass removes
+        for key in [key for key in self.files.versions if key[0] == name]:  # the next pass removes their files
             del self.files.versions[key]
         self.files.kinds[name] = (np.dtype(dtype).str, shape)
         self._whole = None
 
     @property
     def arrays(self) -> Rows:
-        """The whole arrays. What is written to them before the next pass becomes the row state."""
+        """The whole arrays. Changes made before the next pass become the row state."""
         if self._whole is None:
             self._whole = RowState(self.n_rows, self._scratch)
             for name, (dtype, shape) in self.files.kinds.items():
@@ -192,7 +192,7 @@ class SharedRows:
 
     def kept(self) -> Rows | dict[str, RowPieces]:
         """See RowKeeper."""
-        if self._whole is not None:  # somebody may have changed it
+        if self._whole is not None:  # the caller may have changed it
             return self._whole.arrays
         return {
             name: RowPieces(np.dtype(dtype), (self.n_rows, *shape), partial(self._pieces, name))
@@ -217,7 +217,7 @@ class SharedRows:
             self.replaced(name, lane, version)
 
     def _pieces(self, name: str) -> Iterator[bytes | memoryview]:
-        """The bytes of an array, lane by lane as they come from its files."""
+        """The bytes of an array, lane by lane from its files."""
         row = self._row_bytes(name)
         for lane in range(len(self._lanes)):
             start, stop = self._lanes.rows(lane)
@@ -237,7 +237,7 @@ class SharedRows:
             self._whole.release(start, stop)
 
     def commit(self) -> None:
-        """Write what somebody changed in `arrays` to files, and let go of the arrays."""
+        """Write changes made in `arrays` to files, and release the arrays."""
         if self._whole is None:
             return
         version = self._new_number()
@@ -253,7 +253,7 @@ class SharedRows:
         self._forget_copies()
 
     def replaced(self, name: str, lane: int, version: int) -> None:
-        """`version` is the valid file now."""
+        """Record `version` as the valid file."""
         old = self.files.versions.get((name, lane))
         self.files.versions[name, lane] = version
         if old is not None:
@@ -270,7 +270,7 @@ class SharedRows:
         return self.files.writing(name, lane, version, size)
 
     def _see(self, name: str, lane: int) -> None:
-        """The file of an array is wanted here, where all are."""
+        """Fetch the file of an array; here all files are at hand."""
 
     def _forget_copies(self) -> None:
-        """There are none."""
+        """Nothing to do: there are no copies."""

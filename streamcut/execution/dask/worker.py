@@ -1,10 +1,10 @@
-"""What runs in the processes of a Dask cluster: lanes of a pass, on the runner that threads use too.
+"""What runs in the processes of a Dask cluster: lanes of a pass, on the same runner as on threads.
 
-A pass comes as bytes with its lanes, and each process keeps it as a file of its own. Those with row caches stay there until no
-lane may have to be done again from where its cache was filled. A pass is wanted as long as Dask wants its task.
+A pass arrives as bytes with its lanes, and each process keeps it in its own file. Passes with row caches are kept until no lane
+may have to be repeated from the filling of its cache. A pass is wanted as long as Dask wants its task.
 
-Where workers own the row state, a lane's files are fetched from their holders when they are not here, and copied to a second
-worker before the lane is done: so the loss of one worker costs no more than the lanes that it was at.
+Where workers own the row state, a lane's files are fetched from their holders if missing here, and copied to a second worker
+before the lane counts as done: so losing one worker costs only the lanes in progress there.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ tell_ours_once()
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """A data set that every process opens for itself: `path`, the fingerprint that it must have, how its values are scaled, and
-    whether only features that occur are left."""
+    """A data set that every process opens for itself: `path`, the required fingerprint, how its values are scaled, and whether
+    only occurring features are kept."""
 
     path: str
     fingerprint: str
@@ -59,7 +59,7 @@ class Store:
 
     @classmethod
     def of(cls, data: Dataset) -> Store:
-        """Where others find `data`."""
+        """Where other processes find `data`."""
         assert data.path is not None
         path = data.path if "://" in data.path else os.path.abspath(data.path)
         below = data.inner if (fewer := isinstance(data, OccurringDataset)) else data
@@ -74,13 +74,13 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A pass and what it needs to know.
+    """A pass and its parameters.
 
-    pins   the shards that each worker (by address) keeps decoded
-    capacity  the row caches that it may have in memory
+    pins   the shards that each worker keeps decoded, by address
+    capacity  the row caches that each may have in memory
     past   numbers of the passes that row caches have seen since they were filled
-    aside  bytes of all its partial sums from which on arrays of them stay where they are (ranges.py)
-    owned  the row state lies in folders of the workers', that of a worker's lanes with its neighbour too
+    aside  bytes of all its partial sums from which on their arrays are set aside (ranges.py)
+    owned  the row state is in the workers' folders, that of a worker's lanes also at its neighbour
     """
 
     run: str
@@ -99,9 +99,9 @@ class Job:
 
 @dataclass(slots=True)
 class LaneResult:
-    """The partial sum of a lane, which arrays of its row state have a new version, and which workers have them all.
+    """The partial sum of a lane, the arrays of its row state with a new version, and the workers that have all of them.
 
-    address  of the worker that it ran on, where arrays of these shapes are set aside
+    address  of the worker that ran it, where arrays of these shapes are set aside
     """
 
     lane: int
@@ -115,21 +115,21 @@ class LaneResult:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """Instead of results: these passes are not here, from which a row cache would have to be made again."""
+    """Instead of results: these passes, needed to rebuild a row cache, are not here."""
 
     passes: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RowsGone:
-    """Instead of results: no worker that is left has the row state of this lane."""
+    """Instead of results: no remaining worker has the row state of this lane."""
 
     lane: int
 
 
 @dataclass(frozen=True, slots=True)
 class Greeting:
-    """What a worker is told when it is met: the store, a file in the client's scratch folder, the version, clients that live."""
+    """What a new worker is told: the store, a file in the client's scratch folder, the version, and live clients."""
 
     store: Store
     probe: str
@@ -139,7 +139,7 @@ class Greeting:
 
 @dataclass(frozen=True, slots=True)
 class WorkerMemory:
-    """A worker process: bytes resident now, available on its machine, the name of that; whether it sees the client's folder."""
+    """A worker process: bytes resident now and available on its machine, machine name, whether it sees the client's folder."""
 
     resident: int
     available: int
@@ -148,18 +148,18 @@ class WorkerMemory:
 
 
 def ignore_interrupts() -> None:
-    """Ctrl-C in a terminal goes to all processes; the client alone is to answer it."""
+    """Ctrl-C in a terminal reaches all processes; only the client handles it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def prepare(greeting: Greeting, warm_up: Callable[[Manifest], None], dask_worker: Any = None) -> WorkerMemory:
-    """Open the store, load the kernels, be ready to exchange row state with other workers and tell of memory.
+    """Open the store, load the kernels, prepare to exchange row state with other workers, and report memory.
 
     Raises UsageError for another version of streamcut, NotFoundError or CorruptError for the store.
     """
     if streamcut.__version__ != greeting.version:
-        told = f"a worker runs streamcut {streamcut.__version__}, here is {greeting.version}"
-        raise UsageError(f"{told}; install the same everywhere")
+        told = f"a worker runs streamcut {streamcut.__version__}, this process {greeting.version}"
+        raise UsageError(f"{told}; install the same version everywhere")
     row_exchange.forget_others(greeting.clients)
     row_exchange.serve(dask_worker)
     _slots.clear()
@@ -171,9 +171,9 @@ Answer = list[LaneResult] | Missing | RowsGone
 
 
 def run_lanes(run: str, lanes: tuple[int, ...], numbers: tuple[int, ...], *passes: bytes) -> Answer:
-    """Run the last of `passes` over `lanes`; those before it, by their `numbers`, may be needed for row caches.
+    """Run the last of `passes` over `lanes`; earlier ones, by their `numbers`, may be needed for row caches.
 
-    Raises Interrupted when it is not wanted any more.
+    Raises Interrupted when the result is no longer wanted.
     """
     here = distributed.get_worker()
     folder = row_exchange.folder_of(run, here.local_directory)
@@ -201,7 +201,7 @@ def run_lanes(run: str, lanes: tuple[int, ...], numbers: tuple[int, ...], *passe
 
 
 def run_range(run: str, number: int, asides: dict[str, ranges.Aside], part: int, parts: int) -> dict[str, np.ndarray] | None:
-    """The sums over all lanes of a range of what the pass set aside; None when some of it is gone."""
+    """The sums over all lanes of a range of the arrays set aside; None when some are gone."""
     here = distributed.get_worker()
     job = _job(row_exchange.folder_of(run, here.local_directory), number)
     try:
@@ -211,7 +211,7 @@ def run_range(run: str, number: int, asides: dict[str, ranges.Aside], part: int,
 
 
 def _obtained(here: Any, job: Job, lane: int) -> bool:
-    """Whether all row state of `lane` is here, fetched from other workers if need be."""
+    """Whether all row state of `lane` is here, after fetching from other workers if necessary."""
     for (name, of), version in job.rows.versions.items():
         path = job.rows.path(name, lane, version)
         if of != lane or path.exists():
@@ -228,7 +228,7 @@ def _obtained(here: Any, job: Job, lane: int) -> bool:
 
 
 def _spread(here: Any, job: Job, lane: int, changed: tuple[str, ...]) -> tuple[str, ...]:
-    """Copy the row state of `lane` to this worker's neighbour, what it does not have; returns who has all of it now."""
+    """Copy to this worker's neighbour the row state of `lane` that it lacks; returns the workers that now have all."""
     neighbour = job.neighbours.get(here.address)
     if neighbour is None or row_exchange.unheard(neighbour):
         return (here.address,)
@@ -240,7 +240,7 @@ def _spread(here: Any, job: Job, lane: int, changed: tuple[str, ...]) -> tuple[s
             sync(here.loop, row_exchange.push, here, neighbour, job.run, file)
     except (DiskFullError, MemoryError):
         raise
-    except (OSError, TimeoutError):  # the neighbour is gone: the next pass finds another
+    except (OSError, TimeoutError):  # the neighbour is gone: the next pass chooses another
         return (here.address,)
     return here.address, neighbour
 
@@ -275,7 +275,7 @@ def _cached_lane(runner: Runner, job: Job, folder: Path, lane: int, capacity: in
 
 
 def _catch_up(runner: Runner, job: Job, folder: Path, lane: int, slot: Slot) -> None:
-    """Repeat the passes that the cache has not seen; the row state is still as the first of them left it."""
+    """Repeat the passes that the cache has not seen; the row state is still as the first pass left it."""
     start, stop = job.lanes.rows(lane)
     for number in job.past[len(slot.seen) :]:
         work: Any = replace(_read(folder, number).work, caches={start: slot.cache})  # type: ignore[type-var]
@@ -286,7 +286,7 @@ def _catch_up(runner: Runner, job: Job, folder: Path, lane: int, slot: Slot) -> 
 
 
 class _NoPassError(Exception):
-    """A pass is not here."""
+    """A pass is not on this worker."""
 
 
 _slots = Slots()
@@ -305,7 +305,7 @@ def _save(path: Path, body: bytes) -> None:
 
 
 def _job(folder: Path, number: int) -> Job:
-    """The job of this number; what is not needed for it and after it is removed."""
+    """The job of this number; files not needed for it or later are removed."""
     global _last_job
     with _lock:
         if _last_job is None or _last_job[0] != folder or _last_job[1].number != number:
@@ -329,7 +329,7 @@ def _read(folder: Path, number: int) -> Job:
 
 
 def _feed(store: Store, pins: frozenset[int]) -> Feed:
-    """The open store. Pinned shards are read again when the worker is told to pin others."""
+    """The open store. Pinned shards are reread when the set of pinned shards changes."""
     with _lock:
         feed = _feeds.get(store)
         if feed is None:
@@ -359,12 +359,12 @@ def _runner(feed: Feed) -> Runner:
 
 
 class _Task:
-    """The task of a thread. Threads that fetch for it ask as well, and Dask knows no worker there."""
+    """The task of a thread. Its fetch threads use it too; in these, Dask knows no worker."""
 
     worker: Any
     key: Any
 
     def given_up(self) -> bool:
-        """Whether nobody waits for it any more."""
+        """Whether its result is no longer wanted."""
         task = self.worker.state.tasks.get(self.key)
         return task is None or task.state == "cancelled"
