@@ -1,13 +1,13 @@
 """Train SVMs with a certificate on sparse data that does not fit in memory.
 
-Names are loaded when they are first used, so that importing streamcut costs nothing.
+Names are loaded on first use, so importing streamcut costs nothing.
 """
 
 from importlib import import_module
 
 __version__ = "0.1.0"
 
-_HOMES = {  # the module, and the name there
+_HOMES = {  # the module, and the name in it
     "open": ("streamcut.io.opening", "open_dataset"),
     "convert": ("streamcut.io.conversion.convert", "convert"),
     "create": ("streamcut.io.conversion.create", "NewStore"),

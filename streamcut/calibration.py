@@ -1,17 +1,17 @@
-"""Probabilities from the scores of rows that were held out: Platt scaling for two classes, a softmax for several.
+"""Probabilities from scores of held-out rows: Platt scaling for two classes, a softmax for several.
 
 Two classes. Given scores s_i, classes and weights u_i: the (A, B) that minimise −Σ u_i (t_i log p_i + (1 − t_i) log(1 − p_i)),
 where p_i = 1 / (1 + exp(A s_i + B)) and t_i = (N₊ + 1)/(N₊ + 2) for positive rows, 1/(N₋ + 2) for negative ones.
 
-    start at A = 0, B = log((N₋ + 1)/(N₊ + 1)); then, until the gradient is below 10⁻⁵ of the weight of a row:
+    start at A = 0, B = log((N₋ + 1)/(N₊ + 1)); then, until the gradient is below 10⁻⁵ of a row's weight:
         Newton direction with 10⁻¹² on the diagonal of the Hessian
-        halve the step from 1 on until the value has fallen by 10⁻⁴ of what the slope promises
+        halve the step from 1 until the value has fallen by 10⁻⁴ of what the slope predicts
 
 Lin, Lin & Weng, A note on Platt's probabilistic outputs for support vector machines (2007), Algorithm 1; log p_i without overflow
-as in Section 3 (logaddexp). With weights, N₊ and N₋ are sums of them, as if rows were repeated.
+as in Section 3 (logaddexp). With weights, N₊ and N₋ are sums of weights, as if rows were repeated.
 
-Several classes. P(k) ∝ exp(a·s_k + b_k): temperature scaling (Guo et al. 2017) with an offset for each class, the (a, b) of
-greatest likelihood with 10⁻⁶ of a row's weight times ½‖b‖² against it, so that there is one; by L-BFGS.
+Several classes. P(k) ∝ exp(a·s_k + b_k): temperature scaling (Guo et al. 2017) with an offset for each class: the (a, b) of
+maximum likelihood, with a penalty of 10⁻⁶ of a row's weight times ½‖b‖² so that it exists; by L-BFGS.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from streamcut.models.link import Link, Sigmoid, Softmax
 from streamcut.models.model import Model
 from streamcut.prediction import scored_chunks
 
-_FITTING = 12 * BLOCK_BYTES  # a block that is filled, one that is read, what is computed of it
+_FITTING = 12 * BLOCK_BYTES  # a block being filled, one being read, what is computed from it
 _MOST_STEPS = 100
 _GRADIENT = 1e-5
 _RIDGE = 1e-12
@@ -45,12 +45,12 @@ _DECREASE = 1e-4
 def calibrate(model: Model | str | os.PathLike, data: Any, *, memory: str = "auto") -> Model:
     """`model` with probabilities fitted on `data`: a store (path or opened), svmlight file, (X, y) or (X, y, row weights).
 
-    The rows should not be those of training, whose scores lie too far out: a UserWarning says so where the data is known to be
-    the same. What it keeps of rows, 24 bytes each for two classes, 16 and 8 more for each of several, goes beyond 64 MiB, or what
-    `memory` leaves, into a scratch file (TMPDIR, else /var/tmp), so memory does not grow with rows. `memory`, "4GB", "50%" or
+    The rows should not be the training rows, whose scores are too extreme: a UserWarning is given where the data is known to be
+    the same. Each row takes 24 bytes for two classes; for K, 16 + 8 K. Beyond 64 MiB, or what `memory` leaves, these go
+    into a scratch file (TMPDIR, else /var/tmp), so memory does not grow with the rows. `memory`, "4GB", "50%" or
     "auto", is a ceiling on the resident memory of this process.
     Raises MemoryBudgetError when that is too little, UsageError for models of other tasks, BadInputError for labels that the
-    model does not know, and for one class only.
+    model does not know, and for a single class.
 
     >>> model = calibrate(streamcut.train("rows.zarr"), "rows.zarr")  # made in the example of `convert`
     >>> (streamcut.predict(model, "rows.zarr", output="probabilities") > 0.5).tolist()
@@ -59,9 +59,9 @@ def calibrate(model: Model | str | os.PathLike, data: Any, *, memory: str = "aut
     ceiling = Ceiling(memory)
     model = as_model(model, ceiling.expect_model)
     if model.task not in ("binary", "multiclass"):
-        raise UsageError(f"probabilities are for models of classes, not of task {model.task}")
+        raise UsageError(f"probabilities are for classifiers, not for models of task {model.task}")
     if _of_training(model, data):
-        warnings.warn("these are the rows of training: probabilities fitted on them are too sure of themselves", stacklevel=2)
+        warnings.warn("these are the training rows: probabilities fitted on them are overconfident", stacklevel=2)
     rows: KeptRows | None = None
     ceiling.beside("rows kept, block by block", _FITTING)
     for chunk, scores in scored_chunks(model, data, ceiling=ceiling):
@@ -70,14 +70,14 @@ def calibrate(model: Model | str | os.PathLike, data: Any, *, memory: str = "aut
         weight = np.ones(chunk.n_rows) if chunk.weight is None else chunk.weight
         _keep(rows, scores, classes(chunk.y, chunk.first_row), weight)
     if rows is None:
-        raise BadInputError("there are no rows to fit probabilities on")
+        raise BadInputError("there are no rows to fit probabilities to")
     fitted = _linked(model, rows)
     ceiling.keep()
     return fitted
 
 
 def with_probabilities(model: Model, scores: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> Model:
-    """`model` with probabilities fitted on `scores` (n,) or (n, K) that rows with labels `y` (n) got without being trained on."""
+    """`model` with probabilities fitted on `scores` (n,) or (n, K) of rows with labels `y` (n) that it was not trained on."""
     truth = model.is_positive(y) if model.task == "binary" else model.classes_of(y)  # type: ignore[attr-defined]
     return _linked(model, kept(scores, truth, np.ones(len(y)) if weight is None else weight))
 
@@ -90,7 +90,7 @@ def kept(scores: np.ndarray, truth: np.ndarray, weights: np.ndarray) -> KeptRows
 
 
 def _keep(rows: KeptRows, scores: np.ndarray, truth: np.ndarray, weights: np.ndarray) -> None:
-    counts = weights > 0.0  # a row of weight 0 is a row that is not there
+    counts = weights > 0.0  # a row of weight 0 counts as absent
     rows.add(scores=scores[counts], truth=truth[counts], weight=weights[counts])
 
 
@@ -99,7 +99,7 @@ def _row_type(scores: np.ndarray) -> np.dtype:
 
 
 def _blocks(rows: KeptRows) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """(scores, classes, weights) of some rows at a time."""
+    """(scores, classes, weights), block by block."""
     for block in rows:
         yield tuple(np.ascontiguousarray(block[name]) for name in ("scores", "truth", "weight"))  # type: ignore[misc]
 
@@ -110,7 +110,7 @@ def _linked(model: Model, rows: KeptRows) -> Model:
 
 
 def _of_training(model: Model, data: Any) -> bool:
-    """Whether `data` is known to be what `model` was trained on."""
+    """Whether `data` is known to be the training data of `model`."""
     if isinstance(data, str | os.PathLike):
         trained_on = model.parameters.get("data")
         return trained_on is not None and os.path.realpath(trained_on) == os.path.realpath(data)
@@ -119,7 +119,7 @@ def _of_training(model: Model, data: Any) -> bool:
 
 
 def tempered(rows: KeptRows) -> tuple[float, tuple[float, ...]]:
-    """(a, b) for rows of several classes. Raises BadInputError for one class only."""
+    """(a, b) for rows of several classes. Raises BadInputError for a single class."""
     (K,) = rows.dtype["scores"].shape
     classes, total, moments = np.zeros(K), 0.0, np.zeros(2)
     for scores, target, weights in _blocks(rows):
@@ -127,7 +127,7 @@ def tempered(rows: KeptRows) -> tuple[float, tuple[float, ...]]:
         total += float(weights.sum())
         moments += scores.sum(), scores.size
     if np.count_nonzero(classes) < 2:
-        raise BadInputError("probabilities need rows of two classes at least")
+        raise BadInputError("probabilities need rows of at least two classes")
     mean = moments[0] / moments[1]
     off_mean = sum(float(((scores - mean) ** 2).sum()) for scores, _, _ in _blocks(rows))
     spread = float(np.sqrt(off_mean / moments[1])) or 1.0
@@ -154,7 +154,7 @@ def tempered(rows: KeptRows) -> tuple[float, tuple[float, ...]]:
 
 
 def platt(rows: KeptRows) -> tuple[float, float]:
-    """(A, B) for rows of two classes. Raises BadInputError for one class only."""
+    """(A, B) for rows of two classes. Raises BadInputError for a single class."""
     n_positive = n_negative = 0.0
     for _, positive, weights in _blocks(rows):
         n_positive += float(weights[positive != 0].sum())

@@ -1,4 +1,4 @@
-"""What a training run was asked for, checked once at the border."""
+"""The options of a training run, validated once at the border."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ BUDGETED = solvers("budgeted")
 EXACT_KERNEL = solvers("exact-kernel")
 SAMPLED = solvers("sampled")
 SOLVERS = tuple(SOLVER_TABLE)
-SCHEDULERS = ("threads", "sync", "local-cluster")  # or the address of a Dask scheduler, or its file
-_OFF = {"bias": 0.0, "tol": None, "tol_relative": None}  # what a solver without such an option has anyway
+SCHEDULERS = ("threads", "sync", "local-cluster")  # or the address of a Dask scheduler, or its scheduler file
+_OFF = {"bias": 0.0, "tol": None, "tol_relative": None}  # values that mean "off" for a solver without the option
 _checkpoint = partial(option, group="Checkpoints")
 
 
@@ -31,7 +31,7 @@ class CheckpointOptions:
     """Where checkpoints go and how often: every `every` seconds and every `iterations`-th iteration.
 
     required  a checkpoint that cannot be written ends training; otherwise it is a warning
-    resume    go on from the newest one in the folder
+    resume    continue from the newest one in the folder
     """
 
     directory: str = _checkpoint(
@@ -59,14 +59,14 @@ class CheckpointOptions:
 class TrainOptions(TrainDeclarations):
     """Options of `train`; None means "the default" or "off" as `streamcut.train` documents them.
 
-    Raises UsageError, naming the option, for a value that makes no sense, and for one that the task or solver does not have.
+    Raises UsageError, naming the option, for an invalid value and for an option that the task or solver does not have.
     """
 
     solver: str = changed(TrainDeclarations, "solver", choices=("auto", *SOLVERS))
 
     @property
     def maps(self) -> bool:
-        """Whether rows get features that approximate the kernel, which draws."""
+        """Whether the kernel is approximated by features of the rows, which are drawn at random."""
         return self.nystroem is not None or self.fourier is not None
 
     @property
@@ -85,7 +85,7 @@ class TrainOptions(TrainDeclarations):
 
     @property
     def chosen_task(self) -> str:
-        """`task`, or what "auto" stands for as far as options say."""
+        """`task`, or what "auto" stands for as far as the options tell."""
         if self.task != "auto":
             return self.task
         if self.loss in CLASSES_LOSSES or self.strategy == "one-vs-rest":
@@ -108,19 +108,19 @@ class TrainOptions(TrainDeclarations):
 
     @property
     def chosen_maintenance(self) -> str:
-        """`maintenance`, or what "auto" stands for: vectors of the Gaussian kernel merge, others have no merged one."""
+        """`maintenance`, or what "auto" stands for: only vectors of the Gaussian kernel can be merged."""
         if self.maintenance != "auto" or self.record.family != "budgeted":
             return self.maintenance
         return "merge" if self.kernel == "rbf" else "project"
 
     @property
     def record(self) -> SolverRecord:
-        """What the chosen solver needs and gives."""
+        """The record of the chosen solver."""
         return SOLVER_TABLE[self.chosen_solver]
 
     @property
     def problem(self) -> Problem:
-        """What there is to solve: the task, and where it has several kinds, its loss or strategy."""
+        """The problem to solve: the task or, where a task has several problems, its loss or strategy."""
         task = self.chosen_task
         if task == "binary":
             return "labelling" if self.chosen_loss in LABELLING_LOSSES else "binary"
@@ -139,7 +139,7 @@ class TrainOptions(TrainDeclarations):
         return self.record.strategy
 
     def deciding(self) -> dict[str, Any]:
-        """All options but those that never decide which bits come out."""
+        """All options except those that never change the bits of the result."""
         never = (*RESOURCES, *LIMITS, *WATCHERS, *self.record.limits)
         return {name: value for name, value in self.as_dict().items() if name not in never} | {"solver": self.chosen_solver}
 
@@ -164,40 +164,40 @@ class TrainOptions(TrainDeclarations):
         if self.max_cuts is not None and self.max_cuts < least:
             raise UsageError(f"max_cuts: {self.chosen_solver} needs {least} cuts, not {self.max_cuts}")
         if self.tol is None and self.tol_relative is None and not (self.target or self.max_passes or self.max_time):
-            raise UsageError("tol and tol_relative are both off: give target, max_passes or max_time, or training never ends")
+            raise UsageError("tol and tol_relative are both off: give target, max_passes or max_time, else training never ends")
 
     @property
     def free(self) -> bool:
-        """Whether there is an intercept that costs nothing."""
+        """Whether there is an unregularised intercept."""
         return self.intercept == "free"
 
     def _check_intercept(self) -> None:
-        """What goes with an intercept that is not regularised; without one `bias` is 0."""
+        """What an unregularised intercept can be combined with; without an intercept `bias` is 0."""
         if self.bias != _default("bias") and not (self.bias == 0.0 and self.intercept == "none"):
-            raise UsageError(f"bias: it is the feature of a regularised intercept, and intercept {self.intercept} is none")
+            raise UsageError(f"bias: it is the feature of a regularised intercept, which intercept {self.intercept} is not")
         if self.chosen_loss in LABELLING_LOSSES:
-            raise UsageError(f"intercept: only losses of single rows have it, not loss {self.loss}")
+            raise UsageError(f"intercept: only losses of single rows have one, not loss {self.loss}")
         if self.free and self.chosen_task == "multiclass" and self.problem != "one-vs-rest":
             raise UsageError(
-                f"intercept: the free intercepts of {self.problem} are one for each class, and nothing bounds them together; "
-                "take strategy one-vs-rest, or a large bias: of 10 intercepts cost a hundredth"
+                f"intercept: {self.problem} has one free intercept per class, and nothing bounds them jointly; "
+                "take strategy one-vs-rest, or a large bias: with bias 10 intercepts cost a hundredth"
             )
         if self.free and self.l1_only and not self.record.columns:
-            raise UsageError(f"l1_only: {self.chosen_solver} has no free intercept with it; solver working-set does")
+            raise UsageError(f"l1_only: {self.chosen_solver} has no free intercept with it; solver working-set has")
         if self.free and self.l1 and self.problem != "one-vs-rest":
-            raise UsageError("l1: beside a free intercept it is there for one-vs-rest alone; leave one of them out")
+            raise UsageError("l1: with a free intercept it is offered for one-vs-rest only; leave one of them out")
         if self.free and part_of(self.l1) is not None:
-            raise UsageError("l1: λmax is known of regularised intercepts alone; with a free one give λ as a number")
+            raise UsageError("l1: λmax is known for regularised intercepts only; with a free one give λ as a number")
         if self.intercept == "none":
             object.__setattr__(self, "bias", 0.0)
 
     def has(self, name: str) -> bool:
-        """Whether option `name` means something to the solver and the task."""
+        """Whether option `name` applies to the solver and the task."""
         return self._solver_has(name) and self._task_has(name)
 
     def _solver_has(self, name: str) -> bool:
         if name == "nu" and (self.chosen_task == "one-class") != (self.record.family == "linear"):
-            return False  # of kernels it takes the place of C
+            return False  # with kernels it takes the place of C
         drawn = name == "seed" and self.maps
         return name in COMMON or name in self.record.options or drawn
 
@@ -206,16 +206,16 @@ class TrainOptions(TrainDeclarations):
         return tasks is None or self.chosen_task in tasks
 
     def _intercept_stays(self, name: str) -> bool:
-        """Whether the model has an intercept that no `bias` of 0 takes away."""
+        """Whether the model has an intercept even with `bias` 0."""
         return name == "bias" and (
             self.problem == "one-class" or (self.record.family == "budgeted" and self.task == "regression")
         )
 
     def _check_fit(self) -> None:
-        """Every option that was given must mean something to the task and the solver."""
+        """Every option given must apply to the task and the solver."""
         solver, task = self.chosen_solver, self.chosen_task
         if self.l1 and self.l1_only:
-            raise UsageError("l1_only: it stands without ½‖w‖², l1 beside it; leave one of them out")
+            raise UsageError("l1_only: it replaces ½‖w‖², l1 is added to it; leave one of them out")
         if self.problem not in self.record.trains:
             what, those = f"task {self.task}", solvers_of(self.problem)
             if self.problem == "labelling":
@@ -239,32 +239,32 @@ class TrainOptions(TrainDeclarations):
                 raise UsageError(f"{name}: {value!r} is an option of task {tasks}; task {task} does not have it")
         self._check_loss(task)
         if self.cut == "exact" and self.problem in ("labelling", "one-vs-rest"):
-            what = f"loss {self.loss} has none" if self.problem == "labelling" else "one-vs-rest has predicted cuts alone"
+            what = f"loss {self.loss} has none" if self.problem == "labelling" else "one-vs-rest has predicted cuts only"
             raise UsageError(f"cut: {self.cut!r} is a choice for losses of single rows and Crammer-Singer; {what}")
         if self.record.intercept and self.bias not in (0.0, 1.0):
-            raise UsageError(f"bias: {solver} does not regularise its intercept, so there is 1 for one and 0 for none")
+            raise UsageError(f"bias: {solver} does not regularise its intercept: write 1 for an intercept, 0 for none")
         if self.budget is not None and self.maintenance == "none":
             raise UsageError("budget: maintenance none keeps all vectors; leave one of them out")
         if self.sweeps not in (0, _default("sweeps")) and self.row_cache == "0":
-            raise UsageError("sweeps: they go over rows in the cache, and row_cache 0 keeps none there; leave one of them out")
+            raise UsageError("sweeps: they visit cached rows, and row_cache 0 caches none; leave one of them out")
         if self.nu is not None and self.C != 1.0:
-            raise UsageError("nu: it takes the place of C; give one of them")
+            raise UsageError("nu: it replaces C; give one of them")
         if (self.loss in ("prec@k", "rec@k")) != (self.k is not None):
-            raise UsageError("k: losses prec@k and rec@k need it, and nothing else takes it (a number of rows, or a part: 10%)")
+            raise UsageError("k: required by losses prec@k and rec@k, and taken by no other (a number of rows, or a part: 10%)")
         if self.warm_start is not None and (self.chosen_loss in LABELLING_LOSSES or self.maps):
             raise UsageError("warm_start: only losses of single rows without nystroem and fourier can start from a model")
         for name in ("l1", "scale"):
             if getattr(self, name) != _default(name) and self.chosen_loss in LABELLING_LOSSES:
                 raise UsageError(f"{name}: only losses of single rows have it, not loss {self.loss}")
         if self.scale != "none" and self.maps:
-            raise UsageError("scale: features of a kernel are not scaled; scale the data before they are made")
+            raise UsageError("scale: kernel features are not scaled; scale the data beforehand")
         if self.scale != "none" and self.warm_start is not None:
-            raise UsageError("scale: a model to begin with has weights of features that are not scaled; leave one of them out")
+            raise UsageError("scale: the warm-start model has weights of unscaled features; leave one of them out")
         if self.nystroem is not None and self.fourier is not None:
-            raise UsageError("fourier: nystroem is given too; the kernel is approximated in one way")
+            raise UsageError("fourier: nystroem is given too; give one approximation of the kernel")
         for name, of in (("landmarks", "nystroem"), ("frequencies", "fourier")):
             if getattr(self, name) != _default(name) and getattr(self, of) is None:
-                raise UsageError(f"{name}: {getattr(self, name)!r} says how {of} draws; give {of} too")
+                raise UsageError(f"{name}: {getattr(self, name)!r} is a setting of {of}; give {of} too")
         if self.kernel == "linear":
             for name in ("gamma", "degree", "coef0", "nystroem", "fourier"):
                 if getattr(self, name) != _default(name):
@@ -279,7 +279,7 @@ class TrainOptions(TrainDeclarations):
             )
 
     def _check_loss(self, task: str) -> None:
-        """The loss must fit the task and its targets, and have the options that were given."""
+        """The loss must fit the task and its targets, and take the options given."""
         loss, labels = self.chosen_loss, tuple(name for name, each in ROW_LOSSES.items() if each.targets == "labels")
         solver, trained = self.chosen_solver, self.record.losses
         if self.l1_only and loss not in (trained or ()):
@@ -289,19 +289,19 @@ class TrainOptions(TrainDeclarations):
         if self.record.columns and not self.l1_only:
             raise UsageError(f"solver: {solver} is for l1_only, a penalty λ‖w‖₁ without ½‖w‖²; give its λ")
         if trained is not None and loss not in trained and self.problem != "ranking":
-            raise UsageError(f"loss: {loss!r} is not one of {solver}, which has {', '.join(trained)}")
+            raise UsageError(f"loss: {loss!r} is not trained by {solver}, which trains {', '.join(trained)}")
         if task == "binary" and loss in CLASSES_LOSSES:
-            raise UsageError(f"loss: {loss} is one of task multiclass; for two classes it is logistic")
+            raise UsageError(f"loss: {loss} is for task multiclass; for two classes use logistic")
         fitting = {
             "binary": (*labels, *LABELLING_LOSSES),
             "regression": tuple(name for name in ROW_LOSSES if name not in labels),
             "multiclass": labels if self.strategy == "one-vs-rest" else ("hinge", *CLASSES_LOSSES),
         }.get(task, ("hinge",))
         if task == "multiclass" and loss in CLASSES_LOSSES and self.strategy != _default("strategy"):
-            raise UsageError(f"strategy: loss {loss} is of all classes at once; leave it out, or take loss logistic")
+            raise UsageError(f"strategy: loss {loss} trains all classes together; leave it out, or take loss logistic")
         if task == "multiclass" and loss in labels and loss not in fitting:
             raise UsageError(
-                f"loss: {loss} for several classes takes strategy one-vs-rest; all at once have {', '.join(fitting)}"
+                f"loss: {loss} for several classes needs strategy one-vs-rest; all classes together: {', '.join(fitting)}"
             )
         if loss not in fitting:
             raise UsageError(f"loss: {loss!r} is not one of task {task}, which has {', '.join(fitting)}")
@@ -311,7 +311,7 @@ class TrainOptions(TrainDeclarations):
                 raise UsageError(f"{name}: loss {loss!r} does not have it")
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON types only: of a model in memory to start from it says just that."""
+        """The options in JSON types; a warm-start model in memory is recorded as just that."""
         start = self.warm_start
         if start is not None:
             start = os.fspath(start) if isinstance(start, str | os.PathLike) else "a model in memory"
@@ -323,7 +323,7 @@ OPTIONS = options_of(TrainOptions)
 CHOICES = {name: each.choices for name, each in OPTIONS.items() if each.choices}
 SCALES = CHOICES["scale"]
 COMMON = tuple(name for name, each in OPTIONS.items() if each.solvers is None)  # every solver has them
-# What never decides which bits come out, so that a run may go on from a checkpoint with other values: where and how fast it runs,
+# Options that never change the bits of the result, so a run may resume with other values: where and how fast it runs,
 RESOURCES = having(TrainOptions, role="resource")
 LIMITS = having(TrainOptions, role="limit")  # how long,
 WATCHERS = having(TrainOptions, role="watcher")  # and what is measured meanwhile; a solver's own limits are in its record.

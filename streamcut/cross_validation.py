@@ -1,4 +1,4 @@
-"""Cross-validation of one set of options: how good its models are on rows that they have not seen, and how much that varies."""
+"""Cross-validation of one set of options: how good its models are on unseen rows, and how much that varies."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from streamcut.training import opened
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CrossValidated(Shown):
-    """What came out for each fold.
+    """The results of each fold.
 
-    table       a line for each fold (from 0): all measures, what the model's certificate says, passes and seconds;
-                pandas.DataFrame(found.table) is a frame of them
-    measure     the first of the task's measures, which models are chosen by
-    resources   readings: how often rows were read for all trainings; of models that were trained together also bytes_read
+    table       a row for each fold (from 0): all measures, the certificate's figures, passes and seconds;
+                pandas.DataFrame(found.table) makes a frame of it
+    measure     the first of the task's measures, by which models are chosen
+    resources   readings: how often rows were read for all trainings; for models trained together also bytes_read
                 (decoded from storage), groups, peak (resident bytes)
     """
 
@@ -37,7 +37,7 @@ class CrossValidated(Shown):
     resources: dict[str, Any] = field(default_factory=dict)
 
     def values(self, measure: str | None = None) -> list[float]:
-        """A measure of each fold, None standing for the first."""
+        """A measure of each fold; None: the first measure."""
         return [line[measure or self.measure] for line in self.table]
 
     @property
@@ -69,19 +69,19 @@ def cross_validate(
     stop: Callable[[], bool] | None = None,
     **options: Any,
 ) -> CrossValidated:
-    """Train with the same `options` on all folds but one, and measure on that, each in turn.
+    """Train with the same `options` on all folds but one and measure on that one, for each fold in turn.
 
-    data        what `streamcut.tune` takes, with label and convert for raw rows; their recipe is that of all rows
+    data        what `streamcut.tune` takes, with label and convert for raw rows; their recipe is made from all rows
     folds, fold_seed   as there
-    groups      "qid": rows of one qid stay together, as there; else a column of a table: rows of one value are in one fold, and
-                it makes no features; None: every row is drawn by itself
-    time        a column of a table: its rows are cut by time into folds + 1 parts of about equally many rows; each part but the
-                first is measured on by a model of all that was before. Rows without a time are trained on always
+    groups      "qid": rows of one qid stay together, as there; else a column of a table: rows with one value are in one fold, and
+                it makes no features; None: every row is drawn independently
+    time        a column of a table: its rows are split by time into folds + 1 parts of about equal size; each part but the
+                first is measured by a model of all earlier parts. Rows without a time are always trained on
     measure     of streamcut.evaluate, for `values` and `mean`; None: the first that models of the task have
     checkpoint  linear solvers: a folder for checkpoints, or a CheckpointOptions, which also resumes
 
-    Linear solvers train the models of all folds in the same passes through the data, unless a column makes the folds. The other
-    arguments, and what is raised, are those of `tune`.
+    Linear solvers train the models of all folds in the same passes over the data, unless a column defines the folds. The other
+    arguments and the errors raised are those of `tune`.
 
     >>> found = cross_validate("rows.zarr", folds=2, C=10.0)  # made in the example of `convert`
     >>> len(found.values("accuracy")), found.measure
@@ -89,7 +89,7 @@ def cross_validate(
     """
     C, by = options.pop("C", 1.0), time if time is not None else groups if groups not in ("qid", None) else None
     if time is not None and groups not in ("qid", None):
-        raise UsageError("groups and time: folds are made by one of them")
+        raise UsageError("groups and time: give one of them")
     if isinstance(checkpoint, str):
         checkpoint = CheckpointOptions(checkpoint)
     hooks: dict[str, Any] = {"on_iteration": on_iteration, "checkpoint": checkpoint, "stop": stop}
@@ -98,9 +98,9 @@ def cross_validate(
     if by is not None:
         files = files_of(data, given.get("format", "auto"))
         if not files:
-            raise UsageError(f"{'groups' if time is None else 'time'}: {by!r} is a column of a table, and these data are none")
+            raise UsageError(f"{'groups' if time is None else 'time'}: {by!r} is a column of a table, which this data is not")
         if moved := sorted({"shuffle", "split", "missing_labels", "on_error"} & set(given)):
-            raise UsageError(f"convert: with {moved[0]} the rows are not those of the table, by whose column folds are made")
+            raise UsageError(f"convert: with {moved[0]} the rows are not those of the table whose column defines the folds")
         if time is None:
             known = given.get("id", ())
             given["id"] = (*(known.split(",") if isinstance(known, str) else known), by)
@@ -118,17 +118,17 @@ def cross_validate(
 
 
 def _by_groups(files: list[Any], column: str, folds: int, seed: int) -> Iterator[np.ndarray]:
-    """Which rows each fold holds out, bool (n): groups in a random order, one to each fold and again."""
+    """Which rows each fold holds out, bool (n): groups in random order, dealt to the folds in turn."""
     groups, codes = np.unique(keys_of_groups(files, column), return_inverse=True)
     if folds > len(groups):
-        raise UsageError(f"folds: {folds} folds need as many groups, and column {column!r} has {len(groups)} values")
+        raise UsageError(f"folds: {folds} folds need at least as many groups, but column {column!r} has {len(groups)} values")
     order = np.random.default_rng(seed).permutation(len(groups))
     for fold in range(folds):
         yield (order[codes] % folds) == fold
 
 
 def _by_time(files: list[Any], column: str, folds: int) -> Iterator[np.ndarray]:
-    """int8 (n) for each fold: 1 for the rows it holds out, 0 for those before, −1 for those after; rows of one time are alike."""
+    """int8 (n) for each fold: 1 for the rows it holds out, 0 for those before, −1 for those after; equal times stay together."""
     times = times_of_rows(files, column)
     known = np.sort(times[~np.isnan(times)])
     begins = np.unique(known[[len(known) * part // (folds + 1) for part in range(1, folds + 1)]])

@@ -1,4 +1,4 @@
-"""Early stopping: models are measured on other rows as training goes on, and it ends once they no longer get better."""
+"""Early stopping: models are measured on other rows during training, which ends once they no longer improve."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _ROW = 64  # bytes: scores kept and sorted, weights
 
 
 class EarlyStopping:
-    """Remembers the best model by a measure of streamcut.evaluate, and says when to stop.
+    """Keeps the best model by a measure of streamcut.evaluate, and decides when to stop.
 
-    data      rows that every model is measured on
-    patience  iterations in a row without a better one, after which training ends
+    data      the rows on which every model is measured
+    patience  consecutive iterations without a better model after which training ends
     measure   None: the first that models of the task have
     """
 
     def __init__(self, data: Dataset, task: str, patience: Any, measure: str | None) -> None:
         if isinstance(patience, bool) or not isinstance(patience, int) or patience < 1:
-            raise UsageError(f"early_stopping: {patience!r} is no number of iterations, 1 or above")
-        from streamcut.evaluation import measure_to_choose  # with all measures, which other trainings do without
+            raise UsageError(f"early_stopping: {patience!r} is not a number of iterations, 1 or above")
+        from streamcut.evaluation import measure_to_choose  # loads all measures, which other trainings do not need
 
         self.data, self.patience, self.measure = data, patience, measure_to_choose(task, measure)
         self.best: Model | None = None
@@ -34,7 +34,7 @@ class EarlyStopping:
         self._merit, self._since = -float("inf"), 0
 
     def watching(self, run: Any) -> Callable[[Model], bool]:
-        """The same for models that a training (streamcut.training.Session) has in between."""
+        """The same for the intermediate models of a training (streamcut.training.Session)."""
 
         def watch(model: Model) -> bool:
             run.rest()
@@ -43,7 +43,7 @@ class EarlyStopping:
         return watch
 
     def __call__(self, model: Model) -> bool:
-        """Measure `model`; whether it is time to stop. Raises UsageError where the measure is undefined."""
+        """Measure `model`; True when it is time to stop. Raises UsageError where the measure is undefined."""
         from streamcut.evaluation import evaluate, merit
 
         value = evaluate(model, self.data).measures().get(self.measure)
@@ -57,20 +57,20 @@ class EarlyStopping:
 
 
 def measuring_bytes(data: Dataset) -> int:
-    """Memory that measuring on `data` takes."""
+    """Memory needed to measure on `data`."""
     reading = 0 if isinstance(data, MemoryDataset) else buffer_bytes(data.manifest)
     return reading + _ROW * data.manifest.statistics.n_rows
 
 
 def expect_possible(chosen: TrainOptions, patience: Any, measure: str | None, held_out: Any, checkpoint: Any) -> None:
-    """Raise UsageError where nothing can stop early."""
+    """Raise UsageError where early stopping is not possible."""
     if patience is None:
         if measure is not None:
-            raise UsageError("measure: it is for early_stopping; a grid has one in `tune`")
+            raise UsageError("measure: it is for early_stopping; for a grid use `tune`")
         return
     if held_out is None:
         raise UsageError("early_stopping: give the rows to measure on (--validation)")
     if chosen.record.family != "linear" or chosen.problem in ("one-vs-rest", "sequence"):
-        raise UsageError("early_stopping: it is for linear solvers, and not for one-vs-rest or sequences")
+        raise UsageError("early_stopping: only for linear solvers, and not for one-vs-rest or sequences")
     if checkpoint is not None:
-        raise UsageError("early_stopping: a checkpoint does not keep what was measured; leave one of them out")
+        raise UsageError("early_stopping: checkpoints do not keep its measurements; leave one of them out")

@@ -1,4 +1,4 @@
-"""Errors that a user can act on, each with the exit code that the command line gives it."""
+"""Errors that a user can act on, each with its exit code on the command line."""
 
 import re
 import shlex
@@ -42,17 +42,17 @@ class ExitCode(IntEnum):
 
 
 class StreamcutError(Exception):
-    """Base of all errors that are not bugs. The message says what is wrong, where, and what to do next, and no password."""
+    """Base of all errors that are not bugs. The message says what is wrong, where, and what to do next; it holds no password."""
 
     exit_code = ExitCode.BUG
 
-    on_command_line = False  # whether messages name options as the command line has them, or as Python has them
+    on_command_line = False  # whether messages spell options as on the command line or as in Python
 
     def __init__(self, *args: object) -> None:
         super().__init__(*(spelled(redacted(each)) if isinstance(each, str) else each for each in args))
 
     def __reduce__(self) -> tuple[type, tuple]:
-        """For other processes. What tblib, with which Dask sends errors, does by itself fails for those of two built-in kinds."""
+        """For pickling. The default of tblib, with which Dask sends errors, fails for classes with two built-in bases."""
         return type(self), self.args
 
 
@@ -62,7 +62,7 @@ def given(option: str, value: object) -> str:
 
 
 def spelled(text: str) -> str:
-    """`text` for those who called, with options as they give them: messages say --drop, --dtype=float64 or `given(…)`.
+    """`text` with options spelled as the caller writes them: messages say --drop, --dtype=float64 or `given(…)`.
 
     In Python options are arguments. Commands in backticks stay as they are.
     """
@@ -92,14 +92,14 @@ class UsageError(StreamcutError, ValueError):
 
 
 class OtherProgramError(UsageError):
-    """The same about options of another program, which the message names as they are written there."""
+    """The same for options of another program, which the message spells as that program does."""
 
     def __init__(self, message: str) -> None:
         Exception.__init__(self, message)
 
 
 class BadInputError(StreamcutError, ValueError):
-    """The data given by the user is malformed; the message names file:line:column where there is one."""
+    """The user's data is malformed; the message names file:line:column where known."""
 
     exit_code = ExitCode.BAD_INPUT
 
@@ -126,20 +126,20 @@ class IncompleteError(StreamcutError):
 
 
 class MemoryBudgetError(StreamcutError, MemoryError):
-    """The memory limit cannot be met; the message says the minimum, and so does `least` (bytes), if it is known."""
+    """The memory limit cannot be met; the message and `least` (bytes) give the minimum, if known."""
 
     exit_code = ExitCode.MEMORY
     least: int | None = None
 
 
 class DiskFullError(StreamcutError):
-    """The disk, a quota or a file size limit is exhausted; the message says the path and the bytes needed."""
+    """The disk, a quota or a file size limit is exhausted; the message gives the path and the bytes needed."""
 
     exit_code = ExitCode.DISK_FULL
 
 
 class NotConvergedError(StreamcutError):
-    """Training ended before its certificate reached the tolerance, or passes before a bound was proved, as was required."""
+    """Training ended before its certificate reached the required tolerance, or passes ran out before a bound was proved."""
 
     exit_code = ExitCode.NOT_CONVERGED
 

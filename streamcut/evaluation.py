@@ -1,4 +1,4 @@
-"""How well a model does on labelled rows, streamed."""
+"""How good a model is on labelled rows, which are streamed."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from streamcut.prediction import scored_chunks, warn_of
 
 
 class Observer(Protocol):
-    """Sees rows and their scores, both valid during the call only.
+    """Receives rows and their scores, both valid only during the call.
 
-    row_bytes   what it takes for each row that it has seen, at most: (without weights, with them)
+    row_bytes   most memory for each row received: (without weights, with them)
     """
 
     row_bytes: ClassVar[RowBytes]
@@ -39,13 +39,13 @@ class Observer(Protocol):
 
 
 class Measures(Observer, Protocol):
-    """What collects the measures of a task. Of `to_choose` the greatest marks the best model, of `losses` the least."""
+    """Collects the measures of a task. The best model has the greatest measure of `to_choose`, the least of `losses`."""
 
     to_choose: ClassVar[tuple[str, ...]]
     losses: ClassVar[tuple[str, ...]]
 
     def measures(self) -> dict[str, Any]:
-        """Every measure by its name, the most telling first; None where one is undefined."""
+        """Every measure by its name, the most informative first; None where undefined."""
 
 
 _OF_TASK: dict[str, Any] = {
@@ -62,14 +62,14 @@ _OF_TASK: dict[str, Any] = {
 class Evaluation(Shown):
     """The measures of a model, each an attribute: `evaluation.accuracy`.
 
-    unseen   {what in the rows did not fit the model's recipe: how often}
+    unseen   {kind of value that did not fit the model's recipe: count}
     """
 
     def __init__(self, measures: dict[str, Any], unseen: Mapping[str, int] | None = None) -> None:
         self._measures, self.unseen = measures, dict(unseen or {})
 
     def measures(self) -> dict[str, Any]:
-        """Every measure by its name (JSON types); None where one is undefined on this data."""
+        """Every measure by its name (JSON types); None where undefined on this data."""
         return dict(self._measures)
 
     def __getattr__(self, name: str) -> Any:
@@ -96,16 +96,16 @@ def evaluate(
 ) -> Evaluation:
     """Measure `model` on `data`: what `predict` takes, with labels, or (X, y) or (X, y, row weights).
 
-    `ignore_extra_features`, `index_base`, `strict` and `raw` are those of `predict`. Which measures there are depends on the
-    model's task (streamcut.measures). `label_names`, {1.0: "B-NP", …} or a file of such lines as `1 B-NP`, add those of chunks
+    `ignore_extra_features`, `index_base`, `strict` and `raw` are those of `predict`. The measures depend on the
+    model's task (streamcut.measures). `label_names`, {1.0: "B-NP", …} or a file of lines such as `1 B-NP`, add those of chunks
     for sequences. `memory`, "4GB", "50%" or "auto", is a ceiling on the resident memory of this process: two classes, rankings
-    and the ROC area sort the scores of all rows. Raises MemoryBudgetError if it cannot be kept, at once where the number of rows
-    is known; BadInputError for labels or features that the model does not know, and for labels without a name; UsageError for
-    names where no sequences are labelled.
+    and the ROC area sort the scores of all rows. Raises MemoryBudgetError if it cannot be kept, immediately where the number of
+    rows is known; BadInputError for labels or features that the model does not know, and for labels without a name; UsageError
+    for label names where the model labels no sequences.
 
-    `certified`: of two classes also `optimum`, {"accuracy": (low, high), "log_loss": …, "roc_auc": …, "proved": the share of
-    labels that are}: between which numbers the measures of the exact optimum of the model's problem are; far closer with
-    `trained_on`, the rows of the training, as `predict` takes them.
+    `certified`: for two classes also `optimum`, {"accuracy": (low, high), "log_loss": …, "roc_auc": …, "proved": the share of
+    labels proved}: bounds on the measures of the exact optimum of the model's problem; far tighter with
+    `trained_on`, the training rows, as `predict` takes them.
 
     >>> model = streamcut.train("rows.zarr", C=10.0)  # made in the example of `convert`
     >>> streamcut.evaluate(model, "rows.zarr").accuracy
@@ -114,7 +114,7 @@ def evaluate(
     reading = raw or Raw(index_base)
     reading.strict |= strict
     if trained_on is not None and not certified:
-        raise UsageError("trained_on: only certified measures read the rows of the training; say certified=True")
+        raise UsageError("trained_on: only certified measures read the training rows; pass certified=True")
     ceiling = Ceiling(memory)
     beside: tuple[OptimumMeasures, ...] = ()
     if certified:
@@ -129,7 +129,7 @@ def evaluate(
 
 
 def measures_of(model: Model) -> Measures:
-    """What collects the measures of a model. Raises UsageError where there are none."""
+    """The collector of a model's measures. Raises UsageError where there are none."""
     if model.task not in _OF_TASK:
         raise UsageError(f"there are no measures for a model of task {model.task}")
     return _OF_TASK[model.task](model)
@@ -144,14 +144,14 @@ def evaluate_queries(
     raw: Raw | None = None,
     memory: str = "auto",
 ) -> dict[str, np.ndarray]:
-    """Measures of a ranking for each query of `data`: columns by name, a line for each query in the order of the rows.
+    """Measures of a ranking for each query of `data`: columns by name, one entry per query in row order.
 
-    Arguments are those of `evaluate`. nan where NDCG is undefined. Raises UsageError for a model that is no ranking.
+    Arguments are those of `evaluate`. nan where NDCG is undefined. Raises UsageError for a model that is not a ranking.
     """
     ceiling = Ceiling(memory)
     model = as_model(model, ceiling.expect_model)
     if model.task != "ranking":
-        raise UsageError(f"only models of task ranking are measured by queries, not one of task {model.task}")
+        raise UsageError(f"only models of task ranking are measured per query, not one of task {model.task}")
     return collect(model, data, ignore_extra_features, raw or Raw(index_base), ceiling=ceiling).per_query()
 
 
@@ -164,7 +164,7 @@ def collect(
     beside: Sequence[Observer] = (),
     ceiling: Ceiling | None = None,
 ) -> Any:
-    """The measures of the model's task after all rows of `data`, which those `beside` have seen, too. Raises as `evaluate`."""
+    """The measures of the model's task after all rows of `data`, which the observers `beside` also get. Raises as `evaluate`."""
     ceiling = ceiling or Ceiling()
     model = as_model(model, ceiling.expect_model)
     collected = measures_of(model)
@@ -173,7 +173,7 @@ def collect(
     elif model.task == "sequence":
         collected = _OF_TASK[model.task](model, label_names if isinstance(label_names, Mapping) else _named(label_names))
     else:
-        raise UsageError(f"label_names: only sequences have chunks with names, not a model of task {model.task}")
+        raise UsageError(f"label_names: only models of sequences have named chunks, not a model of task {model.task}")
     seeing = (collected, *beside)
     kept = sum(each.row_bytes[0] for each in seeing), sum(each.row_bytes[1] for each in seeing)
     reading: dict[str, Any] = {"ignore_extra_features": ignore_extra_features, "raw": raw or Raw()}
@@ -198,13 +198,13 @@ def _named(path: str | os.PathLike) -> dict[float, str]:
 
 
 def measure_to_choose(task: str, name: str | None) -> str:
-    """`name`, None standing for the first measure of models of `task`. Raises UsageError when no model can be chosen by it."""
+    """`name`; None: the first measure of models of `task`. Raises UsageError when no model can be chosen by it."""
     names = (*_OF_TASK[task].to_choose, *_OF_TASK[task].losses) if task in _OF_TASK else ()
     if not names or (name is not None and name not in names):
-        raise UsageError(f"measure: {name!r} is none to choose a model of task {task} by; there are {', '.join(names) or 'none'}")
+        raise UsageError(f"measure: {name!r} cannot choose a model of task {task}; these can: {', '.join(names) or 'none'}")
     return names[0] if name is None else name
 
 
 def merit(name: str, value: float) -> float:
-    """`value` of the measure `name`, or less of it where the least is best: the greatest merit marks the best model."""
+    """`value` of the measure `name`, negated where the least is best: the best model has the greatest merit."""
     return -value if any(name in measures.losses for measures in _OF_TASK.values()) else value

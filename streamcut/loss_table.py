@@ -1,4 +1,4 @@
-"""The losses by name, and what options and models have to know of them before any is loaded.
+"""The losses by name, and what options and models need to know about them before any is loaded.
 
 A new loss of single rows is a file in streamcut.losses and an entry here; the command line, `train` and the estimators then offer
 it with its options.
@@ -12,7 +12,7 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class RowLoss:
-    """A loss of single rows: module and class in streamcut.losses, what its targets are, the options that only it has.
+    """A loss of single rows: module and class in streamcut.losses, the kind of its targets, its own options.
 
     log_odds  scores are log(P(positive) / P(negative)), so models have probabilities
     """
@@ -35,5 +35,5 @@ ROW_LOSSES = {
     "quantile": RowLoss("quantile.Quantile", "numbers", ("quantile",)),
     "poisson": RowLoss("poisson.Poisson", "numbers"),
 }
-CLASSES_LOSSES = ("softmax",)  # of all classes at once, beside Crammer and Singer's, which is what the hinge becomes
+CLASSES_LOSSES = ("softmax",)  # joint over all classes, as is Crammer and Singer's, which the hinge becomes
 LABELLING_LOSSES = ("f1", "prbep", "prec@k", "rec@k", "error")

@@ -1,4 +1,4 @@
-"""Scores and labels for rows that are streamed: chunk by chunk, in memory bounded by the model and one chunk."""
+"""Scores and labels for streamed rows: chunk by chunk, in memory bounded by the model and one chunk."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from streamcut.models.model import Model
 
 _FEW = 1 << 20  # numbers
 _FEW_ROWS = 16  # as dicts: Arrow is faster with more
-_CERTIFIED = (96, 96)  # bytes of each row that certified answers keep: parts, then all, then words
-SCORES_AT_ONCE = 1 << 20  # bounds what a shard of a great many short rows adds: 8 bytes each for the arrays below
+_CERTIFIED = (96, 96)  # bytes that certified answers keep per row: parts, then all, then words
+SCORES_AT_ONCE = 1 << 20  # bounds the memory for a shard of very many short rows: 8 bytes each for the arrays below
 
 
 @overload
@@ -67,27 +67,27 @@ def predict(
     certified: bool = False,
     trained_on: Any = None,
 ) -> Answers | CertifiedAnswers:
-    """What `model` says of all rows of `data`; `unseen` of the answers says what in them did not fit the model's recipe.
+    """The predictions of `model` for all rows of `data`; their `unseen` counts what did not fit the model's recipe.
 
     output   "labels": float64 (n,), or words (object, n) where the labels are words; "scores": float64 (n,) or (n, classes);
              "probabilities" of a model that has them: float64 (n,) of the positive label, or (n, classes)
     data     an opened data set, the path of a store, of svmlight text or of a table, a frame (pandas, polars, DuckDB, pyarrow),
              rows as dicts (one, or a list of them), or X (n × d, NumPy or SciPy sparse)
     ignore_extra_features   leave out features that the model does not have, instead of raising BadInputError
-    index_base              number of the first feature in svmlight text; None: what it was in the training data, else 1
+    index_base              number of the first feature in svmlight text; None: that of the training data, else 1
     strict                  raise BadInputError for values that do not fit the recipe, such as categories that training did not
-                            see; otherwise they are counted in `unseen`, and without `raw` there is a warning, too
-    raw                     more about how raw input is read, its index_base included, and what was unusual in it
+                            see; otherwise they are counted in `unseen` and, without `raw`, a warning is given
+    raw                     further settings for raw input, its index_base included, and what was unusual in it
     memory                  "4GB", "50%" or "auto": ceiling on the resident memory of this process, which holds all answers at
                             the end. MemoryBudgetError, before any row is scored where their number is known, if it cannot be kept
 
-    certified   a CertifiedAnswers instead: labels, which of them are `proved` to be those of the exact optimum of the model's
-                problem, and its probabilities or scores between `low` and `high`; its `advice` says what would prove more.
+    certified   return CertifiedAnswers: labels, which of them are `proved` to be those of the exact optimum of the model's
+                problem, and bounds `low` and `high` on its probabilities or scores; its `advice` says what would prove more.
                 It is as true as the model's lower bound, which `verify` checks
-    trained_on  for that: the rows of the training (a data set, a store, (X, y)), as `streamcut.locate` reads them; far more is
-                proved with them. None: by what the model holds, its gap at the least
+    trained_on  with certified: the training rows (a data set, a store, (X, y)), as `streamcut.locate` reads them; they prove
+                far more. None: use what the model holds, at least its gap
 
-    A store or file may have fewer features than the model (the others are 0); an array says its width, so it must be equal.
+    A store or file may have fewer features than the model (the others are 0); an array must have exactly as many.
     Raw input is prepared by the model's recipe, and needs no labels; a store of another recipe is refused with BadInputError.
 
     >>> model = streamcut.train("rows.zarr", C=10.0)  # made in the example of `convert`
@@ -95,11 +95,11 @@ def predict(
     [1.0, -1.0, 1.0, -1.0]
     """
     if output not in ("labels", "scores", "probabilities"):
-        raise UsageError(f"output: {output!r} is not offered; use 'labels', 'scores' or 'probabilities'")
+        raise UsageError(f"output: {output!r} is unknown; use 'labels', 'scores' or 'probabilities'")
     if certified and output != "labels":
         raise UsageError(f"output: certified answers are labels with bounds; leave {output!r} out")
     if trained_on is not None and not certified:
-        raise UsageError("trained_on: only certified predictions read the rows of the training; say certified=True")
+        raise UsageError("trained_on: only certified predictions read the training rows; pass certified=True")
     ceiling = Ceiling(memory) if memory != "auto" or isinstance(model, str | os.PathLike) or _many(data) else None
     model = as_model(model, lambda size: None if ceiling is None else ceiling.expect_model(size))
     reading = raw or Raw(index_base=index_base, labelled=False)
@@ -129,7 +129,7 @@ def predict(
 
 
 def as_rows(model: Model, data: Any, ignore_extra_features: bool) -> Any:
-    """An array as rows with labels, which nobody reads; anything else as it is. Raises BadInputError for another width."""
+    """An array as rows with dummy labels; anything else unchanged. Raises BadInputError for another width."""
     by_recipe = is_frame(data) and model.recipe is not None and model.recipe.table is not None
     if by_recipe or not (hasattr(data, "shape") or isinstance(data, list)):
         return data
@@ -141,7 +141,7 @@ def as_rows(model: Model, data: Any, ignore_extra_features: bool) -> Any:
 
 
 class Answers(np.ndarray):
-    """What a model says of rows: an array, and `unseen`, {what did not fit the model's recipe: how often}."""
+    """The predictions for rows: an array, and `unseen`, {what did not fit the model's recipe: count}."""
 
     unseen: Mapping[str, int] = MappingProxyType({})
 
@@ -149,23 +149,23 @@ class Answers(np.ndarray):
         self.unseen = getattr(source, "unseen", Answers.unseen)
 
     def __array_wrap__(self, array: np.ndarray, context: Any = None, return_scalar: bool = False) -> Any:
-        return array[()] if return_scalar else np.asarray(array)  # what is computed from answers is none
+        return array[()] if return_scalar else np.asarray(array)  # results computed from answers are plain arrays
 
 
 def warn_of(unseen: Mapping[str, int]) -> None:
-    """A warning that names what did not fit the recipe of a model, if anything did."""
+    """Warn of anything that did not fit the recipe of a model."""
     if unseen:
         said = "; ".join(f"{what}: {count:,}" for what, count in sorted(unseen.items()))
         warn(f"{said} (strict=True refuses such rows)")
 
 
 def _many(data: Any) -> bool:
-    """Whether `data` is more than a few rows in memory, which `auto` has room for without being asked."""
+    """Whether `data` is more than a few rows in memory, for which `auto` need not be checked."""
     return not (isinstance(data, list | Mapping) or math.prod(getattr(data, "shape", (_FEW,))) < _FEW)
 
 
 def _of_few(model: Model, data: Any, output: str, raw: Raw) -> Answers | None:
-    """Answers for a few rows as dicts or a frame, without Arrow and compiled code; None: they go the way of all rows."""
+    """Answers for a few rows as dicts or a frame, without Arrow and compiled code; None: take the general path."""
     if model.recipe is None or model.whole_groups or raw.labelled or raw.keep or not (is_frame(data) or _are_dicts(data)):
         return None
     from streamcut.io.tables import few  # which loads Arrow
@@ -187,7 +187,7 @@ def _of_few(model: Model, data: Any, output: str, raw: Raw) -> Answers | None:
 
 
 def _are_dicts(data: Any) -> bool:
-    """Whether it is one row as a dict, or a few of them."""
+    """Whether `data` is one row as a dict, or a few."""
     if isinstance(data, Mapping):
         return True
     return isinstance(data, list) and 0 < len(data) <= _FEW_ROWS and all(isinstance(row, Mapping) for row in data)
@@ -227,13 +227,13 @@ def scored_chunks(
 ) -> Iterator[tuple[Chunk, np.ndarray]]:
     """(rows, their scores float64) of `data`, at most SCORES_AT_ONCE at a time; both are valid until the next step.
 
-    A model of whole groups gets them whole, however many rows one has.
+    A model of whole groups gets each group whole, regardless of its size.
 
     data   as `streamcut.data.inputs.rows_of` takes it; `raw` says how raw input is read
     kept   bytes that the caller keeps of each row, (without weights, with them): they count under the `ceiling`
 
     Raises MemoryBudgetError where the ceiling cannot be kept, BadInputError for features that the model does not have, unless
-    they are to be left out, and for scores not finite.
+    `ignore_extra_features`, and for scores that are not finite.
     """
     at_once = max(1, SCORES_AT_ONCE // model.scores_per_row)
     blocks = _groups if model.whole_groups else _blocks
@@ -248,25 +248,25 @@ def scored_chunks(
         finite = np.isfinite(scores).reshape(chunk.n_rows, -1).all(axis=1)
         if not finite.all():
             row = chunk.first_row + int(np.argmin(finite))
-            raise BadInputError(f"row {row} (0-based): its score is not finite; look at its values")
+            raise BadInputError(f"row {row} (0-based): its score is not finite; check its values")
         yield chunk, scores
         if ceiling is not None:
             ceiling.meet(chunk)
 
 
 def _blocks(chunks: Iterator[Chunk], at_once: int) -> Iterator[Chunk]:
-    """The rows of `chunks`, at most `at_once` together."""
+    """The rows of `chunks`, at most `at_once` per chunk."""
     for chunk in chunks:
         for start in range(0, chunk.n_rows, at_once):
             yield chunk.rows(start, min(start + at_once, chunk.n_rows))
 
 
 def _groups(chunks: Iterator[Chunk], at_once: int) -> Iterator[Chunk]:
-    """The rows of `chunks` in whole groups of equal qid, which may go on in the next chunk; at most `at_once`, or one group."""
+    """The rows of `chunks` in whole groups of equal qid, which may span chunks; at most `at_once`, or one group."""
     last: Chunk | None = None  # the last group so far
     for chunk in chunks:
         if chunk.qid is None:
-            raise BadInputError("the rows have no qid, which says which of them are one sequence")
+            raise BadInputError("the rows have no qid, which tells the sequences apart")
         if chunk.n_rows == 0:
             continue
         starts = group_starts(chunk)
@@ -289,7 +289,7 @@ def _groups(chunks: Iterator[Chunk], at_once: int) -> Iterator[Chunk]:
 
 
 def _within(chunk: Chunk, n_features: int, ignore_extra: bool) -> Chunk:
-    """`chunk` with no feature that the model lacks: the kernels check no bounds."""
+    """`chunk` without features that the model lacks: the kernels check no bounds."""
     start, stop = int(chunk.indptr[0]), int(chunk.indptr[-1])
     indices = chunk.indices[start:stop]
     if not len(indices) or indices.max() < n_features:

@@ -1,6 +1,6 @@
-"""What every solver needs and gives, in one table. The configuration, jobs, estimators and models ask it; none compares names.
+"""What each solver requires and provides, in one table. Configuration, jobs, estimators and models use it; none compares names.
 
-A new solver is a module in streamcut.solvers, an entry here, and, unless it works on what an oracle offers already, a job
+A new solver is a module in streamcut.solvers, an entry here and, unless an existing oracle suffices, a job
 (streamcut.jobs). The command line, `train` and the estimators then offer it, with the options that streamcut.options gives
 to its family, its kinds or its name.
 """
@@ -22,27 +22,27 @@ Problem = Literal[
 
 @dataclass(frozen=True, slots=True)
 class SolverRecord:
-    """What one algorithm needs and gives.
+    """What one algorithm requires and provides.
 
-    family     which kind of model it leaves, and so which jobs run it
-    trains     {problem: where the algorithm for it is: a module of streamcut.solvers, or a class in one}
-    kinds      what options are for beside families: "cutting-planes", "stochastic"
-    options    those of `train` that it has and not every solver has, as they are declared
-    limits     options that end it and change nothing before: a run may go on from a checkpoint with others
+    family     the kind of model it produces, and so which jobs run it
+    trains     {problem: its algorithm: a module of streamcut.solvers, or a class in one}
+    kinds      other groups that options are declared for: "cutting-planes", "stochastic"
+    options    its options of `train` that not every solver has, in the order of declaration
+    limits     options that end it and change nothing before: a run may resume from a checkpoint with others
     margins    each row keeps its scores at the last w and at the best one (sampled cuts: by each cut)
     dual       dual ascent: each row keeps dual variables in the cuts of the bundle, and there is a cache of rows
-    curved     it sums the curvature of the loss: losses with one, few features (streamcut.strategy)
-    columns    it keeps the columns of features that matter in memory
+    curved     it sums the curvature of the loss: for losses that have one, and few features (streamcut.strategy)
+    columns    it keeps the columns of relevant features in memory
     max_cuts   size of the bundle unless given; None: from the length of the weights
-    least_cuts the smallest bundle that it works with
-    vectors    dense vectors as long as the weights that each worker keeps
-    sums       of these, a lane's part of what a pass sums
+    least_cuts size of the smallest bundle it works with
+    vectors    number of dense vectors, each as long as the weights, that each worker keeps
+    sums       how many of them hold a lane's share of the sums of a pass
     in_memory  all rows are in memory at once
     weights    rows and classes may have weights
-    losses     of rows that it trains; None: all, or those of its job
+    losses     row losses that it trains; None: all, or those of its job
     intercept  `bias` switches an unregularised intercept on and off
-    averages   the answer is the mean over its steps
-    resumes    a model to begin with must say how many steps it took
+    averages   the answer is the mean over its iterates
+    resumes    a warm-start model must say how many steps it took
     """
 
     family: Literal["linear", "budgeted", "exact-kernel", "sampled"]
@@ -67,12 +67,12 @@ class SolverRecord:
 
     @property
     def constant(self) -> bool:
-        """`bias` is the value of a constant feature, whose weight is regularised as others are."""
+        """Whether `bias` is the value of a constant feature, whose weight is regularised like the others."""
         return "bias" in self.options and not self.intercept
 
     @property
     def strategy(self) -> Literal["crammer-singer", "one-vs-rest"]:
-        """How it trains several classes, where that is no choice."""
+        """How it trains several classes, where that is fixed."""
         return "crammer-singer" if "crammer-singer" in self.trains else "one-vs-rest"
 
     def algorithm(self, problem: Problem) -> Any:
@@ -83,7 +83,7 @@ class SolverRecord:
         return import_module(".".join(["streamcut.solvers", *path, name]))
 
 
-_BOXES = ("hinge", "epsilon-insensitive", "quantile")  # their duals are quadratic, with bounds alone
+_BOXES = ("hinge", "epsilon-insensitive", "quantile")  # their duals are quadratic with only box constraints
 _CURVED = ("squared", "logistic", "squared-hinge", "smoothed-hinge", "huber", "squared-epsilon-insensitive", "poisson")
 _ROUND_LIMITS = ("epochs", "max_evaluations")
 
@@ -102,8 +102,8 @@ _RECORDS: dict[str, SolverRecord] = {
         margins=True,
         dual=True,
         max_cuts=16,
-        least_cuts=4,  # it adds two a pass
-        vectors=8,  # w′, two cuts, those known, a lane ahead, two for sweeps over cached rows
+        least_cuts=4,  # it adds two per pass
+        vectors=8,  # w′, two cuts, the known ones, a lane ahead, two for sweeps over cached rows
         sums=3,
     ),
     "newton": SolverRecord(
@@ -221,5 +221,5 @@ def solvers(*families: str) -> tuple[str, ...]:
 
 
 def solvers_of(*problems: Problem) -> tuple[str, ...]:
-    """The names of the solvers that train for one of these."""
+    """The names of the solvers that train any of these problems."""
     return tuple(name for name, record in SOLVER_TABLE.items() if not record.trains.keys().isdisjoint(problems))

@@ -1,4 +1,4 @@
-"""How a training runs, where options leave that open: decided here, once, from what is known of the data and of memory."""
+"""How a training runs where options leave that open: decided here, once, from the data's statistics and the memory."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from streamcut.io.manifest import Statistics
 from streamcut.jobs.job import Job
 from streamcut.solver_table import SOLVER_TABLE
 
-# Products of features that a pass may sum for each entry that it reads: Newton's method takes a third of the passes of dual
-# ascent, which costs some 20 products an entry. Where the loss is quadratic there are two passes in all.
+# Products of features that a pass may sum per entry read: Newton's method takes a third of the passes of dual
+# ascent, which costs some 20 products per entry. With a quadratic loss it takes two passes in all.
 _PRODUCTS, _QUADRATIC = 8.0, 16.0
 _DENSE, _TOGETHER, _SOLVED = 0.25, 8.0, 24.0  # of dense rows that many products cost what one does, of Cholesky's as many
-_ROOM = 4  # matrices are that part of memory at most
+_ROOM = 4  # matrices take at most this fraction (1/4) of memory
 _MATRICES = 5
-_ALWAYS = 1 << 20  # bytes that no training lacks: memory is not asked about
+_ALWAYS = 1 << 20  # bytes always available: memory is not checked
 
-_JOBS = {  # of linear solvers by the problem, of others by the family
+_JOBS = {  # by problem for linear solvers, else by family
     "binary": ("streamcut.jobs.binary", "BinaryJob"),
     "regression": ("streamcut.jobs.regression", "RegressionJob"),
     "labelling": ("streamcut.jobs.multivariate", "MultivariateJob"),
@@ -39,7 +39,7 @@ _JOBS = {  # of linear solvers by the problem, of others by the family
 def choose(options: TrainOptions, statistics: Statistics) -> TrainOptions:
     """`options` with solver "auto" decided: Newton's method where the loss has a curvature and features are few.
 
-    It is not where an option was given that Newton's method does not have.
+    Not where an option was given that Newton's method does not have.
     """
     pairs = options.problem == "ranking"
     if options.solver != "auto" or not (options.record.dual or options.record.columns or pairs):
@@ -56,7 +56,7 @@ def choose(options: TrainOptions, statistics: Statistics) -> TrainOptions:
 
 
 def _few(options: TrainOptions, statistics: Statistics) -> bool:
-    """Whether H = Σ u ℓ″ x xᵀ costs little next to the passes that it saves, and there is room for it."""
+    """Whether H = Σ u ℓ″ x xᵀ costs little next to the passes it saves, and fits in memory."""
     D = statistics.n_features + (options.bias != 0.0)
     entries = max(statistics.nnz, 1)
     per_row = entries / max(statistics.n_rows, 1)
@@ -68,7 +68,7 @@ def _few(options: TrainOptions, statistics: Statistics) -> bool:
 
 
 def job_class(options: TrainOptions) -> type[Job]:
-    """Who does it: linear solvers by the problem, others by their family."""
+    """The Job class: by problem for linear solvers, else by family."""
     family = options.record.family
     module, attribute = _JOBS[options.problem if family == "linear" else family]
     return getattr(import_module(module), attribute)

@@ -1,14 +1,14 @@
 """Structured tasks of your own, written in Python: `train` them with a certificate, and `predict`.
 
-streamcut.losses.structured.StructuredTask says what a task is. Data are streamed as for every other task; the arithmetic of an
-example is the task's, so a pass takes as long as Python does. A line search as OCAS has it would want scores between two w, which
-only the task could tell, at the price of a pass each; so cuts are taken where the last passes suggest (streamcut.solvers.
+streamcut.losses.structured.StructuredTask defines the interface. Data is streamed as for every other task; the arithmetic of an
+example is the task's own, so a pass runs at the speed of Python. A line search as in OCAS would need scores between two w, which
+only the task can compute, at the price of a pass each; so cuts are taken where the last passes suggest (streamcut.solvers.
 stabilised). Sequence labelling is built in: streamcut.train(data, task="sequence").
 
-With a kernel, rows come to the task as features whose inner products are about those of the kernel: Nyström's, or random Fourier
-features. That is the kernel k(x, x′) in every place where the task puts x into Ψ, and linear in all that it adds itself, such as
-transitions; the certificate is about the problem in these features. A kernel of whole examples with answers has no such features:
-it would take all pairs of examples.
+With a kernel, the task receives rows as features whose inner products approximate the kernel: Nyström's, or random Fourier
+features. That puts the kernel k(x, x′) wherever the task uses x in Ψ; all that the task adds itself, such as
+transitions, stays linear. The certificate is for the problem in these features. A kernel on whole examples with answers has no
+such features: it would take all pairs of examples.
 
 >>> class Ordered:
 ...     "Grades 0 … K − 1, where a mistake costs the distance."
@@ -66,9 +66,9 @@ __all__ = ["StructuredModel", "StructuredTask", "train"]
 
 @dataclass(frozen=True, eq=False)
 class StructuredModel:
-    """weights float64 (D,) of `task`, their certificate, and one record an iteration. Keep the weights with numpy.save.
+    """weights float64 (D,) of `task`, their certificate, and one record per iteration. Keep the weights with numpy.save.
 
-    n_features of the rows, which are mapped by `map`, if there is one, before the task sees them.
+    n_features is that of the rows before `map`, if any, is applied; the task receives the mapped rows.
     """
 
     task: StructuredTask
@@ -79,7 +79,7 @@ class StructuredModel:
     map: FeatureMap | None = None
 
     def predict(self, data: str | os.PathLike | Dataset) -> list[Any]:
-        """The answer to every example of a store or an opened data set, in order. Raises BadInputError for other features."""
+        """The answer to every example of a store or an opened data set, in order. Raises BadInputError for unknown features."""
         dataset = _opened(data)
         statistics = dataset.manifest.statistics
         if statistics.n_features > self.n_features:
@@ -116,11 +116,11 @@ def train(
 ) -> StructuredModel:
     """Train `task` on a store or an opened data set, as streamcut.train does with the options of the same names.
 
-    C is the price of the loss of an example, and gaps are told in mean loss over examples. `solver`: "stabilised", with fewer
-    passes, or "cpa". A `kernel` other than linear takes features, `nystroem` or `fourier` of them.
+    C is the weight of an example's loss, and gaps are in mean loss over examples. `solver`: "stabilised", with fewer
+    passes, or "cpa". A `kernel` other than linear needs `nystroem` or `fourier`, the number of its features.
 
-    Raises UsageError when the task's argmax gives less than y itself, and for options that make no sense; KeyboardInterrupt when
-    `stop` says so before there is an answer.
+    Raises UsageError when the task's argmax scores below y itself, and for invalid options; KeyboardInterrupt when
+    `stop` is true before there is an answer.
     """
     C, tol, tol_relative, max_passes, max_time, max_cuts = map(plain, (C, tol, tol_relative, max_passes, max_time, max_cuts))
     if solver not in _SOLVERS:
@@ -130,7 +130,7 @@ def train(
         frequencies=frequencies, seed=seed,
     )  # fmt: skip
     if kernel != "linear" and not asked.maps:
-        raise UsageError(f"kernel: for {kernel} give nystroem or fourier, the number of features that stand for it")
+        raise UsageError(f"kernel: for {kernel} give nystroem or fourier, the number of features that approximate it")
     given = _opened(data)
     dataset = with_features(Feed(given), asked) if asked.maps else given
     statistics = dataset.manifest.statistics

@@ -56,9 +56,9 @@ if TYPE_CHECKING:
     from streamcut.execution.dask.runner import DaskRunner
 
 log = logging.getLogger(__name__)
-run_log = logging.getLogger("streamcut.run")  # the course of a training, which the command line shows in its own way
+run_log = logging.getLogger("streamcut.run")  # the progress of a training, which the command line shows in its own way
 
-_TO_LOAD = 64 << 20  # what kernels of Newton's method and BLAS take, which are loaded once it is chosen: 54 MB where measured
+_TO_LOAD = 64 << 20  # kernels of Newton's method and BLAS, loaded once it is chosen: 54 MB as measured
 
 
 @documented(TrainOptions)
@@ -77,20 +77,20 @@ def train(
     progress: bool | Display = False,
     **options: Any,
 ) -> Model:
-    """Train a linear or kernel model: for two classes, linear, min ½‖w‖² + C Σ u_i ℓ(y_i⟨w, x_i⟩), ℓ the hinge unless chosen.
+    """Train a linear or kernel model: for two classes, linear, min ½‖w‖² + C Σ u_i ℓ(y_i⟨w, x_i⟩), ℓ the hinge by default.
 
-    data             path of a store, an opened one; (X, y) or (X, y, row weights) of arrays, sparse matrices or a frame of
+    data             an opened store, or its path; (X, y) or (X, y, row weights) of arrays, sparse matrices or a frame of
                      numbers; a file of svmlight text; with `label` any other that `convert` reads ("clicks.parquet"), a frame,
-                     or rows as dicts. Of raw data a store is made in `scratch` for the time of the training
-    label            of raw data: the column with the labels (or a comparison)
-    convert          of raw data: more options of `streamcut.convert`, such as {"categorical": "site", "hash_bits": 22}
+                     or rows as dicts. Raw data is converted to a temporary store in `scratch`
+    label            raw data: the column with the labels (or a comparison)
+    convert          raw data: more options of `streamcut.convert`, such as {"categorical": "site", "hash_bits": 22}
     checkpoint       a folder for checkpoints, or a CheckpointOptions, which also resumes
-    stop             asked after every block of rows, or pass; once it is true, the best model so far is returned
+    stop             called after every block of rows, or pass; once it returns True, the best model so far is returned
     on_iteration     called with each solvers.progress.Iteration; on_plan: called with the memory plan before any work
-    callback         the same, but once it returns True training ends with the best model so far, as if it were interrupted
-    early_stopping   linear solvers, with `validation`: end once that number of iterations in a row brought no better model on it,
+    callback         as on_iteration, but once it returns True training ends with the best model so far, as if interrupted
+    early_stopping   linear solvers, with `validation`: end after that many consecutive iterations without a better model on it,
                      and return the best by `measure` (of streamcut.evaluate; None: its first)
-    progress         True: show lines and a bar on a terminal, lines in a notebook, a line now and then in a log; or a Display
+    progress         True: show lines and a bar on a terminal, lines in a notebook, an occasional line in a log; or a Display
 
     Options, all of them by name:
 
@@ -98,8 +98,8 @@ def train(
 
     Raises UsageError for bad options or the checkpoint of another run, BadInputError for data without two classes,
     MemoryBudgetError when `memory` cannot be kept, CorruptError for damaged data, DiskFullError when `scratch` is too small,
-    ClusterLostError when a Dask cluster is gone, KeyboardInterrupt when `stop` says so before there is a model.
-    Ctrl-C, unless there is `stop`, returns the best model so far with a warning; a second one raises KeyboardInterrupt at once.
+    ClusterLostError when a Dask cluster is gone, KeyboardInterrupt when `stop` returns True before there is a model.
+    Without `stop`, Ctrl-C returns the best model so far with a warning; a second one raises KeyboardInterrupt at once.
 
     >>> model = streamcut.train("rows.zarr", C=10.0)  # made in the example of `convert`
     >>> model.converged, model.certificate.lower_bound <= model.certificate.primal
@@ -138,7 +138,7 @@ def train(
 
 
 def without_data(model: Model) -> Model:
-    """`model`, of rows that nobody will find again where they were."""
+    """`model` without the path of its training data, which was temporary."""
     return replace(model, parameters={name: value for name, value in model.parameters.items() if name != "data"})
 
 
@@ -152,10 +152,10 @@ def checked(options: dict[str, Any]) -> tuple[TrainOptions, Any]:
 
 
 class Session:
-    """Everything that training takes, in its place: data, job, memory plan, a runner. Use as a context.
+    """All that a training needs: data, job, memory plan, runner. Use as a context.
 
-    `more` are (what, bytes) that the caller keeps beside the job, `between` what it takes between passes. `one`: a single model
-    is trained, so vectors may live in scratch files where memory is short.
+    `more` are (what, bytes) that the caller keeps in addition to the job, `between` what it needs between passes. `one`: a single
+    model is trained, so vectors may live in scratch files where memory is short.
     """
 
     def __init__(
@@ -175,9 +175,9 @@ class Session:
         self.options = options = for_data(options, self.dataset)
         self.stop = stop or (lambda: False)
         self._compare_recipes()
-        self.readings = (feed := Feed(self.dataset)).readings  # of everything that it trains
+        self.readings = (feed := Feed(self.dataset)).readings  # of all trainings of this session
         if options.maps:
-            from streamcut.jobs import features  # with kernels, which other trainings do without
+            from streamcut.jobs import features  # loads kernels, which other trainings do not need
 
             self.dataset = features.with_features(feed, options)
         self.dataset = scaled(self.dataset, options.scale)
@@ -192,7 +192,7 @@ class Session:
         self._cluster: Any = None
 
     def _choose(self, options: TrainOptions) -> None:
-        """Decide which solver it is. One that was not asked for is left out where memory is too short for it."""
+        """Choose the solver. One chosen by "auto" is dropped where memory is too small for it."""
         manifest = self.dataset.manifest
         self.options = chosen = choose(options, manifest.statistics)
         self.job = job_class(chosen).planned(chosen, manifest)
@@ -204,7 +204,7 @@ class Session:
                 self.options, self.job = options, job_class(options).planned(options, manifest)
 
     def planned(self) -> tuple[Job, MemoryPlan]:
-        """What it does when it is entered, on threads. Raises MemoryBudgetError."""
+        """The job and memory plan on threads that entering the context uses. Raises MemoryBudgetError."""
         threads, files = self.options.workers is None, self.dataset.manifest if self._one else None
         return smallest_change(self.job, self._planned, threads=threads, others=self._others, manifest=files)
 
@@ -220,12 +220,12 @@ class Session:
         self._stack.__exit__(*problem)
 
     def rest(self) -> None:
-        """Between passes: give back what only they need."""
+        """Release, between passes, what only passes need."""
         if isinstance(self.runner, Runner):
             self.runner.rest()
 
     def progress(self, *more: Observer | None) -> Progress:
-        """A fresh record of a training, by the stopping rules of the options."""
+        """A new record of a training, with the stopping rules of the options."""
         chosen = self.options
         rule = StoppingRule(chosen.tol, chosen.tol_relative, chosen.target, chosen.max_passes, chosen.max_time)
         observers = [each for each in (*more, self._display) if each is not None]
@@ -239,16 +239,16 @@ class Session:
         return Progress(rule, observe, stop=self.stop)
 
     def checkpoints(self, options: CheckpointOptions, **identity: Any) -> Checkpoints:
-        """Those of this run, open until it ends; `identity` is what the run has beside its job's."""
+        """The checkpoints of this run, open until it ends; `identity` is added to that of its job."""
         known = self.job.identity(self.dataset.manifest.fingerprint, self.plan)
         return self._stack.enter_context(Checkpoints(options, {**known, **identity}))
 
     def finished(self, solve: Callable[[], Model]) -> Model:
-        """What `solve` returns, with the memory that it took and the place of its data, as it was given."""
+        """The model that `solve` returns, with the memory used and the path of its data, in the given features."""
         return self.all_finished(lambda: [solve()])[0]
 
     def all_finished(self, solve: Callable[[], list[Model]]) -> list[Model]:
-        """The same of several models."""
+        """The same for several models."""
         try:
             models = solve()
         except Interrupted:
@@ -268,12 +268,12 @@ class Session:
         return replace(model, resources=resources, parameters=parameters)
 
     def in_given_features(self, model: Model) -> Model:
-        """A model that the job made, of the features that the data were given with, and by their recipe."""
+        """The job's model in the features of the given data, with their recipe."""
         data = self.dataset
         if isinstance(data, OccurringDataset):
             model, data = with_all_features(model, data), data.inner
         if isinstance(data, ScaledDataset):
-            assert isinstance(model, LinearModel | MulticlassModel)  # whose problems alone are scaled
+            assert isinstance(model, LinearModel | MulticlassModel)  # only their problems are scaled
             model = replace(model, weights=np.ascontiguousarray((model.weights.T / data.divisors).T))
         if self.options.maps:
             from streamcut.jobs import features
@@ -282,7 +282,7 @@ class Session:
         return replace(model, recipe=self.dataset.recipe)
 
     def _compare_recipes(self) -> None:
-        """Raise BadInputError when features of the model to begin with, or of the validation data, were made in another way."""
+        """Raise BadInputError when the warm-start model or the validation data has features of another recipe."""
         start, validation, recipe = self.options.warm_start, self.options.validation, self.dataset.recipe
         if start is not None:
             require_same(recipe, as_model(start).recipe, f"warm_start: {self.options.as_dict()['warm_start']}", "the data")
@@ -291,7 +291,7 @@ class Session:
 
     def _prepare(self) -> None:
         chosen, manifest = self.options, self.dataset.manifest
-        self._peak_before = peak_bytes()  # not ours to answer for
+        self._peak_before = peak_bytes()  # not caused by this training
         warm_up(self.job, manifest)
         scratch = scratch_folder(chosen.scratch)
         self.runner: Runner | DaskRunner
@@ -329,7 +329,7 @@ class Session:
             self._on_plan(self.plan)
 
     def _others(self) -> Iterator[tuple[str, Job]]:
-        """(options, job) that do nearly the same in less memory."""
+        """(options, job) that do almost the same in less memory."""
         chosen = self.options
         if chosen.record.curved and not chosen.l1_only:
             other = replace(chosen, solver="bundle-dca", max_cuts=None)
@@ -351,7 +351,7 @@ class Session:
     def _planned_for(self, job: Job, data: Dataset, *, to_load: int) -> MemoryPlan:
         chosen, manifest = self.options, data.manifest
         needs, more = job.needs(manifest), self.more
-        if data is not self.dataset:  # its places take little memory: batches become smaller before they become fewer
+        if data is not self.dataset:  # its slots take little memory: shrink batches before reducing their number
             needs = replace(needs, mixing=tuple(each for each in needs.mixing if each.streams == needs.mixing[0].streams))
         if isinstance(data, OccurringDataset):
             columns = needs.weights and max(1, needs.weights // manifest.statistics.n_features)
@@ -363,7 +363,7 @@ class Session:
 
             more += features.memory(self.dataset, job.workers)
         coming = (("shards on their way", held),) if (held := held_bytes(self.dataset)) else ()
-        if chosen.distributed:  # every process has its own
+        if chosen.distributed:  # each process has its own
             needs, more = replace(needs, per_worker=(*needs.per_worker, *coming)), more + self._between
         else:
             needs, more = replace(needs, between=self._between), more + coming
@@ -385,7 +385,7 @@ class Session:
 
 
 def _with_fewer_features(options: TrainOptions, data: Dataset) -> bool:
-    """Whether training can leave out features that no row has: weights, or vectors of a budget, are as long as there are some."""
+    """Whether training can leave out features that no row has, so that weights, or vectors of a budget, become shorter."""
     if options.warm_start is not None or options.maps:
         return False
     if options.record.family == "budgeted":
@@ -394,7 +394,7 @@ def _with_fewer_features(options: TrainOptions, data: Dataset) -> bool:
 
 
 def warn_of_peak(budget: int, peak: int, before: int) -> None:
-    """Say so when the peak memory is above the budget, and not what it was `before`."""
+    """Warn when the peak memory is above the budget and has grown since `before`."""
     if peak > max(budget, before):
         used, allowed = format_bytes(peak), format_bytes(budget)
-        log.warning("peak memory was %s, more than --memory %s; where that is a hard limit, ask for less", used, allowed)
+        log.warning("peak memory was %s, more than --memory %s; where that is a hard limit, give a smaller one", used, allowed)

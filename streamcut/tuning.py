@@ -1,4 +1,4 @@
-"""Choosing parameters: a grid of C and, for kernels, γ, the budget and ν, on validation data or by cross-validation."""
+"""Parameter search: a grid of C and, for kernels, γ, the budget and ν, on validation data or by cross-validation."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from streamcut.models.model import Model
 from streamcut.solvers.progress import Observer
 from streamcut.training import measurable, opened, stored, train, without_data
 
-_FIRST = ("C", "l1", "gamma", "budget", "nu")  # the order of options in tables; others follow as they are given
+_FIRST = ("C", "l1", "gamma", "budget", "nu")  # the order of options in tables; others follow as given
 _NO_GRID = {*RESOURCES, *LIMITS, *WATCHERS, "task", "warm_start"}
 GRID = tuple(name for name in TrainOptions.__dataclass_fields__ if name not in _NO_GRID)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Tuned(Shown):
-    """`model` has the options of `best`, the cell with the best mean (of equals the first that was tried).
+    """`model` has the options of `best`, the cell with the best mean (the first tried among equals).
 
-    table       a line for each model that was measured: its options, fold (from 0), all measures, what its certificate says,
-                passes and seconds; pandas.DataFrame(found.table) is a frame of them
-    resources   readings: how often rows were read for all trainings, to draw folds and to measure models together; of
-                models that were trained together also bytes_read (decoded from storage, by all of that), the number of groups
-                they had, peak (resident bytes of the process)
+    table       a row for each model measured: its options, fold (from 0), all measures, its certificate's figures,
+                passes and seconds; pandas.DataFrame(found.table) makes a frame of it
+    resources   readings: how often rows were read in total, to train, to draw folds and to measure models; for
+                models trained together also bytes_read (decoded from storage, in total), the number of groups,
+                peak (resident bytes of the process)
     """
 
     model: Model
@@ -67,41 +67,41 @@ def tune(
 ) -> Tuned:
     """Train a model for every point of `grid` and return the best.
 
-    grid        {"C": values, "l1": values, "loss": names, "positive_weight": values, …}: any options of `train` that decide what
-                comes out, but the task and warm_start
-    label, convert   of raw data: the column with the labels, and more options of `streamcut.convert`, as `train` takes them
-    validation  data that all models are measured on, as `evaluate` takes them; the best of them comes out
-    folds       instead: K-fold cross-validation on rows drawn at random; the best options are then trained with on everything
-    fold_seed   random seed of the folds, which depend on it and the rows' numbers alone, not on how they are stored
-    groups      "qid": rows of one qid are in one fold, where the data has any; None: every row is drawn by itself
-    measure     the greatest such measure of streamcut.evaluate is the best, the least where it is a loss or an error; None: the
-                first that models of the task have
-    on_model    called with (options of the point, fold from 0, what came out); on_trained: with (options, fold, model) before
+    grid        {"C": values, "l1": values, "loss": names, "positive_weight": values, …}: any options of `train` that affect
+                the result, except the task and warm_start
+    label, convert   raw data: the column with the labels, and more options of `streamcut.convert`, as `train` takes them
+    validation  data on which all models are measured, as `evaluate` takes it; the best model is returned
+    folds       instead: K-fold cross-validation on rows drawn at random; the best options are then used to train on all rows
+    fold_seed   random seed of the folds, which depend only on it and the row numbers, not on how rows are stored
+    groups      "qid": rows of one qid are in one fold, where the data has any; None: every row is drawn independently
+    measure     the measure of streamcut.evaluate to choose by: the greatest is best, or the least for a loss or an error; None:
+                the first that models of the task have
+    on_model    called with (options of the point, fold from 0, result); on_trained: with (options, fold, model) before
                 models are measured, where they are trained together; the fold of all rows is None
-    checkpoint  linear solvers: a folder for checkpoints, or a CheckpointOptions, which also resumes; it is for the caller to
-                remove once all is done
+    checkpoint  linear solvers: a folder for checkpoints, or a CheckpointOptions, which also resumes; the caller removes it
+                at the end
 
-    Models of linear solvers are trained together on threads: each pass through the data serves all folds and values of l1 (and of
-    C, where they don't go on from each other). They go from one C to the next where they can (`train_path`), those of all rows,
-    too, which the answer is chosen from. What each of them computes is what it would alone on the same rows with one worker. Only
-    where memory is too little for a row cache of each, those of bundle-dca share one, with fewer cuts: models are then other ones
-    within the same tolerance, with certificates of their own, and the same ones each time as long as memory is the same.
-    All else is trained anew, one after the other. The other arguments, and what is raised, are those of `train`; UsageError also
-    for fewer rows than folds, KeyboardInterrupt when `stop` says so.
+    Models of linear solvers are trained together on threads: each pass over the data serves all folds and values of l1 (and of
+    C, where they do not continue from each other). Where possible each C continues from the previous one (`train_path`), also
+    for the models of all rows, from which the answer is chosen. Each model equals the one trained alone on the same rows with one
+    worker. Only where memory is too small for a row cache each, models of bundle-dca share one, with fewer cuts: they are then
+    different models within the same tolerance, with certificates of their own, and reproducible as long as memory is the same.
+    All other models are trained from scratch, one after another. The other arguments and errors are those of `train`; also
+    UsageError for fewer rows than folds, KeyboardInterrupt when `stop` returns True.
 
     >>> found = tune("rows.zarr", {"C": [0.1, 10.0]}, validation="rows.zarr")  # made in the example of `convert`
     >>> len(found.cells), found.best.measure
     (2, 'accuracy')
     """
     if (validation is None) == (folds is None):
-        raise UsageError("tune: give validation data or a number of folds, one of them")
+        raise UsageError("tune: give either validation data or a number of folds")
     if unknown := sorted(set(grid) - set(GRID)) or not grid:
         what = ", ".join(unknown) if isinstance(unknown, list) else "nothing"
-        raise UsageError(f"grid: takes options of `train` that decide what comes out ({', '.join(GRID)}), not {what}")
+        raise UsageError(f"grid: takes options of `train` that affect the result ({', '.join(GRID)}), not {what}")
     names = sorted(grid, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST))
     points = {name: _values(name, grid[name]) for name in names}
     if twice := sorted(set(points) & set(options)):
-        raise UsageError(f"{', '.join(twice)}: in the grid already")
+        raise UsageError(f"{', '.join(twice)}: already in the grid")
     how = options.get("scratch"), options.get("memory", "auto")
     with ExitStack() as held:
         place, temporary = held.enter_context(stored(data, label, convert, *how))
@@ -116,7 +116,7 @@ def tune(
             search.on_validation(opened(held.enter_context(measurable(validation, whole.recipe, *how))))
         else:
             search.on_folds(folds_of(whole, folds, fold_seed, groups), everything=True)
-        best = max(search.cells.values(), key=lambda cell: cell.merit)  # of equals the first
+        best = max(search.cells.values(), key=lambda cell: cell.merit)  # the first among equals
         model = search.models.get(tuple(best.options.values()))
         if model is None:
             if checkpoint is not None:
@@ -131,10 +131,10 @@ def tune(
 
 
 def _values(name: str, values: Sequence[Any]) -> list[Any]:
-    """Numbers from the smallest on, whole ones as such where the option is one; words in their order."""
+    """Numbers in increasing order, as int where the option is one; words in the given order."""
     values = values if isinstance(values, str) else [plain(value) for value in values]
     if isinstance(values, str) or not values or len(set(values)) < len(values):
-        raise UsageError(f"{name}: give one value or more, every one once")
+        raise UsageError(f"{name}: give one or more values, each once")
     if any(isinstance(value, str) for value in values):
         return list(values)
     whole = TrainOptions.__dataclass_fields__[name].type.startswith("int") and all(value == int(value) for value in values)

@@ -1,15 +1,15 @@
-"""Check a model's certificate against its data, in one fresh pass; and prove its bound anew (streamcut.proofs.proving).
+"""Check a model's certificate against its data in one new pass, and prove its bound independently (streamcut.proofs.proving).
 
 What is proved, and by what:
 
 * `primal` is recomputed from the rows alone. That the model reaches it is certain.
-* C̄ and unit, which tolerances are parts of, are too; whether the gap is within them is then a matter of arithmetic.
-* `witness_bound` is recomputed from what the model keeps. Of a linear model that is a cutting plane, whose slope and offset come
-  from training: that no row multiplier was out of its box cannot be seen without them, so this shows that the record is
-  consistent, not that it is true. Of a kernel model it is the dual variables themselves, and that they are a feasible point is
-  seen in the rows: this bound is true whatever the model file claims. Only of sequences with a kernel it is not seen that the
+* C̄ and unit, in which tolerances are expressed, are recomputed too; whether the gap is within them is then arithmetic.
+* `witness_bound` is recomputed from what the model keeps. For a linear model that is a cutting plane, whose slope and offset come
+  from training: whether every row multiplier was in its box cannot be checked without the multipliers, so this shows that the
+  record is consistent, not that it is true. For a kernel model it is the dual variables themselves, whose feasibility the rows
+  show: this bound is true regardless of what the model file claims. Only for sequences with a kernel it is not checked that the
   transitions are those of the labellings behind the dual variables.
-* `proof` is made from the rows and the weights alone, by passes of training that know nothing of the certificate.
+* `proof` is made from the rows and the weights alone, by training passes that do not use the certificate.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ from streamcut.proofs.proving import expect_provable, proofs
 from streamcut.proofs.score_doubt import ClassesDoubt, ScoreDoubt, score_doubt
 from streamcut.solver_table import SOLVER_TABLE
 
-_LEAST_UNIT = 1e-6  # of the mean loss at w = 0: where all targets are equal
-_GRID = 2.0**-49  # training sums weights and units on grids: for each row off by less than this of the largest sum there may be
+_LEAST_UNIT = 1e-6  # times the mean loss at w = 0: for targets that are all equal
+_GRID = 2.0**-49  # training sums weights and units on grids: the error per row is below this times the largest possible sum
 
 
 def verify(
@@ -64,16 +64,16 @@ def verify(
 ) -> Verification:
     """Recompute the certificate of `model` on `data`: an opened data set, the path of a store, (X, y) or (X, y, row weights).
 
-    prove    also prove the recorded bound from the rows and the weights alone, trusting nothing of the certificate: linear models
-             by training that begins with the weights where it can, and ends once the bound is proved or refuted; kernel
+    prove    also prove the recorded bound from the rows and the weights alone, without trusting the certificate: linear models
+             by a training that starts from the weights where possible and ends once the bound is proved or refuted; kernel
              models by their dual variables, which the rows show to be feasible
-    passes   of that training, at most
+    passes   maximum number of passes of that training
     memory   "4GB", "50%" or "auto": ceiling on the resident memory of this process
-    force    take data that are not those the model was trained on; the certificate then says nothing about them
+    force    accept data other than the training data; the certificate then says nothing about it
 
-    Of a model without certificate the objective alone is computed, for the C that it has.
+    For a model without a certificate only the objective is computed, for its C.
     Raises UsageError for other data without `force` and for what cannot be proved, BadInputError for labels or features that the
-    model does not know, and what `train` raises.
+    model does not know, and the errors of `train`.
     """
     ceiling = Ceiling(memory)
     trained: Any = as_model(model, ceiling.expect_model)
@@ -82,23 +82,23 @@ def verify(
     elif isinstance(data, str | os.PathLike):
         data = open_store(data)
     scale = trained.parameters.get("scale", "none")
-    if scale != "none":  # its certificate is about the scaled problem
+    if scale != "none":  # its certificate is for the scaled problem
         data = ScaledDataset(data, scale)
         divisors = _as_long(data.divisors, len(trained.weights))
         trained = replace(trained, weights=np.ascontiguousarray((trained.weights.T * divisors).T))
     if isinstance(trained, MappedModel):
         trained, data = trained.inner, _features(trained, data)
     if not isinstance(trained, LinearModel | MulticlassModel | KernelModel | SequenceModel | KernelSequenceModel):
-        raise UsageError(f"task {trained.task} by {trained.solver} cannot be verified: only its own code knows its loss")
+        raise UsageError(f"task {trained.task} by {trained.solver} cannot be verified: its loss is known only to its own code")
     if "rounded" in trained.parameters:
-        raise UsageError("the weights of a compact model are rounded; verify the model that it was made from")
+        raise UsageError("the weights of a compact model are rounded; verify the original model")
     if trained.solver not in SOLVER_TABLE or "bias" not in trained.parameters:
         raise UsageError("the model does not say how it was trained, so there is no objective to verify")
     if prove:
         expect_provable(trained)
     same = data.manifest.fingerprint == trained.fingerprint
     if not same and not force:
-        raise UsageError("these are not the data that the model was trained on (fingerprints differ); use --force to go on")
+        raise UsageError("this is not the data that the model was trained on (fingerprints differ); use --force to continue")
     sorts = isinstance(trained, LinearModel) and GlobalLoss.trained(trained)
     ceiling.expect_rows(trained, data.manifest, GlobalLoss.row_bytes if sorts else (0, 0))
     found = _found(trained, data, same)
@@ -108,7 +108,7 @@ def verify(
 
 
 def _found(model: Any, data: Any, same: bool) -> Verification:
-    """What one pass finds."""
+    """The results of one pass."""
     if isinstance(model, LinearModel):
         return _verified_by_sorting(model, data, same) if GlobalLoss.trained(model) else _linear(model, data, same)
     if isinstance(model, SequenceModel | KernelSequenceModel):
@@ -119,7 +119,7 @@ def _found(model: Any, data: Any, same: bool) -> Verification:
 
 
 def _with_proof(found: Verification, model: Any, data: Any, passes: int, memory: str) -> Verification:
-    """`found`, and what is proved of the bound of each of its problems."""
+    """`found`, with proofs of the bounds of its problems."""
     if isinstance(model, KernelModel):
         bound = found.witness_bound
         return replace(found, proof=None if bound is None else Proof(bound, found.primal, 0))
@@ -133,7 +133,7 @@ def _with_proof(found: Verification, model: Any, data: Any, passes: int, memory:
 
 
 def _misstated(model: Any) -> tuple[str, ...]:
-    """What no rows are needed to refute: an intercept where there is none, tolerances that were not asked for."""
+    """Claims that are refuted without rows: an intercept where there can be none, tolerances that were not requested."""
     inner, wrong = model.emissions if isinstance(model, KernelSequenceModel) else model, []
     intercept = np.atleast_1d(inner.intercepts if hasattr(inner, "intercepts") else inner.intercept)
     if not isinstance(inner, KernelModel):
@@ -156,12 +156,12 @@ def _misstated(model: Any) -> tuple[str, ...]:
 
 
 def _as_long(values: np.ndarray, size: int) -> np.ndarray:
-    """The first `size` of them, then ones."""
+    """The first `size` values, padded with ones."""
     return np.concatenate([values[:size], np.ones(max(0, size - len(values)))])
 
 
 def _features(model: MappedModel, data: Any) -> MappedDataset:
-    """`data` as the linear model inside saw it. Raises BadInputError for features that the model does not know."""
+    """`data` as the inner linear model received it. Raises BadInputError for features that the model does not know."""
     found = data.manifest.statistics.n_features
     if found > model.n_features:
         raise BadInputError(f"the data has {found:,} features, the model only {model.n_features:,}")
@@ -169,7 +169,7 @@ def _features(model: MappedModel, data: Any) -> MappedDataset:
 
 
 class _Unit:
-    """The unit of mean losses (streamcut.oracles.decomposable): of numbers about the mean loss of the best constant, else 1."""
+    """The unit of mean losses (streamcut.oracles.decomposable): for numbers about the mean loss of the best constant, else 1."""
 
     def __init__(self, risk: PointwiseRisk, statistics: Any) -> None:
         self._risk, self._scores, self.doubt, weight = risk, np.zeros(0), 0.0, statistics.weight_sum
@@ -187,14 +187,14 @@ class _Unit:
             self._losses[number] += float(u[u > 0.0] @ self._risk.values(y, np.full(len(y), score))[u > 0.0])
 
     def value(self, total: float) -> float:
-        """Where rows have the sum of weights `total`."""
+        """The unit, for rows whose weights sum to `total`."""
         if not len(self._losses) or not self._losses[-1] > 0.0:
             return 1.0
         return float(max(self._losses.min(), _LEAST_UNIT * self._losses[-1])) / total
 
 
 def _linear(model: LinearModel, data: Any, same: bool) -> Verification:
-    """A loss of each row."""
+    """Losses of single rows."""
     penalty = L1Only(model.l1) if model.alone else penalty_of(model.l1)
     risk, doubt = risk_of(model), ScoreDoubt(model, data.manifest.statistics)
     unit = _Unit(risk, data.manifest.statistics)
@@ -224,7 +224,7 @@ def _linear(model: LinearModel, data: Any, same: bool) -> Verification:
 
 
 def _weight_doubt(data: Any, factor: float) -> float:
-    """How far the sum of weights that training has may be off, times `factor`."""
+    """The error bound of training's sum of weights, times `factor`."""
     statistics = data.manifest.statistics
     weight = statistics.n_rows if statistics.weight_sum is None else statistics.weight_sum
     return _GRID * statistics.n_rows * weight * factor
@@ -235,7 +235,7 @@ def _value(witness: Witness | None, c_bar: float, l1: float = 0.0, most: float |
 
 
 def _kernel(model: KernelModel, data: Any, same: bool) -> Verification:
-    """One score with a kernel: ½‖w‖² of the support vectors alone, the losses of the rows, and the dual where it is claimed."""
+    """One score with a kernel: ½‖w‖² from the support vectors, the losses of the rows, and the dual where claimed."""
     rows, loss, total = 0, 0.0, 0.0
     dual = None if model.certificate is None else ClaimedPoint(model)
     risk, doubt = risk_of(model), KernelDoubt(model)
@@ -262,7 +262,7 @@ def _kernel(model: KernelModel, data: Any, same: bool) -> Verification:
 
 
 def _several(model: MulticlassModel | KernelModel, data: Any, same: bool) -> Verification:
-    """K classes: a loss of all together, or K problems in the same pass."""
+    """K classes: one joint loss, or K problems in the same pass."""
     loss_of_classes = loss_of(model)
     problems = loss_of_classes.problems
     certificates: tuple[Certificate, ...]
@@ -323,13 +323,13 @@ def _several(model: MulticlassModel | KernelModel, data: Any, same: bool) -> Ver
 
 
 def _sum_of_bounds(bounds: list[float | None]) -> float | None:
-    """None where there are none."""
+    """The sum; None where there are no bounds."""
     known = [bound for bound in bounds if bound is not None]
     return math.fsum(known) if len(known) == len(bounds) else None
 
 
 def _sequences(model: SequenceModel | KernelSequenceModel, data: Any, same: bool) -> Verification:
-    """Labellings of whole sequences: the loss of each by its best path; with a kernel also the dual that is claimed."""
+    """Labellings of whole sequences: the loss of each by its best path; with a kernel also the claimed dual."""
     rows, longest, loss, risk = 0, 0, np.zeros(2), SequenceRisk(model.labels)
     transitions = np.ascontiguousarray(model.transitions)
     doubt = KernelDoubt(model.emissions) if isinstance(model, KernelSequenceModel) else None
@@ -368,7 +368,7 @@ def _sequences(model: SequenceModel | KernelSequenceModel, data: Any, same: bool
 
 
 def _sum_of(certificates: tuple[Certificate, ...]) -> Certificate:
-    """What the classes' certificates say together of the sum of their objectives."""
+    """The certificate of the sum of the classes' objectives."""
     worst = next((each for each in certificates if not each.converged), certificates[0])
     primal, bound, raised = (
         math.fsum(getattr(each, name) for each in certificates) for name in ("primal", "lower_bound", "raised")
@@ -377,7 +377,7 @@ def _sum_of(certificates: tuple[Certificate, ...]) -> Certificate:
 
 
 def _verified_by_sorting(model: LinearModel, data: Any, same: bool) -> Verification:
-    """For losses of pairs and of whole labellings, which C times the number of rows stands before."""
+    """For losses of pairs and of whole labellings, whose factor is C times the number of rows."""
     collected, rows = GlobalLoss(model), 0
     for chunk, scores in scored_chunks(model, data):
         collected.add(chunk, scores)

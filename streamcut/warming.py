@@ -1,4 +1,4 @@
-"""Compiling ahead: kernels of the trainings that are likely, before anybody waits for them."""
+"""Compilation ahead of time: the kernels of likely trainings, before they are needed."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from streamcut.solver_table import SOLVER_TABLE
 from streamcut.training import job_class, train
 from streamcut.verification import verify
 
-VALUES = ("ones", "int8", "float32", "float64")  # of entries; "ones": all are 1, and not stored
+VALUES = ("ones", "int8", "float32", "float64")  # types of entries; "ones": all are 1 and not stored
 USUAL_VALUES = ("ones", "float32")
-_TEXT = ("float32", "float64")  # what rows of text are parsed to
+_TEXT = ("float32", "float64")  # types that rows of text are parsed to
 
 
 class Kind(NamedTuple):
-    """A kind of processor: LLVM's name of it, and the features (LLVM's names) that a processor needs to belong to it."""
+    """A kind of processor: its LLVM name, and the features (LLVM names) that a processor of that kind must have."""
 
     cpu: str
     needs: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ KINDS = {  # by machine, best first
     ),
     "other": (Kind("generic"),),
 }
-_REHEARSAL = 60.0  # seconds that Python may take for a training
+_REHEARSAL = 60.0  # seconds allowed for a training in Python
 _LABELS = {"regression": [0.0, 1.0, 2.5], "multiclass": [1.0, 2.0, 3.0], "ranking": [0.0, 1.0, 2.0], "sequence": [1.0, 2.0]}
 
 
@@ -64,12 +64,12 @@ def warm_up(
     on_progress: Callable[[int, int], None] = lambda done, all_of_them: None,
 ) -> int:
     """Compile the kernels of `convert`, and of `train`, `predict`, `evaluate` and `verify` for these tasks and solvers, on data
-    with such `values`, into the cache on disk, on all processors (or by `workers` processes); returns how many there are.
+    of these `values`, into the cache on disk, on all processors (or by `workers` processes); returns their number.
 
-    No tasks stand for all of them, no solvers for the default ones of each task. `everything`: all solvers, losses and values,
+    No tasks means all tasks, no solvers the default ones of each task. `everything`: all solvers, losses and values,
     and rows with weights. `into`: a folder instead of the cache, for all processors of this machine's kind; commands read it
     where STREAMCUT_KERNELS names it, or where it is the folder `_kernels` of the package. `on_progress` is called with the
-    kernels done so far and those found.
+    numbers of kernels compiled so far and found.
     """
     kinds = VALUES if everything else values
     chosen = _trainings(tasks, solvers, everything)
@@ -98,13 +98,13 @@ def kinds_here() -> tuple[Kind, ...]:
 
 
 def describe_kernels(folder: Path, kinds: Sequence[Kind]) -> None:
-    """Write down, in `folder`, for which kinds of processors its kernels are."""
+    """Record in `folder` for which kinds of processors its kernels are."""
     triple = cpu_target.target_context.codegen().magic_tuple()[0]
     (folder / TARGET).write_text(json.dumps([{"triple": triple, "cpu": kind.cpu, "needs": kind.needs} for kind in kinds]))
 
 
 def _trainings(tasks: Sequence[str], solvers: Sequence[str], everything: bool) -> list[dict[str, Any]]:
-    """Options of `train` that make sense, no two of them for the same kernels."""
+    """Valid options of `train`, no two with the same kernels."""
     found = []
     wanted = tasks or [task for task in CHOICES["task"] if task != "auto"]
     those = solvers or (SOLVERS if everything else ("auto",))
@@ -136,10 +136,10 @@ def _few_rows(task: str, values: str, *, weighted: bool) -> MemoryDataset:
 
 
 def use(options: dict[str, Any], values: str, weighted: bool) -> None:
-    """Train a model on a few rows with such `values`, and use it."""
+    """Train a model on a few rows of these `values`, and use it."""
     rows = _few_rows(options["task"], values, weighted=weighted)
     model = train(rows, workers=1, **options)
     for work in (evaluate, verify):
-        with suppress(StreamcutError):  # not offered for such a model
+        with suppress(StreamcutError):  # not every model offers all
             work(model, rows)
-    model.score_chunk(replace(rows.read(0), data=np.ones(rows.read(0).nnz)))  # as text is read
+    model.score_chunk(replace(rows.read(0), data=np.ones(rows.read(0).nnz)))  # the type of parsed text

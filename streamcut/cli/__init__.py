@@ -1,8 +1,8 @@
 """The command line. A command's module is imported when the command runs, so that help and usage errors are instant.
 
-A module for each command. Options that the library has, too, are made from its declarations (streamcut.options) by
+One module per command. Options shared with the library are made from its declarations (streamcut.options) by
 `parameters.py`; `output.py` writes for people and for programs. Commands call the functions of the library and compute nothing. A
-new command is a module with `command` and its line in COMMANDS.
+new command is a module with `command` and a line in COMMANDS.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from streamcut.foundation.machine import expect_room
 from streamcut.foundation.shown import VisibleFormatter, visible
 from streamcut.foundation.suggestions import meant
 
-COMMANDS = {  # streamcut.cli.<name>, - as _, has `command`; what each does stands here, so that none is imported to list them
+COMMANDS = {  # `command` is in streamcut.cli.<name>, - as _; descriptions are here so that listing imports none
     "fit": "From a table to a validated model in one go.",
     "convert": "Convert text, tables or matrices to a store.",
     "info": "Describe a store or a model file.",
@@ -78,13 +78,13 @@ _EXITS = {
     errno.EDQUOT: ExitCode.DISK_FULL,
     errno.EFBIG: ExitCode.DISK_FULL,
 }
-_COMPLETE = "_STREAMCUT_COMPLETE"  # _STREAMCUT_COMPLETE=bash_source streamcut: what bash sources to complete our commands
-_SIGPIPE = 128 + 13  # SIGPIPE: what a shell reports for a program that ends as this one does when nobody reads on
+_COMPLETE = "_STREAMCUT_COMPLETE"  # _STREAMCUT_COMPLETE=bash_source streamcut prints the completion script for bash
+_SIGPIPE = 128 + 13  # SIGPIPE: the code that a shell reports for a program whose reader has closed the pipe
 
 
 class _Commands(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not args and not ctx.resilient_parsing:  # what a newcomer types first
+        if not args and not ctx.resilient_parsing:  # a newcomer's first try
             click.echo(ctx.get_help())
             ctx.exit()
         return super().parse_args(ctx, args)
@@ -137,7 +137,7 @@ def cli() -> None:
 
 
 class _NoFrames:
-    """Finds no pandas: pyarrow would import all of it, for a fifth of a second, to learn that a number is no frame."""
+    """Hides pandas: pyarrow would import it, in a fifth of a second, to learn that a number is not a frame."""
 
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> None:
@@ -148,13 +148,13 @@ class _NoFrames:
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and exit with one of ExitCode."""
     streams.repair()
-    if instruction := os.environ.get(_COMPLETE):  # a shell asks what could come next
+    if instruction := os.environ.get(_COMPLETE):  # a shell asks for completions
         sys.exit(shell_complete(cli, {}, "streamcut", _COMPLETE, instruction))
     signals.install()
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(VisibleFormatter())
     compiler.announce = lambda: click.echo(NOTICE, err=True)
-    if (sys.argv[1:] if arguments is None else arguments)[:1] != ["export"]:  # its libraries may want frames
+    if (sys.argv[1:] if arguments is None else arguments)[:1] != ["export"]:  # its libraries may need frames
         sys.meta_path.insert(0, _NoFrames)
     with waits_end_by(signals.leaving):
         code = _run(arguments)
@@ -166,7 +166,7 @@ def _run(arguments: list[str] | None) -> int:
     try:
         try:
             expect_room()
-            # not click's main(): it swallows broken pipes and forgets which signal came
+            # not click's main(), which swallows broken pipes and loses which signal came
             with cli.make_context("streamcut", sys.argv[1:] if arguments is None else arguments) as context:
                 cli.invoke(context)
         finally:
@@ -192,7 +192,7 @@ def _run(arguments: list[str] | None) -> int:
     except RuntimeError as error:
         if "can't start new thread" not in str(error):
             raise
-        return _say("the system allows no more threads or no memory for them; raise `ulimit -u`, -d or -v", ExitCode.MEMORY)
+        return _say("the system allows no more threads, or no memory for them; raise `ulimit -u`, -d or -v", ExitCode.MEMORY)
     except signals.Terminated:
         return _say("terminated", ExitCode.TERMINATED)
     except signals.HungUp:
@@ -203,7 +203,7 @@ def _run(arguments: list[str] | None) -> int:
 
 @contextmanager
 def _warnings_as_notes() -> Iterator[None]:
-    """What the package warns of in Python is a line for people here; --quiet leaves it out."""
+    """Show the package's Python warnings as lines on stderr; --quiet omits them."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
         others = warnings.showwarning
@@ -224,7 +224,7 @@ def _say(message: str, code: int) -> int:
 
 
 def _flush() -> None:
-    """Write out what stdout holds while failure can still be told. What cannot be written is dropped: Python would try again."""
+    """Flush stdout while a failure can still be reported. What cannot be written is dropped: Python would try again."""
     try:
         with disk_full("standard output"):
             sys.stdout.flush()

@@ -35,7 +35,7 @@ def command(path: str, read_data: bool, as_json: bool) -> None:
         for problem in report.problems:
             click.echo(visible(problem))
         for name in report.unexpected:
-            note(f"{path}/{name}: not part of the store, and harmless")
+            note(f"{path}/{name}: not part of the store, but harmless")
     if not report.sound:
         raise CorruptError(f"{path}: {counted(len(report.problems), 'problem')} found; convert the data again")
     if not as_json:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from streamcut.io.recipe.recipe import Recipe
 
 _THREADS = {"default": None, "help": "Threads that parse and write.  [default: processors, at most 8]"}
-EVERY = 30.0  # seconds between lines where stderr is no terminal
+EVERY = 30.0  # seconds between lines where stderr is not a terminal
 
 _HELP = f"""Convert INPUTS to the store OUTPUT, which the other commands read.
 
@@ -139,7 +139,7 @@ def _on_cluster(
 
 
 def _dry_run(inputs: list[str], output: str, settings: dict[str, Any], as_json: bool) -> None:
-    """Print on stdout what would be made of the first rows."""
+    """Print on stdout how the first rows would be converted."""
     from streamcut.io.conversion.preview import preview
 
     found = preview(inputs, output, **settings)
@@ -162,7 +162,7 @@ def _show(recipe: Recipe) -> None:
 
 
 class _Line:
-    """Progress on stderr: one line that changes on a terminal, else a line every EVERY seconds."""
+    """Progress on stderr: one updated line on a terminal, else a line every EVERY seconds."""
 
     def __init__(self) -> None:
         self._live = sys.stderr.isatty()
@@ -218,7 +218,7 @@ def _summary(report: ConvertReport) -> None:
         if found.groups is not None:
             note(f"  {found.groups:,} groups of equal qid")
         if path in report.label_order:
-            note("  rows come in the order of their labels; training takes fewer passes in random order: --shuffle 1")
+            note("  rows are sorted by label; training takes fewer passes in random order: --shuffle 1")
     sizes = f"{format_bytes(report.bytes_out)} written in {report.seconds:.1f} s"
     if report.bytes_in is not None:
         speed = f" ({format_bytes(report.bytes_in / report.seconds)}/s)" if report.rows and report.seconds > 0 else ""
@@ -246,7 +246,7 @@ def describe_labels(statistics: Any, words: Mapping[float, str]) -> str:
 
 
 def recipe_lines(recipe: Recipe) -> Iterator[str]:
-    """What the columns of a table are, a line each."""
+    """The columns of a table, a line each."""
     table, labels = recipe.table, recipe.labels
     if table is None:
         return

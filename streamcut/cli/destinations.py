@@ -1,4 +1,4 @@
-"""What commands write to files: refused before any work where it would harm, reserved while the work goes on, never lost."""
+"""Output files of commands: refused before any work where they would do harm, reserved during the work, never lost."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from streamcut.io.stores.spec import MANIFEST
 
 
 def refuse_existing(path: str | os.PathLike, option: str, force: bool, *, reads: Sequence[str | os.PathLike | None] = ()) -> None:
-    """Raise before any work when the output `path` cannot be, or should not be, written.
+    """Raise, before any work, when the output `path` cannot or should not be written.
 
-    UsageError when it is a folder, lies in a store, whose files are all accounted for, is one of the files that the command
+    UsageError when it is a folder, lies in a store, whose files are all listed, is one of the files that the command
     `reads`, or exists and `force` is not given; NotFoundError when its folder does not exist or cannot be written to. Pipes and
-    devices that take characters have nothing to lose, and need no `force`.
+    character devices hold no data, and need no `force`.
     """
     if is_url(path):
         _refuse_existing_object(os.fspath(path), option, force, reads)
@@ -75,15 +75,15 @@ def _same_file(first: str | os.PathLike, second: str | os.PathLike) -> bool:
 
 @contextmanager
 def reserved_output(path: str | os.PathLike, option: str, force: bool) -> Iterator[None]:
-    """Refuse what `refuse_existing` does, and keep others from the output `path` as long as the work for it takes."""
+    """Refuse what `refuse_existing` does, and lock the output `path` during the work."""
     with reserved(path):
-        refuse_existing(path, option, force)  # another may have finished between the first check and the lock
+        refuse_existing(path, option, force)  # another process may have finished between the first check and the lock
         yield
 
 
 def save_trained(model: Any, path: str, replace: bool) -> str:
-    """Write a model that took long to train, and return where it is: `path`, or the first name like it that is free when a file
-    appeared there meanwhile and is not to be replaced, or, when a URL cannot be written to, in the working directory. See
+    """Write a model that took long to train, and return its path: `path`; a similar free name if a file appeared there
+    meanwhile that may not be replaced; or, if a URL cannot be written to, one in the working directory. See
     `expect_saved`."""
     from streamcut.models.files import save_model
 
@@ -107,7 +107,7 @@ def save_trained(model: Any, path: str, replace: bool) -> str:
 
 
 def expect_saved(written: str, path: str) -> None:
-    """UsageError when the model that was to be in `path` had to be `written` to another file."""
+    """Raise when the model for `path` had to be `written` to another file: NotFoundError or UsageError."""
     if written != path and is_url(path) and not is_url(written):
         raise NotFoundError(f"{path} could not be written: the model is in {written}; copy it there")
     if written != path:
@@ -116,7 +116,7 @@ def expect_saved(written: str, path: str) -> None:
 
 @contextmanager
 def output_file(path: str | None, *, replace: bool) -> Iterator[Sink | IO[bytes] | BinaryIO]:
-    """What takes data: standard output, or the output `path` (streamcut.io.places.outputs). Raises DiskFullError, UsageError."""
+    """A sink for data: standard output, or the output `path` (streamcut.io.places.outputs). Raises DiskFullError, UsageError."""
     if path is None:
         with disk_full("standard output"):
             yield sys.stdout.buffer

@@ -70,7 +70,7 @@ def command(
     refuse_existing(output, "--output", force, reads=[data])
     checkpoint = checkpoint_of(options)
     if checkpoint is not None and store is None:
-        raise click.UsageError("--checkpoint needs --store PATH: a run goes on with the same rows only.")
+        raise click.UsageError("--checkpoint needs --store PATH: a run can resume only with the same rows.")
     convert = taken(options)
 
     from streamcut.fitting.fit import fit
@@ -99,6 +99,6 @@ def command(
         }))  # fmt: skip
     elif not quiet:
         click.echo(found.in_words())
-        note(f"Model written to {written}; go on with `streamcut predict {written} DATA` or `streamcut report {written}`.")
+        note(f"Model written to {written}; continue with `streamcut predict {written} DATA` or `streamcut report {written}`.")
     signals.raise_received()
     expect_saved(written, output)

@@ -13,7 +13,7 @@ from streamcut.flags import TOOLS, tool_of, translate
 from streamcut.foundation.shown import visible
 
 
-# No short options here, and unknown ones are let through: they are the text to translate.
+# No short options, and unknown ones are accepted: they are the text to translate.
 @click.command(
     cls=Command,
     context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]},

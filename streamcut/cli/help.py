@@ -1,4 +1,4 @@
-"""Help that fits on a screen: what a command does, examples, the options that most people need; --help-all has all of it."""
+"""Help that fits on a screen: what a command does, examples, the most common options; --help-all shows everything."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 LINES, COLUMNS = 24, 80  # of a screen
-MAIN = {  # what most people need
+MAIN = {  # the most common options
     "fit": ("label", "output", "memory", "group-column", "time-column", "positive-label"),
     "convert": ("label", "drop", "recipe", "format", "split", "memory", "resume"),
     "train": ("output", "label", "C", "loss", "task", "memory", "validation"),
@@ -49,18 +49,18 @@ _HELP_ALL: dict[str, Any] = {"is_flag": True, "is_eager": True, "expose_value": 
 
 
 def help_all() -> click.Option:
-    """--help-all, of any command."""
+    """The option --help-all of every command."""
     return click.Option(["--help-all"], help="Show all options, and exit.", **_HELP_ALL)
 
 
 def is_whole(ctx: click.Context) -> bool:
-    """Whether all of the help was asked for."""
+    """Whether the full help was requested."""
     return bool(ctx.meta.get(_ALL))
 
 
 class Command(click.Command):
-    """`--help` fits on a screen where the command has a line in MAIN; `--help-all` lists options by their groups, in the order in
-    which these come, and those without one last."""
+    """`--help` fits on a screen if the command has a line in MAIN; `--help-all` lists options by group, in order of
+    appearance, those without a group last."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         return [*super().get_params(ctx), help_all()]
@@ -103,7 +103,7 @@ class Command(click.Command):
 
 
 def _briefly(name: str, option: click.Option) -> tuple[str, str]:
-    """Its name, and the first sentence of its help."""
+    """The option's name, and the first sentence of its help."""
     shown = f"--{name}"
     if not option.is_flag:
         metavar = "SIZE" if name == "memory" else option.metavar
@@ -112,7 +112,7 @@ def _briefly(name: str, option: click.Option) -> tuple[str, str]:
 
 
 def _fitting(examples: list[str], room: int) -> list[str]:
-    """As many of them as there is room for, each with the lines that continue it."""
+    """As many examples as fit, each with its continuation lines."""
     end = min(len(examples), max(room, 1))
     while end < len(examples) and end > 1 and examples[end - 1].endswith("\\"):
         end -= 1

@@ -1,4 +1,4 @@
-"""`streamcut info`: what a store says of itself, without reading its rows."""
+"""`streamcut info`: describes a store without reading its rows."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _some(names: list[str]) -> str:
 
 
 def _model_for_people(record: dict[str, Any]) -> dict[str, Any]:
-    nested = ("certificate", "parameters", "resources", "facts")  # facts: among the others too
+    nested = ("certificate", "parameters", "resources", "facts")  # facts: also shown among the others
     shown = {name: value for name, value in record.items() if name not in nested} | (record["certificate"] or {})
     if not record["labels"]:  # a ranking, or numbers
         del shown["labels"]
@@ -118,7 +118,7 @@ def _model_for_people(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _name(shown: dict[str, Any]) -> None:
-    """A few of the names instead of all (in place)."""
+    """Replace all names by a few (in place)."""
     shown.pop("label_words", None)
     names = shown.pop("feature_names", None)
     if names is not None:

@@ -1,4 +1,4 @@
-"""What commands print: stdout is data, stderr is for people."""
+"""Output of commands: stdout is for data, stderr for people."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def print_json(value: Any) -> None:
 
 
 def print_table(rows: Mapping[str, Any], *, err: bool = False) -> None:
-    """Names and values below each other on stdout, or on stderr; None is shown as a dash."""
+    """Names and values, a line each, on stdout or stderr; None is shown as a dash."""
     names = [visible(name.replace("_", " ")) for name in rows]
     values = [visible(number(value)) for value in rows.values()]
     wide, high = max(map(len, names), default=0), max(map(len, values), default=0)
@@ -32,7 +32,7 @@ def print_table(rows: Mapping[str, Any], *, err: bool = False) -> None:
 
 
 def print_rows(rows: Sequence[Mapping[str, Any]], *, err: bool = False) -> None:
-    """Records with the same names as a table with a head on stdout, or on stderr; nothing when there are none."""
+    """Records with the same names as a table with a header on stdout or stderr; nothing without records."""
     if not rows:
         return
     columns = [[name.replace("_", " "), *(visible(number(row[name])) for row in rows)] for name in rows[0]]

@@ -1,4 +1,4 @@
-"""Option types, options that are declared with what they mean (streamcut.options), and others that several commands share."""
+"""Option types, options made from their declarations (streamcut.options), and others that several commands share."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DURATION = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([smhd])")
 
 
 class Choice(click.Choice):
-    """click's, with what was probably meant; choices that are no texts are written as texts."""
+    """click's Choice with suggestions; choices other than texts are converted to texts."""
 
     def __init__(self, choices: Iterable[Any]) -> None:
         self._values = {str(choice): choice for choice in choices if choice is not None}
@@ -42,7 +42,7 @@ class Choice(click.Choice):
 
 
 class Duration(click.ParamType):
-    """`90s`, `10m`, `2h`, `1d` as seconds; a number alone is refused, for it could be any of them."""
+    """`90s`, `10m`, `2h`, `1d` as seconds; a bare number is refused as ambiguous."""
 
     name = "duration"
 
@@ -59,7 +59,7 @@ class Duration(click.ParamType):
 
 
 class Numbers(click.ParamType):
-    """One number, or several with commas between them, as a tuple of floats."""
+    """One number, or several separated by commas, as a tuple of floats."""
 
     name = "number[,number…]"
 
@@ -69,11 +69,11 @@ class Numbers(click.ParamType):
         try:
             return tuple(float(part) for part in str(value).split(","))
         except ValueError:
-            self.fail(f"{value!r} is not a number, or several with commas between them", param, ctx)
+            self.fail(f"{value!r} is not a number, or several separated by commas", param, ctx)
 
 
 class NumbersOrParts(Numbers):
-    """As Numbers, and per cents as they are written: (50.0, "10%")."""
+    """Like Numbers, with percentages kept as written: (50.0, "10%")."""
 
     name = "number|%[,…]"
 
@@ -87,7 +87,7 @@ class NumbersOrParts(Numbers):
 
 
 class NumberOrPart(click.ParamType):
-    """A number, or per cents."""
+    """A number, or a percentage."""
 
     name = "number"
 
@@ -95,7 +95,7 @@ class NumberOrPart(click.ParamType):
         try:
             return value.strip() if part_of(value) is not None else float(value)
         except ValueError:
-            self.fail(f"{value!r} is neither a number nor a part such as '10%'", param, ctx)
+            self.fail(f"{value!r} is neither a number nor a percentage such as '10%'", param, ctx)
 
 
 class NumberOrAuto(click.ParamType):
@@ -125,9 +125,9 @@ _KINDS: dict[str, dict[str, Any]] = {
 def options_from(
     record: Any, *, only: Collection[str] | None = None, without: Collection[str] = (), **changes: dict[str, Any]
 ) -> Callable[[Any], Any]:
-    """A decorator that gives a command the options of a record (streamcut.options), `only` these, or all but those `without`.
+    """A decorator that gives a command the options of a record (streamcut.options): `only` these, or all except `without`.
 
-    `changes` are {option: arguments of click.option that this command has differently}.
+    `changes` are {option: arguments of click.option that differ in this command}.
     """
 
     def decorated(command: Any) -> Any:
@@ -157,7 +157,7 @@ def _option(name: str, field: Field, changes: dict[str, Any]) -> Any:
 
 
 def _as_written(value: Any, kind: str) -> Any:
-    """A default as the command line would have it."""
+    """A default as written on the command line."""
     if kind in ("numbers", "parts"):
         return f"{value:g}"
     if kind != "seconds":
@@ -167,12 +167,12 @@ def _as_written(value: Any, kind: str) -> Any:
 
 
 def checkpoint_of(options: dict[str, Any]) -> CheckpointOptions | None:
-    """The options of checkpoints, taken out of `options`; None where there is to be none."""
+    """The checkpoint options, removed from `options`; None: no checkpoints."""
     given = {name: options.pop(name) for name in CheckpointOptions.__dataclass_fields__}
     if given["directory"] is not None:
         return CheckpointOptions(**given)
     if given["resume"] or given["required"] or given["iterations"] is not None:
-        raise click.UsageError("--resume and the other options of checkpoints need --checkpoint DIR.")
+        raise click.UsageError("--resume and the other checkpoint options need --checkpoint DIR.")
     return None
 
 
@@ -189,7 +189,7 @@ def _quiet(ctx: click.Context, param: click.Parameter, value: bool) -> bool:
 
 
 def _into_environment(ctx: click.Context, param: click.Parameter, value: str | float | None) -> None:
-    """Where what reads URLs looks for it, in this process and in those that it starts; as it was before when the command ends."""
+    """Set the variable that URL readers use, for this process and its children; restored when the command ends."""
     if value is None:
         return
     name = f"STREAMCUT_{str(param.name).upper()}"
@@ -240,7 +240,7 @@ _TABLES = "Tables and text (see convert --help-all)"
 
 
 def table_options(command: Any) -> Any:
-    """--label and those of `convert` that say what features are made of, for commands that make stores on the way."""
+    """--label and the options of `convert` on how features are made, for commands that make temporary stores."""
     again = {name: {"group": _TABLES} for name in TABLE}
     command = options_from(ConvertOptions, only=TABLE, **again)(command)
     return click.option(
@@ -253,11 +253,11 @@ def table_options(command: Any) -> Any:
 
 
 def taken(options: dict[str, Any], more: Collection[str] = ()) -> dict[str, Any]:
-    """Those of `table_options` that were given, without --label, taken out of `options`."""
+    """The `table_options` given, except --label, removed from `options`."""
     given = {name: options.pop(name) for name in (*TABLE, *more)}
     return {name: value for name, value in given.items() if value != default_of(ConvertOptions, name)}
 
 
 def raw_options(*names: str) -> Callable[[Any], Any]:
-    """Those of how raw input is read."""
+    """The options on how raw input is read."""
     return options_from(Raw, only=names, format={"type": Choice(["auto", *SCORED])})

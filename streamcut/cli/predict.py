@@ -100,7 +100,7 @@ def command(
     ceiling = Ceiling(memory)
     fitted = load_model(model, ceiling.expect_model)
     if what == "probability":
-        fitted.expected_link()  # complains before any work
+        fitted.expected_link()  # raises before any work
     certifier: Any = None
     if what == "certified":
         certifier = certifier_of(fitted, trained_on, memory)
@@ -117,7 +117,7 @@ def command(
                 fitted, data, ignore_extra_features=ignore_extra_features, raw=raw, ceiling=ceiling
             ):
                 labels = fitted.labels_of_chunk(chunk, scores)
-                if certifier is not None:  # in the place of the scores
+                if certifier is not None:  # instead of scores
                     scores = np.column_stack(certifier.answers(scores, *certifier.scores(chunk, scores)))
                 for start in range(0, len(scores), write.rows):
                     part = slice(start, start + write.rows)
@@ -138,7 +138,7 @@ def _suffix(path: str | None) -> str:
 
 
 def _writer(file: Any, path: str | None, model: Model, what: str | None, raw: Raw) -> Any:
-    """What takes (labels, scores) of rows and writes them; `close` ends it."""
+    """The writer of (labels, scores) of rows; `close` ends it."""
     if not raw.named:
         return _Lines(file, model, what)
     from streamcut.cli.score_tables import AnswerTable
@@ -147,7 +147,7 @@ def _writer(file: Any, path: str | None, model: Model, what: str | None, raw: Ra
 
 
 class _Lines:
-    """A line for each row, of numbers with blanks between them; the text of `rows` rows is in memory at once."""
+    """A line of space-separated numbers per row; the text of `rows` rows is in memory at once."""
 
     rows = 1 << 14
 
@@ -164,14 +164,14 @@ class _Lines:
         self._file.write("".join([f"{line}\n" for line in lines]).encode())
 
     def abandon(self) -> None:
-        """Nothing is held back."""
+        """Nothing to do: nothing is buffered."""
 
     def close(self) -> None:
-        """All is written."""
+        """Nothing to do: all is written."""
 
 
 def _texts(values: np.ndarray) -> list[str]:
-    """Each row's number or word, or its numbers with blanks between them."""
+    """Each row's number or word, or its numbers separated by spaces."""
     if values.ndim == 2:
         return [" ".join([f"{number:.17g}" for number in row]) for row in values.tolist()]
     return [visible(value) if isinstance(value, str) else f"{value:.17g}" for value in values.tolist()]

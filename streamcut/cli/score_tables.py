@@ -1,4 +1,4 @@
-"""Answers of a model as tables: CSV or Parquet, with columns of the input beside them."""
+"""Predictions as tables: CSV or Parquet, together with columns of the input."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ PARQUET = "parquet"
 
 
 class AnswerTable:
-    """Writes answers, batch by batch: the columns kept, then `label`, `score` (one a class) and `probability` as asked for.
+    """Writes predictions, batch by batch: the columns kept, then `label`, `score` (one per class) and `probability` as requested.
 
     kind   "csv" or "parquet"
-    what   "scores", "both", "probability", or None for labels; "certified": labels and what is proved of them, which comes in the
-           place of scores: columns proved, low, high
-    kept   batches with columns of the input, in the order of the rows; none come of input without such columns
-    rows   that are given at once
+    what   "scores", "both", "probability", or None for labels; "certified": labels and, instead of
+           scores, what is proved about them: columns proved, low, high
+    kept   batches with columns of the input, in row order; empty for input without such columns
+    rows   number of rows per call
     """
 
     rows = 1 << 17
@@ -50,12 +50,12 @@ class AnswerTable:
         self._writer.write_batch(batch.cast(self._writer.schema) if self._kind == PARQUET else batch)
 
     def close(self) -> None:
-        """Write what is left; of no rows nothing is written."""
+        """Write the rest; without rows nothing is written."""
         if self._writer is not None:
             self._writer.close()
 
     def abandon(self) -> None:
-        """Nothing more is written: Arrow would end its file when the writer is forgotten, and the file is closed by then."""
+        """Write nothing more: Arrow would finish its file when the writer is collected, after the file was closed."""
         self._stream.abandoned = True
 
     def _answers(self, labels: np.ndarray, scores: np.ndarray) -> dict[str, pa.Array]:
@@ -90,9 +90,9 @@ def _writer(stream: _Stream, kind: str, schema: pa.Schema) -> Any:
 
 
 class _Stream(io.RawIOBase):
-    """What Arrow takes for a file: writes to `file`, and leaves closing it to others. Once `abandoned` it drops what comes.
+    """A file for Arrow: writes to `file`, but does not close it. Once `abandoned` it drops further writes.
 
-    Files and pipes get columns as they are. On a terminal nothing in them is an escape code.
+    Files and pipes get columns unchanged. On a terminal escape codes are made visible.
     """
 
     def __init__(self, file: Any) -> None:

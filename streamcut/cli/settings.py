@@ -1,7 +1,7 @@
-"""Options from elsewhere than the command line: --config FILE, and STREAMCUT_<COMMAND>_<OPTION> variables.
+"""Options from outside the command line: --config FILE, and STREAMCUT_<COMMAND>_<OPTION> variables.
 
-Every command has them, for each of its options. The command line comes first, then the variable, then the table [command] of the
-file, then what stands above all tables of the file, which is for every command that has such an option.
+Every command has them, for each of its options. The command line takes precedence, then the variable, then the table [command]
+of the file, then keys above all tables of the file, which apply to every command with that option.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _RUNNING = "streamcut.cli.settings"  # in a context's meta: the context of the c
 _PREFIX = "STREAMCUT_"
 _HEADER = re.compile(r"""\s*\[\s*["']?([^\[\]"']*?)["']?\s*\]""")
 _MOST = 1 << 20  # bytes of a file
-_MOST_BITS = 1024  # of a number, as float64 has it
+_MOST_BITS = 1024  # of a number, as in float64
 
 
 def configurable(command: click.Command, name: str) -> click.Command:
-    """`command`, once it takes options from variables and --config, too."""
+    """`command`, extended to take options from variables and --config."""
     options = _options(command)
     if "config" not in options:
         options["config"] = click.Option(
@@ -46,7 +46,7 @@ def configurable(command: click.Command, name: str) -> click.Command:
 
 
 def with_source(error: click.UsageError | StreamcutError, running: click.Context) -> None:
-    """Let the message say where the option comes from, if not from the command line."""
+    """Add to the message where the option comes from, if not from the command line."""
     context: click.Context | None = running.meta.get(_RUNNING)
     text = error.message if isinstance(error, click.ClickException) else str(error)
     for key, option in _options(context.command).items() if context is not None else ():
@@ -65,7 +65,7 @@ def with_source(error: click.UsageError | StreamcutError, running: click.Context
 
 
 def _options(command: click.Command) -> dict[str, click.Option]:
-    """The options of a command by their long names, without the dashes in front."""
+    """The options of a command by their long names, without leading dashes."""
     found: dict[str, click.Option] = {}
     for option in command.params:
         if isinstance(option, click.Option):
@@ -89,11 +89,11 @@ def _source(context: click.Context, key: str, option: click.Option) -> str:
 
 
 def _read(context: click.Context, parameter: click.Parameter, path: str | None) -> None:
-    """Take what the file at `path` says as defaults of the command that runs."""
+    """Use the content of the file at `path` as defaults of the running command."""
     context.meta[_RUNNING] = context
     options, command = _options(context.command), str(context.info_name)
     start = _variable(command, "")
-    for variable in os.environ:  # not all are ours: a cluster names services in variables
+    for variable in os.environ:  # not all are ours: clusters name services in variables
         name = plain(variable.removeprefix(start))
         if variable.startswith(start) and name not in map(plain, options) and (close := meant(name, options)):
             note(f"streamcut: the variable {variable} is not read; {close}")
@@ -134,7 +134,7 @@ def _read(context: click.Context, parameter: click.Parameter, path: str | None) 
 
 
 class _Config:
-    """What the file `path` says: `content`. Raises NotFoundError, and UsageError naming the line."""
+    """The parsed file `path`, in `content`. Raises NotFoundError, and UsageError naming the line."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -152,7 +152,7 @@ class _Config:
             raise UsageError(f"--config: {path}: {error}") from None
 
     def place(self, *names: str) -> str:
-        """FILE:LINE of an option or a table, FILE where no line begins with it."""
+        """FILE:LINE of an option or a table; FILE if no line begins with it."""
         *tables, name = names
         whole, wanted, table = ".".join(names), ".".join(tables), ""
         for number, line in enumerate(self._text.splitlines(), start=1):
@@ -165,13 +165,13 @@ class _Config:
         return self._path
 
     def _wrong_line(self) -> int:
-        """The number of the first line that is beyond parsing."""
+        """The number of the first line that cannot be parsed for its size."""
         ends = [k + 1 for k, each in enumerate(self._text) if each == "\n"]
         return bisect_left(ends, True, key=lambda end: _is_beyond(self._text[:end])) + 1
 
 
 class _BeyondParsingError(ValueError):
-    """No error in the text that has a line, but too much of something."""
+    """Not a syntax error with a line number, but too much of something."""
 
 
 def _is_beyond(text: str) -> bool:
@@ -183,14 +183,14 @@ def _is_beyond(text: str) -> bool:
 
 
 def _parsed(text: str) -> dict[str, Any]:
-    import tomllib  # only for those who have a file
+    import tomllib  # only needed with a file
 
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         raise
     except RecursionError:
-        raise _BeyondParsingError("lists or tables in each other, more than a thousand deep") from None
+        raise _BeyondParsingError("lists or tables nested more than a thousand deep") from None
     except ValueError:
         raise _BeyondParsingError("a number of thousands of digits") from None
 
@@ -207,7 +207,7 @@ def _expect_of_any(path: str, name: str, commands: click.Group, names: list[str]
 
 
 def _value(value: Any, option: click.Option) -> Any:
-    """`value` of a file as the command line would hold it. Raises ValueError."""
+    """`value` of a file as written on the command line. Raises ValueError."""
     if option.is_flag:
         if not isinstance(value, bool):
             raise ValueError(f"{_shown(value)} is neither true nor false")
@@ -226,5 +226,5 @@ def _plain_value(value: Any) -> bool:
 
 
 def _shown(value: Any) -> str:
-    """A value in a message; what may be nested a thousand deep by what it is."""
+    """A value in a message; one that may be deeply nested is named by its kind."""
     return "a table" if isinstance(value, dict) else "a list" if isinstance(value, list) else shown(value)

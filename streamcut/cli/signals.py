@@ -1,8 +1,8 @@
-"""Ctrl-C, SIGTERM and SIGHUP end work in the same orderly way, and none gets lost.
+"""Ctrl-C, SIGTERM and SIGHUP all end work in an orderly way, and none is lost.
 
-Usually a signal raises an exception where the main thread is. Python drops an exception that is raised in a destructor or in a
-callback from C, and compiling kernels is full of those: a signal then would end nothing. So what came is remembered. One that was
-dropped comes again a moment later; and long work runs `deferred`: signals raise nothing there, the work asks whether one came.
+A signal normally raises an exception in the main thread. Python drops exceptions raised in a destructor or in a callback from C,
+and compiling kernels is full of those: the signal would have no effect. So signals are recorded. A dropped one is sent again a
+moment later; and long work runs `deferred`: signals raise nothing there, and the work polls for them.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from typing import Any
 from streamcut.foundation.systems import WINDOWS
 from streamcut.io.places.outputs import release
 
-_SHOW_CURSOR = b"\x1b[?25h"  # the live line hides it
-_MOMENT = 0.05  # seconds after which a signal comes again
+_SHOW_CURSOR = b"\x1b[?25h"  # the live display hides it
+_MOMENT = 0.05  # seconds until a dropped signal is sent again
 
 _received: type[KeyboardInterrupt] | None = None
 _deferred = False
-_again = False  # the signal that comes now is one that was dropped
+_again = False  # the next signal is a dropped one, sent again
 
 
 class Terminated(KeyboardInterrupt):
@@ -41,7 +41,7 @@ _RAISED = {signal.SIGINT: KeyboardInterrupt, signal.SIGTERM: Terminated, **({} i
 
 
 def install() -> None:
-    """Raise what is in _RAISED where the main thread is when the signal comes; SIGHUP may be ignored (nohup), and stays so."""
+    """Raise the exception in _RAISED in the main thread when a signal comes; an ignored SIGHUP (nohup) stays ignored."""
     global _received
     _received = None
     for number in _RAISED:
@@ -52,7 +52,7 @@ def install() -> None:
 
 
 def raise_received() -> None:
-    """Raise what came and was swallowed or deferred."""
+    """Raise the exception of a signal that was swallowed or deferred."""
     global _received
     if _received is not None:
         swallowed, _received = _received, None
@@ -60,12 +60,12 @@ def raise_received() -> None:
 
 
 def leaving() -> bool:
-    """Whether a signal has come that ends the command wherever it is: no thread need wait for anything any more."""
+    """Whether a signal has come that ends the command immediately, so that no thread need wait any more."""
     return _received is not None and not _deferred
 
 
 def ended(code: int) -> None:
-    """The work is done and its output written: a signal from now on ends the process at once, with the exit code `code`."""
+    """Work is done and output written: from now on a signal ends the process at once, with exit code `code`."""
 
     def leave(number: int, frame: FrameType | None) -> None:
         release()
@@ -77,16 +77,16 @@ def ended(code: int) -> None:
 
 
 def _ignore() -> None:
-    """Until the process is gone: the interpreter gives up our handlers early, and it would die of a signal with its work done."""
+    """Ignore signals until exit: the interpreter drops our handlers early, and a signal would kill it with its work done."""
     for number in _RAISED:
         signal.signal(number, signal.SIG_IGN)
 
 
 @contextmanager
 def deferred() -> Iterator[Callable[[], bool]]:
-    """Within, the first signal is only remembered, and what this gives says whether one came; the second ends the process.
+    """Inside, the first signal is only recorded, and the yielded function tells whether one came; the second ends the process.
 
-    The caller may leave early, with KeyboardInterrupt, or not; in the end it calls `raise_received`.
+    The caller may leave early, with or without KeyboardInterrupt; at the end it calls `raise_received`.
     """
     global _deferred
     _deferred = True
@@ -101,7 +101,7 @@ def deferred() -> Iterator[Callable[[], bool]]:
 
 
 def _dropped(what: Any) -> None:
-    """What to do with an exception that Python cannot raise: a signal's comes again, any other is shown as ever."""
+    """Handle an exception that Python cannot raise: a signal's is sent again, any other is shown as usual."""
     if not issubclass(what.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(what)
         return
@@ -117,7 +117,7 @@ def _send_again() -> None:
         number = next(number for number, raised in _RAISED.items() if raised is _received)
         if WINDOWS:
             signal.raise_signal(number)
-        else:  # what the main thread waits for ends
+        else:  # ends what the main thread waits for
             signal.pthread_kill(threading.main_thread().ident or 0, number)
 
 

@@ -1,6 +1,6 @@
-"""The three standard streams, in whatever state a shell, a service or a terminal that is gone leaves them.
+"""Repairs the three standard streams, which a shell, a service or a closed terminal may leave in any state.
 
-A closed one would be None in Python, and its number would go to the next file that is opened: messages would end in a model.
+A closed one would be None in Python, and its descriptor would go to the next file opened: messages would end up in a model.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 
 
 def repair() -> None:
-    """Let all three be open: a closed stdout as a pipe that nobody reads. What stderr cannot take is dropped; work goes on."""
+    """Open all three: a closed stdout becomes a pipe without a reader. What stderr cannot take is dropped; work continues."""
     for number in (0, 2):
         if _is_closed(number):
             _put(os.open(os.devnull, os.O_RDWR), number)
@@ -23,12 +23,12 @@ def repair() -> None:
         sys.stdin = open(0, closefd=False)  # noqa: SIM115
     if sys.stdout is None:
         sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
-    if sys.stderr is None or sys.stderr is sys.__stderr__:  # not what a test or a notebook put there
+    if sys.stderr is None or sys.stderr is sys.__stderr__:  # not replaced by a test or a notebook
         sys.stderr = io.TextIOWrapper(_Lossy(2, "w", closefd=False), errors="backslashreplace", line_buffering=True)  # type: ignore
 
 
 class _Lossy(io.FileIO):
-    """Drops what cannot be written: to a full disk, to a terminal that was closed."""
+    """Drops what cannot be written, to a full disk or a closed terminal."""
 
     def write(self, content) -> int:
         try:
@@ -46,7 +46,7 @@ def _is_closed(number: int) -> bool:
 
 
 def _put(handle: int, number: int) -> None:
-    """Give what is open as `handle` this `number`, which children inherit as they do a standard stream."""
+    """Move `handle` to the descriptor `number`, which children inherit like a standard stream."""
     if handle != number:
         os.dup2(handle, number)
         os.close(handle)

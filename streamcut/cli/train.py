@@ -135,7 +135,7 @@ def command(
         checkpoint = None
     several = [name for name, values in (("--C", C), ("--l1", l1), ("--l1-only", l1_only)) if len(values) > 1]
     if several and validation is None:
-        raise click.UsageError(f"Several values of {several[0]} need --validation DATA, on which the best one is chosen.")
+        raise click.UsageError(f"Several values of {several[0]} need --validation DATA to choose the best one.")
     if len(several) > 1:
         raise click.UsageError(f"A path goes over {several[0]} or over {several[1]}: give one value of the other.")
     if several and early_stopping is not None:
@@ -152,7 +152,7 @@ def command(
         path = {"l1s": values, "alone": name == "l1_only"}
     if verbose:
         behind = logging.StreamHandler()
-        behind.addFilter(lambda record: record.name != "streamcut.run")  # it is shown below
+        behind.addFilter(lambda record: record.name != "streamcut.run")  # shown below
         logging.basicConfig(format="%(message)s", level=logging.INFO, handlers=[behind])
 
     with ExitStack() as held, signals.deferred() as stop:
@@ -206,7 +206,7 @@ def command(
                 model = train(dataset, C=C[0], validation=validation, **early, **common, **options)
         if temporary:
             model = without_data(model)
-        assert model_path is not None  # only a dry run goes without, and ends with its plan
+        assert model_path is not None  # only a dry run has none, and ends with its plan
         written = save_trained(model, model_path, replace)
         if folder is not None and model.converged:
             remove_checkpoints(folder)
@@ -234,7 +234,7 @@ def _report(model: Model, path: str, validation: str | None, model_path: str, fo
 
 
 class _Path:
-    """Shows each model of a path over C or λ as it comes."""
+    """Shows each model of a path over C or λ when it is ready."""
 
     def __init__(self, as_json: bool, quiet: bool) -> None:
         self._as_json, self._quiet = as_json, quiet
@@ -248,7 +248,7 @@ class _Path:
         elif not self._quiet:
             step = f"C {tried.C:<8g}" if tried.l1 is None else f"l1 {tried.l1:<8g} weights {tried.nonzero:<8,}"
             if (most := model.parameters.get("l1_max")) is not None and not self._told:
-                note(f"λmax is {most:g}: from there on all weights are 0.")
+                note(f"λmax is {most:g}: at or above it all weights are 0.")
                 self._told = True
             note(
                 f"{step} {tried.measure} {number(tried.value)}  passes {tried.passes}  {tried.seconds:.1f} s  "

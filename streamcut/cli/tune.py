@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from streamcut.grids.selection import Tried
     from streamcut.models.model import Model
 
-_OWN = ("C", "gamma", "budget", "nu", "validation", "target")  # has it otherwise, or not at all
+_OWN = ("C", "gamma", "budget", "nu", "validation", "target")  # options that `tune` has differently, or not at all
 
 
 def _others(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> tuple[tuple[str, list[Any]], ...]:
-    """(option, values) of each --grid."""
+    """(option, values) for each --grid."""
     found: list[tuple[str, list[Any]]] = []
     for text in given:
         name, _, values = text.partition("=")

@@ -15,7 +15,7 @@ from streamcut.errors import CorruptError, NotConvergedError, UsageError
 if TYPE_CHECKING:
     from streamcut.proofs.claims import Verification
 
-_ONLY_PROVING = "--passes is about --prove; give that, too"
+_ONLY_PROVING = "--passes needs --prove"
 
 
 @click.command(cls=Command)
@@ -67,7 +67,7 @@ def command(
     trained = load_model(model, Ceiling(memory).expect_model)
     data = data or trained.parameters.get("data")
     if data is None:
-        raise UsageError(f"{model} was trained on arrays in memory; say what to verify it on: streamcut verify MODEL DATA")
+        raise UsageError(f"{model} was trained on arrays in memory; name the data to verify it on: streamcut verify MODEL DATA")
     found = verify(trained, data, prove=prove, passes=passes or 100, memory=memory, force=force)
     report = _report(found)
     if as_json:
@@ -79,11 +79,11 @@ def command(
             {name: value for name, value in report.items() if name != "problems" and (prove or not name.startswith("prov"))}
         )
     if not found.same_data:
-        note("These are not the data that the model was trained on: its certificate says nothing about them.")
+        note("This is not the data that the model was trained on: the certificate says nothing about it.")
     elif found.problems:
-        raise CorruptError(f"{model}: the record is not true: {'; '.join(found.problems)}")
+        raise CorruptError(f"{model}: the record is false: {'; '.join(found.problems)}")
     elif found.recorded is None:
-        note("The model has no certificate: there is nothing to compare its objective with.")
+        note("The model has no certificate with which to compare its objective.")
     else:
         _conclude(model, found, prove)
 
@@ -111,23 +111,23 @@ def _report(found: Verification) -> dict[str, Any]:
 
 
 def _conclude(model: str, found: Verification, prove: bool) -> None:
-    """Say what holds, and what was not checked. Raises NotConvergedError for a bound that the passes did not suffice for."""
+    """Report what holds and what was not checked. Raises NotConvergedError for a bound not settled within the passes."""
     assert found.recorded is not None
     if found.overstated:
-        note(f"{found.recorded.raised:.3g} of the recorded objective allows for rounding, far more than these rows explain.")
+        note(f"{found.recorded.raised:.3g} of the recorded objective is for rounding, far more than these rows explain.")
     if not prove:
         if found.bound_agrees is None:
-            note("The lower bound was not checked: the model keeps no proof of it. --prove computes one of its own.")
+            note("The lower bound was not checked: the model holds no proof of it. --prove computes one independently.")
         elif found.trusted:
-            note(f"The record fits these rows. Training's word is {found.trusted}.")
+            note(f"The record fits these rows. Taken on trust from training: {found.trusted}.")
         return
     assert found.proof is not None
     what = f"the model is at most {found.proved_gap:.4g} above the optimum (objective {found.primal:.8g})"
     if found.proved:
         note(f"Proved by the rows alone: {what}, as its record says.")
         return
-    converged = ", which is within the tolerance that was asked for" if found.convergence_proved else ""
+    converged = ", which is within the requested tolerance" if found.convergence_proved else ""
     raise NotConvergedError(
-        f"{model}: not proved, nor refuted, in {found.proof.passes:,} passes: the rows alone show that {what}{converged}; its "
+        f"{model}: neither proved nor refuted in {found.proof.passes:,} passes: the rows alone show that {what}{converged}; its "
         f"record says {found.primal - found.recorded.lower_bound:.4g}. Give it more --passes"
     )

@@ -1,4 +1,4 @@
-"""How well one does without any feature: what a model has to beat."""
+"""The measures without any feature: the baseline that a model has to beat."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LEAST = float(np.finfo(np.float64).eps)  # of a probability, as in log_loss
 
 
 def without_features(training: Dataset, validation: Dataset, task: str, positive: float | None) -> dict[str, float]:
-    """Measures on `validation` of the model that knows the labels of `training` alone, by the names of streamcut.evaluate.
+    """Measures on `validation` of the model that knows only the labels of `training`, by the names of streamcut.evaluate.
 
     Two labels (one is `positive`) and classes: their shares as probabilities, and the most frequent one as the answer.
     Regression: the mean. Row weights count. Empty for other tasks.
@@ -33,7 +33,7 @@ def without_features(training: Dataset, validation: Dataset, task: str, positive
 
 
 def shares(data: Dataset, positive: float | None = None) -> dict[float, float]:
-    """{label: its part of the rows by weight}; with a `positive` label all others are one, nan."""
+    """{label: its share of the rows by weight}; with a `positive` label all others are merged as nan."""
     statistics = data.manifest.statistics
     counts = dict(statistics.label_weights or statistics.labels or {})
     if positive is not None:

@@ -1,4 +1,4 @@
-"""`fit`: from a table, text or a store to a model, with everything on the way that a statistician would do."""
+"""`fit`: from a table, text or a store to a model, with all the steps that a statistician would take."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ from streamcut.solvers.progress import Observer
 from streamcut.training import checked, train, without_data
 from streamcut.tuning import Tuned, tune
 
-FIRST, LEAST, MOST = (0.01, 0.1, 1.0), 1e-4, 1e3  # values of C that are tried first, and between which others may be
-_FEW_HELD = 100  # rows held out, before that is said
+FIRST, LEAST, MOST = (0.01, 0.1, 1.0), 1e-4, 1e3  # values of C tried first, and the range of further ones
+_FEW_HELD = 100  # held-out rows; with fewer there is a remark
 _LOSS = {"binary": ("logistic", "log_loss"), "auto": ("logistic", "log_loss"), "multiclass": ("softmax", "log_loss")}
-_CHOSEN = ("C", "validation", "warm_start", "kernel", "nystroem", "fourier")  # options of `train` that `fit` has otherwise
+_CHOSEN = ("C", "validation", "warm_start", "kernel", "nystroem", "fourier")  # options of `train` that `fit` sets itself
 
 
 @dataclass
 class _Rows:
-    """Data, made ready: opened, with the files of the table that it was made of, and what there is to tell."""
+    """Prepared data: opened, with the table files that it was made from, and remarks."""
 
     data: Dataset
     files: Sequence[Any] = ()
@@ -72,30 +72,30 @@ def fit(
     stop: Callable[[], bool] | None = None,
     **options: Any,
 ) -> Fitted:
-    """Make features of `data`, choose C on rows held out, train on all rows, and say how good that is.
+    """Make features of `data`, choose C on held-out rows, train on all rows, and report how good the model is.
 
     data         a file, folder or glob of CSV, Parquet, JSON lines, Arrow or svmlight; a folder of documents; cells (.h5ad); a
                  frame (pandas, polars, Arrow, DuckDB), rows as dicts; a store, or its path; (X, y) or (X, y, row weights)
-    label        of a table: the column with the labels, or a comparison such as "delay>15"; `target` is an older name of it
-    validation   the part of the rows that is held out while C is chosen, "20%" or 0.2: at random, by `seed`
-    group        a column: rows of one value are held out together, and it makes no features
+    label        tables: the column with the labels, or a comparison such as "delay>15"; `target` is its older name
+    validation   the share of the rows held out while C is chosen, "20%" or 0.2: at random, by `seed`
+    group        a column: rows with one value are held out together, and it makes no features
     time         a column: the latest rows are held out instead
-    store        where the store that is made is kept; None: it is removed in the end
+    store        where to keep the store that is made; None: it is removed at the end
     convert      more options of `streamcut.convert`, such as {"categorical": "site", "hash_bits": 22}
-    C            a value or several; None: 0.01, 0.1 and 1, and on by tens as long as the last one is the best (0.0001 to 1000)
+    C            a value or several; None: 0.01, 0.1 and 1, then further powers of ten while the last is the best (0.0001 to 1000)
     measure      of streamcut.evaluate: the one to choose C by; None: log loss where there are probabilities
-    on_told      called with a sentence on each step
+    on_told      called with a sentence about each step
     checkpoint   a folder for checkpoints, or a CheckpointOptions, which also resumes; needs `store`
-    stop         asked after every block of rows; on_iteration: called with each solvers.progress.Iteration
+    stop         called after every block of rows; on_iteration: called with each solvers.progress.Iteration
 
-    Beside what `convert` does, numbers are standardised, and texts (several words in most values, or long) have tf-idf weights
-    unless features are hashed. Columns that look like identifiers are left out. Two labels get the logistic loss, several the
-    softmax. Options of `train`, all of them by name, hold for each training:
+    In addition to what `convert` does, numbers are standardised, and texts (several words in most values, or long) get tf-idf
+    weights unless features are hashed. Columns that look like identifiers are left out. Two labels get the logistic loss, several
+    the softmax. Options of `train`, all of them by name, apply to each training:
 
     {options}
 
-    Raises what `convert`, `tune` and `train` raise; KeyboardInterrupt for an interrupt before the last training, which itself
-    ends with the best model so far and a warning.
+    Raises what `convert`, `tune` and `train` raise; KeyboardInterrupt for an interrupt before the last training. An interrupt
+    during it returns the best model so far with a warning.
 
     >>> rows = [{"site": site, "click": click} for site, click in zip("aabb" * 30, ["no", "no", "yes", "yes"] * 30)]
     >>> found = streamcut.fit(rows, label="click", C=1.0)
@@ -104,7 +104,7 @@ def fit(
     """
     if target is not None:
         if label is not None:
-            raise UsageError("label and target are one argument; give one of them")
+            raise UsageError("label and target are the same argument; give one of them")
         label = target
     began, tell = clock.monotonic(), on_told or (lambda sentence: None)
     if taken := sorted(set(_CHOSEN) & set(options)):
@@ -112,18 +112,18 @@ def fit(
     chosen, _ = checked(options)
     share = share_of(validation)
     if group is not None and time is not None:
-        raise UsageError("group and time: rows are held out by one of them")
+        raise UsageError("group and time: give one of them")
     if isinstance(checkpoint, str):
         checkpoint = CheckpointOptions(checkpoint)
     if checkpoint is not None and store is None:
-        raise UsageError("checkpoint: a run goes on with the same rows only; say where the store is to be kept (store)")
+        raise UsageError("checkpoint: a run can resume only with the same rows; say where to keep the store (store)")
     with ExitStack() as held:
         asked = stop or held.enter_context(first_interrupt_asks())
         by = {"id": group} if group is not None else {}
         resume = checkpoint is not None and checkpoint.resume
         rows = held.enter_context(_ready(data, label, store, {**(convert or {})}, by, chosen, resume))
         if (group or time) and not rows.files:
-            raise UsageError(f"{'group' if group else 'time'}: a column of a table; these data have none by that name")
+            raise UsageError(f"{'group' if group else 'time'}: a column of a table; this data has none by that name")
         if (group or time) and (convert or {}).get("missing_labels") == "skip":
             raise UsageError(f"{'group' if group else 'time'}: leave rows without a label out yourself, then missing_labels")
         for sentence in rows.told:
@@ -140,7 +140,7 @@ def fit(
         more = [] if rows.files else [spelled(sentence) for sentence in remarks(whole, positive)]
         if validated.manifest.statistics.n_rows < _FEW_HELD:
             few = validated.manifest.statistics.n_rows
-            more.append(f"{few} rows are held out: measures may be off; `tune --folds 5` uses all of them")
+            more.append(f"{few} rows are held out: measures may be inaccurate; `tune --folds 5` uses all rows")
         for sentence in more:
             tell(sentence)
         hooks: dict[str, Any] = {"on_iteration": on_iteration, "stop": asked}
@@ -150,7 +150,7 @@ def fit(
             hooks["checkpoint"] = replace(checkpoint, directory=below(checkpoint.directory, "all"))
         start: dict[str, Any] = {"warm_start": tuned.model} if chosen.task in (*SINGLE, "auto") and not chosen.distributed else {}
         model = train(whole, C=best, **options, **hooks, **start)
-        if rows.store is None and not isinstance(data, str | os.PathLike):  # nobody will find it there again
+        if rows.store is None and not isinstance(data, str | os.PathLike):  # the path was temporary
             model = without_data(model)
         if stop is None and asked():
             warnings.warn("training was interrupted; the model is the best so far", UserWarning, stacklevel=2)
@@ -166,15 +166,15 @@ def fit(
 
 
 def _measured(tuned: Tuned, line: Mapping[str, Any]) -> list[str]:
-    """Which names in a line of the table are measures: what comes before the certificate's."""
+    """The names in a line of the table that are measures: those before the certificate's."""
     names = [name for name in line if name not in ("C", "fold")]
     others = {*tuned.model.result(), "passes", "seconds"}
     return [name for name in names if name not in others]
 
 
 def _by_task(options: dict[str, Any], chosen: TrainOptions, whole: Dataset) -> tuple[dict[str, Any], str | None]:
-    """(options with the loss that gives probabilities, unless one was asked for, and an intercept that costs nothing where there
-    may be one; the measure to choose by, None: the task's)."""
+    """(options with a loss that gives probabilities, unless one was given, and a free intercept where possible; the measure to
+    choose by, None: the task's)."""
     found = for_data(chosen, whole)
     given = {**options, "task": found.task, "intercept": with_free_intercept(found).intercept}
     if found.task not in _LOSS or chosen.loss != "auto" or chosen.solver != "auto":
@@ -187,7 +187,7 @@ def _tuned(
     training: Dataset, validated: Dataset, C: Any, measure: str | None, checkpoint: CheckpointOptions | None,
     tell: Callable[[str], None], options: dict[str, Any],
 ) -> tuple[Tuned, dict[float, float]]:  # fmt: skip
-    """(what came out with the best C, {C: what it was worth}). While the best is the last on a side, the next there is tried."""
+    """(the result with the best C, {C: its measure}). While the best is at an end of the grid, the next value there is tried."""
     Cs: Sequence[float] = FIRST if C is None else [C] if isinstance(C, int | float) else list(C)
     best, tried = None, dict[float, float]()
     while Cs:
@@ -217,7 +217,7 @@ def _ready(
     chosen: TrainOptions,
     resume: bool,
 ) -> Iterator[_Rows]:
-    """The rows of `data`, of which a store is made unless they are in one, or are arrays."""
+    """The rows of `data`, converted to a store unless they are in one or are arrays."""
     data = streamed(framed(data))
     kind, paths = _kind(data, more.get("format", "auto"))
     if kind is None or kind == STORE.name:
@@ -230,7 +230,7 @@ def _ready(
     if label is not None and form.labels == "rows" and form.table is None:
         raise UsageError(f"label: rows of {kind} have their labels in them; leave it out")
     if paths == ["-"]:
-        raise UsageError("-: `fit` reads its data more than once; save them to a file")
+        raise UsageError("-: `fit` reads its data more than once; save it to a file")
     with ExitStack() as held:
         folder = held.enter_context(TemporaryDirectory(prefix="streamcut-", dir=scratch_folder(chosen.scratch)))
         options: dict[str, Any] = {"scratch": folder, "memory": chosen.memory, **more}
@@ -249,7 +249,7 @@ def _ready(
 
 
 def _kind(data: Any, wanted: str) -> tuple[str | None, list[str]]:
-    """(format, paths) of `data`; None for what is opened as it is."""
+    """(format, paths) of `data`; format None: opened as it is."""
     if isinstance(data, str | os.PathLike):
         return find_files([os.fspath(data)], wanted)
     return (FRAME.name, []) if is_frame(data) else (None, [])

@@ -1,4 +1,4 @@
-"""What `fit` returns: the model, and all that there is to say of it."""
+"""The result of `fit`: the model, and a summary of it."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from streamcut.prediction import predict
 from streamcut.reports.named_weights import Weight, weights
 
 _TOP = 10  # features
-_SEVERAL = 3, 8  # of each of several classes, and classes
-_SAID = ("accuracy", "roc_auc", "macro_f1", "r2", "root_mean_squared_error")  # beside the measure that C was chosen by
+_SEVERAL = 3, 8  # features per class with several classes, and number of classes
+_SAID = ("accuracy", "roc_auc", "macro_f1", "r2", "root_mean_squared_error")  # in addition to the measure that C was chosen by
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Fitted(Shown):
-    """A model of all rows, and what a model of the same options did on rows that it had not seen.
+    """A model of all rows, and the measures of a model with the same options on rows that it had not seen.
 
     model       trained with `C` on all rows
-    C           the one that was best on the rows held out, of those in `tried`: {C: value of `measure`}
-    measures    all of streamcut.evaluate on the rows held out, of the model with that C
-    baseline    {measure: what one gets without any feature}: the shares of the labels, or their mean
-    shares      {label, a word or a number: its part of all rows}; empty for a regression
-    rows        (rows to choose C with, rows held out); how: which ones these were
-    remarks     sentences on what may be a mistake in the data
-    store       path of the store that was made of the data, where it is kept, else None
+    C           the best on the held-out rows of those in `tried`: {C: value of `measure`}
+    measures    all of streamcut.evaluate on the held-out rows, for the model with that C
+    baseline    {measure: its value without any feature}: predicting the shares of the labels, or their mean
+    shares      {label, a word or a number: its share of all rows}; empty for a regression
+    rows        (rows trained on to choose C, rows held out); how: which rows were held out
+    remarks     sentences about possible mistakes in the data
+    store       path of the store made of the data, if kept, else None
     """
 
     model: Model
@@ -48,12 +48,12 @@ class Fitted(Shown):
 
     @property
     def certificate(self) -> Certificate | None:
-        """That of `model`; None where its solver has none."""
+        """The certificate of `model`; None where its solver gives none."""
         return getattr(self.model, "certificate", None)
 
     @property
     def largest(self) -> list[Weight]:
-        """The weights of the largest magnitude by the names of features: ten, or three of each of the first eight classes."""
+        """The weights largest in magnitude, with feature names: ten, or three for each of the first eight classes."""
         if getattr(self.model, "weights", None) is None or self.model.n_features == 0:
             return []
         several = self.model.scores_per_row > 1
@@ -61,7 +61,7 @@ class Fitted(Shown):
         return found[: _SEVERAL[0] * _SEVERAL[1]] if several else found
 
     def predict(self, rows: Any) -> np.ndarray:
-        """Labels, or words, of `rows`: all that streamcut.predict takes, one row as a dict among it; raises as that does."""
+        """Labels, or words, of `rows`: all that streamcut.predict takes, including one row as a dict; raises as that does."""
         return predict(self.model, rows)
 
     def predict_proba(self, rows: Any) -> np.ndarray:
@@ -74,7 +74,7 @@ class Fitted(Shown):
         return {"model": type(self.model).__name__, "C": self.C, **held, "converged": self.model.converged}
 
     def in_words(self) -> str:
-        """Lines for people: rows, labels, measures next to those without features, certificate, weights, remarks."""
+        """A readable summary: rows, labels, measures next to those without features, certificate, weights, remarks."""
         return "\n".join(map(visible, self._lines()))
 
     def _lines(self) -> list[str]:

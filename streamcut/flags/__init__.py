@@ -1,4 +1,4 @@
-"""Options of other programs, said in ours: the same problem, or a refusal that names what we cannot say.
+"""Options of other programs, translated to ours: the same problem, or a refusal that names what has no counterpart.
 
 Ours is F(w) = ½‖w‖² + C Σ_i u_i ℓ(⟨w, x_i⟩; y_i) with C per row and a regularised constant feature `bias`. With m rows:
 
@@ -11,10 +11,10 @@ Ours is F(w) = ½‖w‖² + C Σ_i u_i ℓ(⟨w, x_i⟩; y_i) with C per row an
     VW --bfgs --l2 λ  (λ/2‖w‖² + Σ loss)                                   1 / λ, 2 / λ
     Ridge(alpha=λ)    (λ‖w‖² + Σ r²)                                       1 / λ
 
-With λ₁‖w‖₁ beside (λ₂/2)‖w‖² all is divided by λ₂, so --l1 is λ₁/λ₂. With more than two classes (--classes) LIBLINEAR, VW's
+With λ₁‖w‖₁ + (λ₂/2)‖w‖² all is divided by λ₂, so --l1 is λ₁/λ₂. With more than two classes (--classes) LIBLINEAR, VW's
 --oaa, LinearSVC and SGDClassifier train each against the rest, LIBLINEAR's -s 4 and LogisticRegression all of them together.
 
-A file for each program; `translation` has what they share. A new one is a file, and a line of TOOLS.
+One file per program; `translation` has what they share. A new program is a file and a line in TOOLS.
 """
 
 from __future__ import annotations
@@ -44,20 +44,20 @@ TOOLS: dict[str, Callable[[str, Counts], Translation]] = {
 
 
 def tool_of(text: str) -> str:
-    """Which of TOOLS a whole command line or the call of an estimator is of. Raises UsageError where it does not say."""
+    """The one of TOOLS that a command line or estimator call belongs to. Raises UsageError where that is not clear."""
     first = os.path.basename(text.split(maxsplit=1)[0]).removesuffix(".exe") if text.strip() else ""
     if re.match(r"[A-Z]\w*\(", text.strip()):
         return "sklearn"
     for tool, programs in PROGRAMS.items():
         if first in programs:
             return tool
-    raise OtherProgramError(f"{text!r} does not begin with the name of a program; --from says whose it is: {', '.join(TOOLS)}")
+    raise OtherProgramError(f"{text!r} does not begin with the name of a program; name it with --from: {', '.join(TOOLS)}")
 
 
 def translate(tool: str, text: str, **counts: int | None) -> Translation:
-    """The problem that `text` gives `tool` (one of TOOLS), in our options; `counts` are those of Counts, where C needs them.
+    """The problem that `text` poses to `tool` (one of TOOLS), in our options; `counts` are those of Counts, where C needs them.
 
-    Raises UsageError naming every option that is unknown here, or that asks for another problem.
+    Raises UsageError naming every option that is unknown here or changes the problem.
     """
     if tool not in TOOLS:
         raise OtherProgramError(f"--from: {unknown(tool, TOOLS)}")

@@ -20,8 +20,8 @@ _PROBLEMS = {  # -s: (task, loss)
 }
 
 _MAY_BE_FREE = ("0", "2", "11")
-_SEARCHED = "0.0001,0.001,0.01,0.1,1,10,100,1000"  # for -C, which doubles C from a small one on
-_SPARSE, _RIDGE = ("5", "6"), 100.0  # those with ‖w‖₁, and how often it is counted next to ½‖w‖²
+_SEARCHED = "0.0001,0.001,0.01,0.1,1,10,100,1000"  # for -C, which doubles C from a small value
+_SPARSE, _RIDGE = ("5", "6"), 100.0  # kinds with ‖w‖₁, and its factor relative to ½‖w‖²
 
 
 def liblinear(text: str, counts: Counts) -> Translation:
@@ -29,30 +29,30 @@ def liblinear(text: str, counts: Counts) -> Translation:
     given = Given("LIBLINEAR", text, values, {"-q", "-C", "-R"}, class_weights=True)
     kind = given.text("-s", "1")
     if kind not in _PROBLEMS:
-        given.refuse(f"-s {kind}", f"problems solved here are -s {', '.join(_PROBLEMS)}")
+        given.refuse(f"-s {kind}", f"supported problems are -s {', '.join(_PROBLEMS)}")
     task, loss = _PROBLEMS.get(kind, ("binary", "hinge"))
     several = task == "binary" and counts.several
     C, bias = given.number("-c", 1.0), given.number("-B", -1.0)
     weights = given.class_weights()
     if (task == "multiclass" or several) and weights:
-        given.refuse("-w", "there are no class weights among several classes")
+        given.refuse("-w", "class weights are not supported for several classes")
     if task == "regression" and weights:
-        given.refuse("-w", "numbers are no classes")
+        given.refuse("-w", "regression has no classes")
     if task == "one-class" and (weights or bias >= 0.0):
         given.refuse("-w" if weights else f"-B {bias:g}", "-s 21 has neither class weights nor a bias feature")
     free, search = "-R" in given.found, "-C" in given.found
     if free and (bias != 1.0 or several or kind not in _MAY_BE_FREE):
         given.refuse("-R", f"it frees the intercept of -B 1 with -s {', '.join(_MAY_BE_FREE)}")
     if search and (weights or task in ("multiclass", "one-class")):
-        given.refuse("-C", "it is for one C of all rows")
+        given.refuse("-C", "it needs one C for all rows")
     if "-v" in given.found and task == "one-class":
-        given.refuse("-v", "rows without labels are not measured")
+        given.refuse("-v", "rows without labels cannot be measured")
     if task != "regression" and "-p" in given.found:
         given.refuse("-p", "only -s 11, 12 and 13 have it")
     given.check()
     done = Translation({"--task": task} if task != "binary" else {})
     if task == "one-class":
-        done.number("--nu", given.number("-n", 0.5))  # -c has no say there
+        done.number("--nu", given.number("-n", 0.5))  # -c has no effect there
         given.leave_out(done, "-e")
         done.in_files(given)
         return done
@@ -68,8 +68,8 @@ def liblinear(text: str, counts: Counts) -> Translation:
         C *= _RIDGE
         done.number("--l1", _RIDGE)
         done.notes.append(
-            f"-s {kind} has ‖w‖₁ alone; here ½‖w‖² stands beside {_RIDGE:g}·‖w‖₁, so the objective is {_RIDGE:g} times "
-            "theirs and ½‖w‖². Raise --l1 and --C by the same factor to make that part less"
+            f"-s {kind} has ‖w‖₁ alone; here ½‖w‖² is added to {_RIDGE:g}·‖w‖₁, so the objective is {_RIDGE:g} times "
+            "theirs plus ½‖w‖². Raise --l1 and --C by the same factor to make that part smaller"
         )
     weigh_classes(done, C, weights)
     if free:

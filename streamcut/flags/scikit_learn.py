@@ -33,9 +33,9 @@ _ELASTIC = ("LogisticRegression", "SGDClassifier", "SGDRegressor", "ElasticNet")
 @dataclass(frozen=True)
 class _Kind:
     """losses     by the estimator's names, the first being its default
-    strength   the parameter that says how much losses or weights count, and its default
-    C          what that means here: "C" itself, "1/alpha", or "1/(alpha·rows)"
-    intercept  whether it is the weight of a constant feature of size `intercept_scaling`; if not, it is free
+    strength   the parameter that sets the strength of losses or regularisation, and its default
+    C          its translation: "C" itself, "1/alpha", or "1/(alpha·rows)"
+    intercept  whether it is the weight of a constant feature of value `intercept_scaling`; if not, it is free
     """
 
     task: str
@@ -70,7 +70,7 @@ _KINDS = {
 def sklearn(text: str, counts: Counts) -> Translation:
     name, found, against_rest = _call(text)
     if name not in _KINDS:
-        raise OtherProgramError(f"sklearn: {name} has no counterpart here; these have one: {', '.join(_KINDS)}")
+        raise OtherProgramError(f"sklearn: {name} has no counterpart here; those that have: {', '.join(_KINDS)}")
     kind, given = _KINDS[name], Keywords(name, found)
     weights = (given.take("class_weight", None) or {}) if kind.task == "binary" else {}
     balanced = weights == "balanced"
@@ -79,14 +79,14 @@ def sklearn(text: str, counts: Counts) -> Translation:
     several = kind.task == "binary" and (counts.several or against_rest)
     together = _together(name, given) and several and not against_rest
     if several and weights:
-        given.refuse(f"class_weight={weights!r}", "there are no class weights among several classes")
+        given.refuse(f"class_weight={weights!r}", "class weights are not supported for several classes")
     part = _l1_part(name, kind, given)
     given.only("positive", False, False)
     loss = str(given.take("loss", next(iter(kind.losses))))
     if loss not in kind.losses:
-        given.refuse(f"loss={loss!r}", f"losses here are {', '.join(kind.losses)}")
+        given.refuse(f"loss={loss!r}", f"supported losses are {', '.join(kind.losses)}")
     if part == 1.0 and (several or kind.losses.get(loss) not in (SOLVER_TABLE["newton"].losses or ())):
-        given.refuse("'l1'", "‖w‖₁ without ½‖w‖² is there for two classes and numbers, and smooth losses")
+        given.refuse("'l1'", "‖w‖₁ without ½‖w‖² is supported for two classes and regression, with smooth losses")
     epsilon = float(given.take("epsilon", kind.epsilon)) if kind.task == "regression" else 0.0
     bias = _bias(kind, given, alone=not together and part in (0.0, 1.0))
     strength = float(given.take(*kind.strength))
@@ -109,7 +109,7 @@ def sklearn(text: str, counts: Counts) -> Translation:
     if part == 1.0:
         done.number("--l1-only", 1.0)
     elif part:
-        C /= 1.0 - part  # ours has ½‖w‖², whatever stands beside it
+        C /= 1.0 - part  # ours always has ½‖w‖², regardless of other penalties
         done.number("--l1", part / (1.0 - part))
     if balanced:
         why = "balanced weights are rows / (2 · rows of the class)"
@@ -126,12 +126,12 @@ def sklearn(text: str, counts: Counts) -> Translation:
     else:
         done.number("--bias", bias)
     if dropped:
-        done.notes.append(f"{', '.join(dropped)}: how scikit-learn goes about it, not what it solves; left out")
+        done.notes.append(f"{', '.join(dropped)}: how scikit-learn solves the problem, not what it solves; left out")
     return done
 
 
 def _together(name: str, given: Keywords) -> bool:
-    """Whether several classes are one problem to this estimator, in scikit-learn's older ways of saying so, too."""
+    """Whether this estimator trains several classes as one problem, also by scikit-learn's older parameters."""
     usual = name == "LogisticRegression"
     how = given.take("multi_class", "multinomial" if usual else "ovr")
     if how not in ("ovr", "crammer_singer" if name == "LinearSVC" else "multinomial", "auto", "deprecated"):
@@ -147,14 +147,14 @@ def _l1_part(name: str, kind: _Kind, given: Keywords) -> float:
     if name == "ElasticNet":
         penalty, ratio = "elasticnet", 0.5 if ratio is None else ratio
     else:
-        newer = name == "LogisticRegression" and ratio not in (None, 0, 0.0)  # which no longer has a `penalty`
+        newer = name == "LogisticRegression" and ratio not in (None, 0, 0.0)  # it no longer has a `penalty`
         penalty = given.take("penalty", "elasticnet" if newer else "l2")
     if penalty == "l2":
         return 0.0
     if penalty == "l1" and name in (*_ELASTIC, "LinearSVC"):
         return 1.0
     if penalty != "elasticnet" or name not in _ELASTIC:
-        given.refuse(f"penalty={penalty!r}", "penalties here are 'l2' and, where the estimator has it, 'elasticnet'")
+        given.refuse(f"penalty={penalty!r}", "supported penalties are 'l2' and, where the estimator has it, 'elasticnet'")
         return 0.0
     part = float(0.15 if ratio is None else ratio)  # type: ignore[arg-type]
     if not 0.0 <= part <= 1.0:
@@ -167,9 +167,9 @@ def _call(text: str) -> tuple[str, dict[str, object], bool]:
     """(name, keyword arguments) of a call, and whether a OneVsRestClassifier is around it."""
     try:
         (statement,) = ast.parse(text.strip()).body
-        call = getattr(statement, "value", None)  # of an assignment, too
+        call = getattr(statement, "value", None)  # also of an assignment
         while isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Call):
-            call = call.func.value  # what `fit` is called of
+            call = call.func.value  # the object of a call of `fit`
         assert isinstance(call, ast.Call)
         name = ast.unparse(call.func).split(".")[-1]
         if name == "OneVsRestClassifier":
@@ -185,13 +185,13 @@ def _call(text: str) -> tuple[str, dict[str, object], bool]:
 
 
 def _bias(kind: _Kind, given: Keywords, *, alone: bool) -> float | None:
-    """The constant feature's value; None for a free intercept, which problems `alone` have: no elastic net, not all classes."""
+    """The constant feature's value; None: a free intercept, for problems `alone` only: no elastic net, no joint classes."""
     intercept = given.take("fit_intercept", True)
     if kind.intercept:
         return float(given.take("intercept_scaling", 1.0)) if intercept else 0.0
     if intercept and alone:
         return None
     if intercept:
-        what = "its intercept is free; ours is not beside ½‖w‖² + λ‖w‖₁, nor for softmax. fit_intercept=False is the same problem"
+        what = "its intercept is free; ours is not with ½‖w‖² + λ‖w‖₁, nor for softmax. fit_intercept=False is the same problem"
         given.refuse("fit_intercept=True", what)
     return 0.0

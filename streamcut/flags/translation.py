@@ -1,4 +1,4 @@
-"""What translations of all programs share: the result, what is counted in the data, options that were given and refused."""
+"""What all translations share: the result, counts of the data, the options given, and refusals."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streamcut.errors import OtherProgramError
 
 @dataclass
 class Translation:
-    """`options` for a command, by name in the order of writing, and `notes` on what differs or has no counterpart.
+    """`options` for a command, by name in order, and `notes` on what differs or has no counterpart.
 
     command       of streamcut: "train", or "tune" where C is found by cross-validation
     data, model   the files that the command line named
@@ -25,7 +25,7 @@ class Translation:
     model: str | None = None
 
     def text(self) -> str:
-        """As it is typed: the whole command where it named its data, else the options."""
+        """The text to type: the whole command if it named its data, else the options."""
         words = [part for name, value in self.options.items() for part in (name, value) if part]
         if self.data is not None:
             model = self.model or f"{os.path.basename(self.data)}.model"
@@ -41,7 +41,7 @@ class Translation:
         """Choose among values of C, or measure one, by cross-validation."""
         self.command = "tune"
         self.options |= {"--folds": folds, **({} if Cs is None else {"--C": Cs})}
-        self.notes.append("options of `streamcut tune`: cross-validation, and the model of all rows")
+        self.notes.append("options of `streamcut tune`: cross-validation, then a model of all rows")
 
     def number(self, name: str, value: float) -> None:
         self.options[name] = f"{value:g}" if float(f"{value:g}") == value else repr(value)
@@ -49,7 +49,7 @@ class Translation:
 
 @dataclass(frozen=True)
 class Counts:
-    """What there is in the data: pairs are of rows of one query whose labels differ. None: not said."""
+    """Counts of the data; a pair is two rows of one query whose labels differ. None: not given."""
 
     rows: int | None = None
     positives: int | None = None
@@ -83,7 +83,7 @@ def option_named(name: str) -> str:
 
 
 def take_loss(done: Translation, loss: str, task: str = "binary") -> None:
-    """Ask for a loss of rows, unless it is the task's own choice."""
+    """Set a row loss, unless it is the task's default."""
     if loss != ("squared" if task == "regression" else "hinge"):
         done.options["--loss"] = loss
 
@@ -91,7 +91,7 @@ def take_loss(done: Translation, loss: str, task: str = "binary") -> None:
 def weigh_classes(done: Translation, C: float, weights: dict[float, float]) -> None:
     """--C, --positive-weight and --positive-label for C times the weight of each label (1 for labels that are not named)."""
     if len(weights) > 2 or any(weight <= 0 for weight in weights.values()):
-        raise OtherProgramError(f"class weights {weights}: there are two classes here, and weights are above 0")
+        raise OtherProgramError(f"class weights {weights}: there must be two classes, and weights above 0")
     if not weights:
         done.number("--C", C)
         return
@@ -113,11 +113,11 @@ def several_classes(done: Translation, loss: str, classes: int | None) -> None:
     done.options |= {"--task": "multiclass", "--strategy": "one-vs-rest"}
     take_loss(done, loss, "multiclass")
     if classes is None:
-        done.notes.append("each class against the rest; of two classes leave out --task and --strategy")
+        done.notes.append("each class against the rest; with two classes leave out --task and --strategy")
 
 
 class Refusals:
-    """Collects what cannot be translated, so that one message names all of it."""
+    """Collects everything that cannot be translated, for one message."""
 
     def __init__(self, tool: str) -> None:
         self.tool = tool
@@ -131,7 +131,7 @@ class Refusals:
             raise OtherProgramError(f"{self.tool}: no counterpart here for {'; '.join(self.refused)}")
 
 
-# What a command line of each may begin with.
+# Names with which a command line of each program may begin.
 PROGRAMS = {
     "liblinear": ("train", "liblinear-train", "train_liblinear", "liblinear"),
     "libsvm": ("svm-train", "svmtrain", "libsvm-train", "libsvm"),
@@ -143,7 +143,7 @@ PROGRAMS = {
 class Given(Refusals):
     """A command line: `values` take a word, `switches` none, -wLABEL one where the tool has class weights.
 
-    files   at most so many names of files may stand in it, and `files` of it are those found
+    files   the most file names allowed; the attribute `files` holds those found
     """
 
     def __init__(
@@ -179,29 +179,29 @@ class Given(Refusals):
             elif len(self.files) < files:
                 self.files.append(word)
             else:
-                self.refuse(word, "a file too many; the data and the model have names")
+                self.refuse(word, "too many files; only the data and the model are named")
 
     def text(self, name: str, default: str) -> str:
         return self.found.get(name, default)
 
     def only(self, name: str, wanted: str, why: str) -> None:
-        """Refuse another value than `wanted`, which is the default."""
+        """Refuse any value other than `wanted`, the default."""
         if self.text(name, wanted) != wanted:
             self.refuse(f"{name} {self.text(name, wanted)}", f"{why}: {name} {wanted}")
 
     def class_weights(self) -> dict[float, float]:
-        """By label, of -wLABEL."""
+        """Weights by label, from -wLABEL."""
         return {self.parse(name, name[2:]): self.number(name, 1.0) for name in self.found if name.startswith("-w")}
 
     def leave_out(self, done: Translation, *more: str) -> None:
-        """Be quiet if that was asked for; note what has no meaning here: of `more`, and what chooses among algorithms."""
+        """Set --quiet if requested; note options without meaning here: those of `more`, and the choice of an algorithm."""
         if "-q" in self.found or self.text("-v", "1") == "0":
             done.options["--quiet"] = ""
         if "-e" in more and "-e" in self.found:
             done.notes.append("-e bounds a violation, not the gap to the optimum: left out, see --tol and --tol-relative")
         dropped = [name for name in ("-w", "-k", "-h") if name in self.found]
         if dropped:
-            done.notes.append(f"{', '.join(dropped)}: how {self.tool} goes about it, not what it solves; left out")
+            done.notes.append(f"{', '.join(dropped)}: how {self.tool} solves the problem, not what it solves; left out")
 
     def number(self, name: str, default: float) -> float:
         return self.parse(name, self.found[name]) if name in self.found else default
@@ -214,7 +214,7 @@ class Given(Refusals):
 
 
 class Keywords(Refusals):
-    """Keyword arguments of a call; what is never asked for is unknown."""
+    """Keyword arguments of a call; those never read are unknown."""
 
     def __init__(self, tool: str, found: dict[str, Any]) -> None:
         super().__init__(tool)
@@ -224,13 +224,13 @@ class Keywords(Refusals):
         return self.found.pop(name, default)
 
     def drop(self, *names: str) -> list[str]:
-        """Those of `names` that are given, which are then known and have no effect."""
+        """Mark `names` as known and without effect; returns those given."""
         return [name for name in names if self.found.pop(name, self) is not self]
 
     def only(self, name: str, default: Any, wanted: Any) -> None:
         value = self.take(name, default)
         if value != wanted:
-            self.refuse(f"{name}={value!r}", f"only {wanted!r} is offered here")
+            self.refuse(f"{name}={value!r}", f"only {wanted!r} is supported")
 
     def check(self) -> None:
         for name, value in self.found.items():

@@ -17,18 +17,18 @@ _IDLE = {"--learning_rate", "--power_t", "--initial_t", "--passes", "--cache_fil
          "--holdout_after", "--early_terminate", "--progress", "--mem", "--termination", "--decay_learning_rate"}  # fmt: skip
 _IDLE_SWITCHES = {"--cache", "--kill_cache", "--holdout_off", "--binary", "--sgd", "--adaptive", "--normalized",
                   "--invariant", "--no_stdin", "--save_resume", "--ftrl", "--predict_only_model"}  # fmt: skip
-_ELSEWHERE = {  # what other commands do
-    "--quadratic": "crossed features are made by `streamcut convert --cross`, of a table",
-    "--cubic": "crossed features are made by `streamcut convert --cross`, of a table",
-    "--interactions": "crossed features are made by `streamcut convert --cross`, of a table",
-    "--ngram": "runs of words are made by `streamcut convert --text COLUMN --ngrams 1,2`, of a table",
+_ELSEWHERE = {  # the job of other commands
+    "--quadratic": "crossed features are made by `streamcut convert --cross`, from a table",
+    "--cubic": "crossed features are made by `streamcut convert --cross`, from a table",
+    "--interactions": "crossed features are made by `streamcut convert --cross`, from a table",
+    "--ngram": "n-grams are made by `streamcut convert --text COLUMN --ngrams 1,2`, from a table",
     "--predictions": "`streamcut predict` prints them",
     "--testonly": "`streamcut predict` and `streamcut evaluate` take a model and data",
     "-t": "`streamcut predict` and `streamcut evaluate` take a model and data",
     "--link": "`streamcut predict --probabilities` prints them",
-    "--invert_hash": "`streamcut weights` prints them by name, of features that were not hashed",
+    "--invert_hash": "`streamcut weights` prints weights by name, for features that are not hashed",
 }
-_WHOLE = ("--bfgs", "--no_bias_regularization")  # only one that sees all rows at once knows the second
+_WHOLE = ("--bfgs", "--no_bias_regularization")  # the second works only with the first, which sees all rows at once
 _CHOSEN = "0.01,0.1,1,10,100"
 
 
@@ -44,17 +44,17 @@ def vw(text: str, counts: Counts) -> Translation:
         given.refuse(name, _ELSEWHERE[name])
     loss = given.text("--loss_function", "squared")
     if loss not in _LOSSES:
-        given.refuse(f"--loss_function {loss}", f"losses here are {', '.join(_LOSSES)}")
+        given.refuse(f"--loss_function {loss}", f"supported losses are {', '.join(_LOSSES)}")
     if "--quantile_tau" in given.found and loss != "quantile":
         given.refuse("--quantile_tau", "only the quantile loss has it")
     lam, sparse = given.number("--l2", 0.0), given.number("--l1", 0.0)
     if min(lam, sparse) < 0:
         given.refuse(f"--l2 {lam:g} --l1 {sparse:g}", "they must be 0 or above")
     if sparse and not lam:
-        given.refuse(f"--l1 {sparse:g} without --l2", "‖w‖₁ stands beside ½‖w‖² here; give a small --l2")
+        given.refuse(f"--l1 {sparse:g} without --l2", "‖w‖₁ comes with ½‖w‖² here; give a small --l2")
     several = "--oaa" in given.found
     if several and _LOSSES.get(loss, ("", ""))[0] != "binary":
-        given.refuse(f"--oaa with --loss_function {loss}", "of classes losses here are hinge and logistic")
+        given.refuse(f"--oaa with --loss_function {loss}", "supported losses for classes are hinge and logistic")
     given.check()
     task, ours = _LOSSES[loss]
     done = Translation({"--task": task} if task != "binary" else {})
@@ -75,11 +75,11 @@ def vw(text: str, counts: Counts) -> Translation:
         done.number("--bias", 0.0 if "--noconstant" in given.found else 1.0)
     if not lam:
         done.across_folds("5", _CHOSEN)
-        done.notes.append("without --l2 nothing but the end of its passes holds vw back; here C is chosen on rows held out")
+        done.notes.append("without --l2 vw is regularised only by stopping after its passes; here C is chosen on held-out rows")
     if "--quiet" in given.found:
         done.options["--quiet"] = ""
     if "--initial_regressor" in given.found:
-        done.notes.append("--initial_regressor: --warm-start takes a model of ours, not of vw")
+        done.notes.append("--initial_regressor: --warm-start takes our models, not those of vw")
     done.in_files(given)
     done.data, done.model = given.found.get("--data", done.data), given.found.get("--final_regressor")
     if (bits := given.text("--bit_precision", "")) and done.data is not None:
@@ -88,7 +88,7 @@ def vw(text: str, counts: Counts) -> Translation:
         done.notes.append(f"-b: features are hashed by `streamcut convert --hash-bits {bits}`")
     dropped = [name for name in given.found if name in _IDLE | _IDLE_SWITCHES]
     if dropped:
-        done.notes.append(f"{', '.join(dropped)}: how vw goes about it, not what it solves; left out")
+        done.notes.append(f"{', '.join(dropped)}: how vw solves the problem, not what it solves; left out")
     if not whole:
         done.notes.append("vw takes online steps towards this optimum; here it is solved to a certificate")
     return done

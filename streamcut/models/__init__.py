@@ -1,6 +1,6 @@
-"""What training leaves: models, their files, certificates, checkpoints.
+"""The results of training: models, their files, certificates, checkpoints.
 
-`model.py` says what every model has, a file follows for each kind; `files.py` writes and reads them (.npz without pickles),
-`checkpoint.py` keeps the state of a solver between iterations. Models score rows and know their labels; they know neither
-solvers nor stores. A new kind of model is a class with `parts` and `from_parts`, and its line in `files._KINDS`.
+`model.py` defines what every model has, and each kind has a file of its own; `files.py` writes and reads them (.npz without
+pickles), `checkpoint.py` keeps the state of a solver between iterations. Models score rows and know their labels; they know
+neither solvers nor stores. A new kind of model is a class with `parts` and `from_parts`, and its line in `files._KINDS`.
 """

@@ -1,4 +1,4 @@
-"""What training can prove about its answer: the objective that it reached and a bound that no answer can beat."""
+"""What training can prove about its answer: the objective reached and a bound that no answer can beat."""
 
 from __future__ import annotations
 
@@ -42,30 +42,30 @@ _BECAUSE = {
     StopReason.TIME: "the allowed time was used up",
     StopReason.TARGET: "the objective reached the target",
     StopReason.STALLED: "rounding allows no further progress",
-    StopReason.SCALE: "its cuts cannot be mixed any better in float64; columns of one size (--scale) or more --max-cuts may help",
+    StopReason.SCALE: "its cuts cannot be combined better in float64; columns of one size (--scale) or more --max-cuts may help",
     StopReason.BUNDLE: "its bundle of cuts is too small (raise --max-cuts)",
     StopReason.INTERRUPTED: "it was interrupted",
-    StopReason.EPOCHS: "the rows were gone through as often as asked",
+    StopReason.EPOCHS: "the requested number of epochs is done",
     StopReason.EVALUATIONS: "the allowed number of kernel evaluations was used up",
-    StopReason.VALIDATION: "models no longer got better on the validation rows",
+    StopReason.VALIDATION: "models no longer improved on the validation rows",
     StopReason.SETTLED: "the error on held-out rows no longer falls",
-    StopReason.SAMPLES: "what samples estimate meets what was asked for, what is proved does not; a larger --samples helps",
+    StopReason.SAMPLES: "the tolerance is met by the estimate from samples, but not by the proof; a larger --samples helps",
 }
 
 
-_NOTHING = 1e-12  # of C̄: an objective below it is what rounding leaves of sums
+_NOTHING = 1e-12  # times C̄: an objective below it is rounding error
 
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """The gap at which training converges, and the rule that asks for it, for example "tol 0.001"; "" for none."""
+    """The gap at which training converges, and the rule that sets it, for example "tol 0.001"; "" for none."""
 
     gap: float
     rule: str
 
     @classmethod
     def strictest(cls, tol: float | None, tol_relative: float | None, primal: float, c_bar: float) -> Tolerance:
-        """Of gap ≤ tol·C̄ and gap ≤ tol_relative·F; None = switched off. Where F is nothing but rounding, _NOTHING·C̄ will do."""
+        """The smaller of tol·C̄ and tol_relative·F; None = switched off. Where F is only rounding error, _NOTHING·C̄ suffices."""
         asked = [] if tol is None else [cls(tol * c_bar, f"tol {tol:g}")]
         if tol_relative is not None:
             part, nothing = tol_relative * primal, _NOTHING * c_bar
@@ -76,13 +76,13 @@ class Tolerance:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Certificate(Shown):
-    """primal is F(w) of the model, lower_bound ≤ min F; both in units of F(w) = ½‖w‖² + λ‖w‖₁ + C Σ u_i ℓ_i(w), λ being 0 as a
-    rule.
+    """primal is F(w) of the model, lower_bound ≤ min F; both in units of F(w) = ½‖w‖² + λ‖w‖₁ + C Σ u_i ℓ_i(w), where usually
+    λ = 0.
 
     c_bar is C·Σu_i, which turns a gap into units of mean loss. `tol` (of gap / (c_bar · unit)) and `tol_relative` (of gap /
-    primal) are the stopping rules asked for, None when switched off. unit is 1 for losses of labels; for losses of numbers about
-    the mean loss of the best constant. raised was put onto F so that rounding cannot make `primal` too little. detail says more
-    about the reason, where there is more to say.
+    primal) are the stopping rules requested, None when switched off. unit is 1 for losses of labels; for losses of numbers about
+    the mean loss of the best constant. raised was added to F so that rounding cannot make `primal` too small. detail says more
+    about the reason, if anything.
     """
 
     primal: float
@@ -98,7 +98,7 @@ class Certificate(Shown):
 
     @property
     def gap(self) -> float:
-        """How far above the optimum the model can be at most."""
+        """The most by which the model can be above the optimum."""
         return self.primal - self.lower_bound
 
     @property
@@ -108,7 +108,7 @@ class Certificate(Shown):
 
     @property
     def tolerance(self) -> Tolerance:
-        """The gap that was asked for."""
+        """The requested gap."""
         return Tolerance.strictest(self.tol, self.tol_relative, self.primal, self.c_bar * self.unit)
 
     def shown(self) -> dict[str, Any]:
@@ -116,7 +116,7 @@ class Certificate(Shown):
         return {name: getattr(self, name) for name in names}
 
     def briefly(self) -> str:
-        """Half a line: how far the model is from the optimum, and whether that is enough."""
+        """A phrase: how far the model is from the optimum, and whether that is enough."""
         return f"{'' if self.converged else 'not converged, '}{self._distance()}"
 
     def in_words(self) -> str:
@@ -133,9 +133,9 @@ class Certificate(Shown):
         )
 
     def _distance(self) -> str:
-        """How far the model is from the optimum; in parts of the lower bound, because the optimum may be as low as that."""
+        """How far the model is from the optimum, relative to the lower bound, because the optimum may be that low."""
         mean_loss = f"{self.gap_per_c_bar:.2g} in mean loss"
-        if self.gap >= self.lower_bound:  # a percentage of next to nothing would only frighten
+        if self.gap >= self.lower_bound:  # a percentage of almost zero would only alarm
             return f"at most {mean_loss} above the optimum"
         return f"at most {100 * self.gap / self.lower_bound:.2g} % above the optimum ({mean_loss})"
 
@@ -146,9 +146,9 @@ class Witness:
 
     a  float64 (d, or d + 1 with a bias feature), b float: R(w) ≥ ⟨a, w⟩ + b for every w, hence
        F(w) ≥ C̄·b − ½‖S(C̄·a, λ)‖² for every w, S the soft threshold, which changes nothing where λ is 0.
-    error  how far rounding may have moved a and b from a plane for which this is true
+    error  the most by which rounding may have moved a and b from a plane for which this holds
 
-    Of a model with λ > 0 `a` is 0 where S(C̄·a, λ) is (`reduced`). Then it says this of its own C̄ and λ alone, and bounds no R.
+    In a model with λ > 0 `a` is 0 where S(C̄·a, λ) is (`reduced`). Then this holds for its own C̄ and λ only, and bounds no R.
     """
 
     a: np.ndarray
@@ -157,41 +157,41 @@ class Witness:
 
     @classmethod
     def none(cls, dimension: int) -> Witness:
-        """Of the bound 0, as losses are not negative."""
+        """The witness of the bound 0: losses are not negative."""
         return cls(np.zeros(dimension), 0.0, CutError(0.0, 0.0))
 
     def stated(self) -> dict[str, Any]:
-        """All but the slope, in JSON types."""
+        """Everything except the slope, in JSON types."""
         return {"b": self.b, "error": list(self.error)}
 
     def reduced(self, c_bar: float, l1: float) -> Witness:
-        """With 0 wherever that leaves the bound for this C̄ and λ as it is: a model with few weights is small in a file, too."""
+        """With 0 wherever that keeps the bound for this C̄ and λ, so that the file of a model with few weights is small."""
         if l1 == 0.0:
             return self
         return Witness(np.where(np.abs(self.a) > threshold_below(l1, c_bar), self.a, 0.0), self.b, self.error)
 
     def bound(self, c_bar: float, l1: float = 0.0, most: float | None = None) -> float:
-        """At most min over w of ½‖w‖² + l1·‖w‖₁ + c_bar·(⟨a, w⟩ + b), and below it by what rounding may have done; 0 is a bound,
-        too. `most`: without ½‖w‖², over the w that l1·‖w‖₁ is at most that for."""
+        """At most min over w of ½‖w‖² + l1·‖w‖₁ + c_bar·(⟨a, w⟩ + b), less the possible rounding error; 0 is a
+        bound, too. `most`: without ½‖w‖², over the w with l1·‖w‖₁ at most that."""
         if most is not None:
             from streamcut.bundle.l1_only import L1Only
 
             return max(0.0, L1Only(l1, most=most).bound(c_bar, self.a, self.b, self.error)[0])
-        from streamcut.bundle.penalty import penalty_of  # Numba, which most uses of a model do without
+        from streamcut.bundle.penalty import penalty_of  # loads Numba, which most uses of a model do not need
 
         return max(0.0, penalty_of(l1).bound(c_bar, self.a, self.b, self.error)[0])
 
 
-_SPARE = 16  # roundings of a few sums and products of scalars
-SHORTER = 1.0 - 1e-12  # a dual point with so much of its length is in its box, however its C_i were rounded
+_SPARE = 16  # rounding errors of a few sums and products of scalars
+SHORTER = 1.0 - 1e-12  # a dual point scaled by this is in its box, however its C_i were rounded
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DualPoint:
-    """A feasible point of the dual of a kernel machine, by the w′ = Σ_k coefficients[k] φ(x_k) that it stands for.
+    """A feasible point of the dual of a kernel machine, given by its w′ = Σ_k coefficients[k] φ(x_k).
 
-    coefficients  float64 (n,) or (n, 1): y_i α_i, of two classes. (n, K): −α_i,k for each wrong class k of row i and Σ_k α_i,k
-                  for its own; of sequences α_i,k is the sum over the labellings that give the row the class k
+    coefficients  float64 (n,) or (n, 1): y_i α_i, for two classes. (n, K): −α_i,k for each wrong class k of row i and Σ_k α_i,k
+                  for its own; for sequences α_i,k is the sum over the labellings that give the row the class k
     dense         float64 (K²,), the transitions of w′; empty for single rows
     """
 
@@ -200,11 +200,11 @@ class DualPoint:
 
     @property
     def offset(self) -> float:
-        """Σ α Δ: in units of F."""
+        """Σ α Δ, in units of F."""
         c = self.coefficients
         return math.fsum(np.abs(c).ravel() if c.ndim == 1 or c.shape[1] == 1 else c[c > 0.0])
 
     def value(self, square: float, doubt: float) -> float:
-        """At most the value of the dual there, where ‖w′‖² is `square` or, by rounding, up to `doubt` more; 0 is a bound, too."""
+        """A lower bound on the dual value there; ‖w′‖² is `square` or, by rounding, up to `doubt` more. 0 is a bound, too."""
         half, offset = 0.5 * SHORTER**2 * (max(square, 0.0) + doubt), SHORTER * self.offset
         return max(0.0, below(offset - half, gamma(_SPARE) * (offset + half)))

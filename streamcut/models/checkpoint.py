@@ -1,12 +1,12 @@
-"""Checkpoints: the state of a training run between two passes, from which it goes on to the same bits.
+"""Checkpoints: the state of a training run between two passes, from which it resumes to the same bits.
 
 A checkpoint is one file: a line that names the format, the length of the JSON that follows (8 bytes, little-endian), the JSON
 (`record`, and name, dtype and shape of each array), the arrays one after the other, and the SHA-256 of all that.
-The sum guards against damage. What somebody forged is held against what the run expects: names, types and shapes against the
-state that it begins with, indices and dual variables against the ranges that whoever keeps them states (`Fill`, RowKeeper.add),
-floats against infinity and NaN. So no checkpoint makes kernels leave their arrays. Numbers in their ranges are believed: if a
-cut is one of the data cannot be seen in the cut, as little as in the witness of a model file. `verify --prove` asks the data.
-A folder holds two generations, written in turn: whatever happens while one is written, the other is whole.
+The checksum guards against damage. Forged content is checked against what the run expects: names, types and shapes against its
+initial state, indices and dual variables against the ranges stated by their owner (`Fill`, RowKeeper.add),
+floats against infinity and NaN. So no checkpoint makes kernels access memory out of bounds. Numbers in range are trusted: whether
+a cut comes from the data cannot be seen in the cut, nor in the witness of a model file. `verify --prove` checks the data.
+A folder holds two generations, written alternately: if writing one fails, the other is intact.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ log = logging.getLogger(__name__)
 _MAGIC = b"streamcut checkpoint 1\n"
 _DIGEST = 32
 _PIECE = 1 << 20
-Within = tuple[float, float]  # the least and the largest number that an array may hold
+Within = tuple[float, float]  # the smallest and the largest number that an array may hold
 
 
 class InPieces(Protocol):
-    """A C-contiguous array that is nowhere whole: `pieces` gives its bytes from the first to the last."""
+    """A C-contiguous array never held whole in memory: `pieces` gives its bytes in order."""
 
     @property
     def dtype(self) -> np.dtype: ...
@@ -55,9 +55,9 @@ class InPieces(Protocol):
 
 
 class Fill(Protocol):
-    """Reads array `name` of a checkpoint into `out`, which has its dtype and shape, piece by piece, `after` each.
+    """Reads array `name` of a checkpoint into `out`, which has its dtype and shape, piece by piece; calls `after` after each.
 
-    part  (first, all): `out` is what begins at index `first` of the first dimension, which is `all` long
+    part  (first, all): `out` is the part from index `first` of the first dimension, whose length is `all`
 
     Raises CorruptError for floats that are not finite, and for numbers that are not `within`.
     """
@@ -75,9 +75,9 @@ class Fill(Protocol):
 def checkpoint_parts(
     record: Mapping[str, Any], arrays: Mapping[str, np.ndarray | InPieces], after: Callable[[], None]
 ) -> tuple[Iterator[bytes | memoryview], int]:
-    """The content of a checkpoint of `record` (JSON types) and C-contiguous `arrays`, without a copy, and its bytes.
+    """The content of a checkpoint of `record` (JSON types) and C-contiguous `arrays`, without a copy, and its size in bytes.
 
-    `after` is called after each piece that was taken. Raises OSError for an array whose pieces are not its size.
+    `after` is called after each piece. Raises OSError for an array whose pieces do not add up to its size.
     """
     sizes = {name: array.dtype.itemsize * math.prod(array.shape) for name, array in arrays.items()}
     listed = [(name, array.dtype.str, array.shape) for name, array in arrays.items()]
@@ -110,28 +110,28 @@ def _pieces_of(name: str, array: np.ndarray | InPieces, size: int) -> Iterator[b
 
 @dataclass(frozen=True, slots=True)
 class StoredCheckpoint:
-    """A whole checkpoint on disk: its record, and for each array (dtype, shape, offset in the file)."""
+    """An intact checkpoint on disk: its record, and for each array (dtype, shape, offset in the file)."""
 
     path: Path
     record: dict[str, Any]
     arrays: dict[str, tuple[str, tuple[int, ...], int]]
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """Of array `name`."""
+        """The shape of array `name`."""
         if name not in self.arrays:
             raise self.wrong(f"it lacks array {name}")
         return self.arrays[name][1]
 
     def read(self, name: str, shape: tuple[int, ...], kind: DTypeLike = np.float64, within: Within | None = None) -> np.ndarray:
-        """Array `name`, newly allocated, which has this shape and dtype."""
-        if self.shape(name) != shape:  # before there is memory for it
+        """Array `name`, newly allocated, of this shape and dtype."""
+        if self.shape(name) != shape:  # before memory is allocated
             raise self.wrong(f"array {name} is of shape {self.shape(name)}, not {shape}")
         array = np.empty(shape, kind)
         self.read_into(name, array, within=within)
         return array
 
     def read_all(self) -> dict[str, np.ndarray]:
-        """All arrays as they are: floats are finite, all else is the caller's to check."""
+        """All arrays as stored: floats are finite; the caller checks the rest."""
         return {name: self.read(name, shape, dtype) for name, (dtype, shape, _) in self.arrays.items()}
 
     def read_into(
@@ -168,12 +168,12 @@ class StoredCheckpoint:
                 after()
 
     def wrong(self, what: str) -> CorruptError:
-        """The error of a checkpoint of which `what` is true."""
-        return CorruptError(f"{self.path}: no state of this run: {what}; start again without it")
+        """The error for a checkpoint with the fault `what`."""
+        return CorruptError(f"{self.path}: not a state of this run: {what}; start again without it")
 
     @contextmanager
     def restoring(self) -> Iterator[None]:
-        """Whoever makes a state of it meets numbers of other types, or too few of them: CorruptError."""
+        """Turn errors from wrong or missing values, met while a state is restored, into CorruptError."""
         try:
             yield
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -186,12 +186,12 @@ def _bytes_of(array: np.ndarray) -> memoryview:
 
 
 def open_checkpoint(path: Path, name: str | None = None) -> StoredCheckpoint:
-    """The checkpoint in the file `path`, which messages call `name`. Raises CorruptError unless it is whole, to the last bit."""
+    """The checkpoint in the file `path`, called `name` in messages. Raises CorruptError unless it is intact to the last bit."""
     name = name or str(path)
     try:
         handle = open_regular(path)
     except IrregularFileError as error:
-        raise CorruptError(f"{name}: {error.strerror}, and no checkpoint; remove it") from None
+        raise CorruptError(f"{name}: {error.strerror}, not a checkpoint; remove it") from None
     digest = hashlib.sha256()
     with open(handle, "rb") as file:
         size = os.fstat(handle).st_size
@@ -218,7 +218,7 @@ def open_checkpoint(path: Path, name: str | None = None) -> StoredCheckpoint:
 
 
 def _places(header: Fields, offset: int, end: int) -> dict[str, tuple[str, tuple[int, ...], int]]:
-    """Where the arrays lie, one after the other from `offset` to `end`."""
+    """The (dtype, shape, offset) of each array; they are stored contiguously from `offset` to `end`."""
     places = {}
     for each in header.list("arrays"):
         name, dtype, shape = each
@@ -232,9 +232,9 @@ def _places(header: Fields, offset: int, end: int) -> dict[str, tuple[str, tuple
 
 
 class Checkpoints:
-    """The checkpoints of one run in a place of their own (see checkpoint_places.py), held meanwhile. Use as a context.
+    """The checkpoints of one run in a place of their own (see checkpoint_places.py), locked while in use. Use as a context.
 
-    `identity` (JSON types) is what a run must have in common with the one that it continues. Raises UsageError when the place
+    `identity` (JSON types) is what a run must have in common with the one that it resumes. Raises UsageError when the place
     holds checkpoints and `options.resume` is not set, or those of another run; LockedError when another run uses the folder.
     """
 
@@ -260,12 +260,12 @@ class Checkpoints:
         self._stack.close()
 
     def due(self, iteration: int) -> bool:
-        """Whether the state of this iteration should be kept."""
+        """Whether the state of this iteration should be saved."""
         every = self._options.iterations
         return time.monotonic() - self._last >= self._options.every or (every is not None and iteration % every == 0)
 
     def save(self, state: dict[str, Any], arrays: Mapping[str, np.ndarray | InPieces], after: Callable[[], None]) -> None:
-        """Replace the older generation. What cannot be written is a warning, unless checkpoints are required."""
+        """Replace the older generation. A failure to write is a warning, unless checkpoints are required."""
         record = {"identity": self._identity, "generation": self._generation + 1, "state": state}
         try:
             self._place.write(self._generation + 1, *checkpoint_parts(record, arrays, after))
@@ -273,7 +273,7 @@ class Checkpoints:
         except (DiskFullError, OSError) as error:
             if self._options.required:
                 raise
-            log.warning("no checkpoint: %s; training goes on, the one before is kept", error)
+            log.warning("no checkpoint: %s; training continues, the previous one is kept", error)
         self._last = time.monotonic()
 
     def _find(self) -> None:
@@ -289,10 +289,10 @@ class Checkpoints:
             if damaged:
                 raise damaged[0]
             if self._options.resume:
-                log.warning("%s holds no checkpoint yet: training begins anew", redacted(place))
+                log.warning("%s holds no checkpoint yet: training starts from the beginning", redacted(place))
             return
         for problem in damaged:
-            log.warning("%s; going on from %s", problem, redacted(whole[0][0]))
+            log.warning("%s; resuming from %s", problem, redacted(whole[0][0]))
         self.found = max((each for _, each in whole), key=lambda checkpoint: checkpoint.record["generation"])
         self._generation = self.found.record["generation"]
         theirs = self.found.record["identity"]

@@ -1,4 +1,4 @@
-"""Where checkpoints are kept: a folder on a disk, or object storage behind a URL. Either holds two generations, by turns."""
+"""Where checkpoints are kept: a folder on disk, or object storage behind a URL. Either holds two generations, written in turn."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streamcut.foundation.files import locked, sync_directory, write_stream_dura
 from streamcut.io.places.remote import expect_bucket, fetch_object, is_url, objects_below, remove_object, size_of, write_parts
 
 NAMES = ("even.checkpoint", "odd.checkpoint")
-ALONG = ("C=", "l1=")  # how folders of the steps of a path begin
+ALONG = ("C=", "l1=")  # prefixes of the folders of a path's steps
 
 
 class CheckpointPlace(Protocol):
@@ -22,13 +22,13 @@ class CheckpointPlace(Protocol):
     name: str
 
     def enter(self, stack: ExitStack) -> None:
-        """Make it, and keep others from it until the stack ends where that can be done. Raises LockedError."""
+        """Create the place and, where possible, lock it until the stack closes. Raises LockedError."""
 
     def found(self) -> Iterator[tuple[str, Path]]:
-        """(what messages call it, a local file that holds it) of each generation that is there."""
+        """(name for messages, local file) of each generation present."""
 
     def write(self, generation: int, parts: Iterable[bytes | memoryview], size: int) -> None:
-        """Replace the generation before the last. Raises DiskFullError, OSError."""
+        """Replace the older generation. Raises DiskFullError, OSError."""
 
     def remove(self) -> None:
         """Remove the checkpoints, and the place if nothing else is in it."""
@@ -39,7 +39,7 @@ def checkpoint_place(directory: str | os.PathLike) -> CheckpointPlace:
 
 
 def below(directory: str, name: str) -> str:
-    """The place `name` in `directory`, which is made if it is a folder."""
+    """The place `name` in `directory`, created if it is a folder."""
     if is_url(directory):
         return f"{directory.rstrip('/')}/{name}"
     Path(directory).mkdir(exist_ok=True)
@@ -47,9 +47,9 @@ def below(directory: str, name: str) -> str:
 
 
 def remove_checkpoints(directory: str, *, nested: bool = False) -> None:
-    """Remove the checkpoints of a run that is done, those of each step of a path, and folders that are empty then.
+    """Remove the checkpoints of a finished run, those of each step of a path, and folders left empty.
 
-    nested   those of runs in folders below, too
+    nested   also those of runs in subfolders
     """
     if is_url(directory):
         root = directory.rstrip("/")
@@ -73,14 +73,14 @@ def _of_step(place: str, root: str) -> bool:
 
 
 class FolderPlace:
-    """A folder, which is locked while it is used."""
+    """A folder, locked while in use."""
 
     def __init__(self, folder: Path) -> None:
         self.name, self._folder = str(folder), folder
 
     def enter(self, stack: ExitStack) -> None:
         self._folder.mkdir(exist_ok=True)
-        sync_directory(self._folder.parent)  # or a power failure would take the folder with all that is safe inside it
+        sync_directory(self._folder.parent)  # else a power failure could lose the folder with its synced files
         stack.enter_context(locked(self._folder / "lock", self.name))
         for leftover in self._folder.glob(".*.checkpoint.*.tmp"):
             leftover.unlink()
@@ -100,7 +100,7 @@ class FolderPlace:
 
 
 class ObjectPlace:
-    """Object storage: a generation is one object, which appears whole. It has no locks: one run a URL is the user's business."""
+    """Object storage: a generation is one object, which appears atomically. No locks: the user ensures one run per URL."""
 
     def __init__(self, url: str) -> None:
         self.name = url.rstrip("/")

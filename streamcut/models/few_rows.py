@@ -1,7 +1,7 @@
-"""Scores of a handful of rows without compiled code: what a service asks for, one request at a time.
+"""Scores of a handful of rows without compiled code, as a service needs them, one request at a time.
 
-A compiled kernel earns its start-up, and the matrix its conversion, over many rows. A single row is a dozen NumPy calls on its
-own values. They add the products in the kernel's order, so a row has the same score, to the last bit, alone and among others.
+A compiled kernel pays off its start-up, and a matrix its conversion, only over many rows. A single row takes a dozen NumPy calls
+on its values. They add products in the kernel's order, so a row has the same score, to the last bit, alone and among others.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-MOST = 16  # rows; beyond them the kernel is faster
-Row = tuple[np.ndarray | slice, np.ndarray]  # which features, and their values
+MOST = 16  # rows; the kernel is faster for more
+Row = tuple[np.ndarray | slice, np.ndarray]  # features, and their values
 
 
 def few_rows(X: Any, n_features: int) -> list[Row] | None:
-    """The rows of `X`, if there are few and they are plain; None leaves `X` to the way for every matrix.
+    """The rows of `X`, if they are few and plain; None: take the general path.
 
     Plain is an array of numbers, (d,) or (n, d), or a CSR matrix in canonical form, with `n_features` columns.
     """
@@ -28,13 +28,13 @@ def few_rows(X: Any, n_features: int) -> list[Row] | None:
 
 
 def row_scores(rows: list[Row], weights: np.ndarray, constant: np.ndarray | float) -> np.ndarray:
-    """⟨w, x⟩ + constant for each row, added from the left.
+    """⟨w, x⟩ + constant for each row, summed from left to right.
 
-    weights   float64 (d,), or (d, K) for K scores a row with `constant` (K,)
+    weights   float64 (d,), or (d, K) for K scores per row with `constant` (K,)
     returns   float64 (n,) or (n, K)
     """
     score = _score if weights.ndim == 1 else _class_scores
-    with np.errstate(over="ignore", invalid="ignore"):  # scores that are not finite are refused by whoever asked
+    with np.errstate(over="ignore", invalid="ignore"):  # the caller refuses scores that are not finite
         return np.array([score(features, values, weights, constant) for features, values in rows])
 
 
@@ -56,7 +56,7 @@ def _dense(X: np.ndarray, n_features: int) -> list[Row] | None:
     if X.dtype.kind not in "biuf" or X.dtype.itemsize > 8 or X.ndim not in (1, 2) or X.shape[-1] != n_features:
         return None
     rows = X[None, :] if X.ndim == 1 else X
-    if not 0 < len(rows) <= MOST or n_features > 4096:  # a wide row has mostly zeros, which the other way leaves out
+    if not 0 < len(rows) <= MOST or n_features > 4096:  # a wide row is mostly zeros, which the general path skips
         return None
     return [(slice(None), row) for row in rows]
 

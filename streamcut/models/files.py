@@ -1,15 +1,15 @@
-"""Model files: one `.npz` that says everything about a model, holds no pickle and notices every changed bit.
+"""Model files: one self-contained `.npz` without pickles, in which every changed bit is detected.
 
-meta.json     uint8: JSON with format, version, kind of model, task, parameters, history, sha256 of the arrays below, and what the
-              kind of model needs (its `parts`)
-recipe        uint8: the JSON of a Recipe, if there is one: how rows become the features that the model knows
+meta.json     uint8: JSON with format, version, kind of model, task, parameters, history, sha256 of the arrays below, and the
+              `parts` of this kind of model
+recipe        uint8: the JSON of a Recipe, if there is one: how rows become the model's features
 …             the arrays of that kind: `weights` float64 (n_features,) and, if kept, `witness` float64 (n_features, + 1 with a
-              bias feature) of a linear model. One that is mostly zeros is stored as NAME.indices, int32 or int64, where it is not
-              0 when flattened, and NAME.values; meta.json's `sparse` has its shape. Numbers that float32 holds exactly are stored
-              so, and meta.json's `narrow` names their arrays. Loading gives the same array, to the last bit
+              bias feature) of a linear model. One that is mostly zeros is stored as NAME.indices, int32 or int64, the nonzero
+              positions when flattened, and NAME.values; meta.json's `sparse` has its shape. Arrays that float32 holds exactly are
+              stored so, and meta.json's `narrow` names them. Loading gives the same array, to the last bit
 
 The archive's comment holds the SHA-256 of all bytes before the digest, so a damaged file is refused before anything in it is
-parsed. Members are stored without compression and without dates: the same model gives the same bytes, whatever zlib there is.
+parsed. Members are stored without compression and dates: the same model gives the same bytes, regardless of the zlib version.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ if TYPE_CHECKING:
     from streamcut.models.model import Model
 
 FORMAT = "streamcut model"
-FORMAT_VERSION = 3  # 1 knew nothing of recipes, 2 of sparse and narrow arrays and of penalties
-_SPARSE = 0.5  # of its dense size: an array that takes less as indices and values is stored as these
+FORMAT_VERSION = 3  # 1 had no recipes, 2 no sparse and narrow arrays and no penalties
+_SPARSE = 0.5  # of its dense size: an array that is smaller than this as indices and values is stored so
 _MARK = b"streamcut sha256:"
 _DIGEST = 64  # hexadecimal digits
-_PIECE = 1 << 18  # numbers that are looked at, or written, at a time
+_PIECE = 1 << 18  # numbers inspected, or written, at a time
 _FIRST_MEMBER = b"meta.json.npy"
-_KINDS = {  # what a file calls a class, and where that is
+_KINDS = {  # name of a class in files, and its location
     "linear": ("streamcut.models.linear", "LinearModel"),
     "multiclass": ("streamcut.models.multiclass", "MulticlassModel"),
     "kernel": ("streamcut.models.kernel", "KernelModel"),
@@ -61,7 +61,7 @@ _KINDS = {  # what a file calls a class, and where that is
 
 
 def save_model(model: Model, path: str | os.PathLike, *, replace: bool = True) -> None:
-    """Write `model` to `path` (or a URL), replacing what is there only when all of it is on disk (streamcut.io.places.outputs).
+    """Write `model` to `path` (or a URL), replacing a file only once all of it is on disk (streamcut.io.places.outputs).
 
     Raises NotFoundError when the folder does not exist, DiskFullError, and UsageError when the file exists, unless `replace`.
     """
@@ -77,7 +77,7 @@ def save_model(model: Model, path: str | os.PathLike, *, replace: bool = True) -
 
 
 def model_bytes(model: Model) -> bytes:
-    """The content of the file of `model`."""
+    """The content of the model file of `model`."""
     content, seen, arrays = io.BytesIO(), _Seen(), _arrays(model)
     _write(arrays, seen)
     _write(arrays, _Through(content.write))
@@ -86,16 +86,16 @@ def model_bytes(model: Model) -> bytes:
 
 
 class _Through:
-    """A file that goes forward only: models may be large, and no copy of them is made to write one."""
+    """A sequential output: models may be large, so none is copied to be written."""
 
     def __init__(self, write: Callable[[Any], Any]) -> None:
         self._give = write
         self._kept = b""
 
     def write(self, part: Any) -> int:
-        """All goes on but the last bytes, the place of the digest, which the caller writes."""
+        """Pass on everything but the last bytes, the place of the digest, which the caller writes."""
         view, kept = memoryview(part).cast("B"), self._kept
-        beyond = len(kept) + len(view) - _DIGEST  # bytes that go on now, those that were kept first
+        beyond = len(kept) + len(view) - _DIGEST  # bytes passed on now, held ones first
         if beyond > 0:
             self._give(kept[:beyond])
             if len(kept) < beyond:
@@ -104,11 +104,11 @@ class _Through:
         return len(view)
 
     def flush(self) -> None:
-        """Nothing more is held back than has to be."""
+        """Nothing to do: only the digest's bytes are held back."""
 
 
 class _Seen(_Through):
-    """How long a file is without its digest, and what that is."""
+    """The length of a file without its digest, and the digest."""
 
     def __init__(self) -> None:
         super().__init__(self._see)
@@ -131,7 +131,7 @@ def _write(arrays: dict[str, np.ndarray], file: Any) -> None:
 
 
 def _arrays(model: Model) -> dict[str, np.ndarray]:
-    """What its file holds, by name."""
+    """The arrays of its file, by name."""
     own, parts = model.parts()
     if model.recipe is not None:
         parts = {"recipe": np.frombuffer(model.recipe.to_json(), np.uint8), **parts}
@@ -144,14 +144,14 @@ def _arrays(model: Model) -> dict[str, np.ndarray]:
 def load_model(path: str | os.PathLike, expect: Callable[[int], None] = lambda size: None) -> Model:
     """The model in the file or behind the URL `path`. Nothing in it is ever unpickled.
 
-    `expect` is called with the bytes that it will take before it takes them, and may raise.
-    Raises NotFoundError when there is no such file, it is no model or a newer version wrote it; CorruptError when it is damaged.
+    `expect` is called with the number of bytes before they are allocated, and may raise.
+    Raises NotFoundError when there is no such file, it is not a model or a newer version wrote it; CorruptError when damaged.
     """
     return _built(path, *_read(path, expect))
 
 
 def _built(path: str | os.PathLike, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
-    """The model of these parts, which may be anything."""
+    """The model made of these parts, which are unchecked."""
     with _well_formed(path):
         given = Fields(meta, "model")
         module, name = _KINDS[given.text("kind", _KINDS) if "kind" in given else "linear"]
@@ -163,17 +163,17 @@ def _built(path: str | os.PathLike, meta: dict[str, Any], arrays: dict[str, np.n
 
 
 def _well_formed(path: str | os.PathLike) -> AbstractContextManager[None]:
-    """Whatever goes wrong with what a file of the right checksum holds is CorruptError."""
+    """Turn any error in the content of a file with a valid checksum into CorruptError."""
     return readable(path, CorruptError, "not a well-formed model", "; train again or restore the file")
 
 
 def as_model(model: Model | str | os.PathLike, expect: Callable[[int], None] = lambda size: None) -> Model:
-    """`model`, read from its file, as `load_model` does, when a path is given."""
+    """`model`; if it is a path, the model read from it by `load_model`."""
     return load_model(model, expect) if isinstance(model, str | os.PathLike) else model
 
 
 def is_model(path: str | os.PathLike) -> bool:
-    """Whether the file `path` begins as a model does; `load_model` says whether it is whole."""
+    """Whether the file `path` begins like a model; `load_model` checks the rest."""
     if is_url(path):
         url = os.fspath(path)
         return size_of(url) is not None and _FIRST_MEMBER in read_object(url, 64)
@@ -184,7 +184,7 @@ def is_model(path: str | os.PathLike) -> bool:
 
 
 def describe_model(path: str | os.PathLike) -> dict[str, Any]:
-    """What the model file `path` says of itself (JSON types), its arrays left out; raises as `load_model` does."""
+    """The description in the model file `path` (JSON types), without arrays; raises as `load_model` does."""
     model = load_model(path)
     return plain(
         {
@@ -204,14 +204,14 @@ def describe_model(path: str | os.PathLike) -> dict[str, Any]:
 
 
 def _packed(arrays: dict[str, np.ndarray]) -> tuple[dict[str, list[int]], list[str], dict[str, np.ndarray]]:
-    """(shapes of the float64 arrays that are mostly zeros, names of those stored as float32, all arrays as they are stored)."""
+    """(shapes of the float64 arrays that are mostly zeros, names of those stored as float32, all arrays as stored)."""
     shapes: dict[str, list[int]] = {}
     narrow: list[str] = []
     packed: dict[str, np.ndarray] = {}
     for name, array in arrays.items():
         if array.dtype == np.float64:
             flat = array.reshape(-1)
-            index, bits = np.dtype("<i4" if len(flat) <= 2**31 else "<i8"), flat.view(np.int64)  # by bits: −0 is not 0
+            index, bits = np.dtype("<i4" if len(flat) <= 2**31 else "<i8"), flat.view(np.int64)  # bitwise: −0 is not 0
             if (index.itemsize + 8) * np.count_nonzero(bits) < _SPARSE * array.nbytes:
                 where = np.flatnonzero(bits).astype(index)
                 shapes[name] = list(array.shape)
@@ -225,7 +225,7 @@ def _packed(arrays: dict[str, np.ndarray]) -> tuple[dict[str, list[int]], list[s
 
 
 def _is_narrow(array: np.ndarray) -> bool:
-    """Whether float32 holds all its numbers exactly, and there are enough for it to matter."""
+    """Whether float32 holds all its numbers exactly, and there are enough for that to matter."""
     flat = array.reshape(-1)
     with np.errstate(over="ignore"):
         pieces = (flat[start : start + _PIECE] for start in range(0, flat.size, _PIECE))
@@ -233,7 +233,7 @@ def _is_narrow(array: np.ndarray) -> bool:
 
 
 def _unpack(given: Fields, narrow: list[Any], arrays: dict[str, np.ndarray], expect: Callable[[int], None]) -> None:
-    """Make what `_packed` took apart whole again, in place; `given` are its shapes. ValueError or KeyError unless all fits."""
+    """Undo `_packed` in place; `given` are its shapes. Raises ValueError or KeyError unless all fits."""
     expect(sum(2 * arrays[name].nbytes for name in narrow if name in arrays))
     for name in narrow:
         if arrays[name].dtype != np.float32:
@@ -252,7 +252,7 @@ def _unpack(given: Fields, narrow: list[Any], arrays: dict[str, np.ndarray], exp
         try:
             flat = np.zeros(size)
         except MemoryError:
-            raise ValueError(f"{name}: no memory holds {size:,} numbers") from None
+            raise ValueError(f"{name}: {size:,} numbers fit in no memory") from None
         flat[where] = values
         arrays[name] = flat.reshape(shape)
 
@@ -285,7 +285,7 @@ def plain(value: Any) -> Any:
 
 
 def _read(path: str | os.PathLike, expect: Callable[[int], None]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """meta.json and the other arrays of a model file that is whole."""
+    """meta.json and the other arrays of an intact model file."""
     try:
         expect(2 * ((size_of(os.fspath(path)) or 0) if is_url(path) else os.path.getsize(path)))  # the file, and its arrays
         raw = read_object(os.fspath(path)) if is_url(path) else read_file(path)
@@ -313,9 +313,9 @@ def _read(path: str | os.PathLike, expect: Callable[[int], None]) -> tuple[dict[
 
 
 def _check_whole(path: str | os.PathLike, raw: bytes) -> None:
-    """Raise unless `raw` is a model file of which no bit is missing or changed."""
+    """Raise unless `raw` is a model file with no bit missing or changed."""
     if raw and not raw.startswith(b"PK\x03\x04"):
-        raise NotFoundError(f"{path} is not a streamcut model (it is no .npz archive)")
+        raise NotFoundError(f"{path} is not a streamcut model (it is not an .npz archive)")
     if _FIRST_MEMBER not in raw and zipfile.is_zipfile(io.BytesIO(raw)):
         raise NotFoundError(f"{path} is not a streamcut model (it holds no meta.json)")
     body, digest = raw[:-_DIGEST], raw[-_DIGEST:]

@@ -1,4 +1,4 @@
-"""Kernel models of one class each against the rest become one model with a score for each class."""
+"""Joins kernel models, each of one class against the rest, into one model with a score per class."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from streamcut.models.kernel import KernelModel
 
 
 def joined(models: Sequence[KernelModel], labels: tuple[float, ...]) -> KernelModel:
-    """Model k of `models`, all with one kernel, scores `labels[k]`; a row that several of them keep is kept once.
+    """Model k of `models`, all with the same kernel, scores `labels[k]`; a row that several models keep is stored once.
 
-    What each of them proves is about its own problem: the model that comes out has no certificate. Training ended as it did for
+    Each certificate is about its own problem, so the joined model has none. Its stop reason is that of
     the first class that did not converge, and `history` is the longest.
     """
     import scipy.sparse as sp

@@ -1,4 +1,4 @@
-"""A kernel model: support vectors with coefficients for one score, or for one score a class."""
+"""A kernel model: support vectors with coefficients for one score, or for one score per class."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from streamcut.solver_table import SOLVER_TABLE
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
-_TILE = 8 << 20  # numbers: support vectors are scored with as many at once as fill that much, features by vectors (64 MiB)
+_TILE = 8 << 20  # numbers: support vectors are scored in tiles of up to this size, features by vectors (64 MiB)
 _VALUES = 1 << 18  # kernel values held at once (2 MiB)
 
 
@@ -44,12 +44,12 @@ class KernelModel(Model):
     support       CSR float64 (n_support, n_features)
     coefficients  float64 (n_support,) for two classes, (n_support, K) for K scores, of which the largest gives the label
     intercept     float64: a number, or (K,)
-    labels        (negative, positive) as the user wrote them, or all K; of a regression none
-    rest          of two: the negative label stands for every label that is not the positive one
-    certificate   what is proved about the answer; None when nothing is
-    point         the feasible point of the dual behind the certificate's bound; None: it is that of `coefficients`
+    labels        (negative, positive) as the user wrote them, or all K; empty for a regression
+    rest          two classes: the negative label stands for every label that is not the positive one
+    certificate   what is proved about the answer; None: nothing
+    point         the feasible point of the dual behind the certificate's bound; None: that of `coefficients`
     reason        why training ended
-    facts         what else training can tell, numbers by name (JSON types)
+    facts         other results of training, numbers by name (JSON types)
     """
 
     support: sp.csr_array
@@ -81,7 +81,7 @@ class KernelModel(Model):
 
     @property
     def converged(self) -> bool:
-        """With a certificate: whether it was reached; without: whether training went on as long as it was to."""
+        """With a certificate: whether it was reached; without: whether training ran to its end."""
         if self.certificate is not None:
             return self.certificate.converged
         return self.reason in (StopReason.CONVERGED, StopReason.EPOCHS, StopReason.SETTLED)
@@ -117,7 +117,7 @@ class KernelModel(Model):
 
     @property
     def _tiles(self) -> Iterator[tuple[int, np.ndarray, np.ndarray]] | list[tuple[int, np.ndarray, np.ndarray]]:
-        """(first support vector, vectors feature-major, their ‖x‖²); a model of one tile keeps it."""
+        """(first support vector, vectors feature-major, their ‖x‖²); a single tile is cached."""
         width = self._tile_width
         return [self._only_tile] if width >= self.n_support else (self._tile(j, width) for j in range(0, self.n_support, width))
 
@@ -138,7 +138,7 @@ class KernelModel(Model):
 
     @cached_property
     def near(self) -> Kernel:
-        """`kernel` as it is computed near the support vectors: what the model file holds decides, and nothing else."""
+        """`kernel` as computed near the support vectors, determined by the model file alone."""
         return self.kernel.centred_on(self.support_rows)
 
     @property
@@ -148,9 +148,9 @@ class KernelModel(Model):
         return Chunk(X.indptr.astype(np.int64), X.indices, X.data, np.zeros(self.n_support))
 
     def labels_of(self, scores: np.ndarray) -> np.ndarray:
-        """The labels, float64; of two classes the negative one for a score of exactly 0, of K the first of the largest.
+        """The labels, float64; for two classes the negative one at a score of exactly 0, for K the first of the largest.
 
-        What a regression predicts are the scores.
+        A regression predicts the scores.
         """
         if not self.labels:
             return scores
@@ -168,7 +168,7 @@ class KernelModel(Model):
 
     @property
     def strategy(self) -> str:
-        """Several classes: sampled cuts train all in one problem, other solvers each against the rest."""
+        """Several classes: sampled cuts train all as one problem, other solvers each against the rest."""
         return SOLVER_TABLE[self.solver].strategy
 
     def classes_of(self, y: np.ndarray, first_row: int = 0) -> np.ndarray:
@@ -206,7 +206,7 @@ class KernelModel(Model):
         two = coefficients.ndim == 1
         labels = given.numbers("labels", 0) if two else class_labels(given)
         if two and len(labels) != (0 if given.text("task", TASKS) == "regression" else 2):
-            raise given.wrong("labels", "two labels, or of a regression none")
+            raise given.wrong("labels", "two labels, or none for a regression")
         intercept = checked(arrays, "intercept", 1 if two else len(labels))
         shape = (n,) if two else (n, len(labels))
         point = None
@@ -237,7 +237,7 @@ class KernelModel(Model):
 
 
 def _support(arrays: dict[str, np.ndarray], n: int, d: int) -> sp.csr_array:
-    """The support vectors of a file, or ValueError: compiled code checks no bounds."""
+    """The support vectors of a file; ValueError for bad indices, since compiled code checks no bounds."""
     indptr, indices = arrays["support_indptr"], arrays["support_indices"]
     data = checked(arrays, "support_data", len(indices))
     if indptr.dtype != np.int64 or indptr.shape != (n + 1,) or indptr[0] != 0 or indptr[-1] != len(indices):

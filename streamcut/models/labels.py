@@ -24,7 +24,7 @@ def positive_rows(y: np.ndarray, labels: tuple[float, float], rest: bool, first_
 
 
 def class_numbers(y: np.ndarray, labels: tuple[float, ...], first_row: int) -> np.ndarray:
-    """The place of each label of `y` in `labels`, which increase, int64 (n,).
+    """The index of each label of `y` in `labels`, which increase, int64 (n,).
 
     Raises BadInputError for a label unknown here, counting rows from `first_row`.
     """

@@ -28,13 +28,13 @@ class LinearModel(CertifiedModel):
 
     weights      float64 (n_features,)
     intercept    weight of the bias feature × `bias`
-    bias         value of the constant feature that training added to every row, 0 = none; its weight is regularised, but for
+    bias         value of the constant feature that training added to every row, 0 = none; its weight is regularised, except for
                  one class, where the intercept is −ρ, and for a free intercept
-    labels       (negative, positive) as the user wrote them; None for numbers, and for a ranking, whose scores are compared only
-    l1           λ of the penalty ½‖w‖² + λ‖w‖₁ that it was trained with, or of λ‖w‖₁ alone
+    labels       (negative, positive) as the user wrote them; None for numbers, and for a ranking, which only orders rows
+    l1           λ of the penalty ½‖w‖² + λ‖w‖₁ of training, or of λ‖w‖₁ alone
     rest         the negative label stands for every label that is not the positive one
     witness      proof of the certificate's lower bound, None when it was not kept
-    optimum      where the exact optimum is; None: `streamcut.locate` finds out
+    optimum      where the exact optimum is; None: not yet located (`streamcut.locate`)
     """
 
     weights: np.ndarray
@@ -57,14 +57,14 @@ class LinearModel(CertifiedModel):
 
     @property
     def augmented_weights(self) -> np.ndarray:
-        """float64 (n_features + 1 with a bias feature): what scores are made with, the bias feature's weight last."""
+        """float64 (n_features + 1 with a bias feature): the weights used for scoring, the bias feature's last."""
         if not self.bias:
             return self.weights
         return np.append(self.weights, self.intercept / self.bias)
 
     @property
     def trained_weights(self) -> np.ndarray:
-        """What training pays for: without a free intercept, and without one class's offset, which follows from the others."""
+        """The regularised weights: without a free intercept, and without one-class's offset, which follows from the others."""
         return self.weights if self.task == "one-class" or self.free else self.augmented_weights
 
     @property
@@ -74,22 +74,22 @@ class LinearModel(CertifiedModel):
 
     @property
     def free(self) -> bool:
-        """Whether the intercept costs nothing."""
+        """Whether the intercept is unregularised."""
         return self.parameters.get("intercept") == "free"
 
     def without_proof(self) -> Self:
         return replace(self, witness=None, optimum=None)
 
     def standard_errors(self, data: Any = None, **options: Any) -> tuple[np.ndarray, np.ndarray]:
-        """(low, high), float64 (n_features,) each, + 1 for the intercept, last, where there is one: the standard error of each
-        weight at the exact optimum lies between the two, however far from it this model is.
+        """(low, high), float64 (n_features,) each, + 1 for the intercept, last, if there is one: bounds on the standard error of
+        each weight at the exact optimum, however far this model is from it.
 
-        data, options  of `streamcut.standard_errors`, which tells more
+        data, options  those of `streamcut.standard_errors`; see there
 
-        They are √(C (H⁻¹)_jj) with H = ∇²F, the errors of a posterior whose prior is that of the penalty, w ~ N(0, C): for
+        They are √(C (H⁻¹)_jj) with H = ∇²F, the errors of the posterior under the penalty's prior, w ~ N(0, C): for
         large C those of maximum likelihood. `robust=True` and `clusters` give the sandwich instead.
         """
-        import streamcut  # which loads what locates when it is used
+        import streamcut  # loads its parts on first use
 
         found = streamcut.standard_errors(self, data, **options)
         return found.low, found.high
@@ -110,13 +110,13 @@ class LinearModel(CertifiedModel):
         return scores
 
     def score_few(self, rows: list[Row]) -> np.ndarray | None:
-        constant = self.bias * (self.intercept / self.bias) if self.bias else 0.0  # rounded as score_chunk rounds it
+        constant = self.bias * (self.intercept / self.bias) if self.bias else 0.0  # rounded as in score_chunk
         return row_scores(rows, self.weights, constant)
 
     def labels_of(self, scores: np.ndarray) -> np.ndarray:
         """The labels, float64, that belong to `scores`; a score of exactly 0 is negative, as in LIBLINEAR and scikit-learn.
 
-        What a ranking predicts are the scores, and a regression what they mean to its loss.
+        A ranking predicts the scores, a regression what its loss makes of them.
         """
         if self.task == "regression":
             return row_loss(self.parameters["loss"], self.parameters).prediction(scores)
@@ -175,7 +175,7 @@ class LinearModel(CertifiedModel):
             positive_weight=given.number("positive_weight", 0.0, LARGEST),
             rest=given.flag("rest"),
             witness=witness,
-            l1=given.number("l1", 0.0, LARGEST) if "l1" in given else 0.0,  # files of version 2 know of none
+            l1=given.number("l1", 0.0, LARGEST) if "l1" in given else 0.0,  # files of version 2 have none
             optimum=Optimum.from_parts(given.object("optimum"), arrays, n_features + (bias != 0)) if "optimum" in given else None,
             **common_from(meta),
         )

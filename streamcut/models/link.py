@@ -1,4 +1,4 @@
-"""Probabilities from scores: what a loss implies, or what was fitted afterwards (streamcut.calibration)."""
+"""Probabilities from scores: implied by the loss, or fitted afterwards (streamcut.calibration)."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class Softmax:
 
 @dataclass(frozen=True, slots=True)
 class Odds:
-    """P(class k | scores s) ∝ 1 / (1 + exp(−s_k)): of models of each class by itself, whose scores are log-odds."""
+    """P(class k | scores s) ∝ 1 / (1 + exp(−s_k)): for one-vs-rest models whose scores are log-odds."""
 
     def __call__(self, scores: np.ndarray) -> np.ndarray:
-        """Probabilities of the classes, float64 (n, K), for scores (n, K); where no class has any, those of a softmax."""
+        """Probabilities of the classes, float64 (n, K), for scores (n, K); where all underflow, those of a softmax."""
         return _softmax(np.minimum(scores, 0.0) - np.log1p(np.exp(-np.abs(scores))))
 
 
@@ -49,5 +49,5 @@ def _softmax(scores: np.ndarray) -> np.ndarray:
     return parts / parts.sum(axis=1, keepdims=True)
 
 
-Link = Sigmoid | Softmax  # what can be fitted
-OwnLink = Link | Odds  # what losses imply
+Link = Sigmoid | Softmax  # links that can be fitted
+OwnLink = Link | Odds  # links that losses imply

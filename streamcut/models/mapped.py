@@ -1,4 +1,4 @@
-"""A linear model of features that approximate a kernel: any model that rows reach through a feature map."""
+"""A linear model of features that approximate a kernel: any model whose rows pass through a feature map first."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MAPS: dict[str, type[FeatureMap]] = {each.kind: each for each in (NystroemMap, 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MappedModel(Model):
-    """Rows get the features of `map`, `inner` does the rest; its certificate is about the problem in these features."""
+    """Maps rows by `map`, then applies `inner`, whose certificate is for the problem in the mapped features."""
 
     inner: Any
     map: FeatureMap
@@ -34,7 +34,7 @@ class MappedModel(Model):
         return cls(inner=inner, map=feature_map, **common_parts(inner))
 
     def __getattr__(self, name: str) -> Any:
-        """What only models of the inner kind have: labels, is_positive, …"""
+        """Attributes of the inner model's kind: labels, is_positive, …"""
         if name.startswith("_") or name in ("inner", "map"):
             raise AttributeError(name)
         return getattr(self.inner, name)

@@ -1,4 +1,4 @@
-"""What every trained model has in common: how it scores rows, what training knows about it, and how a file keeps it."""
+"""What all trained models have in common: scoring, the record of their training, and storage in a file."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ COMMON = ("task", "solver", "history", "parameters", "fingerprint", "resources")
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Model(Shown, ABC):
-    """Scores rows; remembers its training.
+    """Scores rows, and records its training.
 
-    task         "binary", "multiclass", …; solver: what trained it
-    history      one dict an iteration; parameters: what training was called with (JSON types), `data` among it if that is stored
+    task         "binary", "multiclass", …; solver: the one that trained it
+    history      one dict per iteration; parameters: arguments of the training (JSON types), with `data` if that is on disk
     fingerprint  of the training data (Manifest.fingerprint)
-    resources    bytes of memory: budget, planned, peak (of the process that trained), and `plan`, (what, bytes) that add up; also
-                 `readings`
+    resources    bytes of memory: budget, planned, peak (of the training process), and `plan`, the (what, bytes) it adds up from;
+                 also `readings`
     link         probabilities from scores, None unless they were fitted (streamcut.calibration)
-    recipe       how rows became the features that the model knows; None: they are numbers, whatever they mean
+    recipe       how rows become the model's features; None: features are plain numbers
     """
 
     task: str = "binary"
@@ -45,20 +45,20 @@ class Model(Shown, ABC):
     link: Link | None = None
     recipe: Recipe | None = None
 
-    kind: ClassVar[str]  # what a model file calls the class
+    kind: ClassVar[str]  # name of the class in model files
     whole_groups: ClassVar[bool] = False  # rows of one qid are scored and labelled together
 
     @property
     @abstractmethod
     def n_features(self) -> int:
-        """Features that rows may have."""
+        """The number of features."""
 
     @property
     def readings(self) -> float | None:
         """How often training read its rows, from the store or from memory: rows read ÷ rows of the data.
 
-        That is all of it: features of a kernel, groups of classes, models before it on a path; what a resumed checkpoint had read
-        before is not counted. None where it is not known.
+        This includes passes for kernel features, groups of classes and earlier models of a path, but not the passes before a
+        resumed checkpoint. None where it is not known.
         """
         return self.resources.get("readings")
 
@@ -70,7 +70,7 @@ class Model(Shown, ABC):
     @property
     @abstractmethod
     def converged(self) -> bool:
-        """Whether training reached what was asked of it."""
+        """Whether training reached its tolerance."""
 
     @property
     @abstractmethod
@@ -79,22 +79,22 @@ class Model(Shown, ABC):
 
     @abstractmethod
     def score_chunk(self, chunk: Chunk) -> np.ndarray:
-        """Scores, float64 (n,) or (n, scores_per_row), of rows whose features the model all has."""
+        """Scores, float64 (n,) or (n, scores_per_row), of rows with no features unknown to the model."""
 
     def score_few(self, rows: list[Row]) -> np.ndarray | None:
-        """The same scores, bit for bit, of a few rows and without compiled code; None where the model has no such way."""
+        """The same scores, bit for bit, of a few rows without compiled code; None: not offered by this model."""
         return None
 
     def without_proof(self) -> Self:
-        """The same without what only proves its certificate."""
+        """The model without the parts that only prove its certificate."""
         return self
 
     @abstractmethod
     def labels_of(self, scores: np.ndarray) -> np.ndarray:
-        """What is predicted, float64 (n,), for rows with these scores."""
+        """The predictions, float64 (n,), for rows with these scores."""
 
     def labels_of_chunk(self, chunk: Chunk, scores: np.ndarray) -> np.ndarray:
-        """What is predicted for the rows of `chunk` with these scores, where that depends on more than a row's own scores."""
+        """The predictions for the rows of `chunk` with these scores, where they depend on more than a row's own scores."""
         return self.labels_of(scores)
 
     @property
@@ -103,7 +103,7 @@ class Model(Shown, ABC):
         return {} if self.recipe is None or self.task in ("ranking", "roc-area") else self.recipe.labels.names
 
     def label_word(self, label: float) -> str | float:
-        """The word of a label, or itself where it has none."""
+        """The word of a label, or the label where it has none."""
         return self.label_names.get(label, label)
 
     def feature_name(self, feature: int) -> str:
@@ -112,7 +112,7 @@ class Model(Shown, ABC):
         return names[feature] if feature < len(names) else ""
 
     def in_label_words(self, labels: np.ndarray) -> np.ndarray:
-        """Labels, float64 (n,), as words (object, n) where they are words; a label without a word is spelled."""
+        """Labels, float64 (n,), as words (object, n) where they are words; a label without a word is written as a number."""
         names = self.label_names
         if not names:
             return labels
@@ -121,23 +121,23 @@ class Model(Shown, ABC):
 
     @abstractmethod
     def in_words(self) -> str:
-        """What training can say about its answer, in two sentences."""
+        """The result of training, in two sentences."""
 
     @abstractmethod
     def result(self) -> dict[str, Any]:
-        """The same in numbers."""
+        """The result of training, in numbers."""
 
     @abstractmethod
     def parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """(what JSON holds, the arrays) beside what all models have in common: all that `from_parts` needs."""
+        """(JSON fields, arrays) in addition to those common to all models: all that `from_parts` needs."""
 
     @classmethod
     @abstractmethod
     def from_parts(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
-        """The model that `parts` described; KeyError, TypeError or ValueError when it is no well-formed one."""
+        """The model that `parts` described; KeyError, TypeError or ValueError when malformed."""
 
     def shown(self) -> dict[str, Any]:
-        """What a console or a notebook shows of it."""
+        """What a console or a notebook shows."""
         result, several = self.result(), self.scores_per_row > 1
         return {
             "task": self.task,
@@ -161,12 +161,12 @@ class Model(Shown, ABC):
         >>> streamcut.load_model("small.npz").predict([[0.0, 2.0]]).tolist()
         [1.0]
         """
-        import streamcut  # which loads what knows every kind of model
+        import streamcut  # loads its parts on first use
 
         streamcut.save_model(self, path, replace=replace)
 
     def common_meta(self) -> dict[str, Any]:
-        """What all models have in common, in JSON types; a link only where there is one, the recipe is an array of the file."""
+        """The fields common to all models, in JSON types; a link only if there is one; the recipe is an array of the file."""
         link = {} if self.link is None else {"link": asdict(self.link)}
         return {name: getattr(self, name) for name in COMMON} | link
 
@@ -176,13 +176,13 @@ class Model(Shown, ABC):
         return meta
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Scores of the rows of `X` (n × n_features, NumPy or SciPy sparse), as `score_chunk`; or of rows as people have them.
+        """Scores of the rows of `X` (n × n_features, NumPy or SciPy sparse), as `score_chunk`; or of raw rows.
 
-        Those are what `streamcut.predict` takes: frames (pandas, polars, Arrow, DuckDB), one row or several as dicts, files and
-        stores, prepared by the model's recipe. Values that training did not see are counted: a warning, and `unseen` of what is
-        returned.
+        Raw rows are what `streamcut.predict` takes: frames (pandas, polars, Arrow, DuckDB), one row or several as dicts, files
+        and stores, prepared by the model's recipe. Values that training did not see are counted in a warning and in `unseen` of
+        the result.
 
-        Raises BadInputError for another number of features, for columns that are missing, and for values that are not finite.
+        Raises BadInputError for a wrong number of features, for missing columns, and for values that are not finite.
         """
         if self._speaks_of(X):
             return self._told(X, "scores")
@@ -212,13 +212,13 @@ class Model(Shown, ABC):
         return self._told(X, "probabilities") if self._speaks_of(X) else self.probabilities_of(self.decision_function(X))
 
     def explain(self, X: Any, **options: Any) -> list[Any]:
-        """What each feature adds to the score of each row of `X`: `streamcut.explain`, whose options and errors these are."""
+        """What each feature adds to the score of each row of `X`: see `streamcut.explain` for options and errors."""
         import streamcut
 
         return streamcut.explain(self, X, **options)
 
     def _speaks_of(self, X: Any) -> bool:
-        """Whether `X` are rows that become features first."""
+        """Whether `X` holds raw rows, from which features are made first."""
         if isinstance(X, str | os.PathLike | Mapping) or hasattr(X, "manifest"):
             return True
         if isinstance(X, list):
@@ -226,7 +226,7 @@ class Model(Shown, ABC):
         return hasattr(X, "__arrow_c_stream__") and self.recipe is not None and self.recipe.table is not None
 
     def _told(self, X: Any, output: str) -> np.ndarray:
-        import streamcut  # which loads what reads rows when it is used
+        import streamcut  # loads readers on first use
 
         return streamcut.predict(self, X, output=output)
 
@@ -238,7 +238,7 @@ class Model(Shown, ABC):
         return self.expected_link()(scores)
 
     def expected_link(self) -> OwnLink:
-        """What makes probabilities of scores; raises UsageError when there is nothing."""
+        """The link from scores to probabilities; raises UsageError if there is none."""
         link = self.link or self.own_link
         if link is None:
             raise UsageError("the model has no probabilities; fit them with `streamcut calibrate MODEL DATA`")
@@ -246,12 +246,12 @@ class Model(Shown, ABC):
 
     @property
     def own_link(self) -> OwnLink | None:
-        """The probabilities that the loss implies; None: it has none."""
+        """The link that the loss implies; None: it implies none."""
         return None
 
     @property
     def has_probabilities(self) -> bool:
-        """Whether `probabilities_of` has an answer."""
+        """Whether the model has probabilities."""
         return (self.link or self.own_link) is not None
 
     def _rows(self, X) -> Chunk:
@@ -264,7 +264,7 @@ class Model(Shown, ABC):
 
 
 class CertifiedModel(Model):
-    """A model with a `certificate`, which says it all."""
+    """A model whose results are all in its `certificate`."""
 
     certificate: Certificate
 
@@ -284,7 +284,7 @@ class CertifiedModel(Model):
 
 
 def common_parts(model: Model) -> dict[str, Any]:
-    """What all models have in common, by field."""
+    """The fields common to all models."""
     return {name: getattr(model, name) for name in (*COMMON, "link", "recipe")}
 
 
@@ -294,7 +294,7 @@ def certificate_result(certificate: Certificate) -> dict[str, Any]:
 
 
 def weights_in_words(l1: float, weights: np.ndarray, parameters: dict[str, Any]) -> str:
-    """How many weights an elastic net has left, as a sentence to add; nothing without one."""
+    """A sentence on how many weights an elastic net left nonzero; empty without one."""
     if not l1:
         return ""
     most = parameters.get("l1_max")

@@ -1,4 +1,4 @@
-"""A linear classifier for K classes: one weight vector for each, the highest score wins."""
+"""A linear classifier for K classes: one weight vector per class, the highest score wins."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ ONE_VS_REST = "one-vs-rest"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MulticlassModel(Model):
-    """scores(x) = weightsᵀ x + intercepts; the label of the highest, the first of equals.
+    """scores(x) = weightsᵀ x + intercepts; predicts the label of the highest, the first among equals.
 
     weights       float64 (n_features, K)
     intercepts    float64 (K,): weights of the bias feature × `bias`
-    bias          value of the constant feature that training added to every row, 0 = none; its weights are regularised, but for
-                  free intercepts
+    bias          value of the constant feature that training added to every row, 0 = none; its weights are regularised, except
+                  for free intercepts
     labels        K of them, as the user wrote them, increasing
-    strategy      "crammer-singer", "softmax": all classes are one problem; "one-vs-rest": each its own
-    certificates  of the one problem, or of each class in the order of `labels`
-    witnesses     proofs of their lower bounds, none when they were not kept: slopes as long as `trained_weights` flattened, or
+    strategy      "crammer-singer", "softmax": one problem for all classes; "one-vs-rest": one per class
+    certificates  of the single problem, or of each class in the order of `labels`
+    witnesses     proofs of their lower bounds, empty when not kept: slopes as long as `trained_weights` flattened, or
                   as one of its columns
     l1            λ of the penalty ½‖w‖² + λ‖w‖₁ of each problem
     """
@@ -68,19 +68,19 @@ class MulticlassModel(Model):
 
     @property
     def augmented_weights(self) -> np.ndarray:
-        """float64 (n_features + 1 with a bias feature, K): what training minimises over, the bias feature's weights last."""
+        """float64 (n_features + 1 with a bias feature, K): the variables of training, the bias feature's weights last."""
         if not self.bias:
             return self.weights
         return np.vstack([self.weights, self.intercepts / self.bias])
 
     @property
     def free(self) -> bool:
-        """Whether intercepts cost nothing."""
+        """Whether intercepts are unregularised."""
         return self.parameters.get("intercept") == "free"
 
     @property
     def trained_weights(self) -> np.ndarray:
-        """What training pays for: `augmented_weights` without free intercepts."""
+        """The regularised weights: `augmented_weights` without free intercepts."""
         return self.weights if self.free else self.augmented_weights
 
     @property
@@ -89,7 +89,7 @@ class MulticlassModel(Model):
 
     @property
     def stop_reason(self) -> StopReason:
-        """Why training ended, of the first class that did not converge if there is one."""
+        """Why training ended; for the first class that did not converge, if any."""
         return next((c.stop_reason for c in self.certificates if not c.converged), StopReason.CONVERGED)
 
     def without_proof(self) -> Self:
@@ -104,7 +104,7 @@ class MulticlassModel(Model):
         done = sum(certificate.converged for certificate in self.certificates)
         worst = int(np.argmax([certificate.gap_per_c_bar for certificate in self.certificates]))
         return (
-            f"{done} of {len(self.labels)} classes converged. Furthest from its optimum is {self.labels[worst]:g} against "
+            f"{done} of {len(self.labels)} classes converged. The farthest from its optimum is {self.labels[worst]:g} against "
             f"the rest. {self.certificates[worst].in_words()}"
         )
 
@@ -125,7 +125,7 @@ class MulticlassModel(Model):
 
     def score_few(self, rows: list[Row]) -> np.ndarray | None:
         constant = self.bias * (self.intercepts / self.bias) if self.bias else np.zeros(len(self.labels))
-        return row_scores(rows, self.weights, constant)  # the constant is rounded as score_chunk rounds it
+        return row_scores(rows, self.weights, constant)  # the constant is rounded as in score_chunk
 
     def labels_of(self, scores: np.ndarray) -> np.ndarray:
         """The labels, float64 (n,), that belong to `scores` (n, K)."""
@@ -156,7 +156,7 @@ class MulticlassModel(Model):
         labels, strategy = class_labels(given), given.text("strategy", (CRAMMER_SINGER, SOFTMAX, ONE_VS_REST))
         certificates = tuple(certificate_from(each) for each in given.objects("certificates"))
         if len(certificates) != (len(labels) if strategy == ONE_VS_REST else 1):
-            raise given.wrong("certificates", "one, or one of each class")
+            raise given.wrong("certificates", "one, or one per class")
         n_features, bias = given.integer("n_features", 0, MOST_FEATURES), given.number("bias", -LARGEST, LARGEST)
         proofs = list(given.objects("witnesses")) if "witnesses" in given else []  # older files have none
         if len(proofs) not in (0, len(certificates)):
@@ -197,7 +197,7 @@ class MulticlassModel(Model):
 
 
 def as_rows(slopes: list[np.ndarray]) -> np.ndarray:
-    """(K, D), of which `slopes` are the rows: what they are views of, where that is so."""
+    """(K, D) with rows `slopes`: their common base array if they are views of one."""
     if len(slopes) == 1:
         return slopes[0].reshape(1, -1)
     whole, shape = slopes[0].base, (len(slopes), len(slopes[0]))

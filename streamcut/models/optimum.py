@@ -1,4 +1,4 @@
-"""What a model remembers of where the exact optimum of its problem is: an ellipsoid round its weights."""
+"""Where the exact optimum of a model's problem is: an ellipsoid around its weights."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _OWN = ("gap", "distance", "half", "rows", "passes", "weights", "errors")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Optimum:
-    """|⟨w_b − w*, x⟩| ≤ distance · √(xᵀQx) and |⟨w_b − step − w*, x⟩| ≤ half · √(xᵀQx) for every row x, of the model's weights
-    w_b and the exact optimum w*, the bias feature's weight or a free intercept last in both.
+    """|⟨w_b − w*, x⟩| ≤ distance · √(xᵀQx) and |⟨w_b − step − w*, x⟩| ≤ half · √(xᵀQx) for every row x, with the model's
+    weights w_b and the exact optimum w*, the bias feature's weight or a free intercept last in both.
 
-    spread    Q ⪰ 0, its lower triangle row after row, float64 (D(D + 1)/2,); D features and, if there is one, the bias feature
+    spread    Q ⪰ 0, its lower triangle row after row, float64 (D(D + 1)/2,); D counts the features and the bias feature, if any
     step      float64 (D,): half of Newton's step
-    low, high  float64 (D,) each: standard errors of w* lie between them; None where the loss has none
-    gap       F(w_b) − F(w*) at most, as the rows show it
-    rows, passes  that were read
-    weights   SHA-256 of w_b: the ellipsoid says nothing of other weights
+    low, high  float64 (D,) each: bounds on the standard errors of w*; None where the loss has none
+    gap       upper bound on F(w_b) − F(w*), from the rows
+    rows, passes  numbers read
+    weights   SHA-256 of w_b: the ellipsoid is valid for these weights only
     """
 
     spread: np.ndarray
@@ -46,19 +46,19 @@ class Optimum:
 
     @property
     def diagonal(self) -> np.ndarray:
-        """That of Q, float64 (D,)."""
+        """The diagonal of Q, float64 (D,)."""
         j = np.arange(self.dimension)
         return self.spread[j * (j + 3) // 2]
 
     def parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """(what JSON holds, the arrays by name)."""
+        """(JSON fields, arrays by name)."""
         errors = {} if self.low is None or self.high is None else {"errors_low": self.low, "errors_high": self.high}
         numbers = {name: getattr(self, name) for name in _OWN[:-1]} | {"errors": bool(errors)}
         return numbers, {"optimum": self.spread, "optimum_step": self.step, **errors}
 
     @classmethod
     def from_parts(cls, given: Fields, arrays: dict[str, np.ndarray], dimension: int) -> Self:
-        """What `parts` said of a model whose weights have this dimension. Raises ValueError or KeyError."""
+        """The inverse of `parts`, for a model whose weights have this dimension. Raises ValueError or KeyError."""
         given.expect_only(_OWN)
         ends = (
             [checked(arrays, name, dimension) for name in ("errors_low", "errors_high")] if given.flag("errors") else [None] * 2
@@ -76,7 +76,7 @@ class Optimum:
             weights=given.text("weights"),
         )
         if (found.diagonal < 0.0).any():
-            raise ValueError("optimum: a number on its diagonal is below 0")
+            raise ValueError("optimum: its diagonal has a negative number")
         return found
 
 

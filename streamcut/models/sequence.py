@@ -1,4 +1,4 @@
-"""A linear chain of first order: labels whole sequences of rows (equal qid) by emissions and transitions."""
+"""A first-order linear chain: labels whole sequences of rows (equal qid) by emissions and transitions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from streamcut.models.stated import LARGEST, MOST_FEATURES, certificate_from, ch
 
 
 class ChainModel(Model):
-    """What models of sequences share: scores of rows become labels by the best path through `transitions`.
+    """Base of sequence models: scores of rows become labels by the best path through `transitions`.
 
     transitions  float64 (K, K): [j, k] for labels[k] after labels[j]
     labels       K of them, as the user wrote them, increasing
@@ -35,11 +35,11 @@ class ChainModel(Model):
         return len(self.labels)
 
     def labels_of(self, scores: np.ndarray) -> np.ndarray:
-        """The labels, float64 (n,), of rows with these scores, which are one sequence."""
+        """The labels, float64 (n,), of rows with these scores, taken as one sequence."""
         return self._labelled(scores, np.array([0, len(scores)]))
 
     def labels_of_chunk(self, chunk: Chunk, scores: np.ndarray) -> np.ndarray:
-        """The labels, float64 (n,); rows of one qid are a sequence, without qid all are one."""
+        """The labels, float64 (n,); rows of one qid are a sequence; without qid all rows are one."""
         return self._labelled(scores, self.starts(chunk))
 
     def classes_of(self, y: np.ndarray, first_row: int = 0) -> np.ndarray:
@@ -47,7 +47,7 @@ class ChainModel(Model):
         return class_numbers(y, self.labels, first_row)
 
     def starts(self, chunk: Chunk) -> np.ndarray:
-        """int64 (S + 1): the rows where the sequences of `chunk` begin, and their number."""
+        """int64 (S + 1): the first row of each sequence of `chunk`, then the number of rows."""
         return np.array([0, chunk.n_rows]) if chunk.qid is None else group_starts(chunk)
 
     def predict(self, X, qid: Any = None) -> np.ndarray:
@@ -99,7 +99,7 @@ class SequenceModel(ChainModel, CertifiedModel):
 
     @property
     def trained_weights(self) -> np.ndarray:
-        """What training minimises over, flat: the emissions row by row, then the transitions."""
+        """The variables of training, flat: the emissions row by row, then the transitions."""
         return np.concatenate((self.augmented_weights.ravel(), self.transitions.ravel()))
 
     def without_proof(self) -> Self:
@@ -157,7 +157,7 @@ class SequenceModel(ChainModel, CertifiedModel):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class KernelSequenceModel(ChainModel):
-    """As SequenceModel, with the scores of rows from a kernel model: one for each label.
+    """Like SequenceModel, with row scores from a kernel model, one per label.
 
     emissions  a KernelModel with K scores
     """
@@ -169,7 +169,7 @@ class KernelSequenceModel(ChainModel):
 
     @classmethod
     def around(cls, emissions: KernelModel, transitions: np.ndarray) -> Self:
-        """The model with these emissions, and what they know of their training."""
+        """The model with these emissions and their record of training."""
         return cls(emissions=emissions, transitions=transitions, **{**common_parts(emissions), "task": "sequence"})
 
     @property

@@ -1,6 +1,6 @@
-"""What a model file says, checked: anybody may have written it, and scoring, reports and `verify` rely on what is in it.
+"""Validation of model files: their origin is unknown, and scoring, reports and `verify` rely on their content.
 
-Every function raises ValueError (or KeyError for an array that is not there) when no training can have said that.
+Every function raises ValueError (or KeyError for a missing array) for content that no training can have written.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from streamcut.solver_table import SOLVER_TABLE
 
 KERNELS = ("linear", "rbf", "poly")
 _DEGREE = 1 << 20
-BEGUN = "certified"  # the parameter that says of which model, and how far that is from the optimum, certify found this one
-LARGEST = 1e100  # of C and its like, as in TrainOptions
-MOST_FEATURES = 1 << 40  # more have no room in memory as weights
+BEGUN = "certified"  # the parameter that names the model from which certify found this one, and its distance from the optimum
+LARGEST = 1e100  # of C and similar options, as in TrainOptions
+MOST_FEATURES = 1 << 40  # weights of more would not fit in memory
 _LIST = 1 << 16
 _NUMBERS = {"iteration", "passes", "epoch", "seconds", "rows", "nnz", "bytes_read", "bytes_computed", "evaluations", "step"}
 _UNKNOWN = {"step", "primal", "lower_bound", "gap", "allowed_gap"}  # numbers that may be null: not known yet, or not finite
@@ -33,7 +33,7 @@ _NUMBERS |= {"cuts", *_UNKNOWN}
 
 
 def common_from(meta: dict[str, Any]) -> dict[str, Any]:
-    """`common_meta` as it came back from a file: keyword arguments of the model."""
+    """`common_meta` read back from a file, as keyword arguments of the model."""
     given = Fields(meta, "model")
     solver = given.text("solver")
     if solver and solver not in SOLVER_TABLE:
@@ -51,7 +51,7 @@ def common_from(meta: dict[str, Any]) -> dict[str, Any]:
 
 
 def scalars(given: Fields) -> dict[str, Any]:
-    """Numbers, texts, and null; what is always a number is one, so that it can be drawn."""
+    """Numbers, texts, and null; fields that must be numbers are, so that they can be plotted."""
     for name in given.names():
         value = given.any(name)
         if isinstance(value, int | float) and not isinstance(value, bool):
@@ -62,7 +62,7 @@ def scalars(given: Fields) -> dict[str, Any]:
 
 
 def _parameters(given: Fields) -> dict[str, Any]:
-    """Options of training by name, of the types that they have there, and `data`, a path."""
+    """Options of training by name, with their types in training, and `data`, a path."""
     kinds = get_type_hints(TrainOptions) | {"data": str}
     for name in given.names():
         value, kind = given.any(name), kinds.get(name)
@@ -74,7 +74,7 @@ def _parameters(given: Fields) -> dict[str, Any]:
         else:
             fits = kind is None and isinstance(value, list | dict) and len(value) < _LIST
         if not fits:
-            raise given.wrong(name, "what this option may be")
+            raise given.wrong(name, "a value of this option")
     return given.plain()
 
 
@@ -93,7 +93,7 @@ def _resources(given: Fields) -> dict[str, Any]:
 
 
 def certificate_from(given: Fields) -> Certificate:
-    """The certificate that asdict turned into JSON. ValueError for numbers that none has."""
+    """The certificate that asdict turned into JSON. ValueError for impossible numbers."""
     reason = given.text("stop_reason", list(StopReason))
     tolerances = {name: None if given.is_null(name) else given.number(name, 0.0) for name in ("tol", "tol_relative")}
     return Certificate(
@@ -117,7 +117,7 @@ def witness_from(a: np.ndarray, given: Fields) -> Witness:
 
 
 def class_labels(given: Fields) -> tuple[float, ...]:
-    """K labels, increasing: places in them are looked up by bisection."""
+    """K labels, increasing: they are searched by bisection."""
     labels = given.numbers("labels")
     if any(b <= a for a, b in pairwise(labels)):
         raise given.wrong("labels", "increasing numbers")

@@ -1,4 +1,4 @@
-"""A bar for the pass under way, at the foot of a terminal."""
+"""A bar for the current pass, at the bottom of a terminal."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from streamcut.progress.columns import duration
 
 
 class PassBar(Progress):
-    """Rich's bar, which asks how far the pass is whenever it draws itself.
+    """Rich's bar, which reads the progress of the pass each time it is drawn.
 
-    `watch` says whom to ask; `say` what stands next to the bar.
+    `watch` sets the source of the progress; `say` sets the text next to the bar.
     """
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class PassBar(Progress):
         self._pass = self.add_task("reading", total=None, speed="", said="")
 
     def watch(self, ask: Callable[[], Any]) -> None:
-        """`ask()` gives the pass under way, or None."""
+        """`ask()` returns the current pass, or None."""
         self._ask = ask
 
     def say(self, text: str) -> None:
@@ -41,7 +41,7 @@ class PassBar(Progress):
         self.update(self._pass, said=text)
 
     def get_renderables(self) -> Iterable[RenderableType]:
-        """The bar as it is now."""
+        """The bar in its current state."""
         if tasks := self.tasks:
             self._ask_again(tasks[0])
         return super().get_renderables()

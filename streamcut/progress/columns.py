@@ -1,28 +1,28 @@
-"""Records of solvers as texts: a line with names, or lines under a head that fit a terminal."""
+"""Records of solvers as text: a line with names, or lines under a header that fit a terminal."""
 
 from __future__ import annotations
 
 from typing import Any
 
-_BETWEEN = 2  # blanks between columns
+_BETWEEN = 2  # spaces between columns
 _LAST = ("time", "left")  # shown at any width
 
 
 def columns(record: Any, left: float | None) -> dict[str, str]:
-    """What a record tells people, with the time passed and, if it is known, what is left."""
+    """A record as text by column, with the elapsed time and, if known, the time left."""
     shown = {**record.columns(), "time": duration(record.seconds)}
     return shown if left is None else {**shown, "left": duration(left)}
 
 
 def line(shown: dict[str, str]) -> str:
-    """Names before texts."""
+    """One line of `name text` pairs."""
     return "  ".join(f"{name} {text}" for name, text in shown.items())
 
 
 class Columns:
-    """Lines with texts below the names of a head, which is repeated when it no longer fits.
+    """Lines of texts below a header of names, which is repeated when it no longer fits.
 
-    width  characters of a line; columns that find no place are left out, the last ones first
+    width  characters per line; columns that do not fit are left out, the last ones first
     """
 
     def __init__(self, width: int) -> None:
@@ -31,7 +31,7 @@ class Columns:
         self._known: set[str] = set()
 
     def lines(self, shown: dict[str, str]) -> list[str]:
-        """The line for `shown`, a head before it if there is none yet that suits."""
+        """The line for `shown`, after a header if the current one does not fit."""
         kept = {name: shown.get(name, "") for name in self._widths}
         if self._widths and set(shown) <= self._known and all(len(text) <= self._widths[name] for name, text in kept.items()):
             return [self._line(kept)]
@@ -55,7 +55,7 @@ class Columns:
 
 
 def duration(seconds: float) -> str:
-    """`seconds` for people, in the two largest units: `1 d 2 h`, `3 min 20 s`, `7 s`; tenths below ten seconds."""
+    """`seconds` as text, in the two largest units: `1 d 2 h`, `3 min 20 s`, `7 s`; tenths below ten seconds."""
     if seconds < 9.95:
         return f"{seconds:.1f} s"
     whole = round(seconds)

@@ -1,4 +1,4 @@
-"""Shows how training goes: lines that stay above a bar for the pass on a terminal, lines in notebooks and logs, or JSON."""
+"""Shows the progress of training: on a terminal lines above a bar for the pass, in notebooks and logs lines, or JSON."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from streamcut.compiler.compiling import NOTICE, compiler
 from streamcut.progress.columns import Columns, columns, duration, line
 from streamcut.progress.eta import Eta
 
-EVERY = {"live": 0.2, "notebook": 1.0, "lines": 30.0}  # seconds between lines at least; the first and the last come anyway
+EVERY = {"live": 0.2, "notebook": 1.0, "lines": 30.0}  # least seconds between lines; the first and the last are always shown
 _NOTEBOOK_WIDTH = 100
 
 
 class Pass(Protocol):
-    """How far a pass is."""
+    """The progress of a pass."""
 
     @property
     def rows(self) -> int: ...
@@ -36,27 +36,27 @@ class Pass(Protocol):
 
 
 class Watched(Protocol):
-    """What runs passes: `going` is the pass under way, None between passes."""
+    """A runner of passes: `going` is the current pass, None between passes."""
 
     @property
     def going(self) -> Pass | None: ...
 
 
 class Display:
-    """Call it with every record of a solver, inside `with`. `style`: "live", "lines", "notebook", "json" or "quiet"."""
+    """Use inside `with`; call it with every record of a solver. `style`: "live", "lines", "notebook", "json" or "quiet"."""
 
     def __init__(self, style: str) -> None:
         self.style = style
         self._bar: Any = None
         self._announced: Callable[[], None] = compiler.announce
         self._last = -float("inf") if style in ("live", "notebook") else time.monotonic()
-        self._waiting: list[str] = []  # lines that came too soon after the last
+        self._waiting: list[str] = []  # lines held back, too soon after the last
         self._eta = Eta()
         self._columns = Columns(_NOTEBOOK_WIDTH)
 
     @classmethod
     def chosen(cls, *, json: bool = False, quiet: bool = False) -> Display:
-        """What suits the options, and where it is shown."""
+        """The display for these options and this output."""
         if json:
             return cls("json")
         if quiet:
@@ -82,12 +82,12 @@ class Display:
             compiler.announce = self._announced
 
     def watch(self, runner: Watched) -> None:
-        """Show how far the passes of `runner` are, where there is a bar."""
+        """Show the progress of the passes of `runner`, if there is a bar."""
         if self._bar is not None:
             self._bar.watch(lambda: runner.going)
 
     def __call__(self, record: Any) -> None:
-        """Show a streamcut.solvers.progress.Record. One with `gap` and `allowed_gap` also tells what time is left."""
+        """Show a streamcut.solvers.progress.Record. With `gap` and `allowed_gap` the time left is shown, too."""
         if self.style == "quiet":
             return
         left = self._eta.after(record.seconds, record.gap, record.allowed_gap) if hasattr(record, "allowed_gap") else None
@@ -121,7 +121,7 @@ class Display:
 
 @contextmanager
 def shown_by(progress: bool | Display) -> Iterator[Display | None]:
-    """The display of a training, which ends with it; one that the caller made continues."""
+    """The display of a training, closed with it; one made by the caller stays open."""
     if isinstance(progress, Display):
         yield progress
     elif progress:
@@ -132,7 +132,7 @@ def shown_by(progress: bool | Display) -> Iterator[Display | None]:
 
 
 def _outlook(record: Any, left: float | None) -> str:
-    """What a bar says next to the pass: what training waits for, and how long that may take."""
+    """The text next to the bar: what training waits for, and for how long."""
     rule = getattr(record, "waits_for", "")
     parts = [f"until {rule}"] if rule else []
     if left is not None:

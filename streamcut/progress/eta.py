@@ -1,4 +1,4 @@
-"""When the gap will be within the tolerance, judged by how it fell lately."""
+"""Estimated time until the gap is within the tolerance, from its recent decrease."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from statistics import median
 
 _WINDOW = 12  # the last iterations: the rate changes as training continues
 _FEWEST = 4
-_LONGEST = 10 * 365 * 86400  # seconds: what takes longer does not fall
+_LONGEST = 10 * 365 * 86400  # seconds: a slower gap counts as not falling
 
 
 class Eta:
@@ -23,9 +23,9 @@ class Eta:
         self._seen: deque[tuple[float, float]] = deque(maxlen=_WINDOW)
 
     def after(self, seconds: float, gap: float, allowed: float) -> float | None:
-        """Seconds that are left after an iteration that ended at `seconds` with `gap`; training converges at `allowed`.
+        """Seconds left after an iteration that ended at `seconds` with `gap`; training converges at `allowed`.
 
-        None while that cannot be told: too few iterations, a gap that does not fall, or no tolerance (0).
+        None while unknown: too few iterations, a gap that does not fall, or no tolerance (0).
         """
         if not (0.0 < gap < math.inf and allowed > 0.0):
             return None

@@ -143,7 +143,7 @@ def test_a_model_says_what_it_takes_before_it_takes_it(folder, tmp_path):
         streamcut.predict(tmp_path / "wide.npz", folder / "rows.zarr", memory="1MB")
 
 
-@pytest.mark.filterwarnings("ignore:these are the rows of training")
+@pytest.mark.filterwarnings("ignore:these are the training rows")
 def test_calibrate_keeps_fewer_rows_in_memory_and_finds_the_same(folder, monkeypatch):
     held: list[int] = []
 

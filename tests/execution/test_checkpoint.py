@@ -246,7 +246,7 @@ def test_a_full_disk_costs_a_checkpoint_and_not_the_run(tmp_path, monkeypatch, c
     with caplog.at_level(logging.WARNING):
         model = train(data(), checkpoint=options(tmp_path / "a", iterations=1), **LIMITS, **SOLVERS["predicted"])
     assert bits(model) == undisturbed("predicted")
-    assert "training goes on" in caplog.text
+    assert "training continues" in caplog.text
     assert len(list((tmp_path / "a").glob("*.checkpoint"))) == 2
     files._hits.clear()
     with pytest.raises(DiskFullError, match="bytes needed"):

@@ -184,7 +184,7 @@ def test_losses(tool, text, loss):
     ("tool", "text", "named"),
     [
         ("liblinear", "-s 8 -R -x train.svm m more", ["-s 8", "-R", "-x", "more"]),
-        ("liblinear", "-s 21 -v 5", ["-v", "not measured"]),
+        ("liblinear", "-s 21 -v 5", ["-v", "cannot be measured"]),
         ("liblinear", "-s 2 -C -w1 3", ["-C"]),
         ("liblinear", "-s 8", ["-s 8"]),
         ("liblinear", "-s 3 -c one", ["'one'"]),
@@ -496,7 +496,7 @@ def test_a_whole_line_says_whose_it_is(run, line, tool):
 def test_options_alone_do_not_say_whose_they_are(run):
     code, _, err = run("flags", "-s 2 -c 1")
     assert code == 2
-    assert "--from says whose it is: liblinear" in err
+    assert "name it with --from: liblinear" in err
 
 
 def test_a_lasso_has_its_free_intercept():

@@ -101,7 +101,7 @@ def test_lists_and_flags_of_one_choice(run, store, tmp_path, monkeypatch):
         ("memory = 'lots'", "run.toml)"),
         ("[train]\nloss = 'hnge'", "Did you mean hinge? (--loss comes from run.toml [train])"),
         ("[train]\nsolver = 'ocas'\nsweeps = 3", "ocas does not have it (--sweeps comes from run.toml [train])"),
-        ("[train]\nC = [1, 2]", "need --validation DATA, on which the best one is chosen. (--C comes from run.toml [train])"),
+        ("[train]\nC = [1, 2]", "need --validation DATA to choose the best one. (--C comes from run.toml [train])"),
     ],
 )
 def test_what_a_file_cannot_say(run, store, tmp_path, monkeypatch, file, message):

@@ -64,7 +64,7 @@ def test_the_best_model_on_validation_rows_comes_out_with_a_true_certificate(fol
     losses = np.logaddexp(0.0, -margins) if loss == "logistic" else np.maximum(0.0, 1.0 - margins)
     square = early.weights @ early.weights + early.intercept**2
     assert early.certificate.primal == pytest.approx(0.5 * square + HARD["C"] * losses.sum(), rel=1e-9)
-    assert "no longer got better on the validation rows" in early.in_words()
+    assert "no longer improved on the validation rows" in early.in_words()
     assert streamcut.verify(early, folder / "train.zarr").consistent
 
 
@@ -111,11 +111,11 @@ def test_what_cannot_stop_early_is_said(folder, tmp_path):
     data, later = folder / "train.zarr", folder / "later.zarr"
     for match, how in (
         ("give the rows to measure on", {"early_stopping": 2}),
-        ("'two' is no number of iterations", {"early_stopping": "two", "validation": later}),
-        ("a checkpoint does not keep", {"early_stopping": 2, "validation": later, "checkpoint": str(tmp_path / "c")}),
-        ("it is for linear solvers", {"early_stopping": 2, "validation": later, "kernel": "rbf", "gamma": 0.1}),
+        ("'two' is not a number of iterations", {"early_stopping": "two", "validation": later}),
+        ("checkpoints do not keep", {"early_stopping": 2, "validation": later, "checkpoint": str(tmp_path / "c")}),
+        ("only for linear solvers", {"early_stopping": 2, "validation": later, "kernel": "rbf", "gamma": 0.1}),
         ("it is for early_stopping", {"measure": "accuracy"}),
-        ("none to choose a model of task binary by", {"early_stopping": 2, "validation": later, "measure": "r2"}),
+        ("cannot choose a model of task binary", {"early_stopping": 2, "validation": later, "measure": "r2"}),
     ):
         with pytest.raises(UsageError, match=match):
             streamcut.train(data, **how)

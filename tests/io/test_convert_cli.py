@@ -82,11 +82,11 @@ def test_rows_in_order_of_labels_are_told_of(run, tmp_path):
     (tmp_path / "rows.svm").write_text("0 1:1\n" * 200 + "1 2:1\n" * 200)
     code, out, err = run("convert", tmp_path / "rows.svm", tmp_path / "a.zarr")
     assert code == 0
-    assert "rows come in the order of their labels" in err
+    assert "rows are sorted by label" in err
     assert "--shuffle 1" in err
     code, out, err = run("convert", tmp_path / "rows.svm", tmp_path / "b.zarr", "--json")
     assert json.loads(out)["label_order"] == [str(tmp_path / "b.zarr")]
-    assert "rows come" not in run("convert", tmp_path / "rows.svm", tmp_path / "c.zarr", "--shuffle", 1)[2]
+    assert "rows are sorted" not in run("convert", tmp_path / "rows.svm", tmp_path / "c.zarr", "--shuffle", 1)[2]
 
 
 def test_standard_input(tmp_path, text):

@@ -113,7 +113,7 @@ def test_what_has_no_probabilities():
     with pytest.raises(BadInputError, match="both classes"):
         calibrate(model, (X, np.ones(600)))
     numbers = MemoryDataset(X, np.arange(600) % 3, qid=np.arange(600) // 60)
-    with pytest.raises(UsageError, match="models of classes"):
+    with pytest.raises(UsageError, match="for classifiers"):
         calibrate(train(numbers, task="ranking"), numbers)
 
 
@@ -167,7 +167,7 @@ def test_a_logistic_model_has_probabilities_of_its_own(tmp_path):
 def test_rows_of_training_are_warned_of():
     X, y, _ = rows()
     data = MemoryDataset(X, y)
-    with pytest.warns(UserWarning, match="rows of training"):
+    with pytest.warns(UserWarning, match="training rows"):
         calibrate(train(data), data)
 
 

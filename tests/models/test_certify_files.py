@@ -133,7 +133,7 @@ def test_command_lines_of_liblinear(tmp_path, made):
     for command, why in (
         ("train -s 0 -c 0.5 -B 2", "was trained with the squared-hinge loss"),
         ("train -s 2 -c 0.5", "bias feature of 2, not 0"),
-        ("train -s 2 -c 0.5 -B 2 rows.txt m.model more", "a file too many"),
+        ("train -s 2 -c 0.5 -B 2 rows.txt m.model more", "too many files"),
         ("train -s 2 -C -B 2 rows.txt", "gives no C"),
         ("train -s 5 -c 0.5 -B 2", "--l1"),
         ("train -s 21", "one-class"),

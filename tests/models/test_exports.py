@@ -134,7 +134,7 @@ def test_a_compact_model_is_small_and_scores_alike(model, problem, tmp_path):
     assert small.weights.tobytes() == model.weights.astype(np.float32).astype(np.float64).tobytes()
     assert (small.predict(X) == model.predict(X)).mean() > 0.999
     assert small.has_probabilities == model.has_probabilities
-    with pytest.raises(UsageError, match="verify the model that it was made from"):
+    with pytest.raises(UsageError, match="verify the original model"):
         streamcut.verify(small, MemoryDataset(X, np.ones(ROWS)), force=True)
 
 

@@ -242,7 +242,7 @@ def test_cutting_planes_do_not_train_one_vs_rest(solver):
 
 def test_other_losses_are_no_strategy_of_all_at_once():
     X, y, _ = problem(30)
-    with pytest.raises(UsageError, match="loss: logistic for several classes takes strategy one-vs-rest"):
+    with pytest.raises(UsageError, match="loss: logistic for several classes needs strategy one-vs-rest"):
         train(MemoryDataset(X, y), task="multiclass", loss="logistic")
 
 

@@ -76,11 +76,11 @@ def test_what_is_measured_on_is_later_than_what_was_trained_on(rows):
 
 def test_what_makes_no_folds_is_said(rows, tmp_path):
     convert = {"drop": "day"}
-    with pytest.raises(UsageError, match="13 folds need as many groups, and column 'patient' has 12 values"):
+    with pytest.raises(UsageError, match="13 folds need at least as many groups, but column 'patient' has 12 values"):
         streamcut.cross_validate(rows, label="ill", convert=convert, groups="patient", folds=13)
-    with pytest.raises(UsageError, match="groups and time: folds are made by one of them"):
+    with pytest.raises(UsageError, match="groups and time: give one of them"):
         streamcut.cross_validate(rows, label="ill", convert=convert, groups="patient", time="day")
-    with pytest.raises(UsageError, match="'patient' is a column of a table, and these data are none"):
+    with pytest.raises(UsageError, match="'patient' is a column of a table, which this data is not"):
         streamcut.cross_validate((np.ones((4, 1)), np.array([1.0, -1.0, 1.0, -1.0])), groups="patient", folds=2)
     with pytest.raises(UsageError, match="convert: with shuffle the rows are not those of the table"):
         streamcut.cross_validate(rows, label="ill", convert={**convert, "shuffle": 1}, groups="patient")

@@ -345,7 +345,7 @@ def test_what_is_not_there_is_refused():
         train(data, loss="logistic", l1_only=1.0, intercept="free", solver="newton")
     with pytest.raises(UsageError, match="solver: working-set is for l1_only"):
         train(data, loss="logistic", solver="working-set")
-    with pytest.raises(UsageError, match="l1_only: it stands without"):
+    with pytest.raises(UsageError, match="l1_only: it replaces"):
         train(data, loss="logistic", l1_only=1.0, l1=1.0)
     with pytest.raises(UsageError, match=r"l1_only: 1\.0 is an option of newton, working-set"):
         train(data, loss="logistic", l1_only=1.0, solver="bundle-dca")

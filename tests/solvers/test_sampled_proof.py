@@ -194,7 +194,7 @@ def test_estimates_are_no_convergence(solver):
         assert str(model.stop_reason) == ("converged" if model.converged else "samples")
     assert "samples" in outcomes
     words = model.in_words()
-    assert words.startswith("Not converged: what samples estimate meets")
+    assert words.startswith("Not converged: the tolerance is met by the estimate from samples")
     assert "--samples" in words
     result = model.result()
     assert {"primal", "lower_bound", "gap", "primal_estimate", "bound_estimate"} <= set(result)

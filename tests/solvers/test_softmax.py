@@ -332,9 +332,9 @@ class TestModel:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"task": "multiclass", "strategy": "one-vs-rest"}, "strategy: loss softmax is of all classes at once"),
-        ({"task": "binary"}, "loss: softmax is one of task multiclass; for two classes it is logistic"),
-        ({"task": "multiclass", "loss": "logistic"}, "loss: logistic for several classes takes strategy one-vs-rest"),
+        ({"task": "multiclass", "strategy": "one-vs-rest"}, "strategy: loss softmax trains all classes together"),
+        ({"task": "binary"}, "loss: softmax is for task multiclass; for two classes use logistic"),
+        ({"task": "multiclass", "loss": "logistic"}, "loss: logistic for several classes needs strategy one-vs-rest"),
         ({"task": "multiclass", "loss": "f1"}, "loss: 'f1' is not one of task multiclass, which has hinge, softmax"),
     ],
 )
