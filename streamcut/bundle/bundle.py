@@ -5,7 +5,7 @@ A cut (a, b) says R(w) ≥ ⟨a, w⟩ + b for all w. Given cuts 1..T and C̄ the
     max_β  Σ β_t b_t − ½ ‖Σ β_t a_t‖²    over β ≥ 0, Σ β_t ≤ C̄,
 
 and w = −Σ β_t a_t. Its value at any feasible β is a lower bound on min F: an inexact solution makes it loose, never wrong.
-Of other penalties than ½‖w‖² it is the same with their R* and w = ∇R* (streamcut.bundle.penalty).
+For penalties other than ½‖w‖² it is the same with their R* and w = ∇R* (streamcut.bundle.penalty).
 The zero cut (R ≥ 0) takes the slack C̄ − Σ β_t; it is kept as cut 0.
 """
 
@@ -24,16 +24,16 @@ from streamcut.bundle.verified_master import Verified
 from streamcut.compiled import vectors
 from streamcut.foundation.rounding import UNSEEN, CutError, dot_gamma, gamma, mixed
 
-UNUSED_ITERATIONS = 20  # a cut whose β was 0 for so long is dropped
-_PIECE = 1 << 16  # numbers of vectors in files that are added at a time
+UNUSED_ITERATIONS = 20  # a cut whose β was 0 for that many is dropped
+_PIECE = 1 << 16  # numbers of vectors in files added at a time
 
 
 @dataclass(frozen=True, slots=True)
 class MasterSolution:
-    """w (D,), the aggregated cut Σ β_t (a_t, b_t) / C̄ and its error; the true bound that it gives; the gap left in the QP.
+    """w (D,), the aggregated cut Σ β_t (a_t, b_t) / C̄ and its error; its rigorous bound; the gap left in the QP.
 
-    v      −Σ β_t a_t, of which w is made; without thresholds the same array
-    taken  what the bound is below the value as it was computed
+    v      −Σ β_t a_t, from which w is computed; without thresholds the same array
+    taken  by which the bound is below the computed value
     """
 
     v: np.ndarray
@@ -56,7 +56,7 @@ class Merge:
 
 
 def _with(known: np.ndarray, more: Any) -> np.ndarray:
-    """`known` and one more entry."""
+    """`known` with one more entry."""
     found = np.empty((len(known) + 1, *known.shape[1:]), known.dtype)
     found[:-1], found[-1] = known, more
     return found
@@ -65,15 +65,15 @@ def _with(known: np.ndarray, more: Any) -> np.ndarray:
 class Bundle:
     """At most `max_cuts` cuts of `dimension` float64 each; beyond it the two with the smallest β merge.
 
-    The weighted average of cuts is a cut, so merging keeps every bound valid; unused cuts go first. `merging`: before
-    the last solution cuts had to merge to make room.
+    A weighted average of cuts is a cut, so merging keeps every bound valid; unused cuts go first. `merging`: before
+    the last solution cuts had to be merged to make room.
 
-    Where the penalty has a free intercept the last number of a cut's vector is what it pulls at that, and is kept apart: w and
-    the cuts that are given have `dimension` + 1 numbers, those that are solved for `dimension`.
+    With a free intercept the last number of a cut's vector is its pull on the intercept, and is kept apart: w and
+    cuts passed in have `dimension` + 1 numbers, those of the master problem `dimension`.
 
-    The cuts are on the `shelf`; where that is far, one or two of them are looked at at a time.
+    The cuts are on the `shelf`; if that is far, one or two of them are accessed at a time.
 
-    Whoever keeps something for every cut finds it by slot: `slots[t]` is the number in 0 … max_cuts − 1 of cut t, its own for
+    Data kept for every cut is addressed by slot: `slots[t]` is the number in 0 … max_cuts − 1 of cut t, its own for
     as long as it lives (cut 0, the zero cut, has −1).
     """
 
@@ -89,7 +89,7 @@ class Bundle:
         self._vectors[0] = 0.0  # the zero cut
         self._b = np.zeros(1)
         self._errors = np.zeros((1, 2))  # CutError of every cut
-        self._pulls = np.zeros(1)  # at a free intercept
+        self._pulls = np.zeros(1)  # on a free intercept
         self._beta = np.array([c_bar])
         self._gram = np.zeros((1, 1))
         self._unused = np.zeros(1, dtype=np.int64)
@@ -101,13 +101,13 @@ class Bundle:
         return len(self._b) - 1
 
     def mixture(self, slots: int | None = None) -> np.ndarray:
-        """β / C̄ by slot (`slots`, or max_cuts), 0 where there is no cut: how the last master solution mixes the cuts."""
+        """β / C̄ by slot (`slots`, or max_cuts), 0 where there is no cut: the mixture of the last master solution."""
         mixture = np.zeros(self.max_cuts if slots is None else slots)
         mixture[self.slots[1:]] = self._beta[1:] / self.c_bar
         return mixture
 
     def newest(self) -> np.ndarray:
-        """As `mixture`, of the newest cut alone."""
+        """As `mixture`, for the newest cut alone."""
         return (np.arange(self.max_cuts) == self.slots[-1]).astype(float)
 
     def offset(self, mixture: np.ndarray) -> float:
@@ -115,9 +115,9 @@ class Bundle:
         return float(mixture[self.slots[1:]] @ self._b[1:])
 
     def make_room(self, cuts: int, keep: int = 0) -> tuple[list[Merge], list[int]]:
-        """Merge or drop until `cuts` more fit; returns the merges in their order and the slots that the next cuts will get.
+        """Merge or drop until `cuts` more fit; returns the merges in order and the slots of the next cuts.
 
-        The newest `keep` cuts stay as they are as long as two others are left.
+        The newest `keep` cuts stay unchanged as long as two others are left.
         """
         merges = []
         while len(self) + cuts > self.max_cuts:
@@ -128,7 +128,7 @@ class Bundle:
 
     def _free(self) -> np.ndarray:
         free = np.ones(self.max_cuts + 1, np.bool_)
-        free[self.slots] = False  # that of the zero cut, −1, is the last
+        free[self.slots] = False  # the zero cut's slot −1 is the last entry
         return np.flatnonzero(free[:-1])
 
     def add(self, a: np.ndarray, b: float, error: CutError) -> None:
@@ -146,20 +146,20 @@ class Bundle:
         self._refresh_gram(t, a)
 
     def surest(self, radius: float, tolerance: float) -> MasterSolution:
-        """The solution of a master problem that charges every cut for its error, as large as that may be up to ‖w‖ = `radius`.
+        """The solution of a master problem that charges every cut its largest error for ‖w‖ up to `radius`.
 
-        Its bound is the better one where rounding matters, its w is not: that stays close to 0. The bundle stays as it is.
+        Its bound is better where rounding matters, but its w is not: that stays close to 0. The bundle is unchanged.
         """
         worth = self._b - self._errors @ np.array([radius, 1.0])
         return self._solved(self._beta.copy(), tolerance, worth)
 
     def scale(self, c_bar: float, penalty: L2) -> None:
-        """The same cuts for another C̄ and penalty: they bound the mean risk, which knows of neither. β keeps its proportions."""
+        """The same cuts for another C̄ and penalty: they bound the mean risk, which has neither. β keeps its proportions."""
         self._beta *= c_bar / self.c_bar
         self.c_bar, self.penalty = c_bar, penalty
 
     def saved(self) -> dict[str, np.ndarray]:
-        """All that the bundle knows, by name, as views: what a checkpoint keeps, and where it is read into."""
+        """The state of the bundle by name, as views: what a checkpoint keeps, and where it is read into."""
         pulls = {"pulls": self._pulls} if self.penalty.free else {}
         return pulls | {
             "vectors": self._vectors[: len(self._b)],
@@ -172,7 +172,7 @@ class Bundle:
         }
 
     def make_places(self, cuts: int) -> dict[str, np.ndarray]:
-        """As `saved`, for a number of cuts, for the caller to fill with what was saved."""
+        """As `saved`, for a given number of cuts, to be filled by the caller."""
         size = cuts + 1
         self._b, self._beta, self._gram = np.zeros(size), np.zeros(size), np.zeros((size, size))
         self._errors, self._pulls = np.zeros((size, 2)), np.zeros(size)
@@ -180,11 +180,11 @@ class Bundle:
         return self.saved()
 
     def solve(self, tolerance: float, matters: float = 0.0, near: Interval | None = None) -> MasterSolution:
-        """Solve the master problem, from the last solution on, to a dual gap of at most `tolerance`, or where only more digits
-        than float64 has would do, `matters`.
+        """Solve the master problem, starting from the last solution, to a dual gap of at most `tolerance`, or `matters` where
+        float64 has too few digits for that.
 
-        Where the intercept is free that of w, and the mixture, are those `near`, the bound is that of all intercepts that the
-        best one may have; 0 as long as these are not known.
+        With a free intercept, w and the mixture are restricted to intercepts `near`, the bound covers all intercepts that the
+        optimum may have; it is 0 as long as these are unknown.
         """
         within = self.penalty.within
         wide = near is not None and (not within.known or within.within(near) != within)
@@ -202,8 +202,8 @@ class Bundle:
         self, beta: np.ndarray, tolerance: float, worth: np.ndarray | None = None, matters: float = 0.0,
         near: Interval | None = None,
     ) -> MasterSolution:  # fmt: skip
-        """What `beta` gives, improved in place, for cuts that are `worth` so much instead of b; made feasible, if rounding has
-        left it otherwise."""
+        """The solution for `beta`, improved in place, with `worth` in place of b; `beta` is made feasible if rounding has
+        left it infeasible."""
         values, c_bar, penalty = self._b if worth is None else worth, self.c_bar, self.penalty
         rows, intercept = self._vectors[: len(self._b)], None
         if near is None and not penalty.priced:
@@ -240,7 +240,7 @@ class Bundle:
         return np.sqrt(np.diagonal(self._gram)) * (1.0 + dot_gamma(self._vectors.shape[1])) + UNSEEN
 
     def _error_of_mixture(self, pi: np.ndarray) -> CutError:
-        """Of Σ π_t (a_t, b_t): what its cuts bring along, and a rounding for each of them."""
+        """The error of Σ π_t (a_t, b_t): those of its cuts, and one rounding for each."""
         own = gamma(float(np.count_nonzero(pi)) + 8.0)
         slope, offset = (pi @ self._errors).tolist()
         return CutError(
@@ -249,7 +249,7 @@ class Bundle:
         )
 
     def _make_room(self, end: int) -> Merge | None:
-        """Of the cuts before `end` drop the one that was unused for longest, or merge the two smallest β into one."""
+        """Among the cuts before `end`, drop the one unused for longest, or merge the two with the smallest β."""
         idle = 1 + int(np.argmax(self._unused[1:end]))
         if self._unused[idle] > 0:
             self._drop(np.array([idle]))
@@ -274,7 +274,7 @@ class Bundle:
         return merge
 
     def _refresh_gram(self, t: int, vector: np.ndarray) -> None:
-        """Cut t is `vector` now."""
+        """Update the Gram matrix: cut t is now `vector`."""
         products, size = np.empty(len(self._b)), 1 if self.shelf.far else len(self._b)
         for first in range(0, len(products), size):
             vectors.dots(self._vectors[first : min(first + size, len(products))], vector, products[first : first + size])
@@ -282,7 +282,7 @@ class Bundle:
         self._gram[t] = self._gram[:, t] = products
 
     def _drop(self, cuts: np.ndarray) -> None:
-        """Remove cuts (never cut 0); what β they had goes back to the slack."""
+        """Remove cuts (never cut 0); their β returns to the slack."""
         cuts = cuts[cuts > 0]
         if len(cuts) == 0:
             return

@@ -1,4 +1,4 @@
-"""½‖w‖² where the last number of w is an intercept that costs nothing (streamcut.bundle.intercept)."""
+"""½‖w‖² where the last number of w is an unpenalised intercept (streamcut.bundle.intercept)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from streamcut.bundle.penalty import L2
 from streamcut.compiled import vectors
 from streamcut.foundation.rounding import CutError, objective
 
-VECTORS = 4  # as long as w, that it takes beside those of L2: two cuts that bound the intercept, and their sums
+VECTORS = 4  # of w's length, in addition to those of L2: two cuts that bound the intercept, and their sums
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FreeIntercept(L2):
-    """halves   cuts of the rows that pull at the intercept from either side, whatever the weights: they bound it
-    within   where the optimum's is proved to be
+    """halves   cuts of the rows that pull the intercept either way, for any weights: they bound it
+    within   where the optimal intercept is proved to be
     """
 
     halves: tuple[Plane, ...] = ()
@@ -29,7 +29,7 @@ class FreeIntercept(L2):
     proximal: ClassVar[bool] = True
 
     def known(self, *within: float) -> Self:
-        """With (low, high), or nothing, as what is proved. Raises ValueError for other numbers."""
+        """With (low, high), or nothing, as the proved interval. Raises ValueError for other numbers."""
         if within and not (len(within) == 2 and -math.inf < within[0] <= within[1] < math.inf):
             raise ValueError(f"its intercept is within {within}")
         return replace(self, within=Interval(*within) if within else EVERYWHERE)
@@ -50,7 +50,7 @@ class FreeIntercept(L2):
         return replace(self, within=self.within.within(best_intercept(self.halves, c_bar, w_b[:-1], F_b, bound)))
 
     def near(self, w_b: np.ndarray) -> Interval | None:
-        """Where the next intercept is looked for; None: in all of `within`."""
+        """The search interval of the next intercept; None: all of `within`."""
         return around(float(w_b[-1]))
 
     def settled(self, b: float, error: CutError, pull: float) -> tuple[float, CutError]:

@@ -1,4 +1,4 @@
-"""Cutting planes of which only inner products are known: what remains of a bundle when its cuts live in a kernel's space.
+"""Cutting planes known only by their inner products: a bundle whose cuts live in a kernel's feature space.
 
 The master problem is that of bundle.bundle: max_β Σ β_t b_t − ½ βᵀGβ over β ≥ 0, Σ β_t ≤ C̄; the zero cut takes the rest.
 """
@@ -13,8 +13,8 @@ import numpy as np
 from streamcut.bundle.verified_master import solve_master
 
 UNUSED_ITERATIONS = 20  # a cut whose β was 0 for so long is dropped (Yu & Joachims 2008, section 6.1)
-FADED = 1e-5  # of C̄: what such a cut may still count for in the best point
-_WHOLE = 1.0 + 1e-6  # what weights add up to may be rounded
+FADED = 1e-5  # of C̄: the most that a dropped cut may contribute to the best point
+_WHOLE = 1.0 + 1e-6  # allowance for rounding in a sum of weights
 _KEPT = ("slots", "b", "beta", "best", "gram", "unused")
 
 
@@ -28,11 +28,11 @@ class GramSolution:
 
 
 class GramBundle:
-    """At most `max_cuts` cuts; beyond it the one that was unused for longest goes, or the one with the smallest β.
+    """At most `max_cuts` cuts; beyond it the one unused for longest is dropped, or the one with the smallest β.
 
     `slots` are the numbers of the live cuts, `mixture` their β: w = −Σ β_t a_t, the solution of the master problem. A solver may
-    keep a best point w_b = −Σ γ_t a_t on the way there: `best` are its γ, all 0 at first. Cuts that it needs stay; what
-    is left of γ of those that go is the zero cut's.
+    keep a best point w_b = −Σ γ_t a_t on the way there: `best` are its γ, all 0 at first. Cuts that it needs stay; any
+    γ left of dropped cuts goes to the zero cut.
     """
 
     def __init__(self, c_bar: float, max_cuts: int) -> None:
@@ -68,21 +68,21 @@ class GramBundle:
         self._best = (1.0 - step) * self._best + step * self._beta
 
     def squares(self, steps: np.ndarray) -> np.ndarray:
-        """‖w_b + k (w − w_b)‖² for each k of `steps`, float64 like it."""
+        """‖w_b + k (w − w_b)‖² for each k of `steps`, float64 of the same shape."""
         ends = np.stack((self._best, self._beta))
         (here, across), (_, there) = ends @ self._gram @ ends.T
         return (1.0 - steps) ** 2 * here + 2.0 * steps * (1.0 - steps) * across + steps**2 * there
 
     def make_room(self) -> int:
-        """The slot of the next cut; another one may have to go."""
+        """The slot of the next cut; another cut may be dropped for it."""
         if len(self) == self.max_cuts:
             unused, best = self._unused[1:], self._best[1:]
-            idle = int(np.lexsort((-unused, best, unused == 0))[0])  # of the unused the one that w_b needs least
+            idle = int(np.lexsort((-unused, best, unused == 0))[0])  # the unused cut that w_b needs least
             self._keep_all_but([1 + (idle if unused[idle] else int(np.argmin(self._beta[1:])))])
         return int(np.setdiff1d(np.arange(self.max_cuts), self.slots)[0])
 
     def add(self, slot: int, b: float, products: np.ndarray, square: float) -> None:
-        """Take in a cut: its ⟨a, a_t⟩ (T,) with the live ones, and its ‖a‖²."""
+        """Add a cut: its ⟨a, a_t⟩ (T,) with the live cuts, and its ‖a‖²."""
         row = np.concatenate(([0.0], products, [square]))
         gram = np.pad(self._gram, ((0, 1), (0, 1)))
         gram[-1] = gram[:, -1] = row
@@ -91,7 +91,7 @@ class GramBundle:
         self._beta, self._best, self._unused = np.append(self._beta, 0.0), np.append(self._best, 0.0), np.append(self._unused, 0)
 
     def solve(self, tolerance: float) -> GramSolution:
-        """Solve the master problem, from the last solution on, to a dual gap of at most `tolerance`; drops dead cuts."""
+        """Solve the master problem, starting from the last solution, to a dual gap of at most `tolerance`; drops unused cuts."""
         solve_master(self._gram, self._b, self.c_bar, self._beta, tolerance)
         products = self._gram @ self._beta  # −⟨a_t, w⟩
         square = float(self._beta @ products)
@@ -102,25 +102,25 @@ class GramBundle:
         return GramSolution(square, xi, float(self._beta @ self._b) - 0.5 * square)
 
     def saved(self) -> dict[str, np.ndarray]:
-        """Everything it knows, by name: what a checkpoint keeps."""
+        """The state by name, for a checkpoint."""
         return {name: getattr(self, f"_{name}") for name in _KEPT}
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Become what was saved, to the last bit. Raises ValueError for what is no bundle of `max_cuts`."""
+        """Restore the saved state, bit for bit. Raises ValueError for anything but a bundle of `max_cuts`."""
         size = len(arrays["b"])
         slots, beta, best, unused = (arrays[name] for name in ("slots", "beta", "best", "unused"))
         shapes = {(size,)} ^ {arrays[name].shape for name in _KEPT if name != "gram"} or arrays["gram"].shape != (size, size)
         if shapes or not 1 <= size <= self.max_cuts + 1 or {slots.dtype.kind, unused.dtype.kind} != {"i"}:
             raise ValueError(f"{size} cuts, or arrays of other lengths, in a bundle of {self.max_cuts}")
         if slots[0] != -1 or slots[1:].min(initial=0) < 0 or slots.max() >= self.max_cuts or len(np.unique(slots)) != size:
-            raise ValueError("array slots has numbers that are no slots, or one twice")
+            raise ValueError("array slots has invalid or repeated slots")
         if any(arrays[name].dtype != np.float64 for name in ("b", "beta", "best", "gram")):
-            raise ValueError("array b, beta, best or gram is not of float64")
+            raise ValueError("array b, beta, best or gram is not float64")
         if (
             any(not mixture.min() >= 0.0 or not mixture.sum() <= self.c_bar * _WHOLE for mixture in (beta, best))
             or unused.min() < 0
         ):
-            raise ValueError("array beta or best holds no mixture, or array unused a number below 0")
+            raise ValueError("array beta or best is not a mixture, or array unused has a negative number")
         for name in _KEPT:
             setattr(self, f"_{name}", arrays[name])
 

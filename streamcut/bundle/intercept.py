@@ -1,7 +1,7 @@
-"""An intercept that costs nothing: between which numbers the best one lies, and what cuts are worth without knowing it.
+"""An unpenalised intercept: an interval that contains the optimal one, and the bounds of cuts over that interval.
 
-A cut says F(w, b) ≥ ½‖w‖² + C̄(⟨a, w⟩ + a₀ b + c), a₀ being what its rows pull. The bound of a mixture is its least value over all
-w and all b; where a₀ ≠ 0 that is −∞, and rounding alone keeps sums of shares from being 0. So the least value is taken over
+A cut says F(w, b) ≥ ½‖w‖² + C̄(⟨a, w⟩ + a₀ b + c), a₀ being the pull of its rows. The bound of a mixture is its least value over
+all w and b; for a₀ ≠ 0 that is −∞, and rounding alone keeps sums of shares from being 0. So the least value is taken over
 b in [low, high], an interval that is proved to hold the optimum's b*: with half its width B and its middle m,
 
     F* ≥ C̄(c + a₀ m) − ½‖C̄ a‖² − B |C̄ a₀|.
@@ -12,7 +12,7 @@ L = ‖w_b + C̄ a‖,
 
     C̄ a₀ b* ≤ F(w_b) − ½‖w_b‖² − C̄(⟨a, w_b⟩ + c) + max over 0 ≤ δ ≤ r of (L δ − ½δ²).
 
-One with a₀ < 0 bounds b* from below. A shorter interval makes a higher bound, and that a shorter interval.
+One with a₀ < 0 bounds b* from below. A shorter interval raises the bound, and a higher bound shortens the interval.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ import numpy as np
 from streamcut.compiled import vectors
 from streamcut.foundation.rounding import UNSEEN, CutError, dot_gamma, gamma
 
-_LOOSE = 1e-9  # of all that is added, far more than rounding does
+_LOOSE = 1e-9  # of the sum of sizes, far more than rounding
 
 
 class Plane(Protocol):
-    """A cut of which the last number of `a` is a₀."""
+    """A cut whose last number of `a` is a₀."""
 
     @property
     def a(self) -> np.ndarray: ...
@@ -54,7 +54,7 @@ class Interval(NamedTuple):
 
     @property
     def half(self) -> float:
-        """At least how far b* is from the middle as it was computed."""
+        """Upper bound on the distance of b* from the computed middle."""
         return 0.5 * (self.high - self.low) * (1.0 + 1e-15) + 1e-15 * self.largest
 
     @property
@@ -66,11 +66,11 @@ class Interval(NamedTuple):
         return math.isfinite(self.low) and math.isfinite(self.high)
 
     def within(self, other: Interval) -> Interval:
-        """What both say."""
+        """The intersection of both."""
         return Interval(max(self.low, other.low), min(self.high, other.high))
 
     def settled(self, b: float, error: CutError, pull: float) -> tuple[float, CutError]:
-        """What a cut that pulls at the intercept says wherever in here that is, at least: (b, error) without it."""
+        """What a cut that pulls on the intercept proves for any intercept in the interval: (b, error) without it."""
         middle, half = self.middle, self.half
         more = (error.slope + gamma(16.0) * abs(pull)) * (self.largest + half) + gamma(16.0) * abs(b)
         return b + (pull * middle - half * abs(pull)), CutError(error.slope, error.offset + more)
@@ -80,13 +80,13 @@ EVERYWHERE = Interval(-math.inf, math.inf)
 
 
 def around(intercept: float) -> Interval:
-    """Where to look for a better intercept than this one: where little is known yet, a bundle's solution jumps far."""
+    """The search interval around an intercept: while little is known, a bundle's solution jumps far."""
     reach = max(1.0, abs(intercept))
     return Interval(intercept - reach, intercept + reach)
 
 
 class Nearby:
-    """What is known of the optimum where F ≤ `primal` at the weights `near`, and nowhere below `bound`: how far away it is."""
+    """The ball that contains the optimum, given F ≤ `primal` at the weights `near`, and F ≥ `bound` everywhere."""
 
     def __init__(self, c_bar: float, near: np.ndarray, primal: float, bound: float) -> None:
         self._c_bar, self._primal = c_bar, primal
@@ -95,8 +95,8 @@ class Nearby:
         self._size = math.sqrt(self._square * (1.0 + dot_gamma(len(near)))) + UNSEEN
 
     def farthest(self, pull: float, own: float, across: float, b: float, error: CutError) -> float | None:
-        """The largest t that a cut (a, b) allows whose intercepts count for `pull` · t at the optimum, pull > 0; None: it bounds
-        nothing. own, across: ‖a‖² and ⟨a, near⟩.
+        """The largest t that a cut (a, b) allows, where intercept t counts as `pull` · t at the optimum, pull > 0; None: no
+        bound. own, across: ‖a‖² and ⟨a, near⟩.
         """
         c_bar, square, size, doubt, radius = self._c_bar, self._square, self._size, self._doubt, self._radius
         firm = (pull - error.slope) * (1.0 - _LOOSE)
@@ -113,9 +113,9 @@ class Nearby:
 
 
 def best_intercept(cuts: Iterable[Plane], c_bar: float, near: np.ndarray, primal: float, bound: float) -> Interval:
-    """Where b* lies, by cuts whose last number is a₀; F ≤ `primal` at the weights `near`, and nowhere below `bound`.
+    """An interval for b*, from cuts whose last number is a₀; F ≤ `primal` at the weights `near`, and F ≥ `bound` everywhere.
 
-    Ends are infinite that no cut bounds.
+    Ends not bounded by any cut are infinite.
     """
     low, high, known = -math.inf, math.inf, Nearby(c_bar, near, primal, bound)
     for cut in cuts:

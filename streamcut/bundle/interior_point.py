@@ -9,14 +9,14 @@ import numpy as np
 _ROUNDS = 60
 _CENTRED = 0.995  # of the way to the boundary
 _LEAST = 1e-40  # so that quotients stay finite
-_MOST = 1e6  # between the scales of two variables
-_NOTHING = 1e-26  # of the largest number, what is left to gain of a variable
+_MOST = 1e6  # largest ratio of the scales of two variables
+_NOTHING = 1e-26  # of the largest number: the remaining gain of a variable
 
 
 def interior_point(Q: np.ndarray, c: np.ndarray, E: np.ndarray, e: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(x, multipliers of Ex = e) that minimise ½xᵀQx + cᵀx over x ≥ 0 with Ex = e, nearly: Mehrotra's predictor-corrector.
+    """(x, multipliers of Ex = e) that minimise ½xᵀQx + cᵀx over x ≥ 0 with Ex = e, approximately: Mehrotra's predictor-corrector.
 
-    Q (n, n) is positive semidefinite; of a few dozen cuts a round takes less than a millisecond.
+    Q (n, n) is positive semidefinite; for a few dozen cuts a round takes less than a millisecond.
     """
     n, m = len(c), len(e)
     scale = _scales(np.diagonal(Q))
@@ -41,7 +41,7 @@ def interior_point(Q: np.ndarray, c: np.ndarray, E: np.ndarray, e: np.ndarray) -
             return found[:n], toward - slack / now * found[:n], found[n:]
 
         dx, ds, dy = step(0.0, 0.0)
-        if not np.isfinite(dx).all():  # the variables differ by more than float64 holds: x is as good as it gets
+        if not np.isfinite(dx).all():  # the variables differ by more than float64 can hold: x cannot be improved
             break
         ahead = float((x + _reach(x, dx) * dx) @ (s + _reach(s, ds) * ds)) / n
         dx, ds, dy = step(mu * (ahead / mu) ** 3, dx * ds)
@@ -53,13 +53,13 @@ def interior_point(Q: np.ndarray, c: np.ndarray, E: np.ndarray, e: np.ndarray) -
 
 
 def _scales(diagonal: np.ndarray) -> np.ndarray:
-    """What variables are multiplied by, for a diagonal of numbers that are alike."""
+    """Factors of the variables that equalise the diagonal."""
     largest = float(diagonal.max(initial=0.0))
     return np.where(diagonal > 0.0, np.minimum(np.sqrt(largest / np.maximum(diagonal, _LEAST)), _MOST), 1.0)
 
 
 def _solved(K: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """K⁻¹ right, or of the least squares; NaN where there is no such thing."""
+    """K⁻¹ right, or the least squares solution; NaN where there is neither."""
     for solve in (np.linalg.solve, lambda K, right: np.linalg.lstsq(K, right, rcond=None)[0]):
         try:
             found = solve(K, right)
@@ -71,6 +71,6 @@ def _solved(K: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def _reach(x: np.ndarray, dx: np.ndarray) -> float:
-    """The part of dx that leaves x positive."""
+    """The largest fraction of dx that keeps x positive."""
     falls = dx < 0.0
     return min(1.0, _CENTRED * float((-x[falls] / dx[falls]).min())) if falls.any() else 1.0

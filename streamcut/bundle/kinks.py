@@ -1,8 +1,8 @@
-"""Line searches where weights have a price of their own: λ‖w‖₁ has a kink wherever a weight becomes 0 on the way.
+"""Line searches with λ‖w‖₁, which has a kink wherever a weight becomes 0 along the line.
 
-F′(k) = k A₀ + B₀ + λ-part(k) + C·(slope of the rows), where the λ-part is a constant that jumps up at the kinks. They are known
-without looking at a row. For piecewise linear losses they are breakpoints like those of rows (`KinkedLoss`); smooth ones get
-Newton's method on the rows' part alone, the rest is solved exactly (`minimise_with_kinks`). Both for several problems, too.
+F′(k) = k A₀ + B₀ + λ-part(k) + C·(slope of the rows), where the λ-part is a constant that jumps up at the kinks. They are
+known without reading a row. For piecewise linear losses they are breakpoints like those of rows (`KinkedLoss`); smooth ones get
+Newton's method on the rows' part alone, the rest is solved exactly (`minimise_with_kinks`). Both also for several problems.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from streamcut.compiled import thresholds
 _SMALL = 1e-13
 _ROUNDING = 1e-15  # of the parts of F′, which nearly cancel at the minimum
 _MOST_STEPS = 60
-_CLOSER = 0.125  # of the bracket: where F is not finite, the next point is there
+_CLOSER = 0.125  # of the bracket: the next point if F is not finite
 
 
 class Kinks:
-    """Those of λ‖w_b + kΔ‖₁ for k > 0, and its slope between them."""
+    """The kinks of λ‖w_b + kΔ‖₁ for k > 0, and its slope between them."""
 
     def __init__(self, w_b: np.ndarray, delta: np.ndarray, l1: float) -> None:
         self._of = w_b, delta, l1
@@ -69,7 +69,7 @@ class KinkedLoss:
 def minimise_with_kinks(A0: float, B0: float, C: float, slopes: Callable[[float], tuple[float, float]], kinks: Kinks) -> float:
     """The k ≥ 0 that minimises F along the line, for smooth losses; 0 when F does not decrease from w_b.
 
-    A0 = ‖w − w_b‖², B0 = ⟨w_b, w − w_b⟩, C the factor of the rows' losses; `slopes(k)` are (slope, curvature) of these at k.
+    A0 = ‖w − w_b‖², B0 = ⟨w_b, w − w_b⟩, C the factor of the rows' losses; `slopes(k)` gives their (slope, curvature) at k.
     """
     search = _search(A0, B0, C, kinks)
     k = next(search)
@@ -81,14 +81,14 @@ def minimise_with_kinks(A0: float, B0: float, C: float, slopes: Callable[[float]
 
 
 def _search(A0: float, B0: float, C: float, kinks: Kinks) -> Generator[float, tuple[float, float], float]:
-    """Asks for (slope, curvature) at one k after another, and returns the one that minimises F.
+    """Requests (slope, curvature) at one k after another, and returns the k that minimises F.
 
     repeat
-        where the rows' slope, straightened at k, the kinks and the parabola give F′ = 0: the next k
-        where it leaves the bracket, or is more than half as far as the last one: the middle
-    until it stays, which at a kink is exact
+        next k: where the rows' slope linearised at k, the kinks and the parabola give F′ = 0
+        if it leaves the bracket, or moves more than half as far as the last step: the midpoint
+    until it stays, exactly so at a kink
 
-    Where powers of e are too large, F rises as steeply as can be: much closer to where it still falls is next.
+    Where exponentials overflow, F rises too steeply: the next point is much closer to where it still falls.
     """
     slope, curvature = yield 0.0
     rise = B0 + kinks.slope_at_zero + C * slope
@@ -123,7 +123,7 @@ def _search(A0: float, B0: float, C: float, kinks: Kinks) -> Generator[float, tu
 
 
 def _root(bend: float, rise: float, places: np.ndarray, after: np.ndarray, high: float) -> float:
-    """Where k·bend + rise + (the λ-part at k) changes its sign, bend > 0; `high` at most."""
+    """The k ≤ `high` where k·bend + rise + (the λ-part at k) changes sign, bend > 0."""
     below = np.searchsorted(places * bend + rise + after[1:] >= 0.0, True)  # increasing: kinks left of the root
     if below < len(places) and places[below] * bend + rise + after[below] <= 0.0:
         return float(places[below])

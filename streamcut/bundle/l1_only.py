@@ -1,17 +1,17 @@
-"""λ‖w‖₁ without ½‖w‖² (Tibshirani 1996): a bound on F by the box that the optimum is in, and a ridge that only searches need.
+"""λ‖w‖₁ without ½‖w‖² (Tibshirani 1996): a bound on F from the box that contains the optimum, and a ridge for searches only.
 
 As λ‖w*‖₁ ≤ F* ≤ F(w_b), the optimum has ‖w*‖₁ ≤ B = F(w_b)/λ. There a cut (a, b) of the mean loss says
 
     F* ≥ C̄ b + min over ‖w‖₁ ≤ B of λ‖w‖₁ + C̄⟨a, w⟩  =  C̄ b − B·max(0, C̄‖a‖∞ − λ),
 
-for any cut, so bounds rest on nothing else. A vector that is off by δ in length is so by no more in any number: that costs BC̄δ.
+for any cut, so bounds need nothing else. A vector with an error of norm δ has no larger error in any number: that costs BC̄δ.
 
-The master problem, line searches and Newton's model have ½ρ‖w‖² beside λ‖w‖₁, so that each has one solution; what the bound
-loses by that is B ρ‖w‖∞ at most. ρ is so small that this is a thousandth of the gap that is left.
+The master problem, line searches and Newton's model have ½ρ‖w‖² in addition to λ‖w‖₁, so that each has one solution; the bound
+loses at most B ρ‖w‖∞ by that. ρ is so small that this is a thousandth of the remaining gap.
 
 Passes of Newton's method to 1e-2 / 1e-4 / 1e-6 of F (scripts/benchmarks/bench_l1.py), λ = 1, C = 0.1, 1, 10: a9a logistic
 7 / 8 / 9, 8 / 8 / 9, 9 / 10 / 11, squared hinge 7 / 7 / 9, 7 / 9 / 10, 7 / 9 / 17; ijcnn1 7 to 9 / 8 to 9 / 9 to 11; spambase
-5 to 12 / 6 to 13 / 7 to 14; four sets of numbers, squared loss, 1 % to 50 % of λmax, which a pass finds: 3 / 3 to 4 / 4.
+5 to 12 / 6 to 13 / 7 to 14; four regression sets, squared loss, 1 % to 50 % of λmax, found by a pass: 3 / 3 to 4 / 4.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from streamcut.bundle.verified_master import Verified, solve_verified
 from streamcut.compiled import thresholds
 from streamcut.foundation.rounding import CutError, above, absolute_above, below, gamma
 
-_PART = 1e-3  # of the gap: what ρ costs
+_PART = 1e-3  # of the gap: the cost of ρ
 _ROUNDINGS = 16.0
-_LOOSE = 1e-9  # of all that is added, far more than rounding does
+_LOOSE = 1e-9  # of the sum of sizes, far more than rounding
 
 
 @dataclass(frozen=True, slots=True)
 class L1Only(ElasticNet):
-    """λ‖w‖₁ with λ = `l1` > 0. most: at least F at some point that is known, so that ‖w*‖₁ ≤ most / λ; ridge: ρ."""
+    """λ‖w‖₁ with λ = `l1` > 0. most: upper bound on F at some known point, so that ‖w*‖₁ ≤ most / λ; ridge: ρ."""
 
     most: float = math.inf
     ridge: float = 1.0  # type: ignore[misc]
@@ -84,21 +84,21 @@ class L1Only(ElasticNet):
         beta *= rho
         v = None if found.v is None else found.v * rho
         if len(b) > 1 and self._worth(rows, b, -beta) < self._worth(rows[-1:], b[-1:], np.array([-total])):
-            beta[:] = 0.0  # the newest cut by itself proves more
+            beta[:] = 0.0  # the newest cut alone proves more
             beta[-1], v = total, None
         return Verified(found.gap * rho, v)
 
     def _worth(self, rows: np.ndarray, b: np.ndarray, coefficients: np.ndarray) -> float:
-        """The bound of a mixture, nearly."""
+        """The bound of a mixture, approximately."""
         steepest = float(np.abs(coefficients @ rows).max(initial=0.0))
         return -float(coefficients @ b) - self.most / self.l1 * max(0.0, steepest - self.l1)
 
 
 @dataclass(frozen=True, slots=True)
 class L1OfMany(L1Only):
-    """The same for many features, of which the newest cut alone is asked; `free`: the last number of w costs nothing.
+    """The same for many features, using the newest cut alone; `free`: the last number of w is unpenalised.
 
-    halves, within   as streamcut.bundle.free_intercept has them
+    halves, within   as in streamcut.bundle.free_intercept
     """
 
     free: bool = False  # type: ignore[misc]
@@ -106,7 +106,7 @@ class L1OfMany(L1Only):
     within: Interval = EVERYWHERE  # type: ignore[misc]
 
     def weights(self, v: np.ndarray) -> np.ndarray:
-        return v  # nobody looks for the next w there
+        return v  # not used to find the next w
 
     def _costly(self, w: np.ndarray) -> np.ndarray:
         return w[:-1] if self.free else w
@@ -118,13 +118,13 @@ class L1OfMany(L1Only):
         return L1Only.objective(self, self._costly(w), C, loss)
 
     def known(self, *within: float) -> Self:
-        """As that of FreeIntercept."""
+        """As in FreeIntercept."""
         if within and not (len(within) == 2 and -math.inf < within[0] <= within[1] < math.inf):
             raise ValueError(f"its intercept is within {within}")
         return replace(self, within=Interval(*within) if within else EVERYWHERE)
 
     def bound(self, c_bar: float, a: np.ndarray, b: float, error: CutError) -> tuple[float, float]:
-        if not math.isfinite(b):  # of a free intercept nothing is known yet
+        if not math.isfinite(b):  # nothing is known yet of a free intercept
             return 0.0, 0.0
         return L1Only.bound(self, c_bar, a, b, error)
 
@@ -141,7 +141,7 @@ class L1OfMany(L1Only):
         self, rows: np.ndarray, gram: np.ndarray, b: np.ndarray, total: float, beta: np.ndarray, tolerance: float,
         matters: float = 0.0,
     ) -> Verified:  # fmt: skip
-        """The newest cut alone, or as much of it as leaves no slope above λ."""
+        """The newest cut alone, or the largest part of it with no slope above λ."""
         beta[:] = 0.0
         if len(b) > 1:
             parts = np.array([total, min(total, self.l1 / max(float(np.abs(rows[-1]).max(initial=0.0)), 1e-300))])
@@ -151,11 +151,11 @@ class L1OfMany(L1Only):
 
 
 def best_intercept_in_box(cuts: Iterable[Plane], c_bar: float, l1: float, primal: float) -> Interval:
-    """Where b* lies, by cuts whose last number is a₀, with F* ≤ `primal`: as ‖w*‖₁ ≤ B = F*/λ,
+    """An interval for b*, from cuts whose last number is a₀, with F* ≤ `primal`: as ‖w*‖₁ ≤ B = F*/λ,
 
         C̄ a₀ b* ≤ F* − C̄ c + B·max(0, C̄‖a‖∞ − λ).
 
-    Ends are infinite that no cut bounds.
+    Ends not bounded by any cut are infinite.
     """
     low, high = -math.inf, math.inf
     for cut in cuts:

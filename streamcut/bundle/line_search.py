@@ -1,4 +1,4 @@
-"""Line searches along w_b + k(w − w_b), k ≥ 0: exact for a sum of hinges, approximate for a loss that is known point by point.
+"""Line searches along w_b + k(w − w_b), k ≥ 0: exact for a sum of hinges, approximate for a loss evaluated point by point.
 
 `minimise_along_line` is exact, in O(m) (Franc & Sonnenburg 2008, Appendix A, without its sort).
 
@@ -6,12 +6,12 @@ The derivative of F along the line is increasing and piecewise linear:
 
     F′(k) = k A₀ + B₀ + C (slope at 0 of the rows + Σ jumps of the breakpoints below k).
 
-The paper sorts the m breakpoints. Here a histogram of the jumps over a bracket finds the bin that holds the root, the next one
-looks inside that bin, and only the last few breakpoints are sorted. Histograms of parts of the rows add up, so no place ever
-needs all breakpoints, and the answer is the sorted one.
+The paper sorts the m breakpoints. Here a histogram of the jumps over a bracket finds the bin with the root, the next one
+covers that bin, and only the last few breakpoints are sorted. Histograms of parts of the rows add up, so no worker ever
+needs all breakpoints, and the result is that of sorting.
 
-`minimise_by_tangents` evaluates a loss that costs a sort each time only a few times: a cutting plane method in one dimension.
-OCAS needs no exact minimum (any step that does not raise F keeps it correct), so it stops once most of the gain is there.
+`minimise_by_tangents` needs few evaluations of a loss that costs a sort each: a cutting plane method in one dimension.
+OCAS needs no exact minimum (any step that does not raise F keeps it correct), so it stops once most of the gain is reached.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _Tangent = tuple[float, float, float]  # k, value and slope there
 
 
 class LossAlongLine(Protocol):
-    """The rows' share of F′ (not multiplied by C), computed wherever the rows are."""
+    """The rows' share of F′ (not multiplied by C), computed where the rows are."""
 
     def slope_at_zero(self) -> float: ...
 
@@ -56,7 +56,7 @@ def minimise_along_line(A0: float, B0: float, C: float, rows: LossAlongLine) -> 
         jumps, counts = rows.histogram(edges)
         after = slope + C * np.cumsum(jumps)  # constant part of F′ right of each bin
         j = int(np.argmax(edges[1:] * A0 + after >= 0.0))
-        if edges[j + 1] * A0 + after[j] < 0.0:  # only rounding gets here: the root is `high`
+        if edges[j + 1] * A0 + after[j] < 0.0:  # reached only through rounding: the root is `high`
             j = len(jumps) - 1
         slope = after[j - 1] if j else slope
         low, high = float(edges[j]), float(edges[j + 1])
@@ -67,7 +67,7 @@ def minimise_along_line(A0: float, B0: float, C: float, rows: LossAlongLine) -> 
 
 
 def _root(slope: float, A0: float, C: float, k: np.ndarray, jump: np.ndarray, high: float) -> float:
-    """Root of F′ left of `high`, by the sorted breakpoints (k, jump); `slope` is its constant part left of them all."""
+    """Root of F′ left of `high`, from the sorted breakpoints (k, jump); `slope` is its constant part left of them all."""
     order = np.lexsort((jump, k))
     k, jump = k[order], jump[order]
     below = slope + C * (np.cumsum(jump) - jump)  # constant part just left of each breakpoint
@@ -83,16 +83,16 @@ def _root(slope: float, A0: float, C: float, k: np.ndarray, jump: np.ndarray, hi
 
 
 class SmoothLoss(Protocol):
-    """The loss along the line (not multiplied by C), for searches that evaluate one point after the other."""
+    """The loss along the line (not multiplied by C), for searches that evaluate one point after another."""
 
-    guess: float  # a step that would be no surprise
+    guess: float  # a plausible step
 
     def at(self, k: float) -> tuple[float, float]:
         """(loss, a subgradient of it in k) at w_b + k(w − w_b)."""
 
 
 def minimise_by_tangents(A0: float, B0: float, C: float, rows: SmoothLoss) -> float:
-    """A k ≥ 0 where F along the line is nearly as low as can be: all but _LEFT of the possible decrease is reached.
+    """A k ≥ 0 that nearly minimises F along the line: all but _LEFT of the possible decrease is reached.
 
     A0, B0, C as in `minimise_along_line`; 0 when F does not decrease from w_b. Tangents at both ends of a bracket bound F from
     below; the next point is where that bound is lowest.

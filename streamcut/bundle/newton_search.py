@@ -5,11 +5,11 @@ curvatures of the rows' losses at one or more k cost a pass over the row state, 
 
     bracket from 0 to where ½A₀k² alone has undone the slope at 0
     repeat
-        Newton's step from the last k, twice that where it is more than half as long as the last; to the middle where that
+        Newton's step from the last k, doubled where it is more than half as long as the last; to the midpoint where that
         leaves the bracket
-        after a few of these: many points of the bracket at once, and Newton's step from the best
-    until the step is no more than 0.01 k (of what the search brings, 1e-4 is left) and F′ a tenth of that at 0, or F′ is what
-    rounding leaves of it. Where F rises as e^k does the step alone says nothing: it is short however far k is beyond the minimum.
+        after a few steps: many points of the bracket at once, and Newton's step from the best
+    until the step is at most 0.01 k (1e-4 of the search's gain is left) and F′ a tenth of that at 0, or F′ is
+    within rounding. Where F rises like e^k the step alone is no criterion: it is short however far k is beyond the minimum.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from typing import Protocol
 
 import numpy as np
 
-_SMALL = 0.01  # 1e-3 and 1e-13: the same passes, 24 cases to two tolerances; more time
+_SMALL = 0.01  # 1e-3 and 1e-13 give the same passes (24 cases to two tolerances) and take more time
 _LEVEL = 0.1
 _FARTHEST = 1e300
 _ROUNDING = 1e-15  # of the parts of F′, which nearly cancel at the minimum
 _ALONE = 5  # passes with a single point: most lines take no more
-_TOGETHER = 24  # points of each pass after these
+_TOGETHER = 24  # points of each later pass
 _MOST = 20  # passes; brackets shrink 25-fold in each of the later ones
 
 
 class SmoothLossAlongLine(Protocol):
-    """The rows' share of F′ and F″ (not multiplied by C), computed wherever the rows are."""
+    """The rows' share of F′ and F″ (not multiplied by C), computed where the rows are."""
 
     def slopes(self, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(slopes, curvatures) of the losses at each k."""
@@ -43,11 +43,11 @@ def minimise_by_newton(A0: float, B0: float, C: float, rows: SmoothLossAlongLine
     """
 
     def slopes(k: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """F′, F″ and what rounding leaves of F′ at each k."""
+        """F′, F″ and the rounding error of F′ at each k."""
         slope, curvature = rows.slopes(k)
         rises, bends = k * A0 + B0 + C * slope, A0 + C * curvature
         parts = np.maximum(np.maximum(np.abs(C * slope), abs(B0)), k * A0)
-        known = np.isfinite(rises) & np.isfinite(bends)  # where powers of e are too large, F rises as steeply as can be
+        known = np.isfinite(rises) & np.isfinite(bends)  # where exponentials overflow, F rises too steeply
         return np.where(known, rises, np.inf), np.where(known, bends, 1.0), np.where(known, _ROUNDING * parts, 0.0)
 
     (rise,), (bend,), _ = slopes(np.zeros(1))
@@ -61,7 +61,7 @@ def minimise_by_newton(A0: float, B0: float, C: float, rows: SmoothLossAlongLine
         inside = low < k + move < high
         if number < _ALONE:
             if abs(move) > 0.5 * last and low < k + 2.0 * move < high:
-                move *= 2.0  # F bends less and less that way
+                move *= 2.0  # the curvature of F falls that way
             elif not inside:
                 move = 0.5 * (low + high) - k
             points = np.array([k + move])
@@ -81,5 +81,5 @@ def minimise_by_newton(A0: float, B0: float, C: float, rows: SmoothLossAlongLine
         if short or abs(rise) <= rounding[best] or high - low <= _SMALL * high:
             break
     else:
-        return low  # F falls as far as there, whatever is beyond
+        return low  # F falls up to there at least
     return k if rise < math.inf else low

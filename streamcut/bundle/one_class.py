@@ -1,15 +1,15 @@
-"""The dual of one class: shares that add up to νm, and what the distance of a plane from the origin is worth.
+"""The dual of one class: shares that add up to νm, and the value of a plane's distance from the origin.
 
-Schölkopf's problem (streamcut.losses.one_class) with the offset ρ = 1 − b as an intercept that costs its own value, times C̄:
+Schölkopf's problem (streamcut.losses.one_class) with the offset ρ = 1 − b as an intercept with the linear cost C̄ b:
 
     F(w, b) = ½‖w‖² + C̄ (b + (1/νm) Σ max(0, 1 − s_i − b)),    least: C̄ − ½C̄² R² for a distance R of the best plane,
 
-a loss of single rows with a free intercept, whose pull is lessened by ν: a cut of shares f of the mean hinge has a₀ = ν − mean f.
+a loss of single rows with a free intercept, whose pull is reduced by ν: a cut of shares f of the mean hinge has a₀ = ν − mean f.
 So long as C̄R² < 1 that is also the F of streamcut.losses.one_class, whose risk is never below 0. C̄ = 1/(2‖mean x‖²) is so small,
-as shares that are all alike show: R ≤ ‖mean x‖.
+as equal shares show: R ≤ ‖mean x‖.
 
-A mixture whose shares do not add up to νm is mixed further, with the cut where all shares are 1, or with that where all are 0,
-until they do. Then its bound rests on no interval of b, and it is a cut of the risk without any b: for every C̄.
+A mixture whose shares do not add up to νm is mixed further, with the cut where all shares are 1 or that where all are 0,
+until they do. Then its bound needs no interval of b, and it is a cut of the risk without b, for every C̄.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from streamcut.bundle.penalty import L2
 from streamcut.compiled import vectors
 from streamcut.foundation.rounding import UNSEEN, CutError, above, combined, dot_gamma, gamma, objective
 
-_LONGER = 200.0  # C̄ of the F that is told, times so much: ½/R² for all R above a tenth of ‖mean x‖
+_LONGER = 200.0  # factor on C̄ of the reported F: ½/R² for all R above a tenth of ‖mean x‖
 _ROUNDINGS = 16.0
 
 
@@ -34,7 +34,7 @@ _ROUNDINGS = 16.0
 class FreeOffset(FreeIntercept):
     """½‖w‖² + C̄ b, b the last of the weights times `constant`.
 
-    ones   the cut where all shares are 1; its last number is constant (ν − 1)
+    ones   the cut with all shares 1; its last number is constant (ν − 1)
     nu     ν
     price  C̄
     """
@@ -47,7 +47,7 @@ class FreeOffset(FreeIntercept):
 
     @classmethod
     def of(cls, ones: Plane, nu: float, constant: float, price: float, longest: float) -> FreeOffset:
-        """Of rows up to `longest`: 0 ≤ ρ ≤ max⟨w, x⟩, ‖w‖ ≤ C̄‖mean x‖."""
+        """The penalty for rows up to `longest`: 0 ≤ ρ ≤ max⟨w, x⟩, ‖w‖ ≤ C̄‖mean x‖."""
         size = math.sqrt(vectors.dot(ones.a[:-1], ones.a[:-1]))
         within = Interval((1.0 - longest * size * price) / constant, 1.0 / constant)
         return cls(within=within, ones=ones, nu=nu, constant=constant, price=price)
@@ -71,12 +71,12 @@ class FreeOffset(FreeIntercept):
         return square, slope + self.price * self.constant * float(w[-1] - w_b[-1])
 
     def feasible(self, a: np.ndarray, b: float, error: CutError, pull: float) -> tuple[float, CutError]:
-        """(b, error) of a cut whose shares add up to νm, and `a` (D,) made that cut, of one that pulls so much at b."""
+        """(b, error) of a cut whose shares add up to νm, and `a` (D,) changed to that cut, for a cut with this `pull` on b."""
         assert self.ones is not None
         ones, all_up, all_down = self.ones, self.constant * (1.0 - self.nu), self.constant * self.nu
         doubt = error.slope + gamma(_ROUNDINGS) * self.constant
         a_ones, b_ones, of_ones = ones.a[:-1], ones.b, ones.error
-        if all_up <= doubt:  # no other shares than 1 add up to νm, to all digits
+        if all_up <= doubt:  # only shares of 1 add up to νm, to all digits
             kept = self.nu
             a[:] = kept * a_ones
             return kept * b_ones, combined(kept, of_ones, 0.0, of_ones, _length(a_ones), abs(b_ones))
@@ -91,12 +91,12 @@ class FreeOffset(FreeIntercept):
             kept = all_down / (all_down - pull)
             a *= kept
             b *= kept
-        off = doubt / min(all_up, all_down)  # how far the parts may be from those that are right, at most
+        off = doubt / min(all_up, all_down)  # upper bound on the error of the parts
         length, size = 2.0 * (length + _length(a_ones)), 2.0 * (size + abs(b_ones))
         return b, CutError(error.slope + (off + gamma(_ROUNDINGS)) * length, error.offset + (off + gamma(_ROUNDINGS)) * size)
 
     def claim(self, w: np.ndarray, F: float, bound: float) -> tuple[float, float]:
-        """As the F of streamcut.losses.one_class: what it is least for multiples of w, and at least; both nearly."""
+        """In terms of streamcut.losses.one_class: F minimised over multiples of w, and its lower bound; both approximate."""
         square = vectors.dot(w[:-1], w[:-1])
         lowest = (self.price + 0.5 * square - F) / self.price  # ≤ the mean of the νm lowest scores
         reached = lowest * lowest / square if lowest > 0.0 and square > 0.0 else 0.0
@@ -104,22 +104,22 @@ class FreeOffset(FreeIntercept):
 
     @property
     def c_bar(self) -> float:
-        """C̄ of the F that is told: half of 1/R² at the least where R > ‖mean x‖ / 10, whatever C̄ is, and finite for R = 0."""
+        """C̄ of the reported F: at least half of 1/R² where R > ‖mean x‖ / 10, for any price, and finite for R = 0."""
         return _LONGER * self.price
 
     def least(self, square: float) -> float:
-        """The least F, for c_bar, of planes at a distance whose square is `square`."""
+        """The least F, for c_bar, of planes at squared distance `square`."""
         return 0.5 / square if self.c_bar * square >= 1.0 else self.c_bar - 0.5 * self.c_bar**2 * square
 
     def factor(self, w: np.ndarray, F: float) -> float:
-        """Of w, where F is least for c_bar."""
+        """The factor of w that minimises F for c_bar."""
         square = vectors.dot(w[:-1], w[:-1])
         lowest = (self.price + 0.5 * square - F) / self.price
         return min(1.0 / lowest, self.c_bar * lowest / square) if lowest > 0.0 and square > 0.0 else 0.0
 
 
 def without_offset(a: np.ndarray, b: float, error: CutError, nu: float, c_bar: float) -> tuple[np.ndarray, float, CutError]:
-    """The cut of the risk of streamcut.losses.one_class that a feasible one is, shrunk to what proves most for C̄ = `c_bar`."""
+    """The cut of the risk of streamcut.losses.one_class from a feasible one, scaled down to the best bound for C̄ = `c_bar`."""
     a, b, error = a / nu, b / nu, CutError(error.slope / nu, error.offset / nu)
     square = vectors.dot(a, a)
     part = min(1.0, b / (c_bar * square)) if square > 0.0 else 1.0

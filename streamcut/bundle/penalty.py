@@ -1,13 +1,13 @@
-"""What weights cost by themselves: R(w) = ½‖w‖² (`L2`), or with λ‖w‖₁ beside it (`ElasticNet`; Zou & Hastie 2005).
+"""The penalty on weights: R(w) = ½‖w‖² (`L2`), or with λ‖w‖₁ added (`ElasticNet`; Zou & Hastie 2005).
 
-A bundle of cuts a_t, mixed by β, is a point v = −Σ β_t a_t of the dual. All that a penalty has to say of it:
+A bundle of cuts a_t, mixed by β, is a point v = −Σ β_t a_t of the dual. A penalty defines for it:
 
     w = ∇R*(v)                                        the weights that minimise R(w) − ⟨v, w⟩
     F ≥ C̄ b − R*(−C̄ a)                                the bound of a cut (a, b) of the mean loss
     max_β  ⟨b, β⟩ − R*(−Σ β_t a_t)                    the master problem
 
 L2: w = v and R*(v) = ½‖v‖². Elastic net: w = S(v, λ), v moved towards 0 by λ, and R*(v) = ½‖S(v, λ)‖². The bias feature is
-penalised as all others are. λ = 0 is L2, to the last bit.
+penalised like all others. λ = 0 is L2, bit for bit.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from streamcut.bundle.verified_master import Verified, solve_verified
 from streamcut.compiled import thresholds, vectors
 from streamcut.foundation.rounding import CutError, absolute_above, dual_value, objective, threshold_below
 
-VECTORS = 8  # as long as w, that the elastic net takes beside those of L2: v, the w of the last pass; in searches six more
+VECTORS = 8  # of w's length, that the elastic net needs in addition to L2: v, the w of the last pass; in searches six more
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,32 +33,32 @@ class L2:
     """½‖w‖²."""
 
     l1: ClassVar[float] = 0.0
-    threshold: ClassVar[float | None] = None  # λ, as kernels take it
-    ridge: ClassVar[float] = 1.0  # ρ of the ½ρ‖w‖² that searches go by
-    free: ClassVar[bool] = False  # whether the last number of w is an intercept that costs nothing
-    within: ClassVar[Interval] = EVERYWHERE  # where the best one is proved to be
-    priced: ClassVar[bool] = False  # whether the master problem prices what pulls at it
-    proximal: ClassVar[bool] = False  # whether it stays near to where dual ascent has pulled it
+    threshold: ClassVar[float | None] = None  # λ, as passed to kernels
+    ridge: ClassVar[float] = 1.0  # ρ of the ½ρ‖w‖² used in searches
+    free: ClassVar[bool] = False  # whether the last number of w is an unpenalised intercept
+    within: ClassVar[Interval] = EVERYWHERE  # where the optimal one is proved to be
+    priced: ClassVar[bool] = False  # whether the master problem prices the pull on it
+    proximal: ClassVar[bool] = False  # whether it stays near the point to which dual ascent has moved it
 
     def weights(self, v: np.ndarray) -> np.ndarray:
         """w = ∇R*(v), which may be `v` itself."""
         return v
 
     def value(self, w: np.ndarray) -> float:
-        """R(w), nearly."""
+        """R(w), approximately."""
         return 0.5 * vectors.dot(w, w)
 
     def conjugate(self, v: np.ndarray) -> float:
-        """R*(v), nearly."""
+        """R*(v), approximately."""
         w = self.weights(v.reshape(-1))
         return 0.5 * vectors.dot(w, w)
 
     def objective(self, w: np.ndarray, C: float, loss: float, square: float | None = None) -> float:
-        """At least F(w) where Σ u_i ℓ_i is at most `loss`; `square` is ‖w‖² as vectors.dot gives it, where that is known."""
+        """Upper bound on F(w) for Σ u_i ℓ_i ≤ `loss`; `square` is ‖w‖² by vectors.dot, if known."""
         return objective(vectors.dot(w, w) if square is None else square, len(w), C, loss)
 
     def bound(self, c_bar: float, a: np.ndarray, b: float, error: CutError) -> tuple[float, float]:
-        """(a true lower bound on F by the cut, the same as if nothing was ever rounded)."""
+        """(a rigorous lower bound on F from the cut, the same without allowance for rounding)."""
         square = vectors.dot(a, a)
         return dual_value(c_bar, square, b, error, len(a)), c_bar * b - 0.5 * c_bar * c_bar * square
 
@@ -68,45 +68,45 @@ class L2:
     ) -> Verified:  # fmt: skip
         """Improve the feasible `beta` (T,) in place until the master problem's gap is at most `tolerance`; returns that gap.
 
-        The cuts are `rows` (T, D) and b (T,), and `gram` (T, T) has their products; `matters` as streamcut.bundle.verified_master
-        has it.
+        The cuts are `rows` (T, D) and b (T,), and `gram` (T, T) has their products; `matters` as in
+        streamcut.bundle.verified_master.
         """
         return solve_verified(rows, gram, b, total, beta, tolerance, self.l1, matters)
 
     def line(self, w_b: np.ndarray, w: np.ndarray) -> tuple[float, float]:
-        """(‖w − w_b‖², ⟨w_b, w − w_b⟩) of what costs something."""
+        """(‖w − w_b‖², ⟨w_b, w − w_b⟩) over the penalised weights."""
         return vectors.line(w_b, w)
 
     def longest(self, F: float) -> float:
-        """How long w is at most where F is so large."""
+        """Upper bound on ‖w‖ at an objective F."""
         return math.sqrt(2.0 * F)
 
     def settled(self, b: float, error: CutError, pull: float) -> tuple[float, CutError]:
-        """(b, error) of a cut that pulls so much at a free intercept, where that is what it may be."""
+        """(b, error) of a cut with this `pull` on a free intercept, over its interval."""
         return b, error
 
     def feasible(self, a: np.ndarray, b: float, error: CutError, pull: float) -> tuple[float, CutError]:
-        """As `settled`, of a cut whose `a` (D,) may be changed for that."""
+        """As `settled`, for a cut whose `a` (D,) may be changed."""
         return self.settled(b, error, pull)
 
     def claim(self, w: np.ndarray, F: float, bound: float) -> tuple[float, float]:
-        """(F, bound) as certificates have them, of F(w)."""
+        """(F, bound) as certificates state them, at w."""
         return F, bound
 
     def narrowed(self, c_bar: float, w_b: np.ndarray, F_b: float, bound: float) -> L2:
-        """With what F(w_b) ≤ `F_b` and a `bound` on F say of the optimum's intercept."""
+        """The penalty with the interval of the optimal intercept narrowed by F(w_b) ≤ `F_b` and a `bound` on F."""
         return self
 
     def near(self, w_b: np.ndarray) -> Interval | None:
-        """Where the next intercept is looked for, if it is free."""
+        """The search interval of the next intercept, if it is free."""
         return None
 
     def kinks(self, w_b: np.ndarray, w: np.ndarray) -> Kinks | None:
-        """Where R has kinks along w_b + k(w − w_b); None: it has none anywhere."""
+        """The kinks of R along w_b + k(w − w_b); None: R is smooth."""
         return None
 
     def step(self, v: np.ndarray, delta: np.ndarray, gain: float) -> tuple[float, float]:
-        """(θ, what it brings): θ ∈ [0, 1] maximises θ·gain − R*(v + θδ)."""
+        """(θ, its gain): θ ∈ [0, 1] maximises θ·gain − R*(v + θδ)."""
         slope, curvature = gain - vectors.dot(v, delta), vectors.dot(delta, delta)
         theta = min(1.0, max(0.0, slope / curvature)) if curvature > 0.0 else 0.0
         return theta, theta * (slope - 0.5 * theta * curvature)
@@ -135,7 +135,7 @@ class ElasticNet(L2):
         return objective(vectors.dot(w, w) if square is None else square, len(w), C, loss, more)
 
     def bound(self, c_bar: float, a: np.ndarray, b: float, error: CutError) -> tuple[float, float]:
-        # S(C̄a, λ) = C̄ S(a, λ/C̄), and S moves no further than what it is of: an error of a is at most that of S(a)
+        # S(C̄a, λ) = C̄ S(a, λ/C̄), and S is nonexpansive: an error of a is not enlarged in S(a)
         least = np.empty_like(a)
         thresholds.shrink(a, threshold_below(self.l1, c_bar), least)
         square = vectors.dot(least, least)
@@ -146,7 +146,7 @@ class ElasticNet(L2):
 
     def step(self, v: np.ndarray, delta: np.ndarray, gain: float) -> tuple[float, float]:
         theta, _ = L2.step(self, self.weights(v), delta, gain)
-        if theta < 1.0:  # S bends less than the identity: the step of L2 is too short at most
+        if theta < 1.0:  # S has less slope than the identity: the L2 step is at most too short
             theta = longest_step(v, delta, gain, self.l1, theta)
         before, after = (vectors.dot(w, w) for w in (self.weights(v), self.weights(v + theta * delta)))
         return theta, theta * gain - 0.5 * (after - before)
@@ -156,5 +156,5 @@ SQUARES = L2()
 
 
 def penalty_of(l1: float) -> L2:
-    """That of this λ."""
+    """The penalty for this λ."""
     return ElasticNet(float(l1)) if l1 > 0.0 else SQUARES

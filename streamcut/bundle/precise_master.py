@@ -1,17 +1,17 @@
 """The master problem where float64 cannot resolve it: columns or cuts of very different sizes.
 
-One column of 10⁹ among small ones makes G = ⟨a_s, a_t⟩ of 10¹⁸, whose last digit is a thousand times what the small columns
-amount to; and β in float64 can no longer say how cuts balance in the large one. The values b and the cuts a themselves are good
-enough, and so is w, of which each number has a size of its own. So from the β that is known, in 50 decimal digits,
+One column of 10⁹ among small ones makes G = ⟨a_s, a_t⟩ of 10¹⁸, whose last digit is a thousand times what small columns add;
+and β in float64 cannot resolve how cuts balance in the large one. The values b and the cuts a themselves are accurate
+enough, and so is w, whose numbers each have their own scale. So, from the known β, in 50 decimal digits,
 
     repeat
         v = −Σ β_t a_t, summed in two float64 and then rounded; w = S(v, λ); the gradient g_t = b_t + ⟨a_t, w⟩ in float64
-        the gap Σ_k Σ_t β_t (max g − g_t) over blocks k, and what rounding may have done to it
-        the face: all β > 0, and of each block the one with the largest g
-        a Newton step on the face, cut off where a β reaches 0, which then leaves; again until one is whole
+        the gap Σ_k Σ_t β_t (max g − g_t) over blocks k, and a bound on its rounding error
+        the face: all β > 0, and in each block the one with the largest g
+        a Newton step on the face, truncated where a β reaches 0, which then leaves; repeated until a full step
         with λ > 0: only as far as the value rises
 
-as streamcut.compiled.simplex_qp and streamcut.bundle.verified_master have it, which are a hundred times faster and asked first.
+as in streamcut.compiled.simplex_qp and streamcut.bundle.verified_master, which are a hundred times faster and tried first.
 Products of cuts on the face are summed in two float64 (Dekker 1971; Ogita, Rump & Oishi 2005).
 """
 
@@ -27,16 +27,16 @@ from streamcut.compiled import pairs_of_floats, thresholds, vectors
 from streamcut.foundation.rounding import EPSILON
 
 _DIGITS = 50
-_FLAT = Decimal(2) ** -98  # of the products that a pivot is the difference of: less is rounding
+_FLAT = Decimal(2) ** -98  # of the products whose difference is a pivot: anything smaller is rounding
 _LEAST = Decimal("1e-300")
-_ROUNDINGS = 4.0  # of the terms of a gradient: what their sum is off by, as a rule
+_ROUNDINGS = 4.0  # roundings of a gradient's terms: the typical error of their sum
 _TURNS = 300
-_PATIENCE = 8  # turns that bring no smaller gap
+_PATIENCE = 8  # turns without a smaller gap
 _FIRST, _LEAST_PART, _FACTOR, _SHORT = 1e-3, 1e-9, 10.0, 0.3  # as in streamcut.bundle.verified_master
 
 
 class Precise(NamedTuple):
-    """gap: at most so far is the value below the optimum; v (D,) = −Σ β_t a_t, nearer to it than float64 β can say."""
+    """gap: upper bound on the distance to the optimal value; v (D,) = −Σ β_t a_t, more precise than float64 β can express."""
 
     gap: float
     v: np.ndarray
@@ -47,20 +47,20 @@ def solve_precisely(
 ) -> Precise | None:
     """Improve the feasible `beta` (T,) in place until the gap is at most `tolerance`, or as far as 50 digits go.
 
-    rows (T, D) are the a_t, l1 is λ; b and total as streamcut.bundle.verified_master has them. None where a number is too
-    large, or β no mixture.
+    rows (T, D) are the a_t, l1 is λ; b and total as in streamcut.bundle.verified_master. None where a number is too
+    large, or β not a mixture.
     """
     with localcontext(Context(prec=_DIGITS)):
         try:
             return _Problem(rows, b, total, l1).solved(beta, tolerance)
-        except DecimalException:  # products of cuts that are not finite, or a β that is no mixture
+        except DecimalException:  # products of cuts are not finite, or β is not a mixture
             return None
 
 
 class _Problem:
     def __init__(self, rows: np.ndarray, b: np.ndarray, total: float, l1: float) -> None:
         self._rows, self._b, self._total, self._l1 = rows, b, total, l1
-        self._products: dict[tuple[int, int], Decimal] = {}  # of cuts that were ever on the face
+        self._products: dict[tuple[int, int], Decimal] = {}  # of cuts ever on the face
         self._part = _FIRST
 
     def solved(self, start: np.ndarray, tolerance: float) -> Precise | None:
@@ -85,7 +85,7 @@ class _Problem:
         return Precise(best[0], best[2])
 
     def _feasible(self, start: np.ndarray) -> np.ndarray:
-        """As Decimals, scaled to add up to the total."""
+        """`start` as Decimals, scaled to add up to the total."""
         beta = np.array([Decimal(x) for x in np.maximum(start, 0.0).tolist()], object)
         return beta * (Decimal(self._total) / sum(beta, Decimal(0)))
 
@@ -105,7 +105,7 @@ class _Problem:
         return w
 
     def _gradient(self, w: np.ndarray, beta: np.ndarray) -> tuple[np.ndarray, float, float]:
-        """(b + ⟨a, w⟩, the gap, what rounding may add to it)."""
+        """(b + ⟨a, w⟩, the gap, a bound on its rounding)."""
         products, sizes = np.empty(len(beta)), np.empty(len(beta))
         vectors.dots(self._rows, w, products)
         pairs_of_floats.absolute_dots(self._rows, w, sizes)
@@ -115,7 +115,7 @@ class _Problem:
         return gradient, gap, _ROUNDINGS * EPSILON * doubt
 
     def _on_face(self, beta: np.ndarray, slopes: np.ndarray, w: np.ndarray) -> np.ndarray:
-        """Newton steps on the face until one is whole; `slopes` are the gradient."""
+        """Newton steps on the face until a full one; `slopes` are the gradient."""
         beta = beta.copy()
         face = sorted({*np.flatnonzero(beta > 0).tolist(), int(np.argmax(slopes))})
         cuts = np.array(face)
@@ -151,7 +151,7 @@ class _Problem:
         return beta
 
     def _curvature(self, face: list[int], w: np.ndarray) -> np.ndarray:
-        """Products of the cuts on the face (m, m); where λ > 0 of the features that are not 0, and a part of the others'."""
+        """Products of the cuts on the face (m, m); where λ > 0, those of the nonzero features, and a part of the others'."""
         G = np.array([[self._product(min(s, t), max(s, t)) for t in face] for s in face], object)
         if self._l1 == 0.0:
             return G
@@ -184,7 +184,7 @@ def _exact(pair: tuple[float, float]) -> Decimal:
 
 
 def _newton(G: np.ndarray, gradient: np.ndarray, free: np.ndarray, lead: np.ndarray) -> np.ndarray:
-    """The step of the β at `free` (m,) to where the gradient is that of those at `lead` (m,), which balance it."""
+    """The step of the β at `free` (m,) to where the gradient equals that at `lead` (m,), which balance it."""
     step = gradient[free] - gradient[lead]
     H = G[np.ix_(free, free)] - G[np.ix_(lead, free)] - G[np.ix_(free, lead)] + G[np.ix_(lead, lead)]
     least = [max(_FLAT * (G[s, s] + G[p, p]), _LEAST) for s, p in zip(free, lead, strict=True)]

@@ -1,10 +1,10 @@
-"""The master problem where the intercept is free: it lies in an interval, and what pulls at it costs how far it may be.
+"""The master problem with a free intercept: it lies in an interval, and the pull on it is priced by the half-width.
 
     max_β  ⟨b + m·a₀, β⟩ − ½ βᵀGβ − B |⟨a₀, β⟩|    over β ≥ 0, Σβ = total,    [m − B, m + B] the interval,
 
 is the dual of minimising ½‖w‖² + total·max_t(⟨a_t, w⟩ + a₀_t·c + b_t) over all w and all c in the interval, which
-streamcut.bundle.intercept proves. The multiplier of the price is c. Never an equality ⟨a₀, β⟩ = 0: rounding leaves all cuts near
-an optimum with a₀ of one sign, and then only the zero cut would do.
+streamcut.bundle.intercept proves. The multiplier of the price is c. An equality ⟨a₀, β⟩ = 0 is no option:
+rounding leaves all cuts near an optimum with a₀ of one sign, and then only the zero cut would be feasible.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from streamcut.bundle.intercept import Interval
 from streamcut.bundle.interior_point import interior_point
 from streamcut.foundation.rounding import EPSILON
 
-_NOTHING = 1e-13  # of the whole mixture: parts that interior points leave where there should be none
-_ROUNDINGS = 8.0  # of the terms of a gradient: what their sum is off by, as a rule
+_NOTHING = 1e-13  # of the whole mixture: parts that interior points leave in place of 0
+_ROUNDINGS = 8.0  # roundings of a gradient's terms: the typical error of their sum
 
 
 def solve_priced(
     gram: np.ndarray, b: np.ndarray, pulls: np.ndarray, total: float, beta: np.ndarray, within: Interval
 ) -> tuple[float, float]:
-    """Write the best mixture of T cuts to `beta` (T,); returns (a gap that it leaves at most, but for rounding; the intercept).
+    """Write the best mixture of T cuts to `beta` (T,); returns (an upper bound on its gap, up to rounding; the intercept).
 
-    gram (T, T) has the products of the cuts, without what pulls at the intercept: `pulls` (T,). The first cut is the zero cut.
+    gram (T, T) has the products of the cuts, without the pulls on the intercept: `pulls` (T,). The first cut is the zero cut.
     """
     T = len(b)
     square, pull, worth = total * total * gram, total * pulls, total * (b + pulls * within.middle)

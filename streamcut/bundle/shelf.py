@@ -1,8 +1,8 @@
-"""Where a bundle method keeps vectors that are looked at between passes alone: cuts, the best point, proofs.
+"""The store of vectors that a bundle method uses only between passes: cuts, the best point, proofs.
 
-A pass needs the weights that it scores, those that move and the sums that it makes, in any order of features. All other vectors
-are read and written from one end to the other, one or two at a time, so they may lie in files (streamcut.execution.scratch):
-whoever has looked at one lets go of it.
+A pass needs the weights that it scores, those that move and its sums, in any order of features. All other vectors
+are read and written sequentially, one or two at a time, so they may lie in files (streamcut.execution.scratch):
+they are released after each use.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ import numpy as np
 
 
 class Shelf(Protocol):
-    """Makes vectors. `far`: they are in no memory while nobody looks at them."""
+    """Allocates vectors. `far`: unused vectors take no memory."""
 
     @property
     def far(self) -> bool: ...
 
     def zeros(self, *shape: int) -> np.ndarray:
-        """A new float64 array; what is never written takes no memory."""
+        """A new float64 array of zeros; unwritten parts take no memory."""
 
     def space(self, *shape: int) -> np.ndarray:
-        """A new float64 array of no matter what: memory that was in use before need not be made 0."""
+        """A new uninitialised float64 array."""
 
     def put(self, vector: np.ndarray) -> np.ndarray:
         """`vector`, or a copy of it where vectors are far."""
 
     def take(self, vector: np.ndarray) -> np.ndarray:
-        """`vector`, or a copy of it in memory where vectors are far: for whoever keeps it when all else has ended."""
+        """`vector`, or a copy of it in memory where vectors are far, to be kept after the run."""
 
     def release(self) -> None:
-        """Let go of whatever was looked at; it comes back when it is looked at again."""
+        """Release what was accessed; it is read again on the next access."""
 
 
 class Memory:

@@ -1,4 +1,4 @@
-"""Steps along a line in the dual of the elastic net, where ½‖S(v, λ)‖² stands for ½‖v‖²."""
+"""Steps along a line in the dual of the elastic net, where ½‖S(v, λ)‖² takes the place of ½‖v‖²."""
 
 from __future__ import annotations
 

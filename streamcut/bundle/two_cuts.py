@@ -1,11 +1,11 @@
-"""The master problem of many columns at once, each with two cuts: the newest, and all older ones mixed by masters before.
+"""The master problem of many columns at once, each with two cuts: the newest, and all older ones mixed by previous masters.
 
     max  C(p b_G + q b_U) − R*(C(pG + qU))    over p, q ≥ 0, p + q ≤ 1,    R*(v) = ½‖S(v, l1)‖²
 
-is a quadratic programme in two numbers, of which only the three edges and the inside have to be looked at; where there are
-thresholds it is one on every piece on which S(v, l1) has the same features, and Newton's method goes from piece to piece. Any
-p and q give a lower bound: a master that is not solved to the end makes it loose, never wrong. Where intercepts are free what a
-mixture pulls at them costs how far they may be, as in streamcut.bundle.priced_master.
+is a quadratic program in two numbers, where only the three edges and the interior have to be examined; with
+thresholds it is one on every piece where S(v, l1) has the same features, and Newton's method moves from piece to piece. Any
+p and q give a lower bound: an inexact master makes it loose, never wrong. With free intercepts
+the pull of a mixture is priced, as in streamcut.bundle.priced_master.
 
 `minimise` searches lines for all columns at once, by slopes alone: any convex F, smooth or not (Illinois regula falsi).
 """
@@ -19,11 +19,11 @@ import numpy as np
 
 from streamcut.compiled import columns_vectors
 
-_PIECES = 10  # Newton steps, or halves of them, where there are thresholds
+_PIECES = 10  # Newton steps, or half steps, where there are thresholds
 
 
 class Price(NamedTuple):
-    """half·|p·G + q·U|, what a mixture that pulls so much at free intercepts costs; arrays (A,)."""
+    """half·|p·G + q·U|, the price of a mixture with pulls G and U on free intercepts; arrays (A,)."""
 
     G: np.ndarray
     U: np.ndarray
@@ -33,7 +33,7 @@ class Price(NamedTuple):
         return self.half * np.abs(p * self.G + q * self.U)
 
     def balance(self) -> tuple[np.ndarray, np.ndarray]:
-        """The (p, q), p + q = 1, that pull at nothing; (0, 0) where there are none."""
+        """The (p, q), p + q = 1, without a pull; (0, 0) where there are none."""
         apart = self.G * self.U < 0.0
         p = np.where(apart, np.abs(self.U), 0.0) / np.where(apart, np.abs(self.G) + np.abs(self.U), 1.0)
         return p, np.where(apart, 1.0 - p, 0.0)
@@ -77,7 +77,7 @@ class Quadratic(NamedTuple):
         return P, Q
 
     def best_priced(self, price: Price) -> tuple[np.ndarray, np.ndarray]:
-        """As `best`, less the price: where mixtures pull either way it is a quadratic, and on the line between them another."""
+        """As `best`, less the price: a quadratic on either side of zero pull, and another on the line between."""
         up, down = (self._replace(p=self.p + s * price.half * price.G, q=self.q + s * price.half * price.U) for s in (-1.0, 1.0))
         p, q = price.balance()
         slope, curvature = p * self.p + q * self.q, p * p * self.gg + 2.0 * p * q * self.gu + q * q * self.uu
@@ -97,7 +97,7 @@ def mix(
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """(p, q) of every column. `squares` (3, A) are ‖G‖², ⟨G, U⟩, ‖U‖²; U and G (D, A), all others (A).
 
-    With a `price` b and b_G are those where intercepts are in the middle of where they may be.
+    With a `price`, b and b_G are for intercepts in the middle of their intervals.
     """
     gg, gu, uu = squares
     if l1 is None:
@@ -112,13 +112,13 @@ def mix(
         tried = _Piece.at(best.p + step * (goal[0] - best.p), best.q + step * (goal[1] - best.q), *cuts)
         better = tried.value > best.value
         best = best.where(better, tried)
-        step = np.where(better, 1.0, 0.5 * step)  # beyond a kink of R* the quadratic is another one
+        step = np.where(better, 1.0, 0.5 * step)  # the quadratic changes beyond a kink of R*
         goal = best.goal(b, b_G, C, price)
     return np.where(best.value > 0.0, best.p, 0.0), np.where(best.value > 0.0, best.q, 0.0)
 
 
 class _Piece(NamedTuple):
-    """A mixture of every column, the dual there, and out of columns_vectors.dual_model what that is nearby; arrays (A)."""
+    """A mixture of every column, the dual there, and its local model from columns_vectors.dual_model; arrays (A)."""
 
     p: np.ndarray
     q: np.ndarray
@@ -134,11 +134,11 @@ class _Piece(NamedTuple):
         return cls(p, q, value if price is None else value - price.of(p, q), out)
 
     def where(self, better: np.ndarray, other: _Piece) -> _Piece:
-        """`other`, for the columns where that is better."""
+        """`other` in the columns where `better`, else this."""
         return _Piece(*(np.where(better, new, old) for new, old in zip(other, self, strict=True)))
 
     def goal(self, b: np.ndarray, b_G: np.ndarray, C: np.ndarray, price: Price | None) -> tuple[np.ndarray, np.ndarray]:
-        """(p, q) where the quadratic of this piece is largest."""
+        """(p, q) that maximise the quadratic of this piece."""
         _, w_G, w_U, gg, gu, uu = self.out
         H = C * C * gg, C * C * gu, C * C * uu
         lp, lq = C * b_G - C * w_G + H[0] * self.p + H[1] * self.q, C * b - C * w_U + H[1] * self.p + H[2] * self.q
@@ -146,14 +146,14 @@ class _Piece(NamedTuple):
         return found.best() if price is None else found.best_priced(price)
 
 
-_FLAT = 1e-3  # of the slope at k = 0: what is left of it where a search ends
+_FLAT = 1e-3  # of the slope at k = 0: the slope at which a search ends
 _NARROW = 1e-3  # of k: a bracket around a kink
 _FAR = 2.0**20
-_MOST = 40  # slopes that a search asks for
+_MOST = 40  # slope evaluations of a search
 
 
 def minimise(slopes: Callable[[np.ndarray], np.ndarray], columns: int) -> np.ndarray:
-    """k ≥ 0 (columns,) where each F is nearly least along its line; slopes(k) are right derivatives at k (columns,)."""
+    """k ≥ 0 (columns,) that nearly minimises each F along its line; slopes(k) are right derivatives at k (columns,)."""
     low, k = np.zeros(columns), np.zeros(columns)
     at_low = slopes(k)
     falls = at_low < 0.0

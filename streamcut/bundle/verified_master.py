@@ -1,18 +1,18 @@
-"""The master problem, max_β ⟨b, β⟩ − ½‖S(v, λ)‖² with v = −Σ β_t a_t, over β ≥ 0, Σβ = total, to a gap that is known.
+"""The master problem, max_β ⟨b, β⟩ − ½‖S(v, λ)‖² with v = −Σ β_t a_t, over β ≥ 0, Σβ = total, to a verified gap.
 
-float64 is asked first: a quadratic program where λ = 0, else `solve_penalised`. What rounding may hide of its gap
-counts; where that matters, as with one column of 10⁹ among small ones, more digits go on (streamcut.bundle.precise_master).
+float64 is tried first: a quadratic program where λ = 0, else `solve_penalised`. Rounding in its gap
+counts; where it matters, as with one column of 10⁹ among small ones, more digits take over (streamcut.bundle.precise_master).
 
-That of the elastic net, λ > 0, is concave with a continuous gradient g_t = b_t + ⟨a_t, S(v, λ)⟩, and quadratic as long as no
-weight becomes 0 or ceases to be. So, from the last solution on:
+The problem of the elastic net, λ > 0, is concave with a continuous gradient g_t = b_t + ⟨a_t, S(v, λ)⟩, and quadratic while no
+weight becomes 0 or nonzero. So, from the last solution:
 
     repeat
-        solve the quadratic problem of the features that are not 0
-        go to the best point between β and its solution
-    until total·max g − ⟨β, g⟩, which is at least what is left to gain, is small
+        solve the quadratic problem of the nonzero features
+        move to the best point between β and its solution
+    until total·max g − ⟨β, g⟩, an upper bound on the remaining gain, is small
 
-A part of the curvature of the other features is mixed in, as in a trust region: more of it after short steps, less after whole
-ones. With all of it the quadratic problem is below the true one everywhere, so no turn is in vain.
+A part of the curvature of the other features is mixed in, as in a trust region: more of it after short steps, less after full
+ones. With all of it the quadratic problem is below the true one everywhere, so every turn makes progress.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from streamcut.compiled import simplex_qp, thresholds, vectors
 from streamcut.foundation.rounding import EPSILON
 
 _MOST_TURNS = 300
-_FIRST, _LEAST, _FACTOR = 1e-3, 1e-9, 10.0  # of the curvature of all features: mixed in at first, at the least
-_PATIENCE = 20  # turns that bring no smaller gap: rounding allows none
-_SHORT = 0.3  # of the way: steps after which more is mixed in
-_INSIDE = 0.1  # of the gap: the inner problem is solved to it, or to so much of the tolerance
+_FIRST, _LEAST, _FACTOR = 1e-3, 1e-9, 10.0  # of the curvature of all features: mixed in at first, at least
+_PATIENCE = 20  # turns without a smaller gap: rounding allows none
+_SHORT = 0.3  # of a full step: shorter ones increase the part mixed in
+_INSIDE = 0.1  # of the gap, or of the tolerance: accuracy of the inner problem
 
 
 def solve_penalised(
@@ -83,12 +83,12 @@ def solve_master(G: np.ndarray, b: np.ndarray, total: float, beta: np.ndarray, t
     return simplex_qp.solve(G, b, total, beta, tolerance, _TURNS, simplex_qp.space(len(b)))
 
 
-_ROUNDINGS = 8.0  # of the terms of a gradient: what their sum is off by, as a rule
-_ENOUGH = 100.0  # of the tolerance, which is far below what training waits for (streamcut.solvers.state)
+_ROUNDINGS = 8.0  # roundings of a gradient's terms: the typical error of their sum
+_ENOUGH = 100.0  # of the tolerance, which is far below training's tolerance (streamcut.solvers.state)
 
 
 class Verified(NamedTuple):
-    """gap: the value is at most so far below the optimum; v (D,) = −Σ β_t a_t where it is known better than β in float64 says."""
+    """gap: upper bound on the distance to the optimal value; v (D,) = −Σ β_t a_t where it is more precise than float64 β."""
 
     gap: float
     v: np.ndarray | None = None
@@ -98,11 +98,11 @@ def solve_verified(
     rows: np.ndarray, gram: np.ndarray, b: np.ndarray, total: float, beta: np.ndarray, tolerance: float,
     l1: float = 0.0, matters: float = 0.0,
 ) -> Verified:  # fmt: skip
-    """Improve the feasible `beta` (T,) in place until the gap is at most `tolerance`, or all digits are used up; its value never
-    falls.
+    """Improve the feasible `beta` (T,) in place until the gap is at most `tolerance`, or all digits are used; its value
+    never falls.
 
-    rows (T, D) are the a_t, `gram` (T, T) their products, b (T,); l1 is λ. A gap up to
-    `matters` is good enough for more digits not to be worth their time.
+    rows (T, D) are the a_t, `gram` (T, T) their products, b (T,); l1 is λ. A gap up to `matters`
+    does not justify more digits.
     """
     enough = max(_ENOUGH * tolerance, matters)
     before = beta.copy()

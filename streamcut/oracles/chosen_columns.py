@@ -1,4 +1,4 @@
-"""What a solver of λ‖w‖₁ sees of data with many features: a pass at any w, and the columns of some features, taken to memory."""
+"""The oracle of λ‖w‖₁ for many features: a pass at any w, and the columns of some features loaded into memory."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from streamcut.oracles.decomposable import NOT_NEGATIVE, Cut
 from streamcut.oracles.linear import LinearOracle
 from streamcut.oracles.row_passes import CutSums, RowPass, ScorePass
 
-OF_ROWS = 8 * 8  # of a row beside its entries: z, target, weight, slope, curvature, a step, and what makes them
-_FLAT, _STEPS = 1e-12, 4  # a search for the best intercept alone: what it costs, and steps of Newton's method after it
+OF_ROWS = 8 * 8  # bytes of a row in addition to its entries: z, target, weight, slope, curvature, a step, and temporaries
+_FLAT, _STEPS = 1e-12, 4  # a search for the best intercept alone: its penalty, and the Newton steps after it
 
 
 class Piece(NamedTuple):
-    """Entries of rows, as kernels.take gives them."""
+    """Entries of rows, as returned by kernels.take."""
 
     indptr: np.ndarray
     columns: np.ndarray
@@ -69,7 +69,7 @@ class CountingPass(ScorePass):
 
 @dataclass(frozen=True, slots=True)
 class TakePass(Pass):
-    """The entries of features that have a place in `places` (D,), −1 of others, and how many rows they come from."""
+    """The entries of features with a place in `places` (D,), which is −1 for all others, and the number of their rows."""
 
     places: np.ndarray
     bias: float
@@ -94,7 +94,7 @@ class TakePass(Pass):
 
 @dataclass(frozen=True, slots=True)
 class RowsPass(RowPass):
-    """What is known of every row: z at the best point, target and weight."""
+    """The state of every row: z at the best point, target and weight."""
 
     def begin(self) -> list[dict[str, np.ndarray]]:
         return []
@@ -107,21 +107,21 @@ class RowsPass(RowPass):
 
 
 def _exact(dtype: Any) -> np.dtype:
-    """The type of floats that holds such values."""
+    """The float type that holds values of `dtype` exactly."""
     return np.dtype(np.float64 if np.dtype(dtype) == np.float64 else np.float32)
 
 
 def entry_bytes(manifest: Manifest) -> int:
-    """What an entry of a column takes, while columns are made of rows."""
+    """Bytes of a column entry while columns are built from rows."""
     types = [np.float32 if shard.ones else shard.arrays["data"].dtype for shard in manifest.shards]
     return 2 * (4 + max(_exact(each).itemsize for each in types))
 
 
 class ColumnsOracle(LinearOracle):
-    """A linear oracle that also keeps the columns of `chosen` features in memory, up to `room` bytes.
+    """A linear oracle that also keeps the columns of the `chosen` features in memory, up to `room` bytes.
 
     steep   (D,) the slope of the mean loss at the w of the last pass
-    counts  (D,) the entries of each feature, known after the first
+    counts  (D,) the entries of each feature, known after the first pass
     """
 
     def __init__(
@@ -165,7 +165,7 @@ class ColumnsOracle(LinearOracle):
         return self._cut(self._read(ScorePass(self._risk, self._grids, w, self._bias, kappa=1.0, at_w=True)))
 
     def steepest_at_zero(self) -> float:
-        """That of DecomposableOracle; where the intercept is free, at the best one, by two passes more."""
+        """As in DecomposableOracle; with a free intercept, at the best one, with two more passes."""
         cut, _ = self.start()
         if self.free:
             w = np.zeros(self.dimension)
@@ -181,15 +181,15 @@ class ColumnsOracle(LinearOracle):
     # -- which columns ----------------------------------------------------------------------------------------------------
 
     def wanting(self, w: np.ndarray) -> float:
-        """By how much a weight at most is off, at the w of the last pass, whose feature has no column; at most 0: none is."""
+        """The largest violation of a weight whose feature has no column, at the w of the last pass; ≤ 0: none is violated."""
         slope = self.c_bar * self.steep
         off = np.where(w == 0.0, np.abs(slope) - self.penalty.l1, np.abs(slope + self.penalty.l1 * np.sign(w)))
         return float(off[(self.chosen == 0.0) & (self.counts > 0.0)].max(initial=0.0))
 
     def choose(self, w: np.ndarray) -> None:
-        """Let those be chosen that can matter: those with a weight, then the steepest, as many as there is room for.
+        """Choose the features that can matter: those with a weight, then the steepest, as many as fit.
 
-        Where those with a weight leave no room for all that are steeper than λ, the steepest of these get half of it, and those
+        If features with a weight leave no room for all that are steeper than λ, the steepest get half of it, and those
         with a weight take turns.
         """
         size, weights = self.c_bar * np.abs(self.steep), w != 0.0
@@ -210,7 +210,7 @@ class ColumnsOracle(LinearOracle):
         self.columns = None
 
     def take(self) -> None:
-        """One pass: the columns of all that are chosen."""
+        """One pass: the columns of all chosen features."""
         features, places = np.flatnonzero(self.chosen), np.full(self.dimension, -1, np.int32)
         places[features] = np.arange(len(features))
         pieces = self._read(TakePass(places, self._bias, self._loss))[::-1]
@@ -225,7 +225,7 @@ class ColumnsOracle(LinearOracle):
         self.columns = Columns(indptr, rows, data)
 
     def in_memory(self) -> tuple[Columns, np.ndarray, RowsInMemory]:
-        """(the columns, their features ascending, the rows at the best point); after a checkpoint a pass takes them again."""
+        """(the columns, their features ascending, the rows at the best point); after a checkpoint a pass reloads them."""
         if self.columns is None:
             before = self.passes
             self.take()
@@ -237,7 +237,7 @@ class ColumnsOracle(LinearOracle):
 
     @property
     def loss(self) -> Loss:
-        """That of a row."""
+        """The loss of a row."""
         return self._loss
 
     def going(self) -> None:

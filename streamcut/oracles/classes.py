@@ -1,4 +1,4 @@
-"""What a solver sees of data with K classes under one loss of all of them, Crammer & Singer's or the softmax."""
+"""The oracle of K classes with one joint loss, Crammer & Singer's or the softmax."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streamcut.losses.classes import JointLoss
 from streamcut.oracles import classes_passes
 from streamcut.oracles.decomposable import NOT_NEGATIVE, Cut, DecomposableOracle
 
-_WHOLE = 1.0 + 2.0**-40  # Σ u of M, whatever grid that was summed on
+_WHOLE = 1.0 + 2.0**-40  # Σ u of M, regardless of the grid of the sum
 
 
 class MulticlassOracle(DecomposableOracle):
@@ -54,7 +54,7 @@ class MulticlassOracle(DecomposableOracle):
         return self._risk.entropic
 
     def slopes(self, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Slopes and curvatures of Σ u_i ℓ_i at each w_b + k(w − w_b), of the softmax."""
+        """Slopes and curvatures of Σ u_i ℓ_i at each w_b + k(w − w_b), for the softmax."""
         slopes, curvatures = zip(*(self._look("SlopesPass", float(each)) for each in k), strict=True)
         return np.sum(slopes, axis=1), np.sum(curvatures, axis=1)
 
@@ -62,7 +62,7 @@ class MulticlassOracle(DecomposableOracle):
         return super()._look(kind, *given, *[self._risk] * (kind in ("StepPass", "LossPass")))
 
     def _divided(self, a: np.ndarray, b: np.ndarray) -> Cut:
-        """As that of a DecomposableOracle; of the softmax b says nothing of ‖a‖, but Σ u / M = 1 does.
+        """As in DecomposableOracle; for the softmax ‖a‖ is bounded by Σ u / M = 1, not by b.
 
         There a row's own coefficient is a sum over the other classes, with as many roundings; its constant has numbers about 1 in
         it.

@@ -1,7 +1,7 @@
-"""The passes of losses of all classes together, by the names of streamcut.oracles.row_passes.
+"""The passes of joint losses of all classes, by the names of streamcut.oracles.row_passes.
 
 Row state: `z` (K,) scores at the last scored w, `z_b` (K,) those at the best point w_b, `t` the row's class, `u` row weights
-(only when not all 1). w and cuts are flat: the K numbers of a feature side by side.
+(only when not all 1). w and cuts are flat: the K numbers of a feature are adjacent.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from streamcut.oracles.row_passes import CutSums, Totals, weight_sum
 
 
 class Classes(Protocol):
-    """What numbers labels."""
+    """Maps labels to class numbers."""
 
     def targets(self, y: np.ndarray) -> np.ndarray:
-        """The class of each label, int32 (n,); −1 for a label that is not known."""
+        """The class of each label, int32 (n,); −1 for an unknown label."""
 
 
 def targets(risk: Classes, chunk: Chunk, numbers: np.ndarray | None = None) -> np.ndarray:
-    """The class of each row, int32 (n,), of which kernels make indices. `numbers` of the rows, if they don't follow each other.
+    """The class of each row, int32 (n,), used by kernels as indices. `numbers` of the rows, if they are not consecutive.
 
-    Stores hold their labels against the manifest when they are read; data that is no store of ours is held against it here.
-    Raises CorruptError for a label that the data is not said to have.
+    Stores check their labels against the manifest on reading; data from other sources is checked here.
+    Raises CorruptError for a label that the manifest does not list.
     """
     target = risk.targets(chunk.y)
     if len(target) and target.min() < 0:
@@ -46,7 +46,7 @@ def targets(risk: Classes, chunk: Chunk, numbers: np.ndarray | None = None) -> n
 
 
 def fill(rows: Rows, chunk: Chunk, risk: JointLoss, grids: Grids) -> float:
-    """Fill the classes and weights of `rows`, where they have such arrays; returns Σ u."""
+    """Fill the arrays of classes and weights of `rows`, where present; returns Σ u."""
     if "t" in rows:
         rows["t"][:] = targets(risk, chunk)
     if "u" in rows:
@@ -56,7 +56,7 @@ def fill(rows: Rows, chunk: Chunk, risk: JointLoss, grids: Grids) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _DataPass(Pass):
-    """Base of passes that take cuts: rows of a chunk into the columns of their target and their rival, or of all classes."""
+    """Base of passes that compute cuts: rows go into the columns of their target and their rival, or of all classes."""
 
     risk: JointLoss
     grids: Grids
@@ -113,7 +113,7 @@ class ScorePass(_DataPass):
 
 @dataclass(frozen=True, slots=True)
 class CutPass(_DataPass):
-    """The cut at z_b + κ(z − z_b) from scores that are known already: OCAS's second pass."""
+    """The cut at z_b + κ(z − z_b) from known scores: OCAS's second pass."""
 
     dimension: int
     bias: float
@@ -128,7 +128,7 @@ class CutPass(_DataPass):
 
 @dataclass(frozen=True, slots=True)
 class _SumPass(row_passes.RowPass):
-    """Base of passes that sum a number of each row, as (total, rounding lost)."""
+    """Base of passes that sum one number per row, as (total, rounding lost)."""
 
     def begin(self) -> np.ndarray:
         return np.zeros(2)
@@ -192,7 +192,7 @@ class SlopesPass(row_passes.RowPass):
 
 @dataclass(frozen=True, slots=True)
 class HistogramPass(row_passes.Histogram):
-    """Jumps and numbers of the breakpoints between `edges`."""
+    """Jumps and counts of the breakpoints between `edges`."""
 
     def visit_rows(self, bins: tuple[np.ndarray, np.ndarray], rows: Rows) -> None:
         multiclass.breakpoint_histogram(rows["t"], rows["z_b"], rows["z"], rows.get("u"), self.edges, *bins)
@@ -200,7 +200,7 @@ class HistogramPass(row_passes.Histogram):
 
 @dataclass(frozen=True, slots=True)
 class BreakpointsPass(row_passes.Breakpoints):
-    """The breakpoints with low ≤ k < high, of which there are `count`."""
+    """The `count` breakpoints with low ≤ k < high."""
 
     def visit_rows(self, found: list, rows: Rows) -> None:
         k, jump = np.empty(self.count), np.empty(self.count)

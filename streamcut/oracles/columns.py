@@ -1,4 +1,4 @@
-"""What training of columns sees of the data: steps of dual ascent, losses along lines, and what rounding does to both."""
+"""The oracle of columns: steps of dual ascent, losses along lines, and the rounding errors of both."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from streamcut.oracles.dual.random_order import RandomOrder
 from streamcut.oracles.linear import LinearOracle
 
 ORDER = RandomOrder(nnz=1 << 16, batch=32, within=False)  # rows of a group stay in the second cache level
-_VISITS = 2  # steps for each pair while its row is in cache, as long as it is free
-_CLOSE = 100.0  # times what a sweep brings at least: the gap that cached rows are left with where they are solved for at once
+_VISITS = 2  # steps per pair while its row is in cache and it is free
+_CLOSE = 100.0  # times the least gain of a sweep: the gap to which cached rows are solved at once
 _LONGER = 1.0 + 1e-6  # a length that was computed in float64
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where a pass starts, for the A active columns: `W` (D, A) is scored, `running` (D, A) is where steps begin.
+    """Where a pass starts, for the A active columns: `W` (D, A) is scored, steps begin at `running` (D, A).
 
-    stretch (A)  σ: steps are those for σC; enough (A): sweeps end when one brings no more
-    at_once (A)  cached rows are solved for by interior points before they are swept, where features are few; None: of no column
+    stretch (A)  σ: steps are those for σC; enough (A): sweeps end when one gains no more than this
+    at_once (A)  whether interior points solve for cached rows before sweeps, with few features; None: for no column
     """
 
     W: np.ndarray
@@ -50,14 +50,14 @@ class Start:
 class ColumnsOracle(LinearOracle):
     """F_a(w) = ½‖w‖² + l1_a‖w‖₁ + C_a Σ u_i ℓ over the rows of each of the `columns`.
 
-    Rows have room for `at_once` of them (None: all), which are trained at a time; column a is in place a mod at_once.
+    `at_once` columns (None: all) are trained at a time, as many as the row state holds; column a is in place a mod at_once.
 
-    With `free` the last number of w is an intercept that costs nothing, in parts of `bias`; `halves` are the cuts that bound it,
+    With `free` the last number of w is an unpenalised intercept, in units of `bias`; `halves` are the cuts that bound it,
     by column (streamcut.bundle.intercept), known after the first pass of a group.
 
-    `active` (A) are the columns in training. Every lane has a cache of `size` (None: none), which is swept at most `sweeps` times
+    `active` (A) are the columns in training. Each lane has a cache of `size` (None: none), swept at most `sweeps` times
     after each pass. Lanes of more than a batch are read from `streams` places at once. With L lanes steps are L times shorter, as
-    if each saw L of itself: their sum never lowers the dual (Ma et al. 2015, CoCoA+, σ′ = L).
+    if each saw L copies of itself: their sum never lowers the dual (Ma et al. 2015, CoCoA+, σ′ = L).
     """
 
     def __init__(
@@ -84,22 +84,22 @@ class ColumnsOracle(LinearOracle):
             for name, kind in (("C", np.float64), ("l1", np.float64), ("of_class", np.float64), ("fold", np.int16))
         )
         self.active = np.arange(K)
-        self._taken = False  # the places were those of other columns
+        self._taken = False  # whether the places belonged to other columns
         self.weights = np.zeros(len(columns))  # Σ u of the rows of each column, known after the first pass
-        self.raises: np.ndarray = np.zeros(K)  # by so much the last losses of active columns were raised for their rounding
-        self._drifts, self._reaches = ([Drift() for _ in columns] for _ in range(2))  # the latter of single rows
-        self._half = 0  # of the codes, which has the shares that U is made of
+        self.raises: np.ndarray = np.zeros(K)  # by which the last losses of active columns were raised for rounding
+        self._drifts, self._reaches = ([Drift() for _ in columns] for _ in range(2))  # the latter for single rows
+        self._half = 0  # half of the codes that holds the shares of U
         self._sweeps, self._seed, self._order = sweeps, seed, order
         statistics = runner.feed.data.manifest.statistics
         self._streams = streams if order.has_streams(statistics, runner.lanes) else 1
         self._caches: dict[int, ColumnsCache] = {}
         if size is not None and sweeps > 0:
             self._caches = {start: ColumnsCache(size, risk, K) for start in runner.lanes.bounds[:-1]}
-        # only by itself: what lanes do they do to the same w
+        # a single lane only: lanes move the same w
         alone = len(runner.lanes) == 1 and not self._l1.any()
         self._solves = bool(self._caches) and alone and solving_bytes(risk.loss, statistics, self.dimension) > 0
 
-    # -- what is known of columns: arrays (A) of the active ones ---------------------------------------------------------------
+    # -- properties of the active columns: arrays (A) --------------------------------------------------------------------------
 
     @property
     def costs(self) -> np.ndarray:
@@ -113,7 +113,7 @@ class ColumnsOracle(LinearOracle):
 
     @property
     def totals(self) -> np.ndarray:
-        """M: the weight of the rows of each."""
+        """M: the total row weight of each."""
         return self.weights[self.active]
 
     @property
@@ -123,7 +123,7 @@ class ColumnsOracle(LinearOracle):
 
     @property
     def costly(self) -> slice:
-        """Which numbers of w cost something: all but a free intercept, the last."""
+        """The penalised numbers of w: all but a free intercept, the last."""
         return slice(0, self.dimension - self.free)
 
     def first_stretches(self) -> np.ndarray:
@@ -132,7 +132,7 @@ class ColumnsOracle(LinearOracle):
         return np.array([self.stretch_for(C, whole) for C in self.costs.tolist()])
 
     def enter(self, columns: range) -> None:
-        """These are in training now, from w = 0 and no shares. The data is not read."""
+        """Start training these columns, from w = 0 and no shares. The data is not read."""
         self.active, self.halves = np.arange(columns.start, columns.stop), {}
         if self._taken:
             self._runner.run(EnterPass(self.risk.loss, self.places(self.active, self.costs)))
@@ -146,7 +146,7 @@ class ColumnsOracle(LinearOracle):
     # -- passes ----------------------------------------------------------------------------------------------------------------
 
     def groups(self) -> list[range]:
-        """Columns that are trained at a time, one group after the other."""
+        """Groups of columns, trained one after the other."""
         K = len(self.columns)
         return [range(first, min(first + self.at_once, K)) for first in range(0, K, self.at_once)]
 
@@ -161,7 +161,7 @@ class ColumnsOracle(LinearOracle):
         return steepest
 
     def ascend(self, start: Start, *, visits: int = _VISITS) -> ColumnSums:
-        """One pass, and sweeps after it: what changed in U, b, and the running weights. The first one learns the `weights`."""
+        """One pass, then sweeps: the changes in U, b and the running weights. The first pass learns the `weights`."""
         first = self.total_weight == 0.0
         statistics, lanes = self._runner.feed.data.manifest.statistics, len(self._runner.lanes)
         columns = self.places(self.active, self.costs * start.stretch * lanes)
@@ -204,13 +204,13 @@ class ColumnsOracle(LinearOracle):
             if not (sums.by_fold.min() > 0.0 and sums.by_fold.max() < self.total_weight):
                 empty = int(np.argmin(sums.by_fold)) + 1
                 raise UsageError(
-                    f"folds: {len(sums.by_fold)} are too many for these rows: fold {empty} has none, or none of weight"
+                    f"folds: {len(sums.by_fold)} are too many for these rows: fold {empty} has no rows, or only rows of weight 0"
                 )
             without = self._left_out >= 0
             self.weights[without] -= sums.by_fold[self._left_out[without]]
 
     def _learn_of_halves(self, sums: ColumnSums) -> None:
-        """The cuts of active columns; those of a kind have them in common."""
+        """The cuts of active columns; columns of a kind share them."""
         found = dict[tuple[float, int], tuple[Cut, Cut]]()
         for column, kind in self._sorts().items():
             if kind not in found:
@@ -218,15 +218,15 @@ class ColumnsOracle(LinearOracle):
                 up, down = (self._divided_by(M, a, b) for a, b in zip(of.a, of.b, strict=True))
                 if kind[1] >= 0 and self.risk.labels is not None and (up.a[-1] == 0.0 or down.a[-1] == 0.0):
                     raise UsageError(
-                        f"intercept: without fold {kind[1] + 1} all rows that count have one label, where no free intercept is "
-                        "best; take fewer folds, or a regularised one"
+                        f"intercept: without fold {kind[1] + 1} all rows of positive weight have one label, where no free "
+                        "intercept is optimal; use fewer folds, or a regularised intercept"
                     )
                 found[kind] = up, down
             self.halves[column] = found[kind]
         sums.halves = {}
 
     def _drawn(self, visits: int) -> Order:
-        """In which order rows are visited in the next pass."""
+        """The order of rows in the next pass."""
         statistics = self._runner.feed.data.manifest.statistics
         rows, _ = self._order.drawn(statistics, self.passes, self._seed, mixed=True)
         near = self._order.group_rows(statistics)
@@ -238,18 +238,18 @@ class ColumnsOracle(LinearOracle):
         return Order(rows, turns, min(near, len(rows)), 0, visits)
 
     def slopes(self, k: np.ndarray) -> np.ndarray:  # type: ignore[override]
-        """Of Σ u_i ℓ of each active column at w_b + k(w − w_b). The data is not read."""
+        """Slopes of Σ u_i ℓ of each active column at w_b + k(w − w_b). The data is not read."""
         return self._look_along(SlopesPass, k).sum(axis=1)
 
     def doubts(self, k: np.ndarray) -> np.ndarray:
-        """What rounding may add to Σ u_i ℓ by such steps, about, before they are taken. The data is not read."""
+        """Estimated rounding that steps `k` would add to Σ u_i ℓ, before they are taken. The data is not read."""
         steps = zip(self.active.tolist(), k.tolist(), strict=True)
         return np.array([self._loss.rounding.slope * self._drifts[a].ahead(step, self._scale) for a, step in steps])
 
     def step_all(self, k: np.ndarray, spreads: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """Make w_b + k(w − w_b) the best points; at least Σ u_i ℓ of each there. The data is not read.
+        """Make w_b + k(w − w_b) the best points; returns an upper bound on Σ u_i ℓ of each. The data is not read.
 
-        ⟨S, |w_b|⟩ after it are `spreads`, ‖w_b‖ `lengths`.
+        `spreads` are ⟨S, |w_b|⟩ after the step, `lengths` are ‖w_b‖.
         """
         sums, steepest = self._look_along(StepPass, k)
         found = np.empty(len(k))
@@ -265,7 +265,7 @@ class ColumnsOracle(LinearOracle):
         return found
 
     def losses_at_zero(self) -> np.ndarray:
-        """At least Σ u_i ℓ of each active column at w = 0."""
+        """Upper bounds on Σ u_i ℓ of each active column at w = 0."""
         if self.risk.labels is None:
             return np.full(len(self.active), self.loss_at_zero)
         at_zero, error = self._loss.value(0.0, 0.0), self._learning.weight_error(self._scale.rows)
@@ -273,7 +273,7 @@ class ColumnsOracle(LinearOracle):
         return np.array([above(at_zero * total, gamma(8.0) * at_zero * total) for total in totals])
 
     def cut_errors(self, b: np.ndarray) -> list[CutError]:
-        """Of the cuts of the active columns, of whose sums `b` (1 or 3, A) says how large they are; as parts of M."""
+        """Errors of the cuts of the active columns, in units of M; `b` (1 or 3, A) gives the size of their sums."""
         shares, sizes = (b[0], b[0]) if len(b) == 1 else b[1:] + 2.0 * self._grids.weight_error(self._scale.rows)
         M, scale, loss = self.totals, self._scale, self._loss.rounding
         lines = zip((scale.length * shares / M).tolist(), (sizes / M).tolist(), M.tolist(), strict=True)
@@ -283,7 +283,7 @@ class ColumnsOracle(LinearOracle):
         return self._runner.run(kind(self._of_lines, self.places(self.active, k), k))[0]
 
     def _row_length(self, length: float) -> float:
-        """At least Σ_j |x_ij w_j| + target_size of every row i, ‖w‖ being `length`."""
+        """Upper bound on Σ_j |x_ij w_j| + target_size over rows i, for ‖w‖ = `length`."""
         return self._scale.length * length * _LONGER + UNSEEN + self._loss.largest_target_size(self._targets)
 
     # -- checkpoints -----------------------------------------------------------------------------------------------------------
@@ -313,5 +313,5 @@ class ColumnsOracle(LinearOracle):
             self.halves = {column: pairs[kind] for column, kind in kinds.items()}
 
     def _sorts(self) -> dict[int, tuple[float, int]]:
-        """Of the active columns."""
+        """The kinds of the active columns."""
         return dict(zip(self.active.tolist(), kinds_of(self.places(self.active, self.costs)), strict=True))

@@ -1,4 +1,4 @@
-"""Columns by interior points over all cached rows (streamcut.oracles.dual.interior), one column after the other."""
+"""Interior points over all cached rows (streamcut.oracles.dual.interior), one column after the other."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from streamcut.oracles.dual.interior import dense, solve_rows
 
 @dataclass(slots=True)
 class Solving:
-    """`w` (D, A) after the steps of cached rows, and the weights (D,) that solve for them, by column."""
+    """`w` (D, A) after the steps of cached rows, and by column the weights (D,) that solve for them."""
 
     w: np.ndarray
     points: dict[int, np.ndarray] = field(default_factory=dict)
@@ -28,10 +28,10 @@ class Solving:
 
 @dataclass(frozen=True, slots=True)
 class SolvingPass(CachingPass):
-    """Cached rows of a single lane get the shares that solve for all of them, at `w` (D, A). The data is not read.
+    """Set the shares of a single lane's cached rows to those that solve for all of them, at `w` (D, A). The data is not read.
 
-    near    (D, A) where to begin
-    chosen  the columns (A,) for which that is done; enough (A): the gaps that it leaves, nearly
+    near    (D, A) starting point
+    chosen  the columns (A,) to solve; enough (A): the gaps to reach, approximately
     """
 
     caches: Mapping[int, ColumnsCache]
@@ -48,7 +48,7 @@ class SolvingPass(CachingPass):
         return Solving(self.w.copy())
 
     def visit_rows(self, solving: Solving, rows: Rows) -> None:
-        """Nothing: rows of the cache come from anywhere, and `finish` has them all."""
+        """Does nothing: cached rows come from any block, and `finish` handles them all."""
 
     def finish(self, solving: Solving, rows: Rows, first_row: int) -> None:
         cache = self.caches[first_row]
@@ -59,7 +59,7 @@ class SolvingPass(CachingPass):
             self._solve(solving, a, X, cached, folds)
 
     def _solve(self, solving: Solving, a: int, X: np.ndarray, cached: CachedRows, folds: np.ndarray | None) -> None:
-        """Of column a, by the best part of a step; the rows that it leaves out stay as they are."""
+        """Move column a by the best fraction of a step; rows of the left-out fold stay as they are."""
         c, target = self.columns.cost[a] * cached.weight, np.zeros(len(X))
         if self.columns.positive is None:
             A, target = X, np.asarray(cached.target, np.float64)
@@ -78,4 +78,4 @@ class SolvingPass(CachingPass):
         solving.points[a] = solved.point
 
     def merge(self, total: Solving, part: Solving) -> Solving:
-        raise NotImplementedError("cached rows are solved for in a single lane")
+        raise NotImplementedError("interior points need a single lane")

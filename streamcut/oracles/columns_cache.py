@@ -1,4 +1,4 @@
-"""The row cache of a lane for K columns: rows with the shares of all pairs, which sweeps move without reading anything."""
+"""The row cache of a lane for K columns: rows with the shares of all pairs, which sweeps update without reading data."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from streamcut.foundation.rounding import Grids
 from streamcut.losses.columns import ColumnsRisk
 from streamcut.oracles.dual.worth import Worth
 
-_SLACK = 0.1  # of the largest violation of a sweep: pairs at a bound that are further from leaving it wait for the next pass
+_SLACK = 0.1  # of the largest violation of a sweep: pairs at a bound and further from leaving it wait for the next pass
 
 
 @dataclass(frozen=True, slots=True)
 class Sweeps:
-    """How sweeps go: at most so `many`, until none of the columns is worth another one (streamcut.oracles.dual.worth).
+    """Settings of sweeps: at most `many`, until no column is worth another one (streamcut.oracles.dual.worth).
 
-    entries  of all rows; rise (A): what the pass before brought; enough (A): a column's sweeps end when one brings no more
-    seed     number of the pass, and that of the run
+    entries  of all rows; rise (A): gain of the pass before; enough (A): a column's sweeps end when one gains no more than this
+    seed     the number of the pass and the seed of the run
     """
 
     many: int
@@ -37,7 +37,7 @@ class Sweeps:
 
 
 class ColumnsCache(RowCache):
-    """Rows with a share for each of at most `most` columns, those of `serve`; w is (D, A)."""
+    """Rows with a share for each of at most `most` columns, set by `serve`; w is (D, A)."""
 
     def __init__(self, size: CacheSize, risk: ColumnsRisk, most: int) -> None:
         super().__init__(size)
@@ -47,7 +47,7 @@ class ColumnsCache(RowCache):
         self._share: np.ndarray = np.empty((0, 0))
         self._listed: np.ndarray = np.empty((0, 0), np.int16)
         self._count = np.zeros(size.rows, np.int64)
-        self._places: np.ndarray | None = None  # of the rows, in the order of their numbers
+        self._places: np.ndarray | None = None  # places of the rows, by ascending row number
         self.columns: Any = None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -57,22 +57,22 @@ class ColumnsCache(RowCache):
         return super().fits(other) and isinstance(other, ColumnsCache) and self._most == other._most
 
     def content(self) -> dict[str, Any]:
-        return {name: value for name, value in super().content().items() if name != "_room"}  # of which the others are parts
+        return {name: value for name, value in super().content().items() if name != "_room"}  # the others are views of it
 
     @staticmethod
     def row_bytes(columns: int) -> int:
-        """Of a cached row beside its entries: its target, which columns may still move it, and its shares."""
+        """Bytes of a cached row in addition to its entries: its target, the columns that may still move it, and its shares."""
         return ROW_BYTES + 16 + 10 * columns
 
     def serve(self, columns: Any) -> None:
-        """From now on the columns are these (streamcut.oracles.columns_passes.Places); the cache must be empty."""
+        """Set the columns (streamcut.oracles.columns_passes.Places); the cache must be empty."""
         self.columns, rows, A = columns, self.size.rows, len(columns.places)
         shares, listed = self._room
         self._share, self._listed = shares[: rows * A].reshape(rows, A), listed[: rows * A].reshape(rows, A)
         self._places = None
 
     def collect(self, rows: Rows, pairs: Pairs, half: int, numbers: np.ndarray) -> None:
-        """Take the rows of a block with the smallest pairs.keys, with the shares in that half of their codes."""
+        """Cache the rows of a block with the smallest pairs.keys, with the shares in half `half` of their codes."""
 
         def offered(first: int, limit: float, n: int) -> tuple[int, int]:
             given = self._risk.loss, first, rows, self.columns, pairs, half, numbers, limit, n
@@ -81,7 +81,7 @@ class ColumnsCache(RowCache):
         self.fill(offered, len(numbers))
 
     def sweep_columns(self, how: Sweeps, w: np.ndarray, first_row: int) -> np.ndarray:
-        """Sweep until it is not worth it, in place at w; returns what the dual rose by (A)."""
+        """Sweep in place at w until a sweep no longer pays; returns the rise of the dual (A)."""
         A = w.shape[1]
         worth = Worth.after(how.entries, how.rise, how.enough, how.part)
         on, slack, turns, total = np.ones(A, np.bool_), np.full(A, np.inf), np.flatnonzero(self._count[: self.n]), np.zeros(A)
@@ -98,7 +98,7 @@ class ColumnsCache(RowCache):
         return total
 
     def write_codes(self, how: Sweeps, half: int, codes: np.ndarray, first_row: int, U: np.ndarray, b: np.ndarray) -> None:
-        """The shares of cached rows become that half of `codes`, of the rows from `first_row` on; U and b change by as much."""
+        """Write the shares of cached rows to half `half` of `codes`, of the rows from `first_row` on; U and b are updated."""
         if self._places is None:  # rows may come from several places of the lane
             self._places = np.argsort(self.numbers)
         first, last = np.searchsorted(self.numbers, (first_row, first_row + len(codes)), sorter=self._places)

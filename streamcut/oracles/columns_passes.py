@@ -32,7 +32,7 @@ from streamcut.oracles.row_passes import Equal, First, Halves, RowPass, Totals, 
 
 
 def kinds_of(columns: Places) -> list[tuple[float, int]]:
-    """(class, fold that is left out) of every column, 0 and −1 where there are none: what its rows and targets are."""
+    """(class, left-out fold) of every column, 0 and −1 where there are none: they define its rows and targets."""
     nothing = np.zeros(len(columns.places))
     classes = nothing if columns.positive is None else columns.positive
     folds = nothing - 1 if columns.left_out is None else columns.left_out
@@ -40,15 +40,15 @@ def kinds_of(columns: Places) -> list[tuple[float, int]]:
 
 
 def constants(loss: Loss, columns: int) -> np.ndarray:
-    """Room for the b of so many columns, and for what its rounding is measured by: compiled.columns.add_constant."""
+    """An array for the b of `columns` columns and the sums that bound its rounding: compiled.columns.add_constant."""
     return np.zeros((3 if loss.sized() else 1, columns))
 
 
 @dataclass(slots=True)
 class ColumnSums:
-    """`w` (D, A) the running weights, those of all lanes added; what changed in U (D, A) and b; what the dual rose by (A); of the
-    first pass its totals, and Σ u of every fold (folds,). `solved` are the w (D,) that solve for cached rows, by column, `halves`
-    of each kind of column what the pass was asked for."""
+    """`w` (D, A) the running weights, summed over lanes; the changes of U (D, A) and b; the rise of the dual (A); in the
+    first pass the totals, and Σ u of every fold (folds,). `solved` are the w (D,) that solve for cached rows, by column;
+    `halves`, the Halves requested from the pass, for each kind of column."""
 
     w: np.ndarray | None
     U: np.ndarray
@@ -81,12 +81,12 @@ def _merge(total: ColumnSums, part: ColumnSums) -> ColumnSums:
 
 @dataclass(frozen=True, slots=True)
 class AscentPass(FillingPass):
-    """z of all rows at `W` (D, A), and steps of dual ascent at running weights, which begin in each lane at `start` (D, A).
+    """z of all rows at `W` (D, A), and steps of dual ascent at running weights, which start from `start` (D, A) in each lane.
 
-    halves  of the codes: the one with the shares that U is made of, and the one that gets the new ones
-    first   the first pass also fills what is kept of rows, and learns of all of them
-    equal   asks for Halves of every kind of column
-    sample  random seed of the rows that caches take
+    halves  of the codes: the one that holds the shares of U, and the one that receives the new shares
+    first   the first pass also fills the row state and sums the totals
+    equal   requests Halves of every kind of column
+    sample  random seed for the choice of cached rows
     """
 
     risk: ColumnsRisk
@@ -182,11 +182,11 @@ class AscentPass(FillingPass):
 
 @dataclass(frozen=True, slots=True)
 class SweepsPass(CachingPass):
-    """Sweeps over cached rows, each lane by itself, until they are not worth it; then their shares are written to half `half` of
-    the codes, and U follows. The data is not read.
+    """Sweeps over cached rows, lanes separately, until they no longer pay; then their shares are written to half `half` of
+    the codes, and U is updated. The data is not read.
 
     start      (D, A) running weights
-    constants  lines of b
+    constants  number of rows of b
     """
 
     caches: Mapping[int, ColumnsCache]
@@ -233,7 +233,7 @@ class _LinePass(RowPass):
 
 @dataclass(frozen=True, slots=True)
 class EnterPass(_LinePass):
-    """Columns begin at w = 0, with no shares."""
+    """Columns start at w = 0, with no shares."""
 
     row_arrays: ClassVar[tuple[str, ...]] = ("z_b", "t", "target", "codes")
 
@@ -266,7 +266,7 @@ class SlopesPass(_LinePass):
 
 @dataclass(frozen=True, slots=True)
 class StepPass(_LinePass):
-    """z_b += k_a (z − z_b) in the row state; Σ u ℓ there, (A, 2), and the largest shares (A,) of losses without a largest one."""
+    """z_b += k_a (z − z_b) in the row state; Σ u ℓ there, (A, 2), and the largest shares (A,) of losses with unbounded ones."""
 
     k: np.ndarray
 

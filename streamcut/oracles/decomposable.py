@@ -1,4 +1,4 @@
-"""What a solver sees of the data: cuts, losses and steps along lines. It never sees a row, a shard or a file."""
+"""The oracle of sums over rows: cuts, losses and steps along lines. A solver never sees a row, a shard or a file."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from streamcut.oracles.row_lengths import row_scale
 from streamcut.oracles.row_passes import CutSums, Totals
 
 NOT_NEGATIVE = (0.0, math.inf)
-_FIRST = 4.0  # σ of the first accelerated pass, in parts of the curvature of the dual along a row: shares move by about a quarter
+_FIRST = 4.0  # σ of the first accelerated pass, in units of the curvature of the dual along a row: shares move by about a quarter
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A cutting plane R(w) ≥ ⟨a, w⟩ + b of the mean risk, but for `error`; a (D,)."""
+    """A cutting plane R(w) ≥ ⟨a, w⟩ + b of the mean risk, up to `error`; a (D,)."""
 
     a: np.ndarray
     b: float
@@ -36,21 +36,21 @@ class Cut:
 
 
 class DecomposableOracle:
-    """F(w) = R(w) + C Σ u_i ℓ_i(w) over the rows of a runner, R the `penalty`, w flat and as long as `dimension` says.
+    """F(w) = R(w) + C Σ u_i ℓ_i(w) over the rows of a runner, R the `penalty`, w flat (dimension,).
 
-    It is also the `LossAlongLine` of streamcut.bundle.line_search, from w_b to the w that was scored last.
-    `total_weight` is M = Σ u_i, known after `start`. `passes`, `traffic` count the looks at the data; row-state work is none.
-    Vectors that no pass needs are kept on its `shelf`.
+    It is also the `LossAlongLine` of streamcut.bundle.line_search, from w_b to the w scored last.
+    `total_weight` is M = Σ u_i, known after `start`. `passes`, `traffic` count reads of the data, not work on the row state.
+    Vectors that no pass needs stay on its `shelf`.
 
     kinds     the module with the risk's passes, by the names of streamcut.oracles.row_passes
-    grids     on which sums over rows are exact; unless given, for coefficients up to the weights of rows
-    width     numbers of w for each feature, side by side
+    grids     on which sums over rows are exact; by default for coefficients up to the row weights
+    width     numbers of w for each feature, adjacent
 
-    Losses and cuts that it gives are true: losses are at least what they are in real numbers, cuts know their error.
+    Returned losses and cuts are rigorous: losses are upper bounds in exact arithmetic, cuts carry their error.
     """
 
-    can_refine: ClassVar[bool] = False  # whether its passes know of fine grids
-    unit: float = 1.0  # of mean losses, which tolerances are parts of; known after `start`
+    can_refine: ClassVar[bool] = False  # whether its passes support fine grids
+    unit: float = 1.0  # of mean losses, in which tolerances are expressed; known after `start`
 
     def __init__(
         self, runner: PassRunner, risk: Any, kinds: Any, *, dimension: int, C: float, bias: float, grids: Grids | None = None,
@@ -59,18 +59,18 @@ class DecomposableOracle:
         self.dimension, self.C = dimension, C
         self.penalty: L2 = SQUARES
         self.total_weight, self.passes = 0.0, 0
-        self.raised = 0.0  # by so much the last Σ u_i ℓ_i was raised for its rounding
+        self.raised = 0.0  # by which the last Σ u_i ℓ_i was raised for rounding
         self.traffic = Traffic()
         self.shelf = runner.shelf
         self._runner, self._risk, self._kinds = runner, risk, kinds
         self._bias = bias
         statistics = runner.feed.data.manifest.statistics
         weight = statistics.n_rows if statistics.weight_sum is None else statistics.weight_sum
-        self._scale = self._cut_scale = row_scale(statistics, bias, width)  # of all rows, of those of one cut
+        self._scale = self._cut_scale = row_scale(statistics, bias, width)  # of all rows, and of the rows of one cut
         self._grids = grids or Grids.holding(vector=max(statistics.max_abs_value, abs(bias)) * weight, weight=weight)
-        self._learning = self._grids  # on which the first pass learns
+        self._learning = self._grids  # grids of the first pass's totals
         self._width = width
-        self._magnitudes = np.zeros(statistics.n_features + (bias != 0.0))  # S of streamcut.foundation.rounding, once it is known
+        self._magnitudes = np.zeros(statistics.n_features + (bias != 0.0))  # S of streamcut.foundation.rounding, once known
         self._drift = Drift()
 
     @property
@@ -79,32 +79,32 @@ class DecomposableOracle:
         return self.C * self.total_weight
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """(numbers, arrays) that a checkpoint keeps; release the row state after each look at the arrays."""
+        """(numbers, arrays) that a checkpoint keeps; release the row state after each use of the arrays."""
         numbers = {"total_weight": self.total_weight, "passes": self.passes, "traffic": asdict(self.traffic)}
         numbers |= {"drift": asdict(self._drift), "grids": self._grids}
         return numbers, {"magnitudes": self._magnitudes, **kept_rows(self._runner.row_state)}
 
     def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
-        """Go on from what `saved` gave; `fill` reads an array by name, and calls what it is given now and then."""
+        """Resume from what `saved` returned; `fill` reads an array by name, calling a given function after each piece."""
         self.total_weight, self.passes, self.traffic = numbers["total_weight"], numbers["passes"], Traffic(**numbers["traffic"])
         self._drift, self._grids = Drift(**numbers["drift"]), Grids(*numbers["grids"])
         fill("magnitudes", self._magnitudes, self.release, NOT_NEGATIVE)
         refill_rows(self._runner.row_state, fill)
 
     def release(self) -> None:
-        """Let go of the pages of the row state and the shelf, if they live in scratch files."""
+        """Release the pages of the row state and the shelf, if they live in scratch files."""
         self._runner.row_state.release(0, self._runner.row_state.n_rows)
         self.shelf.release()
 
     def refine(self) -> bool:
-        """From the next pass on take cuts whose sums are as good as exact, at twice the work; False if they are already."""
+        """From the next pass on compute cuts with nearly exact sums, at twice the work; False if they already are."""
         if not self.can_refine or self._grids.folds > 1:
             return False
         self._grids = self._grids.finer(self._scale.rows)
         return True
 
     def start(self, w: np.ndarray | None = None) -> tuple[Cut, float]:
-        """The first pass, at `w` (0 unless given): the cut there and Σ u_i ℓ_i; sets `total_weight`."""
+        """The first pass, at `w` (default 0): the cut there and Σ u_i ℓ_i; sets `total_weight`."""
         w = np.zeros(self.dimension) if w is None else w
         sums = self._read(self._first_pass(w))
         self._learn(sums.totals)
@@ -121,13 +121,13 @@ class DecomposableOracle:
         return min(1.0, _FIRST * whole / curvature) if curvature > 0.0 else 1.0
 
     def column_sizes(self) -> np.ndarray:
-        """Σ_i u_i |x_ij| of each feature j (d,), about."""
+        """Σ_i u_i |x_ij| of each feature j (d,), approximately."""
         return self._magnitudes[: len(self._magnitudes) - (self._bias != 0.0)]
 
     def steepest_at_zero(self) -> float:
-        """max_j |∂R/∂w_j| of the mean loss R at w = 0; the first pass, as `start`.
+        """max_j |∂R/∂w_j| of the mean loss R at w = 0; this is the first pass, like `start`.
 
-        With C̄ times this as λ, and any larger one, the elastic net leaves w = 0. It is the least such λ if R has a gradient at 0.
+        For λ at or above C̄ times this the elastic net has w = 0. It is the least such λ if R has a gradient at 0.
         """
         return float(np.abs(self.start()[0].a).max(initial=0.0))
 
@@ -150,13 +150,13 @@ class DecomposableOracle:
         return self._cut(self._read(self._kinds.ScorePass(self._risk, self._grids, w, self._bias, kappa=kappa)))
 
     def cut_between(self, mu: float) -> Cut:
-        """One pass: the cut at w_b + μ(w − w_b) by margins that are known."""
+        """One pass: the cut at w_b + μ(w − w_b) from known margins."""
         return self._cut(self._read(self._kinds.CutPass(self._risk, self._grids, self.dimension, self._bias, mu)))
 
     def line_search(self, A0: float, B0: float, kinks: Kinks | None = None) -> float:
         """The k ≥ 0 that minimises F at w_b + k(w − w_b), where A0 = ‖w − w_b‖², B0 = ⟨w_b, w − w_b⟩. The data is not read.
 
-        `kinks` are those of the penalty along the line.
+        `kinks`: those of the penalty along the line.
         """
         smooth = self._smooth
         if kinks is None:
@@ -175,17 +175,17 @@ class DecomposableOracle:
         return float(slope), float(curvature)
 
     def loss_scored(self, w: np.ndarray) -> float:
-        """At least Σ u_i ℓ_i at w, which is what was scored last. The data is not read."""
+        """Upper bound on Σ u_i ℓ_i at w, which must be the point scored last. The data is not read."""
         return self._loss_at(w, self._look("LossPass"))
 
     def step(self, k: float, w_b: np.ndarray) -> float:
-        """Make w_b + k(w − w_b), `w_b` as it is after the step, the best point; returns Σ u_i ℓ_i there. The data is not read."""
+        """Make w_b + k(w − w_b) the best point, `w_b` being already moved; returns Σ u_i ℓ_i there. The data is not read."""
         loss = self._look("StepPass", k)
         self._drift.step(k, self._spread(w_b), self._scale)
         return self._loss_above(self._summed(loss), self._drift.error)
 
     def doubt(self, k: float) -> float:
-        """What rounding may add to Σ u_i ℓ_i by a `step` of k, about, before it is taken. The data is not read."""
+        """Estimated rounding that a `step` of k would add to Σ u_i ℓ_i, before it is taken. The data is not read."""
         return self._risk.rounding.slope * self._drift.ahead(k, self._scale)
 
     def slope_at_zero(self) -> float:
@@ -199,7 +199,7 @@ class DecomposableOracle:
         return np.concatenate([k for k, _ in found]), np.concatenate([jump for _, jump in found])
 
     def _look(self, kind: str, *given: Any) -> Any:
-        """What a pass over the row state finds."""
+        """The result of a pass over the row state."""
         return self._runner.run(getattr(self._kinds, kind)(*given))[0]
 
     def _read(self, work: Pass) -> Any:
@@ -209,28 +209,28 @@ class DecomposableOracle:
         return sums
 
     def tighten(self) -> bool:
-        """From now on use what the first pass learned about sums: the grids may hold less. Whether they changed."""
+        """From now on use the grids that the first pass's totals allow, which may be finer; returns whether they changed."""
         return False
 
     def _learn(self, totals: Totals) -> None:
-        """Take what the first pass learns."""
+        """Take over the totals of the first pass."""
         self.total_weight = totals.weight
         error = self._learning.vector_error(self._scale.rows, self._scale.rows)
         np.add(totals.magnitudes, error, out=self._magnitudes)
-        self.raised = 2.0 * self.mean_loss_at_zero * self._learning.weight_error(self._scale.rows)  # where the loss is that at 0
+        self.raised = 2.0 * self.mean_loss_at_zero * self._learning.weight_error(self._scale.rows)  # where the loss at 0 applies
 
     @property
     def mean_loss_at_zero(self) -> float:
-        """R(0), nearly."""
+        """R(0), approximately."""
         return 1.0
 
     @property
     def loss_at_zero(self) -> float:
-        """At least Σ u_i ℓ_i at w = 0."""
+        """Upper bound on Σ u_i ℓ_i at w = 0."""
         return self._all_weight()
 
     def _all_weight(self) -> float:
-        """At least Σ u_i."""
+        """Upper bound on Σ u_i."""
         return above(self.total_weight, self._learning.weight_error(self._scale.rows))
 
     def _spread(self, w: np.ndarray) -> float:
@@ -238,15 +238,15 @@ class DecomposableOracle:
         return (1.0 + (self._width > 1)) * vectors.spread(w, self._width, self._magnitudes)
 
     def _scored(self, w: np.ndarray) -> None:
-        """The margins of w are known now, or will be."""
+        """Note that the margins of w are known, or about to be."""
         self._drift.scored = self._spread(w)
 
     def _loss_at(self, w: np.ndarray, computed: np.ndarray) -> float:
-        """Σ u_i ℓ_i(w), from what a pass has summed at w itself."""
+        """Σ u_i ℓ_i(w), from the sums of a pass at w itself."""
         return self._loss_above(self._summed(computed), self._drift.fresh(self._spread(w), self._scale))
 
     def _summed(self, sums: np.ndarray) -> float:
-        """What (total, rounding lost) stands for."""
+        """The sum represented by (total, rounding lost)."""
         return float(sums.sum())
 
     def _loss_above(self, computed: float, error: float) -> float:
@@ -259,7 +259,7 @@ class DecomposableOracle:
         return self._divided(sums.a, sums.b)
 
     def _divided(self, a: np.ndarray, b: np.ndarray) -> Cut:
-        """The cut of the sums a (folds, D) and b [coarse, rest], of which the former is used up."""
+        """The cut of the sums a (folds, D), which is overwritten, and b [coarse, rest]."""
         M = self.total_weight
         if len(a) > 1:
             vectors.add(a[0], a[1])

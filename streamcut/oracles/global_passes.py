@@ -1,6 +1,6 @@
 """The passes of a linear solver with a global risk, whose coefficients depend on the scores of all rows.
 
-Row state: `z` scores at the w that was scored last (labels, before any was), `c` coefficients of the next cut.
+Row state: `z` scores at the w scored last (labels before the first), `c` coefficients of the next cut.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from streamcut.foundation.rounding import Grids
 
 @dataclass(slots=True)
 class Labelled:
-    """(rows where a run of equal qid begins, the qid of each) in order of rows; the largest |x| of every feature (D,)."""
+    """(first rows of runs of equal qid, the qid of each run) in row order; the largest |x| of every feature (D,)."""
 
     largest: np.ndarray
     runs: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
@@ -28,7 +28,7 @@ class Labelled:
 
 @dataclass(frozen=True, slots=True)
 class LabelPass(Pass):
-    """Labels into `z`, and what else is to be known of the rows once."""
+    """Stores labels in `z`, and collects what is needed once from the rows."""
 
     dimension: int
     bias: float
@@ -53,7 +53,7 @@ class LabelPass(Pass):
 
 @dataclass(frozen=True, slots=True)
 class ScoresPass(Pass):
-    """The scores at `w` into `z`."""
+    """Stores the scores at `w` in `z`."""
 
     w: np.ndarray
     bias: float

@@ -1,16 +1,16 @@
-"""Cuts, losses and steps for risks that need the scores of all rows at once: pairs, and measures of a whole labelling.
+"""The oracle of risks that need the scores of all rows at once: pairs, and measures of a whole labelling.
 
-An exact cut takes two passes: scores, which are sorted here and give each row its coefficient, and the weighted sum of rows.
+An exact cut takes two passes: one for scores, which are sorted here to find each row's coefficient, one for the weighted sum.
 
 Row state, all in whole arrays that this process uses between passes:
 
-    code  what the risk makes of a row's label        z    scores of the w that was scored last
+    code  the risk's encoding of a row's label        z    scores of the w scored last
     z_b   scores of the best point (`keep_best`)      c    coefficients of the rows in the next cut
 
-Groups of rows that don't see each other are worked on in blocks of whole groups (Groups); where all rows see each other, they
-may be more than memory holds (OneGroup). Blocks depend on the data alone and their sums are added exactly, so neither threads
-nor shards nor memory change a bit. Whoever waits for the end of a run need not wait for the end of a sort: passes are broken off
-as passes are, but for those that move the best point.
+Independent groups of rows are processed in blocks of whole groups (Groups); where all rows interact, they
+may exceed memory (OneGroup). Blocks depend on the data alone and their sums are added exactly, so neither threads
+nor shards nor memory change a bit. An interrupted run does not wait for the end of a sort: these steps are broken off
+like passes, except those that move the best point.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ from streamcut.oracles.one_group import OneGroup
 from streamcut.oracles.row_blocks import RowBlocks
 from streamcut.oracles.row_lengths import row_scale
 
-_LONGER = 1.0 + 1e-6  # sums over features, in float64
+_LONGER = 1.0 + 1e-6  # for sums over features in float64
 
 
 class GlobalOracle:
     """F(w) = ½‖w‖² + C̄ R(w) over the rows of a runner, C̄ = C·(number of rows), with w of length D = d, or d + 1 with a bias.
 
-    It is also the `SmoothLoss` of streamcut.bundle.line_search, from w_b to the w that was scored last. Losses are m·R, so that
-    C is their factor as in the binary task. `passes`, `traffic` count what was read.
+    It is also the `SmoothLoss` of streamcut.bundle.line_search, from w_b to the w scored last. Losses are m·R, so that
+    C is their factor as in the binary task. `passes`, `traffic` count reads of the data.
 
     workers  threads for blocks of rows
-    room     bytes that a risk of one group may take for sorting; None: as many as it likes
+    room     bytes that a risk of one group may use for sorting; None: no limit
 
     Raises BadInputError in `start` when no two rows can be compared.
     """
 
-    _MADE_ANEW: ClassVar[tuple[str, ...]] = ("c",)  # of the row state, for each cut: no checkpoint keeps it
+    _MADE_ANEW: ClassVar[tuple[str, ...]] = ("c",)  # row state recomputed for each cut: not in checkpoints
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class GlobalOracle:
         self.shelf = runner.shelf
         self.passes = 0
         self.unit = 1.0
-        self.raised = 0.0  # by so much the last m·R was raised for its rounding
+        self.raised = 0.0  # by which the last m·R was raised for rounding
         self.traffic = Traffic()
         self.guess = 1.0
         self._n = statistics.n_rows
@@ -83,11 +83,11 @@ class GlobalOracle:
         self._size = risk.coefficient_sum
         self._scale = row_scale(statistics, bias)
         self._grids = Grids.holding(vector=self._size * max(statistics.max_abs_value, abs(bias)), weight=1.0)
-        self._largest = np.zeros(self.dimension)  # |x| of every feature, once it is known
-        self._drift = Drift()  # of the row whose scores are off most
+        self._largest = np.zeros(self.dimension)  # max |x| of every feature, once known
+        self._drift = Drift()  # of the row with the largest score error
         self._looked: dict[float, float] = {}  # the risk at steps of this line
-        self._held: tuple[float, float, float] | None = None  # the step whose coefficients are in `c`, risk and offset there
-        self._before_line: tuple[int, Traffic] | None = None  # `passes`, `traffic` before scores whose step is not taken yet
+        self._held: tuple[float, float, float] | None = None  # the step whose coefficients are in `c`, its risk and offset
+        self._before_line: tuple[int, Traffic] | None = None  # `passes`, `traffic` before scores whose step is still to come
         self._blocks = RowBlocks(self._n, lambda: runner.rows, runner.row_state.release, workers, stop=runner.stop)
         self._groups: Groups | OneGroup
         if risk.grouped:
@@ -106,7 +106,7 @@ class GlobalOracle:
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """(numbers, arrays) that a checkpoint keeps; release the row state after each use of the arrays.
 
-        Of an iteration that was broken off before its step nothing is kept: it is repeated, and not counted twice.
+        An iteration broken off before its step leaves no trace: it is repeated, and not counted twice.
         """
         passes, traffic = self._before_line or (self.passes, self.traffic)
         numbers = {"guess": self.guess, "passes": passes, "traffic": asdict(traffic)}
@@ -115,7 +115,7 @@ class GlobalOracle:
         return numbers, {"largest": self._largest, **self._groups.saved(), **rows}
 
     def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
-        """Go on from what `saved` gave; `fill` reads an array by name, and calls what it is given now and then."""
+        """Resume from what `saved` returned; `fill` reads an array by name, calling a given function after each piece."""
         self.guess, self.passes, self.traffic = numbers["guess"], numbers["passes"], Traffic(**numbers["traffic"])
         self._drift, self._grids = Drift(**numbers["drift"]), Grids(*numbers["grids"])
         fill("largest", self._largest, within=NOT_NEGATIVE)
@@ -124,7 +124,7 @@ class GlobalOracle:
         self._groups.weigh()
 
     def release(self) -> None:
-        """Let go of the row state's pages, if it lives in scratch files."""
+        """Release the pages of the row state, if it lives in scratch files."""
         self._runner.row_state.release(0, self._n)
 
     def start(self) -> tuple[Cut, float]:
@@ -153,10 +153,10 @@ class GlobalOracle:
         self._read(ScoresPass(w, self._bias))
         self._looked.clear()
         if self._held is not None and self._held[0] != 0.0:
-            self._held = None  # it was on another line
+            self._held = None  # it belonged to another line
 
     def cut_between(self, mu: float) -> Cut:
-        """One pass: the cut at w_b + μ(w − w_b) by scores that are known."""
+        """One pass: the cut at w_b + μ(w − w_b) from known scores."""
         _, offset = self._value(mu)
         return self._cut(offset)
 
@@ -173,11 +173,11 @@ class GlobalOracle:
         return self._n * risk, self._n * math.fsum(value for sums in self._blocks.map(slope) for value in sums)
 
     def line_search(self, A0: float, B0: float) -> float:
-        """A k ≥ 0 at which F(w_b + k(w − w_b)) is nearly least, A0 = ‖w − w_b‖², B0 = ⟨w_b, w − w_b⟩. The data is not read."""
+        """A k ≥ 0 that nearly minimises F(w_b + k(w − w_b)), A0 = ‖w − w_b‖², B0 = ⟨w_b, w − w_b⟩. The data is not read."""
         return minimise_by_tangents(A0, B0, self.C, self)
 
     def step(self, k: float, w_b: np.ndarray) -> float:
-        """Make w_b + k(w − w_b), where `at` was asked and which `w_b` is now, the best point; returns m·R. No data is read."""
+        """Make w_b + k(w − w_b), evaluated by `at`, the best point, `w_b` being already moved; returns m·R. No data is read."""
         risk = self._looked[k]
 
         def move(_: int, rows: Rows) -> None:
@@ -192,29 +192,29 @@ class GlobalOracle:
         return self._loss_above(risk, self._drift.error, self._drift.best)
 
     def column_sizes(self) -> np.ndarray:
-        """max_i |x_ij| of each feature j (d,), about."""
+        """max_i |x_ij| of each feature j (d,), approximately."""
         return self._largest[: self._runner.feed.data.manifest.statistics.n_features]
 
     def doubt(self, k: float) -> float:
-        """What rounding may add to m·R by a `step` of k, about, before it is taken. The data is not read."""
+        """Estimated rounding that a `step` of k would add to m·R, before it is taken. The data is not read."""
         return self._n * self._size * self._drift.ahead(k, self._scale)
 
     def refine(self) -> bool:
-        """From the next pass on take cuts whose sums are as good as exact, at twice the work; False if they are already."""
+        """From the next pass on compute cuts with nearly exact sums, at twice the work; False if they already are."""
         if self._grids.folds > 1:
             return False
         self._grids = self._grids.finer(self._scale.rows)
         return True
 
     def _spread(self, w: np.ndarray) -> float:
-        """At least Σ_j |x_ij w_j| for every row."""
+        """Upper bound on Σ_j |x_ij w_j| over rows i."""
         length = self._scale.length * math.sqrt(vectors.dot(w, w)) * _LONGER
         return min(vectors.spread(w, 1, self._largest) * _LONGER, length)
 
     def _loss_above(self, risk: float, error: float, spread: float) -> float:
-        """At least m·R where `risk` is computed, from scores of size `spread` that are off by `error`, both at most.
+        """Upper bound on m·R from the computed `risk`, whose scores are at most `spread` in size and off by at most `error`.
 
-        R changes at most Σ|c_i| times as fast as its scores do together. Sums of c_i s_i and of counts are compensated.
+        R changes by at most Σ|c_i| times the largest change of a score. Sums of c_i s_i and of counts are compensated.
         """
         part = gamma(64.0) + (self._n * EPSILON) ** 2 * 4.0
         loss = self._n * above(risk, self._size * (error + part * spread) + part * (1.0 + risk)) * (1.0 + 4.0 * EPSILON)
@@ -222,20 +222,20 @@ class GlobalOracle:
         return loss
 
     def _value(self, k: float) -> tuple[float, float]:
-        """(risk, offset of its cut) at w_b + k(w − w_b), the coefficients of which `c` has then, if it has not."""
+        """(risk, offset of its cut) at w_b + k(w − w_b), whose coefficients are then in `c`."""
         if self._held is None or self._held[0] != k:
-            self._held = None  # should this be broken off, `c` has a part of either
+            self._held = None  # if this is broken off, `c` is a mix of both
             self._held = (k, *self._groups.value(k))
         return self._held[1:]
 
     def _cut_and_loss(self, spread: float) -> tuple[Cut, float]:
-        """One pass: the cut and m·R at the scores `z`, which are `spread` at most."""
+        """One pass: the cut and m·R at the scores `z`, at most `spread` in size."""
         self._held = None
         risk, offset = self._groups.value(None)
         return self._cut(offset), self._loss_above(risk, self._drift.fresh(spread, self._scale), spread)
 
     def _cut(self, offset: float) -> Cut:
-        """One pass: the cut by the coefficients that were found last."""
+        """One pass: the cut of the coefficients found last."""
         return self._cut_of(self._read(SumPass(self.dimension, self._bias, self._grids)), offset)
 
     def _cut_of(self, a: np.ndarray, offset: float) -> Cut:

@@ -1,4 +1,4 @@
-"""Risks of many groups of rows that don't see each other, evaluated in blocks of whole groups."""
+"""Risks of many independent groups of rows, evaluated in blocks of whole groups."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from streamcut.oracles.row_blocks import BLOCK_ROWS, RowBlocks
 
 
 class GroupRisk(Protocol):
-    """A convex risk of the scores of all rows, a sum over groups of rows (`starts[g]:starts[g + 1]`) that don't see each other.
+    """A convex risk of the scores of all rows, a sum over groups of rows (`starts[g]:starts[g + 1]`) that are independent.
 
     grouped          True
-    code_type        of the numbers that stand for labels
-    coefficient_sum  at least Σ |c_i| of any cut
-    room_bytes       memory for each row that `evaluate` works on, its arguments not counted
+    code_type        dtype of the codes of labels
+    coefficient_sum  upper bound on Σ |c_i| of any cut
+    room_bytes       memory of `evaluate` per row, without its arguments
     """
 
     grouped: ClassVar[Literal[True]]
@@ -30,13 +30,13 @@ class GroupRisk(Protocol):
     room_bytes: ClassVar[int]
 
     def encode(self, labels: np.ndarray, starts: np.ndarray, codes: np.ndarray) -> None:
-        """Fill `codes`; all for a block of whole groups, as below."""
+        """Fill `codes`; all arguments are for a block of whole groups, as below."""
 
     def sizes(self, codes: np.ndarray, starts: np.ndarray) -> np.ndarray:
-        """What there is to lose in each group, int64; 0: nothing."""
+        """The total possible loss of each group, int64; 0: none."""
 
     def weights(self, sizes: np.ndarray) -> np.ndarray:
-        """Weight of each of all groups, float64, from all sizes."""
+        """Weights of all groups, float64, from all sizes."""
 
     def evaluate(
         self, codes: np.ndarray, starts: np.ndarray, weights: np.ndarray, scores: np.ndarray, out: np.ndarray
@@ -79,23 +79,23 @@ class Groups:
         self.weigh()
 
     def saved(self) -> dict[str, np.ndarray]:
-        """What a checkpoint keeps beside the row state."""
+        """The arrays that a checkpoint keeps in addition to the row state."""
         return {"starts": self.starts}
 
     @property
     def codes(self) -> int:
-        """Numbers that stand for labels are below it: each of a group's levels has one."""
+        """Exclusive upper bound on the codes of labels: each level of a group has one."""
         return int(self.starts[-1])
 
     def restore(self, fill: Fill) -> None:
-        """Take what was saved. Raises ValueError for groups that are none."""
+        """Restore what was saved. Raises ValueError for invalid groups."""
         n = int(self.starts[-1])
         fill("starts", self.starts, within=(0, n))
         if self.starts[0] != 0 or self.starts[-1] != n or (np.diff(self.starts) <= 0).any():
-            raise ValueError("array starts is not of groups that follow each other")
+            raise ValueError("array starts does not hold consecutive groups")
 
     def weigh(self) -> None:
-        """Find the weights of the groups by the codes. Raises BadInputError when no two rows can be compared."""
+        """Compute the weights of the groups from the codes. Raises BadInputError when no two rows can be compared."""
         found = np.concatenate(self._map(lambda rows, starts, _: self._risk.sizes(rows["code"], starts)))
         if not found.any():
             where = "" if len(found) == 1 else " of one query (qid)"
@@ -125,7 +125,7 @@ class Groups:
         self._map(fill)
 
     def _map(self, work: Any) -> list[Any]:
-        """work(row state, where groups start in it, which of all groups they are) of each block."""
+        """work(row state, group starts in it, their group numbers) of each block."""
         bounds = [0]
         while bounds[-1] < len(self.starts) - 1:
             bounds.append(int(np.searchsorted(self.starts[:-1], self.starts[bounds[-1]] + BLOCK_ROWS)))

@@ -1,4 +1,4 @@
-"""The row state in checkpoints, wherever it lies: oracles neither gather nor copy it."""
+"""The row state in checkpoints, regardless of where it lies: oracles neither gather nor copy it."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import numpy as np
 from streamcut.execution.runner import RowKeeper
 from streamcut.models.checkpoint import Fill
 
-_BEGIN = "rows."  # of their names in a checkpoint
+_BEGIN = "rows."  # prefix of the names in a checkpoint
 
 
 def kept_rows(rows: RowKeeper, but: Collection[str] = ()) -> dict[str, Any]:
-    """What a checkpoint keeps of the row state: all arrays `but` those; release rows after each look."""
+    """The row state in a checkpoint: all arrays except `but`; release rows after each use."""
     return {f"{_BEGIN}{name}": array for name, array in rows.kept().items() if name not in but}
 
 
 def refill_rows(rows: RowKeeper, fill: Fill, but: Collection[str] = ()) -> None:
-    """Take from a checkpoint what `kept_rows` kept."""
+    """Restore from a checkpoint what `kept_rows` kept."""
 
     def refill(name: str, out: np.ndarray, part: tuple[int, int] | None) -> None:
         fill(f"{_BEGIN}{name}", out, lambda: rows.release(0, rows.n_rows), rows.within.get(name), part)

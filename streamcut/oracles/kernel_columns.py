@@ -1,10 +1,10 @@
-"""What kernel solvers see of the data: responses of all rows, kept up to date by kernel columns, and the rows that support them.
+"""The oracle of kernel solvers: responses of all rows, kept up to date by kernel columns, and the support rows.
 
-The responses c_j = y_j Σ_i α_i y_i k(x_i, x_j) are row state, where they may be as many as there are rows. A change of a few α_i
-is one pass over the data, whatever the number of rows that changed; in memory a pass costs no more than its arithmetic. The rows
+The responses c_j = y_j Σ_i α_i y_i k(x_i, x_j) are row state, one per row. A change of a few α_i
+is one pass over the data, regardless of the number of changed rows; in memory a pass costs only its arithmetic. The rows
 with α_i ≠ 0 and their α are kept in memory: they are the model.
 
-SMO goes back and forth among all rows, which `read_whole` brings into memory.
+SMO accesses rows in any order, so `read_whole` loads all of them into memory.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def scores_in_memory(
     dimension: int,
     workers: int,
 ) -> np.ndarray:
-    """Σ_k coefficients[k] k(x_i, s_k) for i in `rows`, float64, on threads: `add_scores` for a part of the rows each."""
+    """Σ_k coefficients[k] k(x_i, s_k) for i in `rows`, float64, on threads: each runs `add_scores` for a part of the rows."""
     out = np.zeros(len(rows))
 
     def add(part: slice) -> None:
@@ -97,7 +97,7 @@ class KernelColumn:
         kernel_columns.scatter(row.indices[entries], None if row.data is None else row.data[entries], self._dense)
 
     def over(self, chunk: Chunk, squares: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
-        """Float64, one for each of `rows` (None: for all of the chunk's)."""
+        """The kernel values, float64, one for each of `rows` (None: for all rows of the chunk)."""
         out = np.empty(chunk.n_rows if rows is None else len(rows))
         kernel_columns.column(
             rows, chunk.indptr, chunk.indices, chunk.data, squares, self._dense, self._square, *self._kernel.compiled, out
@@ -106,15 +106,15 @@ class KernelColumn:
 
 
 class SharedColumns:
-    """Columns k(·, x_i) over all `n_rows` rows in memory, float32, that problems on the same rows share: as many as `size` bytes
-    hold, the first that are asked for. Each is computed once."""
+    """Columns k(·, x_i) over all `n_rows` rows in memory, float32, shared by problems on the same rows: as many as `size` bytes
+    hold, the first requested. Each is computed once."""
 
     def __init__(self, n_rows: int, size: int) -> None:
         self._most = size // (4 * n_rows)
         self._columns: dict[int, np.ndarray] = {}
 
     def of(self, row: int, compute: Callable[[], np.ndarray]) -> np.ndarray | None:
-        """That of `row`; None where there is no room for it."""
+        """The column of `row`; None if it does not fit."""
         found = self._columns.get(row)
         if found is None and len(self._columns) < self._most:
             found = self._columns[row] = compute().astype(np.float32)
@@ -129,7 +129,7 @@ def squared_norms(chunk: Chunk) -> np.ndarray:
 
 
 def take(chunk: Chunk, rows: np.ndarray) -> Chunk:
-    """The rows `rows` of a chunk, in that order, in memory of their own; only features and labels."""
+    """The rows `rows` of a chunk, in that order, as a copy; features and labels only."""
     starts, lengths = chunk.indptr[rows], chunk.indptr[rows + 1] - chunk.indptr[rows]
     indptr = np.append(0, np.cumsum(lengths))
     places = np.repeat(starts - indptr[:-1], lengths) + np.arange(indptr[-1])
@@ -154,9 +154,9 @@ class _SignPass(Pass):
 
 @dataclass(frozen=True, slots=True)
 class _FollowPass(Pass):
-    """c ← scale·(c + y Σ_k coefficients_k k(·, s_k)); `c_sum` += c where it is kept. A part of it cannot be repeated.
+    """c ← scale·(c + y Σ_k coefficients_k k(·, s_k)); `c_sum` += c where it is kept. It must not be applied twice.
 
-    The rows `others` are moved by the kernel already.
+    The rows `others` are already centred by the kernel.
     """
 
     kernel: Kernel
@@ -182,9 +182,9 @@ class _FollowPass(Pass):
 class Responses:
     """c_j = y_j Σ_i α_i y_i k(x_i, x_j) for all rows j of a runner; α = 0 at first. `averaged`: also sums of c and α over steps.
 
-    evaluations   kernel values that were computed: as many as there are rows for every row that a step changes, and those among
+    evaluations   kernel values computed: one per row of the data for every row that a step changes, and those among
                   the rows of a batch
-    passes, traffic   what was read
+    passes, traffic   reads of the data
     """
 
     def __init__(self, runner: PassRunner, kernel: Kernel, positive: float, *, averaged: bool = False) -> None:
@@ -207,7 +207,7 @@ class Responses:
 
     @property
     def c(self) -> np.ndarray:
-        """float64 (m,); don't write into it."""
+        """float64 (m,); do not modify it."""
         return self._runner.rows["c"]
 
     @property
@@ -238,7 +238,7 @@ class Responses:
 
     @property
     def numbers(self) -> np.ndarray:
-        """The rows that were ever changed, in the order of their first change, int64."""
+        """The rows ever changed, in the order of their first change, int64."""
         return np.fromiter(self._slots, np.int64, len(self._slots))
 
     def alpha_of(self, row: int) -> float:
@@ -273,18 +273,18 @@ class Responses:
         self.evaluations += len(rows) * self.n_rows
 
     def support(self, alpha: np.ndarray) -> tuple[Chunk, np.ndarray]:
-        """The rows whose α (in the order of `numbers`) is not 0, and their α_i y_i; one row of 0 where there is none."""
+        """The rows whose α (in the order of `numbers`) is not 0, and their α_i y_i; a single zero row if there is none."""
         (kept,) = np.nonzero(alpha)
         kept = kept[np.argsort(self.numbers[kept])] if len(kept) else np.zeros(1, np.int64)
         return concatenate([self._support[slot] for slot in kept]), alpha[kept] * self.signs[self.numbers[kept]]
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """(numbers, arrays) of a checkpoint; the rows that support are fetched again."""
+        """(numbers, arrays) of a checkpoint; the support rows are fetched again."""
         numbers = {"evaluations": self.evaluations, "passes": self.passes, "traffic": asdict(self.traffic)}
         return {**numbers, "support": len(self._support)}, {"numbers": self.numbers, **self._kept()}
 
     def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
-        """Go on from what `saved` gave; see streamcut.solvers.progress.Resumable."""
+        """Resume from what `saved` returned; see streamcut.solvers.progress.Resumable."""
         if not 0 <= numbers["support"] <= self.n_rows:
             raise ValueError(f"{numbers['support']} rows support")
         rows = np.empty(numbers["support"], np.int64)
@@ -299,19 +299,19 @@ class Responses:
         self.evaluations, self.passes, self.traffic = numbers["evaluations"], numbers["passes"], Traffic(**numbers["traffic"])
 
     def release(self) -> None:
-        """All of it is in memory."""
+        """Does nothing: everything is in memory."""
 
     def _kept(self) -> dict[str, np.ndarray]:
         sums = {"c_sum": self.c_sum, "alpha_sum": self.alpha_sum} if self._averaged else {}
         return {"c": self.c, "alpha": self.alpha, **sums}
 
     def _chunk(self, rows: np.ndarray) -> Chunk:
-        """Rows of the support as products are taken of them."""
+        """The support rows `rows` as a chunk for products."""
         chunks = [self._support[self._slots[row]] for row in rows.tolist()]
         return self.kernel.moved(chunks[0] if len(chunks) == 1 else concatenate(chunks))
 
     def _take_in(self, rows: np.ndarray) -> None:
-        """Rows that are not in memory come there, from as few shards as hold them."""
+        """Load rows that are not in memory yet, from the shards that hold them."""
         missing = np.array(sorted(row for row in rows.tolist() if row not in self._slots), np.int64)
         if len(missing) == 0:
             return
@@ -330,7 +330,7 @@ class Responses:
 
 
 def fetch(feed: Feed, numbers: np.ndarray, buffers: object | None, traffic: Traffic) -> list[Chunk]:
-    """The rows `numbers` (increasing), each as a chunk in memory of its own. Only shards that hold one of them are read."""
+    """The rows `numbers` (increasing), each as a chunk of its own in memory. Only shards that hold one of them are read."""
     shards = np.searchsorted(first_rows(feed.data.manifest), numbers, side="right")
     found: list[Chunk] = []
     for inside in np.split(numbers, np.flatnonzero(np.diff(shards)) + 1):
@@ -341,13 +341,13 @@ def fetch(feed: Feed, numbers: np.ndarray, buffers: object | None, traffic: Traf
 
 
 def whole_bytes(manifest: Manifest) -> int:
-    """Bytes of memory that `read_whole` takes; the values of all shards are of the type that holds those of each."""
+    """Bytes of memory that `read_whole` takes; values have a type that holds those of every shard."""
     statistics = manifest.statistics
     return entry_bytes(manifest) * statistics.nnz + 24 * (statistics.n_rows + 1)
 
 
 def read_whole(feed: Feed) -> tuple[Chunk, Traffic]:
-    """Every row of the data, and what was read. Data that is one chunk of memory already is not copied."""
+    """Every row of the data, and the traffic. Data that is already one chunk in memory is not copied."""
     manifest, traffic = feed.data.manifest, Traffic()
     statistics = manifest.statistics
     if feed.data.path is None and len(manifest.shards) == 1:

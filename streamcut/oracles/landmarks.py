@@ -1,4 +1,4 @@
-"""Which rows a Nyström map is made of: any, or those that the others do not explain."""
+"""The choice of rows for a Nyström map: uniform, or by how little the other rows explain them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from streamcut.kernels.nystroem import NystroemMap
 from streamcut.oracles.kernel_columns import fetch
 
 CHOICES = ("uniform", "leverage")
-_CANDIDATES = 8  # for each landmark, of which leverage chooses
+_CANDIDATES = 8  # for each landmark, from which leverage chooses
 
 
 def nystroem_map(feed: Feed, kernel: Kernel, landmarks: int, choice: str, seed: int) -> NystroemMap:
     """The map of `landmarks` rows of the data of `feed`, drawn by `choice`.
 
     uniform   all rows alike, or in proportion to their weights; those of weight 0 never
-    leverage  of 8 times as many rows, drawn uniformly, each in proportion to how much of it a first such map leaves out:
-              k(x, x) − ‖features‖² plus a share that all have. That is about the ridge leverage score of x (Musco & Musco 2017,
+    leverage  of 8 times as many rows, drawn uniformly, each in proportion to what a first such map leaves out of it:
+              k(x, x) − ‖features‖² plus a constant. This approximates the ridge leverage score of x (Musco & Musco 2017,
               one level); rows far from all others count more, duplicates less
     """
     statistics, traffic = feed.data.manifest.statistics, Traffic()
@@ -39,7 +39,7 @@ def nystroem_map(feed: Feed, kernel: Kernel, landmarks: int, choice: str, seed: 
 
 
 def _drawn(feed: Feed, rng: np.random.Generator, most: int) -> np.ndarray:
-    """Numbers of up to `most` distinct rows, increasing: all alike, or in proportion to their weights, never of weight 0.
+    """Numbers of up to `most` distinct rows, increasing: drawn uniformly, or in proportion to their weights, never of weight 0.
 
     With weights each row has the key log(r) / u, r uniform, and the largest are taken (Efraimidis & Spirakis 2006); one pass.
     """
@@ -59,7 +59,7 @@ def _drawn(feed: Feed, rng: np.random.Generator, most: int) -> np.ndarray:
 
 
 def _left_out(pilot: NystroemMap, kernel: Kernel, row) -> float:
-    """Squared distance of φ(x) from the span of the pilot's landmarks, of a chunk of one row."""
+    """Squared distance of φ(x) from the span of the pilot's landmarks, for a chunk of one row."""
     values = np.ones(row.nnz) if row.data is None else row.data.astype(np.float64)
     whole = float(kernel.diagonal(np.array([values @ values]))[0])
     features = pilot.features(row).astype(np.float64)[0]

@@ -1,4 +1,4 @@
-"""What a solver sees of a loss of single rows: one number of w for each feature, and one for the intercept."""
+"""The oracle of a loss of single rows: one number of w for each feature, and one for the intercept."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class LinearOracle(DecomposableOracle):
             self._first = replace(self._first, equal=self._equal)
         self._learning = self._first.grids
         self._loss = risk.loss
-        self._reach = Drift()  # as `_drift`, of a single row
-        self._near, self._steepest = 0.0, 0.0  # of the scores in question: how far they are off, the largest share there
+        self._reach = Drift()  # as `_drift`, for a single row
+        self._near, self._steepest = 0.0, 0.0  # of the current scores: their error, and the largest share there
         for name in row_arrays(risk, statistics.weight_sum is not None, keep_margins=keep_margins):
             runner.row_state.add(name, within=NOT_NEGATIVE if name == "u" else None)
 
@@ -95,13 +95,13 @@ class LinearOracle(DecomposableOracle):
         weight = self._all_weight()
         at_zero = above(at_zero, gamma(value.near_one) * weight)
         self._targets = self._targets._replace(weight=weight, targets=far, loss_at_zero=at_zero)
-        self.raised = at_zero - float(totals.numbers[1])  # as long as nothing else is summed
+        self.raised = at_zero - float(totals.numbers[1])  # until another loss is summed
         self._drift.best, self._reach.best = (of(np.zeros(self.dimension)) for of in (self._spread, self._longest))
         if totals.numbers[1] > 0.0:  # else w = 0 has no loss, and there is no unit
             self.unit = max(min(constant, at_zero), _LEAST_UNIT * at_zero) / self.total_weight
 
     def constant(self) -> np.ndarray:
-        """The w of a middle score for all rows, where the intercept is free."""
+        """With a free intercept, the w that gives all rows the same, central score."""
         w = np.zeros(self.dimension)
         if self._bias:
             w[-1] = self._equal.score / self._bias
@@ -148,7 +148,7 @@ class LinearOracle(DecomposableOracle):
         return super()._spread(w) + self._targets.targets
 
     def _longest(self, w: np.ndarray) -> float:
-        """At least Σ_j |x_ij w_j| + target_size of every row i."""
+        """Upper bound on Σ_j |x_ij w_j| + target_size over rows i."""
         return longest(self._scale, w) + self._loss.largest_target_size(self._targets)
 
     def _summed(self, sums: np.ndarray) -> float:
@@ -163,18 +163,18 @@ class LinearOracle(DecomposableOracle):
         return loss
 
     def _divided(self, a: np.ndarray, b: np.ndarray) -> Cut:
-        """As that of DecomposableOracle; b (4,) as streamcut.compiled.dual has it."""
+        """As in DecomposableOracle; b (4,) as in streamcut.compiled.dual."""
         return self._divided_by(self.total_weight, a, b)
 
     def _divided_by(self, M: float, a: np.ndarray, b: np.ndarray) -> Cut:
-        """As `_divided`, of rows that weigh M."""
+        """As `_divided`, for rows of total weight M."""
         scale, grids = self._cut_scale, self._grids
         if len(a) > 1:
             vectors.add(a[0], a[1])
         a[0] /= M
         shares = sizes = offset = float(b[:2].sum()) / M
         if self._loss.sized():
-            more = 2.0 * grids._replace(fine_weight=0.0).weight_error(scale.rows)  # they are on coarse grids
+            more = 2.0 * grids._replace(fine_weight=0.0).weight_error(scale.rows)  # their sums are on coarse grids
             shares, sizes = ((b[2:] + more) / M).tolist()
         return Cut(a[0], offset, scale.cut_error(grids, scale.length * shares, sizes, M, self._loss.rounding))
 

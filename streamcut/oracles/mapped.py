@@ -1,4 +1,4 @@
-"""A data set whose rows are mapped to features of a kernel when they are read."""
+"""A data set whose rows are mapped to kernel features on reading."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from streamcut.io.manifest import ArrayInfo, Manifest, ShardInfo
 from streamcut.io.stores.spec import SHARD_NNZ
 from streamcut.kernels.feature_map import FeatureMap
 
-_ABOVE = 1.01  # rounding in the projection, generously
+_ABOVE = 1.01  # generous allowance for rounding in the projection
 
 
 @dataclass(slots=True)
 class _Buffers:
-    """Those of the rows' own data set, and which of its shards they hold."""
+    """Buffers of the underlying data set, and the shards that they hold."""
 
     inner: Any
     shard: int = -1
@@ -28,7 +28,7 @@ class _Buffers:
 
 
 class MappedDataset(ShownDataset):
-    """`data` with the features of `map`. Its shards are parts of those of `data`, so that dense rows don't make them huge."""
+    """`data` with the features of `map`. Its shards are parts of those of `data`, so that dense rows do not make them huge."""
 
     def __init__(self, data: Dataset, feature_map: FeatureMap) -> None:
         self.map = feature_map
@@ -72,12 +72,12 @@ class MappedDataset(ShownDataset):
         return self.map.mapped(buffers.rows.rows(start, stop))
 
     def expect(self, *shards: int) -> None:
-        here = self._parts[shards[0] - 1][0] if shards and shards[0] > 0 else -1  # of which the last part was read before
+        here = self._parts[shards[0] - 1][0] if shards and shards[0] > 0 else -1  # whose last part was read before
         self.inner.expect(*dict.fromkeys(number for shard in shards if (number := self._parts[shard][0]) != here))
 
 
 def _shard(rows: int, r: int, manifest: Manifest) -> ShardInfo:
-    """What a shard of a number of rows with r features holds."""
+    """The record of a shard of `rows` rows with r features."""
     sizes = {"data": ("float32", rows * r), "indices": ("int32", rows * r), "indptr": ("int64", rows + 1), "y": ("float64", rows)}
     sizes |= {"qid": ("int64", rows)} if manifest.statistics.groups is not None else {}
     sizes |= {"weight": ("float64", rows)} if manifest.statistics.weight_sum is not None else {}

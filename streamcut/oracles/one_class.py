@@ -1,4 +1,4 @@
-"""What a solver sees of rows of one class, and the plane's offset in the end."""
+"""The oracle of one class, and the plane's offset at the end."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from streamcut.oracles.global_risk import GlobalOracle
 from streamcut.oracles.one_group import OneGroup
 from streamcut.oracles.row_blocks import RowBlocks
 
-_PENALTY = 100.0  # C̄·‖a‖² for the cut (a, 1) at w = 0; the optimum has ‖a‖² a hundred times smaller before C̄ shows in it
+_PENALTY = 100.0  # C̄·‖a‖² for the cut (a, 1) at w = 0; C̄ affects the optimum only where ‖a‖² is a hundred times smaller
 
 
 class _LastScores(ScoresPass):
-    """Scores of the answer: wanted even when the run was asked to stop."""
+    """Scores of the solution: computed even when the run was asked to stop."""
 
     __slots__ = ()
     interruptible: ClassVar[bool] = False
 
 
 class OneClassOracle(GlobalOracle):
-    """A GlobalOracle that chooses C̄ = 100 / ‖a‖², a the cut at w = 0: with any C̄ the answer has the same direction."""
+    """A GlobalOracle that chooses C̄ = 100 / ‖a‖², a the cut at w = 0: with any C̄ the solution has the same direction."""
 
     def start(self) -> tuple[Cut, float]:
-        cut, loss = super().start()  # m·R, which knows nothing of C
+        cut, loss = super().start()  # m·R, which does not depend on C
         square = vectors.dot(cut.a, cut.a)
         self.C = (_PENALTY / square if square > 0.0 else 1.0) / self._n
         return cut, loss
@@ -47,5 +47,5 @@ class OneClassOracle(GlobalOracle):
         self._runner.run(_LastScores(w, self._bias))
         assert isinstance(self._groups, OneGroup)
         rows = self._runner.row_state
-        blocks = RowBlocks(self._n, lambda: self._runner.rows, rows.release, self._blocks.workers)  # none are broken off
+        blocks = RowBlocks(self._n, lambda: self._runner.rows, rows.release, self._blocks.workers)  # none is broken off
         return risk.offset(self._groups.sorted(None, blocks))

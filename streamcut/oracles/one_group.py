@@ -1,4 +1,4 @@
-"""A risk of all rows at once, whatever they take of memory."""
+"""A risk of all rows at once, regardless of their memory."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from streamcut.oracles.row_blocks import BLOCK_ROWS, RowBlocks
 from streamcut.oracles.sorted_scores import SortedScores
 
 CODE_TYPE = np.int8
-_VALUE_BYTES = 9  # of memory for each score that is sorted: itself, and a guide to it
-_BLOCK_BYTES = 40  # each row of the current block: scores, those that are picked, what is selected by
+_VALUE_BYTES = 9  # bytes per sorted score: the score and a guide to it
+_BLOCK_BYTES = 40  # bytes per row of the current block: scores, picked scores, selection keys
 _LEAST_ROOM = 16 << 20
 _ENDLESS = 1 << 62
 
@@ -23,7 +23,7 @@ _ENDLESS = 1 << 62
 class OneGroup:
     """Values and coefficients of a risk, in the row state `z`, `z_b`, `c`, `code`.
 
-    room  bytes for sorting; None: as many as it likes. It changes no bit.
+    room  bytes for sorting; None: no limit. It does not change results.
     """
 
     code_type = CODE_TYPE
@@ -41,12 +41,12 @@ class OneGroup:
         self.weigh()
 
     def saved(self) -> dict[str, np.ndarray]:
-        """What a checkpoint keeps beside the row state."""
+        """The arrays that a checkpoint keeps in addition to the row state."""
         return {}
 
     @property
     def codes(self) -> int:
-        """Numbers that stand for labels are below it."""
+        """Exclusive upper bound on the codes of labels."""
         return self._risk.classes
 
     def restore(self, fill: Fill) -> None:
@@ -64,12 +64,12 @@ class OneGroup:
         return self._risk.evaluate(self.sorted(k))
 
     def near(self) -> Any:
-        """Fill `up` and `down` at the scores z_b, for risks of pairs; returns the cells of scores that they are from."""
+        """Fill `up` and `down` at the scores z_b, for risks of pairs; returns the cells of scores used."""
         risk: Any = self._risk
         return near_by_cells(risk, self.sorted(0.0))
 
     def sorted(self, k: float | None, blocks: RowBlocks | None = None) -> SortedScores:
-        """The scores at z_b + k(z − z_b), or at z when k is None; by other blocks of the same rows if given."""
+        """The scores at z_b + k(z − z_b), or at z when k is None; with other blocks of the same rows if given."""
         known, apart = self._splitters, self._risk.apart
         scores = SortedScores(blocks or self._blocks, k, self._counts, self._room, known=known, apart=apart)
         self._splitters = scores.splitters
@@ -77,6 +77,6 @@ class OneGroup:
 
 
 def sorting_bytes(n_rows: int, numbers: int, workers: int) -> tuple[int, tuple[int, int]]:
-    """(bytes for blocks in progress, (least, most) room for sorting) of a risk with at most `numbers` float64 a row."""
+    """(bytes for blocks in progress, (least, most) bytes for sorting) of a risk with at most `numbers` float64 a row."""
     most = _VALUE_BYTES * numbers * n_rows
     return workers * _BLOCK_BYTES * min(n_rows, BLOCK_ROWS), (min(most, _LEAST_ROOM), most)

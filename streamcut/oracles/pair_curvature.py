@@ -1,4 +1,4 @@
-"""What Newton's method sees of a risk of pairs: passes for a cut that also sum a curvature of the risk there."""
+"""The oracle of Newton's method for a risk of pairs: passes for a cut that also sum a curvature of the risk there."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ NEAR = ("up", "down")  # of the row state: see streamcut.compiled.pair_curvature
 
 @dataclass(slots=True)
 class CurvedSums:
-    """Σ c_i x_i (folds, D), and of the curvature what rows have alone and what cells take off, lower triangles (D, D).
+    """Σ c_i x_i (folds, D), and of the curvature the row terms and the cell terms to subtract, lower triangles (D, D).
 
-    cells  p, q and their weights: of each cell of one group (2, cells, D + 1), or of the query that has begun, `begun` (2,)
+    cells  p, q and their weights: of each cell of one group (2, cells, D + 1), or of the current query, `begun` (2,)
     """
 
     a: np.ndarray
@@ -71,7 +71,7 @@ class CurvedSumPass(SumPass):
             pair_curvature.add_to_cells(*entries, self.cells.of(z + 1.0), down, sums.cells[1])
 
     def finish(self, sums: CurvedSums, rows: Rows, first_row: int) -> None:
-        if self.cells is None:  # a query that goes on in the next lane counts as two
+        if self.cells is None:  # a query that continues in the next lane counts as two
             pair_curvature.end_group(*sums.cells[:, 0], sums.across)
 
     def merge(self, total: CurvedSums, part: CurvedSums) -> CurvedSums:  # type: ignore[override]
@@ -81,18 +81,18 @@ class CurvedSumPass(SumPass):
 
     @staticmethod
     def curvature(sums: CurvedSums) -> np.ndarray:
-        """H (D, D), of which the lower triangle counts."""
+        """H (D, D); only the lower triangle is set."""
         for p, q in zip(*sums.cells, strict=True):
             pair_curvature.end_group(p, q, sums.across)
         return sums.alone + sums.across
 
 
 class CurvedPairsOracle(GlobalOracle):
-    """A GlobalOracle for pairs that knows slope and curvature of m·R at the best point.
+    """A GlobalOracle for pairs that also has slope and curvature of m·R at the best point.
 
     slope, curvature   −m∇R (D,) and the lower triangle of H (D, D), at the best point of the last `cut_at_best`
-    known              whether they are those of the best point now
-    useful             whether the last step that they led to brought much, as the solver finds
+    known              whether they belong to the current best point
+    useful             whether the last step from them gained enough, set by the solver
     """
 
     _MADE_ANEW = (*GlobalOracle._MADE_ANEW, *NEAR)
@@ -134,5 +134,5 @@ class CurvedPairsOracle(GlobalOracle):
         return super().cut_between(mu)
 
     def newton(self, w_b: np.ndarray) -> np.ndarray | None:
-        """argmin of ½‖w‖² + C·(the quadratic model of m·R at the best point w_b); None where it has none in float64."""
+        """argmin of ½‖w‖² + C·(the quadratic model of m·R at the best point w_b); None where float64 finds none."""
         return quadratic_minimum(self.penalty, self.C, w_b, self.slope, self.curvature)

@@ -1,12 +1,12 @@
-"""What a budget costs a step of BSCA: the part of its progress that is lost (Qaadan et al. 2019, Lemma 1 and equation 5).
+"""The fraction of a BSCA step's progress that the budget loses (Qaadan et al. 2019, Lemma 1 and equation 5).
 
-A step on row i moves α_i, by the scores f̃ of the budgeted model, to where the dual would be best if these were the scores f of
-w = Σ α_j φ(x_j) itself. Both steps gain
+A step on row i moves α_i, by the scores f̃ of the budgeted model, to the maximum of the dual if these were the scores f of
+w = Σ α_j φ(x_j) itself. A step gains
 
     J(α_i → a) = (a − α_i)(y_i − f(x_i)) − ε(|a| − |α_i|) − ½ k(x_i, x_i)(a − α_i)²
 
-and E = 1 − J(with f̃) / J(with f) is 0 without a budget, 1 where steps gain nothing, more where they lose. Theorem 1 takes the
-worst row. f takes a kernel value of every row with every row, so a few rows stand for all: their mean is an estimate, their worst
+and E = 1 − J(with f̃) / J(with f) is 0 without a budget, 1 where steps gain nothing, above 1 where they lose. Theorem 1 takes the
+worst row. f takes a kernel value of every row with every row, so a sample of rows is used: their mean is an estimate, their worst
 one a lower bound.
 """
 
@@ -25,7 +25,7 @@ from streamcut.foundation.chunk import concatenate
 from streamcut.kernels.kernel import Kernel
 from streamcut.oracles.kernel_columns import fetch
 
-_AT_ONCE = 2048  # rows whose kernel values are held
+_AT_ONCE = 2048  # rows whose kernel values are held at a time
 
 
 class Lost(NamedTuple):
@@ -36,7 +36,7 @@ class Lost(NamedTuple):
 
 
 class SampledRows:
-    """`count` rows of the data, drawn by `seed`, and their scores by any coefficients of all rows."""
+    """`count` rows of the data, drawn by `seed`, and their scores for any coefficients of all rows."""
 
     def __init__(self, feed: Feed, kernel: Kernel, count: int, seed: int) -> None:
         n, self._kernel, self._feed = feed.data.manifest.statistics.n_rows, kernel, feed
@@ -53,11 +53,11 @@ class SampledRows:
 
     @staticmethod
     def memory(count: int, n_features: int) -> int:
-        """Bytes of so many rows, and of what a pass with them takes."""
+        """Bytes of `count` rows, and of a pass with them."""
         return 8 * count * (3 * n_features + _AT_ONCE + 64)
 
     def scores(self, coefficients: np.ndarray) -> np.ndarray:
-        """Σ_j coefficients[j] k(x_j, x) of each, float64 (count, K), for coefficients (rows of the data, K). One pass."""
+        """Σ_j coefficients[j] k(x_j, x) of each row x, float64 (count, K), for coefficients (rows of the data, K). One pass."""
         found, scratch = np.zeros((len(self.numbers), coefficients.shape[1])), np.empty(len(self.numbers))
         for block in self._feed.blocks(0, len(coefficients), self._feed.buffers(), Traffic()):
             for start in range(0, block.n_rows, _AT_ONCE):
@@ -72,12 +72,12 @@ class SampledRows:
         return found
 
     def scores_by(self, coefficients: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-        """Σ_j coefficients[j] k(vectors[j], x) of each, float64 (count,), for vectors (n, d)."""
+        """Σ_j coefficients[j] k(vectors[j], x) of each row x, float64 (count,), for vectors (n, d)."""
         return self._kernel.matrix(self.X, vectors) @ coefficients
 
 
 def gains(rows: SparseRows, alpha: np.ndarray, f: np.ndarray, believed: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
-    """J of each row (n,) for the step from `alpha` that would be best if the scores were `believed`, where they are `f`."""
+    """J of each row (n,) for the step from `alpha` that would be optimal for the scores `believed`; the true ones are `f`."""
     some = np.maximum(diagonal, np.finfo(np.float64).tiny)
     free = alpha + (rows.y - believed) / some
     target = np.clip(np.sign(free) * np.maximum(np.abs(free) - rows.epsilon / some, 0.0), rows.low, rows.high)
@@ -86,7 +86,7 @@ def gains(rows: SparseRows, alpha: np.ndarray, f: np.ndarray, believed: np.ndarr
 
 
 def lost(reached: Sequence[np.ndarray], possible: Sequence[np.ndarray]) -> Lost:
-    """From J with f̃ and with f, for each model (n,)."""
+    """The lost progress, from J with f̃ and with f, for each model (n,)."""
     with_budget, without = np.concatenate(reached), np.concatenate(possible)
     some = without > 1e-12 * np.abs(without).max(initial=0.0)
     if not some.any():

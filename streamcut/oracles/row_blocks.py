@@ -1,4 +1,4 @@
-"""The row state between two passes, a piece at a time."""
+"""The row state between two passes, block by block."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ BLOCK_ROWS = 1 << 17
 
 
 class RowBlocks:
-    """Blocks of all rows, on `workers` threads. Where they begin depends on the data alone, so that sums of sums do, too.
+    """Blocks of all rows, on `workers` threads. Their bounds depend on the data alone, and so do sums over blocks.
 
     rows     gives the row state as whole arrays
-    release  lets go of rows start:stop
-    stop     asked before every block
+    release  releases rows start:stop
+    stop     polled before every block
     """
 
     def __init__(
@@ -41,10 +41,10 @@ class RowBlocks:
     def map(
         self, work: Callable[[int, Rows], Any], bounds: Sequence[int] | np.ndarray | None = None, *, to_the_end: bool = False
     ) -> Iterator[Any]:
-        """What `work` makes of (first row, row state) of each block, in their order.
+        """The results of `work`(first row, row state) for each block, in order.
 
         Block b is bounds[b]:bounds[b + 1], by default BLOCK_ROWS rows. Its pages are released afterwards. Raises Interrupted when
-        `stop` says so, unless it is `to_the_end`.
+        `stop` returns true, unless `to_the_end`.
         """
         if bounds is None:
             bounds = [*range(0, self.n_rows, BLOCK_ROWS), self.n_rows]
@@ -62,7 +62,7 @@ class RowBlocks:
         yield from in_threads(one, list(pairwise(map(int, bounds))), self.workers)
 
     def each(self, work: Callable[[int, Rows], Any]) -> None:
-        """The same to the end, for work that returns nothing and may not be left half done."""
+        """As `map`, uninterrupted, for work that returns nothing and must not be left half done."""
         for _ in self.map(work, to_the_end=True):
             pass
 

@@ -1,4 +1,4 @@
-"""How large rows are, as rounding is measured by it (streamcut.foundation.rounding)."""
+"""The sizes of rows, for rounding bounds (streamcut.foundation.rounding)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from streamcut.compiled import vectors
 from streamcut.foundation.rounding import UNSEEN, RowScale
 from streamcut.io.manifest import Statistics
 
-_LONGER = 1.0 + 1e-6  # squares of rows were added in float64
+_LONGER = 1.0 + 1e-6  # squares of rows were summed in float64
 
 
 def row_scale(statistics: Statistics, bias: float, width: int = 1) -> RowScale:
-    """How large the rows are, a bias feature included; with several classes a row goes to its own, and as much to others."""
+    """Row sizes, including a bias feature; with several classes a row adds to its own class, and as much to others."""
     more = bias != 0.0
     return RowScale(
         rows=statistics.n_rows,
@@ -25,5 +25,5 @@ def row_scale(statistics: Statistics, bias: float, width: int = 1) -> RowScale:
 
 
 def longest(scale: RowScale, w: np.ndarray) -> float:
-    """At least Σ_j |x_ij w_j| of every row i."""
+    """Upper bound on Σ_j |x_ij w_j| over rows i."""
     return scale.length * math.sqrt(vectors.dot(w, w)) * _LONGER + UNSEEN

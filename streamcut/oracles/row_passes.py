@@ -1,7 +1,7 @@
 """The passes of a linear solver with a loss of single rows, as pure functions of a block of rows and its row state.
 
 Row state: `z` (margins or residuals) at the last scored w, `z_b` at the best point w_b, `u` row weights (only when not all 1),
-`target` y_i where the loss asks for it beside z.
+`target` y_i where the loss needs it in addition to z.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _pair = partial(np.zeros, 2)
 
 
 def weight_sum(u: np.ndarray, grids: Grids) -> np.ndarray:
-    """Σ u on the grids of weights: [coarse, what that leaves]."""
+    """Σ u on the grids of weights: [coarse, remainder]."""
     kept = (u + grids.weight) - grids.weight
     fine = grids.fine_weight
     return np.array([kept.sum(), (((u - kept) + fine) - fine).sum() if fine else 0.0])
@@ -33,7 +33,7 @@ def weight_sum(u: np.ndarray, grids: Grids) -> np.ndarray:
 
 @dataclass(slots=True)
 class Halves:
-    """The cut of rows that pull their scores up, and that of those that pull them down: `a` (2, folds, D), `b` (2, 4)."""
+    """The cut of rows that pull scores up, and the cut of rows that pull them down: `a` (2, folds, D), `b` (2, 4)."""
 
     a: np.ndarray
     b: np.ndarray
@@ -46,7 +46,7 @@ class Halves:
         self, chunk: Chunk, loss: Loss, z: np.ndarray, u: np.ndarray | None, bias: float, grids: Grids,
         y: np.ndarray | None = None,
     ) -> None:  # fmt: skip
-        """Take the rows of a chunk, at z; y are other targets than its own."""
+        """Add the rows of a chunk, at z; `y` replaces the chunk's targets."""
         found = np.empty((2, chunk.n_rows))
         sides.coefficients(loss, chunk.y if y is None else y, z, u, grids, found, self.b)
         for side in range(2):
@@ -59,7 +59,7 @@ class Halves:
 
 
 class Equal(NamedTuple):
-    """Where First asks for Halves: at the same score of all rows, summed on `grids`."""
+    """The point of the Halves requested by First: the same score for all rows; sums are on `grids`."""
 
     score: float
     grids: Grids
@@ -67,10 +67,10 @@ class Equal(NamedTuple):
 
 @dataclass(slots=True)
 class Totals:
-    """What the first pass learns of all rows: Σ u, and of every feature Σ u |x| (features), both on coarse grids.
+    """Sums of the first pass over all rows: Σ u, and Σ u |x| (features), both on coarse grids.
 
-    numbers  of targets that are numbers: row_losses.target_sums
-    halves   of the cut where all rows have the same score, where First asks for them
+    numbers  for numeric targets: row_losses.target_sums
+    halves   of the cut where all rows have the same score, if First requests them
     """
 
     weight: float
@@ -83,7 +83,7 @@ class Totals:
         return cls(0.0, np.zeros(features))
 
     def add(self, chunk: Chunk, u: np.ndarray | None, weight: float, bias: float, grids: Grids) -> None:
-        """Take the rows of a chunk, which weigh `u` (None: 1 each), together `weight`."""
+        """Add the rows of a chunk, with weights `u` (None: 1 each) and total `weight`."""
         self.weight += weight
         linear.add_magnitudes(chunk.indptr, chunk.indices, chunk.data, u, bias, grids.vector, self.magnitudes)
 
@@ -97,9 +97,9 @@ class Totals:
 
 @dataclass(slots=True)
 class CutSums:
-    """Sums over rows, none divided by M: `a` (folds, D) and `b` [coarse, rest] of the cut, more for losses of single rows.
+    """Sums over rows, none divided by M: `a` (folds, D) and `b` [coarse, rest] of the cut, longer for losses of single rows.
 
-    loss    at w, as (total, rounding lost), of losses of single rows with the largest share
+    loss    at w, as (total, rounding lost); also the largest share for losses of single rows
     totals  of the first pass
     """
 
@@ -122,17 +122,17 @@ def merge(total: CutSums, part: CutSums) -> CutSums:
 
 
 def merge_loss(total: np.ndarray, part: np.ndarray) -> None:
-    """total += part, both (total, rounding lost), and a maximum if there is a third number."""
+    """total += part, both (total, rounding lost); a third number, if present, is a maximum."""
     vectors.accumulate(part[:2], total[:2])
     total[2:] = np.maximum(total[2:], part[2:])
 
 
 @dataclass(frozen=True, slots=True)
 class First:
-    """What only the first pass does: Totals, on `grids` of their own, for weights and values are smaller than shares may be.
+    """Extra work of the first pass: Totals, on their own `grids`, since weights and values are smaller than shares may be.
 
-    Of targets that are numbers also what row_losses.target_sums adds up, on the grids of `rounders`: among it the losses of equal
-    scores for all rows, the `constants`. `equal` asks for Halves.
+    For numeric targets also row_losses.target_sums, on the grids of `rounders`: these include the losses of equal
+    scores for all rows, the `constants`. `equal` requests Halves.
     """
 
     grids: Grids
@@ -142,8 +142,8 @@ class First:
 
 
 def begin(rows: Rows, chunk: Chunk, risk: PointwiseRisk, bias: float, first: First, totals: Totals) -> None:
-    """What the first pass does before all else: fill the weights, targets and z at w = 0 of `rows`, where they have such arrays,
-    and learn of the rows."""
+    """Start of the first pass: fill the weights, targets and z at w = 0 of `rows`, where these arrays exist,
+    and add to `totals`."""
     u = rows.get("u")
     weights = np.empty(chunk.n_rows) if u is None else u
     if "target" in rows:
@@ -214,7 +214,7 @@ class ScorePass(Pass):
 
 @dataclass(frozen=True, slots=True)
 class CutPass(Pass):
-    """The cut at z_b + κ(z − z_b) from margins that are known already: OCAS's second pass."""
+    """The cut at z_b + κ(z − z_b) from known margins: OCAS's second pass."""
 
     risk: PointwiseRisk
     grids: Grids
@@ -235,10 +235,10 @@ class CutPass(Pass):
 
 @dataclass(frozen=True, slots=True)
 class RowPass(Pass):
-    """Base of passes over scores that are known, whose partial is one or more arrays that add up."""
+    """Base of passes over known scores, whose partial is one or more arrays that add up."""
 
     needs_data: ClassVar[bool] = False
-    row_arrays: ClassVar[tuple[str, ...]] = ("z", "z_b", "t", "u", "target")  # whichever there are
+    row_arrays: ClassVar[tuple[str, ...]] = ("z", "z_b", "t", "u", "target")  # those that exist
 
     def merge(self, total, part):
         merge_loss(total, part)
@@ -307,7 +307,7 @@ class LossPass(RowPass):
 
 @dataclass(frozen=True, slots=True)
 class Histogram(RowPass):
-    """Base of passes that find jumps and numbers of the breakpoints between `edges`."""
+    """Base of passes that find jumps and counts of the breakpoints between `edges`."""
 
     edges: np.ndarray
 
@@ -323,7 +323,7 @@ class Histogram(RowPass):
 
 @dataclass(frozen=True, slots=True)
 class HistogramPass(Histogram):
-    """That of a piecewise linear loss."""
+    """The histogram of a piecewise linear loss."""
 
     loss: Loss
 
@@ -333,7 +333,7 @@ class HistogramPass(Histogram):
 
 @dataclass(frozen=True, slots=True)
 class Breakpoints(RowPass):
-    """Base of passes that find the breakpoints with low ≤ k < high, of which there are `count`."""
+    """Base of passes that find the `count` breakpoints with low ≤ k < high."""
 
     low: float
     high: float
@@ -348,7 +348,7 @@ class Breakpoints(RowPass):
 
 @dataclass(frozen=True, slots=True)
 class BreakpointsPass(Breakpoints):
-    """Those of a piecewise linear loss."""
+    """The breakpoints of a piecewise linear loss."""
 
     loss: Loss
 
@@ -359,7 +359,7 @@ class BreakpointsPass(Breakpoints):
 
 
 def first_of(loss: Loss, scale: TargetScale, largest: float) -> First:
-    """What the first pass adds up of rows with values up to `largest` in size."""
+    """The sums of the first pass, for rows with values up to `largest` in size."""
     grids = Grids.holding(largest * scale.weight, scale.weight)
     if loss.targets == "labels":
         return First(grids)
@@ -371,6 +371,6 @@ def first_of(loss: Loss, scale: TargetScale, largest: float) -> First:
 
 
 def row_arrays(risk: PointwiseRisk, rows_have_weights: bool, *, keep_margins: bool) -> tuple[str, ...]:
-    """The names of the numbers that each row keeps, float64."""
+    """The names of the row state arrays, float64."""
     target = ("target",) * (keep_margins and risk.loss.keeps_target)
     return ("z", "z_b") * keep_margins + ("u",) * risk.weighted(rows_have_weights) + target

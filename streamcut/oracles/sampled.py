@@ -1,4 +1,4 @@
-"""What solvers by sampled cuts see of the data: losses of all examples or of a few, and cuts made of a few."""
+"""The oracle of solvers by sampled cuts: losses of all examples or of a few, and cuts built from a few."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from streamcut.oracles.kernel_columns import fetch, take
 from streamcut.oracles.sampled_passes import Examples, Expansion, Line, LossPass, LossSums, ScorePass, StartsPass, WeightPass
 from streamcut.oracles.sampled_proof import Proof, Share, proof, proof_pass, scales_of
 
-CANDIDATES = 4  # times the sample are kept of the wrong examples of a pass, for samples to be drawn from
+CANDIDATES = 4  # times the sample: wrong examples kept from a pass, from which samples are drawn
 _BY_ROW = ("numbers", "columns", "factors", "first", "weight")  # arrays of an Expansion that a checkpoint keeps
-_ROUNDS_AT_ONCE = 16  # uniform samples don't depend on w: this many are read together
+_ROUNDS_AT_ONCE = 16  # uniform samples do not depend on w: this many are read together
 
 
 @dataclass(frozen=True, slots=True)
 class SampledCut:
-    """The cut R(w) ≥ ⟨a, w⟩ + b, true of the sample it was made of; its value at w; and ⟨a, a_t⟩ with the live cuts, by slot."""
+    """The cut R(w) ≥ ⟨a, w⟩ + b, valid for its sample; its value at w; and ⟨a, a_t⟩ with the live cuts, by slot."""
 
     expansion: Expansion
     b: float
@@ -39,20 +39,20 @@ class SampledCut:
 
 
 def _exact(name: str, array: np.ndarray) -> bool:
-    """Whether floats are float64; values of rows may be less."""
+    """Whether floats must be float64; values of rows may have less precision."""
     return array.dtype.kind != "f" or array.dtype == np.float64 or name == "data"
 
 
 class SampledOracle:
     """F(w) = ½‖w‖² + C Σ u_i ℓ_i(w) in the space of a kernel, w = −Σ β_t a_t a mixture of cuts of at most `samples` examples.
 
-    Examples are drawn uniformly, whatever their weights u: these count in the cuts and in R = Σ u_i ℓ_i / M, M the sum of the
+    Examples are drawn uniformly, regardless of their weights u, which enter the cuts and R = Σ u_i ℓ_i / M, M the sum of the
     weights of all rows.
 
     weighted     u are not all 1: a pass sums them
-    bias         the kernel gets + bias²: a constant feature that is regularised like the others
+    bias         the kernel gets + bias²: a constant feature, regularised like the others
     keep_scores  all rows keep their scores by each of `max_cuts` cuts (4 bytes each): what `measure` needs
-    evaluations  kernel values that were computed; `passes` and `traffic` count what was read
+    evaluations  kernel values computed; `passes` and `traffic` count reads of the data
     """
 
     def __init__(
@@ -80,12 +80,12 @@ class SampledOracle:
         self.C, self.c_bar = C, C * self.total_weight
 
     def counted(self) -> dict[str, Any]:
-        """What was looked at, computed and drawn so far (JSON types)."""
+        """What was read, computed and drawn so far (JSON types)."""
         drawn = self._round - len(self._read_ahead)
         return {"passes": self.passes, "evaluations": self.evaluations, "traffic": asdict(self.traffic), "drawn": drawn}
 
     def saved(self) -> dict[str, np.ndarray]:
-        """The live cuts, of which there is one at least: what a checkpoint keeps. Scores of rows are computed anew."""
+        """The live cuts, at least one, for a checkpoint. Scores of rows are recomputed."""
         cuts = list(self._expansions.values())
         rows = concatenate([cut.rows for cut in cuts])
         arrays = {
@@ -100,9 +100,9 @@ class SampledOracle:
         return arrays | {name: np.stack([getattr(cut, name) for cut in cuts]) for name in ("constant", "dense")}
 
     def restore(self, counted: dict[str, Any], arrays: Mapping[str, np.ndarray], bundle: GramBundle, new: int | None) -> None:
-        """Go on from what was saved with `bundle`. A pass for the scores by each of its cuts but `new`, which none has seen.
+        """Resume from what was saved with `bundle`. One pass per cut for its scores, except for `new`, which no pass has scored.
 
-        Raises ValueError for arrays that are no cuts of this data.
+        Raises ValueError for arrays that are not cuts of this data.
         """
         self._expect_cuts(arrays, len(bundle))
         rows = Chunk(arrays["indptr"], arrays["indices"], arrays.get("data"), arrays["y"])
@@ -124,7 +124,7 @@ class SampledOracle:
         self.passes, self.evaluations, self.traffic = counted["passes"], counted["evaluations"], Traffic(**counted["traffic"])
 
     def _expect_cuts(self, arrays: Mapping[str, np.ndarray], cuts: int) -> None:
-        """Raise ValueError unless `arrays` are what `saved` gives of this number of cuts: of shapes and with indices that fit."""
+        """Raise ValueError unless `arrays` could come from `saved` with `cuts` cuts: shapes and indices must fit."""
         task, (R,) = self._task, arrays["y"].shape
         indptr, indices, ends = (arrays[name] for name in ("indptr", "indices", "ends"))
         E = len(indices)
@@ -153,7 +153,7 @@ class SampledOracle:
             or (np.diff(ends, prepend=0) < 0).any()
             or ends[-1] != R
         ):
-            raise ValueError("arrays indptr or ends do not say which rows there are")
+            raise ValueError("arrays indptr or ends do not delimit rows")
         limits = {"indices": self._dimension, "numbers": self.rows, "first": self.rows, "columns": task.columns}
         for name, limit in limits.items():
             if arrays[name].min(initial=0) < 0 or arrays[name].max(initial=0) >= limit:
@@ -162,7 +162,7 @@ class SampledOracle:
             raise ValueError("array weight holds one below 0")
 
     def keep(self, slot: int, expansion: Expansion, bundle: GramBundle) -> None:
-        """`expansion` is the cut in `slot` of the bundle; those that are no longer in it are forgotten."""
+        """Store `expansion` as the cut in `slot` of the bundle; cuts no longer in the bundle are dropped."""
         self._expansions[slot] = expansion
         self._expansions = {t: self._expansions[t] for t in bundle.slots.tolist()}
 
@@ -174,9 +174,9 @@ class SampledOracle:
         return float(_along(scores, expansion).sum() + expansion.dense @ expansion.dense)
 
     def measure(self, bundle: GramBundle, steps: np.ndarray, place: int, round_number: int, new: int | None) -> LossSums:
-        """One pass: the loss of all rows at the points w_b + k (w − w_b), k in `steps`, and what is wrong at steps[place].
+        """One pass: the loss of all rows at the points w_b + k (w − w_b), k in `steps`, and the wrong examples at steps[place].
 
-        `new`: the slot of a cut that no pass has seen yet.
+        `new`: the slot of a cut that no pass has scored yet.
         """
         ends = np.stack((bundle.best, bundle.mixture))
         used = (ends > 0.0).any(axis=0)
@@ -191,9 +191,9 @@ class SampledOracle:
         return self._read(LossPass(self._task, line, place, added, CANDIDATES * self.samples, seed))
 
     def cut_from(self, sums: LossSums, bundle: GramBundle, draw: int, round_number: int) -> SampledCut:
-        """A cut made of examples drawn from those that were found wrong; Σ Δ is that of all rows (Algorithm 3, line 19).
+        """A cut of examples drawn from those found wrong; Σ Δ is that of all rows (Algorithm 3, line 19).
 
-        The draw is among their keys, and the sample in the order of rows: so neither depends on how the pass met them.
+        The draw is by their keys, and the sample in row order: neither depends on the order in which the pass met them.
         """
         assert sums.sample is not None
         chosen = np.argsort(sums.keys)
@@ -205,7 +205,7 @@ class SampledOracle:
         return self._cut(sample, live, bundle, float(sums.delta.sum()) / self.total_weight, sums.wrong / max(len(chosen), 1))
 
     def glance(self, bundle: GramBundle) -> tuple[SampledCut, float]:
-        """A cut made of examples drawn uniformly from all, and their mean loss at w (Algorithm 2, lines 12 to 16)."""
+        """A cut of examples drawn uniformly from all, and their mean loss at w (Algorithm 2, lines 12 to 16)."""
         sample = self._drawn()
         live = [self._expansions[t] for t in bundle.slots.tolist()]
         self.evaluations += sample.rows.n_rows * sum(expansion.rows.n_rows for expansion in live)
@@ -222,7 +222,7 @@ class SampledOracle:
 
     def answer(self, bundle: GramBundle, mixture: np.ndarray) -> tuple[Expansion, np.ndarray]:
         """w of a mixture (T,) of the cuts: its rows, each once and in the order of the data, and their coefficients float64
-        (n, columns). Rows of the master problem's solution are among them, with coefficient 0 where w does without."""
+        (n, columns). Rows of the master problem's solution are among them, with coefficient 0 where w does not use them."""
         live = [
             (self._expansions[t], part)
             for t, part, beta in zip(bundle.slots.tolist(), mixture.tolist(), bundle.mixture.tolist(), strict=True)
@@ -242,7 +242,7 @@ class SampledOracle:
         return Expansion(distinct, rows, columns, factors, constant, self._dense(bundle, mixture), **own), coefficients
 
     def prove(self, bundle: GramBundle, support: Expansion, coefficients: np.ndarray) -> Proof:
-        """F over all rows of an `answer`, and a true lower bound by the master problem's solution. One pass, or Interrupted."""
+        """F over all rows of an `answer`, and a lower bound from the master problem's solution. One pass, or Interrupted."""
         live = self._live(bundle, bundle.mixture)
         shares = [Share.of(expansion, beta, self.C) for expansion, beta in live]
         scales = scales_of(shares)
@@ -255,7 +255,7 @@ class SampledOracle:
         return proof(self._read(work), work, self.C)
 
     def _cut(self, sample: Examples, scores: np.ndarray, bundle: GramBundle, b: float, each: float) -> SampledCut:
-        """The cut of `sample`, whose examples stand for `each` of all; `scores` (n, cuts, columns) are those by the live cuts."""
+        """The cut of `sample`, whose examples represent `each` of all; `scores` (n, cuts, columns) are by the live cuts."""
         weight = np.repeat(sample.weight, np.diff(sample.starts)) * (each / self.total_weight)
         differ = np.flatnonzero((sample.path != sample.target) & (weight > 0.0))
         columns, factors = self._task.contribution(sample.target[differ], sample.path[differ])
@@ -276,13 +276,13 @@ class SampledOracle:
         return SampledCut(expansion, b, b + along_w, products)
 
     def _live(self, bundle: GramBundle, mixture: np.ndarray) -> list[tuple[Expansion, float]]:
-        """The cuts that a mixture is made of."""
+        """The cuts of a mixture, with their weights."""
         return [
             (self._expansions[t], part) for t, part in zip(bundle.slots.tolist(), mixture.tolist(), strict=True) if part > 0.0
         ]
 
     def _dense(self, bundle: GramBundle, mixture: np.ndarray) -> np.ndarray:
-        """The dense numbers of w."""
+        """The dense part of w."""
         dense = np.zeros(self._task.dense)
         for expansion, part in self._live(bundle, mixture):
             dense -= part * expansion.dense
@@ -295,7 +295,7 @@ class SampledOracle:
         return self._read_ahead.pop(0)
 
     def _find_starts(self) -> np.ndarray:
-        """The rows where examples begin, and their number; for groups it takes a pass."""
+        """The first rows of examples, and the number of rows; groups need a pass."""
         if self._starts is None:
             self._starts = np.arange(self.examples + 1)
             if self._task.groups:
@@ -331,5 +331,5 @@ class SampledOracle:
 
 
 def _along(scores: np.ndarray, expansion: Expansion) -> np.ndarray:
-    """factors · scores of each row (n, columns) in the columns where the expansion has it."""
+    """factors · scores of each row (n, columns) in the columns of the expansion."""
     return np.einsum("ke,ke->k", np.take_along_axis(scores, expansion.columns.astype(np.int64), axis=1), expansion.factors)

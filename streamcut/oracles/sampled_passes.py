@@ -1,4 +1,4 @@
-"""Cuts made of few examples, and the pass that scores all rows by them.
+"""Cuts built from few examples, and the pass that scores all rows by them.
 
 Row state: `cached` (cuts, columns) float32, the scores ⟨a_t, φ(x)⟩ of a row by every live cut, by the cut's slot.
 """
@@ -24,10 +24,10 @@ from streamcut.oracles.kernel_columns import take
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """The slope of a cut: Σ_k φ(x_k) in columns[k] by factors[k], and dense numbers that no kernel is applied to.
+    """The slope of a cut: Σ_k φ(x_k) in columns[k] by factors[k], and dense numbers outside the kernel.
 
-    numbers  of the rows x_k in the data; constant (columns,): what the constant term of the kernel adds to every score
-    first    the number of the row where the example of x_k begins; weight: u of that example
+    numbers  of the rows x_k in the data; constant (columns,): the contribution of the kernel's constant term to every score
+    first    the first row of the example of x_k; weight: u of that example
     """
 
     numbers: np.ndarray
@@ -40,7 +40,7 @@ class Expansion:
     weight: np.ndarray
 
     def scores(self, vectors: Vectors, chunk: Chunk) -> np.ndarray:
-        """⟨a, φ(x)⟩ in every column, float64 (n, columns), of the rows of a chunk; `vectors` are those of `rows`."""
+        """⟨a, φ(x)⟩ in every column, float64 (n, columns), of the rows of a chunk; `vectors` are those of `self.rows`."""
         out = np.tile(self.constant, (chunk.n_rows, 1))
         if out.shape[1] == 1:
             vectors.add_sums(chunk, self.factors.reshape(-1), out.reshape(-1))
@@ -51,7 +51,7 @@ class Expansion:
         return out
 
     def scores_of(self, vectors: Vectors, count: int) -> np.ndarray:
-        """As `scores`, of the `count` rows that `vectors` are."""
+        """As `scores`, for the `count` rows of `vectors`."""
         out = np.tile(self.constant[:, None], (1, count))
         for i, j, values in vectors.values(self.rows):
             part = slice(i, i + len(values))
@@ -61,7 +61,7 @@ class Expansion:
 
 @dataclass(slots=True)
 class Examples:
-    """Examples and their rows: `starts` (S + 1) where each begins, `weight` (S,) theirs, `delta` (S,) with it."""
+    """Examples and their rows: `starts` (S + 1) their first rows, `weight` (S,), `delta` (S,) including the weight."""
 
     numbers: np.ndarray
     starts: np.ndarray
@@ -75,7 +75,7 @@ class Examples:
         return len(self.starts) - 1
 
     def take(self, examples: np.ndarray) -> Examples:
-        """These examples (int64), in memory of their own."""
+        """A copy of these examples (int64)."""
         lengths = np.diff(self.starts)[examples]
         starts = np.append(0, np.cumsum(lengths))
         rows = np.arange(starts[-1]) + np.repeat(self.starts[examples] - starts[:-1], lengths)
@@ -90,7 +90,7 @@ class Examples:
         )
 
     def with_(self, other: Examples) -> Examples:
-        """Both."""
+        """Both, concatenated."""
         ours, theirs = self.rows, other.rows
         return Examples(
             np.append(self.numbers, other.numbers),
@@ -104,7 +104,7 @@ class Examples:
 
 
 class Line(NamedTuple):
-    """Points w_b + k (w − w_b), k in `steps`, of w_b and w: two mixtures (2, T) of the cuts in `slots`, with `dense` numbers."""
+    """Points w_b + k (w − w_b), k in `steps`, w_b and w being two mixtures (2, T) of the cuts in `slots`, with `dense` parts."""
 
     slots: np.ndarray
     mixtures: np.ndarray
@@ -114,11 +114,11 @@ class Line(NamedTuple):
 
 @dataclass(slots=True)
 class LossSums:
-    """What a pass has seen: Σ u loss at each point of a line as (total, rounding lost), and of one of them Σ uΔ, the number of
-    examples with uΔ > 0, and some of these.
+    """Results of a pass: Σ u loss at each point of a line as (total, rounding lost), and at one of them Σ uΔ, the number of
+    examples with uΔ > 0, and a sample of them.
 
-    They are those with the smallest keys, pseudo-random numbers of their own: a uniform sample, whoever looked at which rows.
-    Their order, and that of `keys`, depends on who did.
+    The sample has the smallest keys, a pseudo-random number per example: it is uniform, however rows are split among workers.
+    Its order, and that of `keys`, depends on the split.
     """
 
     loss: np.ndarray
@@ -128,7 +128,7 @@ class LossSums:
     sample: Examples | None = None
 
     def offer(self, keys: np.ndarray, found: Examples, chosen: np.ndarray, most: int) -> None:
-        """Of what there is and of `chosen` examples of `found` (with `keys`), keep the `most` with the smallest keys."""
+        """Keep the `most` examples with the smallest keys, from those held and the `chosen` ones of `found` (with `keys`)."""
         if self.sample is None:
             best = _smallest(keys, most)
             self.keys, self.sample = keys[best], found.take(chosen[best])
@@ -147,10 +147,10 @@ def _smallest(keys: np.ndarray, most: int) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True)
 class LossPass(Pass):
-    """The loss of all rows at the points of a line, and what is wrong at the one of them with the number `place`.
+    """The loss of all rows at the points of a line, and the wrong examples at point number `place`.
 
-    new   a cut whose scores are not in the row state yet, the slot it gets, and its rows
-    most  examples that are kept; `seed` decides which
+    new   a cut whose scores are not in the row state yet, its slot, and its rows
+    most  examples to keep; `seed` decides which
     """
 
     task: SampledTask
@@ -214,7 +214,7 @@ class LossPass(Pass):
 
 @dataclass(frozen=True, slots=True)
 class StartsPass(Pass):
-    """Where the groups begin, as a list of arrays of row numbers."""
+    """The first rows of groups, as a list of arrays."""
 
     interruptible: ClassVar[bool] = True
     whole_groups: ClassVar[bool] = True
@@ -231,7 +231,7 @@ class StartsPass(Pass):
 
 @dataclass(frozen=True, slots=True)
 class ScorePass(Pass):
-    """Scores of all rows by the cut that `slot` holds, once more: checkpoints don't keep them."""
+    """Recomputes the scores of all rows by the cut in `slot`, which checkpoints do not keep."""
 
     slot: int
     expansion: Expansion

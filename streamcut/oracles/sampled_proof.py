@@ -1,10 +1,10 @@
-"""What a mixture of sampled cuts proves: F(w) over all rows, and a bound that no answer is below. One pass.
+"""The certificate of a mixture of sampled cuts: F(w) over all rows, and a lower bound on min F. One pass.
 
-In the cut of a sample each example stands for many, so a mixture of cuts gives some examples more than the C u_i that the dual
-allows: Σ over wrong answers ŷ of α_i,ŷ ≤ C u_i. With each example's α_i scaled down to that there is a feasible point of the
-dual, whose value Σ α_i,ŷ Δ_i(ŷ) − ½‖w′‖² is a true lower bound, however the cuts were drawn. Its
-w′ = Σ α_i,ŷ (Ψ(x_i, y_i) − Ψ(x_i, ŷ)) is made of the same rows as w, so the pass that scores all rows by w scores them by w′ with
-the same kernel values, and so knows ‖w′‖². With samples of all examples nothing has to be scaled, and the bound is that of the
+In the cut of a sample each example represents many, so a mixture of cuts gives some examples more than the C u_i that the dual
+allows: Σ over wrong answers ŷ of α_i,ŷ ≤ C u_i. Scaling each example's α_i down to that limit gives a feasible point of the
+dual, whose value Σ α_i,ŷ Δ_i(ŷ) − ½‖w′‖² is a valid lower bound, however the cuts were drawn. Its
+w′ = Σ α_i,ŷ (Ψ(x_i, y_i) − Ψ(x_i, ŷ)) uses the same rows as w, so the pass that scores all rows by w scores them by w′ with
+the same kernel values, and obtains ‖w′‖². With samples of all examples no scaling is needed, and the bound is that of the
 exact cuts.
 """
 
@@ -32,12 +32,12 @@ from streamcut.oracles.kernel_columns import squared_norms
 from streamcut.oracles.sampled_passes import Expansion
 
 _SPARE = 16  # roundings of a few sums and products
-TILE = 1 << 20  # numbers of the support rows that are dense at one time
+TILE = 1 << 20  # numbers of support rows that are dense at a time
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """primal ≥ F(w) ≥ min F ≥ the value of `point`, a feasible point of the dual; `raised` was put onto F for rounding."""
+    """primal ≥ F(w) ≥ min F ≥ the value of `point`, a feasible point of the dual; `raised` was added to F for rounding."""
 
     primal: float
     lower_bound: float
@@ -46,9 +46,9 @@ class Proof:
 
 
 class Share(NamedTuple):
-    """What a cut gives to the dual: α_i,ŷ of each row x_k of its examples whose answer is wrong (n,), before it is scaled.
+    """A cut's contribution to the dual: unscaled α_i,ŷ of each row x_k of its wrongly answered examples (n,).
 
-    numbers of the rows, `path` their wrong classes, `first` the rows where their examples begin, `limit` these examples' C u_i
+    numbers of the rows, `path` their wrong classes, `first` the first rows of their examples, `limit` C u_i of these
     """
 
     numbers: np.ndarray
@@ -59,7 +59,7 @@ class Share(NamedTuple):
 
     @classmethod
     def of(cls, expansion: Expansion, beta: float, C: float) -> Share:
-        """Of a cut that w takes `beta` times."""
+        """The share of a cut with coefficient `beta` in w."""
         alpha = beta * np.abs(expansion.factors[:, 0])
         return cls(expansion.numbers, expansion.columns[:, 0], expansion.first, alpha, C * expansion.weight)
 
@@ -68,11 +68,11 @@ class Share(NamedTuple):
 
 
 def scales_of(shares: list[Share]) -> dict[int, float]:
-    """By the first row of each example: the part of its α, 1 at most, that the dual allows."""
+    """By the first row of each example: the fraction of its α, at most 1, that the dual allows."""
     found: dict[int, list[float]] = {}
     limits: dict[int, float] = {}
     for share in shares:
-        begins = np.append(True, share.first[1:] != share.first[:-1])  # α is that of the example, the same for all of its rows
+        begins = np.append(True, share.first[1:] != share.first[:-1])  # all rows of an example share its α
         for first, alpha, limit in zip(*(array[begins].tolist() for array in share[2:]), strict=True):
             found.setdefault(first, []).append(alpha)
             limits[first] = limit
@@ -82,8 +82,8 @@ def scales_of(shares: list[Share]) -> dict[int, float]:
 
 @dataclass(slots=True)
 class ProofSums:
-    """Σ u loss, ‖·‖² of w's and of w′'s expansions, each as (total, rounding lost); the dense part of w′; how far Σ u loss may
-    be off.
+    """Σ u loss, ‖·‖² of w's and of w′'s expansions, each as (total, rounding lost); the dense part of w′; a bound on
+    the error of Σ u loss.
     """
 
     dense: np.ndarray
@@ -97,11 +97,11 @@ class ProofSums:
 class ProofPass(Pass):
     """Loss at w = Σ_k coefficients[k] φ(x_k) and `dense`, and both norms.
 
-    support   the rows x_k, with the factors of w in the first columns and those of w′ in as many after them
+    support   the rows x_k, with the factors of w in the first half of the columns and those of w′ in the second
     vectors   of these rows
     w, dual   their coefficients (n, columns)
-    shares    scaled, of tasks with groups, whose w′ has a dense part; its terms are on the grid of `rounder`
-    squares   ‖x_k‖², of the kernel's moved rows; `entries` of a row at most; `constant` is added to the kernel
+    shares    scaled, for tasks with groups, whose w′ has a dense part; its terms are on the grid of `rounder`
+    squares   ‖x_k‖², of the kernel's centred rows; `entries`: the most of a row; `constant` is added to the kernel
     """
 
     task: SampledTask
@@ -146,27 +146,27 @@ class ProofPass(Pass):
             self._add_transitions(share, chunk, starts, target, sums.dense)
 
     def score_doubt(self, coefficients: np.ndarray, squares: np.ndarray) -> np.ndarray:
-        """At most so far are scores by these coefficients (n, columns) from the true ones, of rows of these ‖x‖²."""
+        """Error bounds on scores by these coefficients (n, columns), for rows with ‖x‖² = `squares`."""
         return self.kernel.rounding(squares, self.squares, coefficients, self.entries, self.constant)
 
     def _doubts(self, chunk: Chunk, starts: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """At most so far is each example's loss from the true one: the best of sums of scores and transitions of its rows."""
+        """Error bounds on each example's loss, the best sum of scores and transitions of its rows."""
         scores = self.score_doubt(self.w, squared_norms(self.kernel.moved(chunk)))
         sizes = 1.0 + 2.0 * (np.abs(z).max(axis=1) + float(np.abs(self.support.dense).max(initial=0.0)))
         scores, sizes = (np.add.reduceat(each, starts[:-1]) for each in (scores, sizes))
         return 2.0 * scores + gamma(1) * (2.0 * np.diff(starts) + _SPARE) * sizes
 
     def _add_transitions(self, share: Share, chunk: Chunk, starts: np.ndarray, target: np.ndarray, out: np.ndarray) -> None:
-        """What the sequences of a cut add to the dense part: α times the targets' transitions less those of the path."""
+        """Add the sequences of a cut to the dense part: α times the targets' transitions less those of the path."""
         here, local = _within(share.numbers, chunk)
         if here.start == here.stop:
             return
         path, alpha = target.copy(), np.zeros(len(target))
         path[local], alpha[local] = share.path[here], share.alpha[here]
         behind = np.ones(len(target), bool)
-        behind[starts[:-1]] = False  # rows with one before them in their sequence
+        behind[starts[:-1]] = False  # rows with a predecessor in their sequence
         i = 1 + np.flatnonzero((alpha[1:] + alpha[:-1] > 0.0) & behind[1:])
-        weight = np.maximum(alpha[i], alpha[i - 1])  # of the same sequence, or 0 where a row is right
+        weight = np.maximum(alpha[i], alpha[i - 1])  # of the same sequence, or 0 where a row is correct
         weight = (weight + self.rounder) - self.rounder
         K = self.task.columns
         np.add.at(out, target[i - 1].astype(np.int64) * K + target[i], weight)
@@ -180,7 +180,7 @@ class ProofPass(Pass):
 
 
 def _within(numbers: np.ndarray, chunk: Chunk) -> tuple[slice, np.ndarray]:
-    """Which of the increasing row numbers are rows of a chunk, and their places there."""
+    """The slice of the increasing row numbers that lies in a chunk, and their places there."""
     first, last = np.searchsorted(numbers, (chunk.first_row, chunk.first_row + chunk.n_rows))
     return slice(int(first), int(last)), numbers[first:last] - chunk.first_row
 
@@ -191,9 +191,9 @@ def proof_pass(task: SampledTask, kernel: Kernel, support: Expansion, w: np.ndar
     longest = statistics.max_row_nnz + (0 if kernel.centre is None else len(kernel.centre.index))
     both = np.concatenate((w, dual), axis=1)
     terms = max(int(np.count_nonzero(both, axis=1).max()), 1)
-    columns = np.argsort(both == 0.0, axis=1, kind="stable")[:, :terms].astype(np.int32)  # those that are not 0 first
+    columns = np.argsort(both == 0.0, axis=1, kind="stable")[:, :terms].astype(np.int32)  # nonzero ones first
     factors = np.take_along_axis(both, columns.astype(np.int64), axis=1)
-    most = 4.0 * sum(float(share.alpha.sum()) for share in shares)  # each row has two neighbours, each adds and takes
+    most = 4.0 * sum(float(share.alpha.sum()) for share in shares)  # each row has two neighbours, each adds and subtracts
     support = replace(support, columns=columns, factors=factors, constant=bias**2 * both.sum(axis=0))
     groups = shares if task.groups else []
     return ProofPass(
@@ -203,15 +203,15 @@ def proof_pass(task: SampledTask, kernel: Kernel, support: Expansion, w: np.ndar
 
 
 def proof(sums: ProofSums, work: ProofPass, C: float) -> Proof:
-    """What the sums of the pass prove, rounding counted: in products of scores and coefficients, too, of which there are as many
-    as columns, and in the sums over cuts that coefficients are.
+    """The certificate from the sums of the pass, including rounding, also in products of scores and coefficients, as many
+    as columns, and in the sums over cuts that form the coefficients.
     """
     dense, own = work.support.dense, gamma(len(sums.dense) + _SPARE)
     half, loss = 0.5 * (float(sums.square.sum()) + float(dense @ dense)), float(sums.loss.sum())
     doubt = 0.5 * (_square_doubt(work, work.w) + own * float(dense @ dense)) + C * float(sums.doubt.sum())
     primal = above(half + C * loss, doubt + gamma(2 * _SPARE) * (half + C * loss))
     square = float(sums.dual_square.sum()) + float(sums.dense @ sums.dense)
-    off = 2.0 * spacing(work.rounder) * sum(len(share.alpha) for share in work.shares)  # half a step for each of four terms
+    off = 2.0 * spacing(work.rounder) * sum(len(share.alpha) for share in work.shares)  # half a grid step for each of four terms
     size = float(np.abs(sums.dense).max(initial=0.0)) + off
     doubt = _square_doubt(work, work.dual) + 2.0 * size * off + own * float(sums.dense @ sums.dense)
     offset = DualPoint(work.dual, sums.dense).offset
@@ -221,5 +221,5 @@ def proof(sums: ProofSums, work: ProofPass, C: float) -> Proof:
 
 
 def _square_doubt(work: ProofPass, coefficients: np.ndarray) -> float:
-    """At most so far is Σ c f(x) over the support from ‖w‖², less its dense part."""
+    """Bound on the difference between Σ c f(x) over the support and ‖w‖², without its dense part."""
     return float(np.abs(coefficients).sum(axis=1) @ work.score_doubt(coefficients, work.squares))

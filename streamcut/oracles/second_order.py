@@ -1,4 +1,4 @@
-"""What Newton's method sees of the data: a pass that also sums the curvature of the loss, H = Σ u_i ℓ″(z_i) x_i x_iᵀ."""
+"""The oracle of Newton's method: a pass that also sums the curvature of the loss, H = Σ u_i ℓ″(z_i) x_i x_iᵀ."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from streamcut.oracles.decomposable import Cut
 from streamcut.oracles.linear import LinearOracle
 from streamcut.oracles.row_passes import CutSums, ScorePass
 
-_COPIED = 1024  # features: NumPy's factor is a copy; SciPy needs none, and a tenth of a second to be imported
-_DENSE = 0.25  # of the features: rows that have more are added as dense ones
+_COPIED = 1024  # features: NumPy factorises a copy; SciPy works in place, but takes a tenth of a second to import
+_DENSE = 0.25  # of the features: rows with more entries are added as dense ones
 
 
 @dataclass(slots=True)
 class CurvedSums(CutSums):
-    """CutSums with the `curvature` (D, D), of which there is the lower triangle."""
+    """CutSums with the lower triangle of the `curvature` (D, D)."""
 
     curvature: np.ndarray = field(default_factory=partial(np.zeros, (0, 0)))
 
 
 @dataclass(frozen=True, slots=True)
 class CurvedPass(ScorePass):
-    """Scores at `w`, the loss and the cut there, and the curvature; `dense`: of rows that have most features."""
+    """Scores at `w`, the loss and the cut there, and the curvature; `dense`: rows have most features."""
 
     dense: bool = False
     summed = (*ScorePass.summed, "curvature")
@@ -70,9 +70,9 @@ class CurvedPass(ScorePass):
 
 
 class SecondOrderOracle(LinearOracle):
-    """A linear oracle of a loss with a curvature: after each pass at a w it knows R's slope and curvature there.
+    """A linear oracle of a loss with a curvature: after each pass at a w it holds R's slope and curvature there.
 
-    at, slope, curvature   that w (D,), −Σ u_i ℓ′ σ_i x_i there (D,), and the lower triangle of H (D, D); none of them knows of C
+    at, slope, curvature   that w (D,), −Σ u_i ℓ′ σ_i x_i there (D,), and the lower triangle of H (D, D); all independent of C
     """
 
     def __init__(self, runner: PassRunner, risk: PointwiseRisk, *, C: float, bias: float, free: bool = False) -> None:
@@ -91,7 +91,7 @@ class SecondOrderOracle(LinearOracle):
             fill(name, array, self.release)
 
     def expand(self, w: np.ndarray) -> Cut:
-        """One pass: the margins of w and the cut there; slope and curvature are those at w from now on."""
+        """One pass: the margins of w and the cut there; slope and curvature are then those at w."""
         self._scored(w)
         sums = self._read(CurvedPass(self._risk, self._grids, w, self._bias, kappa=1.0, at_w=True, dense=self._dense))
         return self._cut(sums)
@@ -107,21 +107,21 @@ class SecondOrderOracle(LinearOracle):
         return sums
 
     def newton(self, tolerance: float, ridge: float = 1.0) -> np.ndarray | None:
-        """argmin of R + C·(the quadratic model of the loss at `at`): Newton's next point; None where it has none in float64."""
+        """argmin of R + C·(the quadratic model of the loss at `at`): Newton's next point; None where float64 finds none."""
         return quadratic_minimum(self.penalty, self.C, self.at, self.slope, self.curvature, tolerance, ridge)
 
 
 def quadratic_minimum(
     penalty: L2, C: float, at: np.ndarray, slope: np.ndarray, curvature: np.ndarray, tolerance: float = 0.0, ridge: float = 1.0
 ) -> np.ndarray | None:
-    """argmin of R + C·(the quadratic of this slope, pointing down, and curvature at `at`); None where it has none in float64.
+    """argmin of R + C·(the quadratic of this slope, pointing down, and curvature at `at`); None where float64 finds none.
 
-    `ridge` is that of R. Under λ‖w‖₁ to a `tolerance`: sweeps of coordinate descent find the signs, Cholesky's factors the
+    `ridge` is that of R. With λ‖w‖₁, to a `tolerance`: coordinate descent finds the signs, a Cholesky factorisation the
     weights.
     """
     D = len(at)
     if D > _COPIED:
-        import scipy.linalg  # noqa: F401  (before its threads are looked for)
+        import scipy.linalg  # noqa: F401  (before its threads are detected)
     with one_blas_thread():
         Q, price = C * curvature, np.full(D, ridge)
         price[D - penalty.free :] = 0.0
@@ -136,12 +136,12 @@ def quadratic_minimum(
 
 
 def dense_rows(statistics: Statistics, dimension: int) -> bool:
-    """Whether rows have so many of the features that their products are summed as those of dense rows."""
+    """Whether rows have enough features for their products to be summed as those of dense rows."""
     return statistics.nnz > _DENSE * statistics.n_rows * dimension
 
 
 def _solved(Q: np.ndarray, q: np.ndarray) -> np.ndarray | None:
-    """Q⁻¹q by the lower triangle of Q, which is used up; None where it is not positive definite or not finite."""
+    """Q⁻¹q from the lower triangle of Q, which is overwritten; None where it is not positive definite or not finite."""
     factor = _factor(Q)
     if factor is None:
         return None
@@ -150,14 +150,14 @@ def _solved(Q: np.ndarray, q: np.ndarray) -> np.ndarray | None:
 
 
 def _factor(Q: np.ndarray) -> np.ndarray | None:
-    """L of Q = LLᵀ, in its lower triangle; what stands above that is not of it."""
+    """L of Q = LLᵀ, in its lower triangle; entries above it are undefined."""
     if len(Q) <= _COPIED:
         with suppress(np.linalg.LinAlgError):
             return np.linalg.cholesky(Q)
         return None
     from scipy.linalg import lapack
 
-    factor, failed = lapack.dpotrf(Q.T, lower=0, overwrite_a=1)  # Q.T is in Fortran's order: nothing is copied
+    factor, failed = lapack.dpotrf(Q.T, lower=0, overwrite_a=1)  # Q.T is in Fortran order: nothing is copied
     return None if failed else factor.T
 
 
@@ -165,13 +165,13 @@ _SWEEPS, _TURNS = 10, 50
 
 
 def _sparse_minimum(Q: np.ndarray, q: np.ndarray, l1: float, w: np.ndarray, tolerance: float) -> np.ndarray:
-    """argmin ½wᵀQw − ⟨q, w⟩ + λ‖w‖₁, from w on: half the square of what a subgradient leaves is at most `tolerance`."""
+    """argmin ½wᵀQw − ⟨q, w⟩ + λ‖w‖₁, starting from w, until half the squared norm of a subgradient is at most `tolerance`."""
     for _ in range(_TURNS):
         second_order.descend(Q, Q @ w - q, l1, _SWEEPS, w)
         if _left(Q, q, l1, w) <= tolerance:
             break
         active = np.flatnonzero(w)
-        while len(active) > 0:  # the signs as they are; a weight that changes its own becomes 0
+        while len(active) > 0:  # signs stay fixed; a weight that changes sign becomes 0
             signs = np.sign(w[active])
             found = _solved(Q[np.ix_(active, active)], q[active] - l1 * signs)
             if found is None:
@@ -190,7 +190,7 @@ def _sparse_minimum(Q: np.ndarray, q: np.ndarray, l1: float, w: np.ndarray, tole
 
 
 def _left(Q: np.ndarray, q: np.ndarray, l1: float, w: np.ndarray) -> float:
-    """At least what is left to gain: half the square of the shortest subgradient at w."""
+    """Upper bound on the remaining gain: half the square of the shortest subgradient at w."""
     slope = Q @ w - q
     short = np.where(w != 0.0, slope + l1 * np.sign(w), np.sign(slope) * np.maximum(np.abs(slope) - l1, 0.0))
     return 0.5 * float(short @ short)

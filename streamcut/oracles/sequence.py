@@ -1,4 +1,4 @@
-"""What a solver sees of labelled sequences: cuts, losses and steps of a chain of first order."""
+"""The oracle of labelled sequences: cuts, losses and steps of a first-order chain."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from streamcut.oracles.sequence_passes import CutPass, LinePass, ScorePass
 
 
 class SequenceOracle(DecomposableOracle):
-    """F(w) = ½‖w‖² + C Σ over sequences of ℓ (streamcut.losses.sequence); M, in whose units gaps are told, is the number of rows.
+    """F(w) = ½‖w‖² + C Σ over sequences of ℓ (streamcut.losses.sequence); M, the unit of reported gaps, is the number of rows.
 
-    w is flat: emissions (D, K), D = d or d + 1 with a bias, the K numbers of a feature side by side; then transitions (K, K).
+    w is flat: emissions (D, K), D = d or d + 1 with a bias, the K numbers of a feature adjacent; then transitions (K, K).
     It is the `SmoothLoss` of streamcut.bundle.line_search: with the scores of w_b and w in the row state, the loss at any point
-    between them is one Viterbi for each sequence, and reads no data.
+    between them takes one Viterbi run per sequence, and reads no data.
 
     keep_margins  rows keep 16 K + 5 bytes: what a line search needs
     """
@@ -38,10 +38,10 @@ class SequenceOracle(DecomposableOracle):
         longest = statistics.n_rows - (statistics.groups or 1) + 1
         self._scale = replace(
             self._scale,
-            row_entries=self._scale.row_entries + 4 * longest,  # two paths, along which numbers are added up
+            row_entries=self._scale.row_entries + 4 * longest,  # two paths, along which numbers are summed
             length=self._scale.length + 4.0,  # a wrong label changes two transitions of either path
         )
-        self._best, self._target = np.zeros((K, K)), np.zeros((K, K))  # transitions of w_b and of the w that was scored last
+        self._best, self._target = np.zeros((K, K)), np.zeros((K, K))  # transitions of w_b and of the w scored last
         if keep_margins:
             runner.row_state.add("begins", np.int8, within=(0, 1))
             runner.row_state.add("t", np.int32, within=(0, K - 1))
@@ -64,7 +64,7 @@ class SequenceOracle(DecomposableOracle):
         sums = self._read(self._at_w(w, first=True))
         if sums.sequences != self._sequences:
             raise BadInputError(
-                f"{self._sequences:,} sequences (qid) came as {sums.sequences:,} pieces: some are split between shards; "
+                f"{self._sequences:,} sequences (qid) were read as {sums.sequences:,} pieces: some are split between shards; "
                 "convert the data again"
             )
         self._learn(sums.totals)
@@ -86,7 +86,7 @@ class SequenceOracle(DecomposableOracle):
         return self._cut(self._read(ScorePass(*self._common(kappa), w=w)))
 
     def cut_between(self, mu: float) -> Cut:
-        """One pass: the cut at w_b + μ(w − w_b) by scores that are known."""
+        """One pass: the cut at w_b + μ(w − w_b) from known scores."""
         return self._cut(self._read(CutPass(*self._common(mu))))
 
     def at(self, k: float) -> tuple[float, float]:
@@ -96,11 +96,11 @@ class SequenceOracle(DecomposableOracle):
         return float(sums[0].sum()), float(sums[1].sum())
 
     def line_search(self, A0: float, B0: float, kinks: Kinks | None = None) -> float:
-        """A k ≥ 0 at which F(w_b + k(w − w_b)) is nearly least. The data is not read."""
+        """A k ≥ 0 that nearly minimises F(w_b + k(w − w_b)). The data is not read."""
         return minimise_by_tangents(A0, B0, self.C, self)
 
     def step(self, k: float, w_b: np.ndarray) -> float:
-        """Make w_b + k(w − w_b), `w_b` as it is after the step, the best point; returns Σ ℓ there. The data is not read."""
+        """Make w_b + k(w − w_b) the best point, `w_b` being already moved; returns Σ ℓ there. The data is not read."""
         self._best = self._between(k)
         self.guess = k
         nothing = np.zeros_like(self._best)

@@ -1,4 +1,4 @@
-"""The passes of sequence labelling: blocks of whole sequences, whose rows are scored one by one and labelled together.
+"""The passes of sequence labelling: blocks of whole sequences, whose rows are scored one by one and labelled jointly.
 
 Row state, all but `begins` only where there is a line search: `begins` 1 in the first row of a sequence, `t` the row's class, `z`
 (K,) its scores at the last scored w, `z_b` (K,) those at the best point w_b.
@@ -22,7 +22,7 @@ from streamcut.oracles import row_passes
 from streamcut.oracles.classes_passes import targets
 from streamcut.oracles.row_passes import CutSums, Totals
 
-_ROWS = 1024  # moved at once
+_ROWS = 1024  # rows moved at a time
 
 
 @dataclass(slots=True)
@@ -54,7 +54,7 @@ class _DataPass(Pass):
     merge = staticmethod(_merge)
 
     def _paths(self, sums: SequenceSums, starts: np.ndarray, target, z_b, z, *, loss: bool) -> np.ndarray:
-        """The worst labelling of each sequence; adds its loss, if that is wanted."""
+        """The worst labelling of each sequence; adds its loss if `loss`."""
         path, excess = self.risk.worst(starts, target, z_b, z, self.kappa, self.transitions)
         if loss:
             self.risk.add(excess, sums.loss)
@@ -111,7 +111,7 @@ class ScorePass(_DataPass):
 
 @dataclass(frozen=True, slots=True)
 class CutPass(_DataPass):
-    """The cut at z_b + κ(z − z_b) from scores that are known already: OCAS's second pass."""
+    """The cut at z_b + κ(z − z_b) from known scores: OCAS's second pass."""
 
     def begin(self) -> SequenceSums:
         return SequenceSums(np.zeros((1, self.dimension)))
@@ -124,7 +124,7 @@ class CutPass(_DataPass):
 
 @dataclass(frozen=True, slots=True)
 class LinePass(row_passes.RowPass):
-    """[[loss, rounding lost], [its derivative in k, …]] at z_b + k(z − z_b); with `step` that becomes z_b.
+    """[[loss, rounding lost], [its derivative in k, …]] at z_b + k(z − z_b), which becomes z_b if `step`.
 
     `transitions` are those at k, `slopes` their derivative.
     """
@@ -144,7 +144,7 @@ class LinePass(row_passes.RowPass):
         starts = np.append(np.flatnonzero(rows["begins"]), len(rows["t"]))
         z_b, z, k = rows["z_b"], rows["z"], self.k
         if self.step:
-            for first in range(0, len(z), _ROWS):  # temporaries of all would be as large as the scores
+            for first in range(0, len(z), _ROWS):  # temporaries for all rows would be as large as the scores
                 here = slice(first, first + _ROWS)
                 z_b[here] += k * (z[here] - z_b[here])
             k = 0.0

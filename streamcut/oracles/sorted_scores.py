@@ -1,16 +1,16 @@
-"""Scores of all rows in sorted order, however little memory there is: what takes the place of an external sort.
+"""Scores of all rows in sorted order within any memory limit: a replacement for an external sort.
 
 Rows stay where they are, in the row state, which may be in scratch files. Splitters cut the scores into ranges that fit in
 memory, and a sweep over all rows gathers the scores of one range, which are sorted there.
 
-    if they don't fit: splitters = every so-many-th score, by radix selection, six sweeps
+    if they don't fit: splitters = every n-th score, by radix selection, six sweeps
     for each range, in order: a sweep that gathers its scores; sort them
 
 An external merge sort would write each score three times, with the number of its row so that the row learns its rank. Here
-nothing is written: a row finds its rank in the range that holds it (PairsOfLevels), or only a few ranks are asked for
-(Multivariate). Of r ranges each takes two sweeps, which read 17 bytes a row in order: processor time of the ROC area of 8 million
-rows is 1.6 times that with room for all when there is room for a quarter of them, 3 times for a sixteenth. What comes out are
-counts, and scores in one order: nothing depends on where ranges end.
+nothing is written: a row finds its rank in its range (PairsOfLevels), or only a few ranks are needed
+(Multivariate). Each range takes two sweeps, which read 17 bytes a row in order: processor time of the ROC area of 8 million
+rows is 1.6 times that of an in-memory sort when a quarter of them fit, 3 times for a sixteenth. The results are
+counts, and scores in one order: they do not depend on where ranges end.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from streamcut.compiled.score_ranges import DIGIT
 from streamcut.execution.row_state import Rows
 from streamcut.oracles.row_blocks import RowBlocks, in_threads
 
-_FILLED = 0.8  # of the room, when splitters are chosen: they do for some of the steps that follow
-_MOST = (1 << 31) - 1  # scores in a range: their places are int32
+_FILLED = 0.8  # of the room, when splitters are chosen, so that they serve some of the following steps too
+_MOST = (1 << 31) - 1  # scores in a range, whose places are int32
 
 
 class SortedScores:
-    """Scores z_b + k(z − z_b) of the rows of `blocks`, each of a class `code`; k None: z.
+    """Scores z_b + k(z − z_b) of the rows of `blocks`, each row of a class `code`; k None: z.
 
     counts  rows of each class
-    room    scores that may be in memory at one time
-    known   splitters that may do
-    apart   classes are asked for by themselves: the largest ranges of all of them are in memory at one time
+    room    scores that may be in memory at a time
+    known   splitters that may serve
+    apart   classes are requested separately: the largest ranges of all classes are in memory at once
 
     bounds[r] and bounds[r + 1] are those of range r, the first −∞, the last ∞. inside[r, c] rows of class c lie strictly
     between them, ties[r, c] at bounds[r + 1].
@@ -62,7 +62,7 @@ class SortedScores:
         self.bounds = np.concatenate([[-np.inf], splitters, [np.inf]])
 
     def sweep(self, work: Callable[[int, np.ndarray, Rows], Any]) -> Iterator[Any]:
-        """What `work` makes of (first row, scores, row state) of each block of rows, in order."""
+        """The results of `work`(first row, scores, row state) for each block of rows, in order."""
 
         def one(first: int, rows: Rows) -> Any:
             scores = rows["z"]
@@ -74,7 +74,7 @@ class SortedScores:
         return self._blocks.map(one)
 
     def whole(self) -> tuple[np.ndarray, np.ndarray]:
-        """Scores and classes of all rows, in their order."""
+        """Scores and classes of all rows, in row order."""
         scores = np.empty(self._blocks.n_rows)
         codes = np.empty(len(scores), np.int32)
 
@@ -110,17 +110,17 @@ class SortedScores:
         return values, starts
 
     def stream(self, c: int, *, descending: bool, skip: int = 0) -> Iterator[np.ndarray]:
-        """All scores of class c but for the first `skip` in order, in pieces that are not empty and ascending whatever the order.
+        """All scores of class c after the first `skip`, in order, as nonempty pieces, each ascending in either order.
 
         Descending, the first score is at the end of the first piece.
         """
         for size, made in self._pieces(c, descending):
             if skip < size:
-                yield made()[: size - skip] if descending else made()[skip:]  # no name here keeps it from being freed
+                yield made()[: size - skip] if descending else made()[skip:]  # no name here, so that it can be freed
             skip = max(skip - size, 0)
 
     def _pieces(self, c: int, descending: bool) -> Iterator[tuple[int, Callable[[], np.ndarray]]]:
-        """(size, a function that makes it) of the pieces of `stream`."""
+        """(size, a function that creates it) of the pieces of `stream`."""
         ranges, step = range(len(self.inside)), max(self._room // 8, 1)
         for r in reversed(ranges) if descending else ranges:
             inside, ties = int(self.inside[r, c]), int(self.ties[r, c])
@@ -142,7 +142,7 @@ class SortedScores:
         return splitters
 
     def _held(self) -> int:
-        """Scores in memory at one time."""
+        """Scores in memory at a time."""
         return int(self.inside.max(axis=0).sum() if self._apart else self.inside.sum(axis=1).max())
 
     def _count(self, splitters: np.ndarray) -> None:
@@ -156,7 +156,7 @@ class SortedScores:
         self.inside, self.ties = sum(self.sweep(count), np.zeros((2, *shape), np.int64))
 
     def _at(self, places: np.ndarray) -> np.ndarray:
-        """The scores at these places of the sorted order: 11 bits of their keys in a sweep, from the highest on."""
+        """The scores at these places of the sorted order: 11 bits of their keys a sweep, highest first."""
         keys, left = np.zeros(len(places), np.uint64), places.copy()
         for shift in range(55, -1, -DIGIT):
             prefixes, which = np.unique(keys, return_inverse=True)

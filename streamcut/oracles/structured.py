@@ -1,4 +1,4 @@
-"""What a solver sees of a structured task that somebody wrote in Python: cuts and losses, example by example."""
+"""The oracle of a structured task written by the user in Python: cuts and losses, example by example."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ROUNDING = 1e-9
 
 
 def examples(chunk: Chunk, n_features: int) -> Iterator[tuple[sp.csr_array, np.ndarray]]:
-    """(x, y) of every group of rows with one qid, or of every row where there is none."""
+    """(x, y) of every group of rows with one qid, or of every row without qid."""
     data = np.ones(chunk.nnz) if chunk.data is None else chunk.data[chunk.indptr[0] : chunk.indptr[-1]].astype(np.float64)
     indices = chunk.indices[chunk.indptr[0] : chunk.indptr[-1]]
     rows = sp.csr_array((data, indices, chunk.indptr - chunk.indptr[0]), shape=(chunk.n_rows, n_features))
@@ -47,13 +47,13 @@ def product(w: np.ndarray, features: Any) -> float:
 
 
 def length(features: Any) -> float:
-    """At least ‖Ψ‖, but for rounding."""
+    """Upper bound on ‖Ψ‖, up to rounding."""
     return float(np.linalg.norm(features[1] if isinstance(features, tuple) else features, 1))
 
 
 @dataclass(frozen=True, slots=True)
 class StructuredPass(Pass):
-    """The cut and the loss at w. The weight of the `totals` counts examples, their only magnitude is Σ ‖Ψ‖ of what was added."""
+    """The cut and the loss at w. The weight of the `totals` counts examples, their only magnitude is Σ ‖Ψ‖ of the added terms."""
 
     task: StructuredTask
     n_features: int
@@ -90,7 +90,7 @@ class StructuredPass(Pass):
 
 
 class StructuredOracle(DecomposableOracle):
-    """F(w) = ½‖w‖² + C Σ over examples of max_ŷ loss(y, ŷ) + ⟨w, Ψ(x, ŷ) − Ψ(x, y)⟩: of rows nothing is kept."""
+    """F(w) = ½‖w‖² + C Σ over examples of max_ŷ loss(y, ŷ) + ⟨w, Ψ(x, ŷ) − Ψ(x, y)⟩: no row state."""
 
     def __init__(self, runner: PassRunner, task: StructuredTask, *, C: float) -> None:
         self._n_features = runner.feed.data.manifest.statistics.n_features
@@ -100,7 +100,7 @@ class StructuredOracle(DecomposableOracle):
         return self.cut_at(np.zeros(self.dimension) if w is None else w)
 
     def cut_at(self, w: np.ndarray) -> tuple[Cut, float]:
-        """One pass. Its sums are ordinary ones: each term is rounded as often as there are terms, and D times in a product."""
+        """One pass. Its sums are ordinary ones: a term is rounded once per term, and D times in a product."""
         sums = self._read(StructuredPass(self._risk, self._n_features, w))
         M = self.total_weight = sums.totals.weight
         a, offset, loss = sums.a[0] / M, float(sums.b[0]) / M, float(sums.loss.sum())

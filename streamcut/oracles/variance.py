@@ -1,5 +1,5 @@
-"""Two numbers that kernel models take from the data: the variance of all values, zeros included, which γ is scaled by when nobody
-chooses it, and the mean of the targets, the intercept of models that fit none.
+"""Two numbers that kernel models take from the data: the variance of all values, zeros included, which scales γ by default,
+and the mean of the targets, the intercept of models that fit none.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from streamcut.execution.feed import Feed, Traffic
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.features import in_order
 
-_FAR = 1e-4  # of the mean square: less variance than that is summed again, about the mean
+_FAR = 1e-4  # of the mean square: a smaller variance is summed again, about the mean
 
 
 def automatic_gamma(feed: Feed) -> float:
     """1 / (d · variance of all m × d values), as scikit-learn's "scale"; a pass or two.
 
-    Rows count by their weights; the bits are the same however rows are stored. Raises BadInputError when all values are equal.
+    Rows count by their weights; storage does not change a bit. Raises BadInputError when all values are equal.
     """
     statistics = feed.data.manifest.statistics
     sums, weight = _moments(feed, 0.0)
@@ -37,7 +37,7 @@ def automatic_gamma(feed: Feed) -> float:
 
 
 def _moments(feed: Feed, about: float | None) -> tuple[np.ndarray, float]:
-    """Σ u (v − about), Σ u (v − about)² over the values v that are stored, None: Σ u of them, twice; and Σ u of all rows."""
+    """Σ u (v − about), Σ u (v − about)² over the stored values v (None: Σ u of them, twice), and Σ u of all rows."""
     sums, weight = np.zeros(2), 0.0
     for chunk in feed.blocks(0, feed.data.manifest.statistics.n_rows, feed.buffers(), Traffic()):
         ones = np.broadcast_to(np.int8(1), chunk.nnz)
@@ -54,7 +54,7 @@ def _moments(feed: Feed, about: float | None) -> tuple[np.ndarray, float]:
 
 
 def mean_target(feed: Feed) -> float:
-    """Σ u y / Σ u, 0 where no row has a weight; a pass, of weighted rows two. Sums are exact, however rows are stored."""
+    """Σ u y / Σ u, 0 if no row has a weight; one pass, two with weights. Sums are exact, however rows are stored."""
     statistics = feed.data.manifest.statistics
     total = math.fsum(_numbers(feed, "y"))
     if statistics.weight_sum is None:

@@ -1,23 +1,23 @@
-"""Accelerated dual ascent: where the next pass starts, and how long its steps are; and the guard that ends it where it stalls.
+"""Accelerated dual ascent: the start and step length of the next pass, and the guard that ends acceleration where it stalls.
 
-In one lane. Plain coordinate steps move the share of a row by (1 − z)/(C u ‖x‖²) at most: with a large C, or long rows, it takes
-tens of passes until a share is where it belongs. Those of accelerated coordinate descent (APPROX, Fercoq & Richtárik 2015,
-algorithm 2) become longer and longer, at a point y that moves less and less. In terms of weights, with a σ that falls, a pass is
+For a single lane. Plain coordinate steps move the share of a row by (1 − z)/(C u ‖x‖²) at most: with a large C, or long rows, a
+share takes tens of passes to reach its value. The steps of accelerated coordinate descent (APPROX, Fercoq & Richtárik 2015,
+algorithm 2) grow, at a point y that moves less and less. In terms of weights, with a decreasing σ, a pass is
 
-    for every row: its share f to the maximum of the dual for σC along it, at y; y moves along, by σC u Δf a
+    for every row: its share f to the maximum of the dual for σC along it, at y; y follows, by σC u Δf a
     y ← y + (1 − e^−σ)(w(f) − y);   σ ← 2σ/(2 + σ)
 
-where w(f) are the weights that all shares amount to. (The original moves y towards w(f) at every step, not once a pass.) Sweeps
-over cached rows, a random sample of the free ones, go on with the steps of their pass. y is close to a mean of all w(f), and a
-good primal point; the shares are a good dual point long before their own means are. Under an elastic net y and w(f) are points v
-of the dual, and weights are made of them where they are read. Both cuts of a pass enter the bundle as ever, so no bound depends
+where w(f) are the weights of the shares. (The original moves y towards w(f) at every step, not once a pass.) Sweeps
+over cached rows, a random sample of the free ones, continue the steps of their pass. y is close to a mean of all w(f), and a
+good primal point; the shares are a good dual point long before their means are. With an elastic net y and w(f) are points v
+of the dual, and weights are computed from them on reading. Both cuts of a pass enter the bundle as usual, so no bound depends
 on any of this.
 
-A plain pass starts from the master problem's mixture with σ = 1. Neither kind is the faster one everywhere: accelerated passes
-crawl where rows can be separated, plain ones where features are many and C is large. So a guard lets one take over from the other
-(streamcut.solvers.guard). With a C so small that σ is 1 at first all passes are plain. Where it is not, plain passes solve for
-cached rows at once, if features are few (streamcut.oracles.dual.interior), and the weights that do are scored next, in place of
-the master problem's: where most rows that matter are cached they are the better ones.
+A plain pass starts from the master problem's mixture with σ = 1. Neither kind is always faster: accelerated passes
+crawl on separable rows, plain ones with many features and a large C. So a guard switches between them
+(streamcut.solvers.guard). If C is so small that σ starts at 1, all passes are plain. Otherwise plain passes solve for
+cached rows at once, if features are few (streamcut.oracles.dual.interior), and the resulting weights are scored next, in place of
+the master problem's: they are better where most rows that matter are cached.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ from streamcut.solvers.state import BundleState
 
 @dataclass(slots=True)
 class Course:
-    """`state`, and of what kind the next pass is that goes on from it.
+    """`state`, and the kind of the next pass from it.
 
-    guard    says which kind it is: a plain pass starts from the master problem's mixture, with σ = 1
-    stretch  σ of the next accelerated pass; 0: it is the first of its run, and starts from that mixture, too
+    guard    selects the kind: a plain pass starts from the master problem's mixture, with σ = 1
+    stretch  σ of the next accelerated pass; 0: it is the first of its run, and also starts from that mixture
     """
 
     state: BundleState
@@ -53,12 +53,12 @@ class Course:
 
     @classmethod
     def at(cls, state: BundleState, oracle: DualAscent) -> Course:
-        """Nothing is known yet of how passes go on from here."""
+        """The course from a state without a history of passes."""
         first = oracle.first_stretch if oracle.accelerated else 1.0
         return cls(state, Guard(first, first == 1.0))
 
     def next(self, ascent: Ascent, oracle: DualAscent) -> Ascent:
-        """What the next pass is, of which the plain one is `ascent`."""
+        """The next pass; `ascent` is the plain one."""
         if self.guard.plain:
             return replace(ascent, at_once=oracle.first_stretch < 1.0)
         bundle = self.state.bundle
@@ -67,16 +67,16 @@ class Course:
         return replace(ascent, mixture=mixture, stretch=stretch, enough=stretch * ascent.enough, value=value)
 
     def advance(self, ascent: Ascent, shares: np.ndarray, oracle: DualAscent, *, stuck: bool) -> None:
-        """After `ascent`, which ended with the weights (v) of these `shares`, and the master problem.
+        """Update after `ascent`, which ended with the weights (v) of `shares`, and the master problem.
 
-        Where passes are `stuck` the next one starts from the mixture.
+        If passes are `stuck` the next one starts from the mixture.
         """
-        # by what these passes themselves have proved: a bound that was known before them does not move
+        # by the bound that these passes have proved: one known before them does not move
         if self.guard.hands_over(self.state.F_b - self.state.value):
             self.stretch = 0.0
             return
         if self.guard.plain:
-            if oracle.solved is not None and self.state.k > 0.0:  # else a cut at the mixture's own w has to raise its value
+            if oracle.solved is not None and self.state.k > 0.0:  # else a cut at the mixture's own w must raise its value
                 self.state.w = oracle.solved
             return
         if stuck:
@@ -85,21 +85,21 @@ class Course:
         y, s = oracle.reached, self.state
         assert y is not None
         if s.penalty.free:
-            shares[-1] += ascent.running[-1]  # steps pull the intercept away from where they begin
+            shares[-1] += ascent.running[-1]  # steps pull the intercept away from their start
         y += -math.expm1(-ascent.stretch) * (shares - y)
         s.v, s.w = y, s.penalty.weights(y)
         self.stretch = 2.0 * ascent.stretch / (2.0 + ascent.stretch)
 
     def move_to(self, C: float, penalty: L2, oracle: DualAscent, rule: StoppingRule) -> None:
-        """Go on with another C and penalty."""
+        """Continue with another C and penalty."""
         self.state.move_to(C, penalty, oracle, rule)
         self.guard, self.stretch = Course.at(self.state, oracle).guard, 0.0
 
     @classmethod
     def restored(cls, found: StoredCheckpoint | Course | BundleState, oracle: DualAscent) -> Course:
-        """What was saved, to the last bit; of another run's state that begins here. A course is itself.
+        """The saved course, bit for bit; a new one from another run's state. A Course is returned as is.
 
-        Raises CorruptError for what is none.
+        Raises CorruptError for anything else.
         """
         if isinstance(found, Course):
             return found
@@ -112,11 +112,11 @@ class Course:
             expect_like(own, {"guard": asdict(replace(course.guard, gaps=[0.0])), "stretch": 0.0}, "course")
             guard = Guard(**own["guard"])
             if state.bundle.max_cuts > oracle.cuts:
-                raise ValueError(f"a bundle of {state.bundle.max_cuts} cuts, of which rows remember fewer")
+                raise ValueError(f"a bundle of {state.bundle.max_cuts} cuts, but rows remember fewer")
             if not (course.guard.first == guard.first and 0.0 <= own["stretch"] <= 1.0):
-                raise ValueError(f"steps are stretched by {own['stretch']}, at first by {guard.first}")
+                raise ValueError(f"steps are stretched by {own['stretch']}, initially by {guard.first}")
             if not (guard.plain or guard.first < 1.0) or not all(0.0 <= gap < math.inf for gap in guard.gaps):
-                raise ValueError(f"passes go on as {own}")
+                raise ValueError(f"invalid course of passes: {own}")
             return cls(state, guard, own["stretch"])
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

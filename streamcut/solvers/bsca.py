@@ -9,24 +9,24 @@ Stops     after a given number of epochs.
 
     α = 0, M = ∅
     for every row i, in random order
-        α_i moves by δ = clip(S(α_i + (y_i − f̃(x_i)) / k(x_i, x_i)), a_i, b_i) − α_i, S taking ε / k(x_i, x_i) off the size
+        α_i moves by δ = clip(S(α_i + (y_i − f̃(x_i)) / k(x_i, x_i)), a_i, b_i) − α_i, S shrinking its size by ε / k(x_i, x_i)
         if δ ≠ 0
             add (δ, x_i) to M, or δ to the coefficient of x_i if it is in M
             if |M| > B: maintain the budget, by merging (Algorithm 1), removal or projection
 
-Numbers are not in the paper, which names regression as one of the problems that its method extends to.
+Regression is not in the paper, which names it as one of the possible extensions.
 
-In the last part of the last epoch (`damping`, half of it unless given; 0: the paper's algorithm) α_i moves by a falling part of δ
-only, which the paper doesn't have: a whole step puts one row right whatever that does to others, and without a bias all scores go
-with it, so the model of a single step is a matter of luck (one epoch of a9a, 10 seeds: 81.4 ± 3.4 % without damping, 84.8 ± 0.1 %
+In the last part of the last epoch (`damping`, half of it unless given; 0: the paper's algorithm) α_i moves by a decreasing part
+of δ only, which is not in the paper: a full step fits one row regardless of the others, and without a bias all scores move with
+it, so the model after a single step is a matter of luck (one epoch of a9a, 10 seeds: 81.4 ± 3.4 % without damping, 84.8 ± 0.1 %
 with it). α stays feasible, every step an ascent.
 
-`merged` vectors, two in the paper, become one when the model is full: the least one with its best partner, that with its next
-best one, and so on (Qaadan & Glasmachers 2018). A quarter of the merging events for five; on 12,000 rows of a9a (3 seeds) 84.4 %
-with 2, 3, 5 and 10.
+`merged` vectors, two in the paper, become one when the model is full: the smallest with its best partner, the result with its
+next best, and so on (Qaadan & Glasmachers 2018). Five need a quarter of the merging events; on 12,000 rows of a9a (3 seeds)
+84.4 % with 2, 3, 5 and 10.
 
 Other differences: the paper draws rows uniformly, here they come in shuffled epochs (streamcut.execution.epochs). A vector
-without another of its sign to merge with is removed. Without a budget this is plain stochastic coordinate ascent (SCA).
+without a partner of its sign is removed. Without a budget this is plain stochastic coordinate ascent (SCA).
 """
 
 from __future__ import annotations

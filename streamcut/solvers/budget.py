@@ -1,6 +1,6 @@
-"""What BSCA and BSGD share: the model on a budget, epochs over shuffled rows, what is reported, kept and returned.
+"""The common part of BSCA and BSGD: the model on a budget, epochs over shuffled rows, reports, checkpoints and results.
 
-One model for two classes and for numbers; for K classes K of them, each against the rest, which see the rows together.
+One model for two classes and for regression; for K classes K one-vs-rest models, trained on the same rows together.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ from streamcut.solvers.progress import Progress
 MODES = {"none": passes.KEEP, "merge": passes.MERGE, "remove": passes.REMOVE, "project": passes.PROJECT}
 _STEPS = 8192  # rows between two checks of the clock and of requests to stop
 _tables = cache(merging_tables)  # one for all models
-Damping = tuple[int, int]  # steps get smaller from that number on, and are nothing at this one
+Damping = tuple[int, int]  # steps shrink from the first number on, and vanish at the second
 _AT_ONCE = 256  # vectors whose kernel values with all others are held at once
-_KEPT = ("beta", "square", "source", "K", "counts", "sums")  # of Slots: what a checkpoint keeps beside the vectors
+_KEPT = ("beta", "square", "source", "K", "counts", "sums")  # of Slots: kept in a checkpoint in addition to the vectors
 
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """What is known after an epoch; counts are totals of all classes' models so far, losses those of the last epoch.
+    """Results of an epoch; counts are totals over all classes' models so far, losses those of the last epoch.
 
-    accuracy_met, primal_met   share of rows classified rightly, and F, from scores of rows as they were met, before they were
+    accuracy_met, primal_met   share of correctly classified rows, and F, from scores of rows when visited, before they were
                                learnt from: in the first epoch every row is held out (of K classes: mean and sum over the
                                models; of numbers there is no accuracy)
-    dual          Σ yα − ε|α| − ½‖w‖² with the w of the budgeted model; None for BSGD, and where α of an earlier training are
+    dual          Σ yα − ε|α| − ½‖w‖² with the w of the budgeted model; None for BSGD, and where α of an earlier training is
                   unknown
-    maintained    share of the steps that were followed by budget maintenance
-    degradation   Σ of the squared distances that maintenance moved w
-    progress_lost, progress_lost_most   the part of the progress of a step that the budget costs, mean and most of some rows
-                  (streamcut.oracles.relative_progress); None unless asked for
-    bytes_read, bytes_computed   decoded from storage, and of all rows that were met
-    validation    accuracy on validation rows, of numbers R²; None without any
+    maintained    share of the steps followed by budget maintenance
+    degradation   Σ of the squared distances by which maintenance moved w
+    progress_lost, progress_lost_most   fraction of a step's progress lost to the budget, mean and maximum over a sample of rows
+                  (streamcut.oracles.relative_progress); None unless requested
+    bytes_read, bytes_computed   decoded from storage, and of all rows visited
+    validation    accuracy on validation rows, R² for regression; None without any
     """
 
     epoch: float
@@ -74,7 +74,7 @@ class Epoch:
     progress_lost_most: float | None = None
 
     def columns(self) -> dict[str, str]:
-        """Short texts for people, by name."""
+        """Formatted values for display, by name."""
         shown = {
             "epoch": f"{self.epoch:g}",
             "rows": f"{self.rows:,}",
@@ -91,9 +91,9 @@ class Epoch:
 
 
 class Method(Protocol):
-    """How a model learns from rows: BSCA or BSGD."""
+    """The update rule of a model: BSCA or BSGD."""
 
-    has_alpha: ClassVar[bool]  # one dual variable a row and target, `duals` in the row state
+    has_alpha: ClassVar[bool]  # one dual variable per row and target, `duals` in the row state
 
     def steps(
         self,
@@ -108,13 +108,13 @@ class Method(Protocol):
         """Learn from the rows `order`, in place on the model and their α; `damping` is for steps without a rate of their own."""
 
     def scale(self, model: Slots) -> float:
-        """β of the model are model.beta times this."""
+        """The factor of model.beta that gives β."""
 
 
 def new_slots(problem: Problem, budget: int | None, mode: int, merged: int = 2) -> Slots:
-    """An empty model with room for `budget` vectors and the one that is too many; without a budget for every row.
+    """An empty model with room for `budget` + 1 vectors; without a budget, for every row.
 
-    `merged`: vectors that merging makes one of
+    `merged`: vectors that a merge combines into one
     """
     d, slots = problem.n_features, problem.slots(budget)
     counts = np.zeros(passes.COUNTS, np.int64)
@@ -129,7 +129,7 @@ def new_slots(problem: Problem, budget: int | None, mode: int, merged: int = 2) 
 
 
 def aligned_zeros(*shape: int) -> np.ndarray:
-    """float64 zeros that begin with a cache line: what is read across two costs twice, a quarter of an evaluation."""
+    """float64 zeros aligned to a cache line: reads across two lines cost double, a quarter of an evaluation."""
     size = int(np.prod(shape))
     room = np.zeros(size + 7)
     start = -room.ctypes.data // 8 % 8
@@ -139,13 +139,13 @@ def aligned_zeros(*shape: int) -> np.ndarray:
 def slots_bytes(problem: Problem, budget: int | None, mode: int) -> int:
     """Bytes of one such model."""
     d, slots = problem.n_features, problem.slots(budget)
-    vectors = 2 if mode == passes.KEEP else 3  # with a copy for whoever asks for it
+    vectors = 2 if mode == passes.KEEP else 3  # including a copy for `exported`
     tables = 3 * 8 * 260**2
     return 8 * (vectors * d * (slots + 8) + 6 * slots + 2 * d + (slots**2 if mode == passes.PROJECT else 0)) + tables
 
 
 def exported(model: Slots, scale: float, centre: Centre | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Coefficients (n,) and vectors (n, d), copied, of the slots that count; they were moved by `centre`."""
+    """Coefficients (n,) and vectors (n, d), copied, of the used slots; they were shifted by `centre`."""
     kept = np.flatnonzero(model.beta[: model.counts[passes.USED]])
     vectors = model.R[kept] if len(model.R) else model.V[:, kept].T
     return model.beta[kept] * scale, vectors if centre is None else centre.moved_back(vectors)
@@ -165,7 +165,7 @@ def filled(model: Slots, coefficients: np.ndarray, vectors: np.ndarray, kernel: 
 
 
 def squared_norm(model: Slots, scale: float, kernel: Kernel) -> float:
-    """‖w‖² of the model as it is now, a few hundred vectors at a time."""
+    """‖w‖² of the current model, a few hundred vectors at a time."""
     used, total = int(model.counts[passes.USED]), 0.0
     coefficients, vectors = model.beta[:used] * scale, model.R[:used] if len(model.R) else model.V[:, :used].T
     for start in range(0, len(coefficients), _AT_ONCE):
@@ -176,9 +176,9 @@ def squared_norm(model: Slots, scale: float, kernel: Kernel) -> float:
 
 @dataclass(slots=True)
 class BudgetState:
-    """Everything that training knows between two blocks of steps, beside the rows' α: so it is also the checkpoint.
+    """The full state of training between two blocks of steps, apart from the rows' α, and hence the checkpoint.
 
-    All models have made the same number of steps, which says how far the epoch has got; `before` of them on other occasions.
+    All models have made the same number of steps, which gives the position in the epoch; `before` of them in earlier trainings.
     """
 
     models: list[Slots]
@@ -197,7 +197,7 @@ class BudgetState:
         return {"seconds": self.seconds}, arrays
 
     def restore(self, found: StoredCheckpoint, n_rows: int) -> None:
-        """Become the state that was saved, to the last bit. Raises CorruptError for slots that the models don't have."""
+        """Restore the saved state, bit for bit. Raises CorruptError for slots that the models do not have."""
         numbers = found.record["state"]["solver"]
         expect_like(numbers, {"seconds": 0.0}, "solver")
         self.seconds = numbers["seconds"]
@@ -218,9 +218,9 @@ class BudgetState:
 
 @dataclass(frozen=True, slots=True)
 class Budgeted:
-    """What training leaves: for each target coefficients (n,) and vectors (n, d); why it ended; its epochs.
+    """The result of training: for each target coefficients (n,) and vectors (n, d); why it ended; its epochs.
 
-    steps, rows_seen   of the model in all its trainings
+    steps, rows_seen   of the model over all its trainings
     """
 
     models: list[tuple[np.ndarray, np.ndarray]]
@@ -232,14 +232,14 @@ class Budgeted:
 
 @dataclass(slots=True)
 class Training:
-    """One run of `method` on `problem`, from `state` on or from the checkpoint that `progress` found.
+    """One run of `method` on `problem`, from `state` or the checkpoint found by `progress`.
 
-    row_state, rows   hold `duals` (n, targets), the α, if the method has them
-    measure           gives the accuracy, or R², on validation rows of (coefficients, vectors) of every target; asked after each
-                      epoch
-    losses            gives progress_lost and progress_lost_most of the same; asked after every epoch
-    pool              works on several targets at once
-    damped            the last part of an epoch, in which the steps of BSCA fall to nothing; 0: they never do
+    row_state, rows   hold `duals` (n, targets), the α, if the method has any
+    measure           returns the accuracy, or R², on validation rows for (coefficients, vectors) of all targets; called after
+                      each epoch
+    losses            returns progress_lost and progress_lost_most of the same; called after each epoch
+    pool              runs several targets in parallel
+    damped            the last part of an epoch, in which the steps of BSCA fall to 0; 0: they never do
     """
 
     method: Method
@@ -258,7 +258,7 @@ class Training:
     _damping: Damping = (0, 1)
 
     def run(self, epochs: float) -> Budgeted:
-        """A number of epochs, the last one perhaps in part."""
+        """Run `epochs` epochs, the last one possibly partial."""
         found = None if self.progress.checkpoints is None else self.progress.checkpoints.found
         if found is not None:
             self._resume(found)
@@ -275,7 +275,7 @@ class Training:
                     m.counts[passes.CORRECT] = m.sums[passes.LOSS] = 0
             reason = self._epoch(epoch, done, min(n, goal - epoch * n))
             if reason is not None:
-                self.progress.save(self.state, self)  # type: ignore[arg-type]  # before the history gets a part of an epoch
+                self.progress.save(self.state, self)  # type: ignore[arg-type]  # before a partial epoch enters the history
             if self.state.steps > epoch * n:
                 history.append(self._record(epoch))
                 if self.progress.observe is not None:
@@ -285,7 +285,7 @@ class Training:
         return Budgeted(self._exported(), reason or StopReason.EPOCHS, history, self.state.before + done, seen)
 
     def _epoch(self, epoch: int, done: int, goal: int) -> StopReason | None:
-        """Steps `done` to `goal` of an epoch; returns why to stop before that, or None."""
+        """Steps `done` to `goal` of an epoch; returns why to stop early, or None."""
         for group in self.epochs.groups(epoch, done):
             for start in range(0, len(group.order), _STEPS):
                 reason = self._reason()
@@ -357,9 +357,9 @@ class Training:
             self.progress.history = [Epoch(*line) for line in lines]  # type: ignore[misc]
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """What a checkpoint keeps beside the state: α."""
+        """What a checkpoint keeps in addition to the state: α."""
         return {}, {"duals": self.rows["duals"]} if self.method.has_alpha else {}
 
     def release(self) -> None:
-        """α is not used for a while."""
+        """Release α, which is not used for a while."""
         self.row_state.release(0, self.problem.n_rows)

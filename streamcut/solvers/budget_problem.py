@@ -1,4 +1,4 @@
-"""What is trained on a budget: the objective, and rows as its steps take them."""
+"""The problem of training on a budget: the objective, and rows in the form its steps need."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ HINGE = Hinge()
 class Problem:
     """min ½‖w‖² + C Σ u_i ℓ(⟨w, φ(x_i)⟩; y_i), once for each of `targets`: rows with that label against all others.
 
-    loss                 one with the dual min ½‖w‖² − Σ y_i α_i + ε|α_i| over a box: the hinge, the ε-insensitive loss, that of
-                         quantiles
-    targets              of numbers one, which says nothing
-    offset               what is taken off numbers: the intercept of the model
+    loss                 one with the dual min ½‖w‖² − Σ y_i α_i + ε|α_i| over a box: the hinge, the ε-insensitive or the
+                         quantile loss
+    targets              a single unused one for regression
+    offset               subtracted from numeric targets: the intercept of the model
     n_rows, n_features   of the data: m, d
     positive_weight      factor on u_i of the rows with the target label
-    rows_before          rows of other data that the model to begin with was trained on
-    vectors_before       vectors that it has for a target, at most
+    rows_before          rows of other data on which the initial model was trained
+    vectors_before       the most vectors that it has for a target
     """
 
     kernel: Kernel
@@ -42,20 +42,20 @@ class Problem:
 
     @property
     def of_numbers(self) -> bool:
-        """Whether it is a regression."""
+        """Whether this is a regression problem."""
         return self.loss.targets == "numbers"
 
     @property
     def rows_seen(self) -> int:
-        """Rows of this data and of the data before."""
+        """Rows of this data and of the earlier data."""
         return self.rows_before + self.n_rows
 
     def slots(self, budget: int | None) -> int:
-        """Vectors that a model has room for: the one too many included, without a budget all that may come."""
+        """Capacity of a model in vectors: budget + 1, or without a budget all that may come."""
         return self.vectors_before + self.n_rows if budget is None else budget + 1
 
     def rows(self, chunk: Chunk, target: float) -> SparseRows:
-        """`chunk` as compiled code takes it, moved by the kernel as all vectors are in training."""
+        """`chunk` in the form of compiled code, shifted by the kernel like all vectors in training."""
         chunk = self.kernel.moved(chunk)
         costs = np.full(chunk.n_rows, self.C)
         if self.of_numbers:

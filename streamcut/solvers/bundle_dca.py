@@ -7,19 +7,19 @@ Stops     when F(w_b) − bound is small enough.
 
 For any shares f_i in the domain of the conjugate loss, 0 ≤ f_i ≤ 1 for the hinge, the pair a = −(1/M) Σ u_i f_i y_i x_i,
 b = −(1/M) Σ u_i ℓ*(−f_i) is a cut, and α_i = f_i C u_i the dual point behind it. So a sweep of dual coordinate ascent (Hsieh et
-al. 2008) leaves a cut behind, and the master problem over such cuts is the dual over their mixtures, or, where ℓ* is not linear,
-a lower bound on it: its β says from which mixture the next sweep starts.
+al. 2008) yields a cut, and the master problem over such cuts is the dual over their mixtures, or, where ℓ* is not linear,
+a lower bound on it: its β is the mixture from which the next sweep starts.
 
     w = 0, all shares 0
     repeat
         one pass: margins of w; the cut at w_b + κ(w − w_b), κ the step that OCAS predicts;
                   from the mixed shares a sweep on a running w′ over the rows that w does not hold at a bound, those that stay
-                  free twice while their group is at hand; then sweeps over the rows in the row cache: a cut
+                  free twice while their group is in cache; then sweeps over the rows in the row cache: a cut
         k = argmin_{k ≥ 0} F(w_b + k(w − w_b));   w_b ← w_b + k(w − w_b)
         add both cuts, solve the master problem: its value is the bound, its solution w, its β the mixture
-        one lane: another start for the next pass, and other steps (streamcut.solvers.acceleration)
+        in one lane: a different start for the next pass, and different steps (streamcut.solvers.acceleration)
 
-What was tried and measured stands in bundle_dca.md.
+Experiments and measurements are in bundle_dca.md.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ from streamcut.solvers.ocas import MU
 from streamcut.solvers.progress import Progress, Solution, StoppingRule
 from streamcut.solvers.state import BundleState
 
-ENOUGH = 0.0005  # sweeps over cached rows end when one brings no more than this part of the gap
+ENOUGH = 0.0005  # sweeps over cached rows end when one gains no more than this part of the gap
 
 
 Begin = Callable[[Any, int, StoppingRule], BundleState]
 
 
 def solve(oracle: DualOracle, progress: Progress, *, max_cuts: int, begin: Begin | None = None) -> Solution:
-    """Run bundle-dca to the stopping rule of `progress`: one pass an iteration. `max_cuts`, at least 3, as the oracle was given.
+    """Run bundle-dca to the stopping rule of `progress`: one pass an iteration. `max_cuts`, at least 3, must equal the oracle's.
 
-    `begin` makes the state to begin with, by a pass from w = 0 unless given. Raises Interrupted before there is a solution.
+    `begin` creates the initial state, by default by a pass from w = 0. Raises Interrupted before there is a solution.
     """
     found = progress.resume(oracle)
     first = (begin or _at_zero)(oracle, max_cuts, progress.rule) if found is None else found
@@ -80,7 +80,7 @@ def solve(oracle: DualOracle, progress: Progress, *, max_cuts: int, begin: Begin
 def _at_zero(oracle: DualOracle, max_cuts: int, rule: StoppingRule) -> BundleState:
     """One pass from w = 0 and no shares: the cut there, and that of the first sweep."""
     zero = np.zeros(oracle.dimension)
-    # no gap is known yet: sweeps go on until one brings little next to the loss of a single row
+    # no gap is known yet: sweeps continue until one gains little compared with the loss of a single row
     start = Ascent(zero, np.zeros(max_cuts), 0, 1, 0.0, ENOUGH * oracle.C, at_once=not oracle.accelerated)
     if oracle.penalty.free:
         start = replace(start, start=oracle.constant())
@@ -95,7 +95,7 @@ def _at_zero(oracle: DualOracle, max_cuts: int, rule: StoppingRule) -> BundleSta
 
 
 def _near(ascent: Ascent, shares: np.ndarray) -> Interval:
-    """Where to look for a free intercept: no further from where the steps of a pass began than they have pulled it, the steps of
-    a proximal point method. What the cuts say of it by themselves jumps from pass to pass."""
+    """The search interval of a free intercept: no further from the start of a pass than its steps have pulled it, the steps of
+    a proximal point method. The intercept from the cuts alone jumps from pass to pass."""
     begin, pull = float(ascent.running[-1]), abs(float(shares[-1]))
     return Interval(begin - pull, begin + pull)

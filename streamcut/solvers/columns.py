@@ -3,11 +3,11 @@
 Problem   min F_a(w) = ½‖w‖² + l1_a‖w‖₁ + C_a Σ u_i ℓ(⟨w, x_i⟩; y_ia) for each column a (streamcut.losses.columns).
 Given     the oracle, a stopping rule.
 Returns   the best point of each column, F_a there, and a lower bound on min F_a.
-Stops     a column, when its own gap is small enough; it leaves then. Limits on time hold for all, on passes for each group.
+Stops     a column, when its own gap is small enough; it leaves then. Time limits hold for all, pass limits for each group.
 
-Steps as in streamcut.solvers.acceleration: with a σ that falls from pass to pass, a pass takes for every pair its share f to the
-maximum of the dual for σC along it, at a point y that moves along; y then moves towards the weights w(f) = C U that shares stand
-for. Two cuts bound F: that of the newest shares, and G, all older ones mixed by the master problem. Neither U nor G knows C.
+Steps as in streamcut.solvers.acceleration: with a σ that falls from pass to pass, a pass moves the share f of every pair to the
+maximum of the dual for σC along it, at a point y that follows; y then moves towards the weights w(f) = C U of the shares.
+Two cuts bound F: that of the newest shares, and G, all older ones mixed by the master problem. Neither U nor G depends on C.
 
     y = 0, all shares 0, σ = σ₀
     repeat for all columns that have not converged
@@ -16,10 +16,10 @@ for. Two cuts bound F: that of the newest shares, and G, all older ones mixed by
         p, q = the master problem; its value is the bound;   G ← pG + qU
         y ← r + (1 − e^−σ)(C U − r);   σ ← 2σ/(2 + σ)
 
-A plain pass has σ = 1 and ends at y = C U. Each column has a guard (streamcut.solvers.guard) that says which kind it takes part
-in. Where its first σ is below 1, its plain passes solve for cached rows at once, if features are few
-(streamcut.oracles.dual.interior), and the weights that do are scored next. With an l1 passes are plain at first: along a row the
-dual bends by no more than the features that w has, which steps make use of (streamcut.compiled.columns.bent_along).
+A plain pass has σ = 1 and ends at y = C U. Each column has a guard (streamcut.solvers.guard) that selects the kind of its passes.
+Where its first σ is below 1, its plain passes solve for cached rows at once, if features are few
+(streamcut.oracles.dual.interior), and the resulting weights are scored next. With an l1 passes are plain at first: along a row
+the dual's curvature involves only the nonzero features of w, which steps exploit (streamcut.compiled.columns.bent_along).
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ from streamcut.solvers.progress import Iteration, Progress, StoppingRule
 from streamcut.solvers.standstill import Standing
 from streamcut.solvers.warm_start import Origin
 
-_FASTER = 2.0  # times as fast, at most, may a free intercept go on; 4 takes as many passes
-_RISK = 0.01  # of the gap: where rounding may add more than that to F by a step, the point before it is kept
+_FASTER = 2.0  # the largest speed-up of a free intercept's moves; 4 takes as many passes
+_RISK = 0.01  # of the gap: if rounding in a step may add more than that to F, the point before it is kept
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnsSolution:
-    """What came out for each column, in their order, and all iterations; their primal and bound are sums over columns."""
+    """The answers for the columns, in order, and all iterations, whose primal and bound are sums over columns."""
 
     answers: list[Answer]
     history: list[Iteration]
@@ -63,10 +63,10 @@ class ColumnsSolution:
 def solve(oracle: ColumnsOracle, progress: Progress, origins: Sequence[Origin] | None = None) -> ColumnsSolution:
     """Run all columns to the stopping rule of `progress`: one pass an iteration.
 
-    `origins` are where they begin, zero otherwise. Raises Interrupted before there is a solution.
+    Columns start from `origins`, by default from zero. Raises Interrupted before there is a solution.
     """
     asked = progress.rule
-    progress.rule = replace(asked, tol=None, tol_relative=None)  # whether columns converged is asked here, of each
+    progress.rule = replace(asked, tol=None, tol_relative=None)  # convergence is checked here, for each column
     found = progress.resume(oracle)
     s = State.at_zero(oracle, range(0)) if found is None else State.restored(found, oracle)
     reason: StopReason | None = None
@@ -79,7 +79,7 @@ def solve(oracle: ColumnsOracle, progress: Progress, origins: Sequence[Origin] |
                 raise CorruptError("no checkpoint of this run: its history has more passes than its data; start again without it")
             if not s.lines:
                 s = _begun(group, s.answers, oracle, origins)
-            if asked.max_passes is not None:  # a limit of each group
+            if asked.max_passes is not None:  # a limit for each group
                 progress.rule = replace(progress.rule, max_passes=before + asked.max_passes)
             reason = _trained(s, oracle, progress, asked)
             if reason is StopReason.MAX_PASSES and group.stop < len(oracle.columns):
@@ -96,7 +96,7 @@ def solve(oracle: ColumnsOracle, progress: Progress, origins: Sequence[Origin] |
 
 
 def _trained(s: State, oracle: ColumnsOracle, progress: Progress, asked: StoppingRule) -> StopReason | None:
-    """Run the active columns until they have left; or why they have not."""
+    """Run the active columns until all have left; returns why to stop earlier, or None."""
     rule = replace(asked, unit=oracle.unit)
     while (reason := _note(s, oracle, progress)) is None:
         if not _leave(s, oracle, rule):
@@ -107,7 +107,7 @@ def _trained(s: State, oracle: ColumnsOracle, progress: Progress, asked: Stoppin
 
 
 def _give_up(s: State, oracle: ColumnsOracle, reason: StopReason) -> None:
-    """The active columns leave as they are."""
+    """The active columns leave in their current state."""
     for a, column in enumerate(oracle.active.tolist()):
         s.answers[column] = _answer(s, a, oracle, reason)
     oracle.active = oracle.active[:0]
@@ -115,7 +115,7 @@ def _give_up(s: State, oracle: ColumnsOracle, reason: StopReason) -> None:
 
 
 def _answers(s: State, oracle: ColumnsOracle, reason: StopReason | None, last: int) -> list[Answer]:
-    """Of all columns after iteration `last`; those that were never in training are at w = 0."""
+    """The answers of all columns after iteration `last`; columns that were never in training are at w = 0."""
     found, ended = dict(s.answers), reason or StopReason.CONVERGED
     for a, column in enumerate(oracle.active.tolist() if s.lines else []):
         found[column] = _answer(s, a, oracle, ended)
@@ -132,18 +132,18 @@ def _answers(s: State, oracle: ColumnsOracle, reason: StopReason | None, last: i
 def _begun(
     group: range, answers: dict[int, Answer], oracle: ColumnsOracle, origins: Sequence[Origin] | None
 ) -> State:  # fmt: skip
-    """After the first pass of a group, from no shares; it scores w = 0, or where the columns begin."""
+    """The state after the first pass of a group, without shares; it scores w = 0, or the columns' origins."""
     oracle.enter(group)
     s = State.at_zero(oracle, group, answers)
     W = s.y.copy() if origins is None else side_by_side([origins[column].w for column in group])
     if oracle.free:
         s.y[-1] = oracle.constant()[-1] if origins is None else W[-1]
-    enough = ENOUGH * oracle.costs  # no gap is known yet: sweeps end where one brings little next to the loss of a single row
+    enough = ENOUGH * oracle.costs  # no gap is known yet: sweeps end when one gains little compared with the loss of a single row
     sums = oracle.ascend(Start(W, s.y, np.ones(len(group)), enough, LITTLE))
     l1s = np.zeros(len(group)) if oracle.l1s is None else oracle.l1s
     known = zip(oracle.costs.tolist(), oracle.losses_at_zero().tolist(), l1s.tolist(), strict=True)
     for (C, loss, l1), sigma in zip(known, oracle.first_stretches().tolist(), strict=True):
-        plain = sigma == 1.0 or l1 > 0.0  # as steps are as long as thresholds let them be, acceleration waits until they are slow
+        plain = sigma == 1.0 or l1 > 0.0  # steps are as long as thresholds allow, so acceleration waits until they are slow
         line = Line(Guard(sigma, plain), 1.0, objective(0.0, oracle.dimension, C, loss))
         s.lines.append(replace(line, within=EVERYWHERE if oracle.free else None))
     if origins is not None:
@@ -155,15 +155,15 @@ def _begun(
 
 
 def _take_proofs(s: State, oracle: ColumnsOracle, origins: Sequence[Origin]) -> None:
-    """What is known of columns before they are trained: G is the cut of their origin."""
+    """Take over the proofs of columns before training: G is the cut of their origin."""
     for a, (line, origin, M) in enumerate(zip(s.lines, origins, oracle.totals.tolist(), strict=True)):
         if origin.cut is not None:
             s.G[oracle.costly, a], s.offsets[a], line.error = origin.cut.a * -M, origin.cut.b * M, origin.cut.error
 
 
 def _expect_below(s: State, oracle: ColumnsOracle, origins: Sequence[Origin]) -> None:
-    """Raise UsageError for a cut of an origin that is above the loss at the best point. Where intercepts are free it holds where
-    the best one may be."""
+    """Raise UsageError for a cut of an origin that is above the loss at the best point. With free intercepts it is valid on their
+    intervals."""
     if oracle.free:
         return
     for a, (line, origin, M) in enumerate(zip(s.lines, origins, oracle.totals.tolist(), strict=True)):
@@ -176,12 +176,12 @@ def _expect_below(s: State, oracle: ColumnsOracle, origins: Sequence[Origin]) ->
 
 
 def side_by_side(w: Sequence[np.ndarray]) -> np.ndarray:
-    """(D, A) with w[a] in column a."""
+    """The matrix (D, A) with w[a] in column a."""
     return np.ascontiguousarray(np.stack(w, axis=1))
 
 
 def _iterate(s: State, oracle: ColumnsOracle, *, stuck: bool) -> None:
-    """One pass of all active columns, and what follows from it."""
+    """One pass of all active columns, and its updates."""
     l1, W = oracle.l1s, s.y
     if l1 is not None:
         W, costly = s.y.copy(), oracle.costly
@@ -199,7 +199,7 @@ def _iterate(s: State, oracle: ColumnsOracle, *, stuck: bool) -> None:
 
 
 def _after(s: State, oracle: ColumnsOracle, sums: Any, W: np.ndarray, *, stuck: bool) -> None:
-    """Of a pass that scored W: line search, master problem, and where the next one starts."""
+    """Updates after a pass that scored W: line search, master problem, and the start of the next pass."""
     A, C, l1 = len(s.lines), oracle.costs, oracle.l1s
     s.U += sums.U
     s.b += sums.b
@@ -228,8 +228,8 @@ def _after(s: State, oracle: ColumnsOracle, sums: Any, W: np.ndarray, *, stuck: 
 
 
 def _moved(lines: list[Line], pulls: np.ndarray, e: np.ndarray) -> np.ndarray:
-    """How far free intercepts go on from where steps have led them: e times what shares still pull, a method of multipliers, or
-    more where a secant through this pull and the one before says so, but no more than _FASTER times as many as before."""
+    """How far free intercepts move beyond their steps: e times the remaining pull of the shares, a method of multipliers, or
+    more where a secant through this pull and the previous one suggests it, but at most _FASTER times the previous factor."""
     for line, pull, least in zip(lines, pulls.tolist(), e.tolist(), strict=True):
         before, line.pull = line.pull, pull
         fell = before - pull
@@ -239,7 +239,7 @@ def _moved(lines: list[Line], pulls: np.ndarray, e: np.ndarray) -> np.ndarray:
 
 
 def _priced(s: State, oracle: ColumnsOracle) -> tuple[np.ndarray, np.ndarray, two_cuts.Price]:
-    """Narrows where intercepts may be; (b, b of G, the price of pulls) of the master problems for the middle of that."""
+    """Narrow the intervals of intercepts; returns (b, b of G, the price of pulls) of the master problems for their middles."""
     C, M = oracle.costs, oracle.totals
     for a, (column, line) in enumerate(zip(oracle.active.tolist(), s.lines, strict=True)):
         assert line.within is not None
@@ -251,14 +251,14 @@ def _priced(s: State, oracle: ColumnsOracle) -> tuple[np.ndarray, np.ndarray, tw
 
 
 def _step_along_lines(s: State, oracle: ColumnsOracle, W: np.ndarray, bd: np.ndarray, dd: np.ndarray) -> None:
-    """Each column goes to the best point of the line from w_b to the point that was scored. The data is not read."""
+    """Move each column to the best point on the line from w_b to the scored point. The data is not read."""
     A, C, l1, D, costly = len(s.lines), oracle.costs, oracle.l1s, oracle.dimension, oracle.costly
     room, last = np.empty(A), W[-1] - s.best[-1]
 
     def slopes(k: np.ndarray) -> np.ndarray:
         if l1 is not None:
             vectors.penalty_slopes(s.best[costly], W[costly], k, l1, room)
-        with np.errstate(over="ignore", invalid="ignore"):  # e^s may be beyond all numbers
+        with np.errstate(over="ignore", invalid="ignore"):  # e^s may overflow
             found = (bd + k * dd if l1 is None else room) + C * oracle.slopes(k)
         return np.where(np.isnan(found), np.inf, found)
 
@@ -281,7 +281,7 @@ def _step_along_lines(s: State, oracle: ColumnsOracle, W: np.ndarray, bd: np.nda
 
 
 def _take_bounds(s: State, oracle: ColumnsOracle, p: np.ndarray, q: np.ndarray, squares: np.ndarray) -> None:
-    """The mixture pG + qU of every column bounds it; where that is no better than G by itself, p = 1 and q = 0, in place."""
+    """Bound every column by its mixture pG + qU; where that is no better than G alone, set p = 1 and q = 0, in place."""
     M, C, D, l1 = oracle.totals, oracle.costs, oracle.dimension, oracle.l1s
     if l1 is not None:
         out = np.empty((6, len(p)))
@@ -298,7 +298,7 @@ def _take_bounds(s: State, oracle: ColumnsOracle, p: np.ndarray, q: np.ndarray, 
         square = combined_square(pa, qa, gg, gu, uu, D) if l1 is None else float(out[0, a]) / (c_bar * c_bar)
         says, off = (b, error) if line.within is None else line.within.settled(b, error, float(pull))
         bound = dual_value(c_bar, square, says, off, D)
-        if bound > line.bound:  # it is not where nothing is known of an intercept
+        if bound > line.bound:  # false as long as nothing is known of an intercept
             line.bound, line.error = bound, error
             line.taken = float(c_bar * says - 0.5 * c_bar * c_bar * square) - bound
         else:
@@ -306,7 +306,7 @@ def _take_bounds(s: State, oracle: ColumnsOracle, p: np.ndarray, q: np.ndarray, 
 
 
 def _answer(s: State, a: int, oracle: ColumnsOracle, reason: StopReason) -> Answer:
-    """What is proved of column a of the state, by its proof itself."""
+    """The answer of column a, with the bound recomputed from its proof."""
     line, witness = s.lines[a], s.proof(a, float(oracle.totals[a]))
     c_bar, l1 = float(oracle.costs[a] * oracle.totals[a]), 0.0 if oracle.l1s is None else float(oracle.l1s[a])
     bound = min(line.bound, witness.bound(c_bar, l1))
@@ -317,7 +317,7 @@ def _answer(s: State, a: int, oracle: ColumnsOracle, reason: StopReason) -> Answ
 
 
 def history_of(answers: Sequence[Answer], history: list[Iteration]) -> list[Iteration]:
-    """The iterations that these columns were in, with the sums of theirs alone."""
+    """The iterations of these columns, with sums over them alone."""
     first = min(answer.began for answer in answers)
     last = max(answer.began + len(answer.trace) for answer in answers)
     found = []
@@ -329,7 +329,7 @@ def history_of(answers: Sequence[Answer], history: list[Iteration]) -> list[Iter
 
 
 def _leave(s: State, oracle: ColumnsOracle, rule: StoppingRule) -> bool:
-    """Columns that have converged give their answers and leave; returns whether there are others."""
+    """Store the answers of converged columns and remove them; returns whether any are left."""
     limitless, stay = replace(rule, target=None, max_passes=None, max_time=None), []
     for a, column in enumerate(oracle.active.tolist()):
         line, c_bar = s.lines[a], float(oracle.costs[a] * oracle.totals[a])
@@ -347,7 +347,7 @@ def _leave(s: State, oracle: ColumnsOracle, rule: StoppingRule) -> bool:
 
 
 def _named(oracle: ColumnsOracle) -> str:
-    """Which columns are trained now, where that is not all of them: "6–10 of 20"."""
+    """The columns in training, if not all of them: "6–10 of 20"."""
     if oracle.at_once >= len(oracle.columns):
         return ""
     first = int(oracle.active[0]) // oracle.at_once * oracle.at_once

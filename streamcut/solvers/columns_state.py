@@ -1,4 +1,4 @@
-"""What training of columns knows between two passes. With the row state it is all that there is, so it is also the checkpoint."""
+"""The state of column training between two passes. With the row state it is complete, and hence also the checkpoint."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from streamcut.oracles.columns_passes import constants
 from streamcut.solvers.guard import Guard
 from streamcut.solvers.standstill import Standing
 
-_NEARLY = 1.0 + 1e-9  # what is summed in another way is as much
+_NEARLY = 1.0 + 1e-9  # tolerance for a different summation order
 _VECTORS = ("y", "best", "U", "G")
 _OF_ANSWERS = ("primal", "raised", "bound", "c_bar", "began")
 _POINT = (0.0, 0.0)
@@ -27,9 +27,9 @@ _POINT = (0.0, 0.0)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """What came out for a column: w (D,), F there and by what it was raised for rounding, the bound and its proof.
+    """The result of a column: w (D,), F there and the part added for rounding, the bound and its proof.
 
-    began, trace  the iteration that it was first in; F and the bound in that and those after it
+    began, trace  its first iteration; F and the bound in that and those after it
     """
 
     w: np.ndarray
@@ -45,16 +45,16 @@ class Answer:
 
 @dataclass(slots=True)
 class Line:
-    """Of one active column: F at its best point, what that was raised by; bound; the error of G; how its passes go on.
+    """State of an active column: F at its best point, the part added for rounding; bound; the error of G; its next pass.
 
-    taken   off the bound for its rounding
-    guard   says which kind of pass is next: a plain one starts from the weights of the shares, with σ = 1
+    taken   subtracted from the bound for rounding
+    guard   selects the kind of the next pass: a plain one starts from the weights of the shares, with σ = 1
     stretch  σ of the next pass
-    held    (w, F, raised) of a better point, where rounding has raised F since
-    solved  what the next pass scores in place of y: the w that solves for cached rows
-    within  where the optimum's intercept is proved to be, if it is free
-    pull    what shares pulled at it after the last pass, of which it then moved so many `times`
-    began   the iteration that it was first in; trace: F and the bound in that and those after it
+    held    (w, F, raised) of a better point, if rounding has raised F since
+    solved  scored by the next pass in place of y: the w that solves for cached rows
+    within  the proved interval of the optimal intercept, if it is free
+    pull    pull of the shares on it after the last pass; it then moved by `times` that
+    began   its first iteration; trace: F and the bound in that and those after it
     """
 
     guard: Guard
@@ -83,14 +83,14 @@ class Line:
 
     @property
     def standing(self) -> Standing:
-        """What moves from pass to pass."""
+        """The quantities that change from pass to pass."""
         error = self.taken + self.raised
         return Standing(self.F, self.bound, 0.0, error, False, 0.0, self.gap - 2.0 * error)
 
 
 @dataclass(slots=True, eq=False)
 class State:
-    """Vectors (D, A) of the active columns, side by side: `y` where the next pass starts, `best` points, `U` and `G`; b of U
+    """Vectors (D, A) of the active columns: `y` where the next pass starts, `best` points, `U` and `G`; b of U
     (1 or 3, A), offsets (A); a Line of each. `answers` of the columns that have left, by number."""
 
     y: np.ndarray
@@ -104,13 +104,13 @@ class State:
 
     @classmethod
     def at_zero(cls, oracle: ColumnsOracle, columns: range, answers: dict[int, Answer] | None = None) -> State:
-        """Nothing is known of the `columns`."""
+        """The state of `columns` before any pass."""
         y, best, U, G = (np.zeros((oracle.dimension, len(columns))) for _ in range(4))
         b = constants(oracle.risk.loss, len(columns)), np.zeros(len(columns))
         return cls(y, best, U, G, *b, [], {} if answers is None else answers)
 
     def keep(self, chosen: np.ndarray) -> None:
-        """Only these columns are left. One array after the other moves."""
+        """Keep only these columns. Arrays are compacted one after the other."""
         for name in _VECTORS:
             found = np.empty((len(self.U), len(chosen)))
             vectors.choose(getattr(self, name), chosen, found)
@@ -141,7 +141,7 @@ class State:
 
     @classmethod
     def restored(cls, found: StoredCheckpoint, oracle: ColumnsOracle) -> State:
-        """The state that was saved, to the last bit. Raises CorruptError for what is none."""
+        """The saved state, bit for bit. Raises CorruptError for anything else."""
         with found.restoring():
             return cls._read(found, found.record["state"]["solver"], oracle)
 
@@ -154,7 +154,7 @@ class State:
         expect_like(numbers, {"lines": known, "answers": [answer]}, "solver")
         D, A = oracle.dimension, len(known)
         if len(oracle.active) * (A > 0) != A:
-            raise ValueError(f"{A} columns are in training, of which rows know {len(oracle.active)}")
+            raise ValueError(f"{A} columns are in training, but rows have {len(oracle.active)}")
         y, best, U, G = (found.read(name, (D, A)) for name in _VECTORS)
         b, offsets = found.read("b", (len(constants(oracle.risk.loss, 1)), A)), found.read("offsets", (A,))
         known = [
@@ -172,11 +172,11 @@ class State:
         for own in numbers["answers"]:
             s.answers[own["column"]] = _answer_of(own, found, oracle)
         if not set(s.answers).isdisjoint(oracle.active.tolist() if A else []):
-            raise ValueError("columns are in training that have left")
+            raise ValueError("columns in training have already left")
         return s
 
     def expect_true(self, a: int, oracle: ColumnsOracle) -> None:
-        """Raise ValueError where what is said of an active column contradicts its vectors."""
+        """Raise ValueError if the numbers of an active column contradict its vectors."""
         line, l1 = self.lines[a], oracle.columns[int(oracle.active[a])].l1
         M, C = float(oracle.totals[a]), float(oracle.costs[a])
         proof, w = self.proof(a, M), np.ascontiguousarray(self.best[:, a])
@@ -191,10 +191,10 @@ class State:
             and 0.0 < line.stretch <= 1.0
             and all(0.0 <= gap < np.inf for gap in line.guard.gaps)
         ):
-            raise ValueError(f"passes go on as {line}")
+            raise ValueError(f"invalid course of passes: {line}")
 
     def proof(self, a: int, M: float) -> Witness:
-        """G of column a as a cut of its mean loss, M the weight of its rows; where its free intercept may be, if it has one."""
+        """G of column a as a cut of its mean loss, M its row weight; and the interval of its free intercept, if it has one."""
         slope, b, line = self.G[:, a] / -M, float(self.offsets[a]) / M, self.lines[a]
         if line.within is None:
             return Witness(slope, b, line.error)
@@ -204,7 +204,7 @@ class State:
 
 
 def _interval(known: list[float], oracle: ColumnsOracle) -> Interval | None:
-    """What a checkpoint knows of a free intercept. Raises ValueError for what is none."""
+    """The interval of a free intercept in a checkpoint. Raises ValueError for an invalid one."""
     if not oracle.free:
         return None
     if known and not (len(known) == 2 and -np.inf < known[0] <= known[1] < np.inf):
@@ -213,13 +213,13 @@ def _interval(known: list[float], oracle: ColumnsOracle) -> Interval | None:
 
 
 def _answer_of(own: dict[str, Any], found: StoredCheckpoint, oracle: ColumnsOracle) -> Answer:
-    """What a checkpoint says of a column that has left. Raises ValueError where it contradicts its vectors."""
+    """The answer of a finished column in a checkpoint. Raises ValueError if it contradicts its vectors."""
     column, D = own["column"], oracle.dimension
     w, slope = found.read(f"answer.{column}", (D,)), found.read(f"proof.{column}", (oracle.costly.stop,))
     proof, (C, l1) = Witness(slope, own["offset"], CutError(*own["error"])), (oracle.columns[column].C, oracle.columns[column].l1)
     known = {name: own[name] for name in _OF_ANSWERS}
     if not (column >= 0 and own["c_bar"] == float(C * oracle.weights[column]) and min(own["error"]) >= 0.0):
-        raise ValueError(f"column {column} is another one")
+        raise ValueError(f"column {column} is a different one")
     if not (0.0 <= own["bound"] <= proof.bound(own["c_bar"], l1) and own["bound"] <= own["primal"] * _NEARLY < np.inf):
         raise ValueError(f"the bound of column {column} is not that of its proof")
     if not (penalty_of(l1).value(w[oracle.costly]) <= own["primal"] * _NEARLY and 0.0 <= own["raised"] <= own["primal"]):

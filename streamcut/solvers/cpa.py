@@ -3,7 +3,7 @@
 Problem   min F(w) = ½‖w‖² + C̄ R(w), R the mean risk of an oracle.
 Given     the oracle, a bundle size, a stopping rule.
 Returns   the best iterate, F there, and a lower bound on min F.
-Stops     when F(w_b) − bound is small enough. The paper stops on R(w) ≤ ξ + ε at the present w; with C̄ε = gap that is the
+Stops     when F(w_b) − bound is small enough. The paper stops on R(w) ≤ ξ + ε at the current w; with C̄ε = gap that is the
           same rule at the last iterate instead of the best one.
 
     w = 0

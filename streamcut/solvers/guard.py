@@ -1,21 +1,21 @@
-"""Which of two kinds of passes is next: accelerated or plain ones. Neither is the faster one everywhere."""
+"""The choice between accelerated and plain passes. Neither kind is always faster."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-_WINDOW, _LEAST = 4, 8  # passes that a kind is judged by; that it has at least
+_WINDOW, _LEAST = 4, 8  # passes by which a kind is judged; its least number
 
 
 @dataclass(slots=True)
 class Guard:
-    """One kind takes over where four passes have left more of the gap than (1 − 4/k), k passes since it began: slower than 1/k.
+    """The other kind takes over when four passes leave more than (1 − 4/k) of the gap, after k passes of a kind: slower than 1/k.
 
     Accelerated passes at their best leave (1 − 4/k)².
 
-    first  σ with which accelerated passes begin; 1: there are none
+    first  σ of the first accelerated pass; 1: there are none
     plain  whether the next pass is plain
-    gaps   after each pass of this kind, the first of them after the one before it
+    gaps   after each pass of this kind, the first one after the pass before it
     """
 
     first: float
@@ -23,7 +23,7 @@ class Guard:
     gaps: list[float] = field(default_factory=list)
 
     def hands_over(self, gap: float) -> bool:
-        """After a pass, with the gap that it left: whether the next one is of the other kind."""
+        """After a pass that left this gap: whether the next one is of the other kind."""
         if self.first == 1.0:
             return False
         self.gaps.append(gap)

@@ -14,9 +14,9 @@ from streamcut.solvers.state import BundleState
 
 
 def begun(oracle: Any, progress: Progress, max_cuts: int) -> tuple[BundleState, StoppingRule]:
-    """The state after a pass at w = 0, or the one that was found, and the rule in the oracle's unit.
+    """The state after a pass at w = 0, or that of the checkpoint, and the rule in the oracle's unit.
 
-    Raises Interrupted in that pass.
+    Raises Interrupted during that pass.
     """
     found = progress.resume(oracle)
     s = BundleState.at_zero(oracle, max_cuts, progress.rule) if found is None else BundleState.restored(found, oracle)
@@ -27,7 +27,7 @@ def iterated(
     s: BundleState, oracle: DecomposableOracle, progress: Progress, rule: StoppingRule, iterate: Callable[[], None],
     kept: Saved | None = None,
 ) -> Solution:  # fmt: skip
-    """Call `iterate`, which moves `s`, until `progress` says stop. Checkpoints keep `kept`, `s` unless given."""
+    """Call `iterate`, which moves `s`, until `progress` stops it. Checkpoints keep `kept`, by default `s`."""
     kept = s if kept is None else kept
     try:
         while (reason := progress.note(*s.claim, s.k, len(s.bundle), oracle, s.standing)) is None:

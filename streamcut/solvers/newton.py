@@ -7,16 +7,16 @@ Stops     when F(w_b) − bound is small enough.
 
     one pass at w = 0
     repeat
-        w = argmin R + C·(the quadratic model of the loss at the last w); w_b where the last step was far too long, and the
+        w = argmin R + C·(the quadratic model of the loss at the last w); w = w_b where the last step was far too long, and the
             solution of the master problem where that model has none in float64
         one pass at w: margins, the cut there, H = Σ u_i ℓ″(z_i) x_i x_iᵀ
         k = argmin_{k ≥ 0} F(w_b + k(w − w_b));   w_b ← w_b + k(w − w_b)
         add the cut, solve the master problem: its value is the bound
 
-The slopes of the loss at any w are feasible dual variables, so the cut there is a bound however good the model was, and the
-bundle finds the best mixture of the last few. For a loss that is quadratic the first w is the optimum, and one more pass proves
-it. A pass sums H lane by lane, in the order of the rows: several workers take the steps of one. With another C or λ the model of
-the last pass serves once more, so a path takes a pass or two a value.
+The slopes of the loss at any w are feasible dual variables, so the cut there is a bound regardless of the model's quality, and
+the bundle finds the best mixture of the last few. For a quadratic loss the first w is the optimum, and one more pass proves
+it. A pass sums H lane by lane, in row order: several workers take the same steps as one. With another C or λ the model of
+the last pass is reused, so a path takes one or two passes per value.
 
 (Lin, Weng & Keerthi 2008 have a Newton method for many features, without H.)
 """
@@ -27,8 +27,8 @@ from streamcut.oracles.second_order import SecondOrderOracle
 from streamcut.solvers.loop import begun, iterated
 from streamcut.solvers.progress import Progress, Solution
 
-_TOO_LONG = 0.4  # of the way is what the line search took: the model was not that of the best point
-_INSIDE = 0.05  # of the gap that is asked for: to so much of it models with λ‖w‖₁ are minimised
+_TOO_LONG = 0.4  # of a full step: with a shorter one from the line search, the model is not that of the best point
+_INSIDE = 0.05  # of the requested gap: accuracy to which models with λ‖w‖₁ are minimised
 
 
 def solve(oracle: SecondOrderOracle, progress: Progress, *, max_cuts: int) -> Solution:

@@ -5,17 +5,17 @@ Given     the oracle, a bundle size, a stopping rule.
 Returns   the best point w_b, F there, and a lower bound on min F.
 Stops     when F(w_b) − bound is small enough.
 
-There are so many pairs that their kinks make a curve, whose curvature a pass sums with the cut
+Pairs are so many that their kinks form a smooth curve, whose curvature a pass sums with the cut
 (streamcut.compiled.pair_curvature).
 
     w_b = 0, first cut at 0
     repeat
         solve the master problem: its value is the bound, its solution w
-        unless Newton's last point brought little: w = argmin ½‖w‖² + C̄·(the quadratic model of R at w_b)
+        unless Newton's last point gained little: w = argmin ½‖w‖² + C̄·(the quadratic model of R at w_b)
         a pass for the scores of w; k = argmin_{k ≥ 0} F(w_b + k(w − w_b));   w_b ← w_b + k(w − w_b)
-        a pass for the cut at w_b and the curvature there; where the bound stood still, for the cut at w
+        a pass for the cut at w_b and the curvature there; if the bound stood still, for the cut at w
 
-Where pairs are few their kinks are felt near the optimum. Newton's points and those of the master problem then take turns.
+With few pairs their kinks matter near the optimum. Newton's points then alternate with those of the master problem.
 
 Passes to 1e-3, C = 0.1, 1, 10, and OCAS's: ROC area of a9a 12, 12, 16 (40, 70, 114), of ijcnn1 10, 14, 10 (28, 42, 46); rankings
 by query of MQ2007 12, 16, 18 (42, 66, 100), MQ2008 10, 19, 26 (24, 43, 66), ohsumed 20, 22, 50 (59, 78, 108).
@@ -28,7 +28,7 @@ from typing import Any
 from streamcut.solvers.loop import begun, iterated
 from streamcut.solvers.progress import Progress, Solution
 
-# Of the gap: a point of Newton's method that brings less is followed by one of the master problem. The same 15 cases, pairs
+# Of the gap: a Newton point that gains less is followed by one of the master problem. The same 15 cases, pairs
 # within 0.1 of their kink near: 0 334 passes, 0.03 278, 0.1 284, 0.3 and 1 308.
 _LITTLE = 0.1
 

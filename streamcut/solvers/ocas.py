@@ -1,7 +1,7 @@
 """OCAS: the optimised cutting plane algorithm (Franc & Sonnenburg 2008, Algorithm 1), in two forms.
 
 Problem   min F(w) = ½‖w‖² + C̄ R(w), R the mean risk of an oracle.
-Given     the oracle, a bundle size, a stopping rule, μ (the paper's λ), and where the cut is taken.
+Given     the oracle, a bundle size, a stopping rule, μ (the paper's λ), and the place of the cut.
 Returns   the best point w_b, F there, and a lower bound on min F.
 Stops     when F(w_b) − bound is small enough.
 
@@ -12,10 +12,10 @@ Stops     when F(w_b) − bound is small enough.
         add the cut at w_c = w_b + μ(w − w_b)
 
 "exact" is the paper: a pass for the scores of w, the line search, a pass for the cut at w_c.
-"predicted" guesses the step before the pass, κ = k_prev + μ(1 − k_prev), and takes scores of w and the cut at
+"predicted" guesses the step before the pass, κ = k_prev + μ(1 − k_prev), and computes scores of w and the cut at
 w_b + κ(w − w_b) in one pass: a subgradient at any point is a valid cut, so only its position is a guess.
 
-The line search is the oracle's. Losses that are not a sum over rows (GlobalOracle) need exact cuts.
+The line search is the oracle's. Losses that are not sums over rows (GlobalOracle) need exact cuts.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def solve(
     s, rule = begun(oracle, progress, max_cuts)
 
     def iterate() -> None:
-        place = 1.0 if progress.still else mu  # the cut at w itself always improves the bundle: a full one may need that
+        place = 1.0 if progress.still else mu  # the cut at w itself always improves the bundle, which a full one may need
         if not s.stepped:
             if cut == "predicted":
                 new = oracle.score_and_cut(s.w, s.k + place * (1.0 - s.k))

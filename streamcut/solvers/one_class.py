@@ -1,9 +1,9 @@
-"""One class by bundle-dca (streamcut.bundle.one_class): the first pass is for the cut where all shares are 1.
+"""One class by bundle-dca (streamcut.bundle.one_class): the first pass computes the cut with all shares 1.
 
-Problem   min F(w, b) = ½‖w‖² + C̄ (b + (1/νm) Σ max(0, 1 − ⟨w, x_i⟩ − b)), and C̄ comes with that cut.
+Problem   min F(w, b) = ½‖w‖² + C̄ (b + (1/νm) Σ max(0, 1 − ⟨w, x_i⟩ − b)), where that cut determines C̄.
 Given, returns, stops   as streamcut.solvers.bundle_dca.
 
-After each line search b is the best one for its margins, an order statistic of them.
+After each line search b is set to the best one for the margins, an order statistic.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from streamcut.solvers.state import BundleState
 
 
 def solve(oracle: OneClassDual, progress: Progress, *, max_cuts: int) -> Solution:
-    """As that of streamcut.solvers.bundle_dca."""
+    """As in streamcut.solvers.bundle_dca."""
     return bundle_dca.solve(oracle, progress, max_cuts=max_cuts, begin=_all_inside)
 
 

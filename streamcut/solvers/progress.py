@@ -1,4 +1,4 @@
-"""What every solver reports while it runs, when it stops, and what it returns."""
+"""Reports, stopping rules and results common to all solvers."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from streamcut.solvers.standstill import Standing, Standstill
 class Iteration:
     """The state of a solver after an iteration. `step` is the line search's k, `seconds` counts from the start of training.
 
-    rows, nnz, bytes_read (decoded from storage) and bytes_computed (of all rows that passes went through, decoded) are totals so
+    rows, nnz, bytes_read (decoded from storage) and bytes_computed (of all rows visited by passes, decoded) are totals so
     far; cached_share is the part of the rows that came from memory. Training converges at a gap of
-    `allowed_gap`, by the rule `waits_for`: "tol 0.001" or "tol_relative 0.01". `classes` are those that are trained now, where
-    that is not all of them: "6–10 of 20".
+    `allowed_gap`, by the rule `waits_for`: "tol 0.001" or "tol_relative 0.01". `classes` are those in training, if
+    not all of them: "6–10 of 20".
     """
 
     iteration: int
@@ -46,7 +46,7 @@ class Iteration:
     classes: str = ""
 
     def columns(self) -> dict[str, str]:
-        """Short texts for people, by name."""
+        """Formatted values for display, by name."""
         seconds = max(self.seconds, 1e-9)
         waits = {"allowed": f"{self.allowed_gap:.2g}"} if self.allowed_gap > 0.0 else {}
         rule = {"until": self.waits_for} if self.waits_for else {}
@@ -76,19 +76,19 @@ class Record(Protocol):
     def seconds(self) -> float: ...
 
     def columns(self) -> dict[str, str]:
-        """Short texts for people, by name."""
+        """Formatted values for display, by name."""
 
 
-_SUMS = 1e-9  # of an objective: by as much may it rise when it is summed anew
+_SUMS = 1e-9  # of an objective: its largest rise when summed again
 Observer = Callable[[Any], None]  # takes every Record
 
 
 @dataclass(frozen=True, slots=True)
 class StoppingRule:
-    """Converged when gap ≤ tol·C̄ and gap ≤ tol_relative·F(w_b); None = switched off. With both off only the limits below stop.
+    """Converged when gap ≤ tol·C̄ and gap ≤ tol_relative·F(w_b); None = switched off. With both off only the limits below apply.
 
-    Mean losses are measured in `unit`s: C̄ means C̄·unit above, which is 1 for labels (streamcut.oracles.decomposable).
-    `target`: stop once F(w_b) ≤ target. `max_passes`, `max_time` (seconds) are limits; they are looked at between passes.
+    Mean losses are measured in units of `unit`: C̄ means C̄·unit above, with unit 1 for labels (streamcut.oracles.decomposable).
+    `target`: stop once F(w_b) ≤ target. `max_passes`, `max_time` (seconds) are limits, checked between passes.
     """
 
     tol: float | None = 1e-3
@@ -99,7 +99,7 @@ class StoppingRule:
     unit: float = 1.0
 
     def tolerance(self, primal: float, c_bar: float) -> Tolerance:
-        """The gap at which training converges, and which rule asks for it."""
+        """The gap at which training converges, and the rule that sets it."""
         return Tolerance.strictest(self.tol, self.tol_relative, primal, c_bar * self.unit)
 
     def allowed_gap(self, primal: float, c_bar: float) -> float:
@@ -124,8 +124,8 @@ class StoppingRule:
 class Solution:
     """w (D,) with F(w) = primal, the bound and its witness, why the solver stopped, and all iterations.
 
-    state   from which the solver goes on when it is given another C (streamcut.solvers.state)
-    raised  what was put onto F for what rounding may have done to it
+    state   from which the solver continues with another C (streamcut.solvers.state)
+    raised  added to F for rounding
     """
 
     w: np.ndarray
@@ -139,31 +139,31 @@ class Solution:
 
 
 class Saved(Protocol):
-    """The state of a solver: what a checkpoint keeps of it."""
+    """The state of a solver, as kept in a checkpoint."""
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """(numbers, arrays); views will do."""
+        """(numbers, arrays); views suffice."""
 
 
 class Resumable(Saved, Protocol):
-    """What a solver works with, an oracle for example: what a checkpoint keeps of that."""
+    """A solver's resource, such as an oracle, as kept in a checkpoint."""
 
     def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
-        """Go on from what `saved` gave; `fill` reads an array by name, and calls what it is given now and then."""
+        """Resume from what `saved` returned; `fill` reads an array by name, calling a given function after each piece."""
 
     def release(self) -> None:
-        """Let go of the pages of arrays that live in scratch files."""
+        """Release the pages of arrays that live in scratch files."""
 
 
 @dataclass(slots=True)
 class Progress:
-    """Keeps the history, calls the observer, says when to stop, and keeps checkpoints.
+    """Keeps the history, calls the observer, decides when to stop, and writes checkpoints.
 
-    stop         when it says so, the run ends as interrupted
-    checkpoints  where the state goes between iterations; with one found there, the run goes on from it
-    watch        is shown the model of each iteration, as `model` makes it of a Solution, and says whether to end there
-    start        a solver's state to begin with instead of zero, if no checkpoint was found
-    standstill   whether the passes still bring something
+    stop         polled; when it returns true, the run ends as interrupted
+    checkpoints  where the state is saved between iterations; a checkpoint found there is resumed
+    watch        receives the model of each iteration, built by `model` from a Solution, and returns whether to end there
+    start        a solver's initial state instead of zero, if no checkpoint was found
+    standstill   detects passes without progress
     """
 
     rule: StoppingRule
@@ -180,18 +180,18 @@ class Progress:
 
     @property
     def seconds(self) -> float:
-        """Since training started, without the time between being stopped and resumed."""
+        """Seconds since training started, without the time between a stop and its resumption."""
         return time.monotonic() - self._started
 
     @property
     def still(self) -> int:
-        """Iterations in a row in which nothing moved."""
+        """Consecutive iterations without progress."""
         return self.standstill.still
 
     def resume(self, oracle: Resumable, record: type = Iteration) -> Any:
-        """Take history, clock and the oracle's state from the checkpoint that was found, if any; the solver takes its own.
+        """Take history, clock and the oracle's state from the checkpoint, if one was found; the solver restores its own.
 
-        Returns the StoredCheckpoint, or else `start`. `record` is what the history consists of.
+        Returns the StoredCheckpoint, or else `start`. `record` is the record type of the history.
         """
         found = None if self.checkpoints is None else self.checkpoints.found
         if found is not None:
@@ -208,16 +208,16 @@ class Progress:
         return self.start if found is None else found
 
     def measure_in(self, unit: float) -> StoppingRule:
-        """From now on tolerances of mean losses are in this unit; returns the rule."""
+        """Set the unit of mean losses in tolerances; returns the rule."""
         self.rule = replace(self.rule, unit=unit)
         return self.rule
 
     def note(
         self, primal: float, lower_bound: float, step: float, cuts: int, oracle, standing: Standing, classes: str = "",
     ) -> StopReason | None:  # fmt: skip
-        """Record an iteration of a solver that works with `oracle`; returns why to stop, or None.
+        """Record an iteration of a solver on `oracle`; returns why to stop, or None.
 
-        `standing` is what moves; `classes` those of an Iteration.
+        `standing` holds the quantities that move; `classes` as in Iteration.
         The first call of a resumed run records nothing: this iteration is in the history already.
         """
         seconds = self.seconds
@@ -225,7 +225,7 @@ class Progress:
         if self._resumed:
             self._resumed = False
             self.standstill.now = standing
-            last = self.history[-1]  # the state may be further on, where an iteration was broken off
+            last = self.history[-1]  # the state may be ahead, if an iteration was broken off
             if last.primal - last.lower_bound < primal - lower_bound - _SUMS * abs(primal):
                 raise CorruptError("no checkpoint of this run: its state is not that of its history; start again without it")
         else:
@@ -238,16 +238,16 @@ class Progress:
         return StopReason.INTERRUPTED if reason is None and self.stop() else reason
 
     def watched(self, solution: Callable[[], Solution]) -> bool:
-        """Whether the watcher says that this is the end."""
+        """Whether the watcher ends the run."""
         return self.watch is not None and self.model is not None and self.watch(self.model(solution()))
 
     def keep(self, state: Saved, oracle: Resumable) -> None:
-        """Write a checkpoint if it is time for one."""
+        """Write a checkpoint if one is due."""
         if self.checkpoints is not None and self.checkpoints.due(len(self.history) - 1):
             self.save(state, oracle)
 
     def save(self, state: Saved, oracle: Resumable) -> None:
-        """Write a checkpoint, if they are wanted at all."""
+        """Write a checkpoint, if enabled."""
         if self.checkpoints is None:
             return
         solver, arrays = state.saved()

@@ -1,18 +1,18 @@
 """λ‖w‖₁ + C Σ u_i ℓ(z_i) on columns in memory: Newton's method, each model minimised by coordinate descent.
 
 Problem   min over w_K of λ‖w_K‖₁ + C Σ u_i ℓ(z_i), z = z₀ + Σ_k w_k (column k), ℓ with a derivative.
-Given     the columns, z and w where it begins, a size of subgradients.
+Given     the columns, initial z and w, a bound on subgradients.
 Returns   z and w in place.
 Stops     when no column's shortest subgradient is longer than that.
 
     repeat
         the model of the loss at z: slopes and curvatures of the rows
-        active = all columns with a weight, and as many others as these (100 at least), those that are furthest off first
-        coordinate descent on λ‖w‖₁ + the model, to a tenth of how far off columns are now
-        the largest of the steps 1, ½, ¼, … that brings enough (Armijo)
+        active = all columns with a weight, and as many others (at least 100), most violated first
+        coordinate descent on λ‖w‖₁ + the model, to a tenth of the present violation
+        the largest of the steps 1, ½, ¼, … with sufficient decrease (Armijo)
 
 The active columns double from model to model, as in Massias, Gramfort & Salmon 2018; the descent is that of Yuan, Ho & Lin 2012.
-Quadratic losses are their own model: there it is coordinate descent alone.
+Quadratic losses are their own model: for them it is plain coordinate descent.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from streamcut.compiled import chosen_columns as kernels
 from streamcut.compiled.chosen_columns import Columns, Model, Price, RowsInMemory
 from streamcut.losses.loss import Loss
 
-_FEWEST = 100  # columns that are active beside those with a weight
-_PART = 0.1  # of how far off columns are, to which a model is minimised
+_FEWEST = 100  # active columns in addition to those with a weight
+_PART = 0.1  # of the largest violation: accuracy to which a model is minimised
 _MODELS, _SWEEPS, _HALVES = 1000, 1000, 40
-_ENOUGH = 0.01  # of what the model promises
-_ROUNDING = 1e-12  # of F: what promises less cannot be checked, and is near enough to the optimum for Newton's steps to be right
-_BETTER, _IDLE = 0.9, 50  # of the least that columns were off; models without that, after which digits are at an end
+_ENOUGH = 0.01  # of the decrease predicted by the model
+_ROUNDING = 1e-12  # of F: smaller predicted decreases cannot be checked, so near the optimum that Newton's steps are right
+_BETTER, _IDLE = 0.9, 50  # of the least violation so far; models without such progress, after which digits are exhausted
 
 
 def minimise(
     columns: Columns, rows: RowsInMemory, w: np.ndarray, loss: Loss, price: Price, goal: float, going: Callable[[], None]
 ) -> None:
-    """As above: until no subgradient is longer than `goal`, or steps bring nothing that float64 can tell. `going` is called now
-    and then; what it raises ends it."""
+    """As above, until no subgradient is longer than `goal`, or steps gain nothing that float64 can resolve. `going` is called now
+    and then; an exception from it ends the search."""
     n, size, z = len(rows.z), len(w), rows.z
     slope, delta, far = np.empty(n), np.empty(n), np.empty(size)
     model, at = Model(np.empty(n), np.empty(size), np.empty(size), np.empty(size)), np.empty(size)
@@ -57,7 +57,7 @@ def minimise(
         kernels.curvatures(columns, active, price.C, model)
         kernels.descend(columns, active, price, model, max(0.5 * goal, _PART * worst), _SWEEPS, slope, w)
         delta[:] = 0.0
-        w -= model.before  # the step, until it is known how far
+        w -= model.before  # the step, until its length is known
         kernels.move(columns, active, w, delta)
         k = _step(rows, delta, loss, price, at, model.before, w, _ROUNDING * F)
         w *= k
@@ -68,7 +68,7 @@ def minimise(
 
 
 def _active(far: np.ndarray, w: np.ndarray, free: int) -> np.ndarray:
-    """The columns with a weight, those that are free, and as many of the others, ascending."""
+    """The columns with a weight, the free ones, and as many of the others, ascending."""
     chosen = w != 0.0
     chosen[len(w) - free :] = True
     others = np.flatnonzero((far > 0.0) & ~chosen)
@@ -83,7 +83,7 @@ def _step(
     rows: RowsInMemory, delta: np.ndarray, loss: Loss, price: Price, slope: np.ndarray, before: np.ndarray, step: np.ndarray,
     rounding: float,
 ) -> float:  # fmt: skip
-    """The first of 1, ½, ¼, … that brings a part of what it promises; 0: none does. 1 where that is no more than `rounding`."""
+    """The first of 1, ½, ¼, … that gains enough of the predicted decrease; 0: none. 1 if that is no more than `rounding`."""
     costs = slice(0, len(step) - price.costless)
     norm = float(np.abs(before[costs]).sum())
 

@@ -5,24 +5,24 @@ Given     the oracle, a bundle size, a stopping rule.
 Returns   the best point w_b, F there, and a lower bound on min F.
 Stops     when F(w_b) − bound is small enough.
 
-Every sequence holds a mixture of labellings (Lacoste-Julien et al. 2013, Algorithm 4, with the marginals of a chain for the mean
-of its joint features). The mean over all sequences of what they hold is a cut, and the dual point behind it the w that the steps
-start from. OCAS does the rest: master problem, line search, and the cut at the point that it evaluates.
+Every sequence holds a mixture of labellings (Lacoste-Julien et al. 2013, Algorithm 4, with the marginals of a chain in place of
+the mean of its joint features). The mean of these mixtures over all sequences is a cut, and the dual point behind it is the w
+from which the steps start. OCAS does the rest: master problem, line search, and the cut at the evaluated point.
 
-    w = 0, all sequences hold their own labelling; first cut at 0
+    w = 0, all mixtures are the sequences' own labellings; first cut at 0
     repeat
         one pass: scores of w; the cut at w_b + κ(w − w_b), κ the step that OCAS predicts;
-                  and for each sequence, batches as they are stored, in random order within one, on a running w′:
-                      its best labelling, an exact step of its mixture towards that; then the cut of all mixtures
+                  and for each sequence, batches in stored order, sequences of a batch in random order, on a running w′:
+                      its best labelling, an exact step of its mixture towards it; then the cut of all mixtures
         k = argmin_{k ≥ 0} F(w_b + k(w − w_b));   w_b ← w_b + k(w − w_b)
         add both cuts, solve the master problem: its value is the bound, its solution w
 
 The paper visits sequences in random order and averages its iterates. Here the order is random within batches of rows that are in
 memory together (streamcut.execution.feed.batch_numbers), and the master problem and the line search do better than averages.
-After 9 passes conll2000 (8,936 sequences, C = 0.03) is at a gap of 7.0 %, by random order of all of them 5.8 %, by stored order
-10.7 %. It pays most where sequences are many and features sparse: to 1.8 % it takes 22 passes there, while OCAS is at 55 % after
-45; to 1 % of ocr_letters (626 sequences, C = 0.1) 55, and OCAS 86 of less than half the work. A pass that makes steps is not
-broken off: a checkpoint would have the mixtures of its middle, and a run that goes on from there other bits.
+After 9 passes conll2000 (8,936 sequences, C = 0.03) is at a gap of 7.0 %, with random order of all of them 5.8 %, with stored
+order 10.7 %. It pays most with many sequences and sparse features: to 1.8 % it takes 22 passes there, while OCAS is at 55 % after
+45; to 1 % of ocr_letters (626 sequences, C = 0.1) 55, and OCAS 86 with less than half the work each. A pass with steps is not
+broken off: a checkpoint would hold half-updated mixtures, and a resumed run would have different bits.
 """
 
 from __future__ import annotations

@@ -3,18 +3,18 @@
 Problem   min ½ Σ α_i α_j y_i y_j k(x_i, x_j) − Σ α_i over 0 ≤ α_i ≤ C_i, with a bias also Σ y_i α_i = 0: the dual of the SVM with
           hinge loss and, with a bias, an intercept that is not regularised.
 Given     all rows, their C_i, a kernel, memory for kernel columns, a tolerance.
-Returns   α, the intercept that suits it best, the primal objective there and the dual one, which is a lower bound.
+Returns   α, the best intercept for it, the primal objective there and the dual one, which is a lower bound.
 Stops     when the gap between both is small enough. On the way: when no pair of rows (without bias: no row) violates optimality
           by a tolerance, which falls until the gap is small.
 
     α = 0
     repeat
-        the pair that violates optimality (the first row most, the second by the decrease that it promises) goes to its optimum
-        every now and then rows that will stay at their bound are left out (shrinking)
-        near the optimum, and at the end, all rows are looked at again
+        the pair that violates optimality (the first row most, the second by the predicted decrease) moves to its optimum
+        periodically, rows that will stay at their bound are left out (shrinking)
+        near the optimum, and at the end, all rows are reactivated
 
-As LIBSVM does it, but for the kernel columns: they are computed by scattering a row, not by merging two, and there is no second
-gradient of the rows at C; what was left out is computed anew from all support rows, in blocks, with exact kernel values.
+As in LIBSVM, except for the kernel columns: they are computed by scattering a row, not by merging two, and there is no second
+gradient of the rows at C; gradients of left-out rows are recomputed from all support rows, in blocks, with exact kernel values.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ from streamcut.oracles.kernel_columns import KernelColumn, SharedColumns, scores
 from streamcut.solvers.progress import Progress
 
 _SHRINK_EVERY = 1000  # steps, or as many as there are rows
-_NEAR = 10.0  # times the tolerance: where all rows are looked at once more, and shrinking starts from what is then known
-_MISSES = 256  # missing columns after which `stop` is asked
+_NEAR = 10.0  # times the tolerance: where all rows are reactivated once, and shrinking restarts
+_MISSES = 256  # missing columns after which `stop` is polled
 _SPARE = 16  # roundings of a few sums and products of scalars
-_FIRST, _TIGHTER, _LAST = 0.1, 0.25, 1e-9  # tolerances: the first one, the factor from one to the next, and when to give up
+_FIRST, _TIGHTER, _LAST = 0.1, 0.25, 1e-9  # tolerances: the first, the factor from one to the next, and the last before giving up
 
 
 class KernelCache:
-    """Columns of the kernel over the active rows, float32; the one that was used longest ago makes room.
+    """Columns of the kernel over the active rows, float32; the least recently used one is evicted.
 
-    Memory is taken column by column, `used` of them so far: with a size for all columns it is as much as columns were asked for.
+    Memory is taken column by column, `used` so far: if all columns fit, only requested columns take memory.
     """
 
     def __init__(self, n_rows: int, size: int) -> None:
@@ -61,12 +61,12 @@ class KernelCache:
         self.resize(n_rows)
 
     def resize(self, width: int) -> None:
-        """Columns are `width` numbers long from now on; those that are there already stay only if it is what they have."""
+        """Set the column length to `width`; cached columns stay only if they have it."""
         self.width = width
         self._slots = min(len(self.numbers) // max(width, 1), len(self._owner))
 
     def clear(self, width: int) -> None:
-        """Forget all."""
+        """Drop all columns."""
         self.slot_of[:], self.stamps[:], self._owner[:], self.used = -1, 0, -1, 0
         self.resize(width)
 
@@ -82,14 +82,14 @@ class KernelCache:
         self.numbers[slot * self.width : (slot + 1) * self.width] = column
 
     def narrow(self, kept: np.ndarray) -> None:
-        """Keep of all columns the positions `kept`."""
-        smo.compact(self.numbers, self.used, self.width, kept)  # what no column was written to has no memory yet
+        """Keep only the positions `kept` of all columns."""
+        smo.compact(self.numbers, self.used, self.width, kept)  # unwritten columns have no memory yet
         self.resize(len(kept))
 
 
 class SMO:
-    """`chunk` holds all rows, moved by the kernel already, `signs` (m) their classes ±1, `upper` (m) their C_i; `cache_bytes` for
-    kernel columns, beside those that are `shared`.
+    """`chunk` holds all rows, centred by the kernel, `signs` (m) their classes ±1, `upper` (m) their C_i; `cache_bytes` for
+    kernel columns, in addition to the `shared` ones.
 
     evaluations  kernel values computed so far
     gradient     y_i f(x_i) − 1 without the intercept; exact to the precision of float32 kernel values
@@ -124,7 +124,7 @@ class SMO:
         self._looked_again = False
 
     def solve(self, tolerance: float, stop: Callable[[], bool] = lambda: False) -> bool:
-        """Steps until no violation is as large as `tolerance`, over all rows. False: `stop` said so before."""
+        """Steps until no violation over all rows reaches `tolerance`. False: `stop` ended it before."""
         advance, every = smo.pairs if self._bias else smo.singles, min(_SHRINK_EVERY, self._chunk.n_rows)
         misses = 0
         while True:
@@ -154,7 +154,7 @@ class SMO:
         return False
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """(numbers, arrays) of a checkpoint, when `stop` is asked. Cached columns are computed again: they are the same."""
+        """(numbers, arrays) of a checkpoint, when `stop` is polled. Cached columns are recomputed: they are the same."""
         numbers = {
             "steps": self.steps,
             "evaluations": self.evaluations,
@@ -165,7 +165,7 @@ class SMO:
         return numbers, {"alpha": self.alpha, "gradient": self.gradient, "active": self._active}
 
     def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
-        """Go on from what `saved` gave; see streamcut.solvers.progress.Resumable."""
+        """Resume from what `saved` returned; see streamcut.solvers.progress.Resumable."""
         self.steps, self.evaluations = numbers["steps"], numbers["evaluations"]
         self._counted, self._looked_again = numbers["counted"], numbers["looked_again"]
         n = self._chunk.n_rows
@@ -178,20 +178,20 @@ class SMO:
         fill("gradient", self.gradient)
         fill("active", self._active, within=(0, n - 1))
         if (self.alpha > self._upper).any() or (np.diff(self._active) <= 0).any():
-            raise ValueError("dual variables above their limits, or active rows that don't increase")
+            raise ValueError("dual variables above their limits, or active rows that do not increase")
         if self._bias and abs(math.fsum(self.alpha * self._sign)) > 1e-6 * self._upper.sum():
-            raise ValueError("dual variables that don't balance")
+            raise ValueError("dual variables that do not balance")
         self._cache.clear(len(self._active))
 
     def release(self) -> None:
-        """All arrays are in memory."""
+        """Does nothing: all arrays are in memory."""
 
     @property
     def _now(self) -> int:
         return self.steps + 1
 
     def _fill(self, row: int) -> None:
-        """The column of `row` goes into the cache."""
+        """Put the column of `row` into the cache."""
         some = None if len(self._active) == self._chunk.n_rows else self._active
         column = None if self._shared is None else self._shared.of(row, lambda: self._column(row, None))
         if column is None:
@@ -206,7 +206,7 @@ class SMO:
         return at.over(self._chunk, self._squares, rows)
 
     def _shrink(self, tolerance: float) -> None:
-        """Leave out rows that will hardly move."""
+        """Leave out rows that are unlikely to move."""
         if self._bias:
             highest, lowest = smo.extremes(self._active, self._sign, self._upper, self.alpha, self.gradient)
             largest = highest - lowest
@@ -225,7 +225,7 @@ class SMO:
             self._active = self._active[kept[:n]]
 
     def _look_at_all(self) -> None:
-        """All rows are active again; the gradients of those that were not come from all support rows."""
+        """Reactivate all rows; gradients of inactive ones are recomputed from all support rows."""
         m = self._chunk.n_rows
         if len(self._active) == m:
             return
@@ -235,7 +235,7 @@ class SMO:
         self._cache.clear(m)
 
     def _scores(self, rows: np.ndarray) -> np.ndarray:
-        """Σ α_i y_i k(x_i, ·) of `rows`, exact to float64, from all support rows."""
+        """Σ α_i y_i k(x_i, ·) of `rows`, to float64 precision, from all support rows."""
         (support,) = np.nonzero(self.alpha)
         if len(support) == 0:
             return np.zeros(len(rows))
@@ -248,7 +248,7 @@ class SMO:
         )  # fmt: skip
 
     def estimate(self) -> Value:
-        """Primal and dual from the gradient, which float32 kernel values went into: good to about seven digits."""
+        """Primal and dual from the gradient, built from float32 kernel values: good to about seven digits."""
         return self._value(self.gradient + 1.0)
 
     def certify(self) -> Value:
@@ -266,7 +266,7 @@ class SMO:
         return Value(0.5 * square + loss, math.fsum(self.alpha) - 0.5 * square, intercept)
 
     def _proved(self, responses: np.ndarray, value: Value) -> Value:
-        """The same, true for real numbers: what rounding may have done is on the primal and off the dual."""
+        """The same, rigorous: rounding bounds are added to the primal and subtracted from the dual."""
         (support,) = np.nonzero(self.alpha)
         alpha, signs = self.alpha[support], self._sign[support]
         entries = int(np.diff(self._chunk.indptr).max())
@@ -284,7 +284,7 @@ class SMO:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """½‖w‖² + Σ C_i max(0, 1 − y_i f(x_i)) with the best intercept, and the dual objective, which no primal one is below.
+    """½‖w‖² + Σ C_i max(0, 1 − y_i f(x_i)) with the best intercept, and the dual objective, a lower bound on it.
 
     For rounding the first was `raised` and the second `lowered`.
     """
@@ -302,7 +302,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """How far SMO was when no violation was left above `tolerance`; steps and kernel evaluations are totals."""
+    """The state of SMO once no violation exceeds `tolerance`; steps and kernel evaluations are totals."""
 
     iteration: int
     tolerance: float
@@ -316,7 +316,7 @@ class Stage:
     allowed_gap: float
 
     def columns(self) -> dict[str, str]:
-        """Short texts for people, by name."""
+        """Formatted values for display, by name."""
         counts = {"steps": self.steps, "kernel evaluations": self.evaluations, "support": self.support}
         values = {"primal": f"{self.primal:.4g}", "bound": f"{self.lower_bound:.4g}"}
         gap = f"{self.gap:.2g}" + (f" of {self.allowed_gap:.2g}" if self.allowed_gap > 0.0 else "")
@@ -325,7 +325,7 @@ class Stage:
 
 @dataclass(slots=True)
 class _Loop:
-    """What `run` knows beside the SMO: the tolerance, and how often `over` was asked."""
+    """The state of `run` in addition to the SMO: the tolerance, and how often `over` was called."""
 
     tolerance: float = _FIRST
     asked: int = 0
@@ -335,7 +335,7 @@ class _Loop:
 
 
 def run(smo_state: SMO, progress: Progress, c_bar: float) -> tuple[Value, StopReason, list[Stage]]:
-    """Lower the tolerance until the gap is what the rule of `progress` asks for; the value that is returned is exact.
+    """Lower the tolerance until the gap meets the rule of `progress`; the returned value is exact.
 
     Raises Interrupted before the first step.
     """
@@ -380,9 +380,9 @@ def run(smo_state: SMO, progress: Progress, c_bar: float) -> tuple[Value, StopRe
 
 
 def balance(alpha: np.ndarray, signs: np.ndarray, upper: np.ndarray) -> None:
-    """Move α, in place, by what Σ y_i α_i is off from 0, so that the sum is 0 exactly: only then is the dual value a bound.
+    """Move α, in place, by the deviation of Σ y_i α_i from 0, so that the sum is exactly 0: only then is the dual value a bound.
 
-    The error goes to the row with the smallest α that has room for it, where rounding is finest.
+    The error goes to the row with the smallest α that can take it, where rounding is finest.
     """
     while (off := math.fsum(alpha * signs)) != 0.0:
         after = alpha - signs * off

@@ -1,13 +1,13 @@
-"""When a bundle method gets no further: whether that is rounding, a bundle that is too small, or only a slow stretch.
+"""Standstill of a bundle method: rounding, a bundle that is too small, or only a slow stretch.
 
-A pass that moves neither F(w_b) nor the value of the master problem brought nothing. The reported bound says less: it may be an
-older, better one (a model's witness, another C's) that the bundle has yet to catch up with. A few such passes in a row are no
-proof of anything: a cut taken at the master's solution always raises its value, but by as little as gap²/(8‖C̄a‖²).
+A pass that moves neither F(w_b) nor the value of the master problem gained nothing. The reported bound tells less: it may be an
+older, better one (a model's witness, another C's) that the bundle has not reached yet. A few such passes in a row are no
+proof: a cut taken at the master's solution always raises its value, but by as little as gap²/(8‖C̄a‖²).
 
-    rounding    F and bound were moved apart for what rounding may have done to them; what is left of the gap without that is no
-                more than it
-    scale       what is left of the gap is no more than that of the master problem, which all digits there are cannot solve
-    the bundle  it is full, and merges cuts that it still needs; said after many such passes only
+    rounding    F and bound were moved apart for rounding; the rest of the gap is no
+                more than that
+    scale       the rest of the gap is no more than that of the master problem, which all available digits cannot solve
+    the bundle  it is full, and merges cuts that it still needs; reported only after many such passes
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ import numpy as np
 
 from streamcut.models.certificate import StopReason
 
-_MOVES = 1e-15  # of F: by more than this F falls, or the master's value rises
-_SOLVED = 1e-12  # of F: a gap that is rounding
-_SOME, _MANY = 5, 50  # passes that bring nothing: until rounding is looked for; until the bundle is to blame
+_MOVES = 1e-15  # of F: the least fall of F, or rise of the master's value, that counts
+_SOLVED = 1e-12  # of F: a gap within rounding
+_SOME, _MANY = 5, 50  # passes without gain: until rounding is checked; until the bundle is to blame
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where a method stands: F(w_b), the master problem's value and the gap left in it; `full`: its bundle merges cuts.
+    """The progress of a method: F(w_b), the master problem's value and the gap left in it; `full`: its bundle merges cuts.
 
-    error: by so much both were moved apart for rounding (streamcut.foundation.rounding). unproved: what the reported gap, to the
-    best bound, is more than twice the rounding in it.
-    Values of different `stage` don't compare: they are of another C, or of other problems.
+    error: by which both were moved apart for rounding (streamcut.foundation.rounding). unproved: the excess of the reported gap,
+    to the best bound, over twice the rounding in it.
+    Values of different `stage` are not comparable: they belong to another C, or to other problems.
     """
 
     primal: float
@@ -44,7 +44,7 @@ class Standing:
 
     @classmethod
     def of_all(cls, parts: Iterable[Standing]) -> Standing:
-        """Of several problems at once."""
+        """The progress of several problems together."""
         all_ = list(parts)
         numbers = np.array([(part.primal, part.value, part.qp_gap, part.error) for part in all_])
         primal, value, qp_gap, error = numbers.reshape(-1, 4).sum(axis=0).tolist()
@@ -53,18 +53,18 @@ class Standing:
 
     @property
     def rounding(self) -> bool:
-        """Whether the gap is no more than rounding may make of it, and the reported one as well."""
+        """Whether the gap, and the reported one as well, is within rounding."""
         return self.primal - self.value <= 2.0 * self.error and self.unproved <= 0.0
 
     @property
     def unsolved(self) -> bool:
-        """Whether the gap is no more than that, and what the master problem's may make of it."""
+        """Whether the gap is within rounding plus the effect of the master problem's gap."""
         return self.primal - self.value <= 2.0 * (self.error + self.qp_gap)
 
 
 @dataclass(slots=True)
 class Standstill:
-    """Counts passes that bring nothing: `still` of them since `primal` was lower or `value` higher, at `stage`."""
+    """Counts passes without gain: `still` of them since `primal` fell or `value` rose, at `stage`."""
 
     still: int = 0
     primal: float = 0.0
@@ -73,7 +73,7 @@ class Standstill:
     now: Standing | None = None
 
     def see(self, now: Standing) -> None:
-        """After another pass."""
+        """Update after another pass."""
         self.now = now
         moves = _MOVES * abs(now.primal)
         if now.stage != self.stage:
@@ -96,5 +96,5 @@ class Standstill:
         return StopReason.BUNDLE if self.now.full and self.still >= _MANY else None
 
     def saved(self) -> dict[str, Any]:
-        """What a checkpoint keeps."""
+        """The state for a checkpoint."""
         return {"still": self.still, "primal": self.primal, "value": self.value, "stage": self.stage}

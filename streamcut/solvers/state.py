@@ -1,4 +1,4 @@
-"""What a bundle method knows between two passes. With the row state it is all that there is, so it is also the checkpoint."""
+"""The state of a bundle method between two passes. With the row state it is complete, and hence also the checkpoint."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from streamcut.solvers.best import Best
 from streamcut.solvers.progress import Iteration, Solution, StoppingRule
 from streamcut.solvers.standstill import Standing
 
-CAREFUL = 0.01  # of the gap: when rounding takes more off the bound, cuts are summed more finely, and their errors count
-QP_MATTERS = 0.01  # of the present gap: so much may be left of the master problem before it is solved in more digits
-QP_SHARE = 1e-3  # the master problem is solved to this part of the gap that is asked for
+CAREFUL = 0.01  # of the gap: if rounding takes more off the bound, cuts are summed more finely, and their errors enter the master
+QP_MATTERS = 0.01  # of the present gap: the largest gap of the master problem before more digits are used
+QP_SHARE = 1e-3  # the master problem is solved to this part of the requested gap
 
 
 def qp_tolerance(rule: StoppingRule, primal: float, c_bar: float) -> float:
@@ -36,15 +36,15 @@ def qp_tolerance(rule: StoppingRule, primal: float, c_bar: float) -> float:
 
 @dataclass(slots=True)
 class BundleState:
-    """`w_b` the best point, `loss` Σ u_i ℓ_i there and `F_b` F, both at least; `w` the last solution of the master problem, and
-    `v`, the dual point that it is made of; `bound` and its witness.
+    """`w_b` the best point, `loss` Σ u_i ℓ_i there and `F_b` F, both upper bounds; `w` the last solution of the master problem,
+    and `v`, its dual point; `bound` and its witness.
 
-    value    of the master problem; the bound may be a better one, from elsewhere. qp_gap: what is left of it
-    taken    off that value for its rounding; proved: off the bound; raised: what was put onto F_b for that of its loss
+    value    of the master problem; the bound may be a better one, from elsewhere. qp_gap: its remaining gap
+    taken    subtracted from that value for rounding; proved: from the bound; raised: added to F_b for that of its loss
     k        the last step of a line search
-    stepped  the line search from w_b towards `w` is done, and its cut still to be taken
-    best     what is returned: w_b itself, unless rounding has raised F since
-    scored   the w that line searches last went to, where the penalty has thresholds: it has fewer weights than w_b
+    stepped  the line search from w_b towards `w` is done, its cut is still to come
+    best     the result: w_b itself, unless rounding has raised F since
+    scored   the last end point of a line search, where the penalty has thresholds: it has fewer weights than w_b
     """
 
     bundle: Bundle
@@ -70,17 +70,17 @@ class BundleState:
 
     @property
     def penalty(self) -> L2:
-        """What weights cost by themselves."""
+        """The penalty on weights."""
         return self.bundle.penalty
 
     @property
     def shelf(self) -> Shelf:
-        """Where cuts, w_b and witnesses are."""
+        """The store of cuts, w_b and witnesses."""
         return self.bundle.shelf
 
     @classmethod
     def at(cls, w_b: np.ndarray, loss: float, oracle: Any, max_cuts: int) -> BundleState:
-        """Nothing is known but the loss at w_b."""
+        """A state that knows only the loss at w_b."""
         D = len(w_b) - oracle.penalty.free
         bundle = Bundle(D, oracle.c_bar, max_cuts, oracle.penalty, oracle.shelf)
         F, zero = oracle.penalty.objective(w_b, oracle.C, loss), np.zeros(len(w_b))
@@ -95,14 +95,14 @@ class BundleState:
         return state
 
     def search(self, oracle: Any) -> float:
-        """The k ≥ 0 that minimises F at w_b + k(w − w_b), w being what the oracle scored last. The data is not read."""
+        """The k ≥ 0 that minimises F at w_b + k(w − w_b), w being the point scored last. The data is not read."""
         A0, B0 = self.penalty.line(self.w_b, self.w)
         self.shelf.release()
         kinks = self.penalty.kinks(self.w_b, self.w)
         return oracle.line_search(A0, B0) if kinks is None else oracle.line_search(A0, B0, kinks)
 
     def move(self, k: float, oracle: Any) -> None:
-        """w_b ← w_b + k(w − w_b), w being what the oracle scored last. The data is not read."""
+        """w_b ← w_b + k(w − w_b), w being the point scored last. The data is not read."""
         if self.penalty.threshold is not None:
             self.scored = self.w
         self.k = k
@@ -116,7 +116,7 @@ class BundleState:
         self.sharpen(oracle)
 
     def level(self, oracle: Any) -> None:
-        """Give w_b the free intercept that is best for its other weights, where the oracle finds that. The data is not read."""
+        """Set the free intercept of w_b to the best one for its other weights, if the oracle finds it. The data is not read."""
         if not self.penalty.free or (found := oracle.best_intercept(self.w_b)) is None:
             return
         self.loss = oracle.shift(found, self.w_b)
@@ -126,17 +126,17 @@ class BundleState:
 
     @property
     def claim(self) -> tuple[float, float]:
-        """(F, bound) as a certificate would have them."""
+        """(F, bound) as a certificate would state them."""
         return self.penalty.claim(self.best.w, self.best.F, self.bound)
 
     def take(self, w: np.ndarray, loss: float, F: float, raised: float) -> bool:
-        """Make w, with such a loss and F, the best point, if it is better; returns whether it is."""
+        """Make w, with this loss and F, the best point, if it is better; returns whether it is."""
         if found := self.best.offer(w, F, raised):
             self.w_b, self.loss, self.F_b, self.raised = w, loss, F, raised
         return found
 
     def sharpen(self, oracle: Any) -> None:
-        """Have the next cuts summed more finely, if rounding keeps the bound down."""
+        """Sum the next cuts more finely, if rounding limits the bound."""
         if self._careful:
             oracle.refine()
 
@@ -150,16 +150,16 @@ class BundleState:
         self.solve_master(rule)
 
     def add(self, cut: Cut) -> None:
-        """Add a cut, a copy of which the bundle keeps."""
+        """Add a cut; the bundle keeps a copy."""
         self.bundle.add(cut.a, cut.b, cut.error)
 
     def narrow(self) -> None:
-        """Have the penalty use what is known of the optimum."""
+        """Narrow the penalty's interval by what is known of the optimum."""
         self.bundle.penalty = self.penalty.narrowed(self.bundle.c_bar, self.w_b, self.F_b, self.bound)
 
     def solve_master(self, rule: StoppingRule, near: Interval | None = None) -> None:
-        """The value of the master problem is a bound, its solution the next w; a free intercept of that is `near`, or else not
-        far from the best point's."""
+        """Solve the master problem: its value is a bound, its solution the next w, whose free intercept is `near`, or by default
+        not far from the best point's."""
         c_bar = self.bundle.c_bar
         tolerance = qp_tolerance(rule, self.F_b, c_bar)
         self.narrow()
@@ -174,20 +174,20 @@ class BundleState:
             self._offer(self.bundle.surest(self.penalty.longest(self.F_b), tolerance))
 
     def _offer(self, master: MasterSolution) -> None:
-        """Take its bound, if it is better."""
+        """Adopt its bound, if it is better."""
         if master.lower_bound > self.bound:
             self.bound, self.witness = master.lower_bound, Witness(master.a, master.b, master.error)
             self.proved = master.taken
 
     @property
     def standing(self) -> Standing:
-        """What moves from pass to pass."""
+        """The quantities that change from pass to pass."""
         c_bar = self.bundle.c_bar
         unproved = self.best.F - self.bound - 2.0 * (self.proved + self.best.raised)
         return Standing(self.F_b, self.value, self.qp_gap, self.taken + self.raised, self.bundle.merging, c_bar, unproved)
 
     def move_to(self, C: float, penalty: L2, oracle: DecomposableOracle, rule: StoppingRule) -> None:
-        """Go on with another C and penalty: the best point and the cuts stay, F and the bound are computed anew. No pass."""
+        """Continue with another C and penalty: the best point and the cuts stay, F and the bound are recomputed. No pass."""
         oracle.C, oracle.penalty = C, penalty
         self.raised *= oracle.c_bar / self.bundle.c_bar
         self.scored = self.scored if penalty.threshold is not None else None
@@ -200,9 +200,9 @@ class BundleState:
         self.solve_master(rule)
 
     def fewest_weights(self, oracle: Any, rule: StoppingRule) -> tuple[np.ndarray, float, float] | None:
-        """(w, F there, by what that was raised) of a method that has converged: the w that was scored last, if good enough, too.
+        """(w, F there, the part added for rounding) of a converged method: the w scored last, if it is good enough as well.
 
-        w_b is a mean over all w so far and has the weights of many of them. The data is not read.
+        w_b is a mean over all w so far and has the nonzero weights of many of them. The data is not read.
         """
         if self.scored is not None and self.penalty.threshold is not None:
             F = self.penalty.objective(self.scored, oracle.C, oracle.loss_scored(self.scored))
@@ -249,9 +249,9 @@ class BundleState:
 
     @classmethod
     def restored(cls, checkpoint: StoredCheckpoint | BundleState, oracle: DecomposableOracle) -> BundleState:
-        """The state that was saved, to the last bit; a state is itself.
+        """The saved state, bit for bit; a BundleState is returned as is.
 
-        Raises CorruptError for what is no such state.
+        Raises CorruptError for anything else.
         """
         if isinstance(checkpoint, BundleState):
             return checkpoint
@@ -306,14 +306,14 @@ class BundleState:
 
 def read_to(shelf: Shelf, found: StoredCheckpoint, name: str, shape: tuple[int]) -> np.ndarray:
     """Array `name` of a checkpoint, on the shelf."""
-    if found.shape(name) != shape:  # before there is a place for it
+    if found.shape(name) != shape:  # before allocating it
         raise found.wrong(f"array {name} is of shape {found.shape(name)}, not {shape}")
     vector = shelf.zeros(*shape)
     found.read_into(name, vector, shelf.release)
     return vector
 
 
-_NEARLY = 1.0 + 1e-9  # what is summed in another way is as much
+_NEARLY = 1.0 + 1e-9  # tolerance for a different summation order
 _NUMBERS: dict[str, Any] = {
     **dict.fromkeys(("loss", "F_b", "bound", "witness_b", "k", "value", "qp_gap", "taken", "raised", "c_bar", "l1"), 0.0),
     **dict.fromkeys(("best_F", "best_raised", "proved"), 0.0),
@@ -325,7 +325,7 @@ _NUMBERS: dict[str, Any] = {
 
 
 def _expect_planes(bundle: Bundle, w_b: np.ndarray, F_b: float) -> None:
-    """Raise ValueError for cuts that are above the mean loss at w_b, which no true one is."""
+    """Raise ValueError for cuts above the mean loss at w_b, which no valid cut is."""
     arrays, square = bundle.saved(), vectors.dot(w_b, w_b)
     loss = F_b * _NEARLY - bundle.penalty.value(w_b) / _NEARLY
     pulls = arrays["pulls"] * w_b[-1] if bundle.penalty.free else np.zeros(len(bundle.slots))
@@ -337,9 +337,9 @@ def _expect_planes(bundle: Bundle, w_b: np.ndarray, F_b: float) -> None:
 
 
 def _bundle(found: StoredCheckpoint, numbers: dict[str, Any], oracle: DecomposableOracle) -> Bundle:
-    """The bundle that was saved. Raises CorruptError, ValueError for what is none."""
+    """The saved bundle. Raises CorruptError, ValueError for anything else."""
     most, shape = numbers["max_cuts"], found.shape("bundle.b")
-    allowed = int(found.record["identity"]["max_cuts"])  # that of this run
+    allowed = int(found.record["identity"]["max_cuts"])  # the value of this run
     size = shape[-1]
     if not (2 <= most <= allowed and 1 <= size <= most + 1):
         raise ValueError(f"{size} cuts in a bundle of {most} of {allowed}")
@@ -363,7 +363,7 @@ def _bundle(found: StoredCheckpoint, numbers: dict[str, Any], oracle: Decomposab
     for name, place in bundle.make_places(size - 1).items():
         found.read_into(f"bundle.{name}", place, shelf.release, within=within.get(name))
     if not bundle.saved()["beta"].sum() <= bundle.c_bar * (1.0 + 1e-6):
-        raise ValueError("array bundle.beta holds no mixture")
+        raise ValueError("array bundle.beta is not a mixture")
     if bundle.slots[0] != -1 or len(np.unique(bundle.slots)) != size:
         raise ValueError("array bundle.slots has a slot twice")
     return bundle

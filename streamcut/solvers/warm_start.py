@@ -1,10 +1,10 @@
-"""Warm start: a bundle method that begins with the weights of a model instead of zero.
+"""Warm start: a bundle method that starts from the weights of a model instead of zero.
 
-Given     weights, and for the same data and risk a cutting plane that training ended with (its witness), for any C.
+Given     weights, and for the same data and risk a cutting plane from the end of training (its witness), for any C.
 Returns   the state of a solver after one pass: w_b = the weights, the cut there in the bundle.
 
-A cutting plane bounds the mean risk, which knows nothing of C: the given one is a bound at once. ocas and cpa also take it into
-the bundle. bundle-dca does not: rows don't remember their shares in it, and sweeps that start from guesses (1 inside the margin,
+A cutting plane bounds the mean risk, which does not depend on C: the given one is a bound at once. ocas and cpa also add it to
+the bundle. bundle-dca does not: rows do not remember their shares in it, and sweeps that start from guesses (1 inside the margin,
 0 outside) took up to three times the passes. Its first sweep is that of a cold start, from no shares and w′ = 0.
 """
 
@@ -31,22 +31,22 @@ from streamcut.solvers.state import BundleState
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Origin:
-    """Where to begin: weights `w` (D,), and a cut R(w) ≥ ⟨a, w⟩ + b of the mean risk, if one is known."""
+    """The starting point: weights `w` (D,), and a cut R(w) ≥ ⟨a, w⟩ + b of the mean risk, if one is known."""
 
     w: np.ndarray
     cut: Cut | None = None
 
     def digest(self) -> str:
-        """SHA-256 of all of it: runs that begin at the same place have it in common."""
+        """SHA-256 of the contents: equal for runs with the same starting point."""
         found = hashlib.sha256(self.w.tobytes())
         if self.cut is not None:
             found.update(self.cut.a.tobytes() + struct.pack("<d", self.cut.b))
         return found.hexdigest()
 
     def state(self, oracle: Any, max_cuts: int, loss: float) -> BundleState:
-        """w_b here, where the loss is known, and what the cut proves; nothing in the bundle.
+        """The state with w_b here, given the loss, and the bound from the cut; the bundle is empty.
 
-        Raises UsageError for a cut that does not hold here.
+        Raises UsageError for a cut that is not valid here.
         """
         w = self.w
         state = BundleState.at(w.copy(), loss, oracle, max_cuts)
@@ -54,7 +54,7 @@ class Origin:
             a, b, error = self.cut.a, self.cut.b, self.cut.error
             squares = vectors.dot(a, a), vectors.dot(w, w)
             says = vectors.dot(a, w) + b - plane_doubt(*squares, b, error, len(w))
-            # where the intercept is free the cut holds where the best one may be
+            # with a free intercept the cut is valid on its interval
             if not oracle.penalty.free and says > loss / oracle.total_weight:
                 raise UsageError("warm_start: the model's cutting plane does not hold on this data; start without the model")
             witness = Witness(a, b, error)

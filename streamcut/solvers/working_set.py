@@ -1,24 +1,24 @@
-"""λ‖w‖₁ without ½‖w‖², many features: solved on the columns that can matter, which are in memory, and proved by whole passes.
+"""λ‖w‖₁ without ½‖w‖², many features: solved on the columns that can matter, held in memory, and certified by full passes.
 
-Problem   min F(w) = λ‖w‖₁ + C Σ u_i ℓ(z_i), ℓ with a derivative; an intercept that is a weight as any other, or free.
-Given     the oracle, which has room for so many entries, and a stopping rule.
+Problem   min F(w) = λ‖w‖₁ + C Σ u_i ℓ(z_i), ℓ with a derivative; an intercept penalised like any weight, or free.
+Given     the oracle, which holds a limited number of entries, and a stopping rule.
 Returns   the best point w_b, F there, and a lower bound on min F.
 Stops     when F(w_b) − bound is small enough.
 
     one pass at w = 0: the slopes of the loss
     repeat
-        if a feature without a column is steeper than λ, or has a weight:
-            one pass: the columns of all with a weight, and of the steepest, as many as there is room for
-        w = argmin F over these, the other weights as they are (streamcut.solvers.proximal_newton)
+        if a feature without a column is steeper than λ or has a weight:
+            one pass: the columns of all features with a weight, and of the steepest, as many as fit
+        w = argmin F over these, the other weights fixed (streamcut.solvers.proximal_newton)
         one pass at w: F, the slopes of all features, the cut there, which bounds F
 
-Where the columns of all features have room that is three passes. Where even those that matter have none, blocks of them take
-turns: F still falls, in more passes. Slopes know nothing of λ and C, so a path goes on with the columns there are, and most of
-its values take a pass. Nothing is ever left out for good: every pass looks at the slopes of all features, so no rule has to
+If the columns of all features fit, that is three passes. If even those that matter do not fit, blocks of them take
+turns: F still falls, in more passes. Slopes do not depend on λ and C, so a path continues with the present columns, and most of
+its values take one pass. No feature is discarded for good: every pass checks the slopes of all features, so no rule has to
 prove that one stays 0 (as those of Fercoq, Gramfort & Salmon 2015 do).
 
-The cut at w is all that the bound is made of (streamcut.bundle.l1_only): when columns are solved, slopes of those that have a
-weight are λ, but for what is left, and what is left is what the bound loses. (Johnson & Guestrin 2015 and Massias, Gramfort &
+The bound uses only the cut at w (streamcut.bundle.l1_only): once columns are solved, slopes of those with a
+weight are λ up to a residual, and that residual is the loss of the bound. (Johnson & Guestrin 2015 and Massias, Gramfort &
 Salmon 2018 choose working sets that way, in memory.)
 """
 
@@ -33,10 +33,10 @@ from streamcut.solvers.progress import Progress, Solution
 from streamcut.solvers.proximal_newton import minimise
 from streamcut.solvers.state import CAREFUL, BundleState
 
-_GOAL = 0.3  # of the gap that is asked for: what slopes that are off may cost of the bound
-_LEAST = 1e-12  # of λ: they are off by no less
-_AGAIN = 0.1  # of that, where it was not enough
-_OTHERS = 0.1  # of how far off features without a column are: those that have one need not be solved further
+_GOAL = 0.3  # of the requested gap: the part of the bound that slope residuals may cost
+_LEAST = 1e-12  # of λ: the smallest residual
+_AGAIN = 0.1  # of that, if it was not enough
+_OTHERS = 0.1  # of the violation of features without a column: those with one need not be solved further
 
 
 def solve(oracle: ColumnsOracle, progress: Progress, *, max_cuts: int) -> Solution:
@@ -45,13 +45,13 @@ def solve(oracle: ColumnsOracle, progress: Progress, *, max_cuts: int) -> Soluti
     Raises Interrupted before there is a solution.
     """
     s, rule = begun(oracle, progress, max_cuts)
-    s.v = s.w = s.w_b.copy()  # the master problem has no idea of the next
+    s.v = s.w = s.w_b.copy()  # the master problem does not set the next w
 
     def iterate() -> None:
         if not s.stepped and oracle.wanting(s.w_b) > 0.0:
             oracle.choose(s.w_b)
             oracle.take()
-            s.stepped = True  # on to the columns there are
+            s.stepped = True  # next: solve on the present columns
             return
         allowed = rule.allowed_gap(s.F_b, oracle.c_bar)
         s.w = w = _solved(s, oracle, allowed * _AGAIN ** max(0, progress.still - s.stepped))
@@ -66,7 +66,7 @@ def solve(oracle: ColumnsOracle, progress: Progress, *, max_cuts: int) -> Soluti
 
 
 def _solved(s: BundleState, oracle: ColumnsOracle, allowed: float) -> np.ndarray:
-    """The best w among those that differ from w_b in weights that have columns, for an `allowed` gap."""
+    """The best w among those that differ from w_b only in weights with columns, for an `allowed` gap."""
     columns, features, rows = oracle.in_memory()
     l1, w, free = s.penalty.l1, s.w_b.copy(), int(s.penalty.free)
     goal = max(_GOAL * allowed / s.F_b, _LEAST) * l1 if s.F_b > 0.0 else _LEAST * l1

@@ -139,7 +139,7 @@ def test_a_grid_has_them_in_one_set_of_passes(task):
 def test_folds_that_leave_one_label_are_named():
     X, y, _ = problem(60)
     y = np.where(np.arange(60) == 7, 1.0, -1.0)
-    with pytest.raises(UsageError, match=r"^intercept: without fold \d all rows that count have one label"):
+    with pytest.raises(UsageError, match=r"^intercept: without fold \d all rows of positive weight have one label"):
         streamcut.tune((X, y), {"C": [1.0]}, folds=3, intercept="free", measure="accuracy")
 
 

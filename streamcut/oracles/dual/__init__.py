@@ -1,7 +1,7 @@
-"""Dual ascent in passes, for bundle-dca: each pass leaves a predicted cut and that of the dual point which it reached.
+"""Dual ascent in passes, for bundle-dca: each pass yields a predicted cut and the cut of the dual point it reaches.
 
-`ascent.py` and `passes.py` are what all have in common, and two classes; `classes.py` and `sequence.py` add what several
-classes and sequences have of their own, the `*_cache.py` files their cached rows, `interior.py` how those of few
-features are solved for. `random_order.py` says in which order rows come. The steps themselves are compiled:
+`ascent.py` and `passes.py` hold the common part and two classes; `classes.py` and `sequence.py` add what several
+classes and sequences need, the `*_cache.py` files their cached rows, `interior.py` the interior points that solve
+for cached rows of few features. `random_order.py` sets the order of rows. The steps themselves are compiled:
 streamcut.compiled.dual, multiclass_dual, viterbi.
 """

@@ -1,4 +1,4 @@
-"""What `bundle-dca` sees of the data: two cuts a pass."""
+"""The oracle of `bundle-dca`: two cuts a pass."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from streamcut.oracles.linear import LinearOracle
 # Rows of a group stay in the second cache level.
 ORDER = RandomOrder(nnz=1 << 16, batch=32, within=False)
 
-_CLOSE = 100.0  # times what a sweep brings at least: the gap that cached rows are left with where they are solved for at once
+_CLOSE = 100.0  # times the least gain of a sweep: the gap to which cached rows are solved at once
 
 
 class DualAscent(DecomposableOracle):
-    """What oracles of dual coordinate ascent share: passes that take two cuts, summed from what changed, and caches.
+    """Base of oracles of dual coordinate ascent: passes that compute two cuts, summed from changes, and caches.
 
     Rows remember their shares in the cuts of the bundle: the row state's `codes`.
     """
 
-    reached: np.ndarray | None = None  # the w′ that the last pass and its sweeps ended with, where passes are accelerated
-    solved: np.ndarray | None = None  # the w that solves for the rows that were cached then, where that was asked for
-    _mixed = False  # whether all rows of a batch come in random order, not groups of them one after the other
+    reached: np.ndarray | None = None  # the w′ at the end of the last pass and its sweeps, where passes are accelerated
+    solved: np.ndarray | None = None  # the w that solves for the rows cached then, if requested
+    _mixed = False  # whether all rows of a batch come in one random order, not group after group
 
     def prepare(
         self, work: Callable[..., Pass], merging: Callable[[Any], Pass], caches: Mapping[int, SweptCache], *,
@@ -48,7 +48,7 @@ class DualAscent(DecomposableOracle):
     ) -> None:  # fmt: skip
         """`work(ascent, order, places, caches, first)` and `merging(merges)` are the passes of the loss.
 
-        Rows remember their shares in `cuts` cuts, and are visited in the `order` that `seed` draws. `caches`, by the
+        Rows remember their shares in `cuts` cuts, and are visited in the `order` drawn with `seed`. `caches`, by the
         first row of their lane, are swept at most `sweeps` times after each pass.
         """
         self._order, self._seed = order, seed
@@ -58,17 +58,17 @@ class DualAscent(DecomposableOracle):
     def ascend(self, ascent: Ascent, *, first: bool = False) -> tuple[Cut, Cut]:
         """One pass: the scores of w, the predicted cut, and the cut of the shares after a sweep; `first` sets `total_weight`.
 
-        Each is summed from its shares alone, whose bounds the kernels keep: valid for any stored shares.
+        Each is summed from its shares alone, and the kernels keep these within bounds: it is valid for any stored shares.
         """
         return self.ascended(ascent, self._read(self.ascent_pass(ascent, first=first)), first=first)
 
     def ascent_pass(self, ascent: Ascent, *, first: bool = False) -> Pass:
-        """What `ascend` reads the rows with."""
+        """The pass of `ascend`."""
         order, places = self._order.drawn(self._runner.feed.data.manifest.statistics, self.passes, self._seed, mixed=self._mixed)
         return self._work(ascent, order, places, self._caches, first)
 
     def ascended(self, ascent: Ascent, sums: Any, *, first: bool = False) -> tuple[Cut, Cut]:
-        """What `ascend` makes of the sums of its pass."""
+        """The cuts that `ascend` derives from the sums of its pass."""
         self._complete(ascent, sums)
         if first:
             self._learn(sums.totals)
@@ -84,10 +84,10 @@ class DualAscent(DecomposableOracle):
         return predicted, swept
 
     def _complete(self, ascent: Ascent, sums: Any) -> None:
-        """Where passes sum up changes alone, add what they are changes to."""
+        """Where passes sum changes only, add their base values."""
 
     def _cuts(self, sums: Any) -> Iterator[Cut]:
-        """The predicted cut and that of the ascent."""
+        """The predicted cut and the cut of the ascent."""
         for a, b in zip(sums.cuts, sums.b, strict=True):
             yield self._divided(a.reshape(self._grids.folds, -1), b)
 
@@ -106,12 +106,12 @@ class DualAscent(DecomposableOracle):
         self._write_back(sums, ascent.dual, sweep_caches(*where, **given))
 
     def _least(self, ascent: Any) -> float:
-        """The part of what passes bring that a sweep has to bring (streamcut.oracles.dual.worth)."""
+        """The fraction of a pass's gain that a sweep must reach (streamcut.oracles.dual.worth)."""
         return LESS
 
     @property
     def accelerated(self) -> bool:
-        """Whether streamcut.solvers.acceleration says where passes start."""
+        """Whether streamcut.solvers.acceleration determines where passes start."""
         return len(self._runner.lanes) == 1 and self.penalty.threshold is None
 
     @property
@@ -124,16 +124,16 @@ class DualAscent(DecomposableOracle):
         return self.C * ascent.stretch
 
     def _value(self, C: float, sums: Any) -> float:
-        """The dual for this C at what a pass ended with."""
+        """The dual for this C at the end of a pass."""
         w = self.penalty.weights(sums.w.reshape(-1))
         return C * self._constant(sums) - 0.5 * vectors.dot(w, w)
 
     def _constant(self, sums: Any) -> float:
-        """Σ of what the rows' shares bring by themselves, as `sums` have it."""
+        """The constant term of the dual from the rows' shares, as in `sums`."""
         return float(sums.b[1, :2].sum())
 
     def _at_once(self, ascent: Ascent, sums: Any) -> Any:
-        """A step for all cached rows together, before they are swept; returns the part of it that was taken."""
+        """A joint step of all cached rows, before they are swept; returns the fraction taken."""
         return 1.0
 
     def _write_back(self, sums: Any, slot: Any, theta: Any) -> None:
@@ -141,7 +141,7 @@ class DualAscent(DecomposableOracle):
 
 
 class _Last(NamedTuple):
-    """The predicted cut of the last pass: its slot, the grids of its sums, and these, (folds, D) and (4)."""
+    """The predicted cut of the last pass: its slot, the grids of its sums, and the sums (folds, D) and (4)."""
 
     slot: int
     grids: Grids
@@ -174,16 +174,16 @@ class DualOracle(DualAscent, LinearOracle):
 
     @property
     def first_stretch(self) -> float:
-        # the curvature that moves a share by 1
+        # the curvature at which a share moves by 1
         return self.stretch_for(self.C, max(1.0, self._loss.least_curvature) if self._loss.smooth else self.unit)
 
     def best_intercept(self, w_b: np.ndarray) -> float | None:
-        """What a free intercept should move by at w_b, in units of scores, where that takes no more than a look at margins."""
+        """The best move of a free intercept at w_b, in units of scores, if the margins suffice to find it."""
         return None
 
     @property
     def _sampled(self) -> bool:
-        """Whether the cache has a random sample of the free rows, of its own (streamcut.oracles.dual.sample)."""
+        """Whether the cache holds a random sample of the free rows (streamcut.oracles.dual.sample)."""
         return self.accelerated
 
     def _least(self, ascent: Any) -> float:
@@ -223,7 +223,7 @@ class DualOracle(DualAscent, LinearOracle):
         if not (self._solves and ascent.at_once):
             return 1.0
         w, caches = sums.w, cast("Mapping[int, LossCache]", self._caches)
-        now = self.penalty.weights(w)  # the dual falls no faster than ½‖w + Δv‖² says, whatever the threshold
+        now = self.penalty.weights(w)  # the dual falls no faster than ½‖w + Δv‖², for any threshold
         solved = solve_cached(self._runner, caches, now, ascent.w, self.C, self._bias, _CLOSE * ascent.enough)
         if not np.isfinite(vectors.dot(solved.delta, solved.delta) + vectors.dot(solved.point, solved.point) + solved.gain):
             return 0.0
@@ -257,9 +257,9 @@ def sweep_caches(
 ) -> float:
     """At most `sweeps` over the cached rows of all lanes at once, each followed by an exact step between before and after.
 
-    w (v, where the penalty has a threshold) moves in place. Lanes that sweep without seeing each other go too far together; along
-    the sum of their steps the dual is a parabola, or pieces of some. One lane goes where its sweeps lead. Ends when another sweep
-    is not worth it. `theta` is the part that was taken of the step before; returns that of the last one.
+    w (v, where the penalty has a threshold) moves in place. Lanes that sweep independently overshoot together; along
+    the sum of their steps the dual is a parabola, or piecewise one. A single lane keeps its full steps. Ends when another sweep
+    no longer pays. `theta` is the fraction taken of the previous step; returns the fraction of the last one.
     """
     if len(caches) == 1:
         work = SweepsPass(caches, w, C, penalty.threshold, bias, seed, 0, theta, sweeps, worth, penalty.conjugate)

@@ -1,4 +1,4 @@
-"""What `bundle-dca` sees of data with K classes: two cuts a pass.
+"""The oracle of `bundle-dca` for K classes: two cuts a pass.
 
 Row state: that of streamcut.oracles.classes_passes, and `codes` uint16 (cuts, K): the shares of a row in each cut, by the
 cut's slot in the bundle (streamcut.compiled.multiclass_dual).
@@ -33,25 +33,25 @@ from streamcut.oracles.dual.random_order import RandomOrder
 from streamcut.oracles.dual.worth import LESS, LITTLE
 from streamcut.oracles.row_passes import RowPass, Totals
 
-_VISITS = 5  # as long as a row's share is divided
+_VISITS = 5  # while a row's share is divided
 _VISITS_CACHED = 2  # where sweeps over cached rows follow
-_AT_ONCE = 1 << 14  # rows whose shares are checked between two releases of them
+_AT_ONCE = 1 << 14  # rows whose shares are checked between two releases
 # Rows of a group stay in the last cache level; an eighth of it takes news20 from 45 passes to 60.
 ORDER = RandomOrder(nnz=1 << 19, batch=4)
 
 
 def row_bytes(classes: int) -> int:
-    """Of a cached row beside its entries: its class, and its shares before and after a sweep."""
+    """Bytes of a cached row in addition to its entries: its class, and its shares before and after a sweep."""
     return ROW_BYTES + 8 + 16 * classes
 
 
 def class_buffers(classes: int) -> records.ClassBuffers:
-    """Room for kernels to work in."""
+    """Work arrays of kernels."""
     return records.ClassBuffers(np.empty(classes), np.empty(classes), np.empty(classes), np.empty(classes, np.int64))
 
 
 class ClassesCache(SweptCache):
-    """Rows with a share for each of `classes`, of a loss with entropies or without; w is (D, K) flat, they add to (2, D, K)."""
+    """Rows with a share for each of `classes`, for a loss with or without entropies; w is (D, K) flat, sums are (2, D, K)."""
 
     def __init__(self, size: CacheSize, classes: int, entropic: bool) -> None:
         super().__init__(size)
@@ -68,10 +68,10 @@ class ClassesCache(SweptCache):
     def hold(self, rows: Chunk, weight: np.ndarray, square: np.ndarray, target: np.ndarray) -> None:
         super().hold(rows, weight, square, target)
         self._goal[: self.n] = target
-        self._share[np.arange(self.n), target] = 1.0  # its own class has all of it: no part in the dual
+        self._share[np.arange(self.n), target] = 1.0  # all with its own class: no part in the dual
 
     def collect(self, chunk: Chunk, target: np.ndarray, keys: np.ndarray, bias: float, *shares: Any) -> None:
-        """Take the rows of `chunk` with the smallest `keys` (n), with the shares that `remember` finds in `shares`."""
+        """Cache the rows of `chunk` with the smallest `keys` (n), with the shares that `remember` finds in `shares`."""
         rows = records.Rows(chunk.indptr, chunk.indices, chunk.data, target, chunk.weight)
 
         def offered(first: int, limit: float, n: int) -> tuple[int, int]:
@@ -86,7 +86,7 @@ class ClassesCache(SweptCache):
         return records.CachedRows(*csr, self._number, self._key, self._weight, self._square, self._share, self._goal)
 
     def _remember(self, part: slice, rows: np.ndarray, *shares: Any) -> None:
-        """The shares of `part` of the cache are those of `rows` of the block."""
+        """Copy the shares of `rows` of the block to `part` of the cache."""
         multiclass_dual.remember(rows, *shares, self._share[part])
 
     def _by_row(self) -> tuple[np.ndarray, ...]:
@@ -105,7 +105,7 @@ class ClassesCache(SweptCache):
 
 @dataclass(frozen=True, slots=True)
 class ClassesDualPass(DualPass):
-    """A DualPass of a loss of all classes. `first` also fills `t` and `u`."""
+    """A DualPass of a joint loss of all classes. `first` also fills `t` and `u`."""
 
     risk: JointLoss
     caches: Mapping[int, ClassesCache]  # by the first row of the lane
@@ -114,7 +114,7 @@ class ClassesDualPass(DualPass):
 
     @property
     def steps(self) -> int:
-        """Steps for each row of a group while it is in cache, as long as it may move."""
+        """Steps per row of a group while it is in cache and may move."""
         return _VISITS_CACHED if self.caches or self.risk.entropic else _VISITS
 
     def begin(self) -> DualSums:
@@ -149,7 +149,7 @@ class ClassesDualPass(DualPass):
         cache.collect(chunk, rows["t"], keys, self.bias, rows["t"], rows["codes"], self.ascent.dual)
 
     def finish(self, sums: DualSums, rows: Rows, first_row: int) -> None:
-        """Without caches the running W of a lane is of no use to others: cuts come from shares alone."""
+        """Without caches the running W of a lane is dropped: cuts come from shares alone."""
         FillingPass.finish(self, sums, rows, first_row)
         if not self.caches and not self.accelerated:
             sums.w = None
@@ -171,8 +171,8 @@ class MergePass(RowPass):
 class MulticlassDualOracle(DualAscent, MulticlassOracle):
     """A multiclass oracle that also does dual coordinate ascent.
 
-    Cuts are Σ_i Σ_k π_ik ((e_k − e_{y_i}) x_iᵀ, 1) over k ≠ y_i with π_ik ≥ 0, Σ_k π_ik ≤ u_i / M; with entropies in place of the
-    1. Then no share is ever at a bound. Rows remember their shares in `cuts`. Every lane has a
+    Cuts are Σ_i Σ_k π_ik ((e_k − e_{y_i}) x_iᵀ, 1) over k ≠ y_i with π_ik ≥ 0, Σ_k π_ik ≤ u_i / M; in a loss with
+    entropies these replace the 1, and no share is ever at a bound. Rows remember their shares in `cuts`. Every lane has a
     cache of `size` (None: none), which is swept at most `sweeps` times after each pass.
     """
 
@@ -203,7 +203,7 @@ class MulticlassDualOracle(DualAscent, MulticlassOracle):
         for start in range(0, len(rows["t"]), _AT_ONCE):
             some = slice(start, start + _AT_ONCE)
             if not in_the_simplex(rows["t"][some], rows["codes"][some]):
-                raise ValueError("array rows.codes holds shares that are not of the simplex")
+                raise ValueError("array rows.codes holds shares outside the simplex")
             self.release()
 
     def _least(self, ascent: Any) -> float:

@@ -1,6 +1,6 @@
-"""What every pass of `bundle-dca` over the data is: scores, a predicted cut, steps of dual ascent, and rows for the cache.
+"""The base of `bundle-dca` passes over the data: scores, a predicted cut, steps of dual ascent, and rows for the cache.
 
-A family of losses adds how rows are read first, and its kernel.
+A family of losses adds what its first pass does, and its kernel.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from streamcut.oracles.row_passes import Totals
 
 @dataclass(slots=True)
 class DualSums:
-    """The sum of a pass. w is flat, or (D, A) for A problems side by side.
+    """The sum of a pass. w is flat, or (D, A) for A problems in columns.
 
-    w     the running w′, after the last lane with the steps of all; None when it is of no more use
-    cuts  both cuts, and b their constants, not divided by M: (2, folds, D) and (2, 4) with what measures their rounding for
-          losses of single rows; (2, D, K) and (2, 1) for K classes; (D, 2 A) and (2 A) side by side
+    w     the running w′, after the last lane with the steps of all lanes; None once it is no longer needed
+    cuts  both cuts, and b their constants, not divided by M: (2, folds, D) and (2, 4) with the sums that bound rounding for
+          losses of single rows; (2, D, K) and (2, 1) for K classes; (D, 2 A) and (2 A) for A problems
     """
 
     w: np.ndarray | None
@@ -42,7 +42,7 @@ class DualSums:
 
 @dataclass(frozen=True, slots=True)
 class DualPass(FillingPass):
-    """Base: scores, predicted cut and a visit of dual ascent; rows are offered to the lane's cache. `first` learns of the rows.
+    """Base: scores, predicted cut and a visit of dual ascent; rows are offered to the lane's cache. `first` sums the totals.
 
     Rows are visited in groups of `len(order)` consecutive ones, each in that order, groups in batches of `len(places)`, in that
     order; both count from row 0 of the data set. With `streams` each block is a group.
@@ -58,8 +58,8 @@ class DualPass(FillingPass):
     caches: Mapping[int, Any]  # by the first row of the lane
     first: bool
     streams: Streams | None = field(default=None, kw_only=True)  # type: ignore[assignment]
-    near: int = field(default=0, kw_only=True)  # rows of a group that are scored and take steps at a time; 0: all
-    fetched: np.ndarray | None = field(default=None, kw_only=True)  # the rows of `order`, each `near` of them ascending
+    near: int = field(default=0, kw_only=True)  # rows of a group scored and stepped at a time; 0: all
+    fetched: np.ndarray | None = field(default=None, kw_only=True)  # the rows of `order`, ascending within each run of `near`
     interruptible: ClassVar[bool] = True
     summed: ClassVar[tuple[str, ...]] = ("w", "cuts")
 
@@ -75,14 +75,14 @@ class DualPass(FillingPass):
 
     @abstractmethod
     def learn(self, totals: Totals, rows: Rows, chunk: Chunk) -> None:
-        """What the first pass does: fill what is kept of rows, and add to `totals`."""
+        """Work of the first pass: fill the row state, and add to `totals`."""
 
     @abstractmethod
     def ascend(self, sums: DualSums, rows: Rows, chunk: Chunk, keys: np.ndarray) -> int:
         """Run the kernel, which fills `keys` (n); returns a row whose score is not finite, or −1."""
 
     def visits(self, chunk: Chunk, steps: int) -> Visits:
-        """In which order the rows of a block are visited, free ones up to `steps` times."""
+        """The order in which the rows of a block are visited, free ones up to `steps` times."""
         begins = chunk.first_row % self.alignment if self.streams is None else 0
         size = len(self.order)
         fetched = np.arange(size) if self.fetched is None else self.fetched

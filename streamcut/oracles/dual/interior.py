@@ -2,21 +2,21 @@
 
     min ½‖w − rest‖² + Σ c_i ℓ(z_i),    z_i = ⟨w, a_i⟩ − t_i,  c_i = C u_i,  a_i = σ_i x_i (with the bias feature),
 
-over cached rows; all others stay as they are, in `rest`. A row with the greatest share h and a part s_j of each kink k_j of ℓ has
-the share f = h − Σ_j s_j. At the optimum, with p what z has above a kink and q what it lacks,
+over cached rows; all others stay fixed, in `rest`. A row with the greatest share h and a part s_j of each kink k_j of ℓ has
+the share f = h − Σ_j s_j. At the optimum, with p the excess of z above a kink and q its deficit,
 
     w = rest + Σ c f a,    z − k = p − q,    q s = p (1 − s) = 0,    0 ≤ s ≤ 1,    p, q ≥ 0.
 
-Interior points have μ in place of the 0, and μ falls (Wright 1997, chapters 5 and 10; Fine & Scheinberg 2001 for kernels of low
-rank). Of Newton's step for these equations only Δw takes a system to solve, with θ = p / (1 − s) + q / s:
+Interior points replace the 0 by μ, and μ falls (Wright 1997, chapters 5 and 10; Fine & Scheinberg 2001 for kernels of low
+rank). In Newton's step for these equations only Δw takes a linear solve, with θ = p / (1 − s) + q / s:
 
     (I + Σ_i c_i Σ_j 1/θ_ij a_i a_iᵀ) Δw = rest + Σ c_i (f_i − Σ_j (r_ij − e_ij) / θ_ij) a_i − w,    Δs = (⟨a, Δw⟩ + r − e) / θ,
 
-where r = z − k − p + q and e = β / (1 − s) − p − α / s + q: α and β are μ, less what the products Δs Δq and −Δs Δp of the step
-for μ = 0 come to (Mehrotra 1992).
+where r = z − k − p + q and e = β / (1 − s) − p − α / s + q: α and β are μ, less the products Δs Δq and −Δs Δp of the step
+for μ = 0 (Mehrotra 1992).
 
-Whatever comes out is a step of the dual variables like that of a sweep, of which the best part is taken: what rounding does to it
-may make it short, never wrong.
+The result is a step of the dual variables like that of a sweep, of which the best fraction is taken: rounding
+may make it short, never invalid.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from streamcut.io.manifest import Statistics
 from streamcut.losses.loss import Loss
 from streamcut.oracles.dual.loss_cache import LossCache
 
-_FEATURES = 512  # at most, with the bias: a step takes products of their square and each row
-_BYTES = 128 << 20  # for all rows at most, of which a part is cached
+_FEATURES = 512  # at most, with the bias: a step costs their square times the rows
+_BYTES = 128 << 20  # at most, for all rows, of which a part is cached
 _INSIDE = 0.99  # of the way to where the first row reaches a bound
 _MOST = 60  # steps
-_LEAST = 1e-9  # of Σ c: no smaller a gap is asked for
+_LEAST = 1e-9  # of Σ c: the smallest gap requested
 
 
 def solving_bytes(loss: Loss, statistics: Statistics, dimension: int) -> int:
-    """What solving takes for each cached row; 0: it is not for this loss and these data."""
+    """Bytes for solving, per cached row; 0: not available for this loss and these data."""
     each = 8 * (2 * dimension + 16 * loss.kinks())
     return each if not loss.smooth and dimension <= _FEATURES and each * statistics.n_rows <= _BYTES else 0
 
@@ -59,7 +59,7 @@ class Gathered:
 
 @dataclass(frozen=True, slots=True)
 class GatherPass(CachingPass):
-    """Copies of the cached rows of all lanes: a cluster sends them later, when the cache may hold another lane.
+    """Copies of the cached rows of all lanes: a cluster sends them later, when the cache may belong to another lane.
 
     The data is not read.
     """
@@ -81,7 +81,7 @@ class GatherPass(CachingPass):
 
 @dataclass(frozen=True, slots=True)
 class SharesPass(CachingPass):
-    """Cached rows get these shares, by the first row of their lane. The data is not read."""
+    """Set the shares of cached rows, by the first row of their lane. The data is not read."""
 
     caches: Mapping[int, LossCache]
     shares: dict[int, np.ndarray]
@@ -103,9 +103,9 @@ class Solved(NamedTuple):
 def solve_cached(
     runner: PassRunner, caches: Mapping[int, LossCache], w: np.ndarray, near: np.ndarray, C: float, bias: float, enough: float
 ) -> Solved:
-    """A step of the cached rows of all lanes, of which `w` (D,) is made, that leaves them a gap of `enough`, nearly.
+    """A step of the cached rows of all lanes from `w` (D,), to a gap of about `enough`.
 
-    `near` (D,) is where to begin.
+    `near` (D,) is the starting point.
     """
     lanes = runner.run(GatherPass(caches))[0].rows
     firsts, parts, loss = list(lanes), list(lanes.values()), next(iter(caches.values())).loss
@@ -115,7 +115,7 @@ def solve_cached(
     )
     offset = np.concatenate([np.zeros(len(rows.number)) if rows.target is None else rows.target for rows in parts])
     ends = np.cumsum([len(rows.number) for rows in parts])
-    del lanes, parts  # which take memory that solving is promised
+    del lanes, parts  # frees memory that solving needs
     A *= np.sign(weight)[:, None]
     share, solved = solve_rows(loss, A, C * np.abs(weight), offset, before, w, near, enough)
     runner.run(SharesPass(caches, dict(zip(firsts, np.split(share, ends[:-1]), strict=True))))
@@ -126,9 +126,9 @@ def solve_rows(
     loss: Loss, A: np.ndarray, c: np.ndarray, offset: np.ndarray, before: np.ndarray, w: np.ndarray, near: np.ndarray,
     enough: float,
 ) -> tuple[np.ndarray, Solved]:  # fmt: skip
-    """(shares (n,), the step to them) of rows a_i (n, D) with the shares `before` in `w`, which leaves a gap of `enough`, nearly.
+    """(shares (n,), the step to them) of rows a_i (n, D) with the shares `before` in `w`, to a gap of about `enough`.
 
-    `near` (D,) is where to begin.
+    `near` (D,) is the starting point.
     """
     with np.errstate(all="ignore"), one_blas_thread():
         share, point = _solve(loss, A, c, offset, w - A.T @ (c * before), near.copy(), enough)
@@ -149,7 +149,7 @@ def dense(rows: CachedRows, dimension: int, bias: float) -> np.ndarray:
 def _solve(
     loss: Loss, A: np.ndarray, c: np.ndarray, offset: np.ndarray, rest: np.ndarray, w: np.ndarray, enough: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(shares, w), from w on."""
+    """(shares, w), starting from w."""
     highest, kinks = loss.highest(0.0), offset[:, None] + [loss.kink(j) for j in range(loss.kinks())]
     weight, cs = float(c.sum()) * loss.kinks(), c[:, None]
     t = (A @ w)[:, None] - kinks
@@ -181,17 +181,17 @@ def _solve(
 
 
 def _reach(value: np.ndarray, change: np.ndarray) -> float:
-    """The longest part of a change on which no value falls below 0."""
+    """The largest fraction of a change at which no value falls below 0."""
     return float(np.where(change < 0.0, value / -change, np.inf).min())
 
 
 def _factor(matrix: np.ndarray):
-    """The function that solves (I + matrix) x = vector; not finite where that has no factor."""
+    """A function that solves (I + matrix) x = vector; its result is not finite where there is no factorisation."""
     matrix[np.diag_indices(len(matrix))] += 1.0
 
     def solve(vector: np.ndarray) -> np.ndarray:
         try:
-            return np.linalg.solve(matrix, vector)  # SciPy, which has factors, takes a tenth of a second to import
+            return np.linalg.solve(matrix, vector)  # importing SciPy's factorisation takes a tenth of a second
         except np.linalg.LinAlgError:
             return np.full(len(vector), np.nan)
 

@@ -15,7 +15,7 @@ from streamcut.losses.loss import Loss
 
 
 def row_bytes(loss: Loss) -> int:
-    """Of a cached row beside its entries: its target, too, where that is a number."""
+    """Bytes of a cached row in addition to its entries, including a numeric target."""
     return ROW_BYTES + 8 * (loss.targets == "numbers")
 
 
@@ -26,7 +26,7 @@ class LossCache(SweptCache):
         super().__init__(size)
         self.loss = loss
         self._target = np.empty(size.rows) if loss.targets == "numbers" else None
-        self._places: np.ndarray | None = None  # of the rows, in the order of their numbers
+        self._places: np.ndarray | None = None  # places of the rows, by ascending row number
         csr = self._indptr, self._indices, self._data
         self._rows = CachedRows(*csr, self._number, self._key, self._weight, self._square, self._share, self._target)
 
@@ -61,10 +61,10 @@ class LossCache(SweptCache):
         dual.write_back(self.loss, self._rows, part, first_row, slot, bias, grids, codes, cuts, sums)
 
     def gathered(self) -> CachedRows:
-        """The cached rows, of which those that visit them know all."""
+        """The cached rows."""
         rows, last = self._rows.part(slice(0, self.n)), self._indptr[self.n]
         return rows._replace(indices=rows.indices[:last], data=None if rows.data is None else rows.data[:last])
 
     def move_to(self, share: np.ndarray) -> None:
-        """Cached rows get these shares (n); the next `step_back` takes part of that back. Few sweeps are to follow."""
+        """Set the shares (n) of cached rows; the next `step_back` takes part of that back. Few sweeps are to follow."""
         self._before[: self.n], self._share[: self.n], self.near = self._share[: self.n], share, 1.0

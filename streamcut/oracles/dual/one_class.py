@@ -1,4 +1,4 @@
-"""What bundle-dca sees of rows of one class (streamcut.bundle.one_class), and the plane's offset in the end."""
+"""The oracle of bundle-dca for one class (streamcut.bundle.one_class), and the plane's offset at the end."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _SIGN = np.uint64(1) << np.uint64(63)
 
 @dataclass(frozen=True, slots=True)
 class _LastScores(ScorePass):
-    """Scores of the answer: wanted even when the run was asked to stop."""
+    """Scores of the solution: computed even when the run was asked to stop."""
 
     interruptible: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, slots=True)
 class _DigitsPass(RowPass):
-    """How many rows have which digit at bit `shift` of the keys of row state `name`, below each of `prefixes` (p, digits)."""
+    """Counts of the digits at bit `shift` of the keys of row state `name`, for each of `prefixes` (p, digits)."""
 
     name: str
     prefixes: np.ndarray
@@ -82,15 +82,15 @@ class _ShiftPass(RowPass):
 
 
 class OneClassDual(DualOracle):
-    """A DualOracle of F(w, b) of streamcut.bundle.one_class, whose C it finds: cuts have ν in what they pull at b."""
+    """A DualOracle of F(w, b) of streamcut.bundle.one_class, which sets its own C: cuts have ν in their pull on b."""
 
     def __init__(self, *given: Any, nu: float, **options: Any) -> None:
         super().__init__(*given, **options)
         self._nu = nu
-        self._lean = self._bias * nu  # what cuts of the mean hinge pull less at b
+        self._lean = self._bias * nu  # by which cuts of the mean hinge pull less on b
 
     def begin(self, cuts: int) -> tuple[Cut, Cut]:
-        """The first pass: the cut where all shares are 1, which says what C is, and that of shares 0."""
+        """The first pass: the cut with all shares 1, which determines C, and the cut with shares 0."""
         zero = np.zeros(self.dimension)
         self.C = 0.0  # no step changes a share
         ones, _ = self.ascend(Ascent(zero, np.zeros(cuts), 0, 1, 0.0, 0.0), first=True)
@@ -147,8 +147,8 @@ class OneClassDual(DualOracle):
         return self._loss_above(self._summed(loss), self._drift.error)
 
     def plane(self, w: np.ndarray) -> tuple[float, float]:
-        """(ρ, m·R at most) of the weights w of the answer, whose last is 0, ρ in the middle between the last of the νm lowest
-        scores, rounded down, and the next. A pass, after all others."""
+        """(ρ, an upper bound on m·R) of the solution's weights w, whose last is 0; ρ is midway between the last of the νm lowest
+        scores, rounded down, and the next. One pass, after all others."""
         self._runner.run(_LastScores(self._risk, self._grids, w, self._bias))
         n, whole = self._scale.rows, int(self._nu * self._scale.rows)
         level = ordered(self._runner, "z", min(whole, n - 1))
@@ -165,7 +165,7 @@ class OneClassDual(DualOracle):
 
 
 def ordered(runner: PassRunner, name: str, place: int) -> float:
-    """The number at `place` of row state `name` in order: 11 bits of its key at a time, from the highest on."""
+    """The number at `place` of row state `name` in sorted order: 11 bits of its key at a time, highest first."""
     key = np.zeros(1, np.uint64)
     for shift in range(55, -1, -DIGIT):
         up_to = np.cumsum(runner.run(_DigitsPass(name, key.copy(), shift))[0][0])

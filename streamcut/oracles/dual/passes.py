@@ -1,7 +1,7 @@
 """The passes of `bundle-dca` as pure functions of a block of rows and its row state.
 
 Row state: `z`, `z_b`, `u`, `target` as in streamcut.oracles.row_passes, and `codes` (rows, cuts): the share α_i / (C u_i) of a
-row in each cut, by the cut's slot in the bundle, as a code of the loss's choosing (streamcut.losses.codes).
+row in each cut, by the cut's slot in the bundle, encoded as the loss prescribes (streamcut.losses.codes).
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from streamcut.oracles.row_passes import First, RowPass, Totals, begin
 
 @dataclass(frozen=True, slots=True)
 class Ascent:
-    """Where a pass starts: `w`, and the mixture (cuts,) of the rows' shares that it is made of; both cuts' slots; κ.
+    """Where a pass starts: `w`, and the mixture (cuts,) of the rows' shares behind it; both cuts' slots; κ.
 
-    enough  sweeps over cached rows end when one brings no more than this (units of F)
-    value   of the dual at the mixture, nearly
-    start   where the running w′ (v′, where the penalty has a threshold) starts if not at w: what the mixture of shares amounts to
-    visits  steps for each row of a group while it is in cache, after the first as long as it is at no bound
+    enough  sweeps over cached rows end when one gains no more than this (units of F)
+    value   of the dual at the mixture, approximately
+    start   where the running w′ (v′, where the penalty has a threshold) starts if not at w: the point of the mixture of shares
+    visits  steps per row of a group while it is in cache, after the first only while it is at no bound
     stretch  steps are those for this times C, and so are `enough` and `value` (streamcut.solvers.acceleration)
-    at_once  cached rows are solved for by interior points before they are swept, where features are few
+    at_once  interior points solve for cached rows before sweeps, where features are few
     """
 
     w: np.ndarray
@@ -54,7 +54,7 @@ class Ascent:
 
 
 class Scored(NamedTuple):
-    """What a block has before its steps: keys of its rows (n), and dual variables."""
+    """The state of a block before its steps: keys of its rows (n), and dual variables."""
 
     keys: np.ndarray
     scratch: records.Scratch
@@ -64,8 +64,8 @@ class Scored(NamedTuple):
 class RowsDualPass(DualPass):
     """A DualPass of a loss of single rows. `first` also fills `u` and `target`.
 
-    sample  the random seed of a sample of the free rows, which caches take instead of those that will move least
-    last    slot of the predicted cut of the pass before, whose sums are known: those of this one go on from it; −1: from 0
+    sample  random seed of a sample of the free rows, which caches take instead of the rows that will move least
+    last    slot of the previous pass's predicted cut, whose known sums this one updates; −1: from 0
     """
 
     risk: PointwiseRisk

@@ -1,11 +1,11 @@
-"""The random order in which dual ascent visits rows: groups that fit a cache level, and batches of these.
+"""The random order in which dual ascent visits rows: groups that fit a cache level, and batches of groups.
 
-Of losses of single rows all rows of a batch come in one random order ("mixed"): neighbours that always come together slow
-convergence down (solvers/bundle_dca.md). For the same reason a lane of several batches is read from several places at once,
-others in each pass, where memory allows: batches are pieces of each of them.
+For losses of single rows all rows of a batch come in one random order ("mixed"): neighbours that always come together slow
+down convergence (solvers/bundle_dca.md). For the same reason a lane of several batches is read from several places at once,
+different in each pass, where memory allows: batches combine pieces of each place.
 
-What is mixed is larger than a cache level. So its random order is one of short runs of rows: as many as a group has are fetched
-in the order of memory, and then take their steps in any order.
+A mixed batch is larger than a cache level. So the rows of its random order come in runs: as many as a group has are fetched
+in memory order, and then take their steps in any order.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from streamcut.execution.row_buffer import ROW_BYTES, joined_bytes
 from streamcut.io.dataset import entry_bytes
 from streamcut.io.manifest import Manifest, Statistics
 
-STREAMS = (4, 2)  # places of a lane from which rows come at once: before there are fewer, batches are smaller
+STREAMS = (4, 2)  # places of a lane from which rows come at once: batches shrink before their number does
 _MOST_ROWS = 8192
-_RUN = 16  # rows that are fetched one after the other: alone each would be waited for
-_FULL = 1.5  # times the entries that a batch has on average: no more are put together
+_RUN = 16  # rows fetched in one run: fetched alone, each would cost a full latency
+_FULL = 1.5  # times the mean entries of a batch: the most that are put together
 
 
 @dataclass(frozen=True, slots=True)
 class RandomOrder:
-    """Groups of about `nnz` entries, and the `batch` of them whose rows are in memory at once.
+    """Groups of about `nnz` entries, and `batch`, the number of groups in memory at once.
 
     `within`: a group is no larger than the data.
     """
@@ -39,16 +39,16 @@ class RandomOrder:
     within: bool = True
 
     def group_rows(self, statistics: Statistics) -> int:
-        """Rows that are visited in random order among themselves; it depends on the whole data, not on shards."""
+        """Rows of a group, visited in random order; depends on the whole data, not on shards."""
         most = min(_MOST_ROWS, statistics.n_rows) if self.within else _MOST_ROWS
         return min(max(1, self.nnz * statistics.n_rows // max(statistics.nnz, 1)), most)
 
     def batch_rows(self, statistics: Statistics) -> int:
-        """Rows of a batch, which blocks of rows never part."""
+        """Rows of a batch, which blocks of rows never split."""
         return self.batch * self.group_rows(statistics)
 
     def drawn(self, statistics: Statistics, passes: int, seed: int, *, mixed: bool = False) -> tuple[np.ndarray, np.ndarray]:
-        """(order of the rows in a group, order of the groups in a batch) for the pass after `passes`; `mixed`: it is one."""
+        """(order of the rows in a group, order of the groups in a batch) for the pass after `passes`; `mixed`: a single order."""
         random = np.random.default_rng((passes, seed))
         if mixed:
             rows, near = self._mixed_rows(statistics), self.near(statistics)
@@ -62,18 +62,18 @@ class RandomOrder:
         return random.permutation(self.group_rows(statistics)), random.permutation(self.batch)
 
     def near(self, statistics: Statistics) -> int:
-        """Rows of a mixed batch that come together: those of a group; 0: all, where there is a single batch."""
+        """Rows of a mixed batch fetched together: those of a group; 0: all, where there is a single batch."""
         return self.group_rows(statistics) if statistics.n_rows > self.batch_rows(statistics) else 0
 
     def fetched(self, statistics: Statistics, order: np.ndarray) -> np.ndarray:
-        """The rows of the mixed `order` as they are fetched: ascending among those that come together."""
+        """The rows of the mixed `order` as fetched: ascending among rows fetched together."""
         near = self.near(statistics)
         if near == 0:
             return np.arange(len(order))
         return np.concatenate([np.sort(order[start : start + near]) for start in range(0, len(order), near)])
 
     def streams(self, statistics: Statistics, count: int, passes: int, seed: int) -> Streams:
-        """Where the rows of batches come from in the pass after `passes`."""
+        """The places from which the rows of batches are read in the pass after `passes`."""
         rows = self.batch_rows(statistics) // count
         return Streams(count, rows, self._entries_together(), (passes, seed))
 
@@ -82,9 +82,9 @@ class RandomOrder:
         return max(stop - start for start, stop in pairwise(lanes.bounds)) > self.batch_rows(statistics)
 
     def stream_bytes(self, manifest: Manifest, count: int, row_bytes: int, *, ahead: bool = False) -> int:
-        """Memory that a worker needs for `count` streams beside what they read into; each row has `row_bytes` of row state.
+        """Memory that a worker needs for `count` streams besides their read buffers; each row has `row_bytes` of row state.
 
-        With `ahead` for two batches more: one that is scored, with three numbers of each row, and one that is read.
+        With `ahead` also for two more batches: one being scored, with three numbers per row, and one being read.
         """
         rows = self.batch_rows(manifest.statistics)
         together = ROW_BYTES * rows + entry_bytes(manifest) * self._entries_together()
@@ -95,7 +95,7 @@ class RandomOrder:
         return int(_FULL * self.nnz * self.batch)
 
     def mixing_bytes(self, statistics: Statistics) -> int:
-        """Memory that a worker needs to visit all rows of a batch in random order: both orders, four numbers of each row."""
+        """Memory that a worker needs to visit all rows of a batch in random order: both orders, four numbers per row."""
         return 48 * self._mixed_rows(statistics)
 
     def _mixed_rows(self, statistics: Statistics) -> int:

@@ -1,7 +1,7 @@
-"""What `bundle-dca` sees of labelled sequences: two cuts a pass, one of them from a block-coordinate Frank-Wolfe step a sequence.
+"""The oracle of `bundle-dca` for labelled sequences: two cuts a pass, one from a block-coordinate Frank-Wolfe step per sequence.
 
-Row state: that of streamcut.oracles.sequence_passes, and `shares` (K,): how often the row has each class in the mixture of
-labellings that its sequence holds, less 1 for its own (streamcut.compiled.viterbi.ascend).
+Row state: that of streamcut.oracles.sequence_passes, and `shares` (K,): the weight of each class for the row in the mixture of
+labellings of its sequence, less 1 for its own (streamcut.compiled.viterbi.ascend).
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from streamcut.oracles.decomposable import Cut
 from streamcut.oracles.sequence import SequenceOracle
 from streamcut.oracles.sequence_passes import ScorePass, SequenceSums
 
-VECTORS = 7  # dense ones of a worker: two cuts, w as it changes, a buffer for a step, and the cuts of a lane that waits
-_BATCH_NNZ = 1 << 21  # of sequences in random order: a quarter leaves conll2000 a gap of 8.0 % after 9 passes, not 7.0 %
+VECTORS = 7  # dense vectors of a worker: two cuts, the running w, a buffer for a step, and the cuts of a waiting lane
+_BATCH_NNZ = 1 << 21  # of sequences in random order: with a quarter, conll2000 has a gap of 8.0 % after 9 passes, not 7.0 %
 
 
 def batch_rows(statistics: Statistics) -> int:
-    """Rows whose sequences are visited in random order; it depends on the whole data, not on shards."""
+    """Rows whose sequences are visited in random order; depends on the whole data, not on shards."""
     return min(max(2, _BATCH_NNZ * statistics.n_rows // max(statistics.nnz, 1)), GROUP_ROWS)
 
 
@@ -41,7 +41,7 @@ def room_bytes(manifest: Manifest) -> int:
 
 @dataclass(slots=True)
 class Mixtures:
-    """What sequences hold: `starts` (S) are their first rows, `edges` (S, K, K), `losses` (S); w = −C̄a of its cut (a, b)."""
+    """The mixtures of sequences: `starts` (S), their first rows, `edges` (S, K, K), `losses` (S); w = −C̄a of the cut (a, b)."""
 
     starts: np.ndarray
     edges: np.ndarray
@@ -53,8 +53,8 @@ class Mixtures:
 
 
 class SequenceDualOracle(SequenceOracle):
-    """A sequence oracle that also does dual ascent. With L lanes steps are L times smaller, as if each saw L of itself: their sum
-    never lowers the dual objective (Ma et al. 2015, CoCoA+, σ′ = L).
+    """A sequence oracle that also does dual ascent. With L lanes steps are L times smaller, as if each saw L copies of itself:
+    their sum never lowers the dual objective (Ma et al. 2015, CoCoA+, σ′ = L).
     """
 
     def __init__(self, runner: PassRunner, risk: SequenceRisk, *, C: float, bias: float, seed: int = 0) -> None:
@@ -81,7 +81,7 @@ class SequenceDualOracle(SequenceOracle):
         return cut
 
     def score_and_ascend(self, w: np.ndarray, kappa: float) -> tuple[Cut, Cut]:
-        """`score_and_cut`, and in the same pass a step for every sequence: also the cut of what they hold after it."""
+        """`score_and_cut`, and in the same pass a step for every sequence: also the cut of their mixtures after it."""
         self._scored(w)
         scale = self.C * len(self._runner.lanes)
         keys = np.random.default_rng((self.passes, self._seed)).permutation(len(self._held.losses))
@@ -93,9 +93,9 @@ class SequenceDualOracle(SequenceOracle):
         return self._cut(sums), Cut(a, loss / M, self._error(loss / M))
 
     def _error(self, offset: float) -> CutError:
-        """Of the cut that sequences hold.
+        """Error of the cut of the mixtures.
 
-        What a mixture counts is off by a few roundings of 1 for each time that it changed, once a pass at most, and it is added
+        The counts of a mixture are off by a few roundings of 1 per change, at most one a pass, and they are added
         up over all rows in an ordinary sum. A row counts 2 at most, each of its classes less.
         """
         part = gamma(16.0 * (self.passes + 1) + self._scale.rows)
@@ -104,7 +104,7 @@ class SequenceDualOracle(SequenceOracle):
 
 @dataclass(slots=True)
 class AscentSums(SequenceSums):
-    """Also the sum of the other cut, `dual` (D,), and a lane's own: the weights that its steps have changed, and buffers."""
+    """Also the sum of the other cut, `dual` (D,), and for a lane the weights changed by its steps, and buffers."""
 
     dual: np.ndarray | None = None
     w: np.ndarray | None = None
@@ -115,9 +115,10 @@ class AscentSums(SequenceSums):
 
 @dataclass(frozen=True, slots=True)
 class AscentPass(ScorePass):
-    """A `ScorePass` that also makes a step for each sequence. It changes what they hold in place: it is not pure.
+    """A `ScorePass` that also makes a step for each sequence. It changes their mixtures in place: it is not pure.
 
-    Batches of sequences (streamcut.execution.feed.batch_numbers) come as they are stored, and those in one by their `keys` (S,).
+    Batches of sequences (streamcut.execution.feed.batch_numbers) come in stored order, the sequences of a batch by their
+    `keys` (S,).
     """
 
     _: KW_ONLY

@@ -7,24 +7,24 @@ from typing import Any
 
 import numpy as np
 
-_PASS = 1.5  # entries of a sweep that take as long as an entry of a pass
-LESS = 0.5  # of what a pass brought, the next one brings
-LITTLE = 0.15  # the same after accelerated passes, and where lanes share the weights of many features
+_PASS = 1.5  # entries of a sweep that cost as much as one entry of a pass
+LESS = 0.5  # of the gain of a pass: the expected gain of the next
+LITTLE = 0.15  # the same after accelerated passes, and where lanes share weights of many features
 
 
 @dataclass(slots=True)
 class Worth:
-    """What the dual has risen by since a pass began, and for how much work: counted, so it is the same on any machine.
+    """The rise of the dual since a pass began, and the work done: counted, hence the same on any machine.
 
-    Each sweep after a pass brings less than the one before. A new pass is the better choice once a sweep brings less for its work
-    than a pass and the sweeps after it do in the mean: the marginal value theorem (Charnov 1976). What the next ones will bring
-    is taken to be half of what these did. Where what is swept goes on in the momentum of the next passes, and where lanes that
-    know nothing of each other spoil much of what a pass brings, less is: 0.15.
+    Each sweep after a pass gains less than the one before. A new pass is the better choice once a sweep gains less for its work
+    than a pass and its sweeps do on average: the marginal value theorem (Charnov 1976). The gain of the next ones
+    is taken to be half of the present gain. Where sweeps feed the momentum of the next passes, and where independent lanes
+    spoil much of a pass's gain, it is less: 0.15.
 
     rise    of the dual (units of F); of several problems (A)
     work    entries visited
-    enough  sweeps end anyway when one brings no more than this
-    part    of the mean that a sweep has to bring
+    enough  sweeps end in any case when one gains no more than this
+    part    of the mean gain that a sweep must reach
     """
 
     rise: Any

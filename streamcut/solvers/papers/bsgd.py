@@ -6,10 +6,10 @@ Given     rows in random order, a kernel, a budget B of vectors for the model.
 Returns   the model of the last step.
 Stops     after a given number of epochs.
 
-    M = ∅ (or the vectors of a model, whose steps t goes on from)
+    M = ∅ (or the vectors of a model, whose step count t continues)
     for every row i, in random order, t = 1, 2, …
         all coefficients shrink by 1 − 1/t
-        if g = −ℓ′(f̃(x_i); y_i) ≠ 0, with f̃ from before that (of the hinge: g = y_i where y_i f̃(x_i) < 1)
+        if g = −ℓ′(f̃(x_i); y_i) ≠ 0, with f̃ from before shrinking (for the hinge: g = y_i where y_i f̃(x_i) < 1)
             add (n C u_i g / t, x_i) to M, or to the coefficient of x_i if it is in M
             if |M| > B: maintain the budget, as in streamcut.solvers.bsca
 

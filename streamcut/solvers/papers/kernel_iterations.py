@@ -1,4 +1,4 @@
-"""The loop of iterative kernel solvers: when to measure how far they are, when to stop, what is kept."""
+"""The loop of iterative kernel solvers: measurements, stopping, checkpoints."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from streamcut.models.checkpoint import StoredCheckpoint, Within
 from streamcut.oracles.kernel_columns import Responses
 from streamcut.solvers.progress import Progress
 
-_PATIENCE = 8  # measurements of the held-out error without a better one: two epochs
-_EPOCH_PART = 4  # measurements in an epoch, once the first quarter of one is over; until then at 1, 2, 4, … rows
+_PATIENCE = 8  # measurements without a lower held-out error: two epochs
+_EPOCH_PART = 4  # measurements per epoch, after the first quarter of an epoch; until then at 1, 2, 4, … rows
 
 
 class Reads(Protocol):
-    """Returns an array of a checkpoint by name, which is flat, of this dtype, and holds numbers `within`."""
+    """Reads an array of a checkpoint by name: flat, of this dtype, with numbers `within` limits."""
 
     def __call__(self, name: str, kind: DTypeLike, within: Within) -> np.ndarray: ...
 
@@ -33,7 +33,7 @@ def _read(found: StoredCheckpoint, name: str, kind: DTypeLike, within: Within) -
 
 
 class KernelSolver(Protocol):
-    """A solver on kernel responses; `rows_seen` counts the rows that it was given: n_rows of them make an epoch."""
+    """A solver on kernel responses; `rows_seen` counts the rows processed: n_rows of them make an epoch."""
 
     responses: Responses
     rows_seen: int
@@ -43,21 +43,21 @@ class KernelSolver(Protocol):
         """One iteration."""
 
     def predictor(self) -> tuple[np.ndarray, float]:
-        """(α in the order of responses.numbers, intercept) as they stand: f(x) = Σ α_i y_i k(x_i, x) + intercept."""
+        """The current (α in the order of responses.numbers, intercept): f(x) = Σ α_i y_i k(x_i, x) + intercept."""
 
     def figures(self) -> dict[str, float]:
-        """What else is worth telling."""
+        """Further figures to report."""
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """(numbers, arrays) of a checkpoint: what it knows between two iterations beside the above."""
+        """(numbers, arrays) of a checkpoint: the state between two iterations apart from the above."""
 
     def restore(self, numbers: dict[str, Any], read: Reads) -> None:
-        """Go on from what `saved` gave; `read` returns an array by name."""
+        """Resume from what `saved` returned; `read` returns an array by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """The state of a solver after `rows_seen` rows; `error` on held-out rows (None without), `figures` are its own numbers."""
+    """The state of a solver after `rows_seen` rows; `error` on held-out rows (None without), `figures` are the solver's own."""
 
     iteration: int
     rows_seen: int
@@ -70,7 +70,7 @@ class Round:
     figures: dict[str, float]
 
     def columns(self) -> dict[str, str]:
-        """Short texts for people, by name."""
+        """Formatted values for display, by name."""
         held_out = {} if self.error is None else {"held-out error": f"{100 * self.error:.3g} %"}
         own = {name.replace("_", " "): f"{value:.4g}" for name, value in self.figures.items()}
         counts = {"rows seen": self.rows_seen, "kernel evaluations": self.evaluations}
@@ -88,7 +88,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fit:
-    """The predictor that is left: α in the order of responses.numbers, its intercept, why it ended, all that was measured."""
+    """The final predictor: α in the order of responses.numbers, its intercept, the stop reason, all measurements."""
 
     alpha: np.ndarray
     intercept: float
@@ -98,10 +98,10 @@ class Fit:
 
 @dataclass(slots=True)
 class _State:
-    """What the loop knows between two iterations; with the solver's it is the checkpoint.
+    """The state of the loop between two iterations; with the solver's it is the checkpoint.
 
-    `due` rows seen are when it measures again; for `since` measurements there was none below `error`, that of the predictor
-    (`alpha`, `intercept`), which is the one to return.
+    The next measurement is at `due` rows seen; the last `since` measurements were not below `error`, that of the predictor
+    (`alpha`, `intercept`) to return.
     """
 
     solver: KernelSolver
@@ -123,15 +123,15 @@ class _State:
         return {**numbers, **own}, {"best": self.alpha, **{f"method.{name}": array for name, array in arrays.items()}}
 
     def restore(self, found: StoredCheckpoint) -> None:
-        """Become the state that was saved, to the last bit."""
+        """Restore the saved state, bit for bit."""
         numbers = found.record["state"]["solver"]
-        expect_like({**numbers, "random": {}}, {**self.saved()[0], "random": {}}, "solver")  # that one NumPy checks
+        expect_like({**numbers, "random": {}}, {**self.saved()[0], "random": {}}, "solver")  # NumPy checks that one
         for name in ("iterations", "due", "since", "error", "intercept"):
             setattr(self, name, numbers[name])
         support = self.solver.responses.alpha.shape
         self.alpha = found.read("best", found.shape("best"))
         if len(self.alpha) > support[-1]:
-            raise ValueError(f"array best is of {len(self.alpha)} rows, of which {support[-1]} support")
+            raise ValueError(f"array best has {len(self.alpha)} rows, more than the {support[-1]} support rows")
         self.solver.rows_seen, self.solver.random.bit_generator.state = numbers["rows_seen"], numbers["random"]
         self.solver.restore(numbers["method"], lambda name, kind, within: _read(found, f"method.{name}", kind, within))
 
@@ -144,10 +144,10 @@ def run(
     *,
     patience: float = _PATIENCE,
 ) -> Fit:
-    """Iterate until a limit is reached, the held-out error has not fallen for two epochs, or `progress` says so.
+    """Iterate until a limit is reached, the held-out error has not fallen for two epochs, or `progress` stops the run.
 
-    held_out  the error of a predictor on held-out rows: looked at four times an epoch; the predictor with the least is returned.
-    patience  measurements without a better one, which are two epochs; infinity: the held-out error ends nothing
+    held_out  the error of a predictor on held-out rows, measured four times an epoch; the predictor with the lowest is returned.
+    patience  measurements without a better one (two epochs); infinity: the held-out error never ends the run
     Raises Interrupted before the first iteration.
     """
     state, responses = _State(solver), solver.responses
@@ -163,7 +163,7 @@ def run(
     while True:
         reason = _reason(solver, progress, limits)
         if reason is not None or (progress.checkpoints is not None and progress.checkpoints.due(state.iterations)):
-            progress.save(state, responses)  # before a measurement that is only the last one because of a limit
+            progress.save(state, responses)  # before a measurement that is the last one only because of a limit
         if reason is not None or solver.rows_seen >= state.due:
             alpha, intercept = solver.predictor()
             error = None if held_out is None else held_out(alpha, intercept)

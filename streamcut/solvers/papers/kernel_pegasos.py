@@ -9,7 +9,7 @@ Stops     with streamcut.solvers.papers.kernel_iterations.
         S = `batch` rows, uniformly;  S⁺ = those of them with y_i ⟨w, φ(x_i)⟩ < 1
         w ← (1 − 1/t) w + 1/(λt) Σ_{i in S⁺} y_i φ(x_i) / batch
 
-So λ t w is a plain sum of rows, and that is what the responses are kept of: rows that lose nothing cost no kernel evaluation.
+So λ t w is a plain sum of rows, and the responses are kept for it: rows without loss cost no kernel evaluation.
 The paper's projection onto ‖w‖ ≤ 1/√λ is optional there and left out, as in its experiments with kernels.
 """
 
@@ -49,7 +49,7 @@ class KernelPegasos:
         return self.responses.alpha / (self._lambda * self._steps), 0.0
 
     def figures(self) -> dict[str, float]:
-        """Nothing beside what all solvers report."""
+        """No figures beyond those of all solvers."""
         return {}
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -57,5 +57,5 @@ class KernelPegasos:
         return {"steps": self._steps}, {}
 
     def restore(self, numbers: dict[str, Any], read: Reads) -> None:
-        """Go on from what `saved` gave."""
+        """Resume from what `saved` returned."""
         self._steps = numbers["steps"]

@@ -1,6 +1,6 @@
 """Kernel Perceptron (Rosenblatt 1958; Freund & Schapire 1999; Cotter et al. 2012, section 4.5).
 
-Problem   none: rows that are misclassified are added until there are none. One epoch has a guarantee on the error; more overfit.
+Problem   none: misclassified rows are added until there are none. One epoch has a guarantee on the error; more overfit.
 Given     responses of a runner, rows of a batch, a random generator.
 Returns   the last iterate.
 Stops     with streamcut.solvers.papers.kernel_iterations.
@@ -8,7 +8,7 @@ Stops     with streamcut.solvers.papers.kernel_iterations.
     for every epoch, for i in a random order
         if y_i ⟨w, φ(x_i)⟩ ≤ 0:  w ← w + y_i φ(x_i)
 
-In a batch (ours) all rows that are misclassified before it are added at once.
+In a batch (ours) all rows misclassified before it are added at once.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ class KernelPerceptron:
         return self.responses.alpha.copy(), 0.0
 
     def figures(self) -> dict[str, float]:
-        """Nothing beside what all solvers report."""
+        """No figures beyond those of all solvers."""
         return {}
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """What is left of the order of this epoch."""
+        """The rest of this epoch's order."""
         return {}, {"order": self._order}
 
     def restore(self, numbers: dict[str, Any], read: Reads) -> None:
-        """Go on from what `saved` gave."""
+        """Resume from what `saved` returned."""
         self._order = read("order", np.int64, (0, self.responses.n_rows - 1))

@@ -8,8 +8,8 @@ Stops     with streamcut.solvers.papers.kernel_iterations.
     for every epoch, for i in a random order
         α_i ← the best value in [0, C] while the others stay:  α_i + (1 − c_i) / k(x_i, x_i), clipped
 
-A batch of b rows (ours) steps at once by 1/b of the way for each, which never lowers the dual: by concavity its value is at
-least the mean of those after the single steps. Rows whose α_i stays cost no kernel evaluation.
+A batch of b rows (ours) takes 1/b of each row's step at once, which never lowers the dual: by concavity its value is at
+least the mean of those after the single steps. Rows with unchanged α_i cost no kernel evaluation.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class KernelSDCA:
         alpha = np.array([self.responses.alpha_of(row) for row in rows.tolist()])
         ahead = 1.0 - self.responses.c[rows]
         diagonal = self._diagonal[rows]
-        # A row that is 0 for the kernel has c = 0 whatever α is, and takes all of C.
+        # A row that is 0 in the kernel's space has c = 0 for any α, and takes all of C.
         room = np.divide(ahead, diagonal, out=np.full(len(rows), np.inf), where=diagonal > 0.0)
         steps = np.clip(alpha + room, 0.0, self._C) - alpha
         moving = steps != 0.0
@@ -61,9 +61,9 @@ class KernelSDCA:
         return {"dual": float(alpha.sum() - 0.5 * (alpha @ c))}
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """What is left of the order of this epoch."""
+        """The rest of this epoch's order."""
         return {}, {"order": self._order}
 
     def restore(self, numbers: dict[str, Any], read: Reads) -> None:
-        """Go on from what `saved` gave."""
+        """Resume from what `saved` returned."""
         self._order = read("order", np.int64, (0, self.responses.n_rows - 1))

@@ -2,20 +2,20 @@
 
 Problem   min F(w) = ½‖w‖² + C̄ R(w) in the space of a kernel, R the mean loss.
 Given     an oracle, r (the size of samples), ε.
-Returns   w as a mixture of cuts, each made of at most r examples, and an estimate of F(w).
+Returns   w as a mixture of cuts, each from at most r examples, and an estimate of F(w).
 Stops     when the cuts of some iterations in a row, each of a fresh sample, are violated by no more than ε. F(w) is within C̄ε
-          of the optimum up to what samples of r can tell, with high probability only (Theorem 3). What is proved of w is found
-          afterwards, in one pass (streamcut.oracles.sampled_proof).
+          of the optimum up to what samples of r can tell, with high probability only (Theorem 3). The certificate of w is
+          computed afterwards, in one pass (streamcut.oracles.sampled_proof).
 
     w = 0, ξ = 0
     repeat
-        sample r examples of all, ŷ_i for these: the cut c = mean Δ, g = mean Ψ(x, ŷ) − Ψ(x, y) of the sample
-        stop if c + ⟨w, g⟩ ≤ ξ + ε, and so it was in the last iterations
-        add the cut (c, g), solve the master problem: w, ξ; drop cuts that were not used for 20 iterations
+        sample r examples of all, ŷ_i for them: the cut c = mean Δ, g = mean Ψ(x, ŷ) − Ψ(x, y) of the sample
+        stop if c + ⟨w, g⟩ ≤ ξ + ε, as in the last iterations
+        add the cut (c, g), solve the master problem: w, ξ; drop cuts unused for 20 iterations
 
 Samples are drawn without replacement, where the paper leaves that open: with r = m every cut is the exact one. The paper's own
-experiments (section 6.1) ask for four iterations in a row before they stop, as is done here; a cut that is not violated is not
-added, the next one is of another sample.
+experiments (section 6.1) stop after four such iterations in a row, as is done here; a cut that is not violated is not
+added, and the next one uses another sample.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ IN_A_ROW = 4
 
 
 def solve(oracle: SampledOracle, run: SampledRun, *, epsilon: float) -> SampledSolution:
-    """Run to the stopping rule or a limit of `run`. Raises Interrupted before there is a cut."""
+    """Run to the stopping rule or a limit of `run`. Raises Interrupted before the first cut."""
     s = run.start(oracle)
     try:
         while True:

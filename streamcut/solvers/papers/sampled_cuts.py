@@ -1,4 +1,4 @@
-"""What both algorithms by sampled cuts report and return."""
+"""Reports, results and state of both algorithms by sampled cuts."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ QP_SHARE = 1e-2  # the master problem is solved to this part of the tolerance
 
 @dataclass(frozen=True, slots=True)
 class SampledIteration:
-    """One iteration: estimates of F at the answer so far and of the least F by the model of cuts, and by how much w violates the
-    next cut.
+    """One iteration: estimates of F at the current answer and of min F by the model of cuts, and the violation of the
+    next cut at w.
 
-    evaluations  kernel values computed so far; redraws: samples that were not violated enough
+    evaluations  kernel values computed so far; redraws: samples with too small a violation
     """
 
     iteration: int
@@ -38,7 +38,7 @@ class SampledIteration:
     seconds: float
 
     def columns(self) -> dict[str, str]:
-        """Short texts for people, by name."""
+        """Formatted values for display, by name."""
         return {
             "iteration": f"{self.iteration:,}",
             "passes": f"{self.passes:,}",
@@ -52,7 +52,7 @@ class SampledIteration:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SampledSolution:
-    """w = −Σ mixture_t a_t over the cuts of the bundle; estimates of F there and of the least F, and why the solver stopped."""
+    """w = −Σ mixture_t a_t over the cuts of the bundle; estimates of F there and of min F, and why the solver stopped."""
 
     bundle: GramBundle
     mixture: np.ndarray
@@ -63,7 +63,7 @@ class SampledSolution:
 
 
 def add_cut(bundle: GramBundle, oracle: SampledOracle, cut: SampledCut, epsilon: float) -> tuple[int, GramSolution]:
-    """Take in a cut and solve the master problem; returns the cut's slot and the solution."""
+    """Add a cut and solve the master problem; returns the cut's slot and the solution."""
     slot = bundle.make_room()
     products = np.array([cut.products[live] for live in bundle.slots.tolist()])
     bundle.add(slot, cut.b, products, oracle.square(cut.expansion))
@@ -74,11 +74,11 @@ def add_cut(bundle: GramBundle, oracle: SampledOracle, cut: SampledCut, epsilon:
 
 @dataclass(slots=True)
 class SampledState:
-    """What both algorithms know between two iterations. With the oracle's cuts it is all that there is, so also the checkpoint.
+    """The state of both algorithms between two iterations. With the oracle's cuts it is complete, and hence the checkpoint.
 
-    new   the slot of a cut that no pass has seen yet
+    new   the slot of a cut that no pass has scored yet
     calm  iterations in a row whose cut was not violated
-    step  of the line from the best point to the solution of the master problem, where the least of F was found last
+    step  on the line from the best point to the master problem's solution at which F was last found to be lowest
     """
 
     bundle: GramBundle
@@ -90,11 +90,11 @@ class SampledState:
 
 @dataclass(slots=True)
 class SampledRun:
-    """Keeps history and checkpoints of a training, and says when limits end it."""
+    """Keeps history and checkpoints of a training, and applies limits."""
 
     progress: Progress
     _started: float = field(default_factory=time.monotonic)
-    _counted: dict[str, Any] = field(default_factory=dict)  # by the oracle, and lines of history, when the iteration began
+    _counted: dict[str, Any] = field(default_factory=dict)  # oracle counts and history length at the start of the iteration
     _lines: int = 0
 
     @property
@@ -102,7 +102,7 @@ class SampledRun:
         return self.progress.history  # type: ignore[return-value]
 
     def start(self, oracle: SampledOracle) -> SampledState:
-        """w = 0, or the state of the checkpoint that was found."""
+        """The state at w = 0, or that of the checkpoint."""
         state = SampledState(GramBundle(oracle.c_bar, oracle.max_cuts))
         found = None if self.progress.checkpoints is None else self.progress.checkpoints.found
         if found is not None:
@@ -120,20 +120,20 @@ class SampledRun:
         if not 0.0 < state.step <= 1.0:
             raise ValueError(f"step {state.step} is not above 0 and at most 1")
         if state.new is not None and state.new not in state.bundle.slots.tolist():
-            raise ValueError(f"the new cut is in slot {state.new}, which is none")
+            raise ValueError(f"the new cut is in slot {state.new}, which is invalid")
         oracle.restore(numbers["oracle"], arrays, state.bundle, state.new)
         lines = expect_lines(numbers["history"], SampledIteration, "history")
         self.progress.history = [SampledIteration(*line) for line in lines]  # type: ignore[misc]
         self._started = time.monotonic() - numbers["seconds"]
 
     def begin(self, state: SampledState, oracle: SampledOracle) -> None:
-        """The next iteration begins: write a checkpoint if it is time for one."""
+        """Begin the next iteration: write a checkpoint if one is due."""
         self._counted, self._lines = oracle.counted(), len(self.history)
         if self.progress.checkpoints is not None and self.progress.checkpoints.due(self._lines):
             self.save(state, oracle)
 
     def save(self, state: SampledState, oracle: SampledOracle) -> None:
-        """Write a checkpoint, if they are wanted at all: of `state` as it was when the iteration began, once there is a cut."""
+        """Write a checkpoint, if enabled, of `state` at the start of the iteration, once there is a cut."""
         if self.progress.checkpoints is None or len(state.bundle) == 0:
             return
         record = {
@@ -150,9 +150,9 @@ class SampledRun:
     def note(
         self, oracle: SampledOracle, primal: float, bound: float, violation: float, cuts: int, redraws: int
     ) -> StopReason | None:
-        """Record an iteration, of which `primal` and `bound` are estimates; returns why to stop now, or None.
+        """Record an iteration, with estimates `primal` and `bound`; returns why to stop now, or None.
 
-        Limits wait for the first cut; before it, `stop` interrupts.
+        Limits apply after the first cut; before it, `stop` interrupts.
         """
         seconds = time.monotonic() - self._started
         now = SampledIteration(
@@ -172,7 +172,7 @@ class SampledRun:
         return StopReason.INTERRUPTED if reason is None and stopped else reason
 
     def ended(self, state: SampledState, oracle: SampledOracle, reason: StopReason, moved: float = 0.0) -> SampledSolution:
-        """What the run returns, once the best point has `moved` in its last pass; one that may go on leaves a checkpoint."""
+        """The result of the run, after the best point has `moved` in its last pass; a resumable run writes a checkpoint."""
         if reason is not StopReason.CONVERGED:
             self.save(state, oracle)
         bundle = state.bundle

@@ -2,27 +2,27 @@
 
 Problem   min F(w) = ½‖w‖² + C̄ R(w) in the space of a kernel, R the mean loss.
 Given     an oracle, r (the size of samples), ε.
-Returns   the best point w_b as a mixture of cuts, each made of at most r examples, and F(w_b) by scores kept as float32.
+Returns   the best point w_b as a mixture of cuts, each from at most r examples, and F(w_b) from scores kept as float32.
 Stops     when F(w_b) ≤ ½‖w‖² + C̄ (ξ + ε), w the solution of the master problem and ξ the value of its model there. That the model
           of sampled cuts lies nowhere far above R, hence F(w_b) within C̄ε of the optimum, holds with high probability only
-          (Theorem 2). What is proved of w_b is found afterwards, in one pass (streamcut.oracles.sampled_proof).
+          (Theorem 2). The certificate of w_b is computed afterwards, in one pass (streamcut.oracles.sampled_proof).
 
     w = w_b = 0, ξ = 0, κ = 1
     repeat
         one pass: scores of all examples by the new cut; F at some points of the line from w_b to w, mixtures of the same cuts, so
         that no kernel value is needed for them; ŷ_i, I = {i: Δ_i > 0} at w_c = w_b + (κ + μ(1 − κ)) (w − w_b)
-        w_b ← the best of these points, κ ← how far along the line it was
+        w_b ← the best of these points, κ ← its position on the line
         stop if F(w_b) is small enough
         repeat: sample r of I;  c = mean Δ,  g = (|I| / (m r)) Σ_sample (Ψ(x, ŷ) − Ψ(x, y))   until c + ⟨w, g⟩ > ξ + ε
         add the cut (c, g), solve the master problem: w, ξ; drop cuts that neither w nor w_b has used for 20 iterations
 
-The paper cuts at w itself and returns the last one. Every F above is that of all examples, so w_b is the best point of what was
-tried, and not by luck of a sample; only the model is sampled. A cut made at w_c may leave w as it is: then the next one is made
+The paper cuts at w itself and returns the last one. Every F above is over all examples, so w_b is truly the best point
+tried; only the model is sampled. A cut at w_c may leave w unchanged: then the next one is taken
 at w. Samples are drawn without replacement, where the paper leaves that open: with r = |I| the cut is the exact one. They come
-from the 4r wrong examples with the smallest pseudo-random keys, a uniform sample that the pass collects on its way; should no
-draw of many be violated, another pass collects others.
+from the 4r wrong examples with the smallest pseudo-random keys, a uniform sample that the pass collects; should no
+draw out of many be violated, another pass collects others.
 
-What it brings, and what samples with unequal rates do not: sampled_cuts.md.
+Its gains, and the failure of unequal sampling rates: sampled_cuts.md.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from streamcut.oracles.sampled import SampledOracle
 from streamcut.solvers.papers.sampled_cuts import SampledRun, SampledSolution, SampledState, add_cut
 
 MU = 0.1  # as in OCAS
-TRIED = (0.03, 0.12, 0.25, 0.5, 1.0, 2.0, 4.0)  # times κ: where F is looked at
+TRIED = (0.03, 0.12, 0.25, 0.5, 1.0, 2.0, 4.0)  # times κ: steps at which F is evaluated
 LEAST = 0.01  # of κ
 _MOST_DRAWS = 20
 
 
 def solve(oracle: SampledOracle, run: SampledRun, *, epsilon: float) -> SampledSolution:
-    """Run to the stopping rule or a limit of `run`. One pass an iteration. Raises Interrupted before there is a cut."""
+    """Run to the stopping rule or a limit of `run`. One pass an iteration. Raises Interrupted before the first cut."""
     s = run.start(oracle)
     moved = 0.0
     try:
@@ -81,7 +81,7 @@ def solve(oracle: SampledOracle, run: SampledRun, *, epsilon: float) -> SampledS
 
 
 def points(s: SampledState) -> tuple[np.ndarray, int]:
-    """Steps from w_b (the first, 0) to w (the last, 1) where F is looked at, float64; and the number of that of the next cut."""
+    """Steps from w_b (the first, 0) to w (the last, 1) at which F is evaluated, float64; and the index of the next cut's step."""
     cut_at = 1.0 if s.calm else s.step + MU * (1.0 - s.step)
     steps = np.unique([0.0, 1.0, cut_at, *(min(part * s.step, 1.0) for part in TRIED)])
     return steps, int(np.searchsorted(steps, cut_at))

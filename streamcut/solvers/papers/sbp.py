@@ -1,7 +1,7 @@
 """SBP: the kernelized Stochastic Batch Perceptron (Cotter, Shalev-Shwartz & Srebro 2012, Algorithm 1).
 
-Problem   max over ‖w‖ ≤ 1 and slack ξ ≥ 0 with Σ ξ_i ≤ mν of min_i (y_i (⟨w, φ(x_i)⟩ + b) + ξ_i): the widest margin when every
-          row may be helped, by ν on average; b = 0, or free (the paper's unregularised bias). Its solutions over ν are those
+Problem   max over ‖w‖ ≤ 1 and slack ξ ≥ 0 with Σ ξ_i ≤ mν of min_i (y_i (⟨w, φ(x_i)⟩ + b) + ξ_i): the widest margin when each
+          row may get slack, ν on average; b = 0, or free (the paper's unregularised bias). Its solutions over ν are those
           of the regularised SVM over C.
 Given     responses of a runner, ν or C, rows of a batch, bias or not, a random generator.
 Returns   the mean of all iterates divided by its margin γ: mean hinge loss ν/γ at a norm of 1/γ at most.
@@ -14,11 +14,11 @@ Stops     with streamcut.solvers.papers.kernel_iterations.
         w ← w + η Σ_{i in S} y_i φ(x_i) / |S|,  η = 1 / √(t max k(x, x))
         w ← w / max(1, ‖w‖)
 
-One row at a time is the paper. Larger batches are ours: rows are drawn without replacement, their mean is an unbiased step too,
-and one pass over the data serves them all.
-ν from C is ours as well: at the optimum for C the scale 1/γ is the best one for C, 1/γ = C Σ_{under water} c_i, and that is a
-condition on ν. It is solved for the mean responses after 1, 2, … steps, an eighth more each time. (The paper takes ν from the
-optimum, "known to us".)
+The paper takes one row at a time. Larger batches are ours: rows are drawn without replacement, their mean is an unbiased step
+too, and one pass over the data serves them all.
+ν from C is ours as well: at the optimum for C the scale 1/γ is the best one for C, 1/γ = C Σ_{under water} c_i, which is a
+condition on ν. It is solved for the mean responses after 1, 2, … steps, an eighth more each time. (The paper takes ν from
+the optimum, "known to us".)
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from streamcut.solvers.papers.kernel_iterations import Reads
 
 _ALL, _POSITIVE, _NEGATIVE = 0, 1, -1
 _SEARCHES, _PRECISION = 60, 1e-9  # for the volume that suits C
-_KEPT = ("square", "slack", "next", "volume")  # of the solver: what a checkpoint keeps beside steps and level
-_OCEAN = 1e9  # times the largest response, for every row: no volume is above it, whatever C
+_KEPT = ("square", "slack", "next", "volume")  # of the solver: kept in a checkpoint in addition to steps and level
+_OCEAN = 1e9  # times the largest response, per row: exceeds any volume, for any C
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """Under water are rows with c_i < `positive` or, of the other class, `negative`; these are the numbers of rows,
-    summing to `total`.
+    """Under water are rows with c_i < `positive` or, of the other class, `negative`: `covered` of each class,
+    with responses summing to `total`.
 
     Without bias both levels are γ and `covered` counts all rows.
     """
@@ -62,7 +62,7 @@ class Level:
 
 
 class WaterLevel:
-    """Finds levels of responses (m,), from one step to the next: rows far above the last level are left out of the search."""
+    """Finds levels of responses (m,) from step to step: rows far above the last level are excluded from the search."""
 
     def __init__(self, signs: np.ndarray, *, bias: bool) -> None:
         self._signs = signs
@@ -72,7 +72,7 @@ class WaterLevel:
         self.two = bias
 
     def find(self, c: np.ndarray, volume: float, near: Level | None = None, slack: float = 0.0) -> Level:
-        """The level of `volume`; rows above those of `near` by more than `slack` are looked at only when there is need to."""
+        """The level of `volume`; rows above those of `near` by more than `slack` are examined only if needed."""
         guess = 1 if near is None else near.covered
         if near is not None:
             found = self._within(c, volume, (near.positive + slack, near.negative + slack), guess)
@@ -83,7 +83,7 @@ class WaterLevel:
         return level
 
     def _within(self, c: np.ndarray, volume: float, limits: tuple[float, float], guess: int) -> Level | None:
-        """The level, if it can be told from the rows below `limits`: not all of them are under water."""
+        """The level, if the rows below `limits` determine it: not all of them may be under water."""
         counts = [
             water_level.keep_below(c, self._signs, wanted, limit, work)
             for wanted, limit, work in zip(self._classes, limits, self._work, strict=False)
@@ -101,7 +101,7 @@ class WaterLevel:
 
 
 class StochasticBatchPerceptron:
-    """Exactly one of `nu` and `C` is given; see the module. `rows_seen` counts rows that were drawn."""
+    """Exactly one of `nu` and `C` is given; see the module. `rows_seen` counts drawn rows."""
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ class StochasticBatchPerceptron:
         self._square = 0.0  # ‖w‖²
         self._level: Level | None = None
         self._slack = np.inf
-        self._next = 1  # the step after which ν is looked at again
+        self._next = 1  # the step after which ν is updated
         self._ocean = _OCEAN * responses.n_rows * np.sqrt(self._largest)
         self._volume = responses.n_rows * (np.sqrt(self._largest) if nu is None else nu)
 
@@ -157,8 +157,8 @@ class StochasticBatchPerceptron:
     def _best_for(self, c: np.ndarray, level: Level, C: float) -> tuple[Level, float]:
         """The level whose 1/γ is the best scale of the responses `c` for C, and its volume.
 
-        ½s² + C Σ max(0, 1 − s c_i) is convex in s = 1/γ, so the sign of its slope says whether more water is needed; where the
-        rows under water stay the same, a Newton step goes right there.
+        ½s² + C Σ max(0, 1 − s c_i) is convex in s = 1/γ, so the sign of its slope tells whether more water is needed; while the
+        rows under water stay the same, a Newton step is exact.
         """
         volume, low, high = self._volume, 0.0, self._ocean
         for _ in range(_SEARCHES):
@@ -183,7 +183,7 @@ class StochasticBatchPerceptron:
         return self.responses.alpha_sum * (scale / self.steps), scale * level.bias
 
     def figures(self) -> dict[str, float]:
-        """What the history shows: the margin γ of the mean iterate, its ν, norm and mean hinge loss as `predictor` scales it."""
+        """Figures of the history: the margin γ of the mean iterate, its ν, norm and mean hinge loss as `predictor` scales it."""
         level, volume = self.average()
         nu = volume / self.responses.n_rows
         numbers = self.responses.numbers
@@ -198,19 +198,19 @@ class StochasticBatchPerceptron:
         }
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Everything that changes from step to step, beside the responses."""
+        """Everything that changes from step to step, apart from the responses."""
         numbers = {name: getattr(self, f"_{name}") for name in _KEPT}
         return {**numbers, "steps": self.steps, "level": None if self._level is None else astuple(self._level)}, {}
 
     def restore(self, numbers: dict[str, Any], read: Reads) -> None:
-        """Go on from what `saved` gave."""
+        """Resume from what `saved` returned."""
         for name in _KEPT:
             setattr(self, f"_{name}", numbers[name])
         self.steps = numbers["steps"]
         self._level = None if numbers["level"] is None else Level(*numbers["level"])
 
     def _drawn(self, c: np.ndarray, level: Level) -> np.ndarray:
-        """Distinct rows, increasing: up to `batch`, the same number of each class with a bias (a coin decides about the last)."""
+        """Distinct rows, increasing: up to `batch`, the same number of each class with a bias (a coin decides the last)."""
         if not self._levels.two:
             return np.sort(self._some(np.arange(len(c)), c, level.positive, level.covered, self._batch))
         half, odd = self._batch // 2, self._batch % 2
@@ -227,7 +227,7 @@ class StochasticBatchPerceptron:
         return np.sort(np.concatenate(drawn))
 
     def _some(self, rows: np.ndarray, c: np.ndarray, surface: float, covered: int, count: int) -> np.ndarray:
-        """Up to `count` of the `covered` rows under water; which of several rows just at the surface belong to them is drawn."""
+        """Up to `count` of the `covered` rows under water; rows exactly at the surface are chosen at random."""
         (under,) = np.nonzero(c < surface)
         if len(under) < covered:
             (ties,) = np.nonzero(c == max(surface, c.min()))
