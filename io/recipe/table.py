@@ -17,6 +17,7 @@ UNFIT = ("values of ", "features that ")  # prefixes of the counters of misfits
 TEXT_WEIGHTS = ("counts", "tfidf")
 LABELS_AS = ("auto", "numbers", "words")
 TIME_PARTS = ("year", "quarter", "month", "week", "day", "weekday", "hour", "minute")
+_MOST_DOCUMENTS = 1 << 53
 ABSENT = " is missing"  # after the name of a column: the feature of a missing value
 
 
@@ -65,7 +66,7 @@ class Column:
             and 0.0 < self.spread < math.inf
             and (self.role == NUMERIC or (self.centre, self.spread) == (0.0, 1.0))
             and (self.role == TEXT or not self.documents)
-            and (self.documents > 0 or not self.frequencies)
+            and (0 < self.documents <= _MOST_DOCUMENTS or not self.frequencies)
             and all(type(each) is int and 0 <= each <= self.documents for each in self.frequencies)
         )
         if not sound:

@@ -8,8 +8,7 @@ from streamcut.cli.destinations import refuse_existing
 from streamcut.cli.help import Command
 from streamcut.cli.output import print_json, print_table
 from streamcut.cli.parameters import Choice, cache_options, force_option, json_option, memory_option
-from streamcut.loss_table import ROW_LOSSES
-from streamcut.models.multiclass import CRAMMER_SINGER, SOFTMAX
+from streamcut.loss_table import CLASSES_LOSSES, ROW_LOSSES
 
 
 @click.command(cls=Command)
@@ -18,7 +17,7 @@ from streamcut.models.multiclass import CRAMMER_SINGER, SOFTMAX
 @click.option("--C", "C", metavar="X", type=float, help="Weight of the losses next to ½‖w‖², if MODEL does not say.")
 @click.option(
     "--loss",
-    type=Choice((*ROW_LOSSES, SOFTMAX, CRAMMER_SINGER)),
+    type=Choice((*ROW_LOSSES, *CLASSES_LOSSES, "crammer-singer")),
     help="Loss of a row, if MODEL does not say; of several classes it may be one of all of them.",
 )
 @click.option(

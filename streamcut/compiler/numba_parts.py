@@ -16,7 +16,7 @@ from numba.core.cpu import CPUContext
 from numba.core.registry import cpu_target
 from numba.core.runtime import rtsys
 from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, builtin_registry, infer_getattr
-from numba.extending import intrinsic
+from numba.extending import intrinsic, overload
 
 __all__ = [
     "AbstractTemplate",
@@ -55,9 +55,17 @@ def link_later(library: Any, ir: bytes) -> None:
     library._get_module_for_linking = cache(lambda: binding.parse_bitcode(ir))
 
 
+def fetch(array, i):
+    """In kernels: prefetch array[i] of a one-dimensional array. Elsewhere it does nothing."""
+
+
+@overload(fetch, inline="always")
+def _fetched(array, i):
+    return lambda array, i: _prefetch(array, i)
+
+
 @intrinsic
-def fetch(typing, array, i):
-    """In kernels: prefetch array[i] of a one-dimensional array."""
+def _prefetch(typing, array, i):
 
     def lowered(context, builder, signature, arguments):
         place = builder.gep(context.make_array(signature.args[0])(context, builder, arguments[0]).data, [arguments[1]])

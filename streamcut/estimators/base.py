@@ -22,7 +22,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 from streamcut.calibration import calibrate
 from streamcut.config import TrainOptions
 from streamcut.data.inputs import is_frame
-from streamcut.errors import UsageError, given
+from streamcut.errors import UsageError
 from streamcut.estimators.declared import USUAL, attribute, declared, parameter
 from streamcut.evaluation import Evaluation, evaluate
 from streamcut.exports.table_encoder import learned
@@ -174,7 +174,7 @@ class StreamedEstimator(BaseEstimator):
     def _other_width(self, n_features: int) -> ValueError:
         return ValueError(
             f"the store has {n_features:,} features, but {type(self).__name__} is expecting {self.n_features_in_:,} features; "
-            f"convert the data with {given('n-features', self.n_features_in_)}"
+            f"convert the data with n_features={self.n_features_in_}"
         )
 
     def _scores(self, X: Any) -> np.ndarray:

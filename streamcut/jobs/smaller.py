@@ -111,7 +111,7 @@ def in_files(job: Any, manifest: Manifest) -> Iterator[tuple[str, Job]]:
     needed = {"workers": 1, **({"lanes": 1, "row_cache": "0"} if job.solver.dual else {})}
     changed = {name: value for name, value in needed.items() if getattr(job.options, name) not in (None, "auto", value)}
     if changed:
-        said = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in changed.items())
+        said = " ".join(given(name.replace("_", "-"), value) for name, value in changed.items())
         other = type(job).planned(replace(job.options, **changed), manifest)
         yield from ((said, each) for each in other.with_files(manifest))
 

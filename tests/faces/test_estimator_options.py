@@ -177,7 +177,7 @@ def test_stores_of_another_width(stores):
     svm = LinearSVM().fit(narrow)
     for call in (svm.predict, svm.decision_function, svm.score, svm.evaluate, svm.calibrate):
         for given in (wide, str(wide), streamcut.open(wide)):
-            with pytest.raises(ValueError, match=r"store has 12 features.*expecting 6.*--n-features 6"):
+            with pytest.raises(ValueError, match=r"store has 12 features.*expecting 6.*n_features=6"):
                 call(given)
     assert LinearSVM().fit(wide).predict(narrow).shape == (200,), "features that are not there are 0"
     with pytest.raises(ValueError, match="12 features"):

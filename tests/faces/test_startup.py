@@ -52,7 +52,7 @@ def _loaded_by(code: str, folder: Path) -> set[str]:
     ("words", "answer"),
     [
         ("streamcut warm", "warm-up"),
-        ("streamcut train --max-c", "--max-cuts"),
+        ("streamcut train --max-cu", "--max-cuts"),
         ("streamcut train x --solver b", "bundle-dca bsca bsgd"),
     ],
 )

@@ -93,7 +93,7 @@ def one_page(path, count=200_000):
 
 def columns(path, count=3000):
     names = ",".join(f"c{number}" for number in range(count))
-    rows = "".join(f"{row % 2},{','.join(str(row + number) for number in range(count))}\n" for row in range(120))
+    rows = "".join(f"{row % 2},{','.join(str(row % 30 + number) for number in range(count))}\n" for row in range(120))
     path.write_text(f"label,{names}\n{rows}")
 
 

@@ -86,7 +86,7 @@ def test_56_check_of_a_url_tells_what_it_would_tell_of_a_disk(server, run):
     assert f"{short}: is {files[short] - 1:,} bytes long" in out
     assert f"{meta}: does not have the checksum" in out
     assert flipped not in out  # the content of chunks is for --read-data
-    assert "notes.txt: not a part of the store" in err
+    assert "notes.txt: not part of the store" in err
     assert flipped in run("check", URL, "--read-data")[1]
 
 
@@ -211,7 +211,7 @@ def test_54_what_stalls_for_ever_is_an_error(server, read, monkeypatch, tmp_path
     url = URL if read is streamcut.open else "s3://bucket/x.csv"
     remote.write_object("s3://bucket/x.csv", b"label,x\n" + b"1,2\n-1,3\n" * 300)
     server.stall = "/"
-    with pytest.raises(NotFoundError, match=r"no answer within 0.2 s, which timeout changes.* after 2 attempts"):
+    with pytest.raises(NotFoundError, match=r"no answer within 0.2 s; timeout changes.* after 2 attempts"):
         read(url)
 
 

@@ -305,6 +305,8 @@ def _table_agrees(
         wrong = wrong | {None}
     options = ConvertOptions(
         format=kind,
+        standardise=False,
+        text_weights="counts",
         labels="y" if spec.labelled else "none",
         numeric=spec.numeric,
         categorical=spec.categorical,

@@ -167,7 +167,7 @@ def test_liblinear_files_of_several_classes(tmp_path, run):
             found = streamcut.certify(place, (X, y), 2, **how)
             assert found.certificate.primal == pytest.approx(expected.certificate.primal, rel=1e-14)
             assert found.passes[-1].lower_bound == pytest.approx(expected.passes[-1].lower_bound, rel=1e-9)
-        with pytest.raises(UsageError, match=r"weights (of|among) several classes"):
+        with pytest.raises(UsageError, match=r"weights.* several classes"):
             streamcut.certify(place, (X, y), 2, trained_by=f"{command} -w1 2")
     lines = [f"{t} " + " ".join(f"{j + 1}:{v!r}" for j, v in enumerate(x)) for x, t in zip(X.tolist(), y, strict=True)]
     (tmp_path / "rows.svm").write_text("\n".join(lines))

@@ -190,7 +190,7 @@ def test_what_proves_nothing_says_what_would(store):
         streamcut.predict(hinge, X, certified=True, trained_on=place)
     rough = streamcut.train(place, loss="logistic", C=100.0, max_passes=1)
     found = streamcut.predict(rough, X, certified=True)
-    assert "train with --tol-relative" in found.advice
+    assert "train with tol_relative=" in found.advice
     assert "--trained-on" in found.advice
     early = linear_model.LogisticRegression(solver="saga", max_iter=1, C=100.0).fit(X, y)
     better = streamcut.certify(early, (X, y), 1).better

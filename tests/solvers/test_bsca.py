@@ -228,7 +228,7 @@ def test_automatic_gamma_is_that_of_scikit_learn():
         ({"kernel": "poly", "gamma": 1.0, "maintenance": "merge"}, "merging is for kernel rbf"),
         ({"kernel": "rbf", "tol": 1e-5}, "tol: 1e-05 is an option of bundle-dca, .*; bsca does not have it"),
         ({"kernel": "rbf", "bias": 2.0}, "bias"),
-        ({"kernel": "rbf", "task": "ranking"}, "task ranking is trained by ocas, cpa, not by bsca"),
+        ({"kernel": "rbf", "task": "ranking"}, "task ranking is trained by newton, ocas, cpa, not by bsca"),
         ({"kernel": "rbf", "solver": "bsgd", "damping": 0.2}, "damping: 0.2 is an option of bsca"),
         ({"kernel": "rbf", "damping": 1.5}, "damping: 1.5 is not a number from 0 to 1"),
         ({"kernel": "rbf", "merged": 3, "maintenance": "remove"}, "merged: 3 is for maintenance merge; remove merges none"),

@@ -152,7 +152,7 @@ def test_validation_is_told_as_r2(tmp_path):
         ({"loss": "huber", "delta": 0.5}, "delta"),
         ({"loss": "quantile", "epsilon": 0.3}, "epsilon: loss 'quantile' does not have it"),
         ({"positive_weight": 2.0}, "positive_weight: 2.0 is an option of task binary"),
-        ({"solver": "smo"}, "task regression is trained by bundle-dca, newton, ocas, cpa, bsca, bsgd, not by smo"),
+        ({"solver": "smo"}, "task regression is trained by bundle-dca, newton, working-set, ocas, cpa, bsca, bsgd, not by smo"),
     ],
 )
 def test_options_that_mean_nothing_are_refused(options, complaint):

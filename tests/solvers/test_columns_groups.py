@@ -169,7 +169,7 @@ def smaller(budget: int, *, strategy: str, threads: bool = True):
         return job.needs(manifest).planned(lambda needs: plan_memory(needs, manifest, machine))
 
     apart = replace(options, strategy="one-vs-rest")
-    others = [("--strategy one-vs-rest", [*ColumnsJob.planned(apart, manifest).in_groups()][-1])]
+    others = [("--strategy=one-vs-rest", [*ColumnsJob.planned(apart, manifest).in_groups()][-1])]
     return smallest_change(job_class(options).planned(options, manifest), planned, threads=threads, others=lambda: others)
 
 

@@ -116,7 +116,7 @@ def test_options_that_want_more_keep_vectors_in_memory():
 @pytest.mark.parametrize(("given", "said"), [
     ({}, ""),
     ({"workers": 2, "lanes": 2}, "It would fit with workers=1 lanes=1$"),
-    ({"lanes": 2, "row_cache": "1MB"}, "It would fit with lanes=1 row_cache=0$"),
+    ({"lanes": 2, "row_cache": "1MB"}, "It would fit with lanes=1 row_cache='0'$"),
     ({"solver": "ocas", "workers": 2, "lanes": 2}, "It would fit with workers=1$"),
 ])  # fmt: skip
 def test_a_refusal_says_which_options_are_against_it(given, said):

@@ -132,7 +132,7 @@ def test_stores_and_arrays_in_turn(tmp_path):
     named = machine().partial_fit(X[:200], np.array(["a", "b"])[(y[:200] + 1) // 2], classes=["a", "b"])
     with pytest.raises(UsageError, match="labels of stores are numbers"):
         named.partial_fit(str(tmp_path / "b.zarr"))
-    with pytest.raises(ValueError, match=r"store has 4 features.*expecting 3.*--n-features 3"):
+    with pytest.raises(ValueError, match=r"store has 4 features.*expecting 3.*n_features=3"):
         machine().partial_fit(X[:, :3], y, classes=[-1, 1]).partial_fit(str(tmp_path / "b.zarr"))
 
 
