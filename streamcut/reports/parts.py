@@ -24,7 +24,7 @@ h3 { font-size: 1rem; margin: 0 0 .4rem; font-weight: 600; overflow-wrap: anywhe
 p.quiet, figcaption, small { color: var(--quiet); } p.quiet { margin: .2rem 0 .6rem; overflow-wrap: anywhere; }
 p.words { border-left: 4px solid var(--accent); padding: .4rem 1rem; background: var(--soft); }
 nav { display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; margin-top: .8rem; } a { color: var(--accent); }
-.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(6.6rem, 1fr)); gap: .6rem; margin-top: 1.25rem; }
+.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(7.6rem, 1fr)); gap: .6rem; margin-top: 1.25rem; }
 .card { background: var(--soft); border-radius: 6px; padding: .6rem .7rem; }
 .card b { display: block; font-size: 1.3rem; line-height: 1.3; font-weight: 600; white-space: nowrap; }
 .card span { color: var(--quiet); font-size: .85rem; display: block; line-height: 1.3; }
