@@ -148,7 +148,7 @@ assert not linear.scores.signatures
 
 
 def test_rows_and_large_models_are_not_sent_to_be_rehearsed_with():
-    with pytest.raises(OSError, match="too much"):
+    with pytest.raises(OSError, match="too large"):
         compiling._pickled((print, (bytes(20 << 20),)))
 
 

@@ -146,8 +146,8 @@ def test_validation_is_told_as_r2(tmp_path):
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"loss": "squared"}, "loss: 'squared' is not one of bsca, which has hinge, epsilon-insensitive, quantile"),
-        ({"loss": "logistic", "task": "binary"}, "loss: 'logistic' is not one of bsca"),
+        ({"loss": "squared"}, "loss: 'squared' is not trained by bsca, which trains hinge, epsilon-insensitive, quantile"),
+        ({"loss": "logistic", "task": "binary"}, "loss: 'logistic' is not trained by bsca"),
         ({"loss": "hinge"}, "loss: 'hinge' is not one of task regression"),
         ({"loss": "huber", "delta": 0.5}, "delta"),
         ({"loss": "quantile", "epsilon": 0.3}, "epsilon: loss 'quantile' does not have it"),

@@ -96,8 +96,8 @@ def test_what_makes_no_sense_is_refused():
         ({"fourier": 4}, "the linear kernel has none"),
         ({"kernel": "rbf", "gamma": 1.0, "fourier": 5}, "an even number"),
         ({"kernel": "rbf", "gamma": 1.0, "fourier": 4, "nystroem": 2}, "nystroem is given too"),
-        ({"kernel": "rbf", "gamma": 1.0, "fourier": 4, "landmarks": "leverage"}, "says how nystroem draws"),
-        ({"kernel": "rbf", "gamma": 1.0, "nystroem": 4, "frequencies": "orthogonal"}, "says how fourier draws"),
+        ({"kernel": "rbf", "gamma": 1.0, "fourier": 4, "landmarks": "leverage"}, "is a setting of nystroem"),
+        ({"kernel": "rbf", "gamma": 1.0, "nystroem": 4, "frequencies": "orthogonal"}, "is a setting of fourier"),
     ):
         with pytest.raises(UsageError, match=message):
             train(data, **options)
