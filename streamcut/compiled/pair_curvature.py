@@ -13,9 +13,9 @@ bound depends on it.
 
 import numpy as np
 
-from streamcut.compiled.pairs import sort_scores
+from streamcut.compiled.pairs import below, count_level, sort_scores
 from streamcut.compiled.records import entry
-from streamcut.compiler.jit import fused, helper, kernel
+from streamcut.compiler.jit import fused, kernel
 
 
 @kernel
@@ -42,15 +42,15 @@ def near_pairs(levels, starts, weights, scores, width, keys, order, spare_keys, 
             low = high = 0
             for t in range(n):
                 while high < n and s[high] - s[t] < side + width:
-                    _count(tree, level[high], top + 1, 1)
+                    count_level(tree, level[high], top + 1, 1)
                     high += 1
                 while low < high and s[low] - s[t] <= side - width:
-                    _count(tree, level[low], top + 1, -1)
+                    count_level(tree, level[low], top + 1, -1)
                     low += 1
                 if side < 0.0:
-                    up[first + order[t]] = factor * _up_to(tree, level[t])
+                    up[first + order[t]] = factor * below(tree, level[t])
                 else:
-                    down[first + order[t]] = factor * (high - low - _up_to(tree, level[t] + 1))
+                    down[first + order[t]] = factor * (high - low - below(tree, level[t] + 1))
 
 
 @fused
@@ -98,21 +98,3 @@ def add_to_cells(indptr, indices, data, cells, weights, sums):
             row[last] += weights[i]
             for t in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
                 row[np.uint64(indices[t])] += weights[i] * entry(data, t)
-
-
-@helper
-def _count(tree, level, size, change):
-    place = level + 1
-    while place <= size:
-        tree[place] += change
-        place += place & -place
-
-
-@helper
-def _up_to(tree, level):
-    """Rows of a level below `level` in the Fenwick tree."""
-    count, place = 0, level
-    while place > 0:
-        count += tree[place]
-        place -= place & -place
-    return count

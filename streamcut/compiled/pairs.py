@@ -143,9 +143,9 @@ def hinge_pairs(levels, starts, weights, scores, keys, order, spare_keys, spare_
         added = 0
         for t in range(n):  # partners above: s_j − s_t < 1, level_j > level_t
             while added < n and s[added] - s[t] < 1.0:
-                _insert(tree, level[added], size)
+                count_level(tree, level[added], size, 1)
                 added += 1
-            out[first + order[t]] = added - _below(tree, level[t] + 1)
+            out[first + order[t]] = added - below(tree, level[t] + 1)
         tree[: size + 1] = 0
         added, active = n, 0
         middle = s[n // 2]  # Σ out = 0 in a group: a shift of the scores changes only the rounding
@@ -153,9 +153,9 @@ def hinge_pairs(levels, starts, weights, scores, keys, order, spare_keys, spare_
         for t in range(n - 1, -1, -1):  # partners below: s_t − s_j < 1, level_j < level_t
             while added > 0 and s[t] - s[added - 1] < 1.0:
                 added -= 1
-                _insert(tree, level[added], size)
+                count_level(tree, level[added], size, 1)
             row = first + order[t]
-            wins = _below(tree, level[t])
+            wins = below(tree, level[t])
             active += wins
             out[row] -= wins
             loss, lost = compensated(loss, lost, out[row] * (s[t] - middle))
@@ -253,17 +253,17 @@ def _bin(value, origin, scale, bins):
 
 
 @helper
-def _insert(tree, level, size):
-    """Add a row of `level` to the Fenwick tree over `size` levels."""
+def count_level(tree, level, size, change):
+    """Add `change` rows of `level` to the Fenwick tree over `size` levels."""
     place = level + 1
     while place <= size:
-        tree[place] += 1
+        tree[place] += change
         place += place & -place
 
 
 @helper
-def _below(tree, level):
-    """Number of rows of a level below `level`."""
+def below(tree, level):
+    """Number of rows of a level below `level` in the Fenwick tree."""
     count = 0
     place = level
     while place > 0:

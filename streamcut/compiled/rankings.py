@@ -6,6 +6,7 @@ Levels are ranks among the labels of a query, so none is above its number of row
 
 import numpy as np
 
+from streamcut.compiled.pairs import below, count_level
 from streamcut.compiler.jit import helper, kernel
 
 
@@ -26,14 +27,11 @@ def swapped_pairs(levels, scores, starts, tree, swapped):
         while start < last:
             stop = _end_of_ties(scores, start, last)
             for i in range(start, stop):
-                twice += _below(tree, levels[i])
+                twice += below(tree, levels[i])
             for i in range(start, stop):
-                place = levels[i] + 1
-                while place <= size:
-                    tree[place] += 1
-                    place += place & -place
+                count_level(tree, levels[i], size, 1)
             for i in range(start, stop):
-                twice += _below(tree, levels[i])
+                twice += below(tree, levels[i])
             start = stop
         swapped[g] = 0.5 * twice
 
@@ -82,14 +80,3 @@ def _end_of_ties(scores, start, last):
     while stop < last and scores[stop] == scores[start]:
         stop += 1
     return stop
-
-
-@helper
-def _below(tree, level):
-    """Number of rows of a level below `level` in the Fenwick tree."""
-    count = 0
-    place = level
-    while place > 0:
-        count += tree[place]
-        place -= place & -place
-    return count
