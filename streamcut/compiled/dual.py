@@ -46,8 +46,8 @@ def ascend(loss, rows, margins, start, slots, grids, visits, sums, scratch):
     Further steps and the cuts follow once the whole group has had its first step. Returns the index of a row whose score is not
     finite, or −1.
 
-    Without steps there is no cut of the ascent. The group can then be passed again with `scratch`, `scored`, for steps and that
-    cut alone. So one group may be scored while another takes steps.
+    Without steps there is no cut of the ascent. The group can then be passed again with `scratch`, `scored`, for steps alone, and
+    `add_changes` adds that cut. So one group may be scored while another takes steps.
     """
     size, n, bad = len(visits.order), len(rows.y), -1
     shares, waiting = scratch.shares, scratch.waiting
@@ -76,9 +76,15 @@ def ascend(loss, rows, margins, start, slots, grids, visits, sums, scratch):
                 )
             for _ in range(1, visits.steps):
                 count = _coordinate_steps(loss, group, waiting[:count], rows, margins, start, slots.ascent, grids, sums.w, shares)
-            if visits.steps > 0:
-                _add_changes(loss, group, size, rows, margins.codes, start.bias, slots, grids, sums)
+            if visits.steps > 0 and not scratch.scored:
+                _add_changes(loss, group, group + size, rows, margins.codes, start.bias, slots, grids, sums)
     return bad
+
+
+@kernel
+def add_changes(loss, rows, codes, bias, slots, grids, sums):
+    """The cut of the ascent of all rows, once they have taken their steps."""
+    _add_changes(loss, 0, len(rows.y), rows, codes, bias, slots, grids, sums)
 
 
 @helper
@@ -159,10 +165,10 @@ def _coordinate_steps(loss, group, waiting, rows, margins, start, dual, grids, w
 
 
 @helper
-def _add_changes(loss, group, size, rows, codes, bias, slots, grids, sums):
-    """Adds to the second cut and constant the difference of a group's shares in the ascent from the predicted ones."""
+def _add_changes(loss, first, stop, rows, codes, bias, slots, grids, sums):
+    """Adds to the second cut and constant the difference of rows' shares in the ascent from the predicted ones."""
     cut, constant = sums.cuts[1], sums.b[1]
-    for i in range(max(group, 0), min(group + size, len(rows.y))):
+    for i in range(max(first, 0), min(stop, len(rows.y))):
         after, before = codes[i, slots.ascent], codes[i, slots.predicted]
         if after != before:
             _change_cut(loss, rows, i, bias, after, before, grids, cut, constant)

@@ -72,8 +72,11 @@ class Pass:
         return None
 
     def visit_prepared(self, partial: Any, rows: Rows, chunk: Chunk, prepared: Any) -> None:
-        """The rest of visit_chunk; `prepared` is what `prepare` made of the block."""
+        """The work that needs the blocks before; `prepared` is what `prepare` made of the block."""
         self.visit_chunk(partial, rows, chunk)
+
+    def conclude(self, partial: Any, rows: Rows, chunk: Chunk, prepared: Any) -> None:
+        """The rest of visit_chunk, block after block; a separate thread may do it while later blocks are visited."""
 
     def visit_rows(self, partial: Any, rows: Rows) -> None:
         """Add a block of consecutive rows, given by their row state alone."""

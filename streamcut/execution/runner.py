@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
@@ -147,7 +148,8 @@ class Runner(Watchable):
     shelf      where vectors live between passes
     stop       called after every block, and while waiting for one; when it returns True, an interruptible pass raises
                Interrupted
-    ahead      two threads per worker: one reads rows from several places, the other prepares them (Pass.prepare)
+    ahead      two threads per worker: one reads rows from several places and ends the work on visited ones (Pass.conclude), the
+               other prepares them (Pass.prepare)
     """
 
     def __init__(
@@ -264,25 +266,20 @@ class Runner(Watchable):
                 work.visit_chunk(partial, self._rows_of(first, last), chunk)
                 yield ((first, last),)
             return
-        ready = self._prepared(lane, work, partial, worker, traffic)
+        visited: deque[Ready] = deque()
+        ready = self._prepared(work, partial, worker, self._mixed(lane, work, partial, worker, traffic, visited))
         with closing(_one_ahead(self._ahead[worker][1], ready) if self._ahead else ready) as blocks:
-            for chunk, rows, prepared in blocks:
+            for block in blocks:
                 if self._ahead:
-                    work.visit_prepared(partial, rows, chunk, prepared)
+                    work.visit_prepared(partial, block.rows, block.chunk, block.prepared)
                 else:  # at once: the rows are then still in cache for their steps
-                    work.visit_chunk(partial, rows, chunk)
-                if chunk.pieces is not None:
-                    self._put_back(chunk.pieces, rows)
-                yield chunk.pieces or ((chunk.first_row, chunk.first_row + chunk.n_rows),)
+                    work.visit_chunk(partial, block.rows, block.chunk)
+                visited.append(block)
+                yield ()
+        self._conclude(work, partial, visited)
 
-    def _prepared(self, lane: int, work: Pass, partial: Any, worker: int, traffic: Traffic) -> Generator[Ready]:
+    def _prepared(self, work: Pass, partial: Any, worker: int, chunks: Generator[Chunk]) -> Generator[Ready]:
         """Blocks of rows from several places, their row state copied into contiguous arrays."""
-        assert work.streams is not None
-        buffers, places = self._buffers[worker], work.streams.places
-        while len(buffers) < places:
-            buffers.append(self.feed.buffers())
-        start, stop = self.lanes.rows(lane)
-        chunks = self.feed.mixed(start, stop, work.streams, buffers[:places], traffic, ahead=2 * bool(self._ahead))
         if self._ahead:
             chunks = _one_ahead(self._ahead[worker][0], chunks)
         with closing(chunks):
@@ -293,6 +290,31 @@ class Runner(Watchable):
                     parts = [self._rows_of(*piece) for piece in chunk.pieces]
                     rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
                 yield Ready(chunk, rows, work.prepare(partial, rows, chunk) if self._ahead else None)
+
+    def _mixed(
+        self, lane: int, work: Pass, partial: Any, worker: int, traffic: Traffic, visited: deque[Ready]
+    ) -> Generator[Chunk]:
+        """Rows from several places; before each block, the work on the `visited` ones ends."""
+        assert work.streams is not None
+        buffers, places = self._buffers[worker], work.streams.places
+        while len(buffers) < places:
+            buffers.append(self.feed.buffers())
+        start, stop = self.lanes.rows(lane)
+        for chunk in self.feed.mixed(start, stop, work.streams, buffers[:places], traffic, ahead=2 * bool(self._ahead)):
+            yield chunk
+            self._conclude(work, partial, visited)
+
+    def _conclude(self, work: Pass, partial: Any, visited: deque[Ready]) -> None:
+        """End the work on visited blocks, before their memory is used again."""
+        while visited:
+            chunk, rows, prepared = visited.popleft()
+            if self._ahead:
+                work.conclude(partial, rows, chunk, prepared)
+            pieces = chunk.pieces or ((chunk.first_row, chunk.first_row + chunk.n_rows),)
+            if chunk.pieces is not None:
+                self._put_back(pieces, rows)
+            for piece in pieces:
+                self.row_state.release(*piece)
 
     def _put_back(self, pieces: Pieces, rows: Rows) -> None:
         at = 0

@@ -1,6 +1,7 @@
 """A thread that reads and scores a batch ahead of its lane: the same bits, the same errors, no more memory than planned."""
 
 import threading
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -111,6 +112,12 @@ class Sums(Pass):
         partial[0] += chunk.y.sum()
         rows["seen"] += 1.0
 
+    def conclude(self, partial, rows, chunk, prepared):
+        number, y = prepared
+        np.testing.assert_array_equal(chunk.y, y)
+        np.testing.assert_array_equal(rows["seen"], 2.0)
+        self.events.append(("conclude", number))
+
     def merge(self, total, part):
         return [total[0] + part[0]]
 
@@ -140,13 +147,17 @@ def test_no_more_than_one_block_is_ahead():
         work = Sums()
         with running(ahead, lanes=(0, 397), workers=1) as runner:
             runner.run(work)
-        prepared = visited = most = 0
+        counts, most = Counter(), Counter()
         for what, number in work.events:
-            prepared, visited = prepared + (what == "prepare"), visited + (what == "visit")
-            assert number == (prepared if what == "prepare" else visited) - 1
-            most = max(most, prepared - visited)
-        assert prepared == visited > 3
-        assert 1 <= most <= 1 + ahead
+            assert number == counts[what]
+            counts[what] += 1
+            most["prepared"] = max(most["prepared"], counts["prepare"] - counts["visit"])
+            most["visited"] = max(most["visited"], counts["visit"] - counts["conclude"])
+        assert counts["prepare"] == counts["visit"] > 3
+        assert 1 <= most["prepared"] <= 1 + ahead
+        if ahead:
+            assert counts["conclude"] == counts["visit"]
+            assert 1 <= most["visited"] <= 3
 
 
 @pytest.mark.parametrize(
@@ -183,7 +194,7 @@ def test_a_block_that_is_not_copied_is_not_read_past(monkeypatch):
     with running(True, lanes=(0, 30), workers=1) as runner:
         runner.run(work)
     order = [what for what, _ in work.events]
-    assert order == ["prepare", "visit"] * 3
+    assert order == ["prepare", "visit", "conclude"] * 3
 
 
 @pytest.mark.parametrize("spare", [False, True])

@@ -93,6 +93,12 @@ class RowsDualPass(DualPass):
 
     def visit_prepared(self, sums: DualSums, rows: Rows, chunk: Chunk, prepared: Scored) -> None:  # type: ignore[override]
         self._run(sums, rows, chunk, prepared.keys, prepared.scratch._replace(scored=True), self.ascent.visits)
+
+    def conclude(self, sums: DualSums, rows: Rows, chunk: Chunk, prepared: Scored) -> None:  # type: ignore[override]
+        """The cut of the ascent, and rows for the cache."""
+        dual.add_changes(
+            self.risk.loss, _records(rows, chunk), rows["codes"], self.bias, self._slots(), self.grids, self._added(sums)
+        )
         if sums.cache is not None:
             self.offer(sums.cache, rows, chunk, prepared.keys)
 
@@ -110,12 +116,19 @@ class RowsDualPass(DualPass):
             _records(rows, chunk),
             records.Margins(rows["z_b"], rows["z"], rows["codes"], keys),
             records.Start(now.w, now.kappa, loss.parts(now.mixture), self.C, self.bias, self.l1, now.stretch),
-            records.Slots(now.cut, now.dual, self.last),
+            self._slots(),
             self.grids,
             self.visits(chunk, steps),
-            records.DualSums(sums.w, sums.cuts, sums.b),
+            self._added(sums),
             scratch,
         )
+
+    def _slots(self) -> records.Slots:
+        return records.Slots(self.ascent.cut, self.ascent.dual, self.last)
+
+    @staticmethod
+    def _added(sums: DualSums) -> records.DualSums:
+        return records.DualSums(sums.w, sums.cuts, sums.b)
 
     def offer(self, cache: RowCache, rows: Rows, chunk: Chunk, keys: np.ndarray) -> None:
         taken, codes, numbers = _records(rows, chunk), rows["codes"], chunk.numbers

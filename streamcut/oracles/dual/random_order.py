@@ -84,11 +84,11 @@ class RandomOrder:
     def stream_bytes(self, manifest: Manifest, count: int, row_bytes: int, *, ahead: bool = False) -> int:
         """Memory that a worker needs for `count` streams besides their read buffers; each row has `row_bytes` of row state.
 
-        With `ahead` also for two more batches: one being scored, with three numbers per row, and one being read.
+        With `ahead` also for two more batches, one being scored and one being read or concluded, with three numbers per row.
         """
         rows = self.batch_rows(manifest.statistics)
         together = ROW_BYTES * rows + entry_bytes(manifest) * self._entries_together()
-        more = 2 * together + (row_bytes + 2 * 24) * rows if ahead else 0
+        more = 2 * (together + (row_bytes + 24) * rows) if ahead else 0
         return together + row_bytes * rows + more + count * joined_bytes(manifest, rows // count)
 
     def _entries_together(self) -> int:
