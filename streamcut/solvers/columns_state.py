@@ -84,8 +84,9 @@ class Line:
     @property
     def standing(self) -> Standing:
         """The quantities that change from pass to pass."""
-        error = self.taken + self.raised
-        return Standing(self.F, self.bound, 0.0, error, False, 0.0, self.gap - 2.0 * error)
+        raised = self.raised if self.held is None or self.F < self.held[1] else self.held[2]
+        unproved = self.gap - 2.0 * (self.taken + raised)
+        return Standing(self.F, self.bound, 0.0, self.taken + self.raised, False, 0.0, unproved)
 
 
 @dataclass(slots=True, eq=False)

@@ -178,3 +178,9 @@ def test_a_line_on_which_the_loss_is_infinite_is_searched_nearer():
 def test_a_certificate_says_its_detail():
     words = Certificate(10.0, 9.0, 1e3, 1e-3, 1e-2, False, StopReason.SCALE, detail="feature 2 is large; --scale").in_words()
     assert "columns of one size (--scale) or more --max-cuts may help (feature 2 is large; --scale), and the gap is 1" in words
+
+
+@pytest.mark.parametrize("loss", ["squared-hinge", "logistic"])
+def test_a_better_point_from_before_is_not_taken_for_one_that_rounding_made(loss):
+    """Rounding of the last step is no reason for the gap of the point that is returned."""
+    assert truth.check(f"one-vs-rest {loss} free l1", 28) == []
