@@ -8,7 +8,8 @@ import re
 import warnings
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import MISSING, Field
-from typing import Any
+from functools import wraps
+from typing import Any, NamedTuple
 
 import click
 
@@ -231,6 +232,50 @@ force_option = click.option("--force", is_flag=True, help="Replace the output fi
 ignore_extra_option = click.option(
     "--ignore-extra-features", is_flag=True, help="Ignore features that the model does not have, instead of refusing the data."
 )
+
+
+_WITH = "With --standard-errors"
+
+
+class Errors(NamedTuple):
+    """How to compute standard errors."""
+
+    trained_on: str | None
+    robust: bool
+    cluster: str | None
+
+    def of(self, model: Any, memory: str) -> Any:
+        """The StandardErrors of a model."""
+        import streamcut
+        from streamcut.foundation.opened import read_lines
+
+        clusters = self.cluster if self.cluster in (None, "qid") else read_lines(self.cluster, "clusters")
+        return streamcut.standard_errors(model, self.trained_on, robust=self.robust, clusters=clusters, memory=memory)
+
+
+def errors_options(command: Any) -> Any:
+    """--standard-errors and what goes with it; the command gets `errors`, None without the option."""
+
+    @wraps(command)
+    def checked(*, standard_errors: bool, trained_on: str | None, robust: bool, cluster: str | None, **more: Any) -> Any:
+        if not standard_errors and (trained_on is not None or robust or cluster is not None):
+            raise click.UsageError("--trained-on, --robust and --cluster are for --standard-errors.")
+        if robust and cluster is not None:
+            raise click.UsageError("--cluster is robust, too: give one of --robust and --cluster.")
+        return command(errors=Errors(trained_on, robust, cluster) if standard_errors else None, **more)
+
+    for option in (
+        click.option(
+            "--cluster",
+            metavar="FILE",
+            help=f"{_WITH}: rows of one cluster may depend on each other. A file with a cluster on each line, or qid.",
+        ),
+        click.option("--robust", is_flag=True, help=f"{_WITH}: the sandwich estimator, valid even if the model is misspecified."),
+        click.option("--trained-on", metavar="DATA", help=f"{_WITH}: the training rows; takes 10 to 60 passes."),
+        click.option("--standard-errors", is_flag=True, help="Also show standard errors, z, p-values and 95 % intervals."),
+    ):
+        checked = option(checked)
+    return checked
 
 
 TABLE = ("format", "labels_as", "missing_labels", "categorical", "numeric", "standardise", "text", "text_weights", "ngrams",

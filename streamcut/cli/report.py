@@ -9,7 +9,7 @@ import click
 from streamcut.cli.destinations import refuse_existing
 from streamcut.cli.help import Command
 from streamcut.cli.output import note
-from streamcut.cli.parameters import force_option, memory_option, quiet_option, url_options
+from streamcut.cli.parameters import Errors, errors_options, force_option, memory_option, quiet_option, url_options
 
 
 @click.command(cls=Command)
@@ -18,6 +18,7 @@ from streamcut.cli.parameters import force_option, memory_option, quiet_option, 
 @click.option("--plots", metavar="DIR", help="Folder for the plots, each as SVG and PNG; created if needed.")
 @click.option("--data", metavar="DATA", help="Labelled rows to measure the models on: a store, a table or text.")
 @click.option("--vocabulary", metavar="FILE", help="Names of the features, one a line, instead of those of the data.")
+@errors_options
 @memory_option
 @url_options
 @force_option
@@ -28,6 +29,7 @@ def command(
     plots: str | None,
     data: str | None,
     vocabulary: str | None,
+    errors: Errors | None,
     memory: str,
     force: bool,
     quiet: bool,
@@ -42,6 +44,7 @@ def command(
     Examples:
       streamcut report m.npz -o m.html
       streamcut report m.npz -o m.html --data test.zarr --vocabulary words.txt
+      streamcut report m.npz -o m.html --standard-errors --trained-on t.zarr
       streamcut report a.npz b.npz -o both.html --data test.zarr
       streamcut report m.npz --plots figures
     """
@@ -49,10 +52,13 @@ def command(
         raise click.UsageError("Give --output FILE for a page, --plots DIR for plots, or both.")
     if len(models) > 1 and vocabulary is not None:
         raise click.UsageError("--vocabulary names the weights of one model; a comparison shows no weights.")
+    if len(models) > 1 and errors is not None:
+        raise click.UsageError("--standard-errors are those of one model's weights; a comparison shows no weights.")
     if len(set(models)) < len(models):
         raise click.UsageError("A model is given twice; give each once.")
     if path is not None:
-        refuse_existing(path, "--output", force, reads=[*models, data, vocabulary])
+        rows = () if errors is None else (errors.trained_on, errors.cluster)
+        refuse_existing(path, "--output", force, reads=[*models, data, vocabulary, *rows])
     if plots is not None and Path(plots).exists() and not force and (not Path(plots).is_dir() or any(Path(plots).iterdir())):
         raise click.UsageError(f"--plots: {plots} is not an empty folder; choose another, or replace its plots with --force.")
 
@@ -65,7 +71,8 @@ def command(
     ceiling = Ceiling(memory)
     if len(models) == 1:
         fitted = load_model(models[0], ceiling.expect_model)
-        page = Report(fitted, data=data, vocabulary=vocabulary, path=models[0], memory=memory)
+        known = None if errors is None else errors.of(fitted, memory)
+        page = Report(fitted, data=data, vocabulary=vocabulary, path=models[0], errors=known, memory=memory)
     else:
         stems = [Path(model).stem for model in models]
         names = stems if len(set(stems)) == len(stems) else models

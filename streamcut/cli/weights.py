@@ -9,7 +9,7 @@ import click
 
 from streamcut.cli.help import Command
 from streamcut.cli.output import print_json
-from streamcut.cli.parameters import Choice, cache_options, json_option, memory_option
+from streamcut.cli.parameters import Choice, Errors, cache_options, errors_options, json_option, memory_option
 from streamcut.foundation.shown import visible
 
 
@@ -24,16 +24,7 @@ from streamcut.foundation.shown import visible
     help="Order: largest magnitude first, from positive to negative, or by feature number.",
 )
 @click.option("--class", "label", metavar="LABEL", help="Only this class.")
-@click.option("--standard-errors", "errors", is_flag=True, help="Also print standard errors, z and p-values.")
-@click.option("--trained-on", metavar="DATA", help="With --standard-errors: the training rows; takes 10 to 60 passes.")
-@click.option(
-    "--robust", is_flag=True, help="With --standard-errors: the sandwich estimator, valid even if the model is misspecified."
-)
-@click.option(
-    "--cluster",
-    metavar="FILE",
-    help="With --standard-errors: rows of one cluster may depend on each other. A file with a cluster on each line, or qid.",
-)
+@errors_options
 @memory_option
 @cache_options
 @json_option
@@ -42,10 +33,7 @@ def command(
     top: int | None,
     sort: str,
     label: str | None,
-    errors: bool,
-    trained_on: str | None,
-    robust: bool,
-    cluster: str | None,
+    errors: Errors | None,
     memory: str,
     as_json: bool,
 ) -> None:
@@ -55,8 +43,9 @@ def command(
     numbered from 0. Names are those of the training data: of columns and their categories, of genes, of --feature-names;
     hashed features have none. The intercept comes first. Control characters in names are escaped; --json has them as they are.
 
-    --standard-errors adds error_low, error_high (the standard error at the exact optimum is between them), z_low to p_high, and
-    penalty: the part of what is known of the weight that the penalty says and not the rows.
+    --standard-errors adds error_low, error_high (the standard error at the exact optimum is between them), z_low to p_high, the
+    ends of the 95 % interval of the exact optimum's weight, and penalty: the part of what is known of the weight that the penalty
+    says and not the rows.
 
     \b
     Examples:
@@ -66,20 +55,12 @@ def command(
       streamcut weights m.npz --json > weights.json
     """
     from streamcut.execution.ceiling import Ceiling
-    from streamcut.foundation.opened import read_lines
-    from streamcut.locating.standard_errors import COLUMNS, standard_errors
+    from streamcut.locating.standard_errors import COLUMNS
     from streamcut.models.files import as_model, plain
     from streamcut.reports.named_weights import weights
 
-    if not errors and (trained_on is not None or robust or cluster is not None):
-        raise click.UsageError("--trained-on, --robust and --cluster are for --standard-errors.")
-    if robust and cluster is not None:
-        raise click.UsageError("--cluster is robust, too: give one of --robust and --cluster.")
     read = as_model(model, Ceiling(memory).expect_model)
-    known = None
-    if errors:
-        clusters = cluster if cluster in (None, "qid") else read_lines(cluster, "clusters")
-        known = standard_errors(read, trained_on, robust=robust, clusters=clusters, memory=memory)
+    known = None if errors is None else errors.of(read, memory)
     names = ["class", "feature", "name", "weight", *(COLUMNS if known else ())]
     lines = []
     for of, j, name, weight in weights(read, top=top, sort=sort, label=label):

@@ -30,7 +30,8 @@ from streamcut.models.optimum import Optimum
 
 COLUMNS = {"error_low": "low", "error_high": "high", "z_low": "z_low", "z_high": "z_high", "p_low": "p_low", "p_high": "p_high"}
 _ANYWHERE = 1e200
-COLUMNS |= {"penalty": "penalty"}
+COLUMNS |= {"interval_low": "interval_low", "interval_high": "interval_high", "penalty": "penalty"}
+_95 = 1.959963984540054  # 95 % of a normal distribution are within so many standard errors
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -40,6 +41,7 @@ class StandardErrors(Shown):
     low, high      the standard error at the exact optimum is between them
     z_low, z_high  the optimum's weight divided by it
     p_low, p_high  two-sided, of a normal distribution
+    interval_low, interval_high  ends of the 95 % interval of the optimum's weight; it is nowhere wider
     penalty        (H⁻¹)_jj at most: the part of what is known of a weight that is the penalty's and not the rows' (1: all of
                    it). Where it is not near 0 the weight is pulled towards 0, which z and p do not account for. 0 for a free
                    intercept, NaN where features were scaled and the rows were not given
@@ -52,6 +54,8 @@ class StandardErrors(Shown):
     z_high: np.ndarray
     p_low: np.ndarray
     p_high: np.ndarray
+    interval_low: np.ndarray
+    interval_high: np.ndarray
     penalty: np.ndarray
     kind: str
 
@@ -120,7 +124,7 @@ def _tested(model: LinearModel, divisors: np.ndarray | None, low: np.ndarray, hi
     penalty = np.minimum(penalty, 1.0)
     if model.free:
         penalty[-1] = 0.0
-    return StandardErrors(low, high, z_low, z_high, p_low, p_high, penalty, kind)
+    return StandardErrors(low, high, z_low, z_high, p_low, p_high, least - _95 * high, most + _95 * high, penalty, kind)
 
 
 def _sandwich(

@@ -84,7 +84,7 @@ class Line:
     @property
     def standing(self) -> Standing:
         """The quantities that change from pass to pass."""
-        raised = self.raised if self.held is None or self.F < self.held[1] else self.held[2]
+        raised = self.raised if self.held is None or self.held[1] > self.F else self.held[2]
         unproved = self.gap - 2.0 * (self.taken + raised)
         return Standing(self.F, self.bound, 0.0, self.taken + self.raised, False, 0.0, unproved)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import json
+import re
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from reference.located import Exact, precision
 
 import streamcut
 from streamcut.errors import StreamcutError, UsageError
+from streamcut.models.files import load_model
 
 
 def drawn(loss: str, seed: int, n: int = 40):
@@ -107,6 +110,8 @@ def test_next_to_statsmodels():
             np.testing.assert_allclose(0.5 * (found.z_low + found.z_high), fitted.tvalues, rtol=2e-5, atol=1e-6)
             if loss != "squared":  # whose p are of Student's t there
                 np.testing.assert_allclose(0.5 * (found.p_low + found.p_high), fitted.pvalues, atol=1e-5)
+                interval = np.column_stack([found.interval_low, found.interval_high])
+                np.testing.assert_allclose(interval, fitted.conf_int(), rtol=1e-4, atol=1e-5)
 
 
 def test_scaled_features_have_the_errors_of_their_own_units():
@@ -157,9 +162,47 @@ def test_the_command_prints_them(tmp_path, run):
         found = streamcut.standard_errors(model, store, **asked)
         assert lines[0]["name"] == "(intercept)"
         for line, j in zip(lines, [-1, 0, 1, 2, 3], strict=True):
-            for name in ("low", "high", "z_low", "z_high", "p_low", "p_high", "penalty"):
+            for name in ("low", "high", "z_low", "z_high", "p_low", "p_high", "interval_low", "interval_high", "penalty"):
                 column = {"low": "error_low", "high": "error_high"}.get(name, name)
                 assert float(line[column]) == getattr(found, name)[j]
     code, _, wrong = run("weights", model, "--robust")
     assert code == 2
     assert "--standard-errors" in wrong
+
+
+def test_a_report_shows_them(tmp_path, run):
+    X, y, _, _ = drawn("logistic", 2, 200)
+    with streamcut.create(tmp_path / "rows.zarr") as made:
+        made.append(X, y)
+    store, model, path = (str(tmp_path / name) for name in ("rows.zarr", "m.npz", "m.html"))
+    run("train", store, "--loss", "logistic", "--intercept", "free", "--tol-relative", "1e-9", "--model", model)
+    trained = load_model(model)
+    given = ["report", model, "-o", path, "--force"]
+    for flags, asked, said in (
+        ([], {}, "if the model is true"),
+        (["--robust"], {"robust": True}, "Robust standard errors"),
+    ):
+        assert run(*given, "--standard-errors", "--trained-on", store, *flags)[0] == 0
+        text = (tmp_path / "m.html").read_text()
+        assert said in text
+        numbers = json.loads(re.search(r'id="numbers">(.*)</script>', text)[1])["standard_errors"]
+        found = streamcut.standard_errors(model, store, **asked)
+        order = {"(intercept)": 4, "1": 0, "2": 1, "3": 2, "4": 3}
+        assert sorted(order[each["feature"]] for each in numbers) == [0, 1, 2, 3, 4]
+        assert [abs(each["z"]) for each in numbers] == sorted((abs(each["z"]) for each in numbers), reverse=True)
+        for each in numbers:
+            j, weight = order[each["feature"]], each["weight"]
+            assert weight == (trained.intercept if j == 4 else trained.weights[j])
+            assert each["standard error"] == found.high[j]
+            assert each["p"] == found.p_high[j]
+            assert each["95 % from"] == found.interval_low[j] < weight < each["to"] == found.interval_high[j]
+    assert run(*given)[0] == 0
+    assert "Standard errors" not in (tmp_path / "m.html").read_text()
+    for bad, why in (
+        (["report", model, "-o", path, "--force", "--cluster", "qid"], "--standard-errors"),
+        (["report", model, str(tmp_path / "m.html"), "-o", path, "--standard-errors"], "comparison"),
+        (["report", model, "-o", store, "--force", "--standard-errors", "--trained-on", store], "--output"),
+    ):
+        code, _, wrong = run(*bad)
+        assert code == 2
+        assert why in wrong
