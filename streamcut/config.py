@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from streamcut.errors import UsageError
-from streamcut.foundation.suggestions import unknown
+from streamcut.foundation.shown import unknown
 from streamcut.foundation.units import part_of
 from streamcut.loss_table import CLASSES_LOSSES, LABELLING_LOSSES, ROW_LOSSES
 from streamcut.options.option import Check, changed, default_of, expect_valid, having, option, options_of, whole

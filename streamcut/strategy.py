@@ -22,9 +22,9 @@ _ALWAYS = 1 << 20  # bytes always available: memory is not checked
 
 _JOBS = {  # by problem for linear solvers, else by family
     "binary": ("streamcut.jobs.binary", "BinaryJob"),
-    "regression": ("streamcut.jobs.regression", "RegressionJob"),
-    "labelling": ("streamcut.jobs.multivariate", "MultivariateJob"),
-    "ranking": ("streamcut.jobs.ranking", "RankingJob"),
+    "regression": ("streamcut.jobs.binary", "RegressionJob"),
+    "labelling": ("streamcut.jobs.global_risk", "MultivariateJob"),
+    "ranking": ("streamcut.jobs.global_risk", "RankingJob"),
     "one-class": ("streamcut.jobs.one_class", "OneClassJob"),
     "crammer-singer": ("streamcut.jobs.multiclass", "MulticlassJob"),
     "softmax": ("streamcut.jobs.multiclass", "MulticlassJob"),

@@ -46,7 +46,7 @@ from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.runner import Interrupted, Runner
-from streamcut.foundation.suggestions import unknown
+from streamcut.foundation.shown import unknown
 from streamcut.foundation.units import plain
 from streamcut.io.dataset import Dataset
 from streamcut.io.memory import MemoryDataset

@@ -23,14 +23,13 @@ from streamcut.execution.feed import Feed
 from streamcut.execution.occurring import OccurringDataset, occurring
 from streamcut.execution.parted import Shards
 from streamcut.execution.plan import Machine, MemoryPlan, Needs, plan_memory
-from streamcut.execution.row_state import RowState, scratch_folder
+from streamcut.execution.row_state import RowState, ScratchShelf, scratch_folder
 from streamcut.execution.runner import Interrupted, Runner
 from streamcut.execution.scaled import ScaledDataset, scaled
-from streamcut.execution.scratch import ScratchShelf
 from streamcut.foundation.interrupts import first_interrupt_asks
 from streamcut.foundation.machine import memory_limit
 from streamcut.foundation.redaction import redacted
-from streamcut.foundation.suggestions import expect_known
+from streamcut.foundation.shown import expect_known
 from streamcut.foundation.systems import peak_bytes, resident_bytes
 from streamcut.foundation.units import format_bytes
 from streamcut.io.dataset import Dataset, held_bytes

@@ -16,7 +16,7 @@ import numpy as np
 from streamcut.compiler.compiling import compiler
 from streamcut.errors import NotFoundError, UsageError
 from streamcut.foundation.chunk import Chunk
-from streamcut.foundation.suggestions import expect_known
+from streamcut.foundation.shown import expect_known
 from streamcut.foundation.systems import give_back, resident_bytes
 from streamcut.io.conversion.options import ConvertOptions, spelled
 from streamcut.io.conversion.plan import ConvertPlan, make_plan
@@ -33,7 +33,7 @@ from streamcut.io.opening import open_dataset
 from streamcut.io.places.remote import expect_bucket, expect_writable, is_url
 from streamcut.io.sources.row_source import RowSource
 from streamcut.io.stores.build import build_of
-from streamcut.io.stores.narrow import smallest
+from streamcut.io.stores.shard_arrays import smallest
 from streamcut.io.stores.structure import first_problem
 from streamcut.io.stores.writer import writer_bytes
 from streamcut.io.text.blocks import BlockParser

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from streamcut.compiler.jit import kernel
 from streamcut.io.manifest import ArrayInfo, ShardInfo
 from streamcut.io.stores.codec import crc32c
 from streamcut.io.stores.collector import INT32_MAX, ShardRows
-from streamcut.io.stores.narrow import smallest
+from streamcut.io.stores.spec import VALUES
 
 
 def write_shard(files: Any, shard: int, rows: ShardRows) -> ShardInfo:
@@ -41,3 +42,22 @@ def write_shard(files: Any, shard: int, rows: ShardRows) -> ShardInfo:
         stored_bytes, stored_crc = guards[name]
         arrays[name] = ArrayInfo(dtype, size, crc, stored_bytes, stored_crc)
     return ShardInfo(rows.rows, rows.nnz, ones, arrays)
+
+
+@kernel
+def _fits(values):
+    """Counts: (values equal to 1, values exact in int8, values exact in float32)."""
+    ones = small = single = 0
+    for t in range(len(values)):
+        value = values[t]
+        ones += value == 1
+        small += (value == np.floor(value)) & (value >= -128) & (value <= 127)
+        single += np.float64(np.float32(value)) == value
+    return ones, small, single
+
+
+def smallest(values: np.ndarray) -> tuple[str, bool]:
+    """(dtype name: int8, float32 or float64; whether every value is 1) for a float64 array. -0 counts as 0."""
+    ones, small, single = _fits(values)
+    n = len(values)
+    return VALUES[0 if small == n else 1 if single == n else 2], ones == n

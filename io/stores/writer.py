@@ -18,7 +18,7 @@ import numpy as np
 import streamcut
 from streamcut.errors import BadInputError, UsageError
 from streamcut.foundation.chunk import Chunk
-from streamcut.foundation.suggestions import unknown
+from streamcut.foundation.shown import unknown
 from streamcut.io.features import FeatureStatistics, FeatureTally, by_passes
 from streamcut.io.manifest import Manifest, ShardInfo, Statistics, StatisticsBuilder
 from streamcut.io.places.remote import is_url

@@ -18,7 +18,7 @@ from streamcut.io.tables import row_kernels, text_words
 from streamcut.io.tables import word_kernels as k
 from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, floats_of, not_finite, numbers_of
 from streamcut.io.tables.dictionary import KeyCounter, KeyDictionary, TooManyKeysError
-from streamcut.io.tables.scratch import Scratch
+from streamcut.io.tables.text_words import Scratch
 from streamcut.io.tables.times import part_of_time, times_of
 from streamcut.io.tables.values import escaped, words_of
 from streamcut.io.tables.words import NO_CODES, listed

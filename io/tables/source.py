@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,6 @@ from streamcut.foundation.chunk import Chunk
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import CATEGORICAL, NUMERIC, TEXT, Column, Table
 from streamcut.io.sources.row_source import check_groups, describe
-from streamcut.io.tables.ahead import ahead
 from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, numbers_of
 from streamcut.io.tables.dictionary import KeyCounter, KeyRoom, NoRoomForKeysError
 from streamcut.io.tables.files import BatchSize, Part, TableFile, is_text, require
@@ -323,3 +323,31 @@ def _numbers(rows: TableRows, names: Sequence[str]) -> Iterator[tuple[int, dict[
 def described(name: str) -> list:
     """As `describe`; of a pipe or a frame only the name is known."""
     return describe(name) if os.path.exists(name) and name != STDIN else [name, None, None]
+
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+def ahead(items: Iterable[T], work: Callable[[T], U], threads: int) -> Iterator[tuple[T, Callable[[], U]]]:
+    """Each of `items` with a function that returns, or raises, the result of `work` on it.
+
+    A single thread works on demand; several run up to `threads` + 1 items ahead.
+    """
+    if threads == 1:
+        for item in items:
+            yield item, partial(work, item)
+        return
+    working: deque[tuple[T, Future[U]]] = deque()
+    pool = ThreadPoolExecutor(threads, "streamcut-rows")
+    try:
+        for item in items:
+            working.append((item, pool.submit(work, item)))
+            if len(working) > threads:
+                done, future = working.popleft()
+                yield done, future.result
+        while working:
+            done, future = working.popleft()
+            yield done, future.result
+    finally:
+        pool.shutdown(cancel_futures=True)

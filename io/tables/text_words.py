@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import threading
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -9,11 +13,26 @@ import pyarrow.compute as pc
 from streamcut.io.recipe.table import Column
 from streamcut.io.tables import text_kernels as k
 from streamcut.io.tables.arrow import ColumnTypeError, bytes_of, decoded, kind_of
-from streamcut.io.tables.scratch import Scratch
 from streamcut.io.tables.text_hashing import Grams, Texts, hashed_words, most_features, work_for
 from streamcut.io.tables.unicode import Letters, letters_of, lowered_by_context
 from streamcut.io.tables.word_kernels import Words
 from streamcut.io.tables.words import NO_CODES
+
+
+class Scratch(threading.local):
+    """Arrays by name, one set for each thread; they grow and never shrink."""
+
+    def __init__(self) -> None:
+        self._bytes: dict[str, np.ndarray] = {}
+
+    def array(self, name: str, shape: int | tuple[int, ...], dtype: Any) -> np.ndarray:
+        """An uninitialised array, valid until this thread requests `name` again."""
+        size = np.dtype(dtype).itemsize * math.prod(shape if isinstance(shape, tuple) else (shape,))
+        held = self._bytes.get(name)
+        if held is None or len(held) < size:
+            held = self._bytes[name] = np.empty(size + size // 4, np.uint8)
+        return held[:size].view(dtype).reshape(shape)
+
 
 Rows = tuple[np.ndarray, np.ndarray, np.ndarray, bool]
 _NO_ROOM = np.empty(0, np.int64)

@@ -19,7 +19,7 @@ CASES = list(product(("hinge", "epsilon-insensitive", "logistic"), (1.0, 10.0), 
 FACTORS = (0.25, 4.0)
 # module: its constants; those of one text change together
 CONSTANTS = {
-    "streamcut.solvers.guard": ("_WINDOW _LEAST",),
+    "streamcut.solvers.acceleration": ("_WINDOW _LEAST",),
     "streamcut.solvers.bundle_dca": ("ENOUGH",),
     "streamcut.solvers.state": ("CAREFUL", "QP_MATTERS", "QP_SHARE"),
     "streamcut.solvers.best": ("RISK",),

@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = {
     "streamcut/execution": "row_cache plan lanes ceiling",
     "streamcut/foundation": "rounding files",
-    "streamcut/bundle": "bundle free_intercept intercept priced_master",
+    "streamcut/bundle": "bundle intercept penalty priced_master",
     "streamcut/models": "certificate",
     "streamcut/solvers": "state loop",
     "streamcut": "strategy",

@@ -3,6 +3,7 @@
 F′(k) = k A₀ + B₀ + λ-part(k) + C·(slope of the rows), where the λ-part is a constant that jumps up at the kinks. They are
 known without reading a row. For piecewise linear losses they are breakpoints like those of rows (`KinkedLoss`); smooth ones get
 Newton's method on the rows' part alone, the rest is solved exactly (`minimise_with_kinks`). Both also for several problems.
+`longest_step` is the same in the dual, where ½‖S(v, λ)‖² takes the place of ½‖v‖².
 """
 
 from __future__ import annotations
@@ -128,3 +129,29 @@ def _root(bend: float, rise: float, places: np.ndarray, after: np.ndarray, high:
     if below < len(places) and places[below] * bend + rise + after[below] <= 0.0:
         return float(places[below])
     return min(max(-(rise + float(after[below])) / bend, 0.0), high)
+
+
+_ROOT_STEPS = 60
+_ROOT_PART = 1e-9
+
+
+def longest_step(v: np.ndarray, delta: np.ndarray, gain: float, l1: float, low: float = 0.0) -> float:
+    """The θ ∈ [low, 1] that maximises θ·gain − ½‖S(v + θδ, λ)‖², which still rises at `low`.
+
+    Its derivative falls and is piecewise linear: Newton's method with a bracket.
+    """
+    high, theta = 1.0, 1.0
+    for _ in range(_ROOT_STEPS):
+        slope, curvature = thresholds.slope_along(v, delta, l1, theta)
+        rise = gain - slope
+        if rise >= 0.0:
+            low = theta
+        else:
+            high = theta
+        if low == 1.0 or high - low <= _ROOT_PART * high:
+            break
+        after = theta + rise / curvature if curvature > 0.0 else 0.5 * (low + high)
+        if abs(after - theta) <= _ROOT_PART * theta:
+            break
+        theta = after if low < after < high else 0.5 * (low + high)
+    return theta

@@ -98,7 +98,7 @@ class L1Only(ElasticNet):
 class L1OfMany(L1Only):
     """The same for many features, using the newest cut alone; `free`: the last number of w is unpenalised.
 
-    halves, within   as in streamcut.bundle.free_intercept
+    halves, within   as in streamcut.bundle.intercept
     """
 
     free: bool = False  # type: ignore[misc]

@@ -20,9 +20,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from streamcut.bundle.free_intercept import FreeIntercept
 from streamcut.bundle.intercept import Interval, Plane
-from streamcut.bundle.penalty import L2
+from streamcut.bundle.penalty import L2, FreeIntercept
 from streamcut.compiled import vectors
 from streamcut.foundation.rounding import UNSEEN, CutError, above, combined, dot_gamma, gamma, objective
 

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamcut.bundle.thresholded_step import longest_step
+from streamcut.bundle.kinks import longest_step
 from streamcut.compiled import pairs_of_floats, thresholds, vectors
 from streamcut.foundation.rounding import EPSILON
 

@@ -1,7 +1,7 @@
 """The store of vectors that a bundle method uses only between passes: cuts, the best point, proofs.
 
 A pass needs the weights that it scores, those that move and its sums, in any order of features. All other vectors
-are read and written sequentially, one or two at a time, so they may lie in files (streamcut.execution.scratch):
+are read and written sequentially, one or two at a time, so they may lie in files (streamcut.execution.row_state):
 they are released after each use.
 """
 

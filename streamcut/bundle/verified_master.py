@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streamcut.bundle.kinks import longest_step
 from streamcut.bundle.precise_master import solve_precisely
-from streamcut.bundle.thresholded_step import longest_step
 from streamcut.compiled import simplex_qp, thresholds, vectors
 from streamcut.foundation.rounding import EPSILON
 

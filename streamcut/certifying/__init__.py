@@ -60,7 +60,8 @@ A bound far below F after a few passes, with `at_least` still small, is typical 
 hinge: more passes narrow the gap, and scaling the features does so at once.
 
 `problem.py` is the problem that a model claims to solve; `estimators.py` reads it from scikit-learn's objects,
-`model_files.py`, `wabbit.py` and `trained_by.py` from files and command lines; `divided.py` applies a preceding scaler.
-`running.py` plans memory and assembles a problem's parts; `course.py` runs the passes, `sides.py` and `several.py` the first of
-them; `together.py` shares passes among problems; `master.py` bounds F by a mixture of cuts. `record.py` is the result.
+`model_files.py`, `wabbit.py` and `trained_by.py` from files and command lines.
+`running.py` plans memory, applies a preceding scaler and assembles a problem's parts; `course.py` runs the passes, `sides.py` and
+`several.py` the first of them; `together.py` shares passes among problems; `master.py` bounds F by a mixture of cuts. `record.py`
+is the result.
 """

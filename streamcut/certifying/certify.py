@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.certifying.divided import DividedDataset
 from streamcut.certifying.estimators import problem_of
 from streamcut.certifying.model_files import read_problem
 from streamcut.certifying.problem import FREE, Problem
 from streamcut.certifying.record import Certified
-from streamcut.certifying.running import certified
+from streamcut.certifying.running import DividedDataset, certified
 from streamcut.certifying.trained_by import told
 from streamcut.data.datasets import opened
 from streamcut.errors import BadInputError, UsageError

@@ -14,9 +14,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from streamcut.bundle.free_intercept import FreeIntercept
 from streamcut.bundle.intercept import EVERYWHERE, Interval, Nearby, around, best_intercept
-from streamcut.bundle.penalty import SQUARES
+from streamcut.bundle.penalty import SQUARES, FreeIntercept
 from streamcut.bundle.priced_master import solve_priced
 from streamcut.bundle.verified_master import solve_master
 from streamcut.compiled import vectors

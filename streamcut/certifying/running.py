@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from streamcut.certifying.course import Course, run_all
-from streamcut.certifying.divided import GIVEN
 from streamcut.certifying.problem import FREE, Problem
 from streamcut.certifying.record import AfterPass, Certified
 from streamcut.certifying.several import CertifyClassesOracle
@@ -21,7 +21,10 @@ from streamcut.config import TrainOptions
 from streamcut.errors import MemoryBudgetError
 from streamcut.execution.plan import Needs
 from streamcut.execution.runner import Interrupted
+from streamcut.execution.scaled import ScaledDataset, scaled_shard
 from streamcut.foundation.rounding import above, below
+from streamcut.io.dataset import Dataset
+from streamcut.io.features import feature_statistics
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.multiclass import MulticlassJob
 from streamcut.losses import row_loss
@@ -33,6 +36,26 @@ from streamcut.models.stated import BEGUN
 from streamcut.oracles.dual.classes import ORDER
 from streamcut.oracles.row_passes import row_arrays
 from streamcut.training import Session
+
+GIVEN = "given"  # the scale of a model whose certificate is about divided rows
+_LONGER = 1.0 + 1e-9  # squares of rows are added in float64
+
+
+class DividedDataset(ScaledDataset):
+    """The rows of `data` with values divided by `divisors`, float64 (n_features,), above 0."""
+
+    def __init__(self, data: Dataset, divisors: np.ndarray) -> None:
+        self.inner, self.scale, self.divisors = data, GIVEN, divisors
+        self.path, self.recipe = data.path, data.recipe
+        manifest, found = data.manifest, feature_statistics(data)
+        largest = float((found.largest / divisors[found.index]).max(initial=0.0))
+        longest = manifest.statistics.max_squared_norm / float(divisors.min(initial=1.0)) ** 2
+        squares = _LONGER * min(longest, manifest.statistics.max_row_nnz * largest * largest)
+        digest = hashlib.sha256(f"{manifest.fingerprint} given ".encode() + divisors.tobytes())
+        statistics: Any = replace(manifest.statistics, max_abs_value=largest, max_squared_norm=squares)
+        shards = tuple(scaled_shard(shard) for shard in manifest.shards)
+        self.manifest = Manifest(statistics=statistics, shards=shards, fingerprint=digest.hexdigest(), backend="scaled")
+
 
 _FIRST_CUTS = 3
 _VECTORS = 8  # of a lane: the sums of the first pass, their halves joined

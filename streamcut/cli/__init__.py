@@ -21,7 +21,7 @@ import click
 from click.shell_completion import shell_complete
 
 from streamcut import __version__
-from streamcut.cli import signals, streams
+from streamcut.cli import output, signals
 from streamcut.cli.help import help_all, is_whole
 from streamcut.cli.settings import configurable, with_source
 from streamcut.compiler.compiling import NOTICE, compiler
@@ -29,8 +29,7 @@ from streamcut.errors import ExitCode, StreamcutError
 from streamcut.foundation.files import UNREACHABLE, disk_full
 from streamcut.foundation.interrupts import waits_end_by
 from streamcut.foundation.machine import expect_room
-from streamcut.foundation.shown import VisibleFormatter, visible
-from streamcut.foundation.suggestions import meant
+from streamcut.foundation.shown import VisibleFormatter, meant, visible
 
 COMMANDS = {  # `command` is in streamcut.cli.<name>, - as _; descriptions are here so that listing imports none
     "fit": "From a table to a validated model in one go.",
@@ -147,7 +146,7 @@ class _NoFrames:
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and exit with one of ExitCode."""
-    streams.repair()
+    output.repair()
     if instruction := os.environ.get(_COMPLETE):  # a shell asks for completions
         sys.exit(shell_complete(cli, {}, "streamcut", _COMPLETE, instruction))
     signals.install()

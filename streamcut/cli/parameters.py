@@ -16,7 +16,7 @@ import click
 from streamcut.cli.help import Grouped
 from streamcut.compiler.compiling import compiler
 from streamcut.config import CheckpointOptions, TrainOptions
-from streamcut.foundation.suggestions import meant
+from streamcut.foundation.shown import meant
 from streamcut.foundation.units import part_of
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.formats.format import Raw

@@ -17,7 +17,7 @@ from streamcut.cli.output import note
 from streamcut.errors import NotFoundError, StreamcutError, UsageError
 from streamcut.foundation.fields import shown
 from streamcut.foundation.opened import read_file
-from streamcut.foundation.suggestions import meant, plain
+from streamcut.foundation.shown import meant, plain
 
 _RUNNING = "streamcut.cli.settings"  # in a context's meta: the context of the command that runs
 _PREFIX = "STREAMCUT_"

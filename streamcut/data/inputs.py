@@ -12,7 +12,7 @@ import numpy as np
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.row_state import scratch_folder
 from streamcut.foundation.chunk import Chunk
-from streamcut.foundation.suggestions import unknown
+from streamcut.foundation.shown import unknown
 from streamcut.io.formats.by_readers import NPZ, STORE
 from streamcut.io.formats.finding import find_files, sniff
 from streamcut.io.formats.format import Raw

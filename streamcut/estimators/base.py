@@ -27,7 +27,7 @@ from streamcut.estimators.declared import USUAL, attribute, declared, parameter
 from streamcut.evaluation import Evaluation, evaluate
 from streamcut.exports.table_encoder import learned
 from streamcut.foundation.machine import available_cpus
-from streamcut.foundation.suggestions import unknown
+from streamcut.foundation.shown import unknown
 from streamcut.foundation.units import plain
 from streamcut.io.dataset import Dataset
 from streamcut.io.memory import MemoryDataset

@@ -20,8 +20,7 @@ from streamcut.estimators.kernel_machine import KernelMachine, OnBudget
 from streamcut.estimators.parameters import Certified
 from streamcut.foundation.interrupts import first_interrupt_asks
 from streamcut.kernels.kernel import Kernel
-from streamcut.models.joined import joined
-from streamcut.models.kernel import KernelModel
+from streamcut.models.kernel import KernelModel, joined
 from streamcut.progress.display import shown_by
 from streamcut.training import Session, checked
 

@@ -1,7 +1,8 @@
 """The row state: named arrays with an entry per row, in memory or, when it does not fit, in memory-mapped scratch files.
 
 Pages of a mapped file count as resident while mapped, so callers release rows after visiting them. The kernel keeps or
-writes back the pages as it likes; the contents do not change.
+writes back the pages as it likes; the contents do not change. Scratch files have no name, so nothing remains of them however the
+process ends.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import math
 import mmap
 import os
 import tempfile
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +19,56 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import DTypeLike
 
-from streamcut.execution.scratch import scratch_map
-from streamcut.foundation.systems import release
+from streamcut.errors import NotFoundError
+from streamcut.foundation.files import disk_full
+from streamcut.foundation.systems import release, reserve
+
+
+class ScratchShelf:
+    """A shelf (streamcut.bundle.shelf) of files in `folder`."""
+
+    far = True
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._maps: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
+
+    def zeros(self, *shape: int) -> np.ndarray:
+        mapped = scratch_map(self._folder, 8 * math.prod(shape))
+        self._maps.add(mapped)
+        return np.frombuffer(mapped, np.float64).reshape(shape)
+
+    def space(self, *shape: int) -> np.ndarray:
+        return self.zeros(*shape)
+
+    def put(self, vector: np.ndarray) -> np.ndarray:
+        out = self.zeros(*vector.shape)
+        out[...] = vector
+        self.release()
+        return out
+
+    def take(self, vector: np.ndarray) -> np.ndarray:
+        out = vector.copy()
+        self.release()
+        return out
+
+    def release(self) -> None:
+        for mapped in self._maps:
+            release(mapped, 0, len(mapped))
+
+
+def scratch_map(folder: Path, size: int) -> mmap.mmap:
+    """A file of `size` bytes of zeros. Raises DiskFullError at once when the disk is full, not when a page is written."""
+    try:
+        with tempfile.TemporaryFile(dir=folder, prefix="streamcut-") as file:
+            with disk_full(folder, size):
+                reserve(file.fileno(), size)
+            return mmap.mmap(file.fileno(), size)
+    except FileNotFoundError:
+        raise NotFoundError(f"--scratch: {folder} is not a folder; create it first") from None
+    except PermissionError:
+        raise NotFoundError(f"--scratch: {folder} cannot be written to; choose another folder") from None
+
 
 Rows = dict[str, np.ndarray]
 Refill = Callable[[np.ndarray, tuple[int, int] | None], None]  # fills (first row, rows of all) of a saved array; None: all of it

@@ -11,7 +11,7 @@ import numpy as np
 from streamcut.errors import UsageError
 from streamcut.execution.ceiling import Ceiling
 from streamcut.exports.targets import TARGETS, Target, target_of, that_hold
-from streamcut.foundation.suggestions import unknown
+from streamcut.foundation.shown import unknown
 from streamcut.io.places.outputs import output
 from streamcut.models.files import as_model
 from streamcut.models.link import OwnLink

@@ -1,7 +1,11 @@
-"""`fit`: from a table, text or a store to a model, with all the steps that a statistician would take."""
+"""`fit`: from a table, text or a store to a model, with all the steps that a statistician would take.
+
+Rows to measure on are held out at random, by groups, or the latest (`held_out`); the measures without any feature are the
+baseline that a model has to beat."""
 
 from __future__ import annotations
 
+import math
 import os
 import time as clock
 import warnings
@@ -11,24 +15,28 @@ from dataclasses import dataclass, field, replace
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
+
 from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.data.by_data import for_data, with_free_intercept
 from streamcut.data.datasets import opened
 from streamcut.data.inputs import framed, is_frame
+from streamcut.data.row_columns import keys_of_groups, times_of_rows
 from streamcut.errors import UsageError, spelled
 from streamcut.execution.row_state import scratch_folder
-from streamcut.fitting.baseline import shares, without_features
 from streamcut.fitting.fitted import Fitted
-from streamcut.fitting.held_out import share_of, split
 from streamcut.foundation.interrupts import first_interrupt_asks
+from streamcut.foundation.units import part_of
 from streamcut.io.conversion.convert import convert as converted
 from streamcut.io.conversion.options import ConvertOptions
-from streamcut.io.dataset import Dataset
+from streamcut.io.dataset import Dataset, first_rows
 from streamcut.io.formats.by_readers import STORE
 from streamcut.io.formats.finding import find_files
 from streamcut.io.formats.registry import FORMATS
 from streamcut.io.formats.tables import FRAME
+from streamcut.io.row_view import HeldOut, RowView, drawn_groups, held_out_view
 from streamcut.io.sources.lazy import streamed
+from streamcut.io.tables.files import TableFile
 from streamcut.io.tables.remarks import remarks
 from streamcut.models.checkpoint_places import below
 from streamcut.options.option import documented
@@ -257,3 +265,94 @@ def _kind(data: Any, wanted: str) -> tuple[str | None, list[str]]:
 
 def _joined(given: Any, name: str) -> tuple[str, ...]:
     return (*(given.split(",") if isinstance(given, str) else given), name)
+
+
+_LEAST = float(np.finfo(np.float64).eps)  # of a probability, as in log_loss
+
+
+def without_features(training: Dataset, validation: Dataset, task: str, positive: float | None) -> dict[str, float]:
+    """Measures on `validation` of the model that knows only the labels of `training`, by the names of streamcut.evaluate.
+
+    Two labels (one is `positive`) and classes: their shares as probabilities, and the most frequent one as the answer.
+    Regression: the mean. Row weights count. Empty for other tasks.
+    """
+    if task == "regression":
+        (rows, total, _), (weight, linear, squares) = _moments(training), _moments(validation)
+        mean = total / rows
+        mse = max(squares - 2 * mean * linear + mean * mean * weight, 0.0) / weight
+        spread = squares / weight - (linear / weight) ** 2
+        explained = {"r2": 1.0 - mse / spread} if spread > 0.0 else {}
+        return {**explained, "mean_squared_error": mse, "root_mean_squared_error": math.sqrt(mse)}
+    if task not in ("binary", "auto", "multiclass"):
+        return {}
+    known, there = shares(training, positive), shares(validation, positive)
+    most = max(known, key=lambda label: known[label])
+    loss = -sum(share * math.log(max(known.get(label, 0.0), _LEAST)) for label, share in there.items())
+    return {"log_loss": loss, "accuracy": there.get(most, 0.0)}
+
+
+def shares(data: Dataset, positive: float | None = None) -> dict[float, float]:
+    """{label: its share of the rows by weight}; with a `positive` label all others are merged as nan."""
+    statistics = data.manifest.statistics
+    counts = dict(statistics.label_weights or statistics.labels or {})
+    if positive is not None:
+        counts = {positive: counts.get(positive, 0), math.nan: sum(count for label, count in counts.items() if label != positive)}
+    total = sum(counts.values())
+    return {label: count / total for label, count in counts.items()} if total else {}
+
+
+def _moments(data: Dataset) -> tuple[float, float, float]:
+    """Σ u, Σ u y, Σ u y²."""
+    sums, buffers = np.zeros(3), data.buffers()
+    for shard in range(len(data.manifest.shards)):
+        chunk = data.read(shard, buffers)
+        u = np.ones(chunk.n_rows) if chunk.weight is None else chunk.weight
+        sums += [u.sum(), u @ chunk.y, u @ np.square(chunk.y)]
+    return float(sums[0]), float(sums[1]), float(sums[2])
+
+
+def share_of(validation: Any) -> float:
+    """The share of the rows that `validation` ("20%", 0.2) specifies. Raises UsageError."""
+    share = part_of(validation) if isinstance(validation, str) else validation
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0.0 < share < 1.0:
+        raise UsageError(f"validation: {validation!r} is not a share of the rows; write for example '20%'")
+    return float(share)
+
+
+def split(
+    data: Dataset, files: Sequence[TableFile], share: float, seed: int, group: str | None, time: str | None
+) -> tuple[RowView, RowView]:
+    """(rows to train on, rows held out) of `data`, which was made from the table `files`, row for row.
+
+    group   rows with the same value of this column stay together; `time`: the latest rows by this column are held out
+    """
+    if group is not None:
+        held = HeldOut(which=drawn_groups(keys_of_groups(files, group), share, seed))
+    elif time is not None:
+        held = HeldOut(which=_latest(files, time, share))
+    else:
+        statistics = data.manifest.statistics
+        held = HeldOut(share, seed, grouped=statistics.groups is not None, rows=statistics.n_rows)
+    training, validation = held_out_view(data, held)
+    known, there = training.manifest.statistics.labels, validation.manifest.statistics.labels
+    alone = set(there) - set(known) if known and there else set()
+    if not alone or not all(label.is_integer() for label in alone) or held.grouped:
+        return training, validation
+    return held_out_view(data, HeldOut(which=_without(data, held, alone)))  # a class must be in training to be measured
+
+
+def _without(data: Dataset, held: HeldOut, labels: set[float]) -> np.ndarray:
+    """Which rows are held out, bool (n), except those with some labels."""
+    which, buffers = [], data.buffers()
+    for shard, first in enumerate(first_rows(data.manifest)[:-1]):
+        chunk = data.read(shard, buffers)
+        which.append((held.of(chunk, first) == 0) & ~np.isin(chunk.y, list(labels)))
+    return np.concatenate(which)
+
+
+def _latest(files: Sequence[TableFile], column: str, share: float) -> np.ndarray:
+    """Which rows are held out, bool (n): the latest by `column`; equal times stay together, rows without one are not held out."""
+    times = times_of_rows(files, column)
+    known = np.sort(times[~np.isnan(times)])
+    begin = known[min(len(known) - 1, int(np.ceil((1.0 - share) * len(known))))]
+    return times >= begin if begin > known[0] else times > begin

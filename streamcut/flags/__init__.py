@@ -30,7 +30,7 @@ from streamcut.flags.scikit_learn import sklearn
 from streamcut.flags.svm_struct import svm_hmm, svm_perf, svm_rank
 from streamcut.flags.translation import PROGRAMS, Counts, Translation
 from streamcut.flags.vw import vw
-from streamcut.foundation.suggestions import unknown
+from streamcut.foundation.shown import unknown
 
 TOOLS: dict[str, Callable[[str, Counts], Translation]] = {
     "liblinear": liblinear,

@@ -1,6 +1,7 @@
 """Text for people, without terminal control or hidden characters, and results with readable representations.
 
 Names, labels and file contents are untrusted text. Results are a line in a console, a small table in a notebook.
+For unknown names there are suggestions (`meant`).
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ import sys
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from difflib import get_close_matches
 from html import escape
 from typing import Any
 
-from streamcut.errors import spelled
+from streamcut.errors import UsageError, spelled
 from streamcut.foundation.units import format_number
 
 
@@ -77,3 +79,30 @@ def html_table(title: str, rows: Iterable[tuple[str, str]]) -> str:
 
 def _short(value: Any) -> str:
     return str(value) if isinstance(value, bool) else visible(format_number(value))
+
+
+def meant(name: object, known: Iterable[str]) -> str:
+    """ "did you mean ‹name›?" with the closest known names, "" if none is close. Case and _ or - don't matter."""
+    names = {plain(each): each for each in known}
+    close = [names[each] for each in get_close_matches(plain(str(name)), names, n=2, cutoff=0.65)]
+    return f"did you mean {' or '.join(close)}?" if close else ""
+
+
+def unknown(value: object, known: Iterable[str]) -> str:
+    """The end of a message on a value not in `known`: a suggestion, and the known values."""
+    choices = list(known)
+    close = meant(value, choices)
+    return f"{value!r} is unknown; {close + ' ' if close else ''}use one of {', '.join(choices)}"
+
+
+def expect_known(function: str, options: Iterable[str], known: Iterable[str]) -> None:
+    """Raise UsageError if `function` lacks an option with one of these names."""
+    there = list(known)
+    for name in options:
+        if name not in there:
+            raise UsageError(f"{function} has no option {name}; {meant(name, there) or f'help(streamcut.{function}) lists them'}")
+
+
+def plain(name: str) -> str:
+    """`name` in the form used for comparison."""
+    return name.lower().replace("_", "-")

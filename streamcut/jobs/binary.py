@@ -1,4 +1,4 @@
-"""Two classes, a loss of single rows, linear: by cutting planes or bundle-dca."""
+"""Two classes, or numbers as targets, a loss of single rows, linear: by cutting planes or bundle-dca."""
 
 from __future__ import annotations
 
@@ -270,3 +270,14 @@ class BinaryJob:
         if self.solver.columns:  # small enough to leave something to solve
             few = replace(few, options=replace(self.options, l1_only="1%"))
         on_few_rows(manifest, y, self.workers, few.solve)
+
+
+@dataclass(frozen=True)
+class RegressionJob(BinaryJob):
+    """A BinaryJob without labels."""
+
+    task: ClassVar[str] = "regression"
+
+    @classmethod
+    def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
+        return cls.of(options, manifest, PointwiseRisk(row_loss(options.chosen_loss, options.as_dict())), None, False)

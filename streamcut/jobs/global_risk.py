@@ -1,29 +1,36 @@
-"""The common part of jobs whose risk needs the scores of all rows at once."""
+"""Jobs whose risk needs the scores of all rows at once: losses of the whole labelling, and of pairs of rows.
+
+C multiplies the mean loss times the number of rows, C̄ = C·m, as for two classes: for "error" it is the C of the hinge loss. With
+Q queries that have pairs and |P| pairs: svm_rank -l 1 (all pairs) has c = C·m·N/|P| for N queries, -l 2 (the mean over queries)
+c = C·m·N/Q, which are the normalisations "pairs" and "queries"; svm_perf -l 10 has c = C·m/100.
+"""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from streamcut.config import TrainOptions
-from streamcut.errors import BadInputError
-from streamcut.execution.lanes import Lanes
+from streamcut.errors import BadInputError, UsageError
+from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import PassRunner
 from streamcut.foundation.fields import by_name
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import identity
-from streamcut.jobs.linear import Trainer, certificate, on_few_rows, solver_of
-from streamcut.losses.pairs import PairsOfLevels
+from streamcut.jobs.linear import Trainer, bundle_size, certificate, on_few_rows, solver_of, threads_wanted, two_labels
+from streamcut.losses.multivariate import Multivariate, rows_of
+from streamcut.losses.pairs import Pairs, PairsOfLevels
 from streamcut.losses.scores import OneGroupRisk
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
 from streamcut.oracles.global_risk import GlobalOracle
 from streamcut.oracles.groups import GroupRisk
 from streamcut.oracles.one_group import CODE_TYPE, sorting_bytes
+from streamcut.oracles.pair_curvature import NEAR, CurvedPairsOracle
 from streamcut.oracles.row_blocks import BLOCK_ROWS
 from streamcut.solver_table import SolverRecord
 from streamcut.solvers.progress import Progress, Solution
@@ -148,3 +155,62 @@ def check_weights(manifest: Manifest, what: str) -> None:
     """Raise BadInputError for row weights, which `what` does not support."""
     if manifest.statistics.weight_sum is not None:
         raise BadInputError(f"the rows have weights, which {what} does not support; convert the data without them")
+
+
+class MultivariateJob(GlobalJob):
+    """Task "binary" with a loss of the whole labelling."""
+
+    @classmethod
+    def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
+        statistics = manifest.statistics
+        check_weights(manifest, f"loss {options.chosen_loss}")
+        if options.positive_weight != 1.0:
+            raise UsageError(f"positive_weight: loss {options.chosen_loss} counts rows and has no weights")
+        negative, positive, rest = two_labels(statistics, options.positive_label)
+        risk = Multivariate(options.chosen_loss, positive, 0 if options.k is None else rows_of(options.k, statistics.n_rows))
+        max_cuts = options.max_cuts or bundle_size(statistics.n_features + (options.bias != 0.0))
+        lanes = plan_lanes(statistics, options.lanes)
+        bias = float(options.bias)
+        return cls(options, risk, bias, (negative, positive), rest, max_cuts, lanes, threads_wanted(options))
+
+    def warm_up(self, manifest: Manifest) -> None:
+        risk: Any = self.risk
+        y = np.where(np.arange(8) % 3, risk.positive, risk.positive - 1.0)
+        replace(self, risk=replace(risk, k=min(risk.k, 8)))._warm_up(manifest, y)
+
+
+_MATRICES = 4  # in addition to two per lane
+
+
+class RankingJob(GlobalJob):
+    """Tasks "ranking" and "roc-area", which is ranking with two labels."""
+
+    @classmethod
+    def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
+        statistics, found = manifest.statistics, manifest.statistics.labels
+        check_weights(manifest, f"task {options.task}")
+        if found is not None and len(found) == 1:
+            raise BadInputError(f"all {statistics.n_rows:,} rows have label {next(iter(found)):g}; there is nothing to rank")
+        if options.task == "roc-area" and (found is None or len(found) > 2):
+            raise BadInputError("the area under the ROC curve needs two labels; for more take --task=ranking")
+        max_cuts = options.max_cuts or bundle_size(statistics.n_features)
+        lanes = plan_lanes(statistics, options.lanes)
+        risk: Pairs | PairsOfLevels = Pairs(options.normalisation)
+        if (statistics.groups or 1) == 1 and found is not None and len(found) <= PairsOfLevels.MOST:
+            risk = PairsOfLevels(tuple(sorted(found)), options.normalisation)
+        return cls(options, risk, 0.0, None, False, max_cuts, lanes, threads_wanted(options))
+
+    @property
+    def oracle(self) -> type[GlobalOracle]:
+        return CurvedPairsOracle if self.solver.curved else GlobalOracle
+
+    def needs(self, manifest: Manifest) -> Needs:
+        found = super().needs(manifest)
+        if not self.solver.curved:
+            return found
+        size = ("curvature of the loss", (_MATRICES + 2 * self.workers) * 8 * found.dimension**2)
+        return replace(found, vectors=self.solver.vectors, row_bytes=found.row_bytes + 4 * len(NEAR), more=(*found.more, size))
+
+    def warm_up(self, manifest: Manifest) -> None:
+        labels = np.array(getattr(self.risk, "labels", np.arange(3.0)))
+        self._warm_up(manifest, labels[np.arange(128) % len(labels)])

@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.bundle.free_intercept import VECTORS as FREE_VECTORS
 from streamcut.bundle.intercept import EVERYWHERE
 from streamcut.bundle.l1_only import L1OfMany, L1Only
-from streamcut.bundle.penalty import L2, VECTORS, penalty_of
+from streamcut.bundle.penalty import FREE_VECTORS, L2, VECTORS, penalty_of
 from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.feed import Feed, Traffic

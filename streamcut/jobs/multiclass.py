@@ -29,9 +29,7 @@ from streamcut.jobs.linear import (
 )
 from streamcut.jobs.origins import classes_origins
 from streamcut.jobs.several_classes import Proved, multiclass_model, several_labels
-from streamcut.losses.classes import JointLoss
-from streamcut.losses.crammer_singer import CrammerSinger
-from streamcut.losses.softmax import Softmax
+from streamcut.losses.classes import CrammerSinger, JointLoss, Softmax
 from streamcut.models.model import Model
 from streamcut.models.multiclass import MulticlassModel
 from streamcut.oracles.classes import MulticlassOracle

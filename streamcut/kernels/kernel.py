@@ -10,7 +10,7 @@ import numpy as np
 
 from streamcut.errors import UsageError
 from streamcut.foundation.rounding import gamma
-from streamcut.foundation.suggestions import unknown
+from streamcut.foundation.shown import unknown
 
 if TYPE_CHECKING:
     from streamcut.foundation.chunk import Chunk

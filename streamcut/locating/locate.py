@@ -5,7 +5,7 @@ Given     weights v_b, a bound D ≤ min F, and the rows.
 Returns   Q with |⟨v_b − v*, x⟩| ≤ √(xᵀQx) for every x, and bounds of standard errors.
 Stops     when the rows' ρ shrink by less than a part _SETTLED, or after _ROUNDS passes.
 
-    v_b = Newton's method from v_b, while F falls (streamcut.locating.polished)
+    v_b = Newton's method from v_b, while F falls (streamcut.locating.locate)
     one pass: G = F(v_b) − D, the gradient g;  r = √(2G)
     free intercept: one pass for the distance of b* (streamcut.locating.intercept)
     ρ_i = r‖x_i‖, or r‖x_i − c‖ + that
@@ -40,7 +40,6 @@ from streamcut.locating import factor
 from streamcut.locating.answers import Certifier
 from streamcut.locating.intercept import ROW_BYTES
 from streamcut.locating.nearby import nearby
-from streamcut.locating.polished import polished
 from streamcut.locating.problem import LIKELIHOODS, Located, expect_locatable, gap_part, is_scaled, located_problem, tighter
 from streamcut.locating.regions import Ellipsoid, Region
 from streamcut.locating.sums import (
@@ -282,3 +281,55 @@ def refusal(model: LinearModel, gap: float) -> str:
     """Why nothing is proved, and what helps."""
     part = gap_part(model, gap)
     return f"proved nothing: gap {part:.1g} of F is too wide; {tighter(part)}"
+
+
+_NEAR = 1e-16
+_STEPS = 30
+_SHORTEST = 2.0**-20
+_FALLS = 1e-4  # of the decrease that the slope predicts
+_DAMPING = 1e-13  # of the largest on the diagonal
+
+
+def polished(problem: Located, data: Dataset, at: Slope) -> Located | None:
+    """The problem at weights near the optimum; `at` is F there. None if F has no gradient (an L1 penalty) or does not fall."""
+    if problem.model.l1 != 0.0:
+        return None
+    now, begun = problem, at.primal
+    for _ in range(_STEPS):
+        step = _step(now, data, at)
+        if step is None or not float(at.gradient @ step) > _NEAR * at.primal:
+            break
+        found = _shortened(now, data, at, step)
+        if found is None:
+            break
+        now, at = found
+    return now if at.primal < begun else None
+
+
+def _step(problem: Located, data: Dataset, at: Slope) -> np.ndarray | None:
+    """H⁻¹g, or None if it cannot be computed."""
+    from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+    H = Curvature(problem, data.manifest.statistics)
+    for rows in rows_of(problem, data):
+        H.add(rows, problem.risk.loss.curvature_within(rows.z, rows.z)[0])
+    M, diagonal = H.total, np.arange(len(at.gradient))
+    M[diagonal, diagonal] += _DAMPING * float(M[diagonal, diagonal].max())
+    try:
+        step = cho_solve(cho_factor(M, lower=True, overwrite_a=True), at.gradient)
+    except (LinAlgError, ValueError):
+        return None
+    return step if np.isfinite(step).all() else None
+
+
+def _shortened(problem: Located, data: Dataset, at: Slope, step: np.ndarray) -> tuple[Located, Slope] | None:
+    """A point along −step where F is lower, and F's slope there; None: there is none."""
+    part, promised = 1.0, float(at.gradient @ step)
+    while part >= _SHORTEST:
+        near = replace(problem, at=problem.at - part * step)
+        with np.errstate(over="ignore", invalid="ignore"):
+            there = slope(near, data)
+        if there.primal <= at.primal - _FALLS * part * promised:
+            return near, there
+        part *= 0.25
+    return None

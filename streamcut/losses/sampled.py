@@ -13,7 +13,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from streamcut.compiled import multiclass
-from streamcut.losses.crammer_singer import CrammerSinger
+from streamcut.losses.classes import CrammerSinger
 from streamcut.losses.sequence import SequenceRisk
 
 

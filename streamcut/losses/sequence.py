@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamcut.compiled import vectors, viterbi
-from streamcut.losses.crammer_singer import CrammerSinger
+from streamcut.losses.classes import CrammerSinger
 
 
 @dataclass(frozen=True, slots=True)

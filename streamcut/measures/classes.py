@@ -8,9 +8,8 @@ import numpy as np
 
 from streamcut.compiled import multiclass, softmax
 from streamcut.losses import row_loss
-from streamcut.losses.crammer_singer import CrammerSinger
+from streamcut.losses.classes import CrammerSinger, Softmax
 from streamcut.losses.pointwise import PointwiseRisk
-from streamcut.losses.softmax import Softmax
 from streamcut.models.kernel import KernelModel
 from streamcut.models.multiclass import CRAMMER_SINGER, ONE_VS_REST, SOFTMAX, MulticlassModel
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -247,3 +247,43 @@ def _support(arrays: dict[str, np.ndarray], n: int, d: int) -> sp.csr_array:
     from scipy.sparse import csr_array
 
     return csr_array((data, indices, indptr), shape=(n, d))
+
+
+def joined(models: Sequence[KernelModel], labels: tuple[float, ...]) -> KernelModel:
+    """Model k of `models`, all with the same kernel, scores `labels[k]`; a row that several models keep is stored once.
+
+    Each certificate is about its own problem, so the joined model has none. Its stop reason is that of
+    the first class that did not converge, and `history` is the longest.
+    """
+    import scipy.sparse as sp
+
+    support = sp.vstack([model.support for model in models], format="csr")
+    places: dict[bytes, int] = {}
+    bounds = support.indptr
+    first: list[int] = []
+    where = np.empty(support.shape[0], np.int64)
+    for row in range(support.shape[0]):
+        inside = slice(bounds[row], bounds[row + 1])
+        key = support.indices[inside].tobytes() + b"|" + support.data[inside].tobytes()
+        where[row] = places.setdefault(key, len(places))
+        if where[row] == len(first):
+            first.append(row)
+    coefficients = np.zeros((len(first), len(models)))
+    start = 0
+    for k, model in enumerate(models):
+        np.add.at(coefficients[:, k], where[start : start + model.n_support], model.coefficients)
+        start += model.n_support
+    reasons = [model.stop_reason for model in models if not model.converged]
+    return replace(
+        max(models, key=lambda model: len(model.history)),
+        support=sp.csr_array(support[first]),
+        coefficients=coefficients,
+        labels=labels,
+        intercept=np.array([model.intercept for model in models], dtype=np.float64),
+        rest=False,
+        task="multiclass",
+        reason=reasons[0] if reasons else models[0].stop_reason,
+        certificate=None,
+        point=None,
+        facts={name: sum(model.facts[name] for model in models) for name in ("evaluations", "steps") if name in models[0].facts},
+    )

@@ -10,7 +10,7 @@ from dataclasses import Field, dataclass, field, replace
 from typing import Any, TypeVar
 
 from streamcut.errors import UsageError
-from streamcut.foundation.suggestions import unknown
+from streamcut.foundation.shown import unknown
 from streamcut.foundation.units import plain
 
 _Function = TypeVar("_Function", bound=Callable)

@@ -27,7 +27,7 @@ from streamcut.losses.columns import ColumnsRisk
 from streamcut.losses.loss import Loss
 from streamcut.oracles.classes_passes import targets
 from streamcut.oracles.columns_cache import ColumnsCache, Sweeps
-from streamcut.oracles.dual.sample import sample_free
+from streamcut.oracles.dual.random_order import sample_free
 from streamcut.oracles.row_passes import Equal, First, Halves, RowPass, Totals, begin, weight_sum
 
 

@@ -16,11 +16,30 @@ from streamcut.compiled import vectors
 from streamcut.execution.feed import Traffic
 from streamcut.execution.passes import Pass
 from streamcut.execution.runner import PassRunner
-from streamcut.foundation.rounding import CutError, Drift, Grids, above, loss_above
+from streamcut.foundation.rounding import UNSEEN, CutError, Drift, Grids, RowScale, above, loss_above
+from streamcut.io.manifest import Statistics
 from streamcut.models.checkpoint import Fill
 from streamcut.oracles.kept_rows import kept_rows, refill_rows
-from streamcut.oracles.row_lengths import row_scale
 from streamcut.oracles.row_passes import CutSums, Totals
+
+_LONGER = 1.0 + 1e-6  # squares of rows were summed in float64
+
+
+def row_scale(statistics: Statistics, bias: float, width: int = 1) -> RowScale:
+    """Row sizes, including a bias feature; with several classes a row adds to its own class, and as much to others."""
+    more = bias != 0.0
+    return RowScale(
+        rows=statistics.n_rows,
+        entries=(statistics.nnz + more * statistics.n_rows) * width,
+        row_entries=statistics.max_row_nnz + more,
+        length=(math.sqrt(statistics.max_squared_norm + bias * bias) * _LONGER + UNSEEN) * (1.5 if width > 1 else 1.0),
+    )
+
+
+def longest(scale: RowScale, w: np.ndarray) -> float:
+    """Upper bound on Σ_j |x_ij w_j| over rows i."""
+    return scale.length * math.sqrt(vectors.dot(w, w)) * _LONGER + UNSEEN
+
 
 NOT_NEGATIVE = (0.0, math.inf)
 _FIRST = 4.0  # σ of the first accelerated pass, in units of the curvature of the dual along a row: shares move by about a quarter

@@ -31,13 +31,12 @@ from streamcut.execution.runner import PassRunner
 from streamcut.foundation.rounding import EPSILON, CutError, Drift, Grids, above, gamma
 from streamcut.losses.scores import OneGroupRisk
 from streamcut.models.checkpoint import Fill
-from streamcut.oracles.decomposable import NOT_NEGATIVE, Cut
+from streamcut.oracles.decomposable import NOT_NEGATIVE, Cut, row_scale
 from streamcut.oracles.global_passes import LabelPass, ScoresPass, SumPass
 from streamcut.oracles.groups import GroupRisk, Groups
 from streamcut.oracles.kept_rows import kept_rows, refill_rows
 from streamcut.oracles.one_group import OneGroup
 from streamcut.oracles.row_blocks import RowBlocks
-from streamcut.oracles.row_lengths import row_scale
 
 _LONGER = 1.0 + 1e-6  # for sums over features in float64
 

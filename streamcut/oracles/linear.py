@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from streamcut.bundle.free_intercept import FreeIntercept
 from streamcut.bundle.l1_only import L1OfMany
+from streamcut.bundle.penalty import FreeIntercept
 from streamcut.compiled import vectors
 from streamcut.execution.passes import Pass
 from streamcut.execution.runner import PassRunner
@@ -18,8 +18,7 @@ from streamcut.losses.loss import TargetScale
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.checkpoint import Fill
 from streamcut.oracles import row_passes
-from streamcut.oracles.decomposable import NOT_NEGATIVE, Cut, DecomposableOracle
-from streamcut.oracles.row_lengths import longest
+from streamcut.oracles.decomposable import NOT_NEGATIVE, Cut, DecomposableOracle, longest
 from streamcut.oracles.row_passes import Equal, Totals, first_of, row_arrays
 
 _LEAST_UNIT = 1e-6  # of the mean loss at w = 0: where all targets are equal

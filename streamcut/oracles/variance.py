@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from streamcut.compiled.moments import add_moments, add_weighted_moments
+from streamcut.compiled.vectors import add_moments, add_weighted_moments
 from streamcut.errors import BadInputError
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.foundation.chunk import Chunk

@@ -1,19 +1,25 @@
-"""Shows the progress of training: on a terminal lines above a bar for the pass, in notebooks and logs lines, or JSON."""
+"""Shows the progress of training: on a terminal lines above a bar for the pass, in notebooks and logs lines, or JSON.
+
+The time left is estimated from the recent decrease of the gap.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from itertools import combinations
+from statistics import median
 from typing import Any, Protocol
 
 from streamcut.compiler.compiling import NOTICE, compiler
 from streamcut.progress.columns import Columns, columns, duration, line
-from streamcut.progress.eta import Eta
 
 EVERY = {"live": 0.2, "notebook": 1.0, "lines": 30.0}  # least seconds between lines; the first and the last are always shown
 _NOTEBOOK_WIDTH = 100
@@ -144,3 +150,37 @@ def _in_notebook() -> bool:
     shell = sys.modules.get("IPython")
     found = shell.get_ipython() if shell is not None and hasattr(shell, "get_ipython") else None
     return type(found).__name__ == "ZMQInteractiveShell"
+
+
+_WINDOW = 12  # the last iterations: the rate changes as training continues
+_FEWEST = 4
+_LONGEST = 10 * 365 * 86400  # seconds: a slower gap counts as not falling
+
+
+class Eta:
+    """Seconds until a falling gap is within the tolerance, if it continues falling at the rate of the last iterations.
+
+    The rate is the median of the slopes of log(gap) over time between all pairs of them (Theil and Sen): a third of all
+    iterations may be out of line, such as one that found a much better point or waited for a disk.
+    """
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, float]] = deque(maxlen=_WINDOW)
+
+    def after(self, seconds: float, gap: float, allowed: float) -> float | None:
+        """Seconds left after an iteration that ended at `seconds` with `gap`; training converges at `allowed`.
+
+        None while unknown: too few iterations, a gap that does not fall, or no tolerance (0).
+        """
+        if not (0.0 < gap < math.inf and allowed > 0.0):
+            return None
+        self._seen.append((seconds, math.log(gap)))
+        if gap <= allowed:
+            return 0.0
+        if len(self._seen) < _FEWEST:
+            return None
+        pairs = combinations(self._seen, 2)
+        slopes = [(late - early) / (then - now) for (now, early), (then, late) in pairs if then > now]
+        rate = -median(slopes) if slopes else 0.0
+        missing = math.log(gap / allowed)
+        return missing / rate if missing < _LONGEST * rate else None

@@ -92,6 +92,7 @@ class Report(Page):
         self.named = names is not None
         self.errors = [] if errors is None else facts.clearest(model, names, errors)
         self.errors_are = "" if errors is None else facts.ERRORS[errors.kind]
+        self.n_errors = 0 if errors is None else len(errors.low)
         self.training = convergence_plots(model.history)
         traffic = traffic_plot(model.history)
         self.throughput = {} if traffic is None else {"traffic": ("Throughput", traffic)}
@@ -177,7 +178,7 @@ class Report(Page):
             return ""
         said = (
             f"{self.errors_are} The weights furthest from 0 in standard errors, {len(self.errors)} of "
-            f"{self.model.n_features + bool(self.model.bias):,}. Everything refers to the exact optimum, however far from it "
+            f"{self.n_errors:,}. Everything refers to the exact optimum, however far from it "
             "training ended: z is at least this far from 0, p at most this, the interval nowhere wider. The penalty's part: how "
             "much of what is known of a weight comes from the penalty; where it is not near 0 the weight is pulled towards 0."
         )

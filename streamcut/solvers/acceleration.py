@@ -15,7 +15,7 @@ on any of this.
 
 A plain pass starts from the master problem's mixture with σ = 1. Neither kind is always faster: accelerated passes
 crawl on separable rows, plain ones with many features and a large C. So a guard switches between them
-(streamcut.solvers.guard). If C is so small that σ starts at 1, all passes are plain. Otherwise plain passes solve for
+(streamcut.solvers.acceleration). If C is so small that σ starts at 1, all passes are plain. Otherwise plain passes solve for
 cached rows at once, if features are few (streamcut.oracles.dual.interior), and the resulting weights are scored next, in place of
 the master problem's: they are better where most rows that matter are cached.
 """
@@ -23,7 +23,7 @@ the master problem's: they are better where most rows that matter are cached.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -34,9 +34,37 @@ from streamcut.foundation.fields import expect_like
 from streamcut.models.checkpoint import StoredCheckpoint
 from streamcut.oracles.dual.ascent import DualAscent
 from streamcut.oracles.dual.passes import Ascent
-from streamcut.solvers.guard import Guard
 from streamcut.solvers.progress import StoppingRule
 from streamcut.solvers.state import BundleState
+
+_WINDOW, _LEAST = 4, 8  # passes by which a kind is judged; its least number
+
+
+@dataclass(slots=True)
+class Guard:
+    """The other kind takes over when four passes leave more than (1 − 4/k) of the gap, after k passes of a kind: slower than 1/k.
+
+    Accelerated passes at their best leave (1 − 4/k)².
+
+    first  σ of the first accelerated pass; 1: there are none
+    plain  whether the next pass is plain
+    gaps   after each pass of this kind, the first one after the pass before it
+    """
+
+    first: float
+    plain: bool
+    gaps: list[float] = field(default_factory=list)
+
+    def hands_over(self, gap: float) -> bool:
+        """After a pass that left this gap: whether the next one is of the other kind."""
+        if self.first == 1.0:
+            return False
+        self.gaps.append(gap)
+        k = len(self.gaps)
+        if k < _LEAST or gap <= (1.0 - _WINDOW / k) * self.gaps[-1 - _WINDOW]:
+            return False
+        self.gaps, self.plain = [gap], not self.plain
+        return True
 
 
 @dataclass(slots=True)

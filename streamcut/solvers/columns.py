@@ -16,7 +16,7 @@ Two cuts bound F: that of the newest shares, and G, all older ones mixed by the 
         p, q = the master problem; its value is the bound;   G ← pG + qU
         y ← r + (1 − e^−σ)(C U − r);   σ ← 2σ/(2 + σ)
 
-A plain pass has σ = 1 and ends at y = C U. Each column has a guard (streamcut.solvers.guard) that selects the kind of its passes.
+A plain pass has σ = 1 and ends at y = C U. Each column has a Guard (streamcut.solvers.acceleration): the kind of its passes.
 Where its first σ is below 1, its plain passes solve for cached rows at once, if features are few
 (streamcut.oracles.dual.interior), and the resulting weights are scored next. With an l1 passes are plain at first: along a row
 the dual's curvature involves only the nonzero features of w, which steps exploit (streamcut.compiled.columns.bent_along).
@@ -40,9 +40,9 @@ from streamcut.foundation.rounding import absolute_above, combined, combined_squ
 from streamcut.models.certificate import StopReason, Witness
 from streamcut.oracles.columns import ColumnsOracle, Start
 from streamcut.oracles.dual.worth import LITTLE
+from streamcut.solvers.acceleration import Guard
 from streamcut.solvers.bundle_dca import ENOUGH
 from streamcut.solvers.columns_state import Answer, Line, State
-from streamcut.solvers.guard import Guard
 from streamcut.solvers.progress import Iteration, Progress, StoppingRule
 from streamcut.solvers.standstill import Standing
 from streamcut.solvers.warm_start import Origin

@@ -16,7 +16,7 @@ from streamcut.models.certificate import StopReason, Witness
 from streamcut.models.checkpoint import StoredCheckpoint
 from streamcut.oracles.columns import ColumnsOracle
 from streamcut.oracles.columns_passes import constants
-from streamcut.solvers.guard import Guard
+from streamcut.solvers.acceleration import Guard
 from streamcut.solvers.standstill import Standing
 
 _NEARLY = 1.0 + 1e-9  # tolerance for a different summation order

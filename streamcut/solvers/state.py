@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from streamcut.bundle.bundle import Bundle, MasterSolution
-from streamcut.bundle.free_intercept import FreeIntercept
 from streamcut.bundle.intercept import Interval
 from streamcut.bundle.l1_only import L1OfMany, L1Only
-from streamcut.bundle.penalty import L2, penalty_of
+from streamcut.bundle.penalty import L2, FreeIntercept, penalty_of
 from streamcut.bundle.shelf import Shelf
 from streamcut.compiled import vectors
 from streamcut.foundation.fields import expect_like

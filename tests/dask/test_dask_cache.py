@@ -34,7 +34,7 @@ from streamcut.io.memory import MemoryDataset
 from streamcut.io.opening import open_dataset
 from streamcut.io.stores.writer import StoreWriter
 from streamcut.jobs.columns import ColumnsJob
-from streamcut.losses.crammer_singer import CrammerSinger
+from streamcut.losses.classes import CrammerSinger
 from streamcut.losses.hinge import Hinge
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.files import load_model, save_model

@@ -23,7 +23,7 @@ from kit.waiting import until
 import streamcut
 from streamcut.config import CheckpointOptions
 from streamcut.errors import ClusterLostError
-from streamcut.execution.dask.patience import patience
+from streamcut.execution.dask.cluster import patience
 from streamcut.foundation.machine import available_cpus
 from streamcut.models.files import load_model
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import streamcut
-from streamcut.execution.dask.unguarded import refuse_to_train_again
+from streamcut.execution.dask.cluster import refuse_to_train_again
 
 pytestmark = pytest.mark.process
 

@@ -15,7 +15,7 @@ import streamcut
 from streamcut.config import TrainOptions
 from streamcut.errors import StreamcutError, UsageError, given, spelled
 from streamcut.estimators import LinearSVM
-from streamcut.foundation.suggestions import meant
+from streamcut.foundation.shown import meant
 from streamcut.io.memory import MemoryDataset
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.model import Model

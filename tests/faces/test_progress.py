@@ -20,8 +20,7 @@ from streamcut.execution.passes import Pass
 from streamcut.execution.runner import Going, Runner
 from streamcut.io.memory import MemoryDataset
 from streamcut.progress import columns, display
-from streamcut.progress.display import Display
-from streamcut.progress.eta import Eta
+from streamcut.progress.display import Display, Eta
 from streamcut.solvers.progress import Iteration
 from streamcut.training import train
 

@@ -45,7 +45,7 @@ ELSEWHERE = {  # (module, function): why it need not come through a door
     ("streamcut.io.places.outputs", "*"): "writes",
     ("streamcut.foundation.systems", "*"): "folders to be synced, and what the kernel says in /proc",
     ("streamcut.foundation.machine", "*"): "what the kernel says in /proc and /sys",
-    ("streamcut.cli.streams", "*"): "the standard streams",
+    ("streamcut.cli.output", "*"): "the standard streams",
     ("streamcut.cli", "*"): "the standard output",
     ("streamcut.compiler.child", "serve"): "the standard output",
     ("streamcut.models.checkpoint", "open_checkpoint"): "a descriptor from `open_regular`",

@@ -22,7 +22,7 @@ from streamcut.io.stores import codec, spec
 from streamcut.io.stores.collector import ShardCutter, ShardRows
 from streamcut.io.stores.journal import Journal, check_options, read_journal
 from streamcut.io.stores.manifest_file import canonical_json, manifest_bytes, parse_manifest
-from streamcut.io.stores.narrow import smallest
+from streamcut.io.stores.shard_arrays import smallest
 from streamcut.io.stores.structure import first_problem
 from streamcut.io.stores.writer import StoreWriter, writer_bytes
 from streamcut.io.stores.zarr_layout import array_document, root_document

@@ -17,7 +17,7 @@ from streamcut.bundle.bundle import Bundle
 from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.errors import DiskFullError, MemoryBudgetError, NotFoundError
 from streamcut.execution.plan import Machine, plan_memory
-from streamcut.execution.scratch import ScratchShelf
+from streamcut.execution.row_state import ScratchShelf
 from streamcut.foundation.rounding import CutError
 from streamcut.foundation.systems import resident_bytes
 from streamcut.io.memory import MemoryDataset

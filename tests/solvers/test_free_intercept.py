@@ -13,8 +13,8 @@ import scipy.sparse as sp
 from sklearn import linear_model, svm
 
 from streamcut.bundle.bundle import Bundle
-from streamcut.bundle.free_intercept import FreeIntercept
 from streamcut.bundle.intercept import Interval
+from streamcut.bundle.penalty import FreeIntercept
 from streamcut.config import CheckpointOptions
 from streamcut.errors import BadInputError, UsageError
 from streamcut.estimators import LinearSVM, LinearSVR, LogisticRegression

@@ -24,7 +24,7 @@ from streamcut.exports.export import export
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.memory import MemoryDataset
 from streamcut.jobs.multiclass import MulticlassJob
-from streamcut.losses.crammer_singer import CrammerSinger
+from streamcut.losses.classes import CrammerSinger
 from streamcut.models.files import load_model, save_model
 from streamcut.oracles.dual.classes import MulticlassDualOracle, row_bytes
 from streamcut.oracles.dual.passes import Ascent

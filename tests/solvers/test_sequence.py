@@ -23,7 +23,7 @@ from streamcut.execution.runner import Runner
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.opening import open_dataset
 from streamcut.jobs.sequence import chain
-from streamcut.losses.crammer_singer import CrammerSinger
+from streamcut.losses.classes import CrammerSinger
 from streamcut.losses.sequence import SequenceRisk
 from streamcut.measures.sequence import SequenceMeasures
 from streamcut.models.files import load_model, save_model

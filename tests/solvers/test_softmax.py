@@ -28,7 +28,7 @@ from streamcut.execution.runner import Runner
 from streamcut.exports.liblinear import liblinear_text
 from streamcut.foundation.rounding import Grids
 from streamcut.io.memory import MemoryDataset
-from streamcut.losses.softmax import Softmax
+from streamcut.losses.classes import Softmax
 from streamcut.models.files import load_model, save_model
 from streamcut.oracles.classes import MulticlassOracle
 from streamcut.oracles.dual.classes import MulticlassDualOracle, row_bytes

@@ -1,20 +1,23 @@
 """A Dask cluster as its client sees it: its workers, their memory, which of them are silent, and when the cluster is lost.
 
 A worker counts while the scheduler lists it as running and hears from it: one that is stopped or unreachable for the scheduler
-is left out after --silence (longer on busy machines), and taken in again when it is heard.
+is left out after --silence, longer on busy machines, which are slow to send heartbeats, and taken in again when it is heard.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import multiprocessing
+import os
 import tempfile
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError, Future, wait
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import dask
@@ -25,12 +28,11 @@ import streamcut
 from streamcut.errors import ClusterLostError, UsageError
 from streamcut.execution.dask import plan as dask_plan
 from streamcut.execution.dask import worker as dask_worker
-from streamcut.execution.dask.logs import of_our_own, says_something, without_tracebacks
-from streamcut.execution.dask.patience import patience
+from streamcut.execution.dask.logs import MOST, of_our_own, says_something, without_tracebacks
 from streamcut.execution.dask.plan import ClusterNeeds, Placement, WorkerProcess
-from streamcut.execution.dask.unguarded import UNGUARDED, refuse_to_train_again
 from streamcut.execution.dask.worker import Greeting, Store, WorkerMemory
 from streamcut.execution.plan import MemoryPlan
+from streamcut.foundation.machine import available_cpus
 from streamcut.foundation.systems import peak_bytes, resident_bytes
 from streamcut.io.dataset import Dataset
 from streamcut.io.manifest import Manifest
@@ -321,3 +323,37 @@ def connect(scheduler: str | distributed.Client, *, workers: int, deadline: floa
             ) from None
         stack.callback(client.close, timeout=5)
         yield Cluster(client, local=scheduler == LOCAL, deadline=deadline, silence=silence)
+
+
+UNGUARDED = (
+    "local-cluster starts processes that run a Python script again up to where it trains: put the script's code below "
+    'if __name__ == "__main__":, or give the address of a running cluster'
+)
+
+
+def refuse_to_train_again() -> None:
+    """End a process that would start a cluster while still starting up itself: it has run its parent's script.
+
+    By SystemExit: any other exception during start-up prints a traceback.
+    """
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise SystemExit(UNGUARDED)
+
+
+_TICK = 0.04  # seconds between turns of the event loop of a responsive worker; Dask wants 0.02
+
+
+def patience(silence: float, workers: Iterable[Mapping[str, Any]], *, local: bool) -> float:
+    """Seconds: `silence`, and up to MOST times that, in proportion to the median delay of the event loops of the `workers` (the
+    scheduler's record of each) or, for workers on this machine, to its load per processor."""
+    turns = [float(worker.get("metrics", {}).get("event_loop_interval") or 0.0) for worker in workers]
+    late = median(turns) / _TICK if turns else 1.0
+    return silence * min(max(1.0, late, _load() if local else 0.0), MOST)
+
+
+def _load() -> float:
+    """Runnable processes per processor."""
+    try:
+        return os.getloadavg()[0] / available_cpus()
+    except (AttributeError, OSError):  # not available on this system
+        return 1.0

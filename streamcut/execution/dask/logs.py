@@ -10,9 +10,9 @@ from typing import Any
 import dask
 
 from streamcut.errors import StreamcutError
-from streamcut.execution.dask.patience import MOST
 
 _LIBRARIES = ("distributed", "distributed.client", "tornado", "tornado.application", "asyncio")
+MOST = 5.0  # times --silence: the longest that a worker of a busy machine may be silent
 _TTL = 300.0  # seconds: Dask's default for silent workers
 _PRELOAD = "distributed.worker.preload"
 

@@ -183,7 +183,7 @@ class DualOracle(DualAscent, LinearOracle):
 
     @property
     def _sampled(self) -> bool:
-        """Whether the cache holds a random sample of the free rows (streamcut.oracles.dual.sample)."""
+        """Whether the cache holds a random sample of the free rows (streamcut.oracles.dual.random_order)."""
         return self.accelerated
 
     def _least(self, ascent: Any) -> float:

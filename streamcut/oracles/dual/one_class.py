@@ -17,10 +17,9 @@ from streamcut.foundation.fields import expect_like
 from streamcut.foundation.rounding import EPSILON, CutError, above, gamma
 from streamcut.losses.loss import Loss
 from streamcut.models.checkpoint import Fill
-from streamcut.oracles.decomposable import Cut
+from streamcut.oracles.decomposable import Cut, longest
 from streamcut.oracles.dual.ascent import DualOracle
 from streamcut.oracles.dual.passes import Ascent
-from streamcut.oracles.row_lengths import longest
 from streamcut.oracles.row_passes import RowPass, ScorePass
 
 _SIGN = np.uint64(1) << np.uint64(63)

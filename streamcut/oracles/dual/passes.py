@@ -19,7 +19,7 @@ from streamcut.foundation.chunk import Chunk
 from streamcut.losses.loss import Loss
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.oracles.dual.dual_pass import DualPass, DualSums
-from streamcut.oracles.dual.sample import sample_free
+from streamcut.oracles.dual.random_order import sample_free
 from streamcut.oracles.row_passes import First, RowPass, Totals, begin
 
 
@@ -109,7 +109,6 @@ class RowsDualPass(DualPass):
         return records.Scratch(np.empty(len(self.order)), np.empty(len(self.order), np.int64))
 
     def _run(self, sums: DualSums, rows: Rows, chunk: Chunk, keys: np.ndarray, scratch: records.Scratch, steps: int) -> int:
-        assert sums.w is not None
         now, loss = self.ascent, self.risk.loss
         return dual.ascend(
             loss,
@@ -128,6 +127,7 @@ class RowsDualPass(DualPass):
 
     @staticmethod
     def _added(sums: DualSums) -> records.DualSums:
+        assert sums.w is not None
         return records.DualSums(sums.w, sums.cuts, sums.b)
 
     def offer(self, cache: RowCache, rows: Rows, chunk: Chunk, keys: np.ndarray) -> None:

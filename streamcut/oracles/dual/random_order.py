@@ -6,6 +6,10 @@ different in each pass, where memory allows: batches combine pieces of each plac
 
 A mixed batch is larger than a cache level. So the rows of its random order come in runs: as many as a group has are fetched
 in memory order, and then take their steps in any order.
+
+Where passes are accelerated, a row cache too small for all free rows takes a random sample of them (`sample_free`). Plain ascent
+keeps those nearest to their kink: the others will soon reach a bound and leave. Accelerated ascent converges to a mean of its
+steps, so sweeps should move that mean as steps over all rows would, and a random sample is unbiased.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from streamcut.compiled.splitmix import draw_below
 from streamcut.execution.feed import Streams
 from streamcut.execution.lanes import Lanes
 from streamcut.execution.row_buffer import ROW_BYTES, joined_bytes
@@ -108,3 +113,9 @@ class RandomOrder:
     def room_bytes(self, manifest: Manifest, classes: int) -> int:
         """The same, and for the current group of `classes` classes."""
         return 8 * self.group_rows(manifest.statistics) * (classes + 2) + self.joined_bytes(manifest)
+
+
+def sample_free(keys: np.ndarray, free_below: float, numbers: np.ndarray, seed: tuple[int, int]) -> None:
+    """Replace the keys (n) below `free_below`, those of free rows, in place by random numbers in [0, 1) that depend on `seed`
+    and the rows' `numbers` (n) alone."""
+    draw_below(free_below, numbers, np.random.default_rng(seed).integers(1 << 64, dtype=np.uint64), keys)
