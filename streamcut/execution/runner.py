@@ -5,15 +5,13 @@ Partial sums merge in lane order, and a worker that is ahead waits to merge, so 
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain, pairwise
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -23,29 +21,11 @@ from streamcut.execution.feed import BLOCK_ROWS, Feed, Traffic
 from streamcut.execution.lanes import Lanes
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Refill, RowPieces, Rows, RowState
+from streamcut.execution.threads import Alone, Pieces, Ready, Turn, one_ahead, running_threads
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.interrupts import GivenUp, waits_end_by
 
 ROW_BLOCK = BLOCK_ROWS  # rows visited at once when only the row state is read
-
-
-Pieces = tuple[tuple[int, int], ...]  # (start, stop) of ranges of rows
-
-
-class Ready(NamedTuple):
-    """A block of rows from several places, their row state, and the result of Pass.prepare."""
-
-    chunk: Chunk
-    rows: Rows
-    prepared: Any
-
-    @property
-    def pieces(self) -> Pieces | None:
-        """The pieces of the chunk; None: it is not copied."""
-        return self.chunk.pieces
-
-
-Block = TypeVar("Block", Chunk, Ready)
 
 
 @dataclass(slots=True)
@@ -170,8 +150,8 @@ class Runner(Watchable):
         self.rows: Rows = self.row_state.arrays
         self.stop = stop
         self.shelf = shelf
-        self._pool = _running_threads(self.workers) if self.workers > 1 else None
-        self._ahead = [(_running_threads(1), _running_threads(1)) for _ in range(self.workers)] if ahead else []
+        self._pool = running_threads(self.workers) if self.workers > 1 else None
+        self._ahead = [(running_threads(1), running_threads(1)) for _ in range(self.workers)] if ahead else []
         self._buffers: list[list[object | None]] = [[] for _ in range(self.workers)]
 
     def __enter__(self) -> Runner:
@@ -205,7 +185,7 @@ class Runner(Watchable):
         return total, PassReport(time.perf_counter() - started, traffic)
 
     def _run(self, work: Pass, traffics: list[Traffic]) -> Any:
-        turn = _Alone(work, len(self.lanes)) if self._pool is None else _Turn(work, len(self.lanes))
+        turn = Alone(work, len(self.lanes)) if self._pool is None else Turn(work, len(self.lanes))
         if self._pool is None:
             self._work(turn, work, 0, traffics[0])
             return turn.total
@@ -220,7 +200,7 @@ class Runner(Watchable):
             raise
         return turn.total
 
-    def _work(self, turn: _Alone, work: Pass, worker: int, traffic: Traffic) -> None:
+    def _work(self, turn: Alone, work: Pass, worker: int, traffic: Traffic) -> None:
         try:
             if work.needs_data and not self._buffers[worker]:
                 self._buffers[worker] = [self.feed.buffers()]
@@ -268,7 +248,7 @@ class Runner(Watchable):
             return
         visited: deque[Ready] = deque()
         ready = self._prepared(work, partial, worker, self._mixed(lane, work, partial, worker, traffic, visited))
-        with closing(_one_ahead(self._ahead[worker][1], ready) if self._ahead else ready) as blocks:
+        with closing(one_ahead(self._ahead[worker][1], ready) if self._ahead else ready) as blocks:
             for block in blocks:
                 if self._ahead:
                     work.visit_prepared(partial, block.rows, block.chunk, block.prepared)
@@ -281,7 +261,7 @@ class Runner(Watchable):
     def _prepared(self, work: Pass, partial: Any, worker: int, chunks: Generator[Chunk]) -> Generator[Ready]:
         """Blocks of rows from several places, their row state copied into contiguous arrays."""
         if self._ahead:
-            chunks = _one_ahead(self._ahead[worker][0], chunks)
+            chunks = one_ahead(self._ahead[worker][0], chunks)
         with closing(chunks):
             for chunk in chunks:
                 if chunk.pieces is None:
@@ -339,83 +319,3 @@ class Runner(Watchable):
         while row < len(begins) and not begins[row]:
             row += 1
         return row
-
-
-def _one_ahead(thread: ThreadPoolExecutor, blocks: Generator[Block]) -> Generator[Block]:
-    """The same blocks; while one is in use, `thread` makes the next, unless both share memory (Feed.mixed)."""
-    coming = thread.submit(next, blocks, None)
-    try:
-        while (block := coming.result()) is not None:
-            if copied := block.pieces is not None:
-                coming = thread.submit(next, blocks, None)
-            yield block
-            if not copied:
-                coming = thread.submit(next, blocks, None)
-    finally:
-        wait([coming])  # it writes to buffers of the next pass
-        blocks.close()
-
-
-def _running_threads(count: int) -> ThreadPoolExecutor:
-    """A pool whose threads run already: without memory, Python can wait for ever for a thread to start."""
-    pool = ThreadPoolExecutor(count, "lane")
-    together = threading.Barrier(count)
-    try:
-        for future in [pool.submit(together.wait) for _ in range(count)]:
-            future.result()
-    except RuntimeError as error:
-        together.abort()
-        pool.shutdown(wait=False, cancel_futures=True)
-        raise MemoryError(f"{count} threads cannot be started ({error})") from error
-    return pool
-
-
-class _Alone:
-    """Hands out lanes in order to the only worker, and merges their partials."""
-
-    def __init__(self, work: Pass, lanes: int) -> None:
-        self._work, self._lanes, self._next = work, lanes, 0
-        self.total: Any = None
-        self.error: BaseException | None = None
-
-    def take(self) -> int | None:
-        """The next lane; None: none is left, or a lane has failed."""
-        if self._next == self._lanes or self.error is not None:
-            return None
-        self._next += 1
-        return self._next - 1
-
-    def merge(self, lane: int, partial: Any) -> None:
-        """Merge the partial sum of a lane."""
-        self.total = partial if self.total is None else self._work.merge(self.total, partial)
-
-    def fail(self, error: BaseException) -> None:
-        """Record the error of a lane."""
-        self.error = self.error or error
-
-
-class _Turn(_Alone):
-    """The same among several workers: partials are merged in the order of the lanes."""
-
-    def __init__(self, work: Pass, lanes: int) -> None:
-        super().__init__(work, lanes)
-        self._merged = 0
-        self._changed = threading.Condition()
-
-    def take(self) -> int | None:
-        with self._changed:
-            return super().take()
-
-    def merge(self, lane: int, partial: Any) -> None:
-        with self._changed:
-            self._changed.wait_for(lambda: self._merged == lane or self.error is not None)
-            if self.error is not None:
-                return
-            super().merge(lane, partial)
-            self._merged += 1
-            self._changed.notify_all()
-
-    def fail(self, error: BaseException) -> None:
-        with self._changed:
-            super().fail(error)
-            self._changed.notify_all()

@@ -10,7 +10,7 @@ from kit.streams import SMALL, rows
 import streamcut
 from streamcut.config import TrainOptions
 from streamcut.errors import CorruptError, MemoryBudgetError
-from streamcut.execution import runner as execution
+from streamcut.execution import threads as execution
 from streamcut.execution.feed import Feed, Streams
 from streamcut.execution.lanes import Lanes
 from streamcut.execution.passes import Pass

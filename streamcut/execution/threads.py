@@ -1,0 +1,110 @@
+"""The threads of a pass: pools that run already, the next block made ahead, lanes handed out and merged in order."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import Any, NamedTuple, TypeVar
+
+from streamcut.execution.passes import Pass
+from streamcut.execution.row_state import Rows
+from streamcut.foundation.chunk import Chunk
+
+Pieces = tuple[tuple[int, int], ...]  # (start, stop) of ranges of rows
+
+
+class Ready(NamedTuple):
+    """A block of rows from several places, their row state, and the result of Pass.prepare."""
+
+    chunk: Chunk
+    rows: Rows
+    prepared: Any
+
+    @property
+    def pieces(self) -> Pieces | None:
+        """The pieces of the chunk; None: it is not copied."""
+        return self.chunk.pieces
+
+
+Block = TypeVar("Block", Chunk, Ready)
+
+
+def one_ahead(thread: ThreadPoolExecutor, blocks: Generator[Block]) -> Generator[Block]:
+    """The same blocks; while one is in use, `thread` makes the next, unless both share memory (Feed.mixed)."""
+    coming = thread.submit(next, blocks, None)
+    try:
+        while (block := coming.result()) is not None:
+            if copied := block.pieces is not None:
+                coming = thread.submit(next, blocks, None)
+            yield block
+            if not copied:
+                coming = thread.submit(next, blocks, None)
+    finally:
+        wait([coming])  # it writes to buffers of the next pass
+        blocks.close()
+
+
+def running_threads(count: int) -> ThreadPoolExecutor:
+    """A pool whose threads run already: without memory, Python can wait for ever for a thread to start."""
+    pool = ThreadPoolExecutor(count, "lane")
+    together = threading.Barrier(count)
+    try:
+        for future in [pool.submit(together.wait) for _ in range(count)]:
+            future.result()
+    except RuntimeError as error:
+        together.abort()
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise MemoryError(f"{count} threads cannot be started ({error})") from error
+    return pool
+
+
+class Alone:
+    """Hands out lanes in order to the only worker, and merges their partials."""
+
+    def __init__(self, work: Pass, lanes: int) -> None:
+        self._work, self._lanes, self._next = work, lanes, 0
+        self.total: Any = None
+        self.error: BaseException | None = None
+
+    def take(self) -> int | None:
+        """The next lane; None: none is left, or a lane has failed."""
+        if self._next == self._lanes or self.error is not None:
+            return None
+        self._next += 1
+        return self._next - 1
+
+    def merge(self, lane: int, partial: Any) -> None:
+        """Merge the partial sum of a lane."""
+        self.total = partial if self.total is None else self._work.merge(self.total, partial)
+
+    def fail(self, error: BaseException) -> None:
+        """Record the error of a lane."""
+        self.error = self.error or error
+
+
+class Turn(Alone):
+    """The same among several workers: partials are merged in the order of the lanes."""
+
+    def __init__(self, work: Pass, lanes: int) -> None:
+        super().__init__(work, lanes)
+        self._merged = 0
+        self._changed = threading.Condition()
+
+    def take(self) -> int | None:
+        with self._changed:
+            return super().take()
+
+    def merge(self, lane: int, partial: Any) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._merged == lane or self.error is not None)
+            if self.error is not None:
+                return
+            super().merge(lane, partial)
+            self._merged += 1
+            self._changed.notify_all()
+
+    def fail(self, error: BaseException) -> None:
+        with self._changed:
+            super().fail(error)
+            self._changed.notify_all()
