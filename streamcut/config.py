@@ -163,6 +163,8 @@ class TrainOptions(TrainDeclarations):
         least = self.record.least_cuts
         if self.max_cuts is not None and self.max_cuts < least:
             raise UsageError(f"max_cuts: {self.chosen_solver} needs {least} cuts, not {self.max_cuts}")
+        if self.max_cuts is not None and self.in_columns:
+            raise UsageError("max_cuts: one-vs-rest, and l1 with a free intercept, keep no bundle of cuts; leave it out")
         if self.tol is None and self.tol_relative is None and not (self.target or self.max_passes or self.max_time):
             raise UsageError("tol and tol_relative are both off: give target, max_passes or max_time, else training never ends")
 
@@ -170,6 +172,12 @@ class TrainOptions(TrainDeclarations):
     def free(self) -> bool:
         """Whether there is an unregularised intercept."""
         return self.intercept == "free"
+
+    @property
+    def in_columns(self) -> bool:
+        """Whether the problem, or one for each class, is trained as columns of the weights (streamcut.solvers.columns)."""
+        priced = self.record.dual and self.free and self.l1 != 0.0 and self.problem in ("binary", "regression")
+        return priced or self.problem == "one-vs-rest"
 
     def _check_intercept(self) -> None:
         """What an unregularised intercept can be combined with; without an intercept `bias` is 0."""
@@ -184,8 +192,12 @@ class TrainOptions(TrainDeclarations):
             )
         if self.free and self.l1_only and not self.record.columns:
             raise UsageError(f"l1_only: {self.chosen_solver} has no free intercept with it; solver working-set has")
-        if self.free and self.l1 and self.problem != "one-vs-rest":
-            raise UsageError("l1: with a free intercept it is offered for one-vs-rest only; leave one of them out")
+        if self.free and self.l1 and not self.record.dual:
+            raise UsageError(f"l1: {self.chosen_solver} has no free intercept with it; solver bundle-dca has")
+        if self.free and self.l1 and self.chosen_loss == "poisson":
+            raise UsageError(
+                "l1: loss poisson has no free intercept with it; leave one of them out, or take intercept regularised"
+            )
         if self.free and part_of(self.l1) is not None:
             raise UsageError("l1: λmax is known for regularised intercepts only; with a free one give λ as a number")
         if self.intercept == "none":

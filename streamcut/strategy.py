@@ -28,7 +28,7 @@ _JOBS = {  # by problem for linear solvers, else by family
     "one-class": ("streamcut.jobs.one_class", "OneClassJob"),
     "crammer-singer": ("streamcut.jobs.multiclass", "MulticlassJob"),
     "softmax": ("streamcut.jobs.multiclass", "MulticlassJob"),
-    "one-vs-rest": ("streamcut.jobs.columns", "ColumnsJob"),
+    "columns": ("streamcut.jobs.columns", "ColumnsJob"),
     "sequence": ("streamcut.jobs.sequence", "SequenceJob"),
     "budgeted": ("streamcut.jobs.budgeted", "BudgetedJob"),
     "exact-kernel": ("streamcut.jobs.exact_kernel", "ExactKernelJob"),
@@ -68,7 +68,7 @@ def _few(options: TrainOptions, statistics: Statistics) -> bool:
 
 
 def job_class(options: TrainOptions) -> type[Job]:
-    """The Job class: by problem for linear solvers, else by family."""
+    """The Job class: by problem for linear solvers, unless it is trained as columns; else by family."""
     family = options.record.family
-    module, attribute = _JOBS[options.problem if family == "linear" else family]
+    module, attribute = _JOBS["columns" if options.in_columns else options.problem if family == "linear" else family]
     return getattr(import_module(module), attribute)

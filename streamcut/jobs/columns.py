@@ -1,4 +1,7 @@
-"""Linear models whose problems are columns, trained in the same passes: one-vs-rest classes, grids of C, λ and folds."""
+"""Linear models whose problems are columns, trained in the same passes: one-vs-rest classes, grids of C, λ and folds.
+
+So is a single problem with a penalty λ‖w‖₁ and a free intercept.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ from streamcut.io.manifest import Manifest, Statistics
 from streamcut.io.row_view import Folds
 from streamcut.jobs.job import identity
 from streamcut.jobs.linear import cache_wanted, constant_feature, on_few_rows, penalty_needs, threads_wanted, two_labels
-from streamcut.jobs.origins import classes_origins
+from streamcut.jobs.origins import classes_origins, linear_origin
 from streamcut.jobs.several_classes import Proved, multiclass_model, several_labels
 from streamcut.losses import row_loss
 from streamcut.losses.columns import Column, ColumnsRisk
@@ -93,13 +96,18 @@ class ColumnsJob:
 
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
-        if options.target is not None:
+        several = options.problem == "one-vs-rest"
+        if options.target is not None and several:
             raise UsageError("target: one-vs-rest has an objective for each class, not a single one; leave it out")
         found = cls.of(options, manifest, [Point(options.C, options.l1)])
         if options.warm_start is None:
             return found
-        constant = found._constant(manifest.statistics)
-        return replace(found, origins=classes_origins(options, manifest, several_labels(manifest.statistics), constant))
+        constant, labels = found._constant(manifest.statistics), found.risk.labels
+        if several:
+            assert labels is not None
+            return replace(found, origins=classes_origins(options, manifest, labels, constant))
+        two = None if labels is None else (labels[0], labels[1])
+        return replace(found, origins=(linear_origin(options, manifest, found.task, two, constant),))
 
     @property
     def task(self) -> str:

@@ -35,7 +35,8 @@ CLASSES |= {
 }
 KERNEL = "kernel"
 KINDS = (
-    *ROW_LOSSES, *(f"{loss} {more}" for more in ("l1", "free") for loss in ROW_LOSSES), *CLASSES, *LABELLING_LOSSES, "ranking",
+    *ROW_LOSSES, *(f"{loss} {more}" for more in ("l1", "free") for loss in ROW_LOSSES),
+    *(f"{loss} free l1" for loss in ROW_LOSSES if loss != "poisson"), *CLASSES, *LABELLING_LOSSES, "ranking",
     "queries", "roc-area", "one-class", "sequence",
 )  # fmt: skip
 _GLOBAL = ("ocas", "cpa")
@@ -149,10 +150,11 @@ def _rows(given: Any, kind: str, rule: dict[str, Any], seed: int, rng: np.random
     solvers: list[dict[str, Any]] = [{"solver": "bundle-dca"}, {"solver": "ocas"}, {"solver": "cpa"},
                                      {"solver": "bundle-dca", "row_cache": "0", "max_cuts": 6}]  # fmt: skip
     l1 = float(10.0 ** rng.uniform(-3, 1)) * min(1.0, given.C) if kind.endswith(" l1") else 0.0
-    free = kind.endswith(" free")
+    free = " free" in kind
     if free:
         given = replace(given, bias=1.0, weight=np.maximum(given.weight, 1e-6))
-    options = {**given.options, **solvers[seed % 4], **rule, "C": given.C} | ({"l1": l1} if l1 else {})
+    how = ({}, {"row_cache": "0"}, {"lanes": 2})[seed % 3] if free and l1 else solvers[seed % 4]
+    options = {**given.options, **how, **rule, "C": given.C} | ({"l1": l1} if l1 else {})
     options |= {"intercept": "free"} if free else {}
     data = MemoryDataset(given.X, given.y, weight=given.weight, shard_nnz=given.X.size // 3 + 1)
 
@@ -166,7 +168,7 @@ def _rows(given: Any, kind: str, rule: dict[str, Any], seed: int, rng: np.random
             )
             if u
         ]
-        terms += _absolute(len(rows[0]), l1)
+        terms += _absolute(len(rows[0]), l1, len(rows[0]) - free)
         claimed = Claimed(model.certificate, model.witness, _weights(model, given.bias), l1)
         return [(Problem(len(rows[0]), terms, free), claimed)]
 

@@ -142,10 +142,13 @@ def bits(model) -> tuple:
     return model.weights.tobytes(), model.intercept, model.witness.a.tobytes(), model.certificate, json.dumps(path)
 
 
-@pytest.mark.parametrize(("loss", "solver"), [("hinge", "bundle-dca"), ("logistic", "newton"), ("logistic", "ocas")])
-def test_workers_shards_and_checkpoints_change_no_bit(tmp_path, loss, solver):
+@pytest.mark.parametrize(
+    ("loss", "solver", "l1"),
+    [("hinge", "bundle-dca", 0.0), ("hinge", "bundle-dca", 0.3), ("logistic", "newton", 0.0), ("logistic", "ocas", 0.0)],
+)
+def test_workers_shards_and_checkpoints_change_no_bit(tmp_path, loss, solver, l1):
     X, y = rows(loss, 4, 400)
-    given = {"solver": solver, "lanes": 2, "C": 0.1, "max_passes": 12, "tol_relative": 1e-9}
+    given = {"solver": solver, "lanes": 2, "C": 0.1, "max_passes": 12, "tol_relative": 1e-9, "l1": l1}
     whole = bits(trained(MemoryDataset(sp.csr_array(X), y), loss, **given))
     assert bits(trained(MemoryDataset(sp.csr_array(X), y, shard_nnz=300), loss, **{**given, "workers": 2})) == whole
     for blocks in count(1, 5):
@@ -163,6 +166,48 @@ def test_workers_shards_and_checkpoints_change_no_bit(tmp_path, loss, solver):
             assert blocks > 5
             break
         assert bits(trained(data, loss, **given, checkpoint=options, scheduler="sync")) == whole
+
+
+def test_an_elastic_net_is_that_of_scikit_learn():
+    """Theirs has F/(n C) as its objective, with half the square of residuals."""
+    X, y = rows("squared", 12, 200, 20)
+    C, l1 = 0.5, 40.0
+    theirs = linear_model.ElasticNet(alpha=(l1 + 1.0) / (len(y) * C), l1_ratio=l1 / (l1 + 1.0), tol=1e-12, max_iter=10**6)
+    theirs.fit(X, y)
+    for more in ({}, {"row_cache": "0"}, {"scheduler": "sync", "lanes": 3}):
+        model = trained((X, y), "squared", C=C, l1=l1, tol_relative=1e-12, max_passes=1000, **more)
+        certificate = model.certificate
+        assert certificate.gap <= 1e-4 * certificate.primal
+        assert np.linalg.norm(model.weights - theirs.coef_) <= np.sqrt(2.0 * certificate.gap) + 1e-5
+        assert model.intercept == pytest.approx(theirs.intercept_, rel=1e-3)
+        assert 0 < np.count_nonzero(model.weights) < 20
+    X, y = rows("logistic", 12, 200, 20)
+    theirs = linear_model.LogisticRegression(
+        C=0.5 / 6.0, solver="saga", penalty="elasticnet", l1_ratio=5.0 / 6.0, tol=1e-10, max_iter=10**6
+    ).fit(X, y)
+    model = trained((X, y), "logistic", C=0.5, l1=5.0, tol_relative=1e-8, max_passes=1000)
+    assert model.certificate.converged
+    np.testing.assert_allclose(model.weights, theirs.coef_[0], atol=1e-4)
+    assert model.intercept == pytest.approx(theirs.intercept_[0], rel=1e-3)
+
+
+def test_an_elastic_net_has_a_target_a_path_a_warm_start_and_measures():
+    X, y = rows("hinge", 6, 300)
+    data = MemoryDataset(sp.csr_array(X), y)
+    given = {"loss": "hinge", "intercept": "free", "l1": 0.5, "tol": None, "max_passes": 500}
+    cold = train(data, C=1.0, tol_relative=1e-4, **given)
+    assert cold.certificate.converged
+    loose = train(data, C=1.0, **given, target=1.05 * cold.certificate.primal, max_time=60.0)
+    assert loose.certificate.stop_reason == "target"
+    assert cold.certificate.primal < loose.certificate.primal <= 1.05 * cold.certificate.primal
+    again = train(data, C=1.0, tol_relative=1e-4, warm_start=cold, **given)
+    assert again.certificate.converged
+    assert len(again.history) < len(cold.history)
+    found: list = []
+    train_path(data, [0.1, 1.0], tol_relative=1e-4, on_model=lambda model, tried: found.append(model), **given)
+    assert all(model.certificate.converged for model in found)
+    assert abs(found[1].certificate.primal - cold.certificate.primal) <= cold.certificate.gap + found[1].certificate.gap
+    assert [found.consistent for found in (verify(cold, data), verify(cold, data, prove=True))] == [True, True]
 
 
 def test_rows_prove_it_and_refute_a_better_record(tmp_path):
@@ -220,7 +265,9 @@ def test_estimators_and_flags_speak_scikit_learns_language():
     ("given", "names"),
     [
         ({"bias": 2.0}, "bias"),
-        ({"l1": 1.0}, "l1"),
+        ({"l1": 1.0, "solver": "ocas"}, "l1"),
+        ({"l1": 1.0, "task": "regression", "loss": "poisson"}, "l1"),
+        ({"l1": 1.0, "solver": "bundle-dca", "max_cuts": 8}, "max_cuts"),
         ({"loss": "f1", "solver": "ocas"}, "intercept"),
         ({"task": "multiclass"}, "intercept"),
     ],
