@@ -250,8 +250,10 @@ class TrainOptions(TrainDeclarations):
                 tasks = ", ".join(OPTIONS[name].tasks or TASKS)
                 raise UsageError(f"{name}: {value!r} is an option of task {tasks}; task {task} does not have it")
         self._check_loss(task)
-        if self.cut == "exact" and self.problem in ("labelling", "one-vs-rest"):
-            what = f"loss {self.loss} has none" if self.problem == "labelling" else "one-vs-rest has predicted cuts only"
+        if self.cut == "exact" and (self.problem == "labelling" or self.in_columns):
+            what = f"loss {self.loss} has none"
+            if self.in_columns:
+                what = "one-vs-rest, and l1 with a free intercept, have predicted cuts only"
             raise UsageError(f"cut: {self.cut!r} is a choice for losses of single rows and Crammer-Singer; {what}")
         if self.record.intercept and self.bias not in (0.0, 1.0):
             raise UsageError(f"bias: {solver} does not regularise its intercept: write 1 for an intercept, 0 for none")

@@ -70,7 +70,9 @@ def expect_possible(chosen: TrainOptions, patience: Any, measure: str | None, he
         return
     if held_out is None:
         raise UsageError("early_stopping: give the rows to measure on (--validation)")
-    if chosen.record.family != "linear" or chosen.problem in ("one-vs-rest", "sequence"):
-        raise UsageError("early_stopping: only for linear solvers, and not for one-vs-rest or sequences")
+    if chosen.record.family != "linear" or chosen.in_columns or chosen.problem == "sequence":
+        raise UsageError(
+            "early_stopping: only for linear solvers, and not for one-vs-rest, l1 with a free intercept, or sequences"
+        )
     if checkpoint is not None:
         raise UsageError("early_stopping: checkpoints do not keep its measurements; leave one of them out")

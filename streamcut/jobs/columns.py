@@ -96,27 +96,35 @@ class ColumnsJob:
 
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
-        several = options.problem == "one-vs-rest"
-        if options.target is not None and several:
-            raise UsageError("target: one-vs-rest has an objective for each class, not a single one; leave it out")
         found = cls.of(options, manifest, [Point(options.C, options.l1)])
+        if options.target is not None and found.several:
+            raise UsageError("target: one-vs-rest has an objective for each class, not a single one; leave it out")
         if options.warm_start is None:
             return found
         constant, labels = found._constant(manifest.statistics), found.risk.labels
-        if several:
+        if found.several:
             assert labels is not None
             return replace(found, origins=classes_origins(options, manifest, labels, constant))
-        two = None if labels is None else (labels[0], labels[1])
-        return replace(found, origins=(linear_origin(options, manifest, found.task, two, constant),))
+        return replace(found, origins=(linear_origin(options, manifest, found.task, found.pair, constant),))
+
+    @property
+    def several(self) -> bool:
+        """Whether each point has a column for each class."""
+        return self.options.problem == "one-vs-rest"
+
+    @property
+    def pair(self) -> tuple[float, float] | None:
+        """(negative, positive) label of two classes, None for numbers."""
+        return None if self.risk.labels is None else (self.risk.labels[0], self.risk.labels[1])
 
     @property
     def task(self) -> str:
-        return {"binary": "binary", "regression": "regression"}.get(self.options.problem, "multiclass")
+        return "multiclass" if self.several else self.options.problem
 
     @property
     def classes(self) -> range:
         """The classes that have columns of their own at each point."""
-        if self.options.problem != "one-vs-rest":
+        if not self.several:
             return range(1, 2)
         assert self.risk.labels is not None
         return range(len(self.risk.labels))
@@ -235,7 +243,7 @@ class ColumnsJob:
             )
             for a in answers
         )
-        if self.options.problem == "one-vs-rest":
+        if self.several:
             assert self.risk.labels is not None
             witnesses = [answer.witness for answer in answers]
             W = np.empty((len(answers[0].w), len(answers)))
@@ -245,12 +253,12 @@ class ColumnsJob:
                 give_back()
             proved = Proved(W, certificates, witnesses, history, constant)
             return multiclass_model(proved, options, self.risk.labels, manifest, C=C, l1=l1)
-        (found,), labels = answers, self.risk.labels
+        (found,) = answers
         return LinearModel(
             weights=found.w[:d].copy(),
             intercept=(float(found.w[d]) if options.bias else 0.0) * constant,
             bias=float(options.bias),
-            labels=None if labels is None else (labels[0], labels[1]),
+            labels=self.pair,
             C=float(C),
             l1=l1,
             certificate=certificates[0],

@@ -14,7 +14,7 @@ from reference.exact_bounds import check
 
 from streamcut.loss_table import ROW_LOSSES
 
-PROBLEMS = 1000 // len(ROW_LOSSES) + 1  # of each loss; scripts/checks/exact_bounds.py tries more
+PROBLEMS = 2000 // len(ROW_LOSSES) + 1  # of each loss
 CLASSES = 40  # problems of several classes, of each way to train them
 
 

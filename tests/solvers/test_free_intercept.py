@@ -268,6 +268,7 @@ def test_estimators_and_flags_speak_scikit_learns_language():
         ({"l1": 1.0, "solver": "ocas"}, "l1"),
         ({"l1": 1.0, "task": "regression", "loss": "poisson"}, "l1"),
         ({"l1": 1.0, "solver": "bundle-dca", "max_cuts": 8}, "max_cuts"),
+        ({"l1": 1.0, "solver": "bundle-dca", "cut": "exact"}, "cut"),
         ({"loss": "f1", "solver": "ocas"}, "intercept"),
         ({"task": "multiclass"}, "intercept"),
     ],
