@@ -204,8 +204,8 @@ class TrainOptions(TrainDeclarations):
             object.__setattr__(self, "bias", 0.0)
 
     def has(self, name: str) -> bool:
-        """Whether option `name` applies to the solver and the task."""
-        return self._solver_has(name) and self._task_has(name)
+        """Whether option `name` applies to the solver and the task; columns have no bundle."""
+        return self._solver_has(name) and self._task_has(name) and not (name == "max_cuts" and self.in_columns)
 
     def _solver_has(self, name: str) -> bool:
         if name == "nu" and (self.chosen_task == "one-class") != (self.record.family == "linear"):

@@ -337,9 +337,10 @@ class Session:
             if self._one and not chosen.distributed:
                 yield from in_files(self.job, self.dataset.manifest)
             loss = "logistic" if chosen.problem == "softmax" else "hinge"
-            apart = replace(chosen, strategy="one-vs-rest", loss=loss, target=None, solver="auto", cut="predicted")
+            dropped: dict[str, Any] = {"target": None, "max_cuts": None, "solver": "auto", "cut": "predicted"}
+            apart = replace(chosen, strategy="one-vs-rest", loss=loss, **dropped)
             said = " --loss=logistic" * (loss != "hinge") + " --solver=auto" * (not chosen.record.dual)
-            said += " --cut=predicted" * (chosen.cut != "predicted")
+            said += " --cut=predicted" * (chosen.cut != "predicted") + " without --max-cuts" * (chosen.max_cuts is not None)
             (*_, least) = job_class(apart).planned(apart, self.dataset.manifest).in_groups()  # type: ignore[attr-defined]
             yield f"--strategy=one-vs-rest{said}", replace(least, workers=1)
 
