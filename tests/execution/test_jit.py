@@ -23,7 +23,7 @@ print(compiler.asked)
 
 
 def _run(folder: Path, code: str = CODE, warning: str = "", checked: bool = False) -> str:
-    env = {**os.environ, "NUMBA_CACHE_DIR": str(folder), "NUMBA_BOUNDSCHECK": str(int(checked))}
+    env = {**os.environ, "STREAMCUT_KERNELS": "", "NUMBA_CACHE_DIR": str(folder), "NUMBA_BOUNDSCHECK": str(int(checked))}
     run = subprocess.run([sys.executable, "-P", "-c", code], env=env, capture_output=True, text=True, check=True)
     assert run.stderr.count("\n") == bool(warning)
     assert warning in run.stderr
