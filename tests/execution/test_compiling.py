@@ -51,7 +51,8 @@ def train(store: Path, cache: Path, folder: Path, *more: str) -> subprocess.Comp
 
 def python(before: str, env: dict[str, str]) -> subprocess.CompletedProcess:
     command = [sys.executable, "-P", "-c", CODE.format(before=before)]
-    return subprocess.run(command, env={**os.environ, "STREAMCUT_KERNELS": "", **env}, capture_output=True, text=True, timeout=120)
+    environment = {**os.environ, "STREAMCUT_KERNELS": "", **env}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
 
 
 def test_the_least_memory_of_the_first_run_is_that_of_the_second_and_is_enough(store, tmp_path):
