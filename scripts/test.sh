@@ -26,7 +26,7 @@ check_wheels() {  # each step's output appears when all are done
     bash scripts/smoke.sh .venv-wheel/bin
 
     step "the wheel with machine code: nothing is compiled"
-    .venv-wheel/bin/python -P scripts/tools/build_wheel.py dist/*-none-any.whl --into dist --kinds 1 --workers 1
+    .venv-wheel/bin/python -P scripts/tools/build_wheel.py dist/*-none-any.whl --into dist --kinds 1 --workers 2
     install dist/*-cp*.whl
     .venv-wheel/bin/python -P scripts/tools/build_wheel.py --check
 }

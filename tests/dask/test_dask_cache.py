@@ -106,7 +106,7 @@ def on_cluster(client, dataset, tmp_path, **options):
     return model
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", by_night(TASKS, ["rest, squared", "multiclass"]))
 def test_bits_are_those_of_threads(client, stores, on_threads, tmp_path, task):
     model = on_cluster(client, stores[task], tmp_path, lanes=4, **TASKS[task])
     assert model.solver == "bundle-dca"
@@ -133,7 +133,9 @@ def test_an_elastic_net_of_scaled_rows_has_the_bits_of_threads(client, stores, t
     assert not model.weights.all()
 
 
-@pytest.mark.parametrize(("task", "lanes"), [("binary", 5), ("few rows", 6), ("rest, squared", 5)])
+@pytest.mark.parametrize(
+    ("task", "lanes"), [("binary", 5), pytest.param("few rows", 6, marks=pytest.mark.long), ("rest, squared", 5)]
+)
 def test_sums_that_workers_add_up_have_the_bits_of_the_clients(client, stores, on_threads, tmp_path, monkeypatch, task, lanes):
     """Each a range of the features."""
     ranges = []

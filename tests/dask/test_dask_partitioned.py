@@ -242,6 +242,7 @@ def test_busy_machines_have_more_time(monkeypatch):
     assert patience(10.0, [], local=False) == patience(10.0, [{}], local=False) == 10.0
 
 
+@pytest.mark.long
 def test_busy_processes_beside_a_cluster_cost_no_worker(dataset, tmp_path, caplog):
     """Eight of them for each processor, while workers start and train."""
     here = streamcut.train(dataset, **FEW)

@@ -55,6 +55,7 @@ def python(before: str, env: dict[str, str]) -> subprocess.CompletedProcess:
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
 
 
+@pytest.mark.long
 def test_the_least_memory_of_the_first_run_is_that_of_the_second_and_is_enough(store, tmp_path):
     first, second = tmp_path / "first", tmp_path / "second"
     refused = train(store, first, tmp_path, "--memory", "1MB")

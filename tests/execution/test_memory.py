@@ -65,9 +65,10 @@ def least(store: Path, folder: Path, *more: str) -> str:
     return re.search(r"at least (\d+MB)", done.stderr)[1]
 
 
-@pytest.mark.parametrize(
-    "solver", [["--solver", "ocas"], ["--cut", "exact"], ["--solver", "cpa"], ["--solver", "bundle-dca"]], ids=lambda s: s[1]
-)
+SOLVERS = [["--solver", "ocas"], ["--cut", "exact"], ["--solver", "cpa"], ["--solver", "bundle-dca"]]
+
+
+@pytest.mark.parametrize("solver", by_night(SOLVERS, [SOLVERS[0], SOLVERS[2]]), ids=lambda s: s[1])
 def test_the_peak_is_below_the_budget_and_the_same_for_more_data(stores, tmp_path, solver):
     budget = memory_limit(least(stores[2], tmp_path, *solver)) + ROOM
     peaks = []
@@ -145,7 +146,7 @@ def queries(tmp_path_factory) -> Path:
     return store
 
 
-@pytest.mark.parametrize("family", by_night(FAMILIES, ("multiclass-ocas", "sequence-ocas", "nystroem", "f1")))
+@pytest.mark.parametrize("family", by_night(FAMILIES, ("multiclass-ocas", "sequence-ocas", "nystroem", "f1", "bsca", "sequence")))
 def test_the_least_of_every_kind_of_training_is_enough(stores, queries, tmp_path, family):
     store = queries if family in QUERIES else stores[2]
     limits = SHORT.get(family, ["--max-cuts", "20", "--max-passes", "2"])

@@ -78,6 +78,7 @@ def test_the_same_bytes_as_on_one_machine(cluster, files, tmp_path, glob, option
     assert (ours.rows, ours.counters, ours.bytes_out) == (one.rows, one.counters, one.bytes_out)
 
 
+@pytest.mark.long
 def test_from_s3_to_s3_by_the_command(files, tmp_path, run, monkeypatch):
     monkeypatch.setattr(remote, "_PAUSE", 0.001)
     with s3_server(monkeypatch):

@@ -64,9 +64,9 @@ def texts(tmp_path_factory):
     [
         ("usual", {}),
         ("usual", {"shuffle": 1}),
-        ("usual", {"shuffle": 1, "split": 0.9, "backend": "hdf5"}),
+        pytest.param("usual", {"shuffle": 1, "split": 0.9, "backend": "hdf5"}, marks=pytest.mark.long),
         ("labels only", {}),
-        ("labels only", {"shuffle": 1}),
+        pytest.param("labels only", {"shuffle": 1}, marks=pytest.mark.long),
         ("long lines", {}),
         ("long lines", {"shuffle": 1}),
     ],

@@ -371,7 +371,7 @@ def test_55_no_credentials_are_told_at_once(server, run, tmp_path, monkeypatch, 
         (301, b"PermanentRedirect", b"", "the bucket is in another region"),
         (400, b"AuthorizationHeaderMalformed", b"<Region>eu-north-1</Region>", "the bucket is in the region eu-north-1"),
         (403, b"AccessDenied", b"", "check the credentials"),
-        (403, b"SignatureDoesNotMatch", b"", "check the credentials"),
+        pytest.param(403, b"SignatureDoesNotMatch", b"", "check the credentials", marks=pytest.mark.long),
         (405, b"MethodNotAllowed", b"", "check the URL"),
     ],
 )

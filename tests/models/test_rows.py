@@ -14,6 +14,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
+from kit.nights import by_night
 
 import streamcut
 from streamcut import prediction
@@ -52,7 +53,7 @@ def trained(**convert: Any) -> Any:
     return streamcut.train(frame(), label="bought", loss="logistic", convert={**roles, **convert})
 
 
-@pytest.fixture(scope="module", params=["own", "zero", "error", "hashed", "standardised"])
+@pytest.fixture(scope="module", params=by_night(["own", "zero", "error", "hashed", "standardised"], ["zero", "standardised"]))
 def model(request):
     more: dict[str, Any] = {"hashed": {"hash_bits": 6}, "standardised": {"standardise": True}}.get(request.param, {})
     if request.param == "error":

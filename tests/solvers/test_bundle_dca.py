@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.nights import by_night
 from reference import bundle_dca as slow
 from reference import svm
 
@@ -84,11 +85,12 @@ def test_bound_is_never_above_and_primal_never_below_the_optimum(
     assert run.lower_bound <= run.witness.bound(C * every.sum()) * (1 + 1e-12) + 1e-300
 
 
-def test_bound_is_never_above_what_liblinear_reaches_in_a_thousand_problems():
+@pytest.mark.parametrize("seeds", by_night([range(300), range(300, 1000)], [range(300, 1000)]), ids=str)
+def test_bound_is_never_above_what_liblinear_reaches(seeds):
     from liblinear import liblinearutil as liblinear
 
     nearly = 0
-    for seed in range(1000):
+    for seed in seeds:
         rng = np.random.default_rng(seed)
         X, y, _ = problem(int(rng.integers(4, 25)), int(rng.integers(1, 7)), seed=seed)
         C, bias, lanes = float(rng.choice([0.01, 0.3, 10.0])), float(rng.choice([0.0, 1.0])), int(rng.integers(1, 4))
@@ -104,7 +106,7 @@ def test_bound_is_never_above_what_liblinear_reaches_in_a_thousand_problems():
         best = svm.primal(w, dense(X, bias), y, C, np.ones(len(y)))
         assert run.lower_bound <= best * (1 + 1e-12), seed
         nearly += run.lower_bound >= 0.99 * best
-    assert nearly > 300  # so that a bound above the optimum would show
+    assert nearly > 0.3 * len(seeds)  # so that a bound above the optimum would show
 
 
 def solve(

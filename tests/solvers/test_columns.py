@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from kit.columns import LABELS, REST, overlap, problem, same
+from kit.nights import by_night
 from reference import svm
 from scipy.special import expit
 from sklearn.datasets import load_svmlight_file
@@ -31,7 +32,10 @@ from streamcut.verification import verify
 
 WAYS = {"cached": {}, "uncached": {"row_cache": "0"}, "few cached": {"row_cache": "30%"}}
 ways = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-losses = pytest.mark.parametrize("loss", ["hinge", "squared-hinge", "logistic"])
+KINDS = ["hinge", "squared-hinge", "logistic"]
+losses = pytest.mark.parametrize("loss", KINDS)
+BY_DAY = ["hinge, few cached", "squared-hinge, cached", "logistic, uncached"]
+RESUMED = [f"{loss}, {way}" for loss in KINDS for way in WAYS]
 
 
 def values(loss, margins):
@@ -84,13 +88,13 @@ def test_workers_and_shards_change_no_bit(loss, way):
         same(train(MemoryDataset(X, y, weight=u, shard_nnz=shard_nnz), **options, workers=workers), expected)
 
 
-@losses
-@ways
-def test_stopped_and_resumed_at_any_pass_is_uninterrupted(loss, way, tmp_path):
+@pytest.mark.parametrize("case", by_night(RESUMED, [case for case in RESUMED if case not in BY_DAY]))
+def test_stopped_and_resumed_at_any_pass_is_uninterrupted(case, tmp_path):
+    loss, way = case.split(", ")
     X, y, u = problem(120, weights=True)
     X, y = sp.csr_array(X), np.where(np.arange(120) < 3, 20.0, y)  # a class of few rows is done before others
     data = MemoryDataset(X, y, weight=u)
-    options = {**REST, **way, "loss": loss, "C": 10.0, "l1": 0.1, "tol": 1e-4, "tol_relative": None}
+    options = {**REST, **WAYS[way], "loss": loss, "C": 10.0, "l1": 0.1, "tol": 1e-4, "tol_relative": None}
     whole = train(data, **options)
     lengths = set()
     for passes in range(1, whole.history[-1]["passes"], 2):

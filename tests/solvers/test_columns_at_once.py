@@ -27,7 +27,10 @@ def problem(n=400, *, classes=2, seed=0):
     return sp.csr_array(X * np.array([1.0, 30.0, 1000.0])), y, rng.uniform(0.5, 2.0, n)
 
 
-@pytest.mark.parametrize(("task", "loss"), [("binary", "hinge"), ("regression", "epsilon-insensitive")])
+TUBE = pytest.param("regression", "epsilon-insensitive", marks=pytest.mark.long)
+
+
+@pytest.mark.parametrize(("task", "loss"), [("binary", "hinge"), TUBE])
 def test_a_grid_of_unscaled_features_converges_on_its_own_rows(task, loss):
     X, y, u = problem(classes=2 if task == "binary" else 0)
     folds, points = Folds(3, seed=1), [Point(C, 0.0, fold) for C in (1.0, 10.0) for fold in (-1, 0, 1)]

@@ -24,7 +24,7 @@ TIGHT = {"tol": 1e-5, "tol_relative": None}
 FOLDS = Folds(3, seed=2)
 POINTS = [Point(C, l1, fold) for C, l1, fold in product((0.1, 2.0), (0.0, 0.4), (-1, 0, 2))]
 OWN = {"epsilon": 0.2, "delta": 0.7, "quantile": 0.3}
-NIGHTLY = [loss for loss in ROW_LOSSES if loss not in ("hinge", "logistic", "quantile", "poisson")]
+NIGHTLY = [loss for loss in ROW_LOSSES if loss not in ("hinge", "logistic", "poisson")]
 losses = pytest.mark.parametrize("loss", by_night(ROW_LOSSES, NIGHTLY))
 
 

@@ -99,6 +99,7 @@ def store(tmp_path_factory):
     return path
 
 
+@pytest.mark.long
 def test_stores_clusters_folds_and_runs_that_go_on_have_the_same_bits(store, tmp_path):
     X, y, _ = rows("binary")
     options = {"lanes": 2, "tol_relative": 1e-6, "row_cache": "0"}

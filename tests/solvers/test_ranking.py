@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.nights import by_night
 from kit.ranking import bits, problem
 from reference import pairs as slow
 from reference import svm
@@ -178,7 +179,7 @@ def small_blocks(monkeypatch):
 
 
 @pytest.mark.parametrize("solver", ["ocas", "newton"])
-@pytest.mark.parametrize("queries", [None, 30])
+@pytest.mark.parametrize("queries", by_night([None, 30], [None]))
 def test_same_bits_whatever_shards_threads_lanes_backend_and_memory(queries, solver, tmp_path, small_blocks):
     X, y, qid = problem(900, 20, queries=queries, dtype=np.float32)
     options = {"task": "ranking", "C": 0.2, "tol": 1e-3, "solver": solver}

@@ -39,6 +39,11 @@ def test_an_ellipsis_stands_for_anything_and_nothing_else_does(pages):
     assert not pages["same"]("read in … s\n", "read in 1.2 s, a lot\n")
 
 
+def test_the_last_digits_may_be_another_processors(pages):
+    assert pages["same"]("a,0.45052917747719157\n", "a,0.4505291774771676\n")
+    assert not pages["same"]("a,0.45052917747719157\n", "a,0.4505291784771676\n")
+
+
 def test_every_page_is_in_the_navigation_once():
     named = re.findall(r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
     made = set(re.findall(r'"((?:papers|reference/\w+)\.md)"', (ROOT / "scripts" / "tools" / "site_pages.py").read_text()))
