@@ -17,7 +17,7 @@ if [ "${1:-}" = --smoke ]; then
     exec .venv-test/bin/pytest "${spread[@]}" -m "smoke and not long" "$@"
 fi
 
-step() { printf '\n== %s\n' "$*"; }
+step() { printf '\n== %s (after %s s)\n' "$*" "$SECONDS"; }
 
 check_wheels() {  # each step's output appears when all are done
     step "the wheel in a clean environment"

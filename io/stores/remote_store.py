@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from streamcut.errors import CorruptError, IncompleteError, NotFoundError
+from streamcut.foundation.interrupts import result_of
 from streamcut.io.manifest import Manifest
 from streamcut.io.places.answers import Fetchers, ask, attempts
 from streamcut.io.places.direct import Direct, direct
@@ -73,7 +74,7 @@ class RemoteStore(ZarrStore):
 
     def content(self, shard: int, name: str, raw: np.ndarray) -> np.ndarray:
         chunk = self._ahead.take(shard, name)
-        return np.frombuffer(self._fetch(shard, name) if chunk is None else chunk.result(), np.uint8)
+        return np.frombuffer(self._fetch(shard, name) if chunk is None else result_of(chunk), np.uint8)
 
     def guarded(self, name: str, guard: tuple[int, int]) -> bytes:
         return self._cached(name, guard[0], guard[1], 0)
@@ -91,7 +92,12 @@ class RemoteStore(ZarrStore):
         return wrong, [name for name in there if name not in files and name != MANIFEST]
 
     def each(self, call: Callable[[T], U], items: Iterable[T]) -> Iterator[U]:
-        return self._pool.map(call, items)
+        answers = [self._pool.submit(call, item) for item in items]
+        try:
+            yield from map(result_of, answers)
+        finally:
+            for answer in answers:
+                answer.cancel()
 
     def _length(self, name: str) -> int | None:
         """Bytes of a file, _MISSING when there is none; None when the server does not say."""

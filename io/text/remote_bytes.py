@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from streamcut.errors import BadInputError, NotFoundError
+from streamcut.foundation.interrupts import result_of
 from streamcut.io.places.answers import Fetchers, ask
 from streamcut.io.places.remote import MissingError, file_system, missing, retried
 
@@ -94,7 +95,7 @@ class RemoteBytes(RemoteFile):
                 if self._about() != self._version:
                     raise BadInputError(f"{self._url}: was replaced while it was read; convert it again once it stops changing")
                 return 0
-            self._piece = memoryview(self._coming.popleft().result())
+            self._piece = memoryview(result_of(self._coming.popleft()))
             self._ask()
         count = min(len(target), len(self._piece))
         target[:count] = self._piece[:count]

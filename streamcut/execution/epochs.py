@@ -17,6 +17,7 @@ import numpy as np
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.row_buffer import RowBuffer
 from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.interrupts import result_of
 from streamcut.io.dataset import entry_bytes, first_rows, most_entries
 from streamcut.io.manifest import Manifest, Statistics
 
@@ -67,7 +68,7 @@ class Epochs:
         with ThreadPoolExecutor(1, "reader") as pool:
             following = None
             for place, number in enumerate(numbers):
-                group = self._read(epoch, number, self._copies[0]) if following is None else following.result()
+                group = self._read(epoch, number, self._copies[0]) if following is None else result_of(following)
                 if place + 1 < len(numbers):
                     following = pool.submit(self._read, epoch, numbers[place + 1], self._copies[(place + 1) % 2])
                 yield group

@@ -23,7 +23,7 @@ from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Refill, RowPieces, Rows, RowState
 from streamcut.execution.threads import Alone, Pieces, Ready, Turn, one_ahead, running_threads
 from streamcut.foundation.chunk import Chunk
-from streamcut.foundation.interrupts import GivenUp, waits_end_by
+from streamcut.foundation.interrupts import GivenUp, result_of, waits_end_by
 
 ROW_BLOCK = BLOCK_ROWS  # rows visited at once when only the row state is read
 
@@ -192,7 +192,7 @@ class Runner(Watchable):
         futures = [self._pool.submit(self._work, turn, work, worker, traffics[worker]) for worker in range(self.workers)]
         try:
             for future in futures:
-                future.result()
+                result_of(future)
         except BaseException as error:
             turn.fail(error)
             for future in futures:

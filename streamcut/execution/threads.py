@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
 from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.interrupts import result_of
 
 Pieces = tuple[tuple[int, int], ...]  # (start, stop) of ranges of rows
 
@@ -34,7 +35,7 @@ def one_ahead(thread: ThreadPoolExecutor, blocks: Generator[Block]) -> Generator
     """The same blocks; while one is in use, `thread` makes the next, unless both share memory (Feed.mixed)."""
     coming = thread.submit(next, blocks, None)
     try:
-        while (block := coming.result()) is not None:
+        while (block := result_of(coming)) is not None:
             if copied := block.pieces is not None:
                 coming = thread.submit(next, blocks, None)
             yield block

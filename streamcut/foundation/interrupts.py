@@ -5,8 +5,13 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from types import FrameType
+from typing import TypeVar
+
+TURN = 0.2  # seconds
+T = TypeVar("T")
 
 _asked: list[Callable[[], bool]] = []
 
@@ -28,6 +33,17 @@ def waits_end_by(stop: Callable[[], bool]) -> Iterator[None]:
 def stop_wanted() -> bool:
     """Whether waits should end."""
     return any(stop() for stop in list(_asked))
+
+
+def result_of(future: Future[T]) -> T:
+    """The result of a future, awaited in short turns.
+
+    Python handles signals in the main thread, when that runs. One that comes just before it begins to wait, or that the system
+    gives to another thread, would be handled only at the end of the wait, which may be an hour's.
+    """
+    while wait([future], TURN).not_done:
+        pass
+    return future.result()
 
 
 @contextmanager

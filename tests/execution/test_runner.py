@@ -1,11 +1,16 @@
 """The runners of this process: one thread, several, and row state in scratch files."""
 
+import signal
+import threading
+from concurrent.futures import Future
+
 import pytest
 from kit.contracts.runner import RunnerContract, make_store
 
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.row_state import RowState
 from streamcut.execution.runner import Runner
+from streamcut.foundation.interrupts import result_of
 
 pytestmark = pytest.mark.smoke
 
@@ -42,3 +47,17 @@ def test_a_lane_says_which_shards_it_will_read(dataset, monkeypatch):
     # what is in memory is not expected, nor what lies behind the lane
     began, then = [("expects", 0, 1, 3), ("reads", 0), ("expects", 1, 3), ("reads", 1)], [("expects", 3)]
     assert seen == [*began, *then, *then, ("reads", 3), ("expects",)]
+
+
+def test_a_signal_that_another_thread_gets_is_handled_during_a_wait():
+    answer: Future[str] = Future()
+    late = threading.Timer(30.0, answer.set_result, ["at the end of the wait"])
+    other = threading.Timer(0.1, lambda: signal.pthread_kill(threading.get_ident(), signal.SIGUSR1))
+    before = signal.signal(signal.SIGUSR1, lambda *_: late.cancel() or answer.set_result("at once"))
+    try:
+        late.start()
+        other.start()
+        assert result_of(answer) == "at once"
+    finally:
+        late.cancel()
+        signal.signal(signal.SIGUSR1, before)
