@@ -209,6 +209,18 @@ def test_indices_beyond_32_bits(tmp_path):
     assert [data.read(k).indices.dtype.itemsize for k in range(3)] == [4, 8, 4]
 
 
+@pytest.mark.parametrize("value", [1.0, 2.0])
+def test_reading_all_data_compares_values_with_what_is_said_of_them(tmp_path, monkeypatch, value):
+    X = sp.csr_array(np.full((3, 2), value))
+    manifest = write(tmp_path / "a", Rows(X, np.array([1.0, -1.0, 1.0]), None))
+    assert manifest.shards[0].ones == (value == 1.0)
+    assert verify_store(tmp_path / "a", read_data=True).sound
+    data = open_dataset(tmp_path / "a")
+    data.manifest = replace(data.manifest, shards=(replace(manifest.shards[0], ones=value != 1.0),))
+    monkeypatch.setattr("streamcut.io.stores.verify.open_dataset", lambda *_, **__: data)
+    assert any("whether every value is 1" in problem for problem in verify_store(tmp_path / "a", read_data=True).problems)
+
+
 def test_values_that_are_all_one_are_neither_read_nor_held(tmp_path):
     write(tmp_path / "a", make_rows("ones"))
     shutil.rmtree(tmp_path / "a/shards/000000/data")
