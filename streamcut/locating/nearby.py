@@ -22,6 +22,7 @@ class Nearby:
     """Bounds on scores at v* from balls that contain w*, and the interval of a free intercept.
 
     ‖w_b − w*‖ ≤ root = √(2G). For the slope g of F, ‖Δ‖² ≤ ⟨g, Δ⟩ + g_b Δb, Δ = w_b − w*: within √(¼‖g‖² + |g_b Δb|) of ½g, too.
+    With a free intercept, rows are centred: b is b + ⟨w, c⟩ then, and g is the slope at a fixed b, which is g − g_b c.
     """
 
     def __init__(self, problem: Located, at: Slope, root: float, shift: tuple[float, float] = (math.inf, math.inf)) -> None:
@@ -39,21 +40,20 @@ class Nearby:
                 ends = np.append(problem.at[:-1], 0.0)
                 self._balls.append((0.5 * (ends - dual), np.abs(ends) + np.abs(dual), self._ball.middle))
         if problem.model.l1 == 0.0 and (not problem.free or math.isfinite(sum(shift))):
-            step = 0.5 * at.gradient
-            if problem.free:
-                step[-1] = 0.0
-            self._balls.append((step, np.abs(step), self._half(at, root, shift)))
+            self._balls.append(self._by_slope(at, max(shift)))
 
-    def _half(self, at: Slope, root: float, shift: tuple[float, float]) -> float:
-        """The radius round w_b − ½g."""
-        free, own = self._problem.free, 1.0 + gamma(len(at.gradient) + 8.0)
-        planes = slice(None, -1) if free else slice(None)
-        size, off = (float(np.linalg.norm(each[planes])) * own for each in (at.gradient, at.error))
-        pull = 0.0
-        if free:  # of b itself: |Δb| is at most that of the centred one plus |⟨Δ, c⟩|
-            far = max(shift) + root * float(np.linalg.norm(at.center[:-1])) * own
-            pull = (abs(float(at.gradient[-1])) + float(at.error[-1])) * far * own
-        return math.sqrt(0.25 * size * size + size * off + off * off + pull) * own + off
+    def _by_slope(self, at: Slope, shift: float) -> tuple[np.ndarray, np.ndarray, float]:
+        """The ball round w_b − ½g. `shift` is how far a free intercept of centred rows may be from its optimum."""
+        gradient, error, pull = at.gradient.copy(), at.error.copy(), 0.0
+        own = 1.0 + gamma(len(gradient) + 8.0)
+        if self._problem.free:
+            slope, off, center = float(gradient[-1]), float(error[-1]), self._center
+            error += (off + gamma(4.0) * abs(slope)) * np.abs(center) + gamma(4.0) * np.abs(gradient)
+            gradient -= slope * center
+            gradient[-1] = error[-1] = 0.0
+            pull = (abs(slope) + off) * shift * own
+        step, size, off = 0.5 * gradient, *(float(np.linalg.norm(each)) * own for each in (gradient, error))
+        return step, np.abs(step), math.sqrt(0.25 * size * size + size * off + off * off + pull) * own + off
 
     def within(self, chunk: Chunk, found: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         low, high = self.planes(chunk, found)

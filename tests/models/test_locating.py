@@ -224,6 +224,18 @@ def test_the_optimum_is_known_whatever_the_gap(store):
     assert "the other label; train further" in told.advice
 
 
+def test_a_free_intercept_is_found_however_far_the_rows_are_from_0():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-128.0, 128.0, (4000, 3))
+    y = np.where(X @ np.array([0.04, -0.05, 0.03]) + rng.logistic(size=4000) > 0.0, 1.0, -1.0)
+    options = {"loss": "logistic", "C": 10.0, "intercept": "free", "tol": None}
+    rough = streamcut.train((X + 1e4, y), solver="bundle-dca", max_passes=1, tol_relative=1e-9, **options)
+    found = streamcut.predict(rough, X + 1e4, certified=True, trained_on=(X + 1e4, y))
+    truth = streamcut.predict(streamcut.train((X, y), tol_relative=1e-12, **options), X)
+    assert (found.proved == (found.labels == truth)).mean() > 0.99
+    assert not (found.proved & (found.labels != truth)).any()
+
+
 def test_many_features_have_balls(monkeypatch):
     """Rows of text, which are of length 1: the ball proves most of them, and a free intercept is bounded by the rows."""
     from streamcut.locating import locate
