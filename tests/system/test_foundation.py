@@ -216,6 +216,17 @@ def test_a_lock_is_exclusive_and_is_given_back(tmp_path):
         pass
 
 
+def test_without_locks_only_what_needs_none_goes_on(tmp_path, monkeypatch):
+    def refused(handle: int) -> None:
+        raise OSError(errno.ENOLCK, "no locks")
+
+    monkeypatch.setattr(files, "lock", refused)
+    with pytest.raises(OSError, match="no locks"), locked(tmp_path / "lock", "x"):
+        pass
+    with locked(tmp_path / "lock", "x", required=False):
+        pass
+
+
 def test_a_lock_dies_with_its_process(tmp_path):
     code = "import sys; from streamcut.foundation.files import locked\n"
     code += "with locked(sys.argv[1], 'x'): print(flush=True); sys.stdin.read()"
