@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import json
 import os
 import re
@@ -39,12 +40,12 @@ FEW_CUTS = ["--max-cuts", "100", "--max-passes", "4", "--tol", "0", "--tol-relat
 
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory) -> dict[int, Path]:
-    """{k: store of k times ROOM decoded}: neither fits the budget of a test."""
+    """{k: store of k times ROOM decoded}, which fit no budget of a test but for that of a thousand rows, 0."""
     folder = tmp_path_factory.mktemp("sizes")
     found = {}
-    for times in (2, 4):
+    for times in (0, 2, 4):
         found[times] = folder / f"{times}.zarr"
-        rows = ["--rows", str(times * ROOM // 396), "--features", "5000", "--shard-nnz", str(1 << 17)]
+        rows = ["--rows", str(max(1000, times * ROOM // 396)), "--features", "5000", "--shard-nnz", str(1 << 17)]
         made = subprocess.run(
             [sys.executable, str(ROOT / "scripts" / "tools" / "make_data.py"), str(found[times]), "--kind", "text", *rows],
             capture_output=True,
@@ -72,7 +73,7 @@ SOLVERS = [["--solver", "ocas"], ["--cut", "exact"], ["--solver", "cpa"], ["--so
 def test_the_peak_is_below_the_budget_and_the_same_for_more_data(stores, tmp_path, solver):
     budget = memory_limit(least(stores[2], tmp_path, *solver)) + ROOM
     peaks = []
-    for store in stores.values():
+    for store in (stores[2], stores[4]):
         done = command(store, tmp_path, f"{budget}B", *solver)
         assert done.returncode == 0, done.stderr
         result = json.loads(done.stdout.splitlines()[-1])
@@ -242,9 +243,10 @@ def test_a_refusal_names_a_shard_size_that_fits(dense_rows, tmp_path):
 )
 def test_a_refusal_names_an_option_and_a_value_that_fit(dense_rows, large, small, advice):
     data, common = dense_rows(1 << 16), {"solver": "sampled-constant", "tol": 0.5} if "samples" in large else {}
+    gc.collect()  # what this process holds counts
     said = [str(refused(data, "1MB", **common, **options)) for options in (small, large, small)]
     needed = [int(re.search(r"at least (\d+)MB", each)[1]) for each in said]
-    assert needed[1] > needed[0] + 10
+    assert needed[1] > needed[2] + 10
     assert re.search(f"It would fit with {advice}.?$", str(refused(data, f"{(needed[1] + needed[2]) // 2}MB", **common, **large)))
 
 
@@ -286,6 +288,7 @@ def limit(plan):
     room = int((plan.total - plan.lines[0][1] - files) * float(sys.argv[3]))
     data = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmData:"))
     resource.setrlimit(resource.RLIMIT_DATA, (1024 * int(data.split()[1]) + room,) * 2)
+train(sys.argv[4], max_cuts=100, max_passes=3)  # loads kernels: LLVM ends the process when it finds no memory for them
 try:
     train(sys.argv[1], memory=sys.argv[2], max_cuts=100, max_passes=3, on_plan=limit)
 except MemoryError:
@@ -296,9 +299,8 @@ except MemoryError:
 @pytest.mark.parametrize("share", [0.05, 0.2, 0.5, 1.0])
 def test_a_limit_of_the_system_is_a_memory_error_and_what_was_planned_is_enough(stores, tmp_path, share):
     memory = f"{memory_limit(least(stores[4], tmp_path)) + ROOM}B"
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", LIMITED, str(stores[4]), memory, str(share)], capture_output=True, timeout=60
-    )
+    limited = [sys.executable, "-P", "-c", LIMITED, str(stores[4]), memory, str(share), str(stores[0])]
+    done = subprocess.run(limited, capture_output=True, timeout=60)
     assert done.returncode == (0 if share == 1.0 else 7), done.stderr.decode()[-2000:]
 
 
