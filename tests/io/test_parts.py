@@ -75,7 +75,7 @@ def in_parts(store, entries):
     return (HDF5Parts if store.manifest.backend == "hdf5" else ZarrParts)(store, entries)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_parts_are_the_rows_of_the_store(stores, data):
     store = stores[data.draw(st.sampled_from(sorted(stores)))]
