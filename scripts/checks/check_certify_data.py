@@ -108,7 +108,7 @@ def passes(sets: list[str]) -> int:
 
 
 def row(name: str, what: str, found, trained: float, took: float) -> None:
-    """A line of the table of --passes."""
+    """A line of the tables of `passes` and `classes`."""
     said = {each.passes: each for each in found.passes}
     cells = [said.get(k, found.passes[-1]) for k in TIMES]
     text = " | ".join(f"{100 * each.at_most:.2g} / {100 * each.at_least:.2g}" for each in cells)

@@ -49,7 +49,9 @@ def smallest_change(
             run_log.info("memory: cuts and the best weights in scratch files%s", "" if smaller.swept else ", no row cache")  # type: ignore[attr-defined]
         return smaller, plan
     choices = [*_with_fewer_cuts(last), *_with_smaller_sizes(last), *others()]
-    raise MemoryBudgetError(f"{refused}{_advice(planned, choices, refused.least or 0)}") from None
+    told = MemoryBudgetError(f"{refused}{_advice(planned, choices, refused.least or 0)}")
+    told.least = refused.least
+    raise told from None
 
 
 def _choices(job: Any, *, threads: bool, manifest: Manifest | None) -> Iterator[Any]:
