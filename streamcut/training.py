@@ -375,7 +375,7 @@ class Session:
             def plan(needs: Needs) -> MemoryPlan:
                 return self._cluster.plan(ClusterNeeds(needs, manifest, job.lanes), budget=budget)
         else:
-            in_memory, lower = isinstance(self.dataset, MemoryDataset), lowerable(chosen, job.workers)
+            in_memory, lower = isinstance(self.dataset, MemoryDataset), lowerable(chosen, job)
             machine = Machine(budget, resident_bytes() + to_load, job.workers, in_memory, lower)
 
             def plan(needs: Needs) -> MemoryPlan:
