@@ -200,7 +200,8 @@ def dual_value(c_bar: float, square: float, b: float, error: CutError, dimension
     0 is also a lower bound for every nonnegative loss; that is left to the caller.
     """
     length = math.sqrt(square * (1.0 + dot_gamma(dimension))) + error.slope + UNSEEN
-    value, curve = c_bar * (b - error.offset), 0.5 * (c_bar * length) ** 2
+    scaled = c_bar * length
+    value, curve = c_bar * (b - error.offset), 0.5 * scaled * scaled  # as a product: a power beyond all numbers is an error
     return below(value - curve, gamma(4 * _SPARE) * (c_bar * (abs(b) + error.offset) + curve))
 
 
