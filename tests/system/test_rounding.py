@@ -191,3 +191,9 @@ def test_scores_that_are_carried_along_are_off_by_what_is_said(steps, z):
     error = drift.error
     drift.step(0.0, 1e300, scale)
     assert drift.error == error == drift.ahead(0.0, scale)
+
+
+def test_a_cut_with_an_enormous_error_bounds_nothing():
+    """As a forged checkpoint may claim: no error, and no bound."""
+    error = rounding.CutError(slope=1e300, offset=1e300)
+    assert rounding.dual_value(120.0, 5e-4, 0.06, error, 10) == -inf
