@@ -53,6 +53,7 @@ from streamcut.solvers.warm_start import Origin
 _DCA_LANE_NNZ = 1 << 24
 _COLUMNS = 64  # in memory at least, if every row had an entry in each
 _CACHED = 0.3  # of the rows, when memory is plentiful and the rows are few
+_SMALL = 4 << 20  # bytes of all rows: their cache then holds them all, as a sweep that stays in the processor costs little
 _FEW, _OF_MANY = 128 << 20, 0.1  # on 3 million rows of text, 10 % takes as many passes as 30 %, in three quarters of the time
 
 
@@ -104,14 +105,15 @@ class BinaryJob:
         """Row state: two margins, a weight unless all are 1, and the shares in the cuts of bundle-dca."""
         statistics, solver, loss = manifest.statistics, self.solver, self.risk.loss
         in_cache, solving = self._cached_row(manifest), self._solving(manifest) * self.options.distributed
-        cached = max(_OF_MANY, min(_CACHED, _FEW / CacheSize.bytes_of_all(manifest, in_cache)))
+        everything = CacheSize.bytes_of_all(manifest, in_cache)
+        cached = 1.0 if CacheSize.bytes_of_all(manifest) <= _SMALL else max(_OF_MANY, min(_CACHED, _FEW / everything))
         if solver.columns:
             return self._needs_of_columns(manifest)
         numbers = row_arrays(self.risk, statistics.weight_sum is not None, keep_margins=solver.margins)
         share, dimension = np.dtype(loss.code_type).itemsize, statistics.n_features + (self.options.bias != 0.0)
         in_rows = 8 * len(numbers) + share * self.max_cuts * solver.dual
         row_cache = cache_wanted(self.options, manifest, self.lanes, part=cached, row_bytes=in_cache)
-        solving *= math.ceil(statistics.n_rows * row_cache[1] / CacheSize.bytes_of_all(manifest, in_cache))
+        solving *= math.ceil(statistics.n_rows * row_cache[1] / everything)
         return Needs(
             dimension=dimension,
             max_cuts=self.max_cuts,
