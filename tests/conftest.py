@@ -5,6 +5,7 @@ from __future__ import annotations
 import lzma
 import os
 import signal
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -31,13 +32,21 @@ def _data_folder() -> Path:
     return Path(os.environ.get("STREAMCUT_DATA") or ROOT / ".." / "shared" / "data").resolve()
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what needs no mark of its own: tests of clusters by their folder, those on real data by their fixtures."""
+    """Marks what needs no mark of its own: tests of clusters by their folder, those on real data by their fixtures, and
+    two of three variants of the tests marked `thirds`."""
+    seen: Counter[str] = Counter()
     for item in items:
         if item.path.parent.name == "dask":
             item.add_marker(pytest.mark.cluster)
         if {"data_dir", "load"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.data)
+        if item.get_closest_marker("thirds"):
+            test = item.nodeid.partition("[")[0]
+            number, seen[test] = seen[test], seen[test] + 1
+            if (number + number // 3) % 3:  # of a grid three wide: another column in every row
+                item.add_marker(pytest.mark.long)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -162,8 +162,8 @@ def violations(slope, w, price, out):
 def descend(columns, active, price, model, goal, sweeps, slope, w):
     """Coordinate descent over the `active` columns until no violation exceeds `goal`, at most `sweeps` sweeps; w in place.
 
-    `slope` (n,) is that of the rows' losses at the model's point, and is updated. Columns that stay at 0 are shrunk, and checked
-    before the end (Yuan, Ho & Lin 2012); `active` is reordered.
+    Returns whether that was reached. `slope` (n,) is that of the rows' losses at the model's point, and is updated. Columns that
+    stay at 0 are shrunk, and checked before the end (Yuan, Ho & Lin 2012); `active` is reordered.
     """
     size, least = len(active), np.inf
     for _ in range(sweeps):
@@ -193,9 +193,10 @@ def descend(columns, active, price, model, goal, sweeps, slope, w):
         if worst > goal:
             least = worst
         elif size == len(active):
-            return
+            return True
         else:
             size, least = len(active), np.inf
+    return False
 
 
 @fused

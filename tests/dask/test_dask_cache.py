@@ -106,6 +106,7 @@ def on_cluster(client, dataset, tmp_path, **options):
     return model
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("task", by_night(TASKS, ["rest, squared", "multiclass"]))
 def test_bits_are_those_of_threads(client, stores, on_threads, tmp_path, task):
     model = on_cluster(client, stores[task], tmp_path, lanes=4, **TASKS[task])

@@ -42,6 +42,7 @@ def _flip(content: bytes, place: int) -> bytes:
     return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize(
     "damage",
     [

@@ -147,6 +147,7 @@ def queries(tmp_path_factory) -> Path:
     return store
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("family", by_night(FAMILIES, ("multiclass-ocas", "sequence-ocas", "nystroem", "f1", "bsca", "sequence")))
 def test_the_least_of_every_kind_of_training_is_enough(stores, queries, tmp_path, family):
     store = queries if family in QUERIES else stores[2]
@@ -296,6 +297,7 @@ except MemoryError:
 """
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("share", [0.05, 0.2, 0.5, 1.0])
 def test_a_limit_of_the_system_is_a_memory_error_and_what_was_planned_is_enough(stores, tmp_path, share):
     memory = f"{memory_limit(least(stores[4], tmp_path)) + ROOM}B"

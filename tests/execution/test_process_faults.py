@@ -56,6 +56,7 @@ def shell(folder: Path, line: str) -> subprocess.CompletedProcess:
 # --- 35: pipes nobody reads, closed and full streams ---
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize(
     ("line", "code", "creates"),
     [

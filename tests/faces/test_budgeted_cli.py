@@ -38,6 +38,7 @@ def stores(folder, run):
     return folder / "two.zarr", folder / "three.zarr"
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize(
     ("options", "accuracy"),
     [

@@ -92,6 +92,7 @@ def test_every_command_documents_itself(name):
             assert parameter.help.endswith((".", "]")), f"{name} {parameter.opts}"
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("name", COMMANDS)
 def test_usage_errors_load_nothing_heavy(name):
     code = (
@@ -363,6 +364,7 @@ def test_a_bug_shows_its_traceback():
     assert "a bug" in done.stderr
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_signals_end_training_with_the_best_model_so_far(folder, tmp_path, number, code):
     options = ["--tol", "0", "--tol-relative", "0", "--max-time", "100s", "--json"]

@@ -271,6 +271,7 @@ ANYWAY = {
 }  # for what rows in memory on threads don't need: see test_option_effects
 
 
+@pytest.mark.thirds
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore::UserWarning")
 @pytest.mark.parametrize(
     ("estimator", "name"), [(kind, name) for kind in ESTIMATORS for name in kind().get_params() if name not in ANYWAY]

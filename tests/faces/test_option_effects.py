@@ -101,6 +101,7 @@ def identity(name: str, options: dict) -> dict:
         return run.job.identity(run.dataset.manifest.fingerprint, run.plan)
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("case", by_night(CASES, NIGHTLY), ids="-".join)
 def test_every_option_that_is_accepted_changes_the_answer(case):
     problem, solver = case

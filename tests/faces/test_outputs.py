@@ -84,6 +84,7 @@ def test_46_a_pipe_is_written_through(run, folder, command):
     assert sorted(set(os.listdir()) - {"a.svm", "a.zarr", "m.npz", "n.npz"}) == ["pipe"]
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("force", [[], ["--force"]])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_46_a_device_stays_one(run, folder, command, force):

@@ -28,6 +28,7 @@ def test_60_what_is_shown_is_printable_and_what_is_printable_stays():
     assert html(NAMES["markup"]).startswith("&lt;script&gt;")
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("kind", NAMES)
 def test_60_names_of_files(run, tmp_path, monkeypatch, kind):
     monkeypatch.chdir(tmp_path)

@@ -69,6 +69,7 @@ def certificates(model: Any) -> list[Any]:
 NIGHTLY = {"cpa", "squared hinge", "poisson", "roc-area", "f1"}
 
 
+@pytest.mark.thirds
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("name", by_night(RUNS, NIGHTLY))
 def test_forged_checkpoints_are_refused_or_harmless(name, tmp_path):

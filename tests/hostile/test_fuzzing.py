@@ -30,6 +30,7 @@ def made(tmp_path_factory):
     return make(tmp_path_factory.mktemp("fuzzing"))
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("name", FUZZERS)
 @pytest.mark.filterwarnings("ignore")
 def test_48_fuzzed(made, name):

@@ -56,6 +56,7 @@ def rows_of(name: str) -> str:
     return "three" if name == "multiclass" else "two"
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("name", by_night(TRAINED, ["fourier", "multiclass"]))
 def test_48_every_number_and_type_of_a_model(run, made, tmp_path, monkeypatch, name):
     monkeypatch.chdir(made)

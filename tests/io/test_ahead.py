@@ -47,6 +47,7 @@ def threads(monkeypatch):
     return found
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("row_cache", ["0", "30%"])
 @pytest.mark.parametrize(("loss", "bias"), [("hinge", 1.0), ("logistic", 0.0)])
 def test_two_threads_have_the_bits_of_one(small_batches, threads, tmp_path, loss, bias, row_cache):

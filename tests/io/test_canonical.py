@@ -134,6 +134,7 @@ def replaced_number(recipe: Recipe) -> bytes:
     return recipe.to_json().replace(b'"integer"', b'"number"')
 
 
+@pytest.mark.thirds
 @pytest.mark.filterwarnings("ignore:values of")  # a row without any value where training had none missing
 @pytest.mark.parametrize("what", ["many", "one", "none"])
 def test_trained_on_one_and_scored_on_any_other(everywhere, what):
@@ -319,6 +320,7 @@ DICTIONARIES["with null"] = pa.chunked_array(
 )
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("role", ["guessed", "text", "label"])
 @pytest.mark.parametrize("kind", DICTIONARIES)
 def test_row_65_dictionaries_are_plain_columns(tmp_path, kind, role):

@@ -59,6 +59,7 @@ def texts(tmp_path_factory):
     return files
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize(
     ("name", "options"),
     [
@@ -104,6 +105,7 @@ def converted(source, output, memory, options):
     return found.returncode, int(found.stdout or 0), found.stderr
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize(
     ("make", "suffix", "options"),
     [

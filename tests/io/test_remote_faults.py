@@ -202,6 +202,7 @@ def test_54_what_stalls_is_asked_for_again_and_the_bits_are_the_same(server, tex
     assert model.weights.tobytes() == streamcut.train(tmp_path / "a.zarr", **OPTIONS).weights.tobytes()
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("read", [streamcut.open, streamcut.load_model, lambda url: streamcut.convert(url, "never.zarr")])
 def test_54_what_stalls_for_ever_is_an_error(server, read, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
@@ -365,6 +366,7 @@ def test_55_no_credentials_are_told_at_once(server, run, tmp_path, monkeypatch, 
         assert (code, "there are no credentials" in err, "AWS_ACCESS_KEY_ID" in err) == (4, True, True)
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize(
     ("code", "name", "more", "told"),
     [

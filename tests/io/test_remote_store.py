@@ -120,6 +120,7 @@ def test_the_same_bits_as_from_a_disk(store, server):
     assert streamcut.open(url(server)).recipe == streamcut.open(store).recipe
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("trouble", [500, 503, 429, "cut", "short", "flip", "long"])
 def test_what_fails_is_asked_for_again(store, server, trouble):
     server.troubles = [trouble, None, trouble, trouble, None, None, trouble]

@@ -137,6 +137,7 @@ def test_resuming_writes_only_what_is_missing(text, bucket, monkeypatch):
         streamcut.convert(text, f"{bucket}/a.zarr", resume=True, **{**SHARDS, "shard_nnz": 900})
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("point", ["convert.journal:2", "convert.rename:1", "convert.manifest:1"])
 def test_force_replaces_a_store_once_the_new_one_is_complete(text, bucket, monkeypatch, point):
     with streamcut.create(f"{bucket}/a.zarr", shard_nnz=10) as out:
@@ -344,6 +345,7 @@ def test_checkpoints_of_a_run_that_is_done_are_removed(text, bucket, run):
     assert set(remote.objects_below(bucket)) == {"m.npz"}
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("trouble", [500, 503, "short"])
 def test_uploads_that_fail_are_repeated(text, server, trouble):
     server.spoil("PUT", [None, trouble, None, None, trouble, trouble])
@@ -352,6 +354,7 @@ def test_uploads_that_fail_are_repeated(text, server, trouble):
     assert content("s3://bucket/a.zarr") == local(text.with_name("t.zarr"))
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("trouble", [500, "cut", "slow"])
 def test_text_from_a_server_that_fails_is_asked_for_again(text, server, trouble, monkeypatch):
     monkeypatch.setattr("streamcut.io.text.remote_bytes._PIECE", 5000)

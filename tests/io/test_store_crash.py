@@ -60,6 +60,7 @@ def undisturbed(backend, tmp_path_factory) -> dict[str, bytes]:
     return content(path)
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("point", POINTS)
 def test_killed_at_every_visit_of_every_step_and_resumed(tmp_path, backend, undisturbed, point):
     for visit in range(1, 200):

@@ -36,6 +36,7 @@ def some(moments: list[Moment]) -> list[tuple[int, Moment]]:
     return [(number, moment) for number, moment in enumerate(moments) if number % STRIDE == 0 or number >= last]
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("way", WAYS)
 def test_the_power_goes_while_a_store_is_made(tmp_path, backend, way):
     (tmp_path / "live").mkdir()
@@ -56,6 +57,7 @@ def test_the_power_goes_while_a_store_is_made(tmp_path, backend, way):
         assert kept == sorted(kept)
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("way", WAYS)
 def test_the_power_goes_while_a_store_is_replaced(tmp_path, way):
     live = tmp_path / "live"

@@ -24,6 +24,7 @@ def mutated(draw):
     return bytes(text)
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("options", OPTIONS)
 @settings(max_examples=150, deadline=None)
 @given(text=st.one_of(mutated(), st.lists(st.sampled_from(ALPHABET), max_size=60).map(bytes)))
@@ -31,6 +32,7 @@ def test_any_bytes(tmp_path_factory, options, text):
     agrees(tmp_path_factory.getbasetemp() / "fuzz.svm", text, options, threads=1, block_bytes=64)
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("qid", [True, False])
 @pytest.mark.parametrize("options", OPTIONS)
 def test_many_lines(tmp_path, options, qid):

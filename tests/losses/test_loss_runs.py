@@ -51,6 +51,7 @@ def bits(model) -> tuple:
 NIGHTLY = ("huber", "epsilon-insensitive", "squared-epsilon-insensitive")
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("loss", by_night(OF_NUMBERS, NIGHTLY))
 def test_a_run_that_is_stopped_goes_on_to_the_same_bits(tmp_path, loss, solver):
@@ -80,6 +81,7 @@ def test_dask_gives_the_bits_of_threads(tmp_path, client, loss):
         assert bits(train(store, scheduler=client, scratch=str(tmp_path / "scratch"), **options)) == bits(train(store, **options))
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("loss", OF_NUMBERS)
 def test_paths_and_warm_starts_have_certificates_as_good_as_any(tmp_path, loss):
     options = {"task": "regression", "loss": loss, "tol": 1e-4, "tol_relative": None}

@@ -209,6 +209,7 @@ def numbers(name, n=120, d=8, *, seed=0, weights=False):
     return X, y, u
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("name", [name for name in LOSSES if name != "hinge"])  # which has tests of its own
 @pytest.mark.parametrize(
     "options",

@@ -54,6 +54,7 @@ def _loss(loss: str, s: Decimal, y: Decimal) -> Decimal:
     return beyond if loss == "epsilon-insensitive" else beyond * beyond
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("loss", LABELS + NUMBERS)
 def test_no_bound_is_above_the_optimum(loss):
     """Bounds in 80 digits: of good models, bad ones, and ones that are wrong by a lot; free intercepts and none."""

@@ -45,7 +45,7 @@ def held(model, exact: Exact, v: list[arb]) -> None:
         assert not error > arb(float(model.optimum.high[j]))
 
 
-@pytest.mark.parametrize("loss", by_night(SMOOTH, SMOOTH[2:]))
+@pytest.mark.parametrize("loss", by_night(SMOOTH, SMOOTH[1:]))
 def test_claims_about_badly_scaled_problems(loss):
     """Of the certificate alone, and of the rows: scores, labels and errors of the optimum are where they are said to be."""
     count = proved = by_ball = skipped = 0
@@ -93,6 +93,7 @@ def test_claims_about_badly_scaled_problems(loss):
     assert proved >= 0.3 * count, (proved, by_ball, count)
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("many", [4096, 0], ids=["few features", "many"])
 @pytest.mark.parametrize("loss", SMOOTH)
 def test_claims_about_free_intercepts(loss, many, monkeypatch):

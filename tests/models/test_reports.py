@@ -104,6 +104,7 @@ KINDS = (
 )
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_page_is_whole_and_says_what_the_json_says(kind):
     model, data = trained(kind)

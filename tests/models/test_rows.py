@@ -117,6 +117,7 @@ def frames_of(rows: list[dict[str, Any]]) -> list[Any]:
     return found
 
 
+@pytest.mark.thirds
 def test_a_frame_of_a_few_rows_is_scored_as_one_of_many(model, monkeypatch):
     rng, usual, requests = np.random.default_rng(2), frame(40, 3).drop(columns="bought").to_dict("records"), list[Any]()
     for name, values in ODD.items():

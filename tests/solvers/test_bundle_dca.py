@@ -194,6 +194,7 @@ def same(a, b):
     assert [line.lower_bound for line in a.history] == [line.lower_bound for line in b.history]
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("row_cache", ["0", "20%"])
 @pytest.mark.parametrize("weights", [False, True])
 def test_shards_and_workers_do_not_change_a_bit(row_cache, weights):

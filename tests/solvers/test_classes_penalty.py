@@ -59,6 +59,7 @@ def optima(kind, l1, C, bias, weights):
     return [slow.joint(A, target, C, u, kind, l1)]
 
 
+@pytest.mark.thirds
 @routes
 def test_the_optimum_is_between_bound_and_primal(route):
     kind, way = route
@@ -85,6 +86,7 @@ def test_the_optimum_is_between_bound_and_primal(route):
     assert not verify(model, data).consistent
 
 
+@pytest.mark.thirds
 @kinds
 def test_a_large_lambda_leaves_nothing_and_a_model_of_few_weights_is_a_small_file(kind, tmp_path):
     X, y, _ = problem(200, 2000, seed=4)

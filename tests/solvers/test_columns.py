@@ -54,6 +54,7 @@ def optimum(loss, X, sign, C, u):
     return 0.5 * w @ w + C * u @ values(loss, sign * (X @ w))
 
 
+@pytest.mark.thirds
 @losses
 @ways
 @pytest.mark.parametrize(("bias", "weights"), [(0.0, True), (2.0, False)])
@@ -88,6 +89,7 @@ def test_workers_and_shards_change_no_bit(loss, way):
         same(train(MemoryDataset(X, y, weight=u, shard_nnz=shard_nnz), **options, workers=workers), expected)
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("case", by_night(RESUMED, [case for case in RESUMED if case not in BY_DAY]))
 def test_stopped_and_resumed_at_any_pass_is_uninterrupted(case, tmp_path):
     loss, way = case.split(", ")

@@ -48,6 +48,7 @@ def same(models, others):
         assert one.certificate == two.certificate
 
 
+@pytest.mark.thirds
 @losses
 def test_every_column_is_its_own_training_on_its_own_rows(loss):
     X, y, u = rows(loss)
@@ -142,6 +143,7 @@ def exact_objective(model, point, given, mine):
     return total
 
 
+@pytest.mark.thirds
 @losses
 def test_claims_of_columns_are_true_in_exact_arithmetic(loss):
     tried = 0

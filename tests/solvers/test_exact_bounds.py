@@ -28,6 +28,7 @@ NIGHTLY = ("one-vs-rest squared-hinge", "one-vs-rest smoothed-hinge")  # alike w
 EVERY_NIGHT = pytest.param(False, marks=pytest.mark.long, id="rows of all kinds")
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("one_type", [pytest.param(True, id="rows of one kind"), EVERY_NIGHT])
 @pytest.mark.parametrize("loss", by_night(ROW_LOSSES, LOSSES_BY_NIGHT))
 def test_claims_are_true_in_exact_arithmetic(loss, one_type):
@@ -35,6 +36,7 @@ def test_claims_are_true_in_exact_arithmetic(loss, one_type):
     assert not false, f"{len(false)} of {PROBLEMS} problems: {false[:3]}"
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("one_type", [pytest.param(True, id="rows of one kind"), EVERY_NIGHT])
 @pytest.mark.parametrize("way", by_night(exact_classes.WAYS, NIGHTLY))
 def test_claims_about_several_classes_are_true_in_exact_arithmetic_and_forged_ones_are_caught(way, one_type):

@@ -89,6 +89,7 @@ def optimum_above(case) -> Decimal:
     return exact_objective(train((X, y), **{**options, **tight}), X, y)
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize(("case", "offset"), product(CASES, OFFSETS))
 def test_row_75_kernel_certificates_are_true_far_from_the_origin(case, offset):
     options, classes = CASES[case]

@@ -63,6 +63,7 @@ def test_counts_by_ranges_equal_the_list_of_all_pairs(found, room):
     assert loss == pytest.approx(sum(hinges) * factor, rel=1e-12, abs=1e-9 * np.abs(scores).max() / 1e6)
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("levels", [2, 3, 6, 40])
 @pytest.mark.parametrize("ties", [1, 3, 12])
 def test_the_same_bits_in_any_room(levels, ties, small_blocks):
@@ -147,6 +148,7 @@ TASKS = [{"task": "ranking"}, *({"loss": loss, "k": k} for loss, k in LOSSES)]
 NIGHTLY = [each for each in TASKS if each.get("loss") in ("prbep", "rec@k")]
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize(
     "options",
     by_night(TASKS, NIGHTLY),

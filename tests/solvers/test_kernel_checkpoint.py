@@ -74,6 +74,7 @@ def _no_failpoints(monkeypatch):
     monkeypatch.setattr(files, "_hits", Counter())
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_stopped_at_any_moment_it_goes_on_to_the_same_bits(tmp_path, solver):
     stopped = 0

@@ -117,6 +117,7 @@ def test_lasso_is_true_in_exact_arithmetic(seed, solver, intercept):
     assert found.converged or seed % 3 == 2
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize(("solver", "intercept"), HOW)
 @pytest.mark.parametrize("loss", SMOOTH)
 @pytest.mark.parametrize("l1", [0.5, 20.0])

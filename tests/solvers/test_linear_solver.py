@@ -189,6 +189,7 @@ def test_master_problem_of_nearly_equal_cuts(seed, n, d, scale):
     np.testing.assert_allclose(beta.sum(), total, rtol=1e-12)
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("max_cuts", [2, 3, 8])
 def test_merged_cuts_keep_the_bound_valid(max_cuts):
     X, y, _ = problem()
@@ -204,6 +205,7 @@ def test_merged_cuts_keep_the_bound_valid(max_cuts):
 SOLVERS = [{"solver": "ocas", "cut": "predicted"}, {"solver": "ocas", "cut": "exact"}, {"solver": "cpa"}]
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("solver", SOLVERS, ids=lambda s: "-".join(s.values()))
 @pytest.mark.parametrize(("weights", "positive_weight"), [(False, 1.0), (True, 1.0), (False, 3.5), (True, 0.4)])
 @pytest.mark.parametrize("bias", [0.0, 1.0])
@@ -259,6 +261,7 @@ def same(a, b):
     )
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("solver", SOLVERS, ids=lambda s: "-".join(s.values()))
 @pytest.mark.parametrize("weights", [False, True])
 def test_shards_workers_and_memory_do_not_change_a_bit(solver, weights):

@@ -125,6 +125,7 @@ class TestKernels:
 
 
 class TestCertificate:
+    @pytest.mark.thirds
     @pytest.mark.parametrize("bias", [0.0, 1.0])
     @pytest.mark.parametrize("weights", [False, True])
     @pytest.mark.parametrize("solver", SOLVERS)

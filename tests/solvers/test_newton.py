@@ -111,6 +111,7 @@ def test_products_of_features_are_those_of_numpy(dense, bias, ones):
     np.testing.assert_allclose(np.tril(H), np.tril((A.T * h) @ A), atol=1e-12)
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("seed", range(6))
 def test_models_with_a_price_on_weights_are_minimised(seed):
     rng = np.random.default_rng(seed)

@@ -70,6 +70,7 @@ def certificates(model):
     return model.certificates if hasattr(model, "certificates") else (model.certificate,)
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("task", TASKS)
 def test_a_model_is_that_of_the_features_that_occur(task, tmp_path):
     options = {**TASKS[task], "max_passes": 12}
@@ -145,6 +146,7 @@ def test_the_plan_holds_vectors_of_the_features_that_occur(store):
     assert any(f"{D + 1} features" in what for what, _ in plans[0].lines), plans[0].lines
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("far", [0.0, 1000.0])
 @pytest.mark.parametrize("gamma", ["auto", 0.1])
 def test_vectors_of_a_budget_are_as_long_as_features_occur(tmp_path, far, gamma):
@@ -177,6 +179,7 @@ finally:
 """
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize(
     "options", [[], ["--solver", "ocas", "--max-cuts", "4"], ["--strategy", "one-vs-rest"], ["--loss", "softmax"]]
 )

@@ -41,6 +41,7 @@ def with_bias(X, bias):
 # --- the certificate ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("solver", ["bundle-dca", "ocas", "cpa"])
 @pytest.mark.parametrize("loss", ["hinge", "squared-hinge", "logistic"])
 @pytest.mark.parametrize(("l1", "C", "bias", "weights"), [(0.3, 0.1, 0.0, True), (4.0, 1.0, 1.0, False), (4.0, 5.0, 0.5, True)])

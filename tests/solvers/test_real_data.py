@@ -21,6 +21,7 @@ LOOSE = 1e-3
 CASES = [(name, float(C)) for name, found in sorted(OPTIMA.items()) for C in sorted(found) if name != "celegans_splice"]
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize(("name", "C"), CASES, ids=lambda value: str(value))
 def test_certificates_enclose_liblinears_optimum(load, name, C):
     X, y = load(name)

@@ -223,6 +223,7 @@ def stored_alike(request, tmp_path_factory):
     return task, [folder / str(number) for number in range(3)]
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_shard_sizes_and_backends_change_no_bit(solver, stored_alike):
     task, stores = stored_alike
@@ -368,6 +369,7 @@ def everything(model):
     return path, inner.facts, inner.support.data.tobytes(), inner.coefficients.tobytes(), str(model.stop_reason), proved
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("task", ["binary", "multiclass", "sequence"])
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_a_run_that_was_stopped_goes_on_to_the_same_bits(solver, task, tmp_path):

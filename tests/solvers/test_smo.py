@@ -46,6 +46,7 @@ def problem(seed, n=60, d=5):
     return X, signs
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
 @pytest.mark.parametrize("bias", [True, False])
 @settings(max_examples=6, deadline=None)

@@ -24,6 +24,7 @@ EACH = 200 // len(truth.KINDS) + 1
 NIGHTLY = [kind for kind in truth.KINDS if kind.endswith("l1") and kind.split()[0] not in ("hinge", "logistic", "poisson")]
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("kind", by_night(truth.KINDS, NIGHTLY))
 def test_claims_hold_against_the_optimum_in_500_bits(kind):
     false = [violation for seed in range(EACH) for violation in truth.check(kind, seed)]

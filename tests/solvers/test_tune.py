@@ -101,6 +101,7 @@ def test_linear_models_on_validation_data(stores):
 FAMILIES = [{}, {"loss": "logistic"}, {"l1": 5.0}, {"task": "regression", "loss": "squared"}]
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("more", by_night(FAMILIES, FAMILIES[2:3]))
 def test_folds_are_columns_that_end_where_they_do_alone(stores, more):
     """Each certificate holds for the rows of the other folds, and what was measured is what the model does on its own."""

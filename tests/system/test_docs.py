@@ -26,6 +26,7 @@ def test_every_block_says_what_it_prints():
     assert len(EXAMPLES) == text.count("```python") >= 3
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize(("code", "printed"), EXAMPLES)
 def test_examples_print_what_stands_below_them(code, printed, tmp_path, request):
     for name in re.findall(r'load_svmlight_file\("(\w+)"\)', code):

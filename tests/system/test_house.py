@@ -55,6 +55,7 @@ def _names_of(path: Path) -> set[str]:
     return found
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("package", sorted(name for name, path in MODULES.items() if path.name == "__init__.py"))
 def test_names_in_the_docstring_of_a_package_are_those_of_something(package):
     """Files there or in a package it names, modules and what they define, commands, names of the package."""

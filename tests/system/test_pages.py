@@ -20,6 +20,7 @@ def pages() -> dict:
     return runpy.run_path(str(ROOT / "scripts" / "tools" / "fill_pages.py"))
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_commands_print_what_stands_below_them(page, pages, tmp_path):
     for module in NEEDS.get(page.stem, ()):
