@@ -146,8 +146,8 @@ class _Piece(NamedTuple):
         return found.best() if price is None else found.best_priced(price)
 
 
-_FLAT = 0.01  # of the slope at k = 0: that at which a search ends; 1e-3 takes half as many evaluations again, and no fewer passes
-_NARROW = 0.01  # of k: a bracket around a kink
+_FLAT = 0.01  # of the slope at k = 0: that at which a search ends; 1e-3 takes more evaluations, and no fewer passes
+_NARROW = 1e-3  # of k: a bracket around a kink
 _FAR = 2.0**20
 _MOST = 40  # slope evaluations of a search
 

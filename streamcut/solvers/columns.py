@@ -277,7 +277,7 @@ def _step_along_lines(s: State, oracle: ColumnsOracle, W: np.ndarray, bd: np.nda
     for a, (line, loss) in enumerate(zip(s.lines, losses.tolist(), strict=True)):
         more = 0.0 if l1 is None else absolute_above(float(l1[a]), float(sums[2, a]), D)
         line.F = objective(float(sums[0, a]), D, float(C[a]), loss, more)
-        line.raised = float(C[a] * oracle.raises[a])
+        line.raised = float(C[a]) * float(oracle.raises[a])  # may be infinite
 
 
 def _take_bounds(s: State, oracle: ColumnsOracle, p: np.ndarray, q: np.ndarray, squares: np.ndarray) -> None:

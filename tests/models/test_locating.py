@@ -247,7 +247,7 @@ def test_many_features_have_balls(monkeypatch):
     X = sp.csr_array(sp.diags_array(1.0 / np.sqrt(np.maximum(X.multiply(X).sum(axis=1), 1e-9))) @ X)
     y = np.where(X @ random.normal(size=300) + 0.02 * random.normal(size=600) > 0.1, 1.0, -1.0)
     for options in ({"intercept": "free"}, {"bias": 1.0}):
-        model = streamcut.train((X, y), loss="logistic", tol_relative=1e-4, tol=None, solver="bundle-dca", **options)
+        model = streamcut.train((X, y), loss="logistic", tol_relative=1e-5, tol=None, solver="bundle-dca", **options)
         best = streamcut.train((X, y), loss="logistic", solver="newton", tol_relative=1e-12, tol=None, **options)
         found = streamcut.predict(model, X, certified=True, trained_on=(X, y))
         assert found.share > 0.9, options
