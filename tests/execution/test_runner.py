@@ -8,9 +8,11 @@ import pytest
 from kit.contracts.runner import RunnerContract, make_store
 
 from streamcut.execution.feed import Feed, Traffic
+from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.row_state import RowState
 from streamcut.execution.runner import Runner
 from streamcut.foundation.interrupts import result_of
+from streamcut.io.manifest import Statistics
 
 pytestmark = pytest.mark.smoke
 
@@ -61,3 +63,18 @@ def test_a_signal_that_another_thread_gets_is_handled_during_a_wait():
     finally:
         late.cancel()
         signal.signal(signal.SIGUSR1, before)
+
+
+LANES = [(1, 10, 2), (3, 10, 4), (40, 10, 16), (40, 1_000_000, 8), (40, 6_000_000, 1)]
+
+
+@pytest.mark.parametrize(("millions", "features", "lanes"), LANES)
+def test_there_are_as_many_lanes_as_their_dense_sums_pay_for(millions, features, lanes):
+    """At least 2¹⁹ entries each, and four for every feature."""
+    given = Statistics(n_rows=100_000, n_features=features, nnz=millions << 20)
+    planned = plan_lanes(given)
+    assert len(planned) == lanes
+    assert planned.bounds[0] == 0
+    assert planned.bounds[-1] == 100_000
+    assert len(plan_lanes(given, 7)) == 7
+    assert len(plan_lanes(Statistics(n_rows=3, n_features=1, nnz=3), 7)) == 3

@@ -25,7 +25,7 @@ PROBLEMS = {  # (options, data)
     "binary": ({}, "two"),
     "labelling": ({"loss": "prec@k", "k": "20%"}, "two"),
     "regression": ({"task": "regression"}, "queries"),
-    "one-class": ({"task": "one-class", "nu": 0.05}, "two"),
+    "one-class": ({"task": "one-class", "nu": 0.05, "tol": 1e-9, "tol_relative": None}, "two"),
     "ranking": ({"task": "ranking"}, "queries"),
     "ROC area": ({"task": "roc-area"}, "clicks"),
     "crammer-singer": ({"task": "multiclass"}, "classes"),
