@@ -125,6 +125,13 @@ def test_rows_of_unknown_number_are_counted_as_they_come(folder):
         _meet_often(ceiling, rows)
 
 
+def test_the_largest_shard_counts(folder):
+    manifest = MemoryDataset(sp.csr_array(np.ones((4, 500))), np.array([-1.0, 1.0, 1.0, 1.0])).manifest
+    shards = tuple(replace(manifest.shards[0], rows=rows) for rows in (10, 4_000, 70))
+    with pytest.raises(MemoryBudgetError, match="4,000 rows at once"):
+        Ceiling("1MB").expect_rows(load_model(folder / "m.npz"), replace(manifest, shards=shards))
+
+
 def _meet_often(ceiling: Ceiling, rows: Chunk) -> None:
     for _ in range(4):
         ceiling.meet(rows)

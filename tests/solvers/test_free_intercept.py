@@ -14,7 +14,7 @@ from kit.nights import by_night
 from sklearn import linear_model, svm
 
 from streamcut.bundle.bundle import Bundle
-from streamcut.bundle.intercept import Interval
+from streamcut.bundle.intercept import Interval, Nearby
 from streamcut.bundle.penalty import FreeIntercept
 from streamcut.config import CheckpointOptions
 from streamcut.errors import BadInputError, UsageError
@@ -319,3 +319,21 @@ def test_counts_and_their_intercept_next_to_scikit_learn(largest):
     assert model.certificate.converged
     peer = linear_model.PoissonRegressor(alpha=1.0 / len(y), solver="newton-cholesky", tol=1e-12, max_iter=300).fit(X, y)
     np.testing.assert_allclose(np.append(model.weights, model.intercept), np.append(peer.coef_, peer.intercept_), atol=2e-4)
+
+
+@pytest.mark.parametrize("primal", [3.0, 40.0])  # a ball that ends before −C̄a, and one that holds it
+def test_an_intercept_is_no_further_than_a_cut_allows_and_hardly_less(primal):
+    """½‖w‖² + C̄(⟨a, w⟩ + pull·t + b) ≤ F* ≤ primal for some w of the ball ½‖w − near‖² ≤ primal − bound."""
+    random = np.random.default_rng(4)
+    near, a, c_bar, pull, b = random.normal(size=5), random.normal(size=5), 1.5, 0.7, 0.2
+    radius, away = np.sqrt(2.0 * (primal - 2.0)), np.linalg.norm(near + c_bar * a)
+    assert (away > radius) == (primal == 3.0)
+    w = -c_bar * a if away <= radius else near - radius * (near + c_bar * a) / away
+    expected = (primal - 0.5 * w @ w - c_bar * (a @ w + b)) / (c_bar * pull)
+    found = Nearby(c_bar, near, primal, 2.0).farthest(pull, a @ a, a @ near, b, CutError(0.0, 0.0))
+    assert expected <= found <= expected + 1e-6 * abs(expected)
+
+
+def test_the_intercept_has_no_part_in_the_length_of_a_line():
+    w_b, w = np.array([1.0, -2.0, 5.0]), np.array([2.0, 1.0, -3.0])
+    assert FreeIntercept().line(w_b, w) == (1.0 + 9.0, 1.0 - 6.0)
