@@ -46,6 +46,7 @@ that did other work. Processor hours are of pieces that tell theirs; lines "of a
 """
 YEARS = re.compile(r"\d{4}")
 _STYLE = "<style>td, th { overflow-wrap: break-word }</style>"  # wide tables scroll, and keep their words whole
+PIECES = ("paper", "pieces there", "in full", "processor hours")
 COLUMNS = ("paper", "item", "there", "here", "ratio", "holds", "note")
 TITLES = {
     "svm-perf": "Joachims: Training linear SVMs in linear time (2006)",
@@ -81,6 +82,16 @@ def kept(page: Path, known: set[tuple[str, str]]) -> list[dict[str, Any]]:
             figures = [_value(there), _value(here)]
             found.append({"paper": paper, "item": item, "there": figures[0], "here": figures[1], "note": note})
     return found
+
+
+def pieces_told(out: Path, page: Path | None) -> list[tuple[Any, ...]]:
+    """What `out` holds of each paper, or what an earlier page says of papers that it has nothing of."""
+    earlier = {}
+    for line in [] if page is None else page.read_text("utf-8").splitlines():
+        cells = tuple(cell.strip() for cell in line.strip("|").split("|"))
+        if len(cells) == len(PIECES):
+            earlier[cells[0]] = cells
+    return [each if each[1] else earlier.get(each[0], each) for each in reproduce_pieces.told(out)]
 
 
 def table(facts: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
@@ -232,8 +243,8 @@ def main() -> None:
         facts += kept(given.keep, {(each["paper"], each["item"]) for each in [*facts, *absent()]})
     facts = sorted([*facts, *absent()], key=lambda fact: (YEARS.search(fact["paper"])[0], fact["paper"], fact["item"]))
     reproduce_facts.draw(given.out)
-    pieces_told = markdown(("paper", "pieces there", "in full", "processor hours"), reproduce_pieces.told(given.out))
-    words = [HEADER, f"**Of {len(facts)} lines: {counts(facts)}.**\n", pieces_told, markdown(COLUMNS, table(facts))]
+    held = markdown(PIECES, pieces_told(given.out, given.keep))
+    words = [HEADER, f"**Of {len(facts)} lines: {counts(facts)}.**\n", held, markdown(COLUMNS, table(facts))]
     (given.out / "papers.md").write_text("\n".join(words))
     (given.out / "papers.html").write_text(page(given.out, facts))
     print(counts(facts))
