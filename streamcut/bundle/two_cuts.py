@@ -146,7 +146,7 @@ class _Piece(NamedTuple):
         return found.best() if price is None else found.best_priced(price)
 
 
-_FLAT = 0.01  # of the slope at k = 0: that at which a search ends; 1e-3 takes more evaluations, and no fewer passes
+_FLAT = 0.01  # of the slope at k = 0: that at which a search ends; 1e-3 takes more evaluations and no less time
 _NARROW = 1e-3  # of k: a bracket around a kink
 _FAR = 2.0**20
 _MOST = 40  # slope evaluations of a search
