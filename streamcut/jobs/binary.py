@@ -104,11 +104,11 @@ class BinaryJob:
     def needs(self, manifest: Manifest) -> Needs:
         """Row state: two margins, a weight unless all are 1, and the shares in the cuts of bundle-dca."""
         statistics, solver, loss = manifest.statistics, self.solver, self.risk.loss
+        if solver.columns:
+            return self._needs_of_columns(manifest)
         in_cache, solving = self._cached_row(manifest), self._solving(manifest) * self.options.distributed
         everything = CacheSize.bytes_of_all(manifest, in_cache)
         cached = 1.0 if CacheSize.bytes_of_all(manifest) <= _SMALL else max(_OF_MANY, min(_CACHED, _FEW / everything))
-        if solver.columns:
-            return self._needs_of_columns(manifest)
         numbers = row_arrays(self.risk, statistics.weight_sum is not None, keep_margins=solver.margins)
         share, dimension = np.dtype(loss.code_type).itemsize, statistics.n_features + (self.options.bias != 0.0)
         in_rows = 8 * len(numbers) + share * self.max_cuts * solver.dual
