@@ -38,6 +38,7 @@ from sklearn.svm import SVC
 
 from streamcut.compiled import budget as passes
 from streamcut.compiled.kernel_rows import kernel_rows
+from streamcut.foundation.chunk import concatenate
 from streamcut.io.memory import MemoryDataset
 from streamcut.kernels.kernel import Kernel
 from streamcut.solvers.bsca import Bsca
@@ -85,7 +86,8 @@ class Data:
         self.sample = self.rows[0][sample], self.rows[1][sample]
         self.n = n
         self.problem = Problem(Kernel("rbf", gamma=gamma), self.C, (1.0,), n, d)
-        self.sparse = self.problem.rows(MemoryDataset(*self.rows, shard_nnz=self.rows[0].nnz + 1).read(0), 1.0)
+        shards = MemoryDataset(*self.rows)
+        self.sparse = self.problem.rows(concatenate([shards.read(each) for each in range(len(shards.manifest.shards))]), 1.0)
 
     def least_eigenvalue(self, most: int = 1000) -> float:
         """Of the kernel matrix: 0 where a row is there twice, else an upper bound, that of some rows. Rounding is taken for 0."""
