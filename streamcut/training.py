@@ -298,7 +298,7 @@ class Session:
             if not self.job.distributable:
                 raise UsageError(f"scheduler: {chosen.chosen_solver} runs on threads only, not on Dask")
             try:
-                from streamcut.execution.dask import runner as dask_runner
+                from streamcut.execution.dask import climbing as dask_runner
             except ModuleNotFoundError as error:
                 raise UsageError(f"--scheduler: {chosen.scheduler}: {error}; run pip install 'streamcut[dask]'") from None
 
@@ -306,7 +306,8 @@ class Session:
             self._cluster = cluster = self._stack.enter_context(on)
             cluster.prepare(self.dataset, scratch, self.job.warm_up)
             self.job, self.plan = smallest_change(self.job, self._planned, threads=False, others=self._others)
-            self.runner = dask_runner.DaskRunner(cluster, self.dataset, self.job.lanes, scratch=scratch, stop=self.stop)
+            where: Any = {"scratch": scratch, "stop": self.stop}
+            self.runner = dask_runner.runner_on(cluster, self.dataset, self.job.lanes, self.plan, **where)
         else:
             self.job, self.plan = self.planned()
             self.dataset = self._shards.of(self.plan)

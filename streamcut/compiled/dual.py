@@ -101,13 +101,14 @@ def _score(loss, group, places, rows, margins, start, slots, grids, sums, shares
         if i < 0 or i >= len(y):
             continue
         share = loss.mixed(codes, i, start.parts, y[i])  # before codes are written: a wide load right after a narrow store waits
-        score = constant
-        for t in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
-            score += entry(rows.data, t) * w[np.uint64(rows.indices[t])]
-        if bad < 0 and not np.isfinite(score):
-            bad = i
-        here = loss.sign(y[i]) * score - loss.offset(y[i])
-        z[i] = here
+        if not margins.known:
+            score = constant
+            for t in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
+                score += entry(rows.data, t) * w[np.uint64(rows.indices[t])]
+            if bad < 0 and not np.isfinite(score):
+                bad = i
+            z[i] = loss.sign(y[i]) * score - loss.offset(y[i])
+        here = z[i]
         f = loss.dual(z_b[i] + start.kappa * (here - z_b[i]), y[i])
         code, past = loss.encode(loss.limited(f, grids.limit, weight_of(rows.u, i))), nothing
         if slots.last >= 0:
@@ -214,6 +215,20 @@ def _change_row(rows, i, bias, after, before, grids, cut):
         high[np.uint64(rows.indices[t])] += given - taken
         if fine != 0.0:
             low[np.uint64(rows.indices[t])] += left(after * value, given, fine) - left(before * value, taken, fine)
+
+
+@kernel
+def entries_of(kept, indptr, indices, data, out_indices, out_data):
+    """Copies the entries of the rows `kept` (n, bool), one after the other; returns their number. data None: none are copied."""
+    at = np.uint64(0)
+    for i in range(len(kept)):
+        if kept[i]:
+            for t in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+                out_indices[at] = indices[t]
+                if data is not None:
+                    out_data[at] = data[t]
+                at += np.uint64(1)
+    return at
 
 
 @kernel

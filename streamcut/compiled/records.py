@@ -31,12 +31,16 @@ class Rows(NamedTuple):
 
 
 class Margins(NamedTuple):
-    """What rows remember: z at the best point, z at the scored w, coded dual variables (n, cuts); and priorities."""
+    """What rows remember: z at the best point, z at the scored w, coded dual variables (n, cuts); and priorities.
+
+    known  z is there already, and rows that neither move nor change a cut may lack their entries
+    """
 
     z_b: np.ndarray
     z: np.ndarray
     codes: np.ndarray
     keys: np.ndarray
+    known: bool = False
 
 
 class Mixture(NamedTuple):

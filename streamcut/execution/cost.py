@@ -12,10 +12,18 @@ With W workers of t threads, L lanes, D numbers in a vector, T cuts, rates in by
     copying    row bytes · rows / (W line)                         row state to the neighbour, unless all see one folder
     master     8 D (T + 6) / adding                                the client: products of new cuts with all cuts, steps
 
+Where workers score the rows of one lane and the client climbs (streamcut.execution.dask.climbing), a part q of the rows is sent:
+
+    computing  decoded bytes / (W t · rows)                        reading and scoring on all threads
+    receiving  (row bytes · rows + q · decoded bytes) / line       the client: row state out, rows not at rest in
+    climbing   q · decoded bytes / rows                            the client: steps, one after the other
+
+and there is no merging; passes over the row state and sweeps are the client's alone.
+
 The p = L s vectors of partial sums are merged into s: 1, or 3 for dual ascent (the running w and two cuts).
 
-Reading and computing overlap. Dual ascent adds sweeps over cached rows: each processes its part of the rows, and sends and
-merges one vector per lane.
+Reading, computing, receiving and climbing overlap. Dual ascent adds sweeps over cached rows: each processes its part of the rows,
+and sends and merges one vector per lane.
 
 `scripts/benchmarks/bench_cluster.py` compares it with measurements, and measures the rates.
 """
@@ -37,6 +45,7 @@ RANGES_WORKERS = 4  # at least this many workers: fewer relieve the client's lin
 _STEPS = 6  # dense vectors that the client reads or writes between two passes
 _GAIN = 1.25  # speed-up that doubling the workers must give to count as scaling
 _MOST = 1 << 16  # workers that are tried
+SENT = 0.4  # part of the entries that workers send to a client that climbs: of text and flights 0.8 at first, 0.24 at last
 LOOKS = 8  # passes over the row state alone after each data pass: line search, steps, shares
 
 
@@ -100,6 +109,8 @@ class Work:
     """The work of a pass: bytes of the data as stored and as decoded, rows, lanes, and what the solver needs.
 
     sums    vectors that a lane sums in a pass
+    shards  each is a task where a client climbs
+    sent    part of the entries that workers send to a client that climbs; None: lanes climb
     looks   passes over the row state alone after each pass through the data
     cached  bytes of rows that a sweep visits; sweeps: the most after each pass
     """
@@ -115,10 +126,12 @@ class Work:
     cached: int = 0
     sweeps: int = 0
     looks: int = LOOKS
+    sent: float | None = None
+    shards: int = 1
 
     @classmethod
-    def of(cls, manifest: Manifest, needs: Needs, lanes: int, *, sums: int = 1, sweeps: int = 0) -> Self:
-        """The work of a run with these `needs` and memory for all that it prefers."""
+    def of(cls, manifest: Manifest, needs: Needs, lanes: int, *, sums: int = 1, sweeps: int = 0, rests: bool = True) -> Self:
+        """The work of a run with these `needs` and memory for all that it prefers. `rests`: rows can be at rest."""
         statistics = manifest.statistics
         stored = sum(array.stored_bytes for shard in manifest.shards for array in shard.arrays.values())
         decoded = sum(shard_bytes(manifest, shard) for shard in manifest.shards)
@@ -134,6 +147,8 @@ class Work:
             row_bytes=needs.row_bytes,
             cached=cached,
             sweeps=sweeps if cached else 0,
+            shards=len(manifest.shards),
+            sent=(SENT if rests else 1.0) if needs.climbing else None,
         )
 
 
@@ -143,6 +158,8 @@ class PassCost:
 
     reading: float
     computing: float
+    receiving: float
+    climbing: float
     sending: float
     merging: float
     tasks: float
@@ -156,7 +173,7 @@ class PassCost:
     def seconds(self) -> float:
         """Seconds of a pass, without sweeps."""
         alone = self.sending + self.merging + self.tasks + self.rows + self.copying + self.master
-        return max(self.reading, self.computing) + alone
+        return max(self.reading, self.computing, self.receiving, self.climbing) + alone
 
     @property
     def iteration(self) -> float:
@@ -176,6 +193,8 @@ def by_ranges(size: int, workers: int) -> bool:
 
 def pass_cost(work: Work, assumed: Assumed) -> PassCost:
     """The cost of a pass on the `assumed` cluster."""
+    if work.sent is not None:
+        return _climbing(work, work.sent, assumed)
     workers = min(assumed.workers, work.lanes)  # more have no lane
     threads = min(workers * assumed.threads, work.lanes)
     vector = 8.0 * work.dimension
@@ -185,6 +204,8 @@ def pass_cost(work: Work, assumed: Assumed) -> PassCost:
     return PassCost(
         reading=work.stored / (workers * assumed.store),
         computing=work.decoded * share / assumed.rows,
+        receiving=0.0,
+        climbing=0.0,
         sending=sending,
         merging=_merging(vector, work.lanes * work.sums, work.sums, workers, assumed),
         tasks=(work.lanes + work.looks * workers) * assumed.task,
@@ -192,6 +213,25 @@ def pass_cost(work: Work, assumed: Assumed) -> PassCost:
         copying=work.row_bytes * work.rows / (workers * assumed.line) if workers > 1 else 0.0,
         master=vector * (work.cuts + _STEPS) / assumed.adding,
         sweep=work.cached * share / assumed.rows + turn,
+        sweeps=work.sweeps,
+    )
+
+
+def _climbing(work: Work, sent: float, assumed: Assumed) -> PassCost:
+    """The same where workers score the rows of one lane, and the client takes all steps."""
+    workers, vector = assumed.workers, 8.0 * work.dimension
+    return PassCost(
+        reading=work.stored / (workers * assumed.store),
+        computing=work.decoded / (workers * assumed.threads * assumed.rows),
+        receiving=(work.row_bytes * work.rows + sent * work.decoded) / assumed.line,
+        climbing=sent * work.decoded / assumed.rows,
+        sending=vector * (1 + math.ceil(math.log2(workers))) / assumed.line,
+        merging=0.0,
+        tasks=work.shards * assumed.task,
+        rows=work.looks * work.rows * work.row_bytes / assumed.rows,
+        copying=0.0,
+        master=vector * (work.cuts + _STEPS) / assumed.adding,
+        sweep=work.cached / assumed.rows,
         sweeps=work.sweeps,
     )
 
@@ -216,7 +256,7 @@ def scales_to(work: Work, assumed: Assumed) -> tuple[int, str]:
         if now.iteration < _GAIN * doubled.iteration:
             break
         workers *= 2
-    if 2 * workers > work.lanes:
+    if work.sent is None and 2 * workers > work.lanes:
         return workers, f"there are {work.lanes} lanes; --lanes gives more"
     parts = {**doubled.parts, "sweeps": doubled.sweeps * doubled.sweep}
     return workers, max(parts, key=lambda name: parts[name])

@@ -128,7 +128,7 @@ class Feed:
         sizes = streams.places * streams.rows, streams.entries
         together = cycle([self._buffer(("together", n), lambda: RowBuffer(self.data.manifest, *sizes)) for n in range(1 + ahead)])
         found = streams.ranges(start, stop)
-        coming = deque(self._in_turn(found, streams.rows))
+        coming = deque(shard for shard, *_ in self._in_turn(found, streams.rows))
         places = [
             self._pieces(ranges, streams.rows, own, traffic, place, coming)
             for place, (ranges, own) in enumerate(zip(found, buffers, strict=True))
@@ -141,17 +141,18 @@ class Feed:
                     yield _together(next(together), turn[first:last])
                     first = last
 
-    def _in_turn(self, found: list[list[tuple[int, int]]], rows: int) -> list[int]:
-        """The shards in the order in which places that read these ranges piece by piece reach them."""
+    def _in_turn(self, found: list[list[tuple[int, int]]], rows: int) -> list[tuple[int, int, int]]:
+        """(shard, first row, last + 1) in the order in which places that read these ranges piece by piece reach them."""
         turns = []
         for place, ranges in enumerate(found):
             before = 0
             for start, stop in ranges:
                 first = int(np.searchsorted(self._first, start, side="right")) - 1
                 for shard in range(first, int(np.searchsorted(self._first, stop))):
-                    turns.append((before + max(self._first[shard], start) // rows - start // rows, place, shard))
+                    begin, end = max(self._first[shard], start), min(self._first[shard + 1], stop)
+                    turns.append((before + begin // rows - start // rows, place, shard, begin, end))
                 before += -(-stop // rows) - start // rows
-        return [shard for _, _, shard in sorted(turns)]
+        return [found[2:] for found in sorted(turns)]
 
     def _pieces(
         self, ranges: list[tuple[int, int]], rows: int, buffers: object | None, traffic: Traffic, place: int, coming: deque[int]
@@ -181,14 +182,13 @@ class Feed:
         if coming is None:
             self._expect(shard, stop)
         while start < stop:
-            chunk, pinned = self._shard(shard, buffers, traffic)
+            last = min(stop, self._first[shard + 1])
+            rows, pinned = self.rows_of(shard, start, last, buffers, traffic)
             if coming is None:
                 self._expect(shard + 1, stop)
             else:
                 coming.remove(shard)
                 self._expect_all(coming)
-            first, last = self._first[shard], min(stop, self._first[shard + 1])
-            rows = chunk.placed(first).rows(start - first, last - first)
             self._give(rows, shard, pinned, traffic)
             if joined is not None and waiting:
                 missing = -start % alignment
@@ -278,6 +278,12 @@ class Feed:
         traffic.nnz += rows.nnz
         traffic.rows_pinned += rows.n_rows * pinned
         traffic.bytes_computed += self._sizes[shard] * rows.n_rows // max(self.data.manifest.shards[shard].rows, 1)
+
+    def rows_of(self, shard: int, start: int, stop: int, buffers: object | None, traffic: Traffic) -> tuple[Chunk, bool]:
+        """Rows start:stop, which lie in a shard, and whether they were already in memory."""
+        chunk, pinned = self._shard(shard, buffers, traffic)
+        first = self._first[shard]
+        return chunk.placed(first).rows(start - first, stop - first), pinned
 
     def _shard(self, shard: int, buffers: object | None, traffic: Traffic) -> tuple[Chunk, bool]:
         """The rows of a shard, and whether they were already in memory."""

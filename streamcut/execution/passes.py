@@ -32,6 +32,7 @@ class Pass:
     row_arrays     the row-state arrays that it uses; None: possibly any; empty, and no data: no blocks come
     summed         attributes of its partial sums that are float64 arrays (or None) and merge feature by feature, as `add_range`
                    does; `merge` also accepts empty ones (see `arrays`)
+    scored_from    the row-state arrays that `score` reads
     pure           it changes nothing but its partial sum and the row state, so a lane may be repeated elsewhere
     """
 
@@ -40,6 +41,7 @@ class Pass:
     interruptible: ClassVar[bool] = False
     row_arrays: ClassVar[tuple[str, ...] | None] = None
     summed: ClassVar[tuple[str, ...]] = ()
+    scored_from: ClassVar[tuple[str, ...]] = ()
     pure: ClassVar[bool] = True
 
     @property
@@ -81,6 +83,17 @@ class Pass:
     def visit_rows(self, partial: Any, rows: Rows) -> None:
         """Add a block of consecutive rows, given by their row state alone."""
         raise NotImplementedError(f"{type(self).__name__} reads no data and has no visit_rows")
+
+    def divided(self) -> tuple[Pass, Pass] | None:
+        """(a pass for workers to `score` with, this pass on the rows that they have scored); None: it cannot be divided."""
+        return None
+
+    def score(self, partial: Any, rows: Rows, chunk: Chunk) -> tuple[Rows, Chunk]:
+        """(row-state arrays with new values, the rows with no more entries than the rest of the work reads).
+
+        `rows` are `scored_from`, and `z` to fill.
+        """
+        raise NotImplementedError(f"{type(self).__name__} cannot be divided")
 
     def finish(self, partial: Any, rows: Rows, first_row: int) -> None:
         """A lane has seen all its rows; `rows` are views of the row state for the whole lane, which begins at `first_row`."""

@@ -57,6 +57,7 @@ class Needs:
                 many of both are wanted if memory allows, best first
     ahead       extra threads per worker read from them and score
     whole       number of weights of the whole model, where that is not `dimension`
+    climbing    the workers of a cluster score rows, and the client takes all steps (streamcut.execution.dask.climbing)
     held        dense vectors in memory at a time, all counted, where the others are in scratch files; 0: all are in memory
     """
 
@@ -77,6 +78,7 @@ class Needs:
     whole: int = 0
     held: int = 0
     row_arrays: tuple[int, ...] = ()
+    climbing: bool = False
 
     @property
     def weights(self) -> int:
@@ -151,6 +153,7 @@ class MemoryPlan(Shown):
     ahead      extra threads per worker read from them and score
     reads_again  whether passes after the first read data
     parted      shards are read in parts (streamcut.execution.parted), which `pinned` counts
+    climbing    as in Needs
     """
 
     budget: int
@@ -164,6 +167,7 @@ class MemoryPlan(Shown):
     ahead: bool = False
     reads_again: bool = True
     parted: bool = False
+    climbing: bool = False
 
     @property
     def needed(self) -> int:

@@ -95,11 +95,17 @@ class BinaryJob:
         if solver.dual:  # lanes don't see each other's steps: at most one per thread, a single one for little data
             lanes = lanes or min(threads, max(1, statistics.nnz // _DCA_LANE_NNZ))
         chosen = plan_lanes(statistics, lanes)
-        if solver.dual and options.lanes is None and options.l1 == 0.0 and not options.distributed:  # two double the passes
+        if solver.dual and options.lanes is None and options.l1 == 0.0:  # two double the passes
             chosen = plan_lanes(statistics, 1)
         constant = constant_feature(options, statistics, risk.loss.unbounded())
         origin = None if options.warm_start is None else linear_origin(options, manifest, cls.task, labels, constant)
-        return cls(options, risk, labels, rest, solver, max_cuts, chosen, min(threads, len(chosen)), origin, ORDER)
+        job = cls(options, risk, labels, rest, solver, max_cuts, chosen, min(threads, len(chosen)), origin, ORDER)
+        return replace(job, workers=threads) if job._climbs(manifest) else job
+
+    def _climbs(self, manifest: Manifest) -> bool:
+        """Whether the workers of a cluster score rows, and the client takes all steps (streamcut.execution.dask.climbing)."""
+        one = self.options.distributed and self.solver.dual and len(self.lanes) == 1
+        return one and self.order.has_streams(manifest.statistics, self.lanes)
 
     def needs(self, manifest: Manifest) -> Needs:
         """Row state: two margins, a weight unless all are 1, and the shares in the cuts of bundle-dca."""
@@ -127,6 +133,7 @@ class BinaryJob:
             row_cache=row_cache,
             per_worker=self._per_worker(manifest, dimension),
             mixing=self._mixing(manifest, in_rows),
+            climbing=self._climbs(manifest),
             block_rows=self.order.batch_rows(statistics) if solver.dual else 1,
         )
 
@@ -181,7 +188,8 @@ class BinaryJob:
         if not (self.solver.dual and self.order.has_streams(manifest.statistics, self.lanes)):
             return ()
         always = self.risk.loss.smooth or self._accelerated  # for others, plain passes take twice the arithmetic
-        spare = threads_wanted(self.options) >= 2 * self.workers and not self.options.distributed
+        alone = self.options.distributed  # lanes of a cluster have a thread each
+        spare = self._climbs(manifest) or (threads_wanted(self.options) >= 2 * self.workers and not alone)
         batches = [self.order.batch >> times for times in range(self.order.batch.bit_length())]
         found = []
         for count, order in product(STREAMS, [replace(self.order, batch=batch) for batch in batches]):

@@ -188,8 +188,8 @@ class TrainDeclarations:
     workers: int | None = _machine(None, "Threads, or processes of a local cluster. Default: one per processor.", check=whole(1),
         role="resource")
     lanes: int | None = _machine(None, "Fixed ranges of rows, each summed in order: the same number gives the same bits on any "
-        "machine. Default of bundle-dca for losses of single rows on one machine, without --l1: one, which takes fewer passes; "
-        "a second thread reads ahead of it.", check=whole(1), solvers="linear", tried=(2,))
+        "machine. Default of bundle-dca for losses of single rows, without --l1: one, which takes fewer passes; a second thread, "
+        "or the workers of a cluster, read and score for it.", check=whole(1), solvers="linear", tried=(2,))
     scheduler: str = _machine("threads",
         "Where passes run: on threads, in this thread alone (sync), on a local Dask cluster, or on the one at an address.",
         python='A scheduler file (.json) is an address, too; or a distributed.Client (streamcut.execution.dask).',

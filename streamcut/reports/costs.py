@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from streamcut.config import TrainOptions
 from streamcut.errors import UsageError
 from streamcut.execution.cost import Assumed, Work, describe
@@ -15,7 +17,8 @@ def cluster_cost(data: Dataset, options: TrainOptions, assumed: Assumed) -> list
     Reads the store's metadata, and rows only if features are made from some. Raises UsageError for a solver that runs on
     threads only.
     """
-    return describe(cluster_work(Session(data, options, scheduler=None)), assumed)
+    on_a_cluster = options if options.distributed else replace(options, scheduler="local-cluster")
+    return describe(cluster_work(Session(data, on_a_cluster, scheduler=None)), assumed)
 
 
 def cluster_work(run: Session) -> Work:
@@ -25,4 +28,5 @@ def cluster_work(run: Session) -> Work:
         raise UsageError(f"--assume: {run.options.chosen_solver} runs on threads only, not on Dask")
     sweeps = run.options.sweeps if record.dual else 0
     needs, lanes = run.job.needs(manifest), len(run.job.lanes)
-    return Work.of(manifest, needs, lanes, sums=record.sums, sweeps=sweeps)
+    rests = needs.climbing and not run.job.risk.loss.smooth  # type: ignore[attr-defined]
+    return Work.of(manifest, needs, lanes, sums=record.sums, sweeps=sweeps, rests=rests)

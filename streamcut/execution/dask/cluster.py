@@ -12,6 +12,7 @@ import multiprocessing
 import os
 import tempfile
 import time
+import uuid
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError, Future, wait
 from contextlib import ExitStack, contextmanager, suppress
@@ -66,6 +67,14 @@ def lost(address: str, what: str) -> ClusterLostError:
     return ClusterLostError(f"the Dask cluster at {address} is lost: {what}; --resume continues from the last checkpoint, if any")
 
 
+def _without_warnings_of_size() -> dask.config.set:
+    return dask.config.set({"distributed.admin.large-graph-warning-threshold": "1PB"})
+
+
+def _kept(written: bytes) -> bytes:
+    return written
+
+
 def _clients(dask_scheduler: Any) -> list[str]:
     return list(dask_scheduler.clients)
 
@@ -87,6 +96,7 @@ class Cluster:
         self.workers: dict[str, WorkerProcess] = {}
         self.shared = True
         self.store: Store
+        self._needs: ClusterNeeds
         self._directories: dict[str, str] = {}  # of `workers`: a different one at the same address is another process
         self._heard: dict[str, tuple[float, float]] = {}  # {address: (the scheduler's time stamp, when it was received here)}
         self._told: set[tuple[str, int, int]] = set()  # workers already reported for too little memory
@@ -106,14 +116,18 @@ class Cluster:
 
     def plan(self, needs: ClusterNeeds, *, budget: int) -> MemoryPlan:
         """The memory plan. Raises MemoryBudgetError."""
-        workers = list(self.workers.values())
-        if self.local:
-            workers, plan = dask_plan.shares(needs, workers, budget=budget, base=resident_bytes())
-            self.workers = {worker.address: worker for worker in workers}
-            self._share = workers[0].usable
+        workers, given = list(self.workers.values()), {"budget": budget, "base": resident_bytes()}
+        if needs.needs.climbing:
+            self._needs, workers, plan = dask_plan.climbing(needs, workers, local=self.local, **given)
         else:
-            plan = dask_plan.remote(needs, workers, budget=budget, base=resident_bytes())
-        self._needs = replace(needs, row_cache=plan.row_cache)
+            if self.local:
+                workers, plan = dask_plan.shares(needs, workers, **given)
+            else:
+                plan = dask_plan.remote(needs, workers, **given)
+            self._needs = replace(needs, row_cache=plan.row_cache)
+        self.workers = {worker.address: worker for worker in workers}
+        if self.local:
+            self._share = workers[0].usable
         return plan
 
     def members(self) -> list[WorkerProcess]:
@@ -157,6 +171,18 @@ class Cluster:
     def gather(self, futures: list[distributed.Future]) -> Future:
         """Their results, as a future whose wait can be interrupted: Dask itself waits for lost ones indefinitely."""
         return self._in_background(self.client.gather(futures, direct=self._direct, asynchronous=True))
+
+    def held(self, name: str, written: bytes, addresses: Iterable[str]) -> distributed.Future:
+        """`written` as a Dask result at one of these workers, recreated when that one is lost."""
+        with lost_if_silent(self.address), _without_warnings_of_size():
+            key = f"{name}-{uuid.uuid4().hex}"
+            return self.client.submit(_kept, written, key=key, workers=sorted(addresses), pure=False)
+
+    def submit(self, address: str, name: str, function: Callable[..., Any], *arguments: Any) -> distributed.Future:
+        """What `function` returns at this worker."""
+        with _without_warnings_of_size():
+            key = f"{name}-{uuid.uuid4().hex}"
+            return self.client.submit(function, *arguments, key=key, workers=[address], pure=False)
 
     def ask(self, addresses: list[str], function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
         """What `function` returns on each worker that answers before it counts as gone, even if its threads are busy."""

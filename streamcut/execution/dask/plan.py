@@ -10,7 +10,7 @@ from itertools import pairwise, zip_longest
 
 from streamcut.errors import MemoryBudgetError
 from streamcut.execution.lanes import Lanes
-from streamcut.execution.plan import MemoryPlan, Needs
+from streamcut.execution.plan import Machine, MemoryPlan, Needs, plan_memory
 from streamcut.execution.runner import ROW_BLOCK
 from streamcut.foundation.units import format_bytes
 from streamcut.io.dataset import first_rows, shard_bytes
@@ -148,6 +148,55 @@ class ClusterNeeds:
                     chosen.add(shard)
                     used += size
         return frozenset(chosen), used
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringNeeds(ClusterNeeds):
+    """The same where workers read and score, and the client takes all steps; the lanes are the shards."""
+
+    def worker_lines(self, worker: WorkerProcess, lanes: int = 0) -> list[tuple[str, int]]:
+        """(what, bytes) for a worker process, without pinned shards."""
+        t, dimension, ahead = worker.threads, self.needs.dimension, LANES_AHEAD * worker.threads
+        largest = max(shard_bytes(self.manifest, shard) + self.needs.row_bytes * shard.rows for shard in self.manifest.shards)
+        return [
+            ("interpreter, libraries, kernels", worker.base),
+            (f"weights and sums (3 + 5 × {t}) × {dimension:,}", (3 + 5 * t) * 8 * dimension),
+            (f"buffers of {t} threads", t * buffer_bytes(self.manifest)),
+            (f"rows scored and on their way, {ahead} shards", ahead * largest),
+            ("slack", _SLACK),
+        ]
+
+
+def climbing(
+    wanted: ClusterNeeds, workers: list[WorkerProcess], *, budget: int, base: int, local: bool
+) -> tuple[ScoringNeeds, list[WorkerProcess], MemoryPlan]:
+    """(what workers need, the workers, the plan of the client, which takes all steps). Raises MemoryBudgetError.
+
+    A local cluster divides the budget: workers keep shards decoded in what the client leaves.
+    """
+    needs, manifest = wanted.needs, wanted.manifest
+    found = ScoringNeeds(needs, manifest, Lanes(tuple(first_rows(manifest))))
+    sent, ahead = max(needs.row_bytes * shard.rows for shard in manifest.shards), LANES_AHEAD * sum(w.threads for w in workers)
+    theirs = [_sum(found.worker_lines(worker)) for worker in workers]
+    more = (
+        (f"row state on its way, {ahead} shards", ahead * sent),
+        ("rows on their way", max(shard_bytes(manifest, shard) for shard in manifest.shards)),
+        *[(f"worker {number}", size) for number, size in enumerate(theirs)] * local,
+    )
+    plan = plan_memory(replace(needs, more=(*needs.more, *more)), manifest, Machine(budget, base, 1, lower=("--max-cuts",)))
+    if needs.streams == 1:
+        raise MemoryBudgetError(
+            f"--memory: {format_bytes(budget)} is too little for rows from several places of the data, which a single lane on a "
+            "cluster takes. Raise --memory, or give --lanes=2"
+        )
+    if local:
+        each = plan.pinned_bytes // len(workers)
+        workers = [replace(worker, usable=size + each) for worker, size in zip(workers, theirs, strict=True)]
+    else:
+        for worker in workers:
+            found.check(worker)
+    pinned = plan.pinned_bytes * local
+    return found, workers, replace(plan, pinned=frozenset(), pinned_bytes=pinned, reads_again=True, climbing=True)
 
 
 def place_lanes(

@@ -24,7 +24,6 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
-import dask
 import distributed
 
 from streamcut.errors import ClusterLostError, LockedError
@@ -53,10 +52,6 @@ _FOLDER = "streamcut-rows-"  # prefix of folders in the scratch folder
 _CHECK = 1.0  # seconds between checks of the list of workers
 _ATTEMPTS = 3  # at a pass: the row state may be handed on more than once
 _INLINE = 1 << 18  # the most bytes of a pass that are sent to each worker through the scheduler
-
-
-def _kept(written: bytes) -> bytes:
-    return written
 
 
 class DaskRunner(Watchable):
@@ -236,12 +231,6 @@ class DaskRunner(Watchable):
             raise RowsMovedError("workers with partial sums were lost one after the other")
         return found
 
-    def _held(self, name: str, written: bytes, addresses: Iterable[str]) -> distributed.Future:
-        """`written` as a Dask result at one of these workers, recreated when that one is lost."""
-        with lost_if_silent(self._cluster.address), dask.config.set({"distributed.admin.large-graph-warning-threshold": "1PB"}):
-            key = f"{name}-{uuid.uuid4().hex}"
-            return self._cluster.client.submit(_kept, written, key=key, workers=sorted(addresses), pure=False)
-
 
 class _Submitter:
     """Sends lanes of a pass to workers, in tasks named after it for the dashboard. A large pass goes from worker to worker."""
@@ -257,14 +246,16 @@ class _Submitter:
     def renew(self, addresses: Iterable[str]) -> None:
         """From now on these workers hold the pass: others are lost, and waiting for them would never end."""
         self._addresses = addresses
-        self._body: Any = self._runner._held(f"{self._name}-weights", self._written, addresses) if self.large else self._written
+        self._body: Any = self._held("weights", self._written) if self.large else self._written
 
     def __call__(self, address: str, lanes: tuple[int, ...], passes: tuple[int, ...]) -> distributed.Future:
         runner, numbers = self._runner, [each for each in passes if each != self._number]
-        before = [runner._held(f"{self._name}-before", read_file(runner._file(each)), self._addresses) for each in numbers]
-        key = f"{self._name}-{uuid.uuid4().hex}"
+        before = [self._held("before", read_file(runner._file(each))) for each in numbers]
         call = run_lanes, runner._run, lanes, (*numbers, self._number), *before, self._body
-        return runner._cluster.client.submit(*call, key=key, workers=[address], pure=False)
+        return runner._cluster.submit(address, self._name, *call)
+
+    def _held(self, what: str, written: bytes) -> distributed.Future:
+        return self._runner._cluster.held(f"{self._name}-{what}", written, self._addresses)
 
 
 def _remove_leftovers(scratch: Path) -> None:

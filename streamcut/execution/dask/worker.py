@@ -163,7 +163,7 @@ def prepare(greeting: Greeting, warm_up: Callable[[Manifest], None], dask_worker
     row_exchange.forget_others(greeting.clients)
     row_exchange.serve(dask_worker)
     _slots.clear()
-    compiler.run(warm_up, _feed(greeting.store, frozenset()).data.manifest)
+    compiler.run(warm_up, feed_of(greeting.store, frozenset()).data.manifest)
     return WorkerMemory(resident_bytes(), machine_memory()[1], node(), os.path.exists(greeting.probe))
 
 
@@ -180,7 +180,7 @@ def run_lanes(run: str, lanes: tuple[int, ...], numbers: tuple[int, ...], *passe
     for number, body in zip(numbers, passes, strict=True):
         _save(folder / f"pass.{number}", body)
     job = _job(folder, numbers[-1])
-    runner = _runner(_feed(job.store, job.pins.get(here.address, frozenset())))
+    runner = _runner(feed_of(job.store, job.pins.get(here.address, frozenset())))
     results = []
     for lane in lanes:
         if job.owned and not _obtained(here, job, lane):
@@ -328,7 +328,7 @@ def _read(folder: Path, number: int) -> Job:
         raise _NoPassError from None
 
 
-def _feed(store: Store, pins: frozenset[int]) -> Feed:
+def feed_of(store: Store, pins: frozenset[int]) -> Feed:
     """The open store. Pinned shards are reread when the set of pinned shards changes."""
     with _lock:
         feed = _feeds.get(store)

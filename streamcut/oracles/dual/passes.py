@@ -6,7 +6,7 @@ row in each cut, by the cut's slot in the bundle, encoded as the loss prescribes
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -66,6 +66,7 @@ class RowsDualPass(DualPass):
 
     sample  random seed of a sample of the free rows, which caches take instead of the rows that will move least
     last    slot of the previous pass's predicted cut, whose known sums this one updates; −1: from 0
+    known   other processes have scored the rows: `z` is there, and rows at rest may lack their entries
     """
 
     risk: PointwiseRisk
@@ -74,6 +75,8 @@ class RowsDualPass(DualPass):
     l1: float | None = None  # the threshold of the penalty
     sample: tuple[int, int] | None = None
     last: int = -1
+    known: bool = False
+    scored_from: ClassVar[tuple[str, ...]] = ("z_b", "codes", "u")
 
     def begin(self) -> DualSums:
         D = len(self.ascent.w)
@@ -94,6 +97,22 @@ class RowsDualPass(DualPass):
     def visit_prepared(self, sums: DualSums, rows: Rows, chunk: Chunk, prepared: Scored) -> None:  # type: ignore[override]
         self._run(sums, rows, chunk, prepared.keys, prepared.scratch._replace(scored=True), self.ascent.visits)
 
+    def divided(self) -> tuple[RowsDualPass, RowsDualPass] | None:
+        if self.first or self.streams is None:
+            return None
+        return replace(self, caches={}, ascent=replace(self.ascent, start=None)), replace(self, known=True)
+
+    def score(self, sums: DualSums, rows: Rows, chunk: Chunk) -> tuple[Rows, Chunk]:
+        size, kept = len(self.order), np.empty(chunk.n_rows, np.bool_)
+        for start in range(0, chunk.n_rows, size):
+            stop = min(start + size, chunk.n_rows)
+            found = self.prepare(sums, {name: array[start:stop] for name, array in rows.items()}, chunk.rows(start, stop))
+            kept[start:stop] = found.scratch.shares[: stop - start] != np.inf
+        codes, slots = rows["codes"], self._slots()
+        predicted, last = codes[:, slots.predicted], codes[:, slots.last] if slots.last >= 0 else self.risk.loss.encode(0.0)
+        kept |= (predicted != last) | (codes[:, slots.ascent] != predicted)
+        return {"z": rows["z"]}, _with_entries_of(kept, chunk)
+
     def conclude(self, sums: DualSums, rows: Rows, chunk: Chunk, prepared: Scored) -> None:  # type: ignore[override]
         """The cut of the ascent, and rows for the cache."""
         dual.add_changes(
@@ -113,7 +132,7 @@ class RowsDualPass(DualPass):
         return dual.ascend(
             loss,
             _records(rows, chunk),
-            records.Margins(rows["z_b"], rows["z"], rows["codes"], keys),
+            records.Margins(rows["z_b"], rows["z"], rows["codes"], keys, self.known),
             records.Start(now.w, now.kappa, loss.parts(now.mixture), self.C, self.bias, self.l1, now.stretch),
             self._slots(),
             self.grids,
@@ -134,6 +153,8 @@ class RowsDualPass(DualPass):
         taken, codes, numbers = _records(rows, chunk), rows["codes"], chunk.numbers
         if self.sample is not None:
             sample_free(keys, self.risk.loss.free_below, numbers, self.sample)
+        if self.streams is not None:  # rows at a bound may be here without their entries (`lean`)
+            keys[keys >= self.risk.loss.free_below] = np.inf
 
         def offered(first: int, *buffers) -> tuple[int, int]:
             return dual.offer(self.risk.loss, first, taken, keys, codes, self.ascent.dual, self.bias, numbers, *buffers)
@@ -143,6 +164,16 @@ class RowsDualPass(DualPass):
 
 def _records(rows: Rows, chunk: Chunk) -> records.Rows:
     return records.Rows(chunk.indptr, chunk.indices, chunk.data, chunk.y, rows.get("u"))
+
+
+def _with_entries_of(kept: np.ndarray, chunk: Chunk) -> Chunk:
+    """The same rows, copied; those not `kept` have no entries."""
+    lengths = np.where(kept, np.diff(chunk.indptr), 0)
+    indptr = np.append(0, np.cumsum(lengths))
+    indices = np.empty(indptr[-1], chunk.indices.dtype)
+    data = None if chunk.data is None else np.empty(indptr[-1], chunk.data.dtype)
+    dual.entries_of(kept, chunk.indptr, chunk.indices, chunk.data, indices, data)
+    return Chunk(indptr, indices, data, chunk.y.copy(), first_row=chunk.first_row)
 
 
 @dataclass(frozen=True, slots=True)
