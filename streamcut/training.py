@@ -298,16 +298,15 @@ class Session:
             if not self.job.distributable:
                 raise UsageError(f"scheduler: {chosen.chosen_solver} runs on threads only, not on Dask")
             try:
-                from streamcut.execution.dask import climbing as dask_runner
+                from streamcut.execution.dask.climbing import connect, runner_on
             except ModuleNotFoundError as error:
                 raise UsageError(f"--scheduler: {chosen.scheduler}: {error}; run pip install 'streamcut[dask]'") from None
 
-            on = dask_runner.connect(self._scheduler, workers=self.job.workers, deadline=chosen.deadline, silence=chosen.silence)
+            on = connect(self._scheduler, workers=self.job.workers, deadline=chosen.deadline, silence=chosen.silence)
             self._cluster = cluster = self._stack.enter_context(on)
             cluster.prepare(self.dataset, scratch, self.job.warm_up)
             self.job, self.plan = smallest_change(self.job, self._planned, threads=False, others=self._others)
-            where: Any = {"scratch": scratch, "stop": self.stop}
-            self.runner = dask_runner.runner_on(cluster, self.dataset, self.job.lanes, self.plan, **where)
+            self.runner = runner_on(cluster, self.dataset, self.job.lanes, self.plan, scratch=scratch, stop=self.stop)
         else:
             self.job, self.plan = self.planned()
             self.dataset = self._shards.of(self.plan)

@@ -16,7 +16,7 @@ Where workers score the rows of one lane and the client climbs (streamcut.execut
 
     computing  decoded bytes / (W t · rows)                        reading and scoring on all threads
     receiving  (row bytes · rows + q · decoded bytes) / line       the client: row state out, rows not at rest in
-    climbing   q · decoded bytes / rows                            the client: steps, one after the other
+    climbing   q · decoded bytes / (1.5 rows)                      the client: steps, one after the other
 
 and there is no merging; passes over the row state and sweeps are the client's alone.
 
@@ -46,6 +46,8 @@ _STEPS = 6  # dense vectors that the client reads or writes between two passes
 _GAIN = 1.25  # speed-up that doubling the workers must give to count as scaling
 _MOST = 1 << 16  # workers that are tried
 SENT = 0.4  # part of the entries that workers send to a client that climbs: of text and flights 0.8 at first, 0.24 at last
+_LOOKED = 16  # bytes of a row that a look reads where nothing is sent: two margins
+_CLIMB = 1.5  # times the rate of `rows`: steps on rows that are decoded and scored, 635 MB/s of text
 LOOKS = 8  # passes over the row state alone after each data pass: line search, steps, shares
 
 
@@ -224,14 +226,14 @@ def _climbing(work: Work, sent: float, assumed: Assumed) -> PassCost:
         reading=work.stored / (workers * assumed.store),
         computing=work.decoded / (workers * assumed.threads * assumed.rows),
         receiving=(work.row_bytes * work.rows + sent * work.decoded) / assumed.line,
-        climbing=sent * work.decoded / assumed.rows,
+        climbing=sent * work.decoded / (_CLIMB * assumed.rows),
         sending=vector * (1 + math.ceil(math.log2(workers))) / assumed.line,
         merging=0.0,
         tasks=work.shards * assumed.task,
-        rows=work.looks * work.rows * work.row_bytes / assumed.rows,
+        rows=work.looks * work.rows * _LOOKED / assumed.adding,
         copying=0.0,
         master=vector * (work.cuts + _STEPS) / assumed.adding,
-        sweep=work.cached / assumed.rows,
+        sweep=work.cached / (_CLIMB * assumed.rows),
         sweeps=work.sweeps,
     )
 
@@ -273,4 +275,7 @@ def describe(work: Work, assumed: Assumed) -> list[tuple[str, str]]:
         rows.append((f"a sweep (at most {cost.sweeps} a pass)", f"{cost.sweep:.3g} s"))
     rows.append(("efficiency", f"{alone / (assumed.workers * cost.iteration):.0%}"))
     rows.append(("scales to", f"{most:,} workers: {why}"))
+    if work.sent is not None and (lanes := assumed.workers * assumed.threads) > 1:
+        apart = pass_cost(replace(work, sent=None, lanes=lanes), assumed)
+        rows.append((f"a pass with --lanes={lanes}, 2 to 6 times as many", f"{apart.seconds:.3g} s, a sweep {apart.sweep:.3g} s"))
     return rows
