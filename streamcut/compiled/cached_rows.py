@@ -58,3 +58,17 @@ def move_up(kept, array):
     for n in range(len(kept)):
         for k in range(array.shape[1]):
             array[n, k] = array[kept[n], k]
+
+
+@kernel
+def entries_of(kept, indptr, indices, data, out_indices, out_data):
+    """Copies the entries of the rows `kept` (n, bool), one after the other; returns their number. data None: none are copied."""
+    at = np.uint64(0)
+    for i in range(len(kept)):
+        if kept[i]:
+            for t in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+                out_indices[at] = indices[t]
+                if data is not None:
+                    out_data[at] = data[t]
+                at += np.uint64(1)
+    return at

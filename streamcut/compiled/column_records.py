@@ -23,12 +23,16 @@ class Places(NamedTuple):
 
 class Pairs(NamedTuple):
     """What rows remember of columns: shares as codes (n, 2, K), z (n, K); keys (n,), lowest for rows that may move most; and the
-    fold of each row (None: there are none)."""
+    fold of each row (None: there are none).
+
+    known  z is there already, and rows that no step, sum or cache reads may lack their entries
+    """
 
     codes: np.ndarray
     z: np.ndarray
     keys: np.ndarray
     fold: np.ndarray | None
+    known: bool = False
 
 
 class Order(NamedTuple):

@@ -191,6 +191,25 @@ def ascend(loss, rows, columns, pairs, halves, W, grids, order, sums, room):
     return bad
 
 
+@kernel
+def score(loss, rows, columns, pairs, halves, W, grids, order, room, kept):
+    """z of a block as in `ascend`, without steps; kept (n, bool): rows whose entries steps, sums or a cache may read.
+
+    Returns a row whose score is not finite, or −1.
+    """
+    n, size, bad = len(rows.indptr) - 1, len(order.rows), -1
+    for first in range(-order.begins, n, size):
+        for begin in range(0, size, order.near):
+            chosen = order.rows[begin : begin + order.near]
+            found = _score(loss, first, chosen, rows, columns, pairs, halves, W, False, grids, room)
+            bad = found if bad < 0 else bad
+            for q in range(len(chosen)):
+                i = first + chosen[q]
+                if 0 <= i < n:
+                    kept[i] = room.counts[q] > 0 or pairs.keys[i] < np.inf
+    return bad
+
+
 @helper
 def _score(loss, first, chosen, rows, columns, pairs, halves, W, at_scores, grids, room):
     """z of the rows first + chosen[q], and the pairs of each that are not at rest, with their shares.
@@ -206,12 +225,14 @@ def _score(loss, first, chosen, rows, columns, pairs, halves, W, at_scores, grid
         room.counts[q], room.touched[q] = 0, False
         if i < 0 or i >= n:
             continue
-        scores(rows, W, None, columns.bias, columns.spared, i, all_of_them, A, room.scores)
+        if not pairs.known:
+            scores(rows, W, None, columns.bias, columns.spared, i, all_of_them, A, room.scores)
         for a in range(A):
             k, y = places[a], target_of_pair(positive, rows.y[i], a)
-            here = loss.sign(y) * room.scores[a] - loss.offset(y)
+            if not pairs.known:
+                pairs.z[i, k] = loss.sign(y) * room.scores[a] - loss.offset(y)
+            here = pairs.z[i, k]
             total += here
-            pairs.z[i, k] = here
             code = pairs.codes[i, halves[0], k]
             pairs.codes[i, halves[1], k] = code
             if is_left_out(left_out, pairs.fold, i, a):

@@ -218,20 +218,6 @@ def _change_row(rows, i, bias, after, before, grids, cut):
 
 
 @kernel
-def entries_of(kept, indptr, indices, data, out_indices, out_data):
-    """Copies the entries of the rows `kept` (n, bool), one after the other; returns their number. data None: none are copied."""
-    at = np.uint64(0)
-    for i in range(len(kept)):
-        if kept[i]:
-            for t in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
-                out_indices[at] = indices[t]
-                if data is not None:
-                    out_data[at] = data[t]
-                at += np.uint64(1)
-    return at
-
-
-@kernel
 def offer(loss, first, rows, keys, codes, dual, bias, numbers, limit, n, cached):
     """Copies rows from `first` on with keys below `limit` behind the n rows of a cache, while they fit.
 

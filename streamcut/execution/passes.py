@@ -91,7 +91,7 @@ class Pass:
     def score(self, partial: Any, rows: Rows, chunk: Chunk) -> tuple[Rows, Chunk]:
         """(row-state arrays with new values, the rows with no more entries than the rest of the work reads).
 
-        `rows` are `scored_from`, and `z` to fill.
+        `rows` are `scored_from`.
         """
         raise NotImplementedError(f"{type(self).__name__} cannot be divided")
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from streamcut.compiled import cached_rows
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.dataset import entry_bytes, entry_dtypes, first_rows, most_entries
 from streamcut.io.manifest import Manifest
@@ -58,6 +59,16 @@ class RowBuffer:
         if name not in self._arrays:
             self._arrays[name] = np.empty(self._sizes[kind] + 1, dtype)
         return self._arrays[name]
+
+
+def with_entries_of(kept: np.ndarray, chunk: Chunk) -> Chunk:
+    """The same rows, copied; those not `kept` have no entries."""
+    lengths = np.where(kept, np.diff(chunk.indptr), 0)
+    indptr = np.append(0, np.cumsum(lengths))
+    indices = np.empty(indptr[-1], chunk.indices.dtype)
+    data = None if chunk.data is None else np.empty(indptr[-1], chunk.data.dtype)
+    cached_rows.entries_of(kept, chunk.indptr, chunk.indices, chunk.data, indices, data)
+    return Chunk(indptr, indices, data, chunk.y.copy(), first_row=chunk.first_row)
 
 
 def joining_buffer(manifest: Manifest, alignment: int) -> RowBuffer:

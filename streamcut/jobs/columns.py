@@ -92,7 +92,13 @@ class ColumnsJob:
         loss = row_loss(options.chosen_loss, options.as_dict(), positive)
         risk = ColumnsRisk(PointwiseRisk(loss, options.positive_weight), labels, rest, folds)
         lanes = plan_lanes(statistics, options.lanes or 1)
-        return cls(options, risk, tuple(points), options.record, lanes, min(threads_wanted(options), len(lanes)))
+        threads = threads_wanted(options)
+        job = cls(options, risk, tuple(points), options.record, lanes, min(threads, len(lanes)))
+        return replace(job, workers=threads) if job._climbs(manifest) else job
+
+    def _climbs(self, manifest: Manifest) -> bool:
+        """Whether the workers of a cluster score rows, and the client takes all steps (streamcut.execution.dask.climbing)."""
+        return self.options.distributed and len(self.lanes) == 1 and ORDER.has_streams(manifest.statistics, self.lanes)
 
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
@@ -172,6 +178,7 @@ class ColumnsJob:
             per_worker=(*together, *self._halves(features), (f"pairs of rows and {K} columns", Room.bytes_of(near, K))),
             block_rows=ORDER.batch_rows(statistics),
             mixing=self._mixing(manifest, sum(arrays)),
+            climbing=self._climbs(manifest),
         )
 
     def _halves(self, features: int) -> tuple[tuple[str, int], ...]:
@@ -188,9 +195,10 @@ class ColumnsJob:
         """The numbers of places that rows come from at once, with the batches they make, best first."""
         if not ORDER.has_streams(manifest.statistics, self.lanes):
             return ()
+        ahead = self._climbs(manifest)
         orders = [replace(ORDER, batch=ORDER.batch >> times) for times in range(ORDER.batch.bit_length())]
         return tuple(
-            Streamed(count, order.stream_bytes(manifest, count, row_bytes), True, False, order.batch)
+            Streamed(count, order.stream_bytes(manifest, count, row_bytes, ahead=ahead), True, ahead, order.batch)
             for count, order in product(STREAMS, orders)
         )
 

@@ -7,7 +7,7 @@ Row state: `z`, `z_b` (K,) at the last scored point and the best one, `codes` (2
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,6 +20,7 @@ from streamcut.errors import CorruptError
 from streamcut.execution.cache_passes import FillingPass
 from streamcut.execution.feed import Streams
 from streamcut.execution.passes import CachingPass
+from streamcut.execution.row_buffer import with_entries_of
 from streamcut.execution.row_state import Rows
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.rounding import Grids
@@ -79,6 +80,11 @@ def _merge(total: ColumnSums, part: ColumnSums) -> ColumnSums:
     return total
 
 
+def _require_finite(chunk: Chunk, bad: int) -> None:
+    if bad >= 0:
+        raise CorruptError(f"row {chunk.numbers[bad] + 1}: its score is not finite; run `streamcut check --read-data`")
+
+
 @dataclass(frozen=True, slots=True)
 class AscentPass(FillingPass):
     """z of all rows at `W` (D, A), and steps of dual ascent at running weights, which start from `start` (D, A) in each lane.
@@ -87,6 +93,7 @@ class AscentPass(FillingPass):
     first   the first pass also fills the row state and sums the totals
     equal   requests Halves of every kind of column
     sample  random seed for the choice of cached rows
+    known   other processes have scored the rows, as in streamcut.oracles.dual.passes
     """
 
     risk: ColumnsRisk
@@ -102,6 +109,8 @@ class AscentPass(FillingPass):
     first: First | None = None
     equal: Equal | None = None
     streams: Streams | None = None  # type: ignore[assignment]
+    known: bool = False
+    scored_from: ClassVar[tuple[str, ...]] = ("z", "codes", "t", "target", "u", "fold")
     interruptible: ClassVar[bool] = True
     summed: ClassVar[tuple[str, ...]] = ("w", "U")
 
@@ -131,18 +140,29 @@ class AscentPass(FillingPass):
         if self.equal is not None:
             self._halve(sums, rows, chunk, self.equal)
         assert sums.w is not None
-        own, pairs = self._csr(rows, chunk), Pairs(rows["codes"], rows["z"], np.empty(chunk.n_rows), rows.get("fold"))
+        pairs = Pairs(rows["codes"], rows["z"], np.empty(chunk.n_rows), rows.get("fold"), self.known)
         order = self.order._replace(begins=chunk.first_row % self.alignment if self.streams is None else 0)
         added, room = Added(sums.w, sums.U, sums.b, sums.gain), Room.of(order.near, self.W.shape[1])
-        bad = kernels.ascend(self.risk.loss, own, self.columns, pairs, self.halves, self.W, self.grids, order, added, room)
-        if bad >= 0:
-            raise CorruptError(f"row {chunk.numbers[bad] + 1}: its score is not finite; run `streamcut check --read-data`")
+        given = self.risk.loss, self._csr(rows, chunk), self.columns, pairs, self.halves, self.W, self.grids, order
+        _require_finite(chunk, kernels.ascend(*given, added, room))
         if sums.cache is not None:
             self.offer(sums.cache, rows, chunk, pairs.keys)
 
+    def divided(self) -> tuple[AscentPass, AscentPass] | None:
+        if self.first is not None or self.equal is not None or self.streams is None or self.order.visits == 0:
+            return None
+        return replace(self, caches={}, start=self.start[:0]), replace(self, known=True)
+
+    def score(self, sums: ColumnSums, rows: Rows, chunk: Chunk) -> tuple[Rows, Chunk]:
+        pairs = Pairs(rows["codes"], rows["z"], np.empty(chunk.n_rows), rows.get("fold"))
+        kept, room = np.empty(chunk.n_rows, np.bool_), Room.of(self.order.near, self.W.shape[1])
+        given = self.risk.loss, self._csr(rows, chunk), self.columns, pairs, self.halves, self.W, self.grids, self.order
+        _require_finite(chunk, kernels.score(*given, room, kept))
+        return {"z": rows["z"]}, with_entries_of(kept, chunk)
+
     def offer(self, cache: Any, rows: Rows, chunk: Chunk, keys: np.ndarray) -> None:
         sample_free(keys, self.risk.loss.free_below, chunk.numbers, self.sample)
-        pairs = Pairs(rows["codes"], rows["z"], keys, rows.get("fold"))
+        pairs = Pairs(rows["codes"], rows["z"], keys, rows.get("fold"), self.known)
         cache.collect(self._csr(rows, chunk), pairs, self.halves[1], chunk.numbers)
 
     def _csr(self, rows: Rows, chunk: Chunk) -> Csr:

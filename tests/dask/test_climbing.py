@@ -17,8 +17,9 @@ from streamcut.execution.dask.climbing import ClimbingRunner
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.opening import open_dataset
 from streamcut.io.stores.writer import StoreWriter
-from streamcut.jobs import binary
+from streamcut.jobs import binary, columns
 from streamcut.models.files import save_model
+from streamcut.oracles.columns_passes import AscentPass
 from streamcut.oracles.dual.passes import RowsDualPass
 from streamcut.oracles.dual.random_order import RandomOrder
 from streamcut.training import CheckpointOptions
@@ -33,18 +34,21 @@ KINDS = {
 }
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory):
+def stored(path, classes):
     """Rows with weights in shards of uneven size, none of which ends where a batch does."""
     rng = np.random.default_rng(7)
     X = sp.random_array((4000, 60), density=0.2, format="csr", rng=rng, data_sampler=rng.standard_normal)
-    y = np.where(X @ rng.standard_normal(60) + 0.5 * rng.standard_normal(4000) > 0, 1.0, -1.0)
+    y = (X @ rng.standard_normal((60, classes)) + 0.5 * rng.standard_normal((4000, classes))).argmax(axis=1).astype(float)
     chunk = Chunk(X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data, y, None, rng.uniform(0.5, 2.0, 4000))
-    path = tmp_path_factory.mktemp("climbing") / "rows.zarr"
     with StoreWriter(path, shard_nnz=3000, n_features=60, options={}) as writer:
         writer.append(chunk, {})
         writer.finish({})
     return open_dataset(path)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    return stored(tmp_path_factory.mktemp("climbing") / "rows.zarr", 2)
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +60,8 @@ def client():
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch):
     """Twelve of them, so that lanes are read from several places."""
-    monkeypatch.setattr(binary, "ORDER", RandomOrder(nnz=512, batch=8, within=False))
+    for job in (binary, columns):
+        monkeypatch.setattr(job, "ORDER", RandomOrder(nnz=512, batch=8, within=False))
 
 
 @pytest.fixture
@@ -65,7 +70,7 @@ def scored(monkeypatch):
     seen, run = [], ClimbingRunner.run
 
     def noted(runner, work):
-        if isinstance(work, RowsDualPass):
+        if isinstance(work, RowsDualPass | AscentPass):
             seen.append(work.divided() is not None)
         return run(runner, work)
 
@@ -86,6 +91,18 @@ def test_bits_are_those_of_threads(client, store, tmp_path, scored, kind):
     assert same(tmp_path / "here.npz", tmp_path / "there.npz")
     assert here.resources["readings"] == there.resources["readings"]
     assert [line["passes"] for line in here.history] == [line["passes"] for line in there.history]
+
+
+@pytest.mark.parametrize("kind", [{}, {"loss": "squared-hinge", "l1": "5%"}, {"loss": "logistic"}])
+def test_one_vs_rest_has_the_bits_of_threads(client, tmp_path, scored, kind):
+    store = stored(tmp_path / "classes.zarr", 4)
+    options = {**FEW, **kind, "task": "multiclass", "strategy": "one-vs-rest", "scratch": str(tmp_path)}
+    here, there = (streamcut.train(store, **options, scheduler=scheduler) for scheduler in ("threads", client))
+    assert len(scored) > 4
+    assert scored.count(False) <= 2
+    for name, model in (("here", here), ("there", there)):
+        save_model(model, str(tmp_path / f"{name}.npz"))
+    assert same(tmp_path / "here.npz", tmp_path / "there.npz")
 
 
 def test_workers_send_no_rows_at_rest(client, store, tmp_path, monkeypatch):

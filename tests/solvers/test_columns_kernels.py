@@ -164,9 +164,9 @@ def test_a_block_is_that_of_its_parts_and_a_pass_can_be_repeated(seed):
         own = slice(start, stop)
         indptr = p.rows.indptr[start : stop + 1]
         rows = Rows(indptr, p.rows.indices, p.rows.data, p.given[own], p.u[own])
-        part = Pairs(*(array[own] for array in pairs))
+        part = Pairs(*(array[own] for array in pairs[:4]))
         columns.ascend(p.loss, rows, p.places, part, (0, 1), p.W, p.grids, order, parts, Room.of(NEAR, A))
-    for one, other, third in zip((*whole, *added), (*pairs, *parts), (*again, *twice), strict=True):
+    for one, other, third in zip((*whole[:4], *added), (*pairs[:4], *parts), (*again[:4], *twice), strict=True):
         assert one.tobytes() == other.tobytes() == third.tobytes()
 
 

@@ -62,7 +62,8 @@ def scored(run: str, number: int, shard: int, start: int, stop: int, rows: Rows,
         return Scored({}, copied(chunk), pinned)
     if _own.job is not job:
         _own.job, _own.sums = job, job.work.begin()
-    changed, lean = job.work.score(_own.sums, {**rows, "z": np.empty(stop - start)}, chunk)
+    writable = {name: np.require(array, requirements="W") for name, array in rows.items()}
+    changed, lean = job.work.score(_own.sums, writable, chunk)
     return Scored(changed, lean, pinned)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from streamcut.bundle.bundle import Merge
 from streamcut.compiled import dual, records
+from streamcut.execution.row_buffer import with_entries_of
 from streamcut.execution.row_cache import RowCache
 from streamcut.execution.runner import Rows
 from streamcut.foundation.chunk import Chunk
@@ -104,6 +105,7 @@ class RowsDualPass(DualPass):
 
     def score(self, sums: DualSums, rows: Rows, chunk: Chunk) -> tuple[Rows, Chunk]:
         size, kept = len(self.order), np.empty(chunk.n_rows, np.bool_)
+        rows = {**rows, "z": np.empty(chunk.n_rows)}
         for start in range(0, chunk.n_rows, size):
             stop = min(start + size, chunk.n_rows)
             found = self.prepare(sums, {name: array[start:stop] for name, array in rows.items()}, chunk.rows(start, stop))
@@ -111,7 +113,7 @@ class RowsDualPass(DualPass):
         codes, slots = rows["codes"], self._slots()
         predicted, last = codes[:, slots.predicted], codes[:, slots.last] if slots.last >= 0 else self.risk.loss.encode(0.0)
         kept |= (predicted != last) | (codes[:, slots.ascent] != predicted)
-        return {"z": rows["z"]}, _with_entries_of(kept, chunk)
+        return {"z": rows["z"]}, with_entries_of(kept, chunk)
 
     def conclude(self, sums: DualSums, rows: Rows, chunk: Chunk, prepared: Scored) -> None:  # type: ignore[override]
         """The cut of the ascent, and rows for the cache."""
@@ -164,16 +166,6 @@ class RowsDualPass(DualPass):
 
 def _records(rows: Rows, chunk: Chunk) -> records.Rows:
     return records.Rows(chunk.indptr, chunk.indices, chunk.data, chunk.y, rows.get("u"))
-
-
-def _with_entries_of(kept: np.ndarray, chunk: Chunk) -> Chunk:
-    """The same rows, copied; those not `kept` have no entries."""
-    lengths = np.where(kept, np.diff(chunk.indptr), 0)
-    indptr = np.append(0, np.cumsum(lengths))
-    indices = np.empty(indptr[-1], chunk.indices.dtype)
-    data = None if chunk.data is None else np.empty(indptr[-1], chunk.data.dtype)
-    dual.entries_of(kept, chunk.indptr, chunk.indices, chunk.data, indices, data)
-    return Chunk(indptr, indices, data, chunk.y.copy(), first_row=chunk.first_row)
 
 
 @dataclass(frozen=True, slots=True)
