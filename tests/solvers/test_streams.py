@@ -110,6 +110,12 @@ def test_memory_decides_how_many_there_are(budget, cache, reads, always, found):
     assert Needs(dimension=10, mixing=choices).planned(plan).streams == found
 
 
+def test_the_most_that_is_mixed_is_the_first_choice():
+    choices = Streamed(4, 900, True, batch=32), Streamed(4, 500, True, batch=16), Streamed(2, 300, True, batch=8)
+    assert Needs(dimension=10, mixing=choices).most_mixed == (4, 32)
+    assert Needs(dimension=10).most_mixed == (1, 0)
+
+
 def test_row_59_rows_sorted_by_label_converge_under_the_tightest_memory(monkeypatch):
     """Batches shrink with the memory, and still come from four places."""
     monkeypatch.setattr(binary, "ORDER", RandomOrder(nnz=1 << 11, batch=32, within=False))
