@@ -50,6 +50,19 @@ def options_of(name):
     return {"task": task, "loss": name, **{option: PARAMETERS[option] for option in ROW_LOSSES[name].options}}
 
 
+@every
+def test_rows_at_rest_come_after_all_free_ones_in_a_cache(name):
+    """So a cache that takes free rows alone needs no entries of rows at rest (streamcut.execution.dask.climbing)."""
+    loss, rests = LOSSES[name], 0
+    for f in shares_of(loss):
+        share = loss.decode(loss.encode(f), Y)
+        for z in (*np.linspace(-8.0, 8.0, 65), 0.3, -0.3, 0.7, -0.7):
+            if loss.stays(share, z, 0.0, Y):
+                rests += 1
+                assert loss.priority(share, z, 1.0, Y) >= loss.free_below
+    assert rests > 0 or loss.smooth
+
+
 def test_no_record_of_kernels_has_a_field_with_the_name_of_a_method():
     declared = set(methods._METHODS)
     assert {"value", "dual", "step", "encode"} <= declared

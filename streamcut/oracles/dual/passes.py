@@ -155,7 +155,7 @@ class RowsDualPass(DualPass):
         taken, codes, numbers = _records(rows, chunk), rows["codes"], chunk.numbers
         if self.sample is not None:
             sample_free(keys, self.risk.loss.free_below, numbers, self.sample)
-        if self.streams is not None:  # rows at a bound may be here without their entries (`lean`)
+        if self.streams is not None:  # rows at a bound may be here without their entries (`score`)
             keys[keys >= self.risk.loss.free_below] = np.inf
 
         def offered(first: int, *buffers) -> tuple[int, int]:
