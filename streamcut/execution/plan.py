@@ -133,6 +133,7 @@ class Machine:
     in_memory  the rows are the caller's arrays, already counted in `base`
     lower      options that reduce the needs, named in a refusal
     slack      Python objects, stacks and what the allocator keeps
+    processes  that share the budget, each of which may take a little more in the next run
     """
 
     budget: int
@@ -141,6 +142,7 @@ class Machine:
     in_memory: bool = False
     lower: tuple[str, ...] = ("--max-cuts", "--workers")
     slack: int = SLACK
+    processes: int = 1
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -240,9 +242,9 @@ def plan_memory(needs: Needs, manifest: Manifest, machine: Machine) -> MemoryPla
     lines += [(f"{row_state[0]}, in scratch files", mapped)] if spilled else in_rows
     if _sum(lines) > budget:
         if kept and _sum(kept) < _sum(lines):  # of few rows
-            raise _refusal(budget, kept, list(machine.lower), "")
+            raise _refusal(machine, kept, "")
         by_shard = 0 if in_memory else buffers + in_progress * (needs.block_rows is None)
-        raise _refusal(budget, lines, list(machine.lower), _smaller_shards(manifest, budget - _sum(lines), by_shard))
+        raise _refusal(machine, lines, _smaller_shards(manifest, budget - _sum(lines), by_shard))
     most = min(most, least + budget - _sum(lines))
     lines.extend(_more_cache(cached, least, most))
     if in_memory:
@@ -299,12 +301,12 @@ def _smaller_shards(manifest: Manifest, free: int, by_shard: int) -> str:
     return f", or convert the data again with {given('shard-nnz', 1 << int(math.log2(max(1.0, entries * left / by_shard))))}"
 
 
-def _refusal(budget: int, lines: list[tuple[str, int]], lower: list[str], smaller: str) -> MemoryBudgetError:
-    least = _sum(lines) + _SPREAD
+def _refusal(machine: Machine, lines: list[tuple[str, int]], smaller: str) -> MemoryBudgetError:
+    least, lower = _sum(lines) + machine.processes * _SPREAD, machine.lower
     shown = f"{math.ceil(least / 1e6)}MB" if least < 1e10 else f"{math.ceil(least / 1e9)}GB"  # as --memory takes it, rounded up
     parts = "; ".join(f"{what}: {format_bytes(size)}" for what, size in lines)
     error = MemoryBudgetError(
-        f"--memory: {format_bytes(budget)} is too little: this run needs at least {shown} ({parts}). "
+        f"--memory: {format_bytes(machine.budget)} is too little: this run needs at least {shown} ({parts}). "
         f"Raise --memory{', or lower one of ' * bool(lower)}{', '.join(lower)}{smaller}"
     )
     error.least = least

@@ -183,7 +183,8 @@ def climbing(
         ("rows on their way", max(shard_bytes(manifest, shard) for shard in manifest.shards)),
         *[(f"worker {number}", size) for number, size in enumerate(theirs)] * local,
     )
-    plan = plan_memory(replace(needs, more=(*needs.more, *more)), manifest, Machine(budget, base, 1, lower=("--max-cuts",)))
+    machine = Machine(budget, base, 1, lower=("--max-cuts", "--workers"), processes=1 + len(workers) * local)
+    plan = plan_memory(replace(needs, more=(*needs.more, *more)), manifest, machine)
     if needs.streams == 1:
         raise MemoryBudgetError(
             f"--memory: {format_bytes(budget)} is too little for rows from several places of the data, which a single lane on a "
