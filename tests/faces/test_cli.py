@@ -70,6 +70,7 @@ def test_showing_a_store_loads_no_compiler(folder):
     assert not loaded_by("info", folder / "rows.zarr") & {*HEAVY, "numba"}
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("command", ["train", "predict", "evaluate", "verify"])
 def test_a_command_loads_what_it_needs(folder, tmp_path, command):
     rows, model = folder / "rows.zarr", folder / "m.npz"
