@@ -46,6 +46,14 @@ REASONS = (  # the first whose pattern is found in the item
         "without damping the last steps of an epoch decide, 76 ± 10 over seeds",
     ),
     (
+        r"(swings|deviation) of the accuracy .*susy|accuracy at B = 200.*susy",
+        "accuracies of both go from 47 to 78 % and back from look to look in all five seeds, with 500 vectors as well",
+    ),
+    (
+        r"accuracy at B = 200.*covtype",
+        "so in all five seeds, at all late looks; with 500 vectors within 2 points; without a budget there are 3,563",
+    ),
+    (
         r"swings of the accuracy in time|deviation of the accuracy over seeds",
         "not known why; on a9a it is so without a budget, too (Figure 4), so merging is not all of it",
     ),
