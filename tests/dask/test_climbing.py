@@ -78,6 +78,7 @@ def scored(monkeypatch):
     return seen
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("kind", KINDS)
 def test_bits_are_those_of_threads(client, store, tmp_path, scored, kind):
     here, there = (
@@ -93,6 +94,7 @@ def test_bits_are_those_of_threads(client, store, tmp_path, scored, kind):
     assert [line["passes"] for line in here.history] == [line["passes"] for line in there.history]
 
 
+@pytest.mark.thirds
 @pytest.mark.parametrize("kind", [{}, {"loss": "squared-hinge", "l1": "5%"}, {"loss": "logistic"}])
 def test_one_vs_rest_has_the_bits_of_threads(client, tmp_path, scored, kind):
     store = stored(tmp_path / "classes.zarr", 4)
