@@ -298,10 +298,10 @@ class Session:
             if not self.job.distributable:
                 raise UsageError(f"scheduler: {chosen.chosen_solver} runs on threads only, not on Dask")
             try:
-                from streamcut.execution.dask.climbing import connect, runner_on
+                from streamcut.execution.dask.climbing import runner_on
+                from streamcut.execution.dask.cluster import connect
             except ModuleNotFoundError as error:
                 raise UsageError(f"--scheduler: {chosen.scheduler}: {error}; run pip install 'streamcut[dask]'") from None
-
             on = connect(self._scheduler, workers=self.job.workers, deadline=chosen.deadline, silence=chosen.silence)
             self._cluster = cluster = self._stack.enter_context(on)
             cluster.prepare(self.dataset, scratch, self.job.warm_up)

@@ -91,7 +91,8 @@ def add_changes(loss, rows, codes, bias, slots, grids, sums):
 def _score(loss, group, places, rows, margins, start, slots, grids, sums, shares):
     """z and shares of the rows at `places` of a group before its steps; shares are _AT_BOUND for rows that stay there.
 
-    Adds the change of their shares in the predicted cut since the last one, while their entries are in cache.
+    Adds the change of their shares in the predicted cut since the last one, while their entries are in cache; cuts without
+    features: it does not.
     """
     w, y, z_b, z, codes, keys = start.w, rows.y, margins.z_b, margins.z, margins.codes, margins.keys
     constant = start.bias * w[-1] if start.bias != 0.0 else 0.0
@@ -114,7 +115,7 @@ def _score(loss, group, places, rows, margins, start, slots, grids, sums, shares
         if slots.last >= 0:
             past = codes[i, slots.last]
         codes[i, slots.predicted] = code
-        if code != past:
+        if code != past and sums.cuts.shape[2] > 0:
             _change_cut(loss, rows, i, start.bias, code, past, grids, sums.cuts[0], sums.b[0])
         if loss.stays(share, here, 0.0, y[i]):
             codes[i, slots.ascent] = loss.encode(share)

@@ -152,7 +152,7 @@ class Feed:
                     begin, end = max(self._first[shard], start), min(self._first[shard + 1], stop)
                     turns.append((before + begin // rows - start // rows, place, shard, begin, end))
                 before += -(-stop // rows) - start // rows
-        return [found[2:] for found in sorted(turns)]
+        return [turn[2:] for turn in sorted(turns)]
 
     def _pieces(
         self, ranges: list[tuple[int, int]], rows: int, buffers: object | None, traffic: Traffic, place: int, coming: deque[int]

@@ -88,7 +88,7 @@ class Pass:
         """(a pass for workers to `score` with, this pass on the rows that they have scored); None: it cannot be divided."""
         return None
 
-    def score(self, partial: Any, rows: Rows, chunk: Chunk) -> tuple[Rows, Chunk]:
+    def score(self, rows: Rows, chunk: Chunk) -> tuple[Rows, Chunk]:
         """(row-state arrays with new values, the rows with no more entries than the rest of the work reads).
 
         `rows` are `scored_from`.

@@ -24,6 +24,7 @@ from streamcut.jobs.linear import (
     bundle_size,
     cache_wanted,
     certificate,
+    climbs,
     constant_feature,
     on_few_rows,
     penalty_needs,
@@ -103,9 +104,7 @@ class BinaryJob:
         return replace(job, workers=threads) if job._climbs(manifest) else job
 
     def _climbs(self, manifest: Manifest) -> bool:
-        """Whether the workers of a cluster score rows, and the client takes all steps (streamcut.execution.dask.climbing)."""
-        one = self.options.distributed and self.solver.dual and len(self.lanes) == 1
-        return one and self.order.has_streams(manifest.statistics, self.lanes)
+        return self.solver.dual and climbs(self.options, manifest, self.lanes, self.order)
 
     def needs(self, manifest: Manifest) -> Needs:
         """Row state: two margins, a weight unless all are 1, and the shares in the cuts of bundle-dca."""
@@ -188,8 +187,8 @@ class BinaryJob:
         if not (self.solver.dual and self.order.has_streams(manifest.statistics, self.lanes)):
             return ()
         always = self.risk.loss.smooth or self._accelerated  # for others, plain passes take twice the arithmetic
-        alone = self.options.distributed  # lanes of a cluster have a thread each
-        spare = self._climbs(manifest) or (threads_wanted(self.options) >= 2 * self.workers and not alone)
+        own = threads_wanted(self.options) >= 2 * self.workers and not self.options.distributed
+        spare = own or self._climbs(manifest)
         batches = [self.order.batch >> times for times in range(self.order.batch.bit_length())]
         found = []
         for count, order in product(STREAMS, [replace(self.order, batch=batch) for batch in batches]):

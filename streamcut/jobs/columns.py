@@ -25,7 +25,7 @@ from streamcut.foundation.units import part_of
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.io.row_view import Folds
 from streamcut.jobs.job import identity
-from streamcut.jobs.linear import cache_wanted, constant_feature, on_few_rows, penalty_needs, threads_wanted, two_labels
+from streamcut.jobs.linear import cache_wanted, climbs, constant_feature, on_few_rows, penalty_needs, threads_wanted, two_labels
 from streamcut.jobs.origins import classes_origins, linear_origin
 from streamcut.jobs.several_classes import Proved, multiclass_model, several_labels
 from streamcut.losses import row_loss
@@ -97,8 +97,7 @@ class ColumnsJob:
         return replace(job, workers=threads) if job._climbs(manifest) else job
 
     def _climbs(self, manifest: Manifest) -> bool:
-        """Whether the workers of a cluster score rows, and the client takes all steps (streamcut.execution.dask.climbing)."""
-        return self.options.distributed and len(self.lanes) == 1 and ORDER.has_streams(manifest.statistics, self.lanes)
+        return climbs(self.options, manifest, self.lanes, ORDER)
 
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:

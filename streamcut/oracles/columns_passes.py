@@ -16,7 +16,6 @@ from streamcut.compiled import columns as kernels
 from streamcut.compiled import columns_line, sides, vectors
 from streamcut.compiled.column_records import Added, Order, Pairs, Places, Room
 from streamcut.compiled.records import Rows as Csr
-from streamcut.errors import CorruptError
 from streamcut.execution.cache_passes import FillingPass
 from streamcut.execution.feed import Streams
 from streamcut.execution.passes import CachingPass
@@ -28,6 +27,7 @@ from streamcut.losses.columns import ColumnsRisk
 from streamcut.losses.loss import Loss
 from streamcut.oracles.classes_passes import targets
 from streamcut.oracles.columns_cache import ColumnsCache, Sweeps
+from streamcut.oracles.dual.dual_pass import require_finite
 from streamcut.oracles.dual.random_order import sample_free
 from streamcut.oracles.row_passes import Equal, First, Halves, RowPass, Totals, begin, weight_sum
 
@@ -78,11 +78,6 @@ def _merge(total: ColumnSums, part: ColumnSums) -> ColumnSums:
     for kind, halves in part.halves.items():
         total.halves[kind].merged(halves)
     return total
-
-
-def _require_finite(chunk: Chunk, bad: int) -> None:
-    if bad >= 0:
-        raise CorruptError(f"row {chunk.numbers[bad] + 1}: its score is not finite; run `streamcut check --read-data`")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +139,7 @@ class AscentPass(FillingPass):
         order = self.order._replace(begins=chunk.first_row % self.alignment if self.streams is None else 0)
         added, room = Added(sums.w, sums.U, sums.b, sums.gain), Room.of(order.near, self.W.shape[1])
         given = self.risk.loss, self._csr(rows, chunk), self.columns, pairs, self.halves, self.W, self.grids, order
-        _require_finite(chunk, kernels.ascend(*given, added, room))
+        require_finite(chunk, kernels.ascend(*given, added, room))
         if sums.cache is not None:
             self.offer(sums.cache, rows, chunk, pairs.keys)
 
@@ -153,16 +148,16 @@ class AscentPass(FillingPass):
             return None
         return replace(self, caches={}, start=self.start[:0]), replace(self, known=True)
 
-    def score(self, sums: ColumnSums, rows: Rows, chunk: Chunk) -> tuple[Rows, Chunk]:
+    def score(self, rows: Rows, chunk: Chunk) -> tuple[Rows, Chunk]:
         pairs = Pairs(rows["codes"], rows["z"], np.empty(chunk.n_rows), rows.get("fold"))
         kept, room = np.empty(chunk.n_rows, np.bool_), Room.of(self.order.near, self.W.shape[1])
         given = self.risk.loss, self._csr(rows, chunk), self.columns, pairs, self.halves, self.W, self.grids, self.order
-        _require_finite(chunk, kernels.score(*given, room, kept))
+        require_finite(chunk, kernels.score(*given, room, kept))
         return {"z": rows["z"]}, with_entries_of(kept, chunk)
 
     def offer(self, cache: Any, rows: Rows, chunk: Chunk, keys: np.ndarray) -> None:
         sample_free(keys, self.risk.loss.free_below, chunk.numbers, self.sample)
-        pairs = Pairs(rows["codes"], rows["z"], keys, rows.get("fold"), self.known)
+        pairs = Pairs(rows["codes"], rows["z"], keys, rows.get("fold"))
         cache.collect(self._csr(rows, chunk), pairs, self.halves[1], chunk.numbers)
 
     def _csr(self, rows: Rows, chunk: Chunk) -> Csr:

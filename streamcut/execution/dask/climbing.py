@@ -20,7 +20,7 @@ from typing import Any
 import distributed
 
 from streamcut.execution.dask import scoring
-from streamcut.execution.dask.cluster import Cluster, connect
+from streamcut.execution.dask.cluster import Cluster
 from streamcut.execution.dask.flights import Flights
 from streamcut.execution.dask.plan import Placement
 from streamcut.execution.dask.runner import DaskRunner
@@ -32,8 +32,6 @@ from streamcut.execution.row_state import RowState
 from streamcut.execution.runner import PassReport, Runner
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.dataset import Dataset, shard_bytes
-
-__all__ = ["ClimbingRunner", "connect", "runner_on"]
 
 Reading = tuple[int, int, int]  # (shard, first row, last row + 1)
 
@@ -79,7 +77,6 @@ class _ScoredFeed(Feed):
     def __init__(self, cluster: Cluster, data: Dataset, row_state: RowState) -> None:
         super().__init__(data)
         self._cluster, self._row_state = cluster, row_state
-        self._run, self._number = f"{cluster.client.id} {uuid.uuid4().hex}", 0
         self._placement: Placement | None = None
         self._flights: Flights | None = None
         self._numbers: dict[Reading, int] = {}
@@ -103,8 +100,7 @@ class _ScoredFeed(Feed):
         queues: dict[str, deque[tuple[int, ...]]] = {address: deque() for address in placement.threads_of}
         for number, (shard, *_) in enumerate(readings):
             queues[placement.worker_of[shard]].append((number,))
-        self._number += 1
-        job = scoring.Job(self._run, self._number, work, self._cluster.store, placement.pins)
+        job = scoring.Job(uuid.uuid4().hex, work, self._cluster.store, placement.pins)
         submitter = _Submitter(self._cluster, name, job, readings, self._row_state, placement.threads_of)
         told: Any = {"shards": lambda numbers: f"shard {readings[numbers[0]][0]:06d}", "movable": True}
         self._flights = Flights(self._cluster, placement, queues, submitter, **told)
@@ -137,8 +133,7 @@ class _Submitter:
     ) -> None:  # fmt: skip
         self._cluster, self._name, self._readings, self._row_state = cluster, name, readings, row_state
         self._sent = () if job.work is None else job.work.scored_from
-        self._key = job.run, job.number
-        self._written = pickle.dumps(job, protocol=5)
+        self._key, self._written = job.key, pickle.dumps(job, protocol=5)
         self.renew(addresses)
 
     def renew(self, addresses: Iterable[str]) -> None:
@@ -150,4 +145,4 @@ class _Submitter:
         arrays = self._row_state.arrays
         rows = {name: arrays[name][start:stop].copy() for name in self._sent if name in arrays}
         self._row_state.release(start, stop)
-        return self._cluster.submit(address, self._name, scoring.scored, *self._key, shard, start, stop, rows, self._job)
+        return self._cluster.submit(address, self._name, scoring.scored, self._key, shard, start, stop, rows, self._job)

@@ -160,7 +160,7 @@ class ScoringNeeds(ClusterNeeds):
         largest = max(shard_bytes(self.manifest, shard) + self.needs.row_bytes * shard.rows for shard in self.manifest.shards)
         return [
             ("interpreter, libraries, kernels", worker.base),
-            (f"weights and sums (3 + 5 × {t}) × {dimension:,}", (3 + 5 * t) * 8 * dimension),
+            (f"weights, as they come and as they are, 3 × {dimension:,}", 3 * 8 * dimension),
             (f"buffers of {t} threads", t * buffer_bytes(self.manifest)),
             (f"rows scored and on their way, {ahead} shards", ahead * largest),
             ("slack", _SLACK),

@@ -24,6 +24,12 @@ from streamcut.foundation.rounding import Grids
 from streamcut.oracles.row_passes import Totals
 
 
+def require_finite(chunk: Chunk, bad: int) -> None:
+    """Raise CorruptError for the row `bad` of a block, if it is not −1."""
+    if bad >= 0:
+        raise CorruptError(f"row {chunk.numbers[bad] + 1}: its score is not finite; run `streamcut check --read-data`")
+
+
 @dataclass(slots=True)
 class DualSums:
     """The sum of a pass. w is flat, or (D, A) for A problems in columns.
@@ -92,15 +98,9 @@ class DualPass(FillingPass):
         if sums.totals is not None:
             self.learn(sums.totals, rows, chunk)
         keys = np.empty(chunk.n_rows)
-        self.require_finite(chunk, self.ascend(sums, rows, chunk, keys))
+        require_finite(chunk, self.ascend(sums, rows, chunk, keys))
         if sums.cache is not None:
             self.offer(sums.cache, rows, chunk, keys)
-
-    @staticmethod
-    def require_finite(chunk: Chunk, bad: int) -> None:
-        """Raise CorruptError for the row `bad` of a block, if it is not −1."""
-        if bad >= 0:
-            raise CorruptError(f"row {chunk.numbers[bad] + 1}: its score is not finite; run `streamcut check --read-data`")
 
     def merge(self, total: DualSums, part: DualSums) -> DualSums:
         vectors.add(total.cuts.reshape(-1), part.cuts.reshape(-1))

@@ -19,7 +19,7 @@ from streamcut.execution.runner import Rows
 from streamcut.foundation.chunk import Chunk
 from streamcut.losses.loss import Loss
 from streamcut.losses.pointwise import PointwiseRisk
-from streamcut.oracles.dual.dual_pass import DualPass, DualSums
+from streamcut.oracles.dual.dual_pass import DualPass, DualSums, require_finite
 from streamcut.oracles.dual.random_order import sample_free
 from streamcut.oracles.row_passes import First, RowPass, Totals, begin
 
@@ -92,7 +92,7 @@ class RowsDualPass(DualPass):
         if sums.totals is not None:
             self.learn(sums.totals, rows, chunk)
         scored = Scored(np.empty(chunk.n_rows), self._scratch())
-        self.require_finite(chunk, self._run(sums, rows, chunk, *scored, 0))
+        require_finite(chunk, self._run(sums, rows, chunk, *scored, 0))
         return scored
 
     def visit_prepared(self, sums: DualSums, rows: Rows, chunk: Chunk, prepared: Scored) -> None:  # type: ignore[override]
@@ -103,9 +103,9 @@ class RowsDualPass(DualPass):
             return None
         return replace(self, caches={}, ascent=replace(self.ascent, start=None)), replace(self, known=True)
 
-    def score(self, sums: DualSums, rows: Rows, chunk: Chunk) -> tuple[Rows, Chunk]:
-        size, kept = len(self.order), np.empty(chunk.n_rows, np.bool_)
-        rows = {**rows, "z": np.empty(chunk.n_rows)}
+    def score(self, rows: Rows, chunk: Chunk) -> tuple[Rows, Chunk]:
+        size, kept, rows = len(self.order), np.empty(chunk.n_rows, np.bool_), {**rows, "z": np.empty(chunk.n_rows)}
+        sums = DualSums(np.empty(0), np.empty((2, self.grids.folds, 0)), np.empty((2, 4)))  # the client has them
         for start in range(0, chunk.n_rows, size):
             stop = min(start + size, chunk.n_rows)
             found = self.prepare(sums, {name: array[start:stop] for name, array in rows.items()}, chunk.rows(start, stop))
