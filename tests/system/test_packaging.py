@@ -45,6 +45,13 @@ def test_no_module_is_named_like_the_standard_library():
     assert names & sys.stdlib_module_names <= allowed
 
 
+def test_the_top_level_holds_nothing_by_accident():
+    """A slip of the shell leaves files with names such as `15)`."""
+    assert [
+        path.name for path in ROOT.iterdir() if not path.name.replace(".", "").replace("-", "").replace("_", "").isalnum()
+    ] == []
+
+
 def test_modules_stay_short():
     long = {str(path.relative_to(ROOT)): lines for path in PACKAGE_MODULES if (lines := len(path.read_text().splitlines())) > 400}
     assert long == {}
