@@ -296,7 +296,8 @@ class Session:
         self.runner: Runner | DaskRunner
         if chosen.distributed:
             if not self.job.distributable:
-                raise UsageError(f"scheduler: {chosen.chosen_solver} runs on threads only, not on Dask")
+                other = "; --solver ocas runs there, too" * (chosen.chosen_task == "sequence")
+                raise UsageError(f"scheduler: {chosen.chosen_solver} runs on threads only, not on Dask{other}")
             try:
                 from streamcut.execution.dask.climbing import runner_on
                 from streamcut.execution.dask.cluster import connect

@@ -32,8 +32,8 @@ class Tuned(Shown):
     table       a row for each model measured: its options, fold (from 0), all measures, its certificate's figures,
                 passes and seconds; pandas.DataFrame(found.table) makes a frame of it
     resources   readings: how often rows were read in total, to train, to draw folds and to measure models; for
-                models trained together also bytes_read (decoded from storage, in total), the number of groups,
-                peak (resident bytes of the process)
+                models trained together also bytes_read (decoded from storage, in total), groups (all columns over
+                those that memory holds at a time, rounded up), peak (resident bytes of the process)
     """
 
     model: Model

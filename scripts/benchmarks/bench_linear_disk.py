@@ -4,14 +4,15 @@ Rows are text-like, made by make_data.py if they are not there; an eleventh of t
 stores: as they come, and with all rows of one label first. Every tool runs in a process of its own, for each loss, C and order,
 until its objective is within 1 % of the best bound that streamcut proved, or its time is up. streamcut gets --memory, a part of
 the decoded data; the others hold a shard, or what they read. Files are dropped from the page cache before each run, and twice a
-second during it, so that every pass reads them from storage.
+second during it, so that every pass reads them from storage. With --cgroup each process has that memory and no more, page cache
+included; a tool that the kernel kills for it has a line without figures.
 
 A line of the table: passes, decoded bytes that they go through (Vowpal Wabbit: of its cache file), processor seconds, and the
 most memory, of the whole process; objective and bound relative to the best bound; mean test loss. Writes results.json, too.
 
 Usage: python scripts/benchmarks/bench_linear_disk.py --out FOLDER [--rows N] [--features D] [--C 1,10] [--losses hinge,logistic]
            [--orders shuffled,sorted] [--tools streamcut,…] [--part 0.25]
-           [--least 250MB] [--seconds 60]
+           [--least 250MB] [--seconds 60] [--cgroup]
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 
@@ -31,7 +33,7 @@ os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # peer
 import numpy as np
 import scipy.sparse as sp
 from bench_cold import drop, files_of
-from bench_linear_tools import LOSSES, VW_KINDS, VowpalWabbit, finished, vw_lines
+from bench_linear_tools import LOSSES, VW_KINDS, OutOfMemoryError, VowpalWabbit, finished, memory_group, vw_lines
 
 import streamcut
 from streamcut.foundation.chunk import Chunk
@@ -177,6 +179,9 @@ def table(results: list[dict]) -> str:
     lines = [head, "|---" * 11 + "|"]
     for r in results:
         best = r["best_bound"]
+        if "primal" not in r:
+            lines.append(f"| {r['loss']} | {r['C']:g} | {r['order']} | {r['tool']} | out of memory" + " | –" * 6 + " |")
+            continue
         below = "–" if r["bound"] is None else f"{100 * (1 - r['bound'] / best):.2f} %"
         lines.append(
             f"| {r['loss']} | {r['C']:g} | {r['order']} | {r['tool']} | {r['passes']} | {r['bytes_read'] / 1e9:.2f} "
@@ -197,6 +202,7 @@ def main() -> None:
     parser.add_argument("--part", type=float, default=0.25, help="memory as a part of the decoded data")
     parser.add_argument("--least", default="250MB", help="memory of streamcut where that part is less")
     parser.add_argument("--seconds", type=float, default=60.0, help="for one run of one tool")
+    parser.add_argument("--cgroup", action="store_true", help="limit every tool to that memory by a cgroup")
     parser.add_argument("--tools", default=",".join(TOOLS))
     given = parser.parse_args()
     tools = given.tools.split(",")
@@ -213,8 +219,12 @@ def main() -> None:
                 race = Race(stores[order], given.out, loss=loss, C=C, memory=memory, seconds=given.seconds)
                 runs = []
                 for tool in sorted(tools, key=lambda tool: tool not in OURS):  # ours first: they have the bound
-                    found = race.run(tool)
-                    found["test"] = mean_loss(test, found.pop("w"), loss)
+                    try:
+                        with memory_group(memory) if given.cgroup else nullcontext():
+                            found = race.run(tool)
+                        found["test"] = mean_loss(test, found.pop("w"), loss)
+                    except OutOfMemoryError:
+                        found = {"tool": tool}
                     runs.append(found | {"loss": loss, "C": C, "order": order})
                     print(json.dumps(runs[-1]), file=sys.stderr, flush=True)
                 results += [each | {"best_bound": race.bound} for each in runs]

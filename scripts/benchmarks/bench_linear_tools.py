@@ -10,11 +10,13 @@ import ctypes
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -243,13 +245,40 @@ class VowpalRun:
     when: dict[int, float]
 
 
+class OutOfMemoryError(Exception):
+    """The memory group killed a process."""
+
+
+_prefix: list[str] = []  # what `finished` puts before every command
+
+
+@contextmanager
+def memory_group(size: int) -> Iterator[None]:
+    """Within, what `finished` starts runs in a memory cgroup of `size` bytes, page cache included. Needs root on Linux."""
+    root = Path("/sys/fs/cgroup")
+    old = (root / "memory").is_dir()  # version 1
+    group = (root / "memory" if old else root) / f"streamcut-{os.getpid()}"
+    group.mkdir()
+    (group / ("memory.limit_in_bytes" if old else "memory.max")).write_text(str(size))
+    _prefix[:] = ["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh"]
+    try:
+        yield
+    finally:
+        _prefix.clear()
+        for _ in range(100):  # a killed process leaves a moment later
+            with suppress(OSError):
+                group.rmdir()
+                break
+            time.sleep(0.1)
+
+
 def finished(
     command: list[str], seconds: float, meanwhile: Callable[[], None] = lambda: None, every: float = 0.5,
     peaks: list[int] | None = None,
 ):  # fmt: skip
     """Run `command` for at most so many seconds by the clock; returns its resource usage. `meanwhile` is called now and then;
     `peaks` gets the most memory that the process has had by then (what the usage says is no less than ours)."""
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen([*_prefix, *command], stdout=subprocess.DEVNULL)
     deadline, next_call, stopped = time.monotonic() + seconds, time.monotonic() + every, False
     while True:
         pid, status, usage = os.wait4(process.pid, os.WNOHANG)
@@ -267,6 +296,8 @@ def finished(
             process.terminate()
             stopped = True
         time.sleep(0.005)
+    if _prefix and process.returncode == -signal.SIGKILL:
+        raise OutOfMemoryError
     if process.returncode and not stopped:
         raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
     return usage

@@ -91,11 +91,12 @@ class Needs:
         return (self.mixing[0].streams, self.mixing[0].batch) if self.mixing else (1, 0)
 
     def planned(self, plan: Callable[[Needs], MemoryPlan]) -> MemoryPlan:
-        """The plan by `plan`, with several places if possible, as long as that does not push the row state to disk.
+        """The plan by `plan`, with several places if possible: if need be, the row state goes to disk for that, unless passes
+        after the first read nothing.
 
         Raises MemoryBudgetError when nothing fits, however little is read at once.
         """
-        least, refused, found = None, None, None
+        least, refused, found, aside = None, None, None, None
         try:
             least = plan(self)
         except MemoryBudgetError as error:
@@ -117,8 +118,10 @@ class Needs:
                 if least is None or mixed.reads_again == least.reads_again:
                     found = needs
                     break
-        if found is not None:
-            return plan(found)
+            elif cached and least is not None and least.reads_again:
+                aside = aside or needs
+        if found is not None or aside is not None:
+            return plan(found or aside)  # type: ignore[arg-type]
         if least is None:
             raise refused  # type: ignore[misc]
         return least

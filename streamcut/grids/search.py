@@ -111,20 +111,25 @@ class Search:
     def on_folds(self, folds: Folds, *, everything: bool) -> None:
         """Train on all folds but one, measure on that, for each fold; with `everything` also models of all rows, if the same
         passes can train them."""
-        if self.chosen.distributed:
-            raise UsageError("folds: cross-validation runs on threads only, not on Dask")
         if self._columns and self.chosen.scale == "none":  # else each fold has its own scale
             self._together(folds, None, everything=everything)
         else:
+            self._require_threads()
             self._each(list(fold_views(self.data, folds, threads_wanted(self.chosen))))
             self.resources["readings"] += 1.0
 
     def on_splits(self, splits: Splits) -> None:
         """Train on the first of each pair and measure on the second, pair by pair; drawing each took a pass."""
-        if self.chosen.distributed:
-            raise UsageError("folds: cross-validation runs on threads only, not on Dask")
+        self._require_threads()
         self._each(splits)
         self.resources["readings"] += float(len(splits))
+
+    def _require_threads(self) -> None:
+        if self.chosen.distributed:
+            raise UsageError(
+                "folds: such a cross-validation runs on threads only; on Dask, folds are columns of one training by bundle-dca: "
+                "two classes, numbers, one-vs-rest, without --scale"
+            )
 
     @property
     def cells_wanted(self) -> list[dict[str, Any]]:
@@ -213,5 +218,5 @@ class Search:
 
 def _is_column(options: TrainOptions) -> bool:
     """Whether it is trained as columns, in the same passes as others that differ in C, λ and fold."""
-    alone = options.record.dual and not options.distributed and not options.maps
+    alone = options.record.dual and not options.maps
     return alone and options.problem in PROBLEMS and options.warm_start is None and options.target is None

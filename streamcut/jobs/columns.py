@@ -145,7 +145,7 @@ class ColumnsJob:
         return self.count if self.group is None else self.group
 
     def in_groups(self) -> Iterator[Self]:
-        """The job in one group of columns, then in ever more groups, each of which takes less memory."""
+        """The job with all columns at a time, then with fewer and fewer, which takes less memory."""
         yield self
         last = K = self.count
         for groups in range(2, K + 1):

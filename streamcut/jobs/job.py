@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, Protocol, Self
 
 from streamcut.config import TrainOptions
 from streamcut.execution.lanes import Lanes
@@ -26,7 +26,8 @@ class Job(Protocol):
     that can run in groups of classes `in_groups()`.
     """
 
-    distributable: ClassVar[bool]
+    @property
+    def distributable(self) -> bool: ...
 
     @property
     def options(self) -> TrainOptions: ...

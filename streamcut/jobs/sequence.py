@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import PassRunner
 from streamcut.foundation.fields import by_name
+from streamcut.io.dataset import first_rows
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.jobs.job import identity
 from streamcut.jobs.linear import bundle_size, certificate, on_few_rows, solver_of, threads_wanted
@@ -48,7 +49,11 @@ class SequenceJob:
     max_cuts: int
     lanes: Lanes
     workers: int
-    distributable: ClassVar[bool] = False
+
+    @property
+    def distributable(self) -> bool:
+        """Cutting planes; steps for sequences change their mixtures, which are at the client."""
+        return not self.solver.dual
 
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
@@ -56,6 +61,9 @@ class SequenceJob:
         solver = options.record
         risk = chain(statistics)
         lanes = plan_lanes(statistics, options.lanes or (1 if solver.dual else None))
+        if options.distributed:  # the row state of a lane is with its worker, and no sequence spans two shards
+            starts = np.array(first_rows(manifest))
+            lanes = Lanes(tuple(np.unique(starts[[np.abs(starts - bound).argmin() for bound in lanes.bounds]]).tolist()))
         max_cuts = options.max_cuts or bundle_size(_dimension(options, risk, statistics))
         return cls(options, risk, solver, max_cuts, lanes, min(threads_wanted(options), len(lanes)))
 

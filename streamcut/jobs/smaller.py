@@ -1,4 +1,4 @@
-"""The same job in less memory: groups of classes or smaller bundles, then fewer threads, then vectors in scratch files; and
+"""The same job in less memory: fewer columns at a time or smaller bundles, then fewer threads, then vectors in scratch files; and
 advice on what would fit where none of these suffices."""
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def smallest_change(
         if smaller.workers < job.workers:
             run_log.info("memory: %d threads instead of %d", smaller.workers, job.workers)
         if (group := getattr(smaller, "group", None)) is not None:
-            run_log.info("memory: %d classes at a time, and each group reads the data", group)
+            run_log.info("memory: %d columns at a time, the others wait until one leaves", group)
         if getattr(smaller, "far", False):
             run_log.info("memory: cuts and the best weights in scratch files%s", "" if smaller.swept else ", no row cache")  # type: ignore[attr-defined]
         return smaller, plan
@@ -55,8 +55,8 @@ def smallest_change(
 
 
 def _choices(job: Any, *, threads: bool, manifest: Manifest | None) -> Iterator[Any]:
-    """The job, then in groups of classes (which cost reading, not arithmetic) or with smaller bundles, then all of these with
-    fewer threads, then with files."""
+    """The job, then with ever fewer columns at a time (which costs reading, not arithmetic) or with smaller bundles, then all of
+    these with fewer threads, then with files."""
     for workers in range(job.workers, 0, -1) if threads else [job.workers]:
         fewer = job if workers == job.workers else replace(job, workers=workers)
         yield from fewer.in_groups() if hasattr(job, "in_groups") else _with_shorter_bundles(fewer)

@@ -50,7 +50,7 @@ class Start:
 class ColumnsOracle(LinearOracle):
     """F_a(w) = ½‖w‖² + l1_a‖w‖₁ + C_a Σ u_i ℓ over the rows of each of the `columns`.
 
-    `at_once` columns (None: all) are trained at a time, as many as the row state holds; column a is in place a mod at_once.
+    `at_once` columns (None: all) are trained at a time, as many as the row state has places for.
 
     With `free` the last number of w is an unpenalised intercept, in units of `bias`; `halves` are the cuts that bound it,
     by column (streamcut.bundle.intercept), known after the first pass of a group.
@@ -84,6 +84,7 @@ class ColumnsOracle(LinearOracle):
             for name, kind in (("C", np.float64), ("l1", np.float64), ("of_class", np.float64), ("fold", np.int16))
         )
         self.active = np.arange(K)
+        self._place = np.arange(len(columns)) % self.at_once  # of each column in the row state; last known for inactive ones
         self._taken = False  # whether the places belonged to other columns
         self.weights = np.zeros(len(columns))  # Σ u of the rows of each column, known after the first pass
         self.raises: np.ndarray = np.zeros(K)  # by which the last losses of active columns were raised for rounding
@@ -132,28 +133,37 @@ class ColumnsOracle(LinearOracle):
         return np.array([self.stretch_for(C, whole) for C in self.costs.tolist()])
 
     def enter(self, columns: range) -> None:
-        """Start training these columns, from w = 0 and no shares. The data is not read."""
-        self.active, self.halves = np.arange(columns.start, columns.stop), {}
+        """Start training these columns and no others, from w = 0 and no shares. The data is not read."""
+        self.active = np.arange(columns.start, columns.stop)
+        self._place[self.active], self.halves = np.arange(len(columns)), {}
         if self._taken:
             self._runner.run(EnterPass(self.risk.loss, self.places(self.active, self.costs)))
         self._taken = True
 
+    def join(self, columns: Sequence[int], *, among: int) -> None:
+        """Train these columns, too, from w = 0 and no shares, in free places; `among` are in training. The data is not read."""
+        active, new = self.active[:among], np.array(columns)
+        self._place[new] = np.setdiff1d(np.arange(self.at_once), self._place[active])[: len(new)]
+        self._runner.run(EnterPass(self.risk.loss, self.places(new, self._Cs[new])))
+        self.active = np.append(active, new)
+        kinds, known = self._sorts(), {}
+        for column in self.halves.keys() & kinds.keys():
+            known[kinds[column]] = self.halves[column]
+        self.halves = {column: known[kind] for column, kind in kinds.items() if kind in known}
+
     def places(self, columns: np.ndarray, cost: np.ndarray) -> Places:
         positive = None if self.risk.labels is None else self._classes[columns]
         left_out = None if self.risk.folds is None else self._left_out[columns]
-        return Places(columns % self.at_once, positive, left_out, cost, self.l1s, self._bias, self.free)
+        l1 = self._l1[columns] if self._l1.any() else None
+        return Places(self._place[columns], positive, left_out, cost, l1, self._bias, self.free)
 
     # -- passes ----------------------------------------------------------------------------------------------------------------
 
-    def groups(self) -> list[range]:
-        """Groups of columns, trained one after the other."""
-        K = len(self.columns)
-        return [range(first, min(first + self.at_once, K)) for first in range(0, K, self.at_once)]
-
     def steepest_at_zero(self) -> np.ndarray:  # type: ignore[override]
-        """max_j |∂R/∂w_j| of the mean loss R of every column (K,) at w = 0: a pass for each group."""
-        steepest = np.empty(len(self.columns))
-        for group in self.groups():
+        """max_j |∂R/∂w_j| of the mean loss R of every column (K,) at w = 0: a pass for as many columns as have places."""
+        steepest, K = np.empty(len(self.columns)), len(self.columns)
+        for start in range(0, K, self.at_once):
+            group = range(start, min(start + self.at_once, K))
             self.enter(group)
             nothing = np.zeros((self.dimension, len(group)))
             sums = self.ascend(Start(nothing, nothing, np.ones(len(group)), np.zeros(len(group)), 0.0), visits=0)
@@ -170,7 +180,7 @@ class ColumnsOracle(LinearOracle):
         known = AscentPass(
             self.risk, self._grids, columns, start.W, start.running, halves, self._drawn(visits),
             self._caches, seed, first=self._first if first else None, streams=streams,
-            equal=self._equal if self.free and not self.halves else None,
+            equal=self._equal if self.free and not self.halves.keys() >= set(self.active.tolist()) else None,
         )  # fmt: skip
         sums = self._read(known)
         if first:
@@ -292,6 +302,7 @@ class ColumnsOracle(LinearOracle):
         numbers, arrays = super().saved()
         drifts = {name: [asdict(each) for each in own] for name, own in (("drifts", self._drifts), ("reaches", self._reaches))}
         known = {"half": self._half, "weights": self.weights.tolist(), "active": self.active.tolist()}
+        known["places"] = self._place[self.active].tolist()
         pairs = {kind: self.halves[column] for column, kind in self._sorts().items()} if self.halves else {}
         cuts = [cut for pair in pairs.values() for cut in pair]
         known["halves"] = [[cut.b, *cut.error] for cut in cuts]
@@ -303,6 +314,9 @@ class ColumnsOracle(LinearOracle):
         self._half, self.weights = numbers["half"], np.array(numbers["weights"])
         self._taken = True
         self.active, self.halves = np.array(numbers["active"], np.int64), {}
+        if len({*numbers["places"]} & {*range(self.at_once)}) != len(self.active) or len(numbers["places"]) != len(self.active):
+            raise ValueError(f"columns {numbers['active']} are in places {numbers['places']}")
+        self._place[self.active] = numbers["places"]
         expect_like(numbers["halves"], [(0.0, 0.0, 0.0)], "halves")
         cuts = [Cut(np.zeros(self.dimension), b, CutError(*error)) for b, *error in numbers["halves"]]
         for number, cut in enumerate(cuts):

@@ -3,7 +3,8 @@
 Problem   min F_a(w) = ½‖w‖² + l1_a‖w‖₁ + C_a Σ u_i ℓ(⟨w, x_i⟩; y_ia) for each column a (streamcut.losses.columns).
 Given     the oracle, a stopping rule.
 Returns   the best point of each column, F_a there, and a lower bound on min F_a.
-Stops     a column, when its own gap is small enough; it leaves then. Time limits hold for all, pass limits for each group.
+Stops     a column, when its own gap is small enough; it leaves then. Where memory does not suffice for all columns, the next one
+          takes its place. Time limits hold for all, pass limits for each column.
 
 Steps as in streamcut.solvers.acceleration: with a σ that falls from pass to pass, a pass moves the share f of every pair to the
 maximum of the dual for σC along it, at a point y that follows; y then moves towards the weights w(f) = C U of the shares.
@@ -24,7 +25,7 @@ the dual's curvature involves only the nonzero features of w, which steps exploi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -48,6 +49,7 @@ from streamcut.solvers.standstill import Standing
 from streamcut.solvers.warm_start import Origin
 
 _FASTER = 2.0  # the largest speed-up of a free intercept's moves; 4 takes as many passes
+_STILL = (StopReason.STALLED, StopReason.SCALE)
 _RISK = 0.01  # of the gap: if rounding in a step may add more than that to F, the point before it is kept
 
 
@@ -67,138 +69,177 @@ def solve(oracle: ColumnsOracle, progress: Progress, origins: Sequence[Origin] |
     """
     asked = progress.rule
     progress.rule = replace(asked, tol=None, tol_relative=None)  # convergence is checked here, for each column
-    found = progress.resume(oracle)
-    s = State.at_zero(oracle, range(0)) if found is None else State.restored(found, oracle)
-    reason: StopReason | None = None
+    if oracle.at_once < len(oracle.columns):  # a limit for each column
+        progress.rule = replace(progress.rule, max_passes=None)
+    found, reason = progress.resume(oracle), StopReason.INTERRUPTED
+    s = State.at_zero(oracle, 0) if found is None else State.restored(found, oracle)
+    if not all(own.began < len(progress.history) and oracle.passes >= progress.history[own.began].passes for own in s.lines):
+        raise CorruptError("no checkpoint of this run: its history has more passes than its data; start again without it")
     try:
-        for group in oracle.groups():
-            if all(column in s.answers for column in group):
-                continue
-            before = progress.history[s.lines[0].began].passes - 1 if s.lines else oracle.passes
-            if before > oracle.passes:
-                raise CorruptError("no checkpoint of this run: its history has more passes than its data; start again without it")
-            if not s.lines:
-                s = _begun(group, s.answers, oracle, origins)
-            if asked.max_passes is not None:  # a limit for each group
-                progress.rule = replace(progress.rule, max_passes=before + asked.max_passes)
-            reason = _trained(s, oracle, progress, asked)
-            if reason is StopReason.MAX_PASSES and group.stop < len(oracle.columns):
-                _give_up(s, oracle, reason)
-            elif reason is not None:
-                break
+        if found is None:
+            s = _begun(oracle, origins)
+        reason = _trained(s, oracle, progress, asked, origins)
     except Interrupted:
-        reason = StopReason.INTERRUPTED
         if not s.lines and not s.answers:
             raise
-    if reason is not None:
+        _keep(s, oracle, [a for a, line in enumerate(s.lines) if line.trace])  # others have had no pass
+    if reason is not StopReason.CONVERGED:
         progress.save(s, oracle)
     return ColumnsSolution(_answers(s, oracle, reason, len(progress.history) - 1), progress.history, s)
 
 
-def _trained(s: State, oracle: ColumnsOracle, progress: Progress, asked: StoppingRule) -> StopReason | None:
-    """Run the active columns until all have left; returns why to stop earlier, or None."""
+def _trained(
+    s: State, oracle: ColumnsOracle, progress: Progress, asked: StoppingRule, origins: Sequence[Origin] | None
+) -> StopReason:  # fmt: skip
+    """Run all columns, those that wait in the places of those that have left; returns why it ended."""
     rule = replace(asked, unit=oracle.unit)
-    while (reason := _note(s, oracle, progress)) is None:
-        if not _leave(s, oracle, rule):
-            return None
+    while s.lines or _waiting(s, oracle):  # nothing is left of a checkpoint of the end
+        reason = _note(s, oracle, progress)
+        _leave(s, oracle, rule, progress)
+        waiting = _waiting(s, oracle)
+        if waiting and reason in _STILL:  # those in training; others have not begun
+            _give_up(s, oracle, range(len(s.lines)), reason)
+        elif reason is not None and (s.lines or waiting):
+            return reason
+        if not (s.lines or waiting):
+            break
         progress.keep(s, oracle)
+        joined = _join(s, oracle, waiting, origins)
         _iterate(s, oracle, stuck=progress.still > 0)
-    return reason if _leave(s, oracle, rule) else None
+        _expect_below(s, oracle, joined)
+    reasons = [answer.reason for answer in s.answers.values()]
+    return next((reason for reason in reasons if reason is not StopReason.CONVERGED), StopReason.CONVERGED)
 
 
-def _give_up(s: State, oracle: ColumnsOracle, reason: StopReason) -> None:
-    """The active columns leave in their current state."""
-    for a, column in enumerate(oracle.active.tolist()):
-        s.answers[column] = _answer(s, a, oracle, reason)
-    oracle.active = oracle.active[:0]
-    s.keep(oracle.active)
+def _waiting(s: State, oracle: ColumnsOracle) -> list[int]:
+    """The columns that have not begun."""
+    begun = {*s.answers, *(oracle.active.tolist() if s.lines else ())}
+    return [column for column in range(len(oracle.columns)) if column not in begun]
 
 
-def _answers(s: State, oracle: ColumnsOracle, reason: StopReason | None, last: int) -> list[Answer]:
+def _give_up(s: State, oracle: ColumnsOracle, places: Iterable[int], reason: StopReason) -> None:
+    """The columns at these places leave in their current state."""
+    for a in (gone := set(places)):
+        s.answers[int(oracle.active[a])] = _answer(s, a, oracle, reason)
+    _keep(s, oracle, [a for a in range(len(s.lines)) if a not in gone])
+
+
+def _keep(s: State, oracle: ColumnsOracle, chosen: Sequence[int]) -> None:
+    """Only the columns at these places stay in training."""
+    if len(chosen) < len(s.lines):
+        stay = np.array(chosen, np.int64)
+        oracle.active = oracle.active[stay]
+        s.keep(stay)
+
+
+def _answers(s: State, oracle: ColumnsOracle, reason: StopReason, last: int) -> list[Answer]:
     """The answers of all columns after iteration `last`; columns that were never in training are at w = 0."""
-    found, ended = dict(s.answers), reason or StopReason.CONVERGED
+    found = dict(s.answers)
     for a, column in enumerate(oracle.active.tolist() if s.lines else []):
-        found[column] = _answer(s, a, oracle, ended)
-    waiting = [column for column in range(len(oracle.columns)) if column not in found]
-    if waiting:
+        found[column] = _answer(s, a, oracle, reason)
+    if waiting := _waiting(s, oracle):
         oracle.active = np.array(waiting)
         zero, costs = np.zeros(oracle.dimension), oracle.costs
         for a, (column, loss) in enumerate(zip(waiting, oracle.losses_at_zero().tolist(), strict=True)):
             F, c_bar = objective(0.0, len(zero), float(costs[a]), loss), float(costs[a] * oracle.totals[a])
-            found[column] = Answer(zero, F, 0.0, 0.0, Witness.none(oracle.costly.stop), c_bar, ended, last, ((F, 0.0),))
+            found[column] = Answer(zero, F, 0.0, 0.0, Witness.none(oracle.costly.stop), c_bar, reason, last, ((F, 0.0),))
     return [found[column] for column in range(len(oracle.columns))]
 
 
-def _begun(
-    group: range, answers: dict[int, Answer], oracle: ColumnsOracle, origins: Sequence[Origin] | None
-) -> State:  # fmt: skip
-    """The state after the first pass of a group, without shares; it scores w = 0, or the columns' origins."""
-    oracle.enter(group)
-    s = State.at_zero(oracle, group, answers)
-    W = s.y.copy() if origins is None else side_by_side([origins[column].w for column in group])
-    if oracle.free:
-        s.y[-1] = oracle.constant()[-1] if origins is None else W[-1]
-    enough = ENOUGH * oracle.costs  # no gap is known yet: sweeps end when one gains little compared with the loss of a single row
-    sums = oracle.ascend(Start(W, s.y, np.ones(len(group)), enough, LITTLE))
-    l1s = np.zeros(len(group)) if oracle.l1s is None else oracle.l1s
-    known = zip(oracle.costs.tolist(), oracle.losses_at_zero().tolist(), l1s.tolist(), strict=True)
-    for (C, loss, l1), sigma in zip(known, oracle.first_stretches().tolist(), strict=True):
-        plain = sigma == 1.0 or l1 > 0.0  # steps are as long as thresholds allow, so acceleration waits until they are slow
-        line = Line(Guard(sigma, plain), 1.0, objective(0.0, oracle.dimension, C, loss))
-        s.lines.append(replace(line, within=EVERYWHERE if oracle.free else None))
-    if origins is not None:
-        _take_proofs(s, oracle, [origins[column] for column in group])
-    _after(s, oracle, sums, W, stuck=True)
-    if origins is not None:
-        _expect_below(s, oracle, [origins[column] for column in group])
+def _begun(oracle: ColumnsOracle, origins: Sequence[Origin] | None) -> State:
+    """The state after the first pass over the data, which learns the weight of rows, too."""
+    oracle.enter(range(min(oracle.at_once, len(oracle.columns))))
+    A = len(oracle.active)
+    s = State.at_zero(oracle, A)
+    first = _placed(s, oracle, A, origins)
+    W = s.y.copy()
+    for a, origin in first.items():
+        W[:, a] = 0.0 if origin is None else origin.w
+    sums = oracle.ascend(Start(W, s.y, np.ones(A), ENOUGH * oracle.costs, LITTLE))
+    _begin(s, oracle, first)
+    _after(s, oracle, sums, W, stuck=np.ones(A, np.bool_))
+    _expect_below(s, oracle, first)
     return s
 
 
-def _take_proofs(s: State, oracle: ColumnsOracle, origins: Sequence[Origin]) -> None:
-    """Take over the proofs of columns before training: G is the cut of their origin."""
-    for a, (line, origin, M) in enumerate(zip(s.lines, origins, oracle.totals.tolist(), strict=True)):
-        if origin.cut is not None:
-            s.G[oracle.costly, a], s.offsets[a], line.error = origin.cut.a * -M, origin.cut.b * M, origin.cut.error
+def _join(s: State, oracle: ColumnsOracle, waiting: list[int], origins: Sequence[Origin] | None) -> dict[int, Origin | None]:
+    """Put columns that wait into free places, without shares; returns their origins by place among the columns in training."""
+    new = waiting[: oracle.at_once - len(s.lines)]
+    if not new:
+        return {}
+    oracle.join(new, among=len(s.lines))
+    s.join(State.at_zero(oracle, len(new)))
+    first = _placed(s, oracle, len(new), origins)
+    _begin(s, oracle, first)
+    return first
 
 
-def _expect_below(s: State, oracle: ColumnsOracle, origins: Sequence[Origin]) -> None:
+def _placed(s: State, oracle: ColumnsOracle, count: int, origins: Sequence[Origin] | None) -> dict[int, Origin | None]:
+    """The origins of the last `count` columns, by place; their intercepts start there, free ones without one at the best
+    constant."""
+    A = len(oracle.active)
+    first = {a: None if origins is None else origins[int(oracle.active[a])] for a in range(A - count, A)}
+    for a, origin in first.items():
+        if oracle.free:
+            s.y[-1, a] = oracle.constant()[-1] if origin is None else origin.w[-1]
+    return first
+
+
+def _begin(s: State, oracle: ColumnsOracle, first: dict[int, Origin | None]) -> None:
+    """The lines of columns that begin, at w = 0 or with the proof of their origin: then G is its cut."""
+    known = oracle.costs.tolist(), oracle.losses_at_zero().tolist(), oracle.first_stretches().tolist(), oracle.totals.tolist()
+    l1s = [0.0] * len(oracle.active) if oracle.l1s is None else oracle.l1s.tolist()
+    for a, origin in first.items():
+        C, loss, sigma, M = (values[a] for values in known)
+        plain = sigma == 1.0 or l1s[a] > 0.0  # steps are as long as thresholds allow, so acceleration waits until they are slow
+        line = Line(Guard(sigma, plain), 1.0, objective(0.0, oracle.dimension, C, loss))
+        s.lines.append(replace(line, within=EVERYWHERE if oracle.free else None))
+        if origin is not None:
+            s.lines[a].solved = origin.w
+            if origin.cut is not None:
+                s.G[oracle.costly, a], s.offsets[a] = origin.cut.a * -M, origin.cut.b * M
+                s.lines[a].error = origin.cut.error
+        elif oracle.free:
+            s.lines[a].solved = np.zeros(oracle.dimension)
+
+
+def _expect_below(s: State, oracle: ColumnsOracle, first: dict[int, Origin | None]) -> None:
     """Raise UsageError for a cut of an origin that is above the loss at the best point. With free intercepts it is valid on their
     intervals."""
     if oracle.free:
         return
-    for a, (line, origin, M) in enumerate(zip(s.lines, origins, oracle.totals.tolist(), strict=True)):
-        if origin.cut is None:
+    for a, origin in first.items():
+        if origin is None or origin.cut is None:
             continue
+        line, M = s.lines[a], float(oracle.totals[a])
         w, (cut, b, error) = np.ascontiguousarray(s.best[:, a]), (origin.cut.a, origin.cut.b, origin.cut.error)
         square = dot(w, w)
         if dot(cut, w) + b - plane_doubt(dot(cut, cut), square, b, error, len(w)) > (line.F / oracle.costs[a]) / M:
             raise UsageError("warm_start: the model's cutting plane does not hold on this data; start without the model")
 
 
-def side_by_side(w: Sequence[np.ndarray]) -> np.ndarray:
-    """The matrix (D, A) with w[a] in column a."""
-    return np.ascontiguousarray(np.stack(w, axis=1))
-
-
 def _iterate(s: State, oracle: ColumnsOracle, *, stuck: bool) -> None:
-    """One pass of all active columns, and its updates."""
+    """One pass of all active columns, and its updates.
+
+    Of columns in their first pass no gap is known yet: sweeps end when one gains little compared with the loss of a single row.
+    """
     l1, W = oracle.l1s, s.y
-    if l1 is not None:
-        W, costly = s.y.copy(), oracle.costly
-        vectors.shrink(s.y[costly], l1, W[costly])
-    elif any(line.solved is not None for line in s.lines):
+    if l1 is not None or any(line.solved is not None for line in s.lines):
         W = s.y.copy()
-        for a, line in enumerate(s.lines):
-            if line.solved is not None:
-                W[:, a] = line.solved
+    if l1 is not None:
+        vectors.shrink(s.y[oracle.costly], l1, W[oracle.costly])
+    for a, line in enumerate(s.lines):
+        if line.solved is not None:
+            W[:, a] = line.solved
+    first = np.array([not line.trace for line in s.lines])
     stretch = np.array([line.stretch for line in s.lines])
-    enough = stretch * ENOUGH * np.array([line.gap for line in s.lines])
-    at_once = np.array([line.guard.plain and line.guard.first < 1.0 for line in s.lines])
+    enough = ENOUGH * np.where(first, oracle.costs, stretch * np.array([line.gap for line in s.lines]))
+    at_once = np.array([line.guard.plain and line.guard.first < 1.0 for line in s.lines]) & ~first
     sums = oracle.ascend(Start(W, s.y, stretch, enough, LITTLE, at_once))
-    _after(s, oracle, sums, W, stuck=stuck)
+    _after(s, oracle, sums, W, stuck=first | stuck)
 
 
-def _after(s: State, oracle: ColumnsOracle, sums: Any, W: np.ndarray, *, stuck: bool) -> None:
+def _after(s: State, oracle: ColumnsOracle, sums: Any, W: np.ndarray, *, stuck: np.ndarray) -> None:
     """Updates after a pass that scored W: line search, master problem, and the start of the next pass."""
     A, C, l1 = len(s.lines), oracle.costs, oracle.l1s
     s.U += sums.U
@@ -217,7 +258,7 @@ def _after(s: State, oracle: ColumnsOracle, sums: Any, W: np.ndarray, *, stuck: 
     s.offsets = p * s.offsets + q * s.b[0]
     e = np.empty(A)
     for a, line in enumerate(s.lines):
-        if line.guard.hands_over(line.gap) or line.guard.plain or stuck:
+        if line.guard.hands_over(line.gap) or line.guard.plain or stuck[a]:
             e[a], line.stretch = 1.0, 1.0 if line.guard.plain else line.guard.first
         else:
             e[a], line.stretch = -np.expm1(-line.stretch), 2.0 * line.stretch / (2.0 + line.stretch)
@@ -328,8 +369,9 @@ def history_of(answers: Sequence[Answer], history: list[Iteration]) -> list[Iter
     return found
 
 
-def _leave(s: State, oracle: ColumnsOracle, rule: StoppingRule) -> bool:
-    """Store the answers of converged columns and remove them; returns whether any are left."""
+def _leave(s: State, oracle: ColumnsOracle, rule: StoppingRule, progress: Progress) -> None:
+    """Store the answers of columns that have converged and remove them; where columns wait, also of those at their limit of
+    passes."""
     limitless, stay = replace(rule, target=None, max_passes=None, max_time=None), []
     for a, column in enumerate(oracle.active.tolist()):
         line, c_bar = s.lines[a], float(oracle.costs[a] * oracle.totals[a])
@@ -339,28 +381,27 @@ def _leave(s: State, oracle: ColumnsOracle, rule: StoppingRule) -> bool:
                 s.answers[column] = found
                 continue
         stay.append(a)
-    if len(stay) < len(s.lines):
-        chosen = np.array(stay, np.int64)
-        oracle.active = oracle.active[chosen]
-        s.keep(chosen)
-    return bool(stay)
+    _keep(s, oracle, stay)
+    if rule.max_passes is not None and oracle.at_once < len(oracle.columns):
+        done = [oracle.passes - progress.history[line.began].passes + 1 >= rule.max_passes for line in s.lines]
+        _give_up(s, oracle, np.flatnonzero(done).tolist(), StopReason.MAX_PASSES)
 
 
 def _named(oracle: ColumnsOracle) -> str:
-    """The columns in training, if not all of them: "6–10 of 20"."""
-    if oracle.at_once >= len(oracle.columns):
+    """The columns in training, if not all of them, from the first to the last: "6–10 of 20"."""
+    if oracle.at_once >= len(oracle.columns) or not len(oracle.active):
         return ""
-    first = int(oracle.active[0]) // oracle.at_once * oracle.at_once
-    last = min(first + oracle.at_once, len(oracle.columns))
-    return f"{last} of {last}" if last == first + 1 == len(oracle.columns) else f"{first + 1}–{last} of {len(oracle.columns)}"
+    first, last = int(oracle.active.min()) + 1, int(oracle.active.max()) + 1
+    return f"{last} of {len(oracle.columns)}" if first == last else f"{first}–{last} of {len(oracle.columns)}"
 
 
 def _note(s: State, oracle: ColumnsOracle, progress: Progress) -> StopReason | None:
     """Record an iteration of all columns; returns why to stop, or None."""
     primal = sum(line.best for line in s.lines) + sum(answer.primal for answer in s.answers.values())
     bound = sum(line.bound for line in s.lines) + sum(answer.bound for answer in s.answers.values())
-    steps = float(np.mean([line.k for line in s.lines]))
-    standing, before = Standing.of_all(line.standing for line in s.lines), len(progress.history)
+    steps = float(np.mean([line.k for line in s.lines] or [0.0]))
+    standing = replace(Standing.of_all(line.standing for line in s.lines), stage=float(len(s.answers)))
+    before = len(progress.history)
     reason = progress.note(primal, bound, steps, 2 * len(s.lines), oracle, standing, _named(oracle))
     if len(progress.history) > before:
         for line in s.lines:

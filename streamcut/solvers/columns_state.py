@@ -104,11 +104,16 @@ class State:
     answers: dict[int, Answer] = field(default_factory=dict)
 
     @classmethod
-    def at_zero(cls, oracle: ColumnsOracle, columns: range, answers: dict[int, Answer] | None = None) -> State:
-        """The state of `columns` before any pass."""
-        y, best, U, G = (np.zeros((oracle.dimension, len(columns))) for _ in range(4))
-        b = constants(oracle.risk.loss, len(columns)), np.zeros(len(columns))
-        return cls(y, best, U, G, *b, [], {} if answers is None else answers)
+    def at_zero(cls, oracle: ColumnsOracle, columns: int) -> State:
+        """The state of so many columns before any pass; they have no lines yet."""
+        y, best, U, G = (np.zeros((oracle.dimension, columns)) for _ in _VECTORS)
+        return cls(y, best, U, G, constants(oracle.risk.loss, columns), np.zeros(columns), [])
+
+    def join(self, new: State) -> None:
+        """Add columns at the end, whose lines are to follow. Arrays are extended one after the other."""
+        for name in _VECTORS:
+            setattr(self, name, np.hstack([getattr(self, name), getattr(new, name)]))
+        self.b, self.offsets = np.hstack([self.b, new.b]), np.append(self.offsets, new.offsets)
 
     def keep(self, chosen: np.ndarray) -> None:
         """Keep only these columns. Arrays are compacted one after the other."""

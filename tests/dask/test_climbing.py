@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from kit.clusters import same, started, two_workers
 
 import streamcut
-from streamcut.errors import ClusterLostError, CorruptError, MemoryBudgetError
+from streamcut.errors import ClusterLostError, CorruptError, MemoryBudgetError, UsageError
 from streamcut.execution.dask.climbing import ClimbingRunner
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.opening import open_dataset
@@ -23,6 +23,7 @@ from streamcut.oracles.columns_passes import AscentPass
 from streamcut.oracles.dual.passes import RowsDualPass
 from streamcut.oracles.dual.random_order import RandomOrder
 from streamcut.training import CheckpointOptions
+from streamcut.tuning import tune
 
 FEW = {"solver": "bundle-dca", "row_cache": "20%", "sweeps": 4, "max_passes": 6, "tol": 1e-9, "tol_relative": None}
 KINDS = {
@@ -105,6 +106,31 @@ def test_one_vs_rest_has_the_bits_of_threads(client, tmp_path, scored, kind):
     for name, model in (("here", here), ("there", there)):
         save_model(model, str(tmp_path / f"{name}.npz"))
     assert same(tmp_path / "here.npz", tmp_path / "there.npz")
+
+
+def test_folds_and_values_of_c_are_columns_of_one_training(client, store, tmp_path, scored):
+    grid, options = {"C": [0.05, 1.0]}, {**FEW, "folds": 3, "scratch": str(tmp_path)}
+    here, there = (tune(store, grid, **options, scheduler=scheduler) for scheduler in ("threads", client))
+    assert len(scored) > 4
+    assert here.table == [{**line, "seconds": own["seconds"]} for line, own in zip(there.table, here.table, strict=True)]
+    assert here.model.weights.tobytes() == there.model.weights.tobytes()
+    assert here.resources["readings"] == there.resources["readings"]
+
+
+def test_sequences_have_the_bits_of_threads_by_cutting_planes(client, tmp_path):
+    rng, path = np.random.default_rng(3), tmp_path / "chains.zarr"
+    X = sp.random_array((900, 20), density=0.3, format="csr", rng=rng, data_sampler=rng.standard_normal)
+    qid, y = np.repeat(np.arange(90), 10), (X @ rng.standard_normal((20, 3))).argmax(axis=1).astype(float)
+    with StoreWriter(path, shard_nnz=800, n_features=20, options={}) as writer:
+        writer.append(Chunk(X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data, y, qid), {})
+        writer.finish({})
+    options = {"task": "sequence", "solver": "ocas", "lanes": 4, "max_passes": 8, "scratch": str(tmp_path)}
+    here, there = (streamcut.train(path, **options, scheduler=scheduler) for scheduler in ("threads", client))
+    assert here.weights.tobytes() == there.weights.tobytes()
+    assert here.transitions.tobytes() == there.transitions.tobytes()
+    assert here.certificate == there.certificate
+    with pytest.raises(UsageError, match="solver ocas runs there, too"):
+        streamcut.train(path, task="sequence", scheduler=client, scratch=str(tmp_path))
 
 
 def test_workers_send_no_rows_at_rest(client, store, tmp_path, monkeypatch):

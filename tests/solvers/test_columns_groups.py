@@ -1,10 +1,11 @@
-"""Columns in groups: what comes out is what all at once give, in less memory."""
+"""Fewer columns at a time than there are: what comes out is what all at once give, in less memory."""
 
 import json
 import re
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import groupby
 
 import numpy as np
 import pytest
@@ -104,12 +105,41 @@ def test_stopped_and_resumed_is_uninterrupted(late, in_groups, tmp_path):
     assert lines[0] == lines[1]
 
 
-def test_a_limit_on_passes_is_one_of_each_group(in_groups):
+def test_a_column_that_waits_takes_the_place_of_the_first_that_leaves(monkeypatch):
+    """No two classes take the same number of passes."""
+    rng, n = np.random.default_rng(1), 400
+    y = np.repeat(np.arange(4.0), n // 4)
+    X = np.eye(4)[y.astype(int)] + 0.02 * rng.standard_normal((n, 4))
+    X[: n // 4] = rng.standard_normal((n // 4, 4))
+    data, options = MemoryDataset(sp.csr_array(X), y), {**REST, "row_cache": "0", "C": 10.0, "tol": None, "tol_relative": 1e-3}
+    groups_of(monkeypatch, 1)
+    alone = train(data, **options)
+    each = [len(list(passes)) for _, passes in groupby(line["classes"] for line in alone.history)]
+    assert len(set(each)) == 4
+    monkeypatch.undo()
+    groups_of(monkeypatch, 2)
+    model = train(data, **options)
+    assert [line["classes"] for line in model.history[:1]] == ["1–2 of 4"]
+    assert any(line["classes"] in ("1–3 of 4", "2–3 of 4") for line in model.history)
+    assert model.history[-1]["passes"] < max(each[:2]) + max(each[2:])
+    overlap(model, alone)
+    assert verify(model, data).consistent
+
+
+def test_columns_that_stand_still_keep_none_waiting(in_groups):
+    X, y, _ = problem()
+    model = train(MemoryDataset(X, y), **REST, C=1e-3, tol=1e-300, tol_relative=None)
+    assert {c.stop_reason for c in model.certificates} <= {"stalled", "scale", "converged"}
+    assert model.weights.any(axis=0).all()
+    assert all(c.gap < 1e-6 * c.primal for c in model.certificates)
+
+
+def test_a_limit_on_passes_is_one_of_each_column(in_groups):
     X, y, u = problem(weights=True)
     data = MemoryDataset(X, y, weight=u)
     model = train(data, **REST, max_passes=2, tol=1e-9, tol_relative=None)
     assert {c.stop_reason for c in model.certificates} == {"max_passes"}
-    assert model.history[-1]["passes"] == 4, "two groups of two classes"
+    assert model.history[-1]["passes"] == 4, "two classes, then two"
     assert model.weights.any(axis=0).all()
     assert verify(model, data).consistent
 

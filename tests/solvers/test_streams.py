@@ -110,6 +110,29 @@ def test_memory_decides_how_many_there_are(budget, cache, reads, always, found):
     assert Needs(dimension=10, mixing=choices).planned(plan).streams == found
 
 
+@pytest.mark.parametrize(
+    ("budget", "reads", "found"),
+    [
+        (20_000, True, (4, False)),
+        (10_000, True, (4, True)),
+        (10_000, False, (1, False)),
+        (7_000, True, (4, True)),
+        (5_000, True, (1, True)),
+    ],
+)
+def test_the_row_state_goes_to_disk_where_it_leaves_no_memory_for_several_places(budget, reads, found):
+    def plan(needs):
+        lines, spilled = [("all", 1000), *needs.per_worker], False
+        if sum(size for _, size in lines) + 8000 > budget:
+            lines, spilled = [*lines, ("row state, mapped", 500)], True
+        if sum(size for _, size in lines) > budget:
+            raise MemoryBudgetError("too little")
+        return MemoryPlan(budget, tuple(lines), frozenset(), 0, spilled, streams=needs.streams, reads_again=reads)
+
+    best = Needs(dimension=10, mixing=(Streamed(4, 5000, True), Streamed(2, 5000, True))).planned(plan)
+    assert (best.streams, best.spilled) == found
+
+
 def test_the_most_that_is_mixed_is_the_first_choice():
     choices = Streamed(4, 900, True, batch=32), Streamed(4, 500, True, batch=16), Streamed(2, 300, True, batch=8)
     assert Needs(dimension=10, mixing=choices).most_mixed == (4, 32)

@@ -252,7 +252,8 @@ def test_measures_of_the_task():
         ({"folds": 2, "grid": {"solver": ["smo", "ocas"]}}, "are tuned separately"),
         ({"folds": 2, "grid": {"loss": "hinge"}}, "one or more values"),
         ({"folds": 2, "grid": {"C": [1.0], "budget": [5]}}, "budget"),
-        ({"folds": 2, "scheduler": "local-cluster"}, "not on Dask"),
+        ({"folds": 2, "scheduler": "local-cluster", "scale": "std"}, "runs on threads only"),
+        ({"folds": 2, "scheduler": "local-cluster", "grid": {"solver": ["ocas"]}}, "runs on threads only"),
     ],
 )
 def test_what_is_refused(stores, given, message):

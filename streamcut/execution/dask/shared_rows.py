@@ -114,14 +114,19 @@ def _fill(file: FileIO, view: memoryview) -> None:
 
 
 class _Lane:
-    """An array of one lane, sliced by the row numbers of the whole data set."""
+    """An array of one lane, indexed by the row numbers of the whole data set; its length is the number after its last row."""
 
     def __init__(self, array: np.ndarray, first: int) -> None:
         self._array = array
         self._first = first
 
-    def __getitem__(self, rows: slice) -> np.ndarray:
-        return self._array[rows.start - self._first : rows.stop - self._first]
+    def __getitem__(self, rows: slice | int) -> np.ndarray | np.generic:
+        if isinstance(rows, slice):
+            return self._array[rows.start - self._first : rows.stop - self._first]
+        return self._array[rows - self._first]
+
+    def __len__(self) -> int:
+        return self._first + len(self._array)
 
 
 class LaneRows:
