@@ -91,6 +91,7 @@ class RowCache:
     def begin(self) -> None:
         """Forget all rows."""
         self.n, self.near, self.limit = 0, _NEAR, np.inf
+        self._order = self._order[:0].copy()  # frees memory in which rows are sorted
 
     def end(self) -> None:
         """All rows have been offered."""
@@ -124,16 +125,18 @@ class RowCache:
         return ()
 
     def _shrink(self) -> None:
-        keys, ends, count = self._key[: self.n], self._indptr[: self.n + 1], self.n
-        lengths, kept = ends[1:] - ends[:-1], np.arange(count)
-        while count == self.n or (count > 0 and lengths[kept].sum() > _FULL * len(self._indices)):
+        keys, ends, count, entries = self._key[: self.n], self._indptr[: self.n + 1], self.n, np.inf
+        kept = np.ones(count, np.bool_)
+        while count > 0 and entries > _FULL * len(self._indices):
             count = min(int(_KEPT * count), count - 1)
             (in_order := keys.copy()).partition(count)
             self.limit = float(in_order[count])
-            below, equal = (keys < self.limit).nonzero()[0], (keys == self.limit).nonzero()[0]
-            kept = np.concatenate((below, equal[: count - len(below)]))
-            kept.sort()
-        self._keep(kept)
+            del in_order  # a number for each row at a time, beside which rows are marked
+            np.less(keys, self.limit, out=kept)
+            equal = np.flatnonzero(keys == self.limit)
+            kept[equal[: count - np.count_nonzero(kept)]] = True
+            entries = np.diff(ends).sum(where=kept)
+        self._keep(np.flatnonzero(kept))
         self.n = count
 
     def _shuffle(self, seed: int) -> None:

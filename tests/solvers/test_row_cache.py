@@ -1,5 +1,6 @@
 """What bundle-dca keeps of the rows: the cache of those with small keys, the slots of their dual variables, aligned blocks."""
 
+import tracemalloc
 from unittest import mock
 
 import numpy as np
@@ -65,6 +66,21 @@ def test_a_full_cache_keeps_some_of_the_rows_with_equal_keys():
     cache.fill(offered, n)
     assert cache.numbers.tolist() == list(range(16))
     assert cache.limit == 0.5
+
+
+def test_a_full_cache_takes_no_more_than_its_bytes_a_row_while_it_chooses():
+    n = 200_000
+    tracemalloc.start()
+    cache = LossCache(CacheSize(n, n, "int32", None), Hinge())
+    cache.n, cache._indptr[:], cache._key[:] = n - 1, np.arange(n + 1), np.random.default_rng(0).random(n)
+    cache._order = np.arange(n)  # of the sweeps before
+    cache.begin()
+    cache.n = n - 1
+    cache._shrink()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert cache.n == int(0.8 * (n - 1))
+    assert peak <= (row_cache.ROW_BYTES + 4) * n
 
 
 @settings(max_examples=40, deadline=None)
