@@ -314,8 +314,7 @@ class Session:
             given: Any = {"stop": self.stop, "ahead": self.plan.ahead}
             given["row_state"] = RowState(manifest.statistics.n_rows, scratch if self.plan.spilled else None)
             given["shelf"] = ScratchShelf(scratch) if getattr(self.job, "far", False) else MEMORY
-            feed = Feed(self.dataset, self.plan.pinned)
-            self.runner = Runner(feed, self.job.lanes, self.job.workers, **given)
+            self.runner = Runner(Feed(self.dataset, self.plan.pinned), self.job.lanes, self.job.workers, **given)
         self.runner.feed.readings = self.readings
         self._stack.enter_context(self.runner)
         sizes = f"{manifest.statistics.n_rows:,}", f"{manifest.statistics.n_features:,}"

@@ -120,8 +120,8 @@ class Needs:
                     break
             elif cached and least is not None and least.reads_again:
                 aside = aside or needs
-        if found is not None or aside is not None:
-            return plan(found or aside)  # type: ignore[arg-type]
+        if (best := found or aside) is not None:
+            return plan(best)
         if least is None:
             raise refused  # type: ignore[misc]
         return least

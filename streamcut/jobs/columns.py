@@ -41,7 +41,7 @@ from streamcut.oracles.dual.random_order import STREAMS
 from streamcut.oracles.row_passes import row_arrays
 from streamcut.solver_table import SolverRecord
 from streamcut.solvers import columns
-from streamcut.solvers.columns_state import Answer
+from streamcut.solvers.columns_state import Answer, history_of
 from streamcut.solvers.progress import Iteration, Progress
 from streamcut.solvers.warm_start import Origin
 
@@ -312,7 +312,7 @@ class ColumnsTrainer:
         for number, (point, l1) in enumerate(zip(job.points, l1s, strict=True)):
             own = answers[:each]
             del answers[:each]
-            history = iterations if len(job.points) == 1 else columns.history_of(own, iterations)
+            history = iterations if len(job.points) == 1 else history_of(own, iterations)
             model = job.model(own, history, manifest, point.C, l1, oracle.unit)
             known = {} if most is None else {"l1_max": most[number]}
             found.append(replace(model, parameters={**model.parameters, **known}))

@@ -357,18 +357,6 @@ def _answer(s: State, a: int, oracle: ColumnsOracle, reason: StopReason) -> Answ
     return Answer(w, F, raised, bound, witness, c_bar, reason, line.began, tuple(line.trace))
 
 
-def history_of(answers: Sequence[Answer], history: list[Iteration]) -> list[Iteration]:
-    """The iterations of these columns, with sums over them alone."""
-    first = min(answer.began for answer in answers)
-    last = max(answer.began + len(answer.trace) for answer in answers)
-    found = []
-    for number in range(first, last):
-        at = [answer.trace[min(max(number - answer.began, 0), len(answer.trace) - 1)] for answer in answers if answer.trace]
-        primal, bound = (sum(values) for values in zip(*at, strict=True))
-        found.append(replace(history[number], primal=primal, lower_bound=bound, gap=primal - bound))
-    return found
-
-
 def _leave(s: State, oracle: ColumnsOracle, rule: StoppingRule, progress: Progress) -> None:
     """Store the answers of columns that have converged and remove them; where columns wait, also of those at their limit of
     passes."""

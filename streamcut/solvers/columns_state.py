@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -17,6 +18,7 @@ from streamcut.models.checkpoint import StoredCheckpoint
 from streamcut.oracles.columns import ColumnsOracle
 from streamcut.oracles.columns_passes import constants
 from streamcut.solvers.acceleration import Guard
+from streamcut.solvers.progress import Iteration
 from streamcut.solvers.standstill import Standing
 
 _NEARLY = 1.0 + 1e-9  # tolerance for a different summation order
@@ -207,6 +209,18 @@ class State:
         if not line.within.known:
             return Witness.none(len(slope) - 1)
         return Witness(slope[:-1].copy(), *line.within.settled(b, line.error, float(slope[-1])))
+
+
+def history_of(answers: Sequence[Answer], history: list[Iteration]) -> list[Iteration]:
+    """The iterations of these columns, with sums over them alone."""
+    first = min(answer.began for answer in answers)
+    last = max(answer.began + len(answer.trace) for answer in answers)
+    found = []
+    for number in range(first, last):
+        at = [answer.trace[min(max(number - answer.began, 0), len(answer.trace) - 1)] for answer in answers if answer.trace]
+        primal, bound = (sum(values) for values in zip(*at, strict=True))
+        found.append(replace(history[number], primal=primal, lower_bound=bound, gap=primal - bound))
+    return found
 
 
 def _interval(known: list[float], oracle: ColumnsOracle) -> Interval | None:
