@@ -53,7 +53,7 @@ class ColumnsOracle(LinearOracle):
     `at_once` columns (None: all) are trained at a time, as many as the row state has places for.
 
     With `free` the last number of w is an unpenalised intercept, in units of `bias`; `halves` are the cuts that bound it,
-    by column (streamcut.bundle.intercept), known after the first pass of a group.
+    by column (streamcut.bundle.intercept), known after the first pass of one of its kind.
 
     `active` (A) are the columns in training. Each lane has a cache of `size` (None: none), swept at most `sweeps` times
     after each pass. Lanes of more than a batch are read from `streams` places at once. With L lanes steps are L times shorter, as
