@@ -3,6 +3,7 @@
 λ is 1 and C 0.1, 1, 10 as in LIBLINEAR; the upper half of several classes is one against the lower. Of numbers λ is 50 %, 10 %
 and 1 % of λmax. No intercept. "above" is by how much their F, at -e 1e-4 and at the others' own tolerances, is above our bound at
 1e-6, in parts of it. Seconds are of processor time; ours are those to 1e-4, warm. skglm has no squared hinge.
+Needs skglm.
 
     python scripts/benchmarks/bench_l1.py [DATA] [--sets a9a,ord_abalone]
 

@@ -23,7 +23,7 @@ class Job(Protocol):
 
     distributable  its passes can run on a Dask cluster; task: of the models
     A job whose best point and cuts carry over to another C also has `trainer(runner, plan)` (streamcut.jobs.linear.Trainer), one
-    that can run in groups of classes `in_groups()`.
+    that can train fewer columns at a time `in_groups()`.
     """
 
     @property

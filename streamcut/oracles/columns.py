@@ -134,21 +134,18 @@ class ColumnsOracle(LinearOracle):
 
     def enter(self, columns: range) -> None:
         """Start training these columns and no others, from w = 0 and no shares. The data is not read."""
-        self.active = np.arange(columns.start, columns.stop)
-        self._place[self.active], self.halves = np.arange(len(columns)), {}
-        if self._taken:
-            self._runner.run(EnterPass(self.risk.loss, self.places(self.active, self.costs)))
-        self._taken = True
+        self.active, self.halves = self.active[:0], {}
+        self.join(columns)
 
-    def join(self, columns: Sequence[int], *, among: int) -> None:
-        """Train these columns, too, from w = 0 and no shares, in free places; `among` are in training. The data is not read."""
-        active, new = self.active[:among], np.array(columns)
-        self._place[new] = np.setdiff1d(np.arange(self.at_once), self._place[active])[: len(new)]
-        self._runner.run(EnterPass(self.risk.loss, self.places(new, self._Cs[new])))
-        self.active = np.append(active, new)
-        kinds, known = self._sorts(), {}
-        for column in self.halves.keys() & kinds.keys():
-            known[kinds[column]] = self.halves[column]
+    def join(self, columns: Sequence[int]) -> None:
+        """Train these columns, too, from w = 0 and no shares, in free places. The data is not read."""
+        new = np.array(columns)
+        self._place[new] = np.setdiff1d(np.arange(self.at_once), self._place[self.active])[: len(new)]
+        if self._taken:
+            self._runner.run(EnterPass(self.risk.loss, self.places(new, self._Cs[new])))
+        self.active, self._taken = np.append(self.active, new), True
+        kinds = self._sorts()
+        known = {kinds[column]: pair for column, pair in self.halves.items() if column in kinds}
         self.halves = {column: known[kind] for column, kind in kinds.items() if kind in known}
 
     def places(self, columns: np.ndarray, cost: np.ndarray) -> Places:

@@ -167,7 +167,7 @@ def _join(s: State, oracle: ColumnsOracle, waiting: list[int], origins: Sequence
     new = waiting[: oracle.at_once - len(s.lines)]
     if not new:
         return {}
-    oracle.join(new, among=len(s.lines))
+    oracle.join(new)
     s.join(State.at_zero(oracle, len(new)))
     first = _placed(s, oracle, len(new), origins)
     _begin(s, oracle, first)
