@@ -31,6 +31,12 @@ _FEW = 4  # all columns together take about as long as a quarter of them one by 
 
 
 @inlined
+def one_by_one(count, columns):
+    """Whether `count` of the columns take less time one after another than side by side."""
+    return count == 1 or _FEW * count < columns
+
+
+@inlined
 def target_of_pair(positive, y, a):
     """The target of a row with y in column a: whether y is the column's class, or y itself if there are no classes."""
     if positive is None:
@@ -74,7 +80,7 @@ def add_constant(loss, sums, a, weight, f, y, times, grids):
 def scores(rows, W, l1, bias, spared, i, listed, count, out):
     """out[m] = ⟨W[:, listed[m]], xᵢ⟩ for the first `count` of `listed`; with an `l1`, of W after thresholds l1 (A,)."""
     start, stop, last = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1]), len(W) - 1
-    if _FEW * count < W.shape[1]:
+    if one_by_one(count, W.shape[1]):
         for m in range(count):
             c = np.uint64(listed[m])
             total = bias * constant_weight(W[last, c], l1, c, spared) if bias != 0.0 else 0.0
@@ -97,10 +103,17 @@ def scores(rows, W, l1, bias, spared, i, listed, count, out):
 @helper
 def add_steps(rows, W, bias, i, listed, count, steps):
     """W[:, listed[m]] += steps[m] xᵢ for the first `count` of `listed`."""
-    for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
-        j, value = np.uint64(rows.indices[p]), entry(rows.data, p)
+    start, stop = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])
+    if one_by_one(count, W.shape[1]):
         for m in range(count):
-            W[j, listed[m]] += steps[m] * value
+            c, step = np.uint64(listed[m]), steps[m]
+            for p in range(start, stop):
+                W[np.uint64(rows.indices[p]), c] += step * entry(rows.data, p)
+    else:
+        for p in range(start, stop):
+            j, value = np.uint64(rows.indices[p]), entry(rows.data, p)
+            for m in range(count):
+                W[j, listed[m]] += steps[m] * value
     if bias != 0.0:
         for m in range(count):
             W[len(W) - 1, listed[m]] += steps[m] * bias
@@ -314,10 +327,18 @@ def add_changes(rows, bias, i, grids, changes, room, U):
     if changes == 0:
         return
     moved, before, after, vector = room.moved, room.before, room.steps, grids.vector
-    for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
-        j, value = np.uint64(rows.indices[p]), entry(rows.data, p)
+    start, stop = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])
+    if one_by_one(changes, U.shape[1]):
         for m in range(changes):
-            U[j, moved[m]] += rounded(after[m] * value, vector) - rounded(before[m] * value, vector)
+            c, taken, given = np.uint64(moved[m]), before[m], after[m]
+            for p in range(start, stop):
+                value = entry(rows.data, p)
+                U[np.uint64(rows.indices[p]), c] += rounded(given * value, vector) - rounded(taken * value, vector)
+    else:
+        for p in range(start, stop):
+            j, value = np.uint64(rows.indices[p]), entry(rows.data, p)
+            for m in range(changes):
+                U[j, moved[m]] += rounded(after[m] * value, vector) - rounded(before[m] * value, vector)
     if bias != 0.0:
         for m in range(changes):
             U[len(U) - 1, moved[m]] += rounded(after[m] * bias, vector) - rounded(before[m] * bias, vector)

@@ -19,7 +19,7 @@ from streamcut.compiled.columns import (
     step_of_pair,
     target_of_pair,
 )
-from streamcut.compiled.records import entry, put, weight_of
+from streamcut.compiled.records import AHEAD, entry, fetch_row, put, weight_of
 from streamcut.compiled.shares import square_of
 from streamcut.compiler.jit import kernel
 
@@ -71,7 +71,10 @@ def sweep(loss, turns, cached, count, listed, columns, on, slack, grids, w, sums
     sums.gain (A) and sums.work (A), the entries visited, and raises sums.largest (A) to the largest violation.
     """
     left, bias, l1 = 0, columns.bias, columns.l1
-    for i in turns:
+    for at in range(len(turns)):
+        if at + AHEAD < len(turns):
+            fetch_row(cached, turns[at + AHEAD])
+        i = turns[at]
         own, kept, moved = listed[i], 0, 0
         for m in range(count[i]):
             if on[own[m]]:

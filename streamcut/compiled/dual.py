@@ -14,13 +14,12 @@ running v′, and w′ = S(v′, λ) is computed where it is read: S is nonexpan
 import numpy as np
 
 from streamcut.compiled import loss as methods  # noqa: F401  (kernels call methods of losses)
-from streamcut.compiled.records import entry, fetch_row, put, target_of, weight_of
+from streamcut.compiled.records import AHEAD, entry, fetch_row, put, target_of, weight_of
 from streamcut.compiled.shares import left, rounded
 from streamcut.compiled.thresholds import shrunk
 from streamcut.compiler.jit import helper, inlined, kernel
 
 _AT_BOUND = np.inf
-_AHEAD = 2  # rows whose entries are prefetched
 
 
 @kernel
@@ -135,8 +134,8 @@ def _coordinate_steps(loss, group, waiting, rows, margins, start, dual, grids, w
     for at in range(len(waiting)):
         place = waiting[at]
         i = group + place
-        if at + _AHEAD < len(waiting):
-            fetch_row(rows, group + waiting[at + _AHEAD])
+        if at + AHEAD < len(waiting):
+            fetch_row(rows, group + waiting[at + AHEAD])
         first, stop = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])
         running, square = 0.0, 0.0
         if bias != 0.0:
@@ -263,8 +262,8 @@ def sweep(loss, order, cached, C, bias, l1, slack, w):
     weight, square, share = cached.weight, cached.square, cached.share
     for at in range(len(order)):
         i = order[at]
-        if at + _AHEAD < len(order):
-            fetch_row(cached, order[at + _AHEAD])
+        if at + AHEAD < len(order):
+            fetch_row(cached, order[at + AHEAD])
         sign, y = 1.0 if weight[i] > 0.0 else -1.0, target_of(cached.target, i)
         start, stop = np.uint64(cached.indptr[i]), np.uint64(cached.indptr[i + 1])
         running = bias * shrunk(w[-1], l1) if bias != 0.0 else 0.0

@@ -9,6 +9,7 @@ import numpy as np
 from streamcut.compiler.jit import inlined
 from streamcut.compiler.numba_parts import fetch
 
+AHEAD = 2  # rows whose entries are prefetched
 _LINE = 64  # bytes of a cache line
 
 

@@ -24,8 +24,10 @@ from streamcut.execution.row_state import Refill, RowPieces, Rows, RowState
 from streamcut.execution.threads import Alone, Pieces, Ready, Turn, one_ahead, running_threads
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.interrupts import GivenUp, result_of, waits_end_by
+from streamcut.foundation.systems import give_back
 
 ROW_BLOCK = BLOCK_ROWS  # rows visited at once when only the row state is read
+_LONG = 1.0  # seconds of a pass after which free memory goes back to the system: in ten passes it grew by 30 MB of 1.7 GB
 
 
 @dataclass(slots=True)
@@ -182,7 +184,10 @@ class Runner(Watchable):
         traffic = traffics[0]
         for part in traffics[1:]:
             traffic += part
-        return total, PassReport(time.perf_counter() - started, traffic)
+        seconds = time.perf_counter() - started
+        if work.needs_data and seconds > _LONG:
+            give_back()
+        return total, PassReport(seconds, traffic)
 
     def _run(self, work: Pass, traffics: list[Traffic]) -> Any:
         turn = Alone(work, len(self.lanes)) if self._pool is None else Turn(work, len(self.lanes))

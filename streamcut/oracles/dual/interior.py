@@ -162,7 +162,8 @@ def _solve(
         if now + 0.5 * float(left @ left) <= max(enough, _LEAST * weight):
             break
         r, theta = (A @ w)[:, None] - kinks - p + q, p / (1.0 - s) + q / s
-        solve = _factor((A.T * (c * (1.0 / theta).sum(axis=1))) @ A)
+        scaled = A * np.sqrt(c * (1.0 / theta).sum(axis=1))[:, None]
+        solve = _factor(scaled.T @ scaled)  # NumPy computes one half
         alpha = beta = np.zeros(1)
         for corrected in (False, True):
             e = beta / (1.0 - s) - p - alpha / s + q
