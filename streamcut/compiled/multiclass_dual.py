@@ -18,7 +18,7 @@ import math
 import numpy as np
 
 from streamcut.compiled.class_shares import code_below, decode, encode, solve
-from streamcut.compiled.records import entry, weight_of
+from streamcut.compiled.records import AHEAD, entry, fetch_row, weight_of
 from streamcut.compiled.shares import ONE, rounded, share_of, square_of
 from streamcut.compiled.softmax import entropy, normalised
 from streamcut.compiled.thresholds import shrunk
@@ -90,14 +90,15 @@ def _undivided(share):
 def _move(rows, bias, i, buffers, count, W):
     """W += x_i · buffers.after, which is 0 except at the first `count` places buffers.moved."""
     steps, moved = buffers.after, buffers.moved
-    few = _FEW * count < len(steps)
-    for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
-        j = np.uint64(rows.indices[p])
-        value = entry(rows.data, p)
-        if few:
-            for m in range(count):
-                W[j, moved[m]] += steps[moved[m]] * value
-        else:
+    start, stop = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])
+    if _FEW * count < len(steps):
+        for m in range(count):
+            k, step = np.uint64(moved[m]), steps[moved[m]]
+            for p in range(start, stop):
+                W[np.uint64(rows.indices[p]), k] += step * entry(rows.data, p)
+    else:
+        for p in range(start, stop):
+            j, value = np.uint64(rows.indices[p]), entry(rows.data, p)
             for k in range(len(steps)):
                 W[j, k] += steps[k] * value
     if bias != 0.0:
@@ -189,15 +190,16 @@ def add_change(entropic, rows, i, t, weight, bias, past, now, which, grids, sums
         return
     taken, given = _coefficients(entropic, t, weight, past, before), _coefficients(entropic, t, weight, now, after)
     sums.b[which] += rounded(given, grids.weight) - rounded(taken, grids.weight)
-    few, last, vector = _FEW * count < len(now), cuts.shape[1] - 1, grids.vector
-    for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
-        j = np.uint64(rows.indices[p])
-        value = entry(rows.data, p)
-        if few:
-            for m in range(count):
-                k = moved[m]
-                cuts[which, j, k] += rounded(after[k] * value, vector) - rounded(before[k] * value, vector)
-        else:
+    start, stop, last, vector = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1]), cuts.shape[1] - 1, grids.vector
+    if _FEW * count < len(now):
+        for m in range(count):
+            k, new, old = np.uint64(moved[m]), after[moved[m]], before[moved[m]]
+            for p in range(start, stop):
+                value = entry(rows.data, p)
+                cuts[which, np.uint64(rows.indices[p]), k] += rounded(new * value, vector) - rounded(old * value, vector)
+    else:
+        for p in range(start, stop):
+            j, value = np.uint64(rows.indices[p]), entry(rows.data, p)
             for k in range(len(now)):
                 cuts[which, j, k] += rounded(after[k] * value, vector) - rounded(before[k] * value, vector)
     if bias != 0.0:
@@ -328,7 +330,10 @@ def sweep(entropic, order, cached, C, bias, l1, slack, W, buffers):
     with share trails). With entropies all rows stay.
     """
     gain, largest, left = 0.0, 0.0, 0
-    for i in order:
+    for at in range(len(order)):
+        if at + AHEAD < len(order):
+            fetch_row(cached, order[at + AHEAD])
+        i = order[at]
         t, share, scale = cached.target[i], cached.share[i], C * cached.weight[i]
         score(cached, W, l1, bias, i, buffers.new)
         if not entropic:
