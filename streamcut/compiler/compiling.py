@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 
 from streamcut.errors import UsageError
 from streamcut.foundation.machine import available_cpus, machine_memory
+from streamcut.foundation.systems import give_back
 
 log = logging.getLogger(__name__)
 
@@ -75,6 +76,7 @@ class Compiler:
         finally:
             self._ahead = None
             self.close()
+            give_back()  # else what refusals name depends on whether kernels were compiled first
 
     def compile(self, wanted: Wanted, read: Callable[[], Any]) -> Any:
         """Have a kernel compiled into the cache; returns what `read` finds there, None if it must be compiled in this process."""

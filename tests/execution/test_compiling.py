@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -68,6 +69,24 @@ def test_the_least_memory_of_the_first_run_is_that_of_the_second_and_is_enough(s
     empty = train(store, second, tmp_path, "--memory", least, "--quiet")  # and without
     assert (empty.returncode, empty.stderr) == (0, "")
     assert len(list(second.rglob("*.nbc"))) == len(list(first.rglob("*.nbc"))) > 0
+
+
+HEAP = """
+from streamcut.compiler.compiling import compiler
+from streamcut.foundation.systems import resident_bytes
+pieces = [bytes(100_000) for _ in range(600)]
+last = bytes(100_000)
+del pieces  # stays with the allocator: `last` lies above it
+before = resident_bytes()
+compiler.run(lambda: None)
+print(before - resident_bytes())
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries return memory on their own")
+def test_memory_freed_while_kernels_load_goes_back():
+    done = subprocess.run([sys.executable, "-P", "-c", HEAP], capture_output=True, text=True, timeout=120)
+    assert int(done.stdout) > 40_000_000, done.stderr
 
 
 def test_a_cache_that_cannot_be_kept_is_told(tmp_path):
