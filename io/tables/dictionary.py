@@ -68,7 +68,7 @@ class KeyDictionary:
     """
 
     def __init__(self, keys: Iterable[str] = (), *, most: int, room: int | None = None) -> None:
-        self.most, self._room = most, math.inf if room is None else room
+        self.most, self._room = most, math.inf  # for `keys`, which are in memory anyway
         self._names: tuple[str, ...] = ()
         self._state = np.zeros(k.STATE, np.int64)
         self._columns: list[tuple[int, int]] = []  # (column, keys before it) of this batch
@@ -78,6 +78,8 @@ class KeyDictionary:
         given = listed(list(keys))
         self.learn(0, given, _NO_BYTES, _NO_BYTES, _NO_ROWS, 0, np.empty(len(given.starts), np.int32))
         self.number()
+        if room is not None:
+            self._room = room
 
     def __len__(self) -> int:
         return int(self._state[k.KEYS])

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from typing import Any
 
 import numpy as np
 
 from streamcut.errors import given
-from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.chunk import copied
 from streamcut.io.dataset import Dataset
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import ABSENT, NUMERIC, TEXT
 from streamcut.io.row_view import HeldOut, held_out_view
 
-_SAMPLE = 50_000  # rows held out, on which columns are measured
+_SAMPLE, _ENTRIES = 50_000, 1 << 19  # rows held out, on which columns are measured; no more than they have entries
 _TELLS = 0.999  # a column with a larger area under the curve reveals the label
 _PART = 0.2  # fraction of the rows of a store
 _EACH = 10  # rows of each class needed to report that
@@ -80,23 +81,21 @@ def _of_columns(training: Dataset, validation: Dataset, positive: float | None) 
             found.append(f"column {column.name!r} is constant: uninformative ({given('drop', column.name)} leaves it out)")
     if positive is None:
         return found
-    sample = _sample(validation)
-    truth = np.concatenate([chunk.y for chunk in sample]) == positive
+    X, y = _sample(validation)
+    truth = y == positive
     if min(truth.sum(), len(truth) - truth.sum()) < _EACH:
         return found
     base = ours.sum() / max(total.sum(), 1)
+    rates = (ours + base) / (total + 1.0) - base
     for column in recipe.table.columns:
         if column.role == TEXT or column.name in constant:
             continue
-        worth = np.zeros(len(total))
-        rates = (ours + base) / (total + 1.0) - base
         chosen = features[column.name]
-        numbers = [feature for feature in chosen if recipe.names[feature] == recipe.table.key(column.name)]
-        worth[chosen] = rates[chosen]
         if column.role == NUMERIC:
-            worth[chosen] = 0.0
-            worth[numbers] = 1.0
-        area = area_under_curve(np.concatenate([_scores(chunk, worth) for chunk in sample]), truth)
+            scores = X[:, [feature for feature in chosen if recipe.names[feature] == recipe.table.key(column.name)]].sum(axis=1)
+        else:
+            scores = X[:, chosen] @ rates[chosen]
+        area = area_under_curve(scores, truth)
         if max(area, 1.0 - area) > _TELLS:
             found.append(
                 f"column {column.name!r} alone tells the label (area under the curve {max(area, 1.0 - area):.4f}): is it known "
@@ -140,22 +139,22 @@ def _features(recipe: Recipe) -> dict[str, list[int]]:
     return found
 
 
-def _sample(data: Dataset) -> list[Chunk]:
-    found, rows = [], 0
+def _sample(data: Dataset) -> tuple[Any, np.ndarray]:
+    """The first rows, a csc_array, and their labels."""
+    import scipy.sparse as sp
+
+    found, labels, rows, entries = [], [], 0, 0
     for shard in range(len(data.manifest.shards)):
-        if rows < _SAMPLE:
-            chunk = data.read(shard)
-            found.append(chunk.rows(0, min(chunk.n_rows, _SAMPLE - rows)))
-            rows += found[-1].n_rows
-    return found
-
-
-def _scores(chunk: Chunk, weights: np.ndarray) -> np.ndarray:
-    """The scores of the rows, float64 (n)."""
-    start, stop = int(chunk.indptr[0]), int(chunk.indptr[-1])
-    terms = weights[chunk.indices[start:stop]] * (1.0 if chunk.data is None else chunk.data[start:stop])
-    rows = np.repeat(np.arange(chunk.n_rows), np.diff(chunk.indptr))
-    return np.bincount(rows, terms, minlength=chunk.n_rows)
+        if rows >= _SAMPLE or entries >= _ENTRIES:
+            break
+        chunk = data.read(shard)
+        most = int(np.searchsorted(chunk.indptr - chunk.indptr[0], _ENTRIES - entries))
+        chunk = copied(chunk.rows(0, min(chunk.n_rows, _SAMPLE - rows, max(1, most))))
+        values = np.ones(len(chunk.indices), np.float32) if chunk.data is None else chunk.data
+        found.append(sp.csr_array((values, chunk.indices, chunk.indptr), (chunk.n_rows, data.manifest.statistics.n_features)))
+        labels.append(chunk.y)
+        rows, entries = rows + chunk.n_rows, entries + len(values)
+    return sp.csc_array(sp.vstack(found)), np.concatenate(labels)
 
 
 def area_under_curve(scores: np.ndarray, positive: np.ndarray) -> float:

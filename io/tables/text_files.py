@@ -25,6 +25,7 @@ from streamcut.io.text.decompress import open_bytes
 from streamcut.io.text.inputs import STDIN, Input
 
 GUESS_BYTES = 1 << 20  # types are guessed from this much of a text, regardless of the block size
+_GUESS_LINES, _GUESS_MOST = 9, 1 << 26  # or from more, where this many lines are longer
 
 
 class _TextFile(ABC):
@@ -153,14 +154,16 @@ class _TextFile(ABC):
 
     def _beginning(self) -> bytes:
         with self._bytes() as stream:
-            head = b""
-            while len(head) < GUESS_BYTES and (more := stream.read(GUESS_BYTES - len(head))):
+            head, wanted = b"", GUESS_BYTES
+            while len(head) < wanted and (more := stream.read(wanted - len(head))):
                 head += more
+                if len(head) == wanted < _GUESS_MOST and head.count(b"\n") < _GUESS_LINES:
+                    wanted *= 2
         if self.name == STDIN:
             self._kept = cast(BinaryIO, _Joined(head, stream.raw_stream))
         if not head.strip():
             raise BadInputError(f"{self.name}: empty")
-        if len(head) == GUESS_BYTES and (cut := head.rfind(b"\n") + 1):
+        if len(head) == wanted and (cut := head.rfind(b"\n") + 1):
             head = head[:cut]
         return head
 
