@@ -194,15 +194,16 @@ class KeyCounter:
     ) -> None:
         """Parameters of KeyDictionary; `out` is not filled."""
         k.hashed(words, prefix, absent, _ANY_HASH, k.not_yet(words), out)
-        given = np.flatnonzero(out >= 0)
-        places, first = np.unique(out[given] & (_PLACES - 1), return_index=True)
-        new = ~self._hit[places]
-        self._hit[places[new]] = True
-        word = given[first[new]]
-        word = word if words.direct else words.codes[word]
-        lengths = np.where(word < 0, len(absent), len(prefix) + words.stops[word] - words.starts[word])
-        self._count += len(lengths)
-        self._text += int(lengths.sum())
+        for start in range(0, len(out), _AT_ONCE):  # a whole batch would take its multiple in memory
+            given = start + np.flatnonzero(out[start : start + _AT_ONCE] >= 0)
+            places, first = np.unique(out[given] & (_PLACES - 1), return_index=True)
+            new = ~self._hit[places]
+            self._hit[places[new]] = True
+            word = given[first[new]]
+            word = word if words.direct else words.codes[word]
+            lengths = np.where(word < 0, len(absent), len(prefix) + words.stops[word] - words.starts[word])
+            self._count += len(lengths)
+            self._text += int(lengths.sum())
         out[:] = k.NONE
 
     def number(self) -> None:

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from streamcut.errors import BadInputError
 from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.systems import give_back
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import CATEGORICAL, NUMERIC, TEXT, Column, Table
 from streamcut.io.sources.row_source import check_groups, describe
@@ -96,9 +97,12 @@ class TableRows:
         """See RowSource."""
         try:
             yield from self._blocks(start)
-        except NoRoomForKeysError:
-            assert self._room is not None
-            raise self._room.refusal(self.files[0].name, self._counted()) from None
+            return
+        except NoRoomForKeysError:  # keys are counted below, where no traceback keeps the batch
+            pass
+        assert self._room is not None
+        give_back()
+        raise self._room.refusal(self.files[0].name, self._counted())
 
     def _counted(self) -> KeyCounter | None:
         """All keys, from one more pass; None if another pass is impossible."""

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from streamcut.errors import BadInputError, MemoryBudgetError
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.redaction import redacted
+from streamcut.foundation.systems import give_back
 from streamcut.io.conversion.shuffle import take_rows
 from streamcut.io.recipe.recipe import LabelRule, Recipe
 from streamcut.io.sources.canonical import RawRows, RowRules, canonical
@@ -100,9 +101,12 @@ class VwSource:
         """See RowSource; `start` is ignored."""
         try:
             yield from self._blocks()
-        except NoRoomForKeysError:
-            assert self._room is not None
-            raise self._room.refusal(self.inputs[0].name, self._counted()) from None
+            return
+        except NoRoomForKeysError:  # keys are counted below, where no traceback keeps the batch
+            pass
+        assert self._room is not None
+        give_back()
+        raise self._room.refusal(self.inputs[0].name, self._counted())
 
     def _counted(self) -> KeyCounter | None:
         """All keys, from one more pass; None if another pass is impossible."""
