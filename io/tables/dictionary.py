@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 from streamcut.errors import MemoryBudgetError, given
+from streamcut.foundation.systems import give_back
 from streamcut.foundation.units import format_bytes, format_enough
 from streamcut.io.tables import word_kernels as k
 from streamcut.io.tables.words import listed
 
 KEY_BYTES, TEXT_BYTES = 208, 5  # at most, per key and per byte of it: the growing dictionary, the names, the recipe
 _AT_ONCE = 1 << 14
+T = TypeVar("T")
 _PLACES = 1 << 22  # of a KeyCounter: the error is 1/400 for 30 million keys
 _ANY_HASH = (1 << 31) - 1
 _NO_BYTES = np.empty(0, np.uint8)
@@ -56,6 +59,18 @@ class KeyRoom:
 def needed_bytes(keys: int, text: int) -> int:
     """Memory for a number of keys of `text` bytes together."""
     return KEY_BYTES * keys + TEXT_BYTES * text
+
+
+def within_room(blocks: Iterator[T], room: KeyRoom | None, where: str, counted: Callable[[], KeyCounter | None]) -> Iterator[T]:
+    """The `blocks` of rows; where their keys do not fit, raises the error that names what would do. `counted`: as in refusal."""
+    try:
+        yield from blocks
+        return
+    except NoRoomForKeysError:  # keys are counted below, where no traceback keeps the batch
+        pass
+    assert room is not None
+    give_back()
+    raise room.refusal(where, counted())
 
 
 class KeyDictionary:

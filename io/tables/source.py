@@ -15,12 +15,11 @@ import pyarrow as pa
 
 from streamcut.errors import BadInputError
 from streamcut.foundation.chunk import Chunk
-from streamcut.foundation.systems import give_back
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import CATEGORICAL, NUMERIC, TEXT, Column, Table
 from streamcut.io.sources.row_source import check_groups, describe
 from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, numbers_of
-from streamcut.io.tables.dictionary import KeyCounter, KeyRoom, NoRoomForKeysError
+from streamcut.io.tables.dictionary import KeyCounter, KeyRoom, within_room
 from streamcut.io.tables.files import BatchSize, Part, TableFile, is_text, require
 from streamcut.io.tables.fitting import found
 from streamcut.io.tables.labels import LabelCodings
@@ -95,14 +94,7 @@ class TableRows:
 
     def blocks(self, start: dict | None = None) -> Iterator[tuple[Chunk, dict]]:
         """See RowSource."""
-        try:
-            yield from self._blocks(start)
-            return
-        except NoRoomForKeysError:  # keys are counted below, where no traceback keeps the batch
-            pass
-        assert self._room is not None
-        give_back()
-        raise self._room.refusal(self.files[0].name, self._counted())
+        yield from within_room(self._blocks(start), self._room, self.files[0].name, self._counted)
 
     def _counted(self) -> KeyCounter | None:
         """All keys, from one more pass; None if another pass is impossible."""

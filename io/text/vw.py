@@ -22,12 +22,11 @@ import pyarrow.compute as pc
 from streamcut.errors import BadInputError, MemoryBudgetError
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.redaction import redacted
-from streamcut.foundation.systems import give_back
 from streamcut.io.conversion.shuffle import take_rows
 from streamcut.io.recipe.recipe import LabelRule, Recipe
 from streamcut.io.sources.canonical import RawRows, RowRules, canonical
 from streamcut.io.tables import word_kernels as words
-from streamcut.io.tables.dictionary import KeyCounter, KeyDictionary, KeyRoom, NoRoomForKeysError, TooManyKeysError
+from streamcut.io.tables.dictionary import KeyCounter, KeyDictionary, KeyRoom, TooManyKeysError, within_room
 from streamcut.io.tables.words import NO_CODES
 from streamcut.io.text import kernels as svmlight
 from streamcut.io.text import vw_kernels as k
@@ -99,14 +98,7 @@ class VwSource:
 
     def blocks(self, start: dict | None = None) -> Iterator[tuple[Chunk, dict]]:
         """See RowSource; `start` is ignored."""
-        try:
-            yield from self._blocks()
-            return
-        except NoRoomForKeysError:  # keys are counted below, where no traceback keeps the batch
-            pass
-        assert self._room is not None
-        give_back()
-        raise self._room.refusal(self.inputs[0].name, self._counted())
+        yield from within_room(self._blocks(), self._room, self.inputs[0].name, self._counted)
 
     def _counted(self) -> KeyCounter | None:
         """All keys, from one more pass; None if another pass is impossible."""
