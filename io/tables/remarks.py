@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from typing import Any
 
 import numpy as np
 
@@ -81,20 +80,26 @@ def _of_columns(training: Dataset, validation: Dataset, positive: float | None) 
             found.append(f"column {column.name!r} is constant: uninformative ({given('drop', column.name)} leaves it out)")
     if positive is None:
         return found
-    X, y = _sample(validation)
+    rows_of, features_of, values, y = _sample(validation)
     truth = y == positive
     if min(truth.sum(), len(truth) - truth.sum()) < _EACH:
         return found
     base = ours.sum() / max(total.sum(), 1)
-    rates = (ours + base) / (total + 1.0) - base
-    for column in recipe.table.columns:
-        if column.role == TEXT or column.name in constant:
-            continue
+    worth, owner = (ours + base) / (total + 1.0) - base, np.full(len(total), -1)
+    for number, column in enumerate(recipe.table.columns):
         chosen = features[column.name]
         if column.role == NUMERIC:
-            scores = X[:, [feature for feature in chosen if recipe.names[feature] == recipe.table.key(column.name)]].sum(axis=1)
-        else:
-            scores = X[:, chosen] @ rates[chosen]
+            chosen = [feature for feature in chosen if recipe.names[feature] == recipe.table.key(column.name)]
+            worth[chosen] = 1.0
+        owner[chosen] = number
+    order = np.argsort(owner[features_of], kind="stable")
+    ends = np.searchsorted(owner[features_of[order]], np.arange(len(recipe.table.columns) + 1))
+    terms = worth[features_of] * values
+    for number, column in enumerate(recipe.table.columns):
+        if column.role == TEXT or column.name in constant:
+            continue
+        own = order[ends[number] : ends[number + 1]]
+        scores = np.bincount(rows_of[own], terms[own], minlength=len(y))
         area = area_under_curve(scores, truth)
         if max(area, 1.0 - area) > _TELLS:
             found.append(
@@ -139,22 +144,21 @@ def _features(recipe: Recipe) -> dict[str, list[int]]:
     return found
 
 
-def _sample(data: Dataset) -> tuple[Any, np.ndarray]:
-    """The first rows, a csc_array, and their labels."""
-    import scipy.sparse as sp
-
-    found, labels, rows, entries = [], [], 0, 0
+def _sample(data: Dataset) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """(row, feature, value) of the entries of the first rows, and the labels of these rows."""
+    pieces, labels, rows, entries = [], [], 0, 0
     for shard in range(len(data.manifest.shards)):
         if rows >= _SAMPLE or entries >= _ENTRIES:
             break
         chunk = data.read(shard)
         most = int(np.searchsorted(chunk.indptr - chunk.indptr[0], _ENTRIES - entries))
         chunk = copied(chunk.rows(0, min(chunk.n_rows, _SAMPLE - rows, max(1, most))))
-        values = np.ones(len(chunk.indices), np.float32) if chunk.data is None else chunk.data
-        found.append(sp.csr_array((values, chunk.indices, chunk.indptr), (chunk.n_rows, data.manifest.statistics.n_features)))
+        values = np.ones(chunk.nnz, np.float32) if chunk.data is None else chunk.data
+        pieces.append((rows + np.repeat(np.arange(chunk.n_rows), np.diff(chunk.indptr)), chunk.indices, values))
         labels.append(chunk.y)
-        rows, entries = rows + chunk.n_rows, entries + len(values)
-    return sp.csc_array(sp.vstack(found)), np.concatenate(labels)
+        rows, entries = rows + chunk.n_rows, entries + chunk.nnz
+    of_rows, of_features, values = (np.concatenate(each) for each in zip(*pieces, strict=True))
+    return of_rows, of_features, values, np.concatenate(labels)
 
 
 def area_under_curve(scores: np.ndarray, positive: np.ndarray) -> float:
