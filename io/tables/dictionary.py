@@ -17,11 +17,11 @@ from streamcut.io.tables.words import listed
 
 KEY_BYTES, TEXT_BYTES = 208, 5  # at most, per key and per byte of it: the growing dictionary, the names, the recipe
 _AT_ONCE = 1 << 14
-T = TypeVar("T")
 _PLACES = 1 << 22  # of a KeyCounter: the error is 1/400 for 30 million keys
 _ANY_HASH = (1 << 31) - 1
 _NO_BYTES = np.empty(0, np.uint8)
 _NO_ROWS = np.empty(0, np.int64)
+T = TypeVar("T")
 
 
 class TooManyKeysError(Exception):

@@ -14,7 +14,7 @@ from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import ABSENT, NUMERIC, TEXT
 from streamcut.io.row_view import HeldOut, held_out_view
 
-_SAMPLE, _ENTRIES = 50_000, 1 << 19  # rows held out, on which columns are measured; no more than they have entries
+_SAMPLE, _ENTRIES = 50_000, 1 << 19  # the most rows held out, on which columns are measured, and entries of these
 _TELLS = 0.999  # a column with a larger area under the curve reveals the label
 _PART = 0.2  # fraction of the rows of a store
 _EACH = 10  # rows of each class needed to report that
