@@ -54,7 +54,7 @@ class FeatureStatistics:
             for field in fields(self):
                 array = getattr(self, field.name)
                 with archive.open(zipfile.ZipInfo(f"{field.name}.npy"), "w", force_zip64=True) as member:
-                    np.lib.format.write_array(member, array.astype(array.dtype.newbyteorder("<")), version=(1, 0))
+                    np.lib.format.write_array(member, array.astype(array.dtype.newbyteorder("<"), copy=False), version=(1, 0))
         return buffer.getvalue()
 
     @classmethod
@@ -84,8 +84,9 @@ class FeatureTally:
             self._table = None
 
     def finish(self) -> FeatureStatistics | None:
-        """The statistics, None when there were too many features."""
-        return None if self._table is None else _joined([_occurring(self._table, 0)])
+        """The statistics, None when there were too many features. The counts are gone then, for memory."""
+        table, self._table = self._table, None
+        return None if table is None else _occurring(table, 0)
 
 
 def feature_statistics(data: Dataset) -> FeatureStatistics:
@@ -110,7 +111,9 @@ def by_passes(data: Dataset, at_once: int = MOST_FEATURES) -> FeatureStatistics:
         for shard in range(len(data.manifest.shards)):
             _add(data.read(shard, buffers), first, table)
         found.append(_occurring(table, first))
-    return _joined(found)
+    return FeatureStatistics(
+        *(np.concatenate([getattr(part, field.name) for part in found]) for field in fields(FeatureStatistics))
+    )
 
 
 def _add(chunk: Chunk, first: int, table: np.ndarray) -> bool:
@@ -118,16 +121,11 @@ def _add(chunk: Chunk, first: int, table: np.ndarray) -> bool:
     return k.tally(chunk.indptr, chunk.indices, data, chunk.data is None, first, table)
 
 
-def _occurring(table: np.ndarray, first: int) -> tuple[np.ndarray, np.ndarray]:
-    """(numbers, rows of the table) of the features that are nonzero somewhere."""
+def _occurring(table: np.ndarray, first: int) -> FeatureStatistics:
+    """The statistics of the features that are nonzero somewhere."""
     index = np.flatnonzero(table[:, k.NONZEROS])
-    return index + first, table[index]
-
-
-def _joined(parts: list[tuple[np.ndarray, np.ndarray]]) -> FeatureStatistics:
-    table = np.concatenate([rows for _, rows in parts])
-    columns = (np.ascontiguousarray(table[:, column]) for column in (k.LARGEST, k.TOTAL, k.SQUARES))
-    return FeatureStatistics(np.concatenate([index for index, _ in parts]), table[:, k.NONZEROS].astype(np.int64), *columns)
+    counts = table[index, k.NONZEROS].astype(np.int64)
+    return FeatureStatistics(index + first, counts, *(table[index, column] for column in (k.LARGEST, k.TOTAL, k.SQUARES)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

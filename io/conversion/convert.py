@@ -95,8 +95,26 @@ def convert(
     >>> streamcut.convert("rows.svm", "rows.zarr").rows
     4
     """
+    report, learned = _converted(streamed(inputs), output, options, progress, on_recipe, on_told)
+    if on_told is not None and learned:
+        from streamcut.io.tables.remarks import remarks
+
+        for sentence in [said for path in report.outputs for said in remarks(open_dataset(path))]:
+            on_told(sentence)
+    return report
+
+
+def _converted(
+    inputs: Any,
+    output: str | os.PathLike,
+    options: dict[str, Any],
+    progress: Callable[[Progress], None] | None,
+    on_recipe: Callable[[Recipe], None] | None,
+    on_told: Callable[[str], None] | None,
+) -> tuple[ConvertReport, bool]:
+    """(report, whether the recipe of a table was learned); what was needed on the way, such as a dictionary, is free again."""
     began = time.monotonic()
-    given = prepared(streamed(inputs), output, options)
+    given = prepared(inputs, output, options)
     settings, outputs, plan, source, rejects = given.settings, given.outputs, given.plan, given.source, given.rejects
     record = record_of(given)
     if on_told is not None:
@@ -139,12 +157,7 @@ def convert(
     for path, found in report.outputs.items():
         log.info("%s: %s rows, %s features, %s entries", path, f"{found.n_rows:,}", f"{found.n_features:,}", f"{found.nnz:,}")
     recipe = source.recipe()
-    if on_told is not None and recipe is not None and recipe.table is not None and settings.recipe is None:
-        from streamcut.io.tables.remarks import remarks
-
-        for sentence in [said for path in report.outputs for said in remarks(open_dataset(path))]:
-            on_told(sentence)
-    return report
+    return report, recipe is not None and recipe.table is not None and settings.recipe is None
 
 
 def record_of(given: Prepared) -> dict:

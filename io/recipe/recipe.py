@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
+from io import SEEK_END, BytesIO
 from typing import Any, Self
 
 from streamcut.io.recipe.table import NUMERIC, TYPES, Column, Comparison, Table, known
@@ -134,8 +135,13 @@ class Recipe:
         if self.names is None:
             return text + b"\n"
         before, key, after = text.partition(b'"names":')  # no string inside has these quotes unescaped
-        names = (_json(self.names[i : i + _NAMES_AT_ONCE])[1:-1] for i in range(0, len(self.names), _NAMES_AT_ONCE))
-        return b"".join([before, key, b"[", b",".join(names), b"]", after.removeprefix(b"null"), b"\n"])
+        whole = BytesIO(before)
+        whole.seek(0, SEEK_END)
+        whole.write(key + b"[")
+        for start in range(0, len(self.names), _NAMES_AT_ONCE):
+            whole.write(b"," * (start > 0) + _json(self.names[start : start + _NAMES_AT_ONCE])[1:-1])
+        whole.write(b"]" + after.removeprefix(b"null") + b"\n")
+        return whole.getvalue()  # no copy
 
     @classmethod
     def from_json(cls, content: bytes) -> Self:

@@ -15,10 +15,13 @@ from streamcut.foundation.units import format_bytes, format_enough
 from streamcut.io.tables import word_kernels as k
 from streamcut.io.tables.words import listed
 
-KEY_BYTES, TEXT_BYTES = 208, 5  # at most, per key and per byte of it: the growing dictionary, the names, the recipe
+KEY_BYTES = 112  # at most: the growing dictionary, the names, the recipe
+_TEXT_BYTES = (4, 6)  # per byte of a key: ASCII, or not (JSON has six for two)
 _AT_ONCE = 1 << 14
 _PLACES = 1 << 22  # of a KeyCounter: the error is 1/400 for 30 million keys
 _ANY_HASH = (1 << 31) - 1
+_WORD = 1 << 16  # bytes: most words are shorter
+_NO_SLOTS = np.empty(0, np.int32)
 _NO_BYTES = np.empty(0, np.uint8)
 _NO_ROWS = np.empty(0, np.int64)
 T = TypeVar("T")
@@ -49,16 +52,16 @@ class KeyRoom:
                 "--hash-bits=22"
             )
         keys, text = counted.keys_and_text()
-        enough, bits = self.limit_for(needed_bytes(keys, text)), min(max((4 * keys).bit_length(), 18), 28)
+        enough, bits = self.limit_for(needed_bytes(keys, text, plain=counted.plain)), min(max((4 * keys).bit_length(), 18), 28)
         return MemoryBudgetError(
             f"{where}: a dictionary of {keys:,} categories and words, {format_bytes(text)} of text, is too large: {left}; raise "
             f"it to {given('memory', format_enough(enough).replace(' ', ''))}, or hash them with {given('hash-bits', bits)}"
         )
 
 
-def needed_bytes(keys: int, text: int) -> int:
-    """Memory for a number of keys of `text` bytes together."""
-    return KEY_BYTES * keys + TEXT_BYTES * text
+def needed_bytes(keys: int, text: int, *, plain: bool = True) -> int:
+    """Memory for a number of keys of `text` bytes together; `plain`: ASCII."""
+    return KEY_BYTES * keys + _TEXT_BYTES[not plain] * text
 
 
 def within_room(blocks: Iterator[T], room: KeyRoom | None, where: str, counted: Callable[[], KeyCounter | None]) -> Iterator[T]:
@@ -87,9 +90,8 @@ class KeyDictionary:
         self._names: tuple[str, ...] = ()
         self._state = np.zeros(k.STATE, np.int64)
         self._columns: list[tuple[int, int]] = []  # (column, keys before it) of this batch
-        self._features = np.empty(1 << 10, np.int64)
         self._table = _table(1 << 10, 1 << 16)
-        self._numbered = 0
+        self._numbered, self._plain = 0, True
         given = listed(list(keys))
         self.learn(0, given, _NO_BYTES, _NO_BYTES, _NO_ROWS, 0, np.empty(len(given.starts), np.int32))
         self.number()
@@ -101,12 +103,12 @@ class KeyDictionary:
 
     @property
     def nbytes(self) -> int:
-        return sum(array.nbytes for array in self._table) + self._features.nbytes
+        return sum(array.nbytes for array in self._table)
 
     def names(self) -> tuple[str, ...]:
         """The keys in the order of their features; all are numbered."""
         if len(self._names) < len(self):
-            self._names = tuple(self._decoded(np.argsort(self._features[: len(self)], kind="stable")))
+            self._names = tuple(self._decoded(np.argsort(self._table.origins[: len(self)])))
         return self._names
 
     def _decoded(self, keys: np.ndarray) -> Iterator[str]:
@@ -146,10 +148,12 @@ class KeyDictionary:
         state, seen = self._state, k.not_yet(words)
         state[k.ROW] = 0
         while True:
+            used = int(state[k.ARENA])
             ended = k.keys_of(words, prefix, absent, True, self._table, self.most, rows, first_row, seen, state, out)
             if ended == k.TOO_MANY:
                 raise TooManyKeysError
-            if needed_bytes(len(self), int(state[k.ARENA])) > self._room:
+            self._plain = self._plain and _is_ascii(self._table.arena[used : state[k.ARENA]])
+            if needed_bytes(len(self), int(state[k.ARENA]), plain=self._plain) > self._room:
                 raise NoRoomForKeysError
             if ended == k.DONE:
                 return
@@ -158,27 +162,30 @@ class KeyDictionary:
     def number(self) -> None:
         """Number the keys added since the last call, by row, column and position in the row."""
         first, last = self._numbered, len(self)
-        if last > len(self._features):
-            self._features = np.append(self._features, np.empty(max(last, 2 * first) - len(self._features), np.int64))
-        column = np.empty(last - first, np.int64)
+        column, origins = np.empty(last - first, np.int64), self._table.origins[first:last]
         starts = [*(start - first for _, start in self._columns), last - first]
         for (number, _), start, stop in zip(self._columns, starts[:-1], starts[1:], strict=True):
             column[start:stop] = number
-        order = np.lexsort((column, self._table.rows[first:last]))
-        self._features[first + order] = np.arange(first, last)
+        origins[np.lexsort((column, origins))] = np.arange(first, last)
         self._columns, self._numbered = [], last
 
     def renumber(self, keys: np.ndarray) -> None:
         """Replace keys (int32, contiguous, in place), all of them numbered, by features; negative ones stay."""
-        k.renumber(keys.reshape(-1), self._features)
+        k.renumber(keys.reshape(-1), self._table.origins)
 
     def _grow(self) -> None:
-        old, keys, used = self._table, len(self), int(self._state[k.ARENA])
-        larger = _table(2 * (len(old.ends) - 1), max(2 * len(old.arena), used + (1 << 20)))
-        larger.hashes[:keys], larger.rows[:keys] = old.hashes[:keys], old.rows[:keys]
-        larger.ends[: keys + 1], larger.arena[:used] = old.ends[: keys + 1], old.arena[:used]
-        k.rehash(larger, keys)
-        self._table = larger
+        """Make what is short larger by a quarter, the slots twofold: arrays where they are, so that memory never holds a copy."""
+        table, keys = self._table, len(self)
+        if keys == len(table.hashes):
+            for array, more in ((table.hashes, 0), (table.origins, 0), (table.ends, 1)):
+                array.resize(keys + keys // 4 + more, refcheck=False)
+        elif 2 * (keys + 1) > len(table.slots):
+            slots = 2 * len(table.slots)
+            self._table = table._replace(slots=_NO_SLOTS)  # they are free before the next are there
+            self._table = table._replace(slots=np.zeros(slots, np.int32))
+            k.rehash(self._table, keys)
+        else:
+            table.arena.resize(len(table.arena) + len(table.arena) // 4 + _WORD, refcheck=False)
 
 
 class KeyCounter:
@@ -190,6 +197,7 @@ class KeyCounter:
     def __init__(self) -> None:
         self._hit = np.zeros(_PLACES, bool)
         self._count = self._text = 0
+        self.plain = True
 
     def keys_and_text(self) -> tuple[int, int]:
         """(keys, bytes of all keys), slightly overestimated."""
@@ -209,6 +217,7 @@ class KeyCounter:
     ) -> None:
         """Parameters of KeyDictionary; `out` is not filled."""
         k.hashed(words, prefix, absent, _ANY_HASH, k.not_yet(words), out)
+        self.plain = self.plain and _is_ascii(prefix) and _is_ascii(words.data)
         for start in range(0, len(out), _AT_ONCE):  # a whole batch would take its multiple in memory
             given = start + np.flatnonzero(out[start : start + _AT_ONCE] >= 0)
             places, first = np.unique(out[given] & (_PLACES - 1), return_index=True)
@@ -226,6 +235,10 @@ class KeyCounter:
 
     def renumber(self, keys: np.ndarray) -> None:
         """Keys have no numbers here."""
+
+
+def _is_ascii(text: np.ndarray) -> bool:
+    return text.tobytes().isascii()
 
 
 def _table(keys: int, arena: int) -> k.Dictionary:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 
@@ -68,14 +70,14 @@ def _of_columns(training: Dataset, validation: Dataset, positive: float | None) 
     assert recipe.table is not None
     assert recipe.names is not None
     total, ours, spread = _counts(training, len(recipe.names), positive)
-    features = _features(recipe)
+    owner = _owners(recipe)
     rows, found = training.manifest.statistics.n_rows, []
     constant = set()
-    for column in recipe.table.columns:
-        present = [feature for feature in features[column.name] if total[feature]]
+    for column, own in zip(recipe.table.columns, _of_each(owner, len(recipe.table.columns)), strict=True):
+        present = own[total[own] > 0]
         numeric = column.role == NUMERIC
         same = len(present) == 1 and total[present[0]] == rows
-        if not present or (same and (not numeric or spread[present[0]] <= _SAME)):
+        if not len(present) or (same and (not numeric or spread[present[0]] <= _SAME)):
             constant.add(column.name)
             found.append(f"column {column.name!r} is constant: uninformative ({given('drop', column.name)} leaves it out)")
     if positive is None:
@@ -85,20 +87,15 @@ def _of_columns(training: Dataset, validation: Dataset, positive: float | None) 
     if min(truth.sum(), len(truth) - truth.sum()) < _EACH:
         return found
     base = ours.sum() / max(total.sum(), 1)
-    worth, owner = (ours + base) / (total + 1.0) - base, np.full(len(total), -1)
-    for number, column in enumerate(recipe.table.columns):
-        chosen = features[column.name]
+    worth = (ours + base) / (total + 1.0) - base
+    for column, own in zip(recipe.table.columns, _of_each(owner, len(recipe.table.columns)), strict=True):
         if column.role == NUMERIC:
-            chosen = [feature for feature in chosen if recipe.names[feature] == recipe.table.key(column.name)]
-            worth[chosen] = 1.0
-        owner[chosen] = number
-    order = np.argsort(owner[features_of], kind="stable")
-    ends = np.searchsorted(owner[features_of[order]], np.arange(len(recipe.table.columns) + 1))
+            worth[own] = 1.0
+            owner[[feature for feature in own.tolist() if recipe.names[feature] != recipe.table.key(column.name)]] = -1
     terms = worth[features_of] * values
-    for number, column in enumerate(recipe.table.columns):
+    for column, own in zip(recipe.table.columns, _of_each(owner[features_of], len(recipe.table.columns)), strict=True):
         if column.role == TEXT or column.name in constant:
             continue
-        own = order[ends[number] : ends[number + 1]]
         scores = np.bincount(rows_of[own], terms[own], minlength=len(y))
         area = area_under_curve(scores, truth)
         if max(area, 1.0 - area) > _TELLS:
@@ -126,22 +123,29 @@ def _counts(training: Dataset, n_features: int, positive: float | None) -> tuple
     return total, ours, 1.0 - (sums / several) ** 2 / np.maximum(squares / several, np.finfo(float).tiny)
 
 
-def _features(recipe: Recipe) -> dict[str, list[int]]:
-    """{column: its features}; crosses have none."""
+def _owners(recipe: Recipe) -> np.ndarray:
+    """The number of the column that each feature is of, −1 for crosses, int32 (features)."""
     assert recipe.table is not None
-    table, found = recipe.table, {column.name: [] for column in recipe.table.columns}  # type: ignore[var-annotated]
-    beginnings: dict[str, str] = {}
-    for column in table.columns:
+    table = recipe.table
+    beginnings: dict[str, int] = {}
+    for number, column in enumerate(table.columns):
         key = table.key(column.name)
-        beginnings |= {f"{key}=": column.name, key: column.name, f"{key}{ABSENT}": column.name}
-        beginnings |= {f"{key}.{part}=": column.name for part in column.parts}
-    bare = next((column.name for column in table.columns if column.bare), None)
-    for feature, name in enumerate(recipe.names or ()):
+        beginnings |= dict.fromkeys([f"{key}=", key, f"{key}{ABSENT}", *(f"{key}.{part}=" for part in column.parts)], number)
+    bare = next((number for number, column in enumerate(table.columns) if column.bare), None)
+
+    def of(name: str) -> int:
         match = _KEY.match(name)
-        column_name = bare or beginnings.get(name) or (beginnings.get(match[0]) if match else None)
-        if column_name is not None:
-            found[column_name].append(feature)
-    return found
+        return beginnings.get(name, beginnings.get(match[0], -1) if match else -1)
+
+    names = recipe.names or ()
+    return np.full(len(names), bare, np.int32) if bare is not None else np.fromiter(map(of, names), np.int32, len(names))
+
+
+def _of_each(owner: np.ndarray, columns: int) -> Iterator[np.ndarray]:
+    """Of each column the places in `owner` that are its own, increasing."""
+    order = np.argsort(owner, kind="stable")
+    ends = np.searchsorted(owner[order], np.arange(columns + 1))
+    return (order[start:stop] for start, stop in pairwise(ends.tolist()))
 
 
 def _sample(data: Dataset) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

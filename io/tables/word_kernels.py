@@ -44,13 +44,14 @@ class Words(NamedTuple):
 class Dictionary(NamedTuple):
     """Keys in insertion order. A slot holds the number of a key + 1, 0 if it is free.
 
-    hashes uint32, ends int64 (one more than keys: where each ends in `arena`), rows int64: the row of a key's first occurrence.
+    hashes uint32, ends int64 (one more than keys: where each ends in `arena`), origins int64: the row of a key's first
+    occurrence, and its feature once it has one.
     """
 
     slots: np.ndarray
     hashes: np.ndarray
     ends: np.ndarray
-    rows: np.ndarray
+    origins: np.ndarray
     arena: np.ndarray
 
 
@@ -172,7 +173,7 @@ def _append(dictionary, slot, h, prefix, data, start, stop, row, state):
         dictionary.arena[at + t - start] = data[t]
     at += stop - start
     dictionary.slots[slot] = key + 1
-    dictionary.hashes[key], dictionary.rows[key], dictionary.ends[key + 1] = h, row, at
+    dictionary.hashes[key], dictionary.origins[key], dictionary.ends[key + 1] = h, row, at
     state[KEYS], state[ARENA] = key + 1, at
     return key
 

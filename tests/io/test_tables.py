@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import tracemalloc
 from itertools import pairwise
 from pathlib import Path
 
@@ -32,10 +31,8 @@ from streamcut.io.opening import open_dataset
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import Column, Table
 from streamcut.io.tables import word_kernels
-from streamcut.io.tables.dictionary import KeyCounter, KeyDictionary, NoRoomForKeysError
 from streamcut.io.tables.encoder import Encoder, Place, interval_names
 from streamcut.io.tables.opening import OpenedTables
-from streamcut.io.tables.words import listed
 
 N = 700
 
@@ -407,27 +404,3 @@ def test_types_are_guessed_from_whole_rows_however_long_they_are(tmp_path, suffi
     streamcut.convert(tmp_path / f"a.{suffix}", tmp_path / "a.zarr", labels="label", drop=["text"])
     recipe = open_dataset(tmp_path / "a.zarr").recipe
     assert [(column.name, column.role) for column in recipe.table.columns] == [("number", "numeric")]
-
-
-def test_names_of_number_columns_need_no_room_for_keys():
-    names = [f"column{i}" for i in range(5000)]
-    dictionary = KeyDictionary(names, most=6000, room=1000)
-    assert dictionary.names() == tuple(names)
-    new, none = listed(["another"]), np.empty(0, np.uint8)
-    with pytest.raises(NoRoomForKeysError):
-        dictionary.learn(0, new, none, none, np.empty(0, np.int64), 0, np.empty(1, np.int32))
-
-
-def test_keys_are_counted_in_little_memory():
-    names = [f"key{i % 200_000}" for i in range(400_000)]
-    words, none, out = listed(names), np.empty(0, np.uint8), np.empty(len(names), np.int32)
-    counter = KeyCounter()
-    counter.learn(0, listed(names[:1]), none, none, np.empty(0, np.int64), 0, out[:1])  # compiles
-    tracemalloc.start()
-    counter.learn(0, words, none, none, np.empty(0, np.int64), 0, out)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    keys, text = counter.keys_and_text()
-    assert 200_000 <= keys <= 205_000
-    assert 1_680_000 <= text <= 1_780_000
-    assert peak < 5_000_000
