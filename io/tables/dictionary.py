@@ -238,7 +238,7 @@ class KeyCounter:
 
 
 def _is_ascii(text: np.ndarray) -> bool:
-    return text.tobytes().isascii()
+    return int(text.max(initial=0)) < 128
 
 
 def _table(keys: int, arena: int) -> k.Dictionary:
