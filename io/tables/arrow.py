@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
 NULLS = frozenset(pcsv.ConvertOptions().null_values)  # spellings of a missing number, boolean or time in a text
-_EXACT = 1 << 53  # whole numbers up to it are exact doubles
+EXACT = 1 << 53  # whole numbers up to it are exact doubles
 _POWERS = 22  # so are powers of ten up to this one
 
 
@@ -118,6 +118,17 @@ def floats_of(column: pa.Array) -> np.ndarray:
         return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)  # large, but exact doubles
 
 
+def floats_together(columns: list[pa.Array]) -> np.ndarray | None:
+    """As `floats_of` of each, (columns, rows), in one go; None if some of them are no plain numbers.
+
+    Of whole numbers that are not exact doubles, these are rounded.
+    """
+    if not columns or not all(pa.types.is_integer(each.type) or pa.types.is_floating(each.type) for each in columns):
+        return None
+    batch = pa.RecordBatch.from_arrays(columns, [str(number) for number in range(len(columns))])
+    return batch.to_tensor(null_to_nan=True, row_major=False).to_numpy().T.astype(np.float64, copy=False)
+
+
 def _of_decimals(column: pa.Array) -> np.ndarray:
     """One division of two exact doubles is correctly rounded (Clinger 1990); Python reads the digits of other values."""
     scale = column.type.scale
@@ -127,7 +138,7 @@ def _of_decimals(column: pa.Array) -> np.ndarray:
     if column.type.bit_width <= 128 and 0 <= scale <= _POWERS:
         wide = column if column.type.bit_width == 128 else column.cast(pa.decimal128(38, scale))
         low, high = np.frombuffer(wide.buffers()[1], np.int64).reshape(-1, 2)[wide.offset : wide.offset + len(wide)].T
-        exact = known & (high == low >> 63) & (low <= _EXACT) & (low >= -_EXACT)
+        exact = known & (high == low >> 63) & (low <= EXACT) & (low >= -EXACT)
         values[exact] = low[exact] / float(10**scale)
         slow = known & ~exact
     for row in np.flatnonzero(slow).tolist():

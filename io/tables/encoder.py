@@ -16,7 +16,7 @@ from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import ABSENT, BINNED, CATEGORICAL, NUMERIC, TEXT, Column, Table
 from streamcut.io.tables import row_kernels, text_words
 from streamcut.io.tables import word_kernels as k
-from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, floats_of, not_finite, numbers_of
+from streamcut.io.tables.arrow import EXACT, ColumnTypeError, ValueOfRowError, floats_of, floats_together, not_finite, numbers_of
 from streamcut.io.tables.dictionary import KeyCounter, KeyDictionary, TooManyKeysError
 from streamcut.io.tables.text_words import Scratch
 from streamcut.io.tables.times import part_of_time, times_of
@@ -79,6 +79,8 @@ class Encoder:
         self._slots = _slots(self.table, dict(zip(numeric, features, strict=True)))
         self._numeric = [slot for slot in self._slots if slot.feature >= 0]
         self._others = [slot for slot in self._slots if slot.feature < 0]
+        self._centres = np.array([slot.column.centre for slot in self._numeric])
+        self._spreads = np.array([slot.column.spread for slot in self._numeric])
         self._fixed = np.array([slot.feature for slot in self._numeric], np.int32)
         indicators = len(self._numeric) if self.table.missing == "own" else 0
         lanes = indicators + len(self._others)
@@ -174,7 +176,9 @@ class _Batch:
         scratch = encoder._scratch
         values = scratch.array("values", (len(encoder._numeric), n), np.float64)
         features = scratch.array("features", (own + len(encoder._others), n), np.int32)
-        for at, slot in enumerate(encoder._numeric):
+        features[:own] = k.NOTHING
+        for at in self._odd_numbers(values):
+            slot = encoder._numeric[at]
             codes = features[at] if own else scratch.array("codes", n, np.int32)
             if self._take_numbers(slot.column, values[at], codes) and own:
                 self._look_up(slot, k.Words(_NO_KEY, _ZERO, _ZERO, codes, False), codes)
@@ -221,6 +225,17 @@ class _Batch:
             row = int(np.flatnonzero(np.isnan(values))[0])
             raise BadInputError(f"{self.place(row)}, column {column.name!r}: the value is nan")
         return values
+
+    def _odd_numbers(self, values: np.ndarray) -> list[int]:
+        """Write the values of numeric columns; returns the numbers of those that `_take_numbers` has to write."""
+        encoder = self.encoder
+        columns = dict(zip(self.batch.schema.names, self.batch.columns, strict=True))
+        given = floats_together([columns[slot.column.name] for slot in encoder._numeric])
+        if given is None:
+            return list(range(len(values)))
+        odd = np.empty(len(values), np.bool_)
+        row_kernels.plain_numbers(given, float(EXACT), encoder._centres, encoder._spreads, values, odd)
+        return np.flatnonzero(odd).tolist()
 
     def _take_numbers(self, column: Column, values: np.ndarray, codes: np.ndarray) -> bool:
         """Write the values of a numeric column, 0 if missing, marked in `codes`; returns whether any is missing."""

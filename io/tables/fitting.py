@@ -7,7 +7,7 @@ the blocks that rows came in; they are rounded so that those bits do not matter.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -48,46 +48,54 @@ class QuantileSample:
 
 
 class Moments:
-    """Mean and deviation of the values of a column; nan is skipped."""
+    """Means and deviations of the values of `columns` columns; nan is skipped."""
 
-    def __init__(self) -> None:
-        self._count, self._mean, self._squares = 0, 0.0, 0.0
+    def __init__(self, columns: int) -> None:
+        self._count, self._mean, self._squares = np.zeros(columns), np.zeros(columns), np.zeros(columns)
 
     def add(self, values: np.ndarray) -> None:
-        """Take the values, float64 (n), of more rows."""
-        values = values[~np.isnan(values)]
-        if not len(values):
-            return
+        """Take the values, float64 (columns, n), of more rows."""
+        missing = np.isnan(values)
+        more = values.shape[1] - missing.sum(axis=1)
+        count = self._count + more
+        part = more / np.maximum(count, 1.0)
         with np.errstate(over="ignore", invalid="ignore"):
-            mean = float(values.mean())
-            squares, count = float(np.square(values - mean).sum()), self._count + len(values)
+            mean = np.where(missing, 0.0, values).sum(axis=1) / np.maximum(more, 1.0)
+            squares = np.square(np.where(missing, 0.0, values - mean[:, None])).sum(axis=1)
             step = mean - self._mean
-            self._squares += squares + step * step * (self._count * (len(values) / count))
-            self._mean += step * (len(values) / count)
+            self._squares += squares + step * step * (self._count * part)
+            self._mean += step * part
         self._count = count
 
-    def standardised(self) -> tuple[float, float]:
-        """(centre, spread) that give mean 0 and deviation 1; (value, 1) if all are equal, (0, 1) on overflow."""
-        deviation = math.sqrt(self._squares / self._count) if self._count else 0.0
-        if not math.isfinite(deviation) or not math.isfinite(self._mean):
-            return 0.0, 1.0
-        if deviation <= 1e-12 * abs(self._mean) or deviation < _SMALLEST:  # only rounding errors
-            return self._mean, 1.0
-        step = math.ldexp(1.0, math.frexp(deviation)[1] - _DIGITS)
-        return round(self._mean / step) * step, round(deviation / step) * step
+    def standardised(self) -> list[tuple[float, float]]:
+        """(centre, spread) of each that give mean 0 and deviation 1; (value, 1) if all are equal, (0, 1) on overflow."""
+        return [
+            _standardised(*each) for each in zip(*map(np.ndarray.tolist, (self._count, self._mean, self._squares)), strict=True)
+        ]
+
+
+def _standardised(count: float, mean: float, squares: float) -> tuple[float, float]:
+    deviation = math.sqrt(squares / count) if count else 0.0
+    if not math.isfinite(deviation) or not math.isfinite(mean):
+        return 0.0, 1.0
+    if deviation <= 1e-12 * abs(mean) or deviation < _SMALLEST:  # only rounding errors
+        return mean, 1.0
+    step = math.ldexp(1.0, math.frexp(deviation)[1] - _DIGITS)
+    return round(mean / step) * step, round(deviation / step) * step
 
 
 def found(
-    columns: Iterable[Column], blocks: Iterable[tuple[int, Mapping[str, np.ndarray]]]
+    columns: Sequence[Column], blocks: Iterable[tuple[int, np.ndarray]]
 ) -> tuple[dict[str, tuple[float, ...]], dict[str, tuple[float, float]]]:
-    """({name: edges} of binned columns, {name: (centre, spread)} of the others) from blocks of (first row, {name: values})."""
-    columns = list(columns)
-    samples = {column.name: QuantileSample() for column in columns if column.bins}
-    moments = {column.name: Moments() for column in columns if not column.bins}
+    """({name: edges} of binned columns, {name: (centre, spread)} of the others) from blocks of (first row, values), float64
+    (columns, n)."""
+    samples = {number: QuantileSample() for number, column in enumerate(columns) if column.bins}
+    others = [number for number, column in enumerate(columns) if not column.bins]
+    moments = Moments(len(others))
     for first_row, values in blocks:
-        for name, sample in samples.items():
-            sample.add(first_row, values[name])
-        for name, each in moments.items():
-            each.add(values[name])
-    edges = {column.name: samples[column.name].edges(column) for column in columns if column.bins}
-    return edges, {name: each.standardised() for name, each in moments.items()}
+        for number, sample in samples.items():
+            sample.add(first_row, values[number])
+        if others:
+            moments.add(values[others] if samples else values)
+    edges = {columns[number].name: sample.edges(columns[number]) for number, sample in samples.items()}
+    return edges, dict(zip([columns[number].name for number in others], moments.standardised(), strict=True))

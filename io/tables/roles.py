@@ -28,7 +28,7 @@ from streamcut.io.recipe.table import (
     Comparison,
     Table,
 )
-from streamcut.io.tables.arrow import NULLS, ValueOfRowError, decoded, kind_of
+from streamcut.io.tables.arrow import EXACT, NULLS, ValueOfRowError, decoded, kind_of
 from streamcut.io.tables.times import ENDLESS, times_of
 from streamcut.io.tables.values import type_of
 
@@ -46,7 +46,6 @@ _SEVERAL = 3  # words of a text
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d($|[ T]\d\d:\d\d)")
 INDEX = re.compile(r"__index_level_\d+__")  # pandas' name for the index of a frame in Parquet and Arrow
-_EXACT = 1 << 53  # whole numbers up to it are exact in float64
 
 
 def roles_of(sample: pa.RecordBatch, options: ConvertOptions, where: str) -> tuple[Table, LabelRule, list[str]]:
@@ -194,7 +193,7 @@ def _guessed(name: str, sample: pa.RecordBatch, ngrams: str | None, where: str) 
     many = rows >= _FEW_ROWS and pc.count_distinct(column).as_py() > _DISTINCT * rows
     if kind == "number" and whole and rows:
         least, most = pc.min_max(column).as_py().values()
-        if max(abs(least), abs(most)) >= _EXACT or (many and (_NAMED.search(name) or most - least == rows - 1)):
+        if max(abs(least), abs(most)) >= EXACT or (many and (_NAMED.search(name) or most - least == rows - 1)):
             return None, f"looks like an identifier; left out ({given('numeric', name)} or {given('categorical', name)} takes it)"
     if kind == "number":
         return Column(name, NUMERIC), ""

@@ -51,6 +51,21 @@ def numbers(given, values, codes):
 
 
 @kernel
+def plain_numbers(given, exact, centres, spreads, values, odd):
+    """`numbers` and `standardise` for many columns, float64 (p, n), and centres and spreads (p).
+
+    Columns that hold nan, infinities or other numbers of at least `exact` are marked in `odd`, bool (p), and need these.
+    """
+    for at in range(len(given)):
+        odd[at] = False
+        centre, spread = centres[at], spreads[at]
+        for row in range(given.shape[1]):
+            value = given[at, row]
+            odd[at] |= not abs(value) < exact
+            values[at, row] = (value - centre) / spread
+
+
+@kernel
 def standardise(values, codes, centre, spread):
     """Replace values, float64 (n), by (value − centre) / spread in place; missing ones (`codes` from `numbers`) stay 0."""
     for row in range(len(values)):

@@ -18,7 +18,7 @@ from streamcut.foundation.chunk import Chunk
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import CATEGORICAL, NUMERIC, TEXT, Column, Table
 from streamcut.io.sources.row_source import check_groups, describe
-from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, numbers_of
+from streamcut.io.tables.arrow import EXACT, ColumnTypeError, ValueOfRowError, floats_together, numbers_of
 from streamcut.io.tables.dictionary import KeyCounter, KeyRoom, within_room
 from streamcut.io.tables.files import BatchSize, Part, TableFile, is_text, require
 from streamcut.io.tables.fitting import found
@@ -300,18 +300,22 @@ def with_words(rows: TableRows, *, weighed: bool, least: int = 1, stopped: Itera
     return replace(recipe, names=names, table=replace(recipe.table, columns=tuple(columns)))
 
 
-def _numbers(rows: TableRows, names: Sequence[str]) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
+def _numbers(rows: TableRows, names: Sequence[str]) -> Iterator[tuple[int, np.ndarray]]:
+    """(rows before, values of the columns, float64 (columns, n)) of each batch."""
     read = 0
     for number, first, batch in rows.batches(names):
-        values: dict[str, Any] = {}
-        for name in names:
-            try:
-                values[name] = numbers_of(batch.column(name))
-            except ColumnTypeError as error:
-                raise BadInputError(f"{rows.files[number].name}: column {name!r} {error}") from None
-            except ValueOfRowError as error:
-                row = first + error.row
-                raise BadInputError(f"{rows.files[number].name}: row {row} (0-based), column {name!r}: {error.what}") from None
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        values = floats_together([columns[name] for name in names])
+        if values is None or (np.abs(values) >= EXACT).any():
+            values = np.empty((len(names), batch.num_rows))
+            for at, name in enumerate(names):
+                try:
+                    values[at] = numbers_of(columns[name])
+                except ColumnTypeError as error:
+                    raise BadInputError(f"{rows.files[number].name}: column {name!r} {error}") from None
+                except ValueOfRowError as error:
+                    where = f"{rows.files[number].name}: row {first + error.row} (0-based), column {name!r}"
+                    raise BadInputError(f"{where}: {error.what}") from None
         yield read, values
         read += batch.num_rows
 
