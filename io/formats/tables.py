@@ -111,7 +111,7 @@ def _maker(recipe: Recipe, raw: Raw) -> RowMaker:
 
 
 _CSV = at("tables.text_files.CsvFile")
-CSV = _table("csv", lambda path: _CSV(path, ","), suffixes=(".csv",))
+CSV = _table("csv", _CSV, suffixes=(".csv",))
 TSV = _table("tsv", lambda path: _CSV(path, "\t"), suffixes=(".tsv", ".tab"))
 JSONL = _table("jsonl", at("tables.text_files.JsonFile"), suffixes=(".jsonl", ".ndjson", ".json"))
 PARQUET = _table("parquet", at("tables.files.ParquetTable"), suffixes=(".parquet",), heads=(b"PAR1",), variant=_parquet_or_lists)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from streamcut.io.conversion.options import ConvertOptions
 
 _FEW = 16
-_COLUMN = 6 << 10  # bytes per column in the encoder, in the recipe, and in each Arrow batch
+_COLUMN = 7 << 10  # bytes per column in the encoder, in the recipe, and in each Arrow batch
 _BLOCKS = 8  # size of a batch in blocks of text
 
 
@@ -46,7 +46,8 @@ class OpenedTables:
         for file in files:
             expect_room(options.memory, file.held_bytes(), f"{file.name}: its largest pages or batch")
         if options.recipe is None:
-            table, labels, self.told = roles_of(first.sample(), options, first.name)
+            table, labels, told = roles_of(first.sample(), options, first.name)
+            self.told = [*getattr(first, "told", ()), *told]
             check_types(first.schema(), table, first.name, spelled=first.spelled)
             table = with_types(table, first.written([column.name for column in table.columns]), first.name)
             labels = replace(labels, words=tuple((options.label_map or {}).items()))

@@ -25,6 +25,7 @@ from streamcut.io.text.decompress import open_bytes
 from streamcut.io.text.inputs import STDIN, Input
 
 GUESS_BYTES = 1 << 20  # types are guessed from this much of a text, regardless of the block size
+_QUOTED = re.compile(rb'"[^"]*"')
 _GUESS_LINES, _GUESS_MOST = 9, 1 << 26  # or from more, where this many lines are longer
 
 
@@ -77,6 +78,7 @@ class _TextFile(ABC):
             yield batch
 
     def parts(self, schema: pa.Schema, start: int, size: BatchSize) -> Iterator[Part]:
+        self.sample()  # finds the delimiter
         seen, quotes, names = 0, 0, None
         with self._bytes() as stream:
             self._stream = stream
@@ -178,15 +180,26 @@ class _TextFile(ABC):
 
 
 class CsvFile(_TextFile):
-    """Comma- or tab-separated values with a line of names; quoted values may contain line ends."""
+    """Values between delimiters with a line of names; quoted values may contain line ends.
+
+    delimiter  None: that of `,` `;` tab `|` which is most frequent in the line of names, `,` where none is
+    """
 
     spelled = True
     nothing = b"\r\n"  # blanks and tabs are values
 
-    def __init__(self, path: str, delimiter: str) -> None:
+    def __init__(self, path: str, delimiter: str | None = None) -> None:
         super().__init__(path)
-        self._delimiter = delimiter
+        self._given = delimiter
+        self._delimiter, self._decimal = delimiter or ",", "."
         self._head = b""  # the bytes that types were guessed from
+
+    @property
+    def told(self) -> list[str]:
+        """What was guessed about the text, if it is unusual."""
+        mark = "tabs" if self._delimiter == "\t" else repr(self._delimiter)
+        found = [f"columns are separated by {mark}"] if self._delimiter != (self._given or ",") else []
+        return [*found, *(["decimals are written with a comma"] if self._decimal == "," else [])]
 
     def written(self, names: Sequence[str]) -> pa.RecordBatch:
         self.sample()
@@ -194,6 +207,7 @@ class CsvFile(_TextFile):
         return self._parsed(self._head, column_types=texts, include_columns=list(names)).slice(0, SAMPLE_ROWS)
 
     def _guessed(self, head: bytes) -> pa.RecordBatch:
+        self._delimiter, self._decimal = _marks(head, self._given)
         first, self._head = self._parsed(head), head
         for field in first.schema:
             if pa.types.is_binary(field.type):
@@ -221,9 +235,27 @@ class CsvFile(_TextFile):
             pa.BufferReader(block),
             read_options=pcsv.ReadOptions(block_size=len(block) + 1, use_threads=False, column_names=names),
             parse_options=pcsv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
-            convert_options=pcsv.ConvertOptions(**wanted, check_utf8=not block.isascii(), auto_dict_encode=False),
+            convert_options=pcsv.ConvertOptions(
+                **wanted, check_utf8=not block.isascii(), auto_dict_encode=False, decimal_point=self._decimal
+            ),
         )
         return _only(table)
+
+
+def _marks(head: bytes, delimiter: str | None) -> tuple[str, str]:
+    """(delimiter, decimal point) of a text that begins with `head`.
+
+    A comma is a decimal point where it is no delimiter, some value of the beginning is a number with one, and none with a point.
+    """
+    names, _, rest = head.replace(b"\r", b"\n").partition(b"\n")
+    if delimiter is None:
+        outside = _QUOTED.sub(b"", names)
+        delimiter = max(",;\t|", key=lambda mark: outside.count(mark.encode()))
+    if delimiter == ",":
+        return delimiter, "."
+    values = re.split(rb"[\n" + re.escape(delimiter.encode()) + rb"]", rest[:GUESS_BYTES])
+    commas, points = (any(map(re.compile(rb'"?[-+]?\d+' + mark + rb'\d+"?').fullmatch, values)) for mark in (b",", rb"\."))
+    return delimiter, "," if commas and not points else "."
 
 
 class JsonFile(_TextFile):
