@@ -8,7 +8,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Sequence
 
-from streamcut.errors import BadInputError, NotFoundError, UsageError
+from streamcut.errors import BadInputError, NotFoundError, UsageError, given
 from streamcut.foundation.opened import IrregularFileError, opened_file, readable, regular
 from streamcut.io.formats.by_readers import ANNDATA, NPZ, STORE
 from streamcut.io.formats.format import Format
@@ -21,6 +21,13 @@ from streamcut.io.stores.spec import MANIFEST
 from streamcut.io.text.inputs import expect_file, find_inputs
 
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
+_FOREIGN = {  # by the name of a file: what it is, and what to do
+    (".xlsx", ".xlsm", ".xls", ".ods"): "a spreadsheet; save it as CSV",
+    (".pkl", ".pickle", ".joblib"): "a pickle; save what it holds as Parquet, or give it to streamcut.convert in Python",
+    (".dta", ".sav", ".sas7bdat", ".xpt", ".rds", ".rdata"): "a file of a statistics program; save it as CSV or Parquet",
+    (".db", ".sqlite", ".sqlite3", ".duckdb", ".mdb"): "a database; write the table to CSV or Parquet",
+    (".avro", ".orc"): "a format that is not read; save it as Parquet",
+}
 _ANY = "*/"  # before a name inside any one of the groups
 
 
@@ -31,10 +38,17 @@ def claim(path: str) -> Format | None:
     return next((each for each in FORMATS.values() if ending in each.suffixes), None)
 
 
+def _expect_native(path: str) -> None:
+    """Raise BadInputError for a name of a well-known format that is none of FORMATS."""
+    for endings, what in _FOREIGN.items():
+        if path.lower().endswith(endings):
+            raise BadInputError(f"{path}: {what} (text of such a name needs {given('format', 'svmlight')})")
+
+
 def sniff(path: str) -> str:
     """The format of `path` (one of FORMATS), from its content; a name that contradicts it is refused.
 
-    Raises NotFoundError, and BadInputError when the content matches none of the formats.
+    Raises NotFoundError, and BadInputError when name or content say that it is none of the formats.
     """
     if path == "-":
         return SVMLIGHT.name
@@ -44,6 +58,7 @@ def sniff(path: str) -> str:
         raise NotFoundError(f"{path}: no such file or directory")
     if os.path.isdir(path):
         return _sniff_directory(path)
+    _expect_native(path)
     claimed = claim(path)
     try:
         with opened_file(path) as file:
@@ -75,6 +90,7 @@ def is_raw(path: str) -> bool:
         return _sniff_directory(path) != SVMLIGHT.name or any(_claims_rows(given.name) for given in find_inputs([path]))
     if not os.path.exists(path):
         return glob.has_magic(path) and any(glob.iglob(path, recursive=True))
+    _expect_native(path)
     if claim(path) is not None:
         return _claims_rows(path)
     try:
@@ -96,6 +112,7 @@ def _sniff_url(url: str) -> str:
     claimed = claim(url)
     if claimed is not None and claimed.remote:
         return claimed.name
+    _expect_native(url)
     size = size_of(url)
     if size is None or size_of(f"{url.rstrip('/')}/{MANIFEST}") is not None:
         return STORE.name  # or nothing: opening it will tell

@@ -8,6 +8,7 @@ import click
 import numpy as np
 import pytest
 
+import streamcut
 from streamcut.cli import cli
 from streamcut.data.inputs import raw_format
 from streamcut.errors import BadInputError, UsageError
@@ -65,3 +66,19 @@ def test_an_anndata_file_may_have_a_column_of_barcodes(tmp_path):
 def test_a_format_that_is_not_read_on_the_way_is_refused():
     with pytest.raises(UsageError, match="format: 'npz' is unknown; use one of auto, svmlight"):
         raw_format("x.npz", "npz")
+
+
+FOREIGN = {"a.xlsx": "spreadsheet", "a.PKL": "pickle", "a.dta": "statistics", "a.db": "database"}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_files_of_other_programs_are_told_by_name(tmp_path, name):
+    (tmp_path / name).write_text("1 1:1 3:0.5\n-1 2:1\n" * 20)
+    path, store = str(tmp_path / name), tmp_path / "a.zarr"
+    with pytest.raises(BadInputError, match=FOREIGN[name]):
+        streamcut.convert(path, store)
+    with pytest.raises(BadInputError, match=FOREIGN[name]):
+        streamcut.train(path)
+    with pytest.raises(BadInputError, match=FOREIGN[name]):
+        streamcut.fit(path, target="y")
+    assert streamcut.convert(path, store, format="svmlight").rows == 40
