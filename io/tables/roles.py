@@ -44,6 +44,7 @@ _FEW_TEXTS = 20  # least rows to call a text among numbers a mistake
 _LONG = 40  # characters: texts of a greater mean length are not categories
 _SEVERAL = 3  # words of a text
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+_MARKED = re.compile(r"[-+(]?\s?[$€£¥]?\s?[-+]?\d[\d.,' \u00a0\u2019]*\s?[%$€£¥)]?")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d($|[ T]\d\d:\d\d)")
 INDEX = re.compile(r"__index_level_\d+__")  # pandas' name for the index of a frame in Parquet and Arrow
 
@@ -212,7 +213,10 @@ def _guessed(name: str, sample: pa.RecordBatch, ngrams: str | None, where: str) 
         return Column(name, TEXT, ngrams=(least, most), characters=characters), told
     if many and kind in ("text", "bytes"):
         also = f"{given('text', name)} or " if kind == "text" else ""
-        return None, f"nearly all values differ; left out ({also}{given('categorical', name)} takes it)"
+        some = column.slice(0, _FEW_ROWS).to_pylist()
+        marked = kind == "text" and all(map(_MARKED.fullmatch, some))
+        why = f"numbers such as {some[0]!r} have to be plain, like 1234.5" if marked else "nearly all values differ"
+        return None, f"{why}; left out ({also}{given('categorical', name)} takes it)"
     return Column(name, CATEGORICAL), ""
 
 

@@ -55,3 +55,12 @@ def test_a_single_column_and_names_with_quoted_delimiters(tmp_path):
     (tmp_path / "a.csv").write_text('"a;b;c",label\n' + "1,0\n2,1\n" * 60)
     data, _ = stored(tmp_path / "a.csv")
     assert [column.name for column in data.recipe.table.columns] == ["a;b;c"]
+
+
+@pytest.mark.parametrize("spelling", ["{:,.2f}", "${:.2f}", "{:.1f} %", "{:_.2f} €", "-£{:.0f}"])
+def test_numbers_with_marks_are_told(tmp_path, spelling):
+    values = [spelling.format(number * 1234.5).replace("_", "'") for number in range(1, 101)]
+    pandas.DataFrame({"price": values, "other": range(0, 300, 3), "label": [0, 1] * 50}).to_csv(tmp_path / "a.csv", index=False)
+    data, told = stored(tmp_path / "a.csv")
+    assert any("'price': numbers such as" in sentence and values[0] in sentence for sentence in told)
+    assert [column.name for column in data.recipe.table.columns] == ["other"]
