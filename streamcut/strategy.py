@@ -13,8 +13,9 @@ from streamcut.jobs.job import Job
 from streamcut.solver_table import SOLVER_TABLE
 
 # Products of features that a pass may sum per entry read: Newton's method takes a third of the passes of dual
-# ascent, which costs some 20 products per entry. With a quadratic loss it takes two passes in all.
-_PRODUCTS, _QUADRATIC = 8.0, 16.0
+# ascent, which costs some 20 products per entry. More, by a factor, with a quadratic loss, where it takes two passes in all, and
+# with pairs, which have no dual ascent: OCAS takes three to five times the passes, and often does not end in a hundred.
+_PRODUCTS, _MORE = 8.0, 16.0
 _DENSE, _TOGETHER, _SOLVED = 0.25, 8.0, 24.0  # of dense rows that many products cost what one does, of Cholesky's as many
 _ROOM = 4  # matrices take at most this fraction (1/4) of memory
 _MATRICES = 5
@@ -62,7 +63,7 @@ def _few(options: TrainOptions, statistics: Statistics) -> bool:
     per_row = entries / max(statistics.n_rows, 1)
     row = D * D / (2.0 * _TOGETHER) if per_row > _DENSE * D else 0.5 * per_row * per_row
     products = statistics.n_rows * row + (statistics.groups or 0) * D * D + D**3 / _SOLVED
-    most = _PRODUCTS * (_QUADRATIC if options.chosen_loss == "squared" else 1.0)
+    most = _PRODUCTS * (_MORE if options.problem == "ranking" or options.chosen_loss == "squared" else 1.0)
     matrices = _ROOM * _MATRICES * 8 * D * D
     return products <= most * entries and (matrices < _ALWAYS or memory_limit(options.memory) >= matrices)
 
