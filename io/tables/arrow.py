@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -118,14 +120,16 @@ def floats_of(column: pa.Array) -> np.ndarray:
         return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)  # large, but exact doubles
 
 
-def floats_together(columns: list[pa.Array]) -> np.ndarray | None:
-    """As `floats_of` of each, (columns, rows), in one go; None if some of them are no plain numbers.
+def floats_together(batch: pa.RecordBatch, names: Sequence[str]) -> np.ndarray | None:
+    """As `floats_of` of each of the columns, (columns, rows), in one go; None if some of them are no plain numbers.
 
     Of whole numbers that are not exact doubles, these are rounded.
     """
+    by_name = dict(zip(batch.schema.names, batch.columns, strict=True))
+    columns = [by_name[name] for name in names]
     if not columns or not all(pa.types.is_integer(each.type) or pa.types.is_floating(each.type) for each in columns):
         return None
-    batch = pa.RecordBatch.from_arrays(columns, [str(number) for number in range(len(columns))])
+    batch = pa.RecordBatch.from_arrays(columns, list(names))
     return batch.to_tensor(null_to_nan=True, row_major=False).to_numpy().T.astype(np.float64, copy=False)
 
 

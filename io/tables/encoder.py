@@ -13,11 +13,12 @@ import pyarrow as pa
 
 from streamcut.errors import BadInputError
 from streamcut.io.recipe.recipe import Recipe
-from streamcut.io.recipe.table import ABSENT, BINNED, CATEGORICAL, NUMERIC, TEXT, Column, Table
+from streamcut.io.recipe.table import BINNED, NUMERIC, TEXT, Column
 from streamcut.io.tables import row_kernels, text_words
 from streamcut.io.tables import word_kernels as k
 from streamcut.io.tables.arrow import EXACT, ColumnTypeError, ValueOfRowError, floats_of, floats_together, not_finite, numbers_of
 from streamcut.io.tables.dictionary import KeyCounter, KeyDictionary, TooManyKeysError
+from streamcut.io.tables.slots import Slot, slots_of, utf8
 from streamcut.io.tables.text_words import Scratch
 from streamcut.io.tables.times import part_of_time, times_of
 from streamcut.io.tables.values import escaped, words_of
@@ -76,7 +77,7 @@ class Encoder:
             self._dictionary = KeyDictionary(keys, most=max(most, len(numeric)) if learn else len(keys), room=room)
         self._keys = self._dictionary
         features = self._features([self.table.key(name) for name in numeric])
-        self._slots = _slots(self.table, dict(zip(numeric, features, strict=True)))
+        self._slots = slots_of(self.table, dict(zip(numeric, features, strict=True)))
         self._numeric = [slot for slot in self._slots if slot.feature >= 0]
         self._others = [slot for slot in self._slots if slot.feature < 0]
         self._centres = np.array([slot.column.centre for slot in self._numeric])
@@ -114,48 +115,10 @@ class Encoder:
 
     def _features(self, keys: list[str]) -> list[int]:
         if self.recipe.hash_bits is not None:
-            return [int(k.bucket(k.murmur(_bytes(key)), self._mask)) for key in keys]
+            return [int(k.bucket(k.murmur(utf8(key)), self._mask)) for key in keys]
         out = np.empty(len(keys), np.int32)
         self._dictionary.find(listed(keys), _NO_KEY, _NO_KEY, out)
         return out.tolist()
-
-
-@dataclass(frozen=True, slots=True)
-class _Slot:
-    """At most one feature per row. number: its slot in the row; feature: of a numeric column, else −1."""
-
-    number: int
-    column: Column
-    prefix: np.ndarray
-    absent: np.ndarray
-    feature: int = -1
-    part: str = ""
-    cross: tuple[str, ...] = ()
-
-
-def _slots(table: Table, fixed: dict[str, int]) -> list[_Slot]:
-    """The slots, numeric columns first in the order of their features, so that rows need little sorting."""
-    found: list[_Slot] = []
-    by_name = {column.name: column for column in table.columns}
-
-    def add(column: Column, key: str, **more) -> None:
-        absent = f"{table.key(column.name)}{ABSENT}" if table.missing == "own" and "cross" not in more else ""
-        found.append(_Slot(len(found), column, _bytes(key), _bytes(absent), **more))
-
-    for column in table.columns:
-        if column.role == NUMERIC:
-            add(column, "", feature=fixed[column.name])
-        elif column.role in (CATEGORICAL, BINNED):
-            add(column, f"{table.key(column.name)}=")
-        for part in column.parts:
-            add(column, f"{table.key(column.name)}.{part}=", part=part)
-    for cross in table.crosses:
-        add(by_name[cross[0]], f"{'*'.join(map(table.key, cross))}=", cross=cross)
-    return sorted(found, key=lambda slot: (slot.feature < 0, slot.feature, slot.number))
-
-
-def _bytes(text: str) -> np.ndarray:
-    return np.frombuffer(text.encode(), np.uint8)
 
 
 class _Batch:
@@ -227,10 +190,9 @@ class _Batch:
         return values
 
     def _odd_numbers(self, values: np.ndarray) -> list[int]:
-        """Write the values of numeric columns; returns the numbers of those that `_take_numbers` has to write."""
+        """Write the values of plain numeric columns; returns the numbers of the others, for `_take_numbers`."""
         encoder = self.encoder
-        columns = dict(zip(self.batch.schema.names, self.batch.columns, strict=True))
-        given = floats_together([columns[slot.column.name] for slot in encoder._numeric])
+        given = floats_together(self.batch, [slot.column.name for slot in encoder._numeric])
         if given is None:
             return list(range(len(values)))
         odd = np.empty(len(values), np.bool_)
@@ -249,7 +211,7 @@ class _Batch:
             row_kernels.standardise(values, codes, column.centre, column.spread)
         return missing >= 0
 
-    def _words_of(self, slot: _Slot) -> k.Words:
+    def _words_of(self, slot: Slot) -> k.Words:
         if slot.cross:
             words = self._part_of_cross(slot.cross[0])
             for name in slot.cross[1:]:
@@ -310,7 +272,7 @@ class _Batch:
         """A function that returns the rows of a column of texts once new words have features; (…, whether all values are 1)."""
         encoder = self.encoder
         texts = self._said(column.name, lambda: text_words.texts_of(self._column(column.name)))
-        prefix = _NO_KEY if column.bare else _bytes(f"{encoder.table.key(column.name)}=")
+        prefix = _NO_KEY if column.bare else utf8(f"{encoder.table.key(column.name)}=")
         if encoder.recipe.hash_bits is not None and not column.characters:
             return lambda: text_words.hashed_rows(texts, column, prefix, encoder._mask, encoder._scratch)
         ends, rows, words = text_words.words_of_texts(texts, column)
@@ -337,7 +299,7 @@ class _Batch:
         if not self.unseen[name]:
             del self.unseen[name]
 
-    def _look_up(self, slot: _Slot, words: k.Words, out: np.ndarray) -> None:
+    def _look_up(self, slot: Slot, words: k.Words, out: np.ndarray) -> None:
         self._find(slot.number, slot.column.name, words, slot.prefix, slot.absent, _NO_ROWS, out)
 
     def _find(
@@ -377,7 +339,7 @@ class _Batch:
             raise BadInputError(f"{self.place.file}: column {name!r} {error}") from None
 
 
-_STAR = _bytes("*")
+_STAR = utf8("*")
 _NO_VALUE = "no value (--missing=own gives it a feature of its own)"
 _ZERO, _NO_ROWS = np.zeros(1, np.int64), np.empty(0, np.int64)
 

@@ -304,13 +304,12 @@ def _numbers(rows: TableRows, names: Sequence[str]) -> Iterator[tuple[int, np.nd
     """(rows before, values of the columns, float64 (columns, n)) of each batch."""
     read = 0
     for number, first, batch in rows.batches(names):
-        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-        values = floats_together([columns[name] for name in names])
+        values = floats_together(batch, names)
         if values is None or (np.abs(values) >= EXACT).any():
             values = np.empty((len(names), batch.num_rows))
             for at, name in enumerate(names):
                 try:
-                    values[at] = numbers_of(columns[name])
+                    values[at] = numbers_of(batch.column(name))
                 except ColumnTypeError as error:
                     raise BadInputError(f"{rows.files[number].name}: column {name!r} {error}") from None
                 except ValueOfRowError as error:
