@@ -101,3 +101,10 @@ def test_long_texts_are_texts_however_few_were_sampled(tmp_path, count):
     assert roles["site"] == ("text" if count == 2 else "categorical")
     found = rows(tmp_path / "t.zarr")
     assert len([name for name in found.columns if name.startswith("note=word")]) == min(200, len({*" ".join(long).split()}))
+
+
+@pytest.mark.parametrize(("second", "stored"), [("fox den", False), ("fox fox", True)])
+def test_words_that_occur_once_need_no_values(tmp_path, second, stored):
+    frame = pd.DataFrame({"text": ["red fox", second] * 30, "y": [0, 1] * 30})
+    streamcut.convert(frame, tmp_path / "a.zarr", labels="y", text="text", text_weights="counts", on_told=None)
+    assert (open_dataset(tmp_path / "a.zarr").read(0).data is not None) == stored
