@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
-from io import SEEK_END, BytesIO
+from io import BytesIO
 from typing import Any, Self
 
 from streamcut.io.recipe.table import NUMERIC, TYPES, Column, Comparison, Table, known
@@ -135,9 +135,8 @@ class Recipe:
         if self.names is None:
             return text + b"\n"
         before, key, after = text.partition(b'"names":')  # no string inside has these quotes unescaped
-        whole = BytesIO(before)
-        whole.seek(0, SEEK_END)
-        whole.write(key + b"[")
+        whole = BytesIO()
+        whole.write(before + key + b"[")
         for start in range(0, len(self.names), _NAMES_AT_ONCE):
             whole.write(b"," * (start > 0) + _json(self.names[start : start + _NAMES_AT_ONCE])[1:-1])
         whole.write(b"]" + after.removeprefix(b"null") + b"\n")

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
 NULLS = frozenset(pcsv.ConvertOptions().null_values)  # spellings of a missing number, boolean or time in a text
+_FEW_ROWS = 1 << 12  # of a batch: copying longer columns takes longer than a call for each
 EXACT = 1 << 53  # whole numbers up to it are exact doubles
 _POWERS = 22  # so are powers of ten up to this one
 
@@ -121,16 +122,18 @@ def floats_of(column: pa.Array) -> np.ndarray:
 
 
 def floats_together(batch: pa.RecordBatch, names: Sequence[str]) -> np.ndarray | None:
-    """As `floats_of` of each of the columns, (columns, rows), in one go; None if some of them are no plain numbers.
-
-    Of whole numbers that are not exact doubles, these are rounded.
-    """
+    """As `floats_of` of each of the columns, (columns, rows), in one go; None if some are no plain numbers, or whole ones so
+    large that doubles may not hold them, or if rows are many."""
+    if batch.num_rows > _FEW_ROWS:
+        return None
     by_name = dict(zip(batch.schema.names, batch.columns, strict=True))
     columns = [by_name[name] for name in names]
     if not columns or not all(pa.types.is_integer(each.type) or pa.types.is_floating(each.type) for each in columns):
         return None
     batch = pa.RecordBatch.from_arrays(columns, list(names))
-    return batch.to_tensor(null_to_nan=True, row_major=False).to_numpy().T.astype(np.float64, copy=False)
+    found = batch.to_tensor(null_to_nan=True, row_major=False).to_numpy().T.astype(np.float64, copy=False)
+    wide = [at for at, each in enumerate(columns) if pa.types.is_integer(each.type) and each.type.bit_width == 64]
+    return None if (np.abs(found[wide]) >= EXACT).any() else found
 
 
 def _of_decimals(column: pa.Array) -> np.ndarray:

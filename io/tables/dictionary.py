@@ -15,7 +15,7 @@ from streamcut.foundation.units import format_bytes, format_enough
 from streamcut.io.tables import word_kernels as k
 from streamcut.io.tables.words import listed
 
-KEY_BYTES = 112  # at most: the growing dictionary, the names, the recipe
+_KEY_BYTES = 112  # at most: the growing dictionary, the names, the recipe
 _TEXT_BYTES = (4, 6)  # per byte of a key: ASCII, or not (JSON has six for two)
 _AT_ONCE = 1 << 14
 _PLACES = 1 << 22  # of a KeyCounter: the error is 1/400 for 30 million keys
@@ -59,9 +59,9 @@ class KeyRoom:
         )
 
 
-def needed_bytes(keys: int, text: int, *, plain: bool = True) -> int:
+def needed_bytes(keys: int, text: int, *, plain: bool) -> int:
     """Memory for a number of keys of `text` bytes together; `plain`: ASCII."""
-    return KEY_BYTES * keys + _TEXT_BYTES[not plain] * text
+    return _KEY_BYTES * keys + _TEXT_BYTES[not plain] * text
 
 
 def within_room(blocks: Iterator[T], room: KeyRoom | None, where: str, counted: Callable[[], KeyCounter | None]) -> Iterator[T]:

@@ -16,13 +16,13 @@ from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import BINNED, NUMERIC, TEXT, Column
 from streamcut.io.tables import row_kernels, text_words
 from streamcut.io.tables import word_kernels as k
-from streamcut.io.tables.arrow import EXACT, ColumnTypeError, ValueOfRowError, floats_of, floats_together, not_finite, numbers_of
+from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, floats_of, floats_together, not_finite, numbers_of
 from streamcut.io.tables.dictionary import KeyCounter, KeyDictionary, TooManyKeysError
-from streamcut.io.tables.slots import Slot, slots_of, utf8
+from streamcut.io.tables.slots import Slot, slots_of
 from streamcut.io.tables.text_words import Scratch
 from streamcut.io.tables.times import part_of_time, times_of
 from streamcut.io.tables.values import escaped, words_of
-from streamcut.io.tables.words import NO_CODES, listed
+from streamcut.io.tables.words import NO_CODES, listed, utf8
 
 T = TypeVar("T")
 _NO_KEY = np.empty(0, np.uint8)
@@ -196,7 +196,7 @@ class _Batch:
         if given is None:
             return list(range(len(values)))
         odd = np.empty(len(values), np.bool_)
-        row_kernels.plain_numbers(given, float(EXACT), encoder._centres, encoder._spreads, values, odd)
+        row_kernels.plain_numbers(given, encoder._centres, encoder._spreads, values, odd)
         return np.flatnonzero(odd).tolist()
 
     def _take_numbers(self, column: Column, values: np.ndarray, codes: np.ndarray) -> bool:

@@ -69,9 +69,8 @@ class Moments:
 
     def standardised(self) -> list[tuple[float, float]]:
         """(centre, spread) of each that give mean 0 and deviation 1; (value, 1) if all are equal, (0, 1) on overflow."""
-        return [
-            _standardised(*each) for each in zip(*map(np.ndarray.tolist, (self._count, self._mean, self._squares)), strict=True)
-        ]
+        sums = zip(self._count.tolist(), self._mean.tolist(), self._squares.tolist(), strict=True)
+        return [_standardised(*each) for each in sums]
 
 
 def _standardised(count: float, mean: float, squares: float) -> tuple[float, float]:

@@ -71,9 +71,10 @@ def _of_columns(training: Dataset, validation: Dataset, positive: float | None) 
     assert recipe.names is not None
     total, ours, spread = _counts(training, len(recipe.names), positive)
     owner = _owners(recipe)
+    columns = list(zip(recipe.table.columns, _of_each(owner, len(recipe.table.columns)), strict=True))
     rows, found = training.manifest.statistics.n_rows, []
     constant = set()
-    for column, own in zip(recipe.table.columns, _of_each(owner, len(recipe.table.columns)), strict=True):
+    for column, own in columns:
         present = own[total[own] > 0]
         numeric = column.role == NUMERIC
         same = len(present) == 1 and total[present[0]] == rows
@@ -88,7 +89,7 @@ def _of_columns(training: Dataset, validation: Dataset, positive: float | None) 
         return found
     base = ours.sum() / max(total.sum(), 1)
     worth = (ours + base) / (total + 1.0) - base
-    for column, own in zip(recipe.table.columns, _of_each(owner, len(recipe.table.columns)), strict=True):
+    for column, own in columns:
         if column.role == NUMERIC:
             worth[own] = 1.0
             owner[[feature for feature in own.tolist() if recipe.names[feature] != recipe.table.key(column.name)]] = -1

@@ -51,17 +51,17 @@ def numbers(given, values, codes):
 
 
 @kernel
-def plain_numbers(given, exact, centres, spreads, values, odd):
+def plain_numbers(given, centres, spreads, values, odd):
     """`numbers` and `standardise` for many columns, float64 (p, n), and centres and spreads (p).
 
-    Columns that hold nan, infinities or other numbers of at least `exact` are marked in `odd`, bool (p), and need these.
+    Columns that hold nan or infinities are marked in `odd`, bool (p), and need these.
     """
     for at in range(len(given)):
         odd[at] = False
         centre, spread = centres[at], spreads[at]
         for row in range(given.shape[1]):
             value = given[at, row]
-            odd[at] |= not abs(value) < exact
+            odd[at] |= not math.isfinite(value)
             values[at, row] = (value - centre) / spread
 
 

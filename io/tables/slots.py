@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamcut.io.recipe.table import ABSENT, BINNED, CATEGORICAL, NUMERIC, Column, Table
+from streamcut.io.tables.words import utf8
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +42,3 @@ def slots_of(table: Table, fixed: dict[str, int]) -> list[Slot]:
     for cross in table.crosses:
         add(by_name[cross[0]], f"{'*'.join(map(table.key, cross))}=", cross=cross)
     return sorted(found, key=lambda slot: (slot.feature < 0, slot.feature, slot.number))
-
-
-def utf8(text: str) -> np.ndarray:
-    """The bytes of `text`, uint8."""
-    return np.frombuffer(text.encode(), np.uint8)

@@ -18,7 +18,7 @@ from streamcut.foundation.chunk import Chunk
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import CATEGORICAL, NUMERIC, TEXT, Column, Table
 from streamcut.io.sources.row_source import check_groups, describe
-from streamcut.io.tables.arrow import EXACT, ColumnTypeError, ValueOfRowError, floats_together, numbers_of
+from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, floats_together, numbers_of
 from streamcut.io.tables.dictionary import KeyCounter, KeyRoom, within_room
 from streamcut.io.tables.files import BatchSize, Part, TableFile, is_text, require
 from streamcut.io.tables.fitting import found
@@ -305,7 +305,7 @@ def _numbers(rows: TableRows, names: Sequence[str]) -> Iterator[tuple[int, np.nd
     read = 0
     for number, first, batch in rows.batches(names):
         values = floats_together(batch, names)
-        if values is None or (np.abs(values) >= EXACT).any():
+        if values is None or np.isinf(values).any():
             values = np.empty((len(names), batch.num_rows))
             for at, name in enumerate(names):
                 try:

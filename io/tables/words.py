@@ -15,3 +15,8 @@ def listed(values: list[str], codes: np.ndarray = NO_CODES) -> Words:
     stops = np.cumsum([len(value) for value in found], dtype=np.int64)
     starts = stops - np.array([len(value) for value in found], np.int64)
     return Words(np.frombuffer(b"".join(found), np.uint8), starts, stops, codes, codes is NO_CODES)
+
+
+def utf8(text: str) -> np.ndarray:
+    """The bytes of `text`, uint8."""
+    return np.frombuffer(text.encode(), np.uint8)

@@ -392,15 +392,3 @@ def test_frames_whose_times_are_texts_are_prepared_as_csv_is(tmp_path, run):
     assert "labels no: 21, yes: 40" in said
     streamcut.convert(pd.read_csv(tmp_path / "a.csv"), tmp_path / "p.zarr", labels="back")
     assert len({open_dataset(tmp_path / name).manifest.fingerprint for name in ("c.zarr", "p.zarr")}) == 1
-
-
-@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
-def test_types_are_guessed_from_whole_rows_however_long_they_are(tmp_path, suffix):
-    long = "word " * 300_000  # longer than what is read of other texts
-    rows = [(i / 4, i % 2, long) for i in range(4)]
-    csv = "".join(f"{number},{label},{text}\n" for number, label, text in rows)
-    lines = "".join(json.dumps({"number": number, "label": label, "text": text}) + "\n" for number, label, text in rows)
-    (tmp_path / f"a.{suffix}").write_text(f"number,label,text\n{csv}" if suffix == "csv" else lines)
-    streamcut.convert(tmp_path / f"a.{suffix}", tmp_path / "a.zarr", labels="label", drop=["text"])
-    recipe = open_dataset(tmp_path / "a.zarr").recipe
-    assert [(column.name, column.role) for column in recipe.table.columns] == [("number", "numeric")]

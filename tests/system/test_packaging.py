@@ -46,7 +46,9 @@ def test_no_module_is_named_like_the_standard_library():
 
 
 def test_the_top_level_holds_nothing_by_accident():
-    """A slip of the shell leaves files with names such as `15)`."""
+    """A slip of the shell leaves files with names such as `15)`, and tools leave what they load."""
+    kinds = {path.suffix for path in ROOT.iterdir() if path.is_file() and not path.name.startswith(".")}
+    assert kinds <= {"", ".md", ".toml", ".yml", ".in"}
     assert [
         path.name for path in ROOT.iterdir() if not path.name.replace(".", "").replace("-", "").replace("_", "").isalnum()
     ] == []

@@ -1,4 +1,6 @@
-"""CSV as other programs write it: other delimiters, decimals with a comma."""
+"""Tables as text: types, and CSV as other programs write it: other delimiters, decimals with a comma."""
+
+import json
 
 import pandas
 import pytest
@@ -64,3 +66,15 @@ def test_numbers_with_marks_are_told(tmp_path, spelling):
     data, told = stored(tmp_path / "a.csv")
     assert any("'price': numbers such as" in sentence and values[0] in sentence for sentence in told)
     assert [column.name for column in data.recipe.table.columns] == ["other"]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_types_are_guessed_from_whole_rows_however_long_they_are(tmp_path, suffix):
+    long = "word " * 300_000  # longer than what is read of other texts
+    rows = [(i / 4, i % 2, long) for i in range(4)]
+    csv = "".join(f"{number},{label},{text}\n" for number, label, text in rows)
+    lines = "".join(json.dumps({"number": number, "label": label, "text": text}) + "\n" for number, label, text in rows)
+    (tmp_path / f"a.{suffix}").write_text(f"number,label,text\n{csv}" if suffix == "csv" else lines)
+    streamcut.convert(tmp_path / f"a.{suffix}", tmp_path / "a.zarr", labels="label", drop=["text"])
+    recipe = open_dataset(tmp_path / "a.zarr").recipe
+    assert [(column.name, column.role) for column in recipe.table.columns] == [("number", "numeric")]
