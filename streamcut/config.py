@@ -10,7 +10,7 @@ from typing import Any
 from streamcut.errors import UsageError
 from streamcut.foundation.shown import unknown
 from streamcut.foundation.units import part_of
-from streamcut.loss_table import CLASSES_LOSSES, LABELLING_LOSSES, ROW_LOSSES
+from streamcut.loss_table import CLASSES_LOSSES, HINGE_OF_CLASSES, LABELLING_LOSSES, ROW_LOSSES
 from streamcut.options.option import Check, changed, default_of, expect_valid, having, option, options_of, whole
 from streamcut.options.training import TASKS, TrainDeclarations
 from streamcut.solver_table import SOLVER_TABLE, Problem, SolverRecord, solvers, solvers_of
@@ -133,9 +133,9 @@ class TrainOptions(TrainDeclarations):
         if task != "multiclass":
             return "ranking"
         if self.loss in CLASSES_LOSSES:
-            return "softmax"
+            return self.loss
         if "strategy" in self.record.options:
-            return "one-vs-rest" if self.strategy == "one-vs-rest" else "crammer-singer"
+            return self.strategy
         return self.record.strategy
 
     def deciding(self) -> dict[str, Any]:
@@ -235,7 +235,7 @@ class TrainOptions(TrainDeclarations):
             elif task == "multiclass":
                 linear = self.record.family == "linear"
                 what = f"task multiclass, {self.strategy}," if linear else "task multiclass"
-                those = solvers_of(self.problem) if linear else solvers_of("crammer-singer", "one-vs-rest")
+                those = solvers_of(self.problem) if linear else solvers_of(HINGE_OF_CLASSES, "one-vs-rest")
             raise UsageError(f"solver: {what} is trained by {', '.join(those)}, not by {solver}")
         for name, each in self.__dataclass_fields__.items():
             value = getattr(self, name)
@@ -254,7 +254,7 @@ class TrainOptions(TrainDeclarations):
             what = f"loss {self.loss} has none"
             if self.in_columns:
                 what = "one-vs-rest, and l1 with a free intercept, have predicted cuts only"
-            raise UsageError(f"cut: {self.cut!r} is a choice for losses of single rows and Crammer-Singer; {what}")
+            raise UsageError(f"cut: {self.cut!r} is a choice for losses of single rows and of all classes together; {what}")
         if self.record.intercept and self.bias not in (0.0, 1.0):
             raise UsageError(f"bias: {solver} does not regularise its intercept: write 1 for an intercept, 0 for none")
         if self.budget is not None and self.maintenance == "none":

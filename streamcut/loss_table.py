@@ -1,7 +1,7 @@
 """The losses by name, and what options and models need to know about them before any is loaded.
 
-A new loss of single rows is a file in streamcut.losses and an entry here; the command line, `train` and the estimators then offer
-it with its options.
+A new loss of single rows, or of all classes together, is a file in streamcut.losses and an entry here; the command line, `train`
+and the estimators then offer it, with its options.
 """
 
 from __future__ import annotations
@@ -35,5 +35,27 @@ ROW_LOSSES = {
     "quantile": RowLoss("quantile.Quantile", "numbers", ("quantile",)),
     "poisson": RowLoss("poisson.Poisson", "numbers"),
 }
-CLASSES_LOSSES = ("softmax",)  # joint over all classes, as is Crammer and Singer's, which the hinge becomes
+
+
+@dataclass(frozen=True, slots=True)
+class JointLossRecord:
+    """A loss of all classes together: module and class in streamcut.losses.
+
+    apart      the loss of one class against the rest that is nearest to it
+    log_odds   the softmax of scores is P(class)
+    liblinear  the solver type of LIBLINEAR's models that have it
+    """
+
+    home: str
+    apart: str
+    log_odds: bool = False
+    liblinear: str | None = None
+
+
+HINGE_OF_CLASSES = "crammer-singer"  # what the hinge becomes for several classes
+JOINT_LOSSES = {
+    HINGE_OF_CLASSES: JointLossRecord("crammer_singer.CrammerSinger", "hinge", liblinear="MCSVM_CS"),
+    "softmax": JointLossRecord("softmax.Softmax", "logistic", log_odds=True),
+}
+CLASSES_LOSSES = tuple(name for name in JOINT_LOSSES if name != HINGE_OF_CLASSES)  # as `train --loss` names them
 LABELLING_LOSSES = ("f1", "prbep", "prec@k", "rec@k", "error")

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Literal
 
+from streamcut.loss_table import HINGE_OF_CLASSES, JOINT_LOSSES
 from streamcut.options.option import options_of
 from streamcut.options.training import TrainDeclarations
 
-Problem = Literal[
-    "binary", "regression", "one-class", "labelling", "ranking", "crammer-singer", "softmax", "one-vs-rest", "sequence"
-]
+# "binary", "regression", "one-class", "labelling", "ranking", "one-vs-rest", "sequence", or a name of JOINT_LOSSES
+Problem = str
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +71,9 @@ class SolverRecord:
         return "bias" in self.options and not self.intercept
 
     @property
-    def strategy(self) -> Literal["crammer-singer", "one-vs-rest"]:
+    def strategy(self) -> Problem:
         """How it trains several classes, where that is fixed."""
-        return "crammer-singer" if "crammer-singer" in self.trains else "one-vs-rest"
+        return HINGE_OF_CLASSES if HINGE_OF_CLASSES in self.trains else "one-vs-rest"
 
     def algorithm(self, problem: Problem) -> Any:
         """The module, or the class, that solves `problem`."""
@@ -93,8 +93,7 @@ _RECORDS: dict[str, SolverRecord] = {
         trains={
             "binary": "bundle_dca",
             "regression": "bundle_dca",
-            "crammer-singer": "bundle_dca",
-            "softmax": "bundle_dca",
+            **dict.fromkeys(JOINT_LOSSES, "bundle_dca"),
             "one-vs-rest": "columns",
             "sequence": "sequence_dca",
             "one-class": "one_class",
@@ -132,8 +131,7 @@ _RECORDS: dict[str, SolverRecord] = {
             "labelling": "ocas",
             "one-class": "ocas",
             "ranking": "ocas",
-            "crammer-singer": "ocas",
-            "softmax": "ocas",
+            **dict.fromkeys(JOINT_LOSSES, "ocas"),
             "sequence": "ocas",
         },
         kinds=("cutting-planes",),
@@ -141,11 +139,7 @@ _RECORDS: dict[str, SolverRecord] = {
     ),
     "cpa": SolverRecord(
         family="linear",
-        trains={
-            **dict.fromkeys(
-                ("binary", "regression", "one-class", "labelling", "ranking", "crammer-singer", "softmax", "sequence"), "cpa"
-            ),
-        },
+        trains=dict.fromkeys(("binary", "regression", "one-class", "labelling", "ranking", *JOINT_LOSSES, "sequence"), "cpa"),
         kinds=("cutting-planes",),
     ),
     "bsca": SolverRecord(
@@ -197,11 +191,11 @@ _RECORDS: dict[str, SolverRecord] = {
     ),
     "sampled-constant": SolverRecord(
         family="sampled",
-        trains=dict.fromkeys(("binary", "crammer-singer", "sequence"), "papers.sampled_constant"),
+        trains=dict.fromkeys(("binary", HINGE_OF_CLASSES, "sequence"), "papers.sampled_constant"),
     ),
     "sampled-linear": SolverRecord(
         family="sampled",
-        trains=dict.fromkeys(("binary", "crammer-singer", "sequence"), "papers.sampled_linear"),
+        trains=dict.fromkeys(("binary", HINGE_OF_CLASSES, "sequence"), "papers.sampled_linear"),
         margins=True,
     ),
 }

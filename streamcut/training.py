@@ -40,6 +40,7 @@ from streamcut.jobs.job import Job
 from streamcut.jobs.smaller import in_files, lowerable, smallest_change
 from streamcut.jobs.warmed import warm_up
 from streamcut.jobs.weights import check_weights
+from streamcut.loss_table import JOINT_LOSSES
 from streamcut.models.checkpoint import Checkpoints
 from streamcut.models.files import as_model
 from streamcut.models.linear import LinearModel
@@ -333,13 +334,13 @@ class Session:
         if chosen.record.curved and not chosen.l1_only:
             other = replace(chosen, solver="bundle-dca", max_cuts=None)
             yield "--solver=bundle-dca", replace(job_class(other).planned(other, self.dataset.manifest), workers=1)  # type: ignore[type-var]
-        if chosen.problem in ("crammer-singer", "softmax") and chosen.record.family == "linear":
+        if chosen.problem in JOINT_LOSSES and chosen.record.family == "linear":
             if self._one and not chosen.distributed:
                 yield from in_files(self.job, self.dataset.manifest)
-            loss = "logistic" if chosen.problem == "softmax" else "hinge"
+            loss = JOINT_LOSSES[chosen.problem].apart
             dropped: dict[str, Any] = {"target": None, "max_cuts": None, "solver": "auto", "cut": "predicted"}
             apart = replace(chosen, strategy="one-vs-rest", loss=loss, **dropped)
-            said = " --loss=logistic" * (loss != "hinge") + " --solver=auto" * (not chosen.record.dual)
+            said = f" --loss={loss}" * (loss != "hinge") + " --solver=auto" * (not chosen.record.dual)
             said += " --cut=predicted" * (chosen.cut != "predicted") + " without --max-cuts" * (chosen.max_cuts is not None)
             (*_, least) = job_class(apart).planned(apart, self.dataset.manifest).in_groups()  # type: ignore[attr-defined]
             yield f"--strategy=one-vs-rest{said}", replace(least, workers=1)

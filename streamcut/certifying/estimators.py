@@ -10,12 +10,12 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from streamcut.certifying.problem import FREE, JOINT, Problem
+from streamcut.certifying.problem import FREE, Problem
 from streamcut.errors import UsageError
-from streamcut.loss_table import ROW_LOSSES
+from streamcut.loss_table import HINGE_OF_CLASSES, JOINT_LOSSES, ROW_LOSSES
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
-from streamcut.models.multiclass import CRAMMER_SINGER, ONE_VS_REST, SOFTMAX, MulticlassModel
+from streamcut.models.multiclass import ONE_VS_REST, MulticlassModel
 
 _SVM = {"hinge": "hinge", "squared_hinge": "squared-hinge"}
 _SVR = {"epsilon_insensitive": "epsilon-insensitive", "squared_epsilon_insensitive": "squared-epsilon-insensitive"}
@@ -59,8 +59,8 @@ def _strategy(name: str, given: dict[str, Any]) -> str:
     """What an estimator of this name does with several classes."""
     asked = given.get("multi_class")
     if asked == "crammer_singer":
-        return CRAMMER_SINGER
-    return SOFTMAX if name == "LogisticRegression" and given["solver"] != "liblinear" and asked != "ovr" else ONE_VS_REST
+        return HINGE_OF_CLASSES
+    return "softmax" if name == "LogisticRegression" and given["solver"] != "liblinear" and asked != "ovr" else ONE_VS_REST
 
 
 def _one_vs_rest(model: Any) -> Problem:
@@ -90,12 +90,12 @@ def problem_of_ours(model: Any, what: str) -> Problem:
     if not several and (not isinstance(model, LinearModel) or model.task not in ("binary", "regression")):
         raise UsageError(f"{what} is of task {model.task} by {model.solver}; certify takes a linear one for classes or numbers")
     known = model.parameters
-    loss = model.strategy if several and model.strategy in JOINT else known.get("loss")
+    loss = model.strategy if several and model.strategy in JOINT_LOSSES else known.get("loss")
     if (
         model.l1
         or getattr(model, "rest", False)
         or known.get("scale", "none") != "none"
-        or loss not in (*ROW_LOSSES, *JOINT, None)
+        or loss not in (*ROW_LOSSES, *JOINT_LOSSES, None)
     ):
         raise UsageError(
             f"{what}: certify takes ½‖w‖² and a loss of rows alone; for an elastic net, scale or one label against the rest see "
@@ -171,13 +171,13 @@ def _logistic(problem: Problem, given: dict[str, Any]) -> Problem:
     fit = _scaled_bias(given) if given["solver"] == "liblinear" else _free(given)
     if not np.isfinite(given["C"]):
         _refuse(problem, f"C={given['C']}", "without regularisation there is nothing to certify; try a large C")
-    loss = SOFTMAX if problem.strategy == SOFTMAX else "logistic"
+    loss = "softmax" if problem.strategy == "softmax" else "logistic"
     return replace(_strength(problem, float(given["C"])), loss=loss, fit=fit)
 
 
 def _svm(problem: Problem, given: dict[str, Any]) -> Problem:
     _squares_only(problem, given)
-    loss = CRAMMER_SINGER if problem.strategy == CRAMMER_SINGER else _SVM[given["loss"]]
+    loss = HINGE_OF_CLASSES if problem.strategy == HINGE_OF_CLASSES else _SVM[given["loss"]]
     return replace(_strength(problem, float(given["C"])), loss=loss, fit=_scaled_bias(given))
 
 

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from streamcut.certifying.estimators import problem_of_ours
-from streamcut.certifying.problem import JOINT, Problem
+from streamcut.certifying.problem import Problem
 from streamcut.certifying.wabbit import wabbit
 from streamcut.errors import CorruptError, UsageError
 from streamcut.foundation.opened import opened_file, readable
 from streamcut.io.places.remote import is_url, read_object, size_of
+from streamcut.loss_table import JOINT_LOSSES
 from streamcut.models.files import is_model, load_model
 from streamcut.models.multiclass import ONE_VS_REST
 
@@ -25,7 +26,7 @@ _LIBLINEAR = {
     "L2R_L2LOSS_SVC": "squared-hinge",
     "L2R_L2LOSS_SVC_DUAL": "squared-hinge",
     "L2R_L1LOSS_SVC_DUAL": "hinge",
-    "MCSVM_CS": "crammer-singer",
+    **{record.liblinear: name for name, record in JOINT_LOSSES.items() if record.liblinear},
     "L2R_L2LOSS_SVR": "squared-epsilon-insensitive",
     "L2R_L2LOSS_SVR_DUAL": "squared-epsilon-insensitive",
     "L2R_L1LOSS_SVR_DUAL": "epsilon-insensitive",
@@ -78,7 +79,7 @@ def _liblinear(path: str, text: str) -> Problem:
         raise UsageError(f"{path}: solver_type {solver} is not ½‖w‖² and a loss of rows; these are: {', '.join(_LIBLINEAR)}")
     loss, numbers = _LIBLINEAR[solver], [float(word) for word in said.get("label", "").split()]
     bias, d = float(said["bias"]), int(said["nr_feature"])
-    joint, has_bias = loss in JOINT, bias >= 0.0
+    joint, has_bias = loss in JOINT_LOSSES, bias >= 0.0
     scores = len(numbers) if len(numbers) > 2 or joint else 1
     values = np.array(body.split(), np.float64)
     if len(values) != (d + has_bias) * scores or not 0 <= d < _MOST_FEATURES:

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from streamcut.errors import UsageError
-from streamcut.loss_table import ROW_LOSSES
-from streamcut.models.multiclass import CRAMMER_SINGER, ONE_VS_REST, SOFTMAX
+from streamcut.loss_table import HINGE_OF_CLASSES, JOINT_LOSSES, ROW_LOSSES
+from streamcut.models.multiclass import ONE_VS_REST
 
 FREE = "free"
-JOINT = (SOFTMAX, CRAMMER_SINGER)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,7 +66,7 @@ class Problem:
             found = replace(found, fit=_fit(intercept))
         if epsilon is not None:
             found = replace(found, options=found.options | {"epsilon": epsilon})
-        if found.strategy == ONE_VS_REST and found.loss in JOINT:  # as from a file that has scores alone
+        if found.strategy == ONE_VS_REST and found.loss in JOINT_LOSSES:  # as from a file that has scores alone
             found = replace(found, strategy=found.loss)
         own = ROW_LOSSES[found.loss].options if found.loss in ROW_LOSSES else ()
         missing = [f"--{name}" for name in own if name not in found.options]
@@ -83,15 +82,15 @@ class Problem:
         if missing:
             raise UsageError(f"{self.what} does not say what it minimises; give {', '.join(missing)}")
         assert found.loss is not None
-        if found.strategy in JOINT and found.loss != found.strategy:
+        if found.strategy in JOINT_LOSSES and found.loss != found.strategy:
             raise UsageError(f"{self.what} is one problem of all its classes, with the {found.strategy} loss, not {found.loss}")
-        if found.loss not in ROW_LOSSES and found.strategy not in JOINT:
+        if found.loss not in ROW_LOSSES and found.strategy not in JOINT_LOSSES:
             raise UsageError(f"loss {found.loss!r}: choose one of {', '.join(ROW_LOSSES)}")
-        task = "binary" if found.strategy in JOINT or ROW_LOSSES[found.loss].targets == "labels" else "regression"
+        task = "binary" if found.strategy in JOINT_LOSSES or ROW_LOSSES[found.loss].targets == "labels" else "regression"
         if found.strategy:
             if task == "regression":
                 raise UsageError(f"loss {found.loss!r} is one for numbers, and {self.what} has {len(found.intercept)} classes")
-            if found.strategy == CRAMMER_SINGER and found.fit == FREE:
+            if found.fit == FREE and found.strategy == HINGE_OF_CLASSES:
                 raise UsageError("intercept 'free': certify takes the Crammer-Singer loss with a bias feature, or none")
             task = "multiclass"
         if found.task not in (None, task):

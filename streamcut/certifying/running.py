@@ -27,11 +27,12 @@ from streamcut.io.dataset import Dataset
 from streamcut.io.features import feature_statistics
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.multiclass import MulticlassJob
+from streamcut.loss_table import CLASSES_LOSSES, HINGE_OF_CLASSES
 from streamcut.losses import row_loss
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.linear import LinearModel
-from streamcut.models.multiclass import CRAMMER_SINGER, ONE_VS_REST, SOFTMAX, MulticlassModel
+from streamcut.models.multiclass import ONE_VS_REST, MulticlassModel
 from streamcut.models.stated import BEGUN
 from streamcut.oracles.dual.classes import ORDER
 from streamcut.oracles.row_passes import row_arrays
@@ -79,11 +80,12 @@ def certified(problem: Problem, dataset: Any, passes: int, memory: str) -> Certi
 
 
 def _told(problem: Problem) -> dict[str, Any]:
-    """Training options that plan memory and row order. One against the rest takes those of softmax."""
+    """Training options that plan memory and row order. One against the rest takes those of a joint loss."""
     options: dict[str, Any] = {"task": problem.task, "C": problem.C, "bias": _bias(problem), "tol": None, "tol_relative": None}
     options |= {"solver": "bundle-dca", "row_cache": "0"}
     if problem.strategy:
-        return options | ({"strategy": CRAMMER_SINGER} if problem.strategy == CRAMMER_SINGER else {"loss": SOFTMAX})
+        joint = CLASSES_LOSSES[0] if problem.strategy == ONE_VS_REST else problem.strategy
+        return options | {"strategy" if joint == HINGE_OF_CLASSES else "loss": joint}
     options |= {"loss": problem.loss, **problem.options}
     if problem.labels is not None:
         options |= {"positive_label": problem.labels[1], "positive_weight": problem.positive_weight}

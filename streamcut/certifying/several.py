@@ -46,7 +46,7 @@ class ClassesFirstPass(Pass):
     def visit_chunk(self, sums: FirstSums, rows: Rows, chunk: Chunk) -> None:
         scoring, target = self.scoring, rows["t"]
         scoring.visit_chunk(sums.cut, rows, chunk)
-        class_shares.remember(scoring.risk.entropic, target, rows["z"], rows["codes"])
+        class_shares.remember(scoring.risk.loss, target, rows["z"], rows["codes"])
         if sums.classes is not None:
             nobody, rounder = np.full_like(target, scoring.risk.classes), scoring.grids.vector
             entries = chunk.indptr, chunk.indices, chunk.data

@@ -9,7 +9,7 @@ from dataclasses import replace
 from streamcut.certifying.problem import FREE, Problem
 from streamcut.errors import OtherProgramError
 from streamcut.flags import translate
-from streamcut.models.multiclass import CRAMMER_SINGER
+from streamcut.loss_table import HINGE_OF_CLASSES
 
 _PROGRAMS = {"vw": "vw", "train": "liblinear", "liblinear": "liblinear", "liblinear-train": "liblinear"}
 _STEADY = ("--sgd", "--bfgs")  # vw's algorithms that minimise the objective with --l2
@@ -34,7 +34,7 @@ def told(problem: Problem, command: str, rows: int, weighted: bool) -> Problem:
     if task not in ("binary", "regression", "multiclass" * together) or sparse is not None:
         other = sparse or f"task {task}"
         raise OtherProgramError(f"{command}: {other}: certify takes classes or numbers, and ½‖w‖² alone")
-    loss = CRAMMER_SINGER if together else given.get("--loss", "hinge" if task == "binary" else "squared")
+    loss = HINGE_OF_CLASSES if together else given.get("--loss", "hinge" if task == "binary" else "squared")
     bias = float(given.get("--bias", 1.0))
     fit = FREE if given.get("--intercept") == FREE else bias
     if problem.loss not in (None, loss):

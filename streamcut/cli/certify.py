@@ -8,7 +8,7 @@ from streamcut.cli.destinations import refuse_existing
 from streamcut.cli.help import Command
 from streamcut.cli.output import print_json, print_table
 from streamcut.cli.parameters import Choice, cache_options, force_option, json_option, memory_option
-from streamcut.loss_table import CLASSES_LOSSES, ROW_LOSSES
+from streamcut.loss_table import JOINT_LOSSES, ROW_LOSSES
 
 
 @click.command(cls=Command)
@@ -17,7 +17,7 @@ from streamcut.loss_table import CLASSES_LOSSES, ROW_LOSSES
 @click.option("--C", "C", metavar="X", type=float, help="Weight of the losses next to ½‖w‖², if MODEL does not say.")
 @click.option(
     "--loss",
-    type=Choice((*ROW_LOSSES, *CLASSES_LOSSES, "crammer-singer")),
+    type=Choice((*ROW_LOSSES, *reversed(JOINT_LOSSES))),
     help="Loss of a row, if MODEL does not say; of several classes it may be one of all of them.",
 )
 @click.option(

@@ -1,4 +1,4 @@
-"""What kernels may call of a loss: the methods of its record (streamcut.losses.loss), inlined into the calling kernel.
+"""What kernels may call of a loss: the methods of its record (streamcut.losses.loss, .joint), inlined into the calling kernel.
 
 A loss is a NamedTuple of its parameters; each class is a type to Numba. So a kernel that takes a loss is compiled for each one,
 and `loss.value(z, y)` in it is the same function that Python calls. No record that kernels take may have a field with one of
@@ -17,7 +17,7 @@ from streamcut.compiler.numba_parts import AbstractTemplate, AttributeTemplate, 
 _METHODS = (
     *("sign", "offset", "target_size", "value", "dual", "conjugate", "constant", "curvature", "step", "lowest", "highest"),
     *("unbounded", "sized", "size", "limited", "stays", "free", "encode", "decode", "merged", "mixed", "violation", "priority"),
-    *("kinks", "kink"),
+    *("kinks", "kink", "margin", "bounded"),
 )
 _dispatchers: dict[Callable, Any] = {}
 

@@ -1,4 +1,4 @@
-"""Scores of rows for K classes at once, sums of rows into K vectors, and the Crammer-Singer loss along a line.
+"""Joint losses of K classes (streamcut.losses.joint) over rows: scores, losses, cuts, and sums along a line.
 
 Conventions: CSR arrays as in streamcut.foundation.chunk (`data` None when every value is 1); `W` and sums are float64 (D, K), the
 K numbers of a feature side by side, so that an entry of a row touches one contiguous run; D = d, or d + 1 with the weights of the
@@ -6,14 +6,18 @@ constant feature `bias` last when `bias` is not 0. `target` (n) int is the class
 K known ones (streamcut.oracles.classes_passes.targets). Scores `z`, `z_b` are float64 (n, K); row weights `u` float64 (n), or
 None when all are 1.
 
-The loss of a row is max_y (1[y ≠ t] + z_y − z_t), t its target; the rival is the y that attains it; of equals the target, else
-the first.
+A loss that is not smooth is max_y (margin(y, t) + z_y − z_t), t the row's target; the rival is the y that attains it; of equals
+the target, else the first. In general a row with shares p (K,) adds u_i (p − e_t) x_iᵀ to a cut, and u_i c(p) to its constant.
 """
 
 import numpy as np
 
+from streamcut.compiled import loss as methods  # noqa: F401  (kernels call methods of losses)
 from streamcut.compiled.bins import bin_of
-from streamcut.compiler.jit import helper, inlined, kernel
+from streamcut.compiled.records import entry, weight_of
+from streamcut.compiled.shares import rounded
+from streamcut.compiled.vectors import compensated
+from streamcut.compiler.jit import allocating, helper, inlined, kernel
 
 
 @kernel
@@ -32,33 +36,78 @@ def scores(indptr, indices, data, W, bias, out):
 
 
 @kernel
-def losses(target, z, out):
+def losses(loss, target, z, out):
     """out[i] = the loss of row i at z; returns the first row with a score that is not finite, or −1."""
     bad = -1
     for i in range(len(z)):
-        own = z[i, target[i]] - 1.0
-        loss, total = 0.0, 0.0
-        for k in range(z.shape[1]):
-            total += z[i, k]
-            if k != target[i]:
-                loss = max(loss, z[i, k] - own)
-        out[i] = loss
+        out[i] = loss.value(z[i], target[i])
+        total = 0.0
+        for value in z[i]:
+            total += value
         if bad < 0 and not np.isfinite(total):
             bad = i
     return bad
 
 
 @kernel
-def rivals(target, z_b, z, kappa, out):
-    """out[i] = the rival of row i at z_b + κ(z − z_b)."""
+def duals(loss, target, z, alpha, constants):
+    """alpha[i] = e_t − p, constants[i] = c(p) for p the shares of z[i]: at any other scores s′ the loss is at least their
+    constant − ⟨alpha, s′⟩."""
+    for i in range(len(z)):
+        t, others = target[i], 0.0
+        loss.dual(z[i], t, alpha[i])
+        constants[i] = loss.constant(alpha[i], t)
+        for k in range(z.shape[1]):
+            if k != t:
+                others += alpha[i, k]
+                alpha[i, k] = -alpha[i, k]
+        alpha[i, t] = others
+
+
+@kernel
+def rivals(loss, target, z_b, z, kappa, out):
+    """out[i] = the rival of row i at z_b + κ(z − z_b), of a loss that is not smooth."""
     for i in range(len(z)):
         t = target[i]
-        best, rival = z_b[i, t] + kappa * (z[i, t] - z_b[i, t]) - 1.0, t
+        best, rival = z_b[i, t] + kappa * (z[i, t] - z_b[i, t]), t
         for k in range(z.shape[1]):
-            value = z_b[i, k] + kappa * (z[i, k] - z_b[i, k])
+            value = z_b[i, k] + kappa * (z[i, k] - z_b[i, k]) + loss.margin(k, t)
             if k != t and value > best:
                 best, rival = value, k
         out[i] = rival
+
+
+@allocating
+def cut(loss, rows, z_b, z, kappa, bias, grids, a, b):
+    """The cut at z_b + κ(z − z_b) of all rows, for any loss: added to a (D, K), and its constant to b[0]."""
+    K = z.shape[1]
+    there, p = np.empty(K), np.empty(K)
+    for i in range(len(rows.y)):
+        for k in range(K):
+            there[k] = z_b[i, k] + kappa * (z[i, k] - z_b[i, k])
+        loss.dual(there, rows.y[i], p)
+        weight = weight_of(rows.u, i)
+        b[0] += rounded(weight * loss.constant(p, rows.y[i]), grids.weight)
+        _add(rows, i, rows.y[i], bias, p, weight, grids.vector, a)
+
+
+@helper
+def _add(rows, i, t, bias, p, weight, rounder, a):
+    """Adds weight (p − e_t) x_iᵀ to a (D, K), each term on a grid, ignoring p[t]. Overwrites p."""
+    total = 0.0
+    for k in range(len(p)):
+        if k != t:
+            p[k] *= weight
+            total += p[k]
+    p[t] = -total
+    for at in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
+        j = np.uint64(rows.indices[at])
+        value = entry(rows.data, at)
+        for k in range(len(p)):
+            a[j, k] += rounded(p[k] * value, rounder)
+    if bias != 0.0:
+        for k in range(len(p)):
+            a[len(a) - 1, k] += rounded(p[k] * bias, rounder)
 
 
 @kernel
@@ -85,49 +134,63 @@ def scatter(indptr, indices, data, target, rival, u, bias, rounder, out):
 
 
 @kernel
-def step(target, z_b, z, k, out):
+def step(loss, target, z_b, z, k, out):
     """z_b += k (z − z_b) in place; out[i] = the loss of row i there."""
     for i in range(len(z)):
-        t = target[i]
         for y in range(z.shape[1]):
             z_b[i, y] += k * (z[i, y] - z_b[i, y])
-        own = z_b[i, t] - 1.0
-        loss = 0.0
-        for y in range(z.shape[1]):
-            if y != t:
-                loss = max(loss, z_b[i, y] - own)
-        out[i] = loss
+        out[i] = loss.value(z_b[i], target[i])
 
 
-# Along z_b + k(z − z_b) a row costs max_y (c_y + k m_y): c_y = 1[y ≠ t] + z_b,y − z_b,t, m_y = (z − z_b)_y − (z − z_b)_t. The
-# lines that attain the maximum follow each other by increasing slope. Every kernel walks them from k = 0, so that nested brackets
-# see the same breakpoints to the last bit.
+@allocating
+def slopes(loss, target, z_b, z, k, u, slope, curvature):
+    """slope += Σ u_i ⟨p − e_t, Δ⟩ and curvature += Σ u_i ℓ″ along Δ, of a smooth loss at z_b + kΔ, Δ = z − z_b."""
+    K = z.shape[1]
+    here, p, ahead = np.empty(K), np.empty(K), np.empty(K)
+    first, first_lost, second, second_lost = slope[0], slope[1], curvature[0], curvature[1]
+    for i in range(len(z)):
+        weight, mean, t = weight_of(u, i), 0.0, target[i]
+        own = z[i, t] - z_b[i, t]
+        for y in range(K):
+            here[y] = z_b[i, y] + k * (z[i, y] - z_b[i, y])
+            ahead[y] = (z[i, y] - z_b[i, y]) - own
+        loss.dual(here, t, p)
+        for y in range(K):
+            mean += p[y] * ahead[y]
+        first, first_lost = compensated(first, first_lost, weight * mean)
+        second, second_lost = compensated(second, second_lost, weight * loss.curvature(p, ahead, mean))
+    slope[0], slope[1], curvature[0], curvature[1] = first, first_lost, second, second_lost
+
+
+# Along z_b + k(z − z_b) a loss that is not smooth is max_y (c_y + k m_y): c_y = margin + z_b,y − z_b,t, m_y = (z − z_b)_y −
+# (z − z_b)_t. The lines that attain the maximum follow each other by increasing slope. Every kernel walks them from k = 0, so
+# that nested brackets see the same breakpoints to the last bit.
 
 
 @inlined
-def _line(y, t, z_b, z):
+def _line(loss, y, t, z_b, z):
     """(c, m) of class y."""
-    c = (z_b[y] - z_b[t]) + (0.0 if y == t else 1.0)
+    c = (z_b[y] - z_b[t]) + loss.margin(y, t)
     return c, (z[y] - z_b[y]) - (z[t] - z_b[t])
 
 
 @helper
-def _first_line(t, z_b, z):
+def _first_line(loss, t, z_b, z):
     """(c, m) of the line that attains the maximum just after k = 0."""
     c, m = 0.0, 0.0
     for y in range(len(z)):
-        other, slope = _line(y, t, z_b, z)
+        other, slope = _line(loss, y, t, z_b, z)
         if other > c or (other == c and slope > m):
             c, m = other, slope
     return c, m
 
 
 @helper
-def _next_line(t, z_b, z, c, m, before):
+def _next_line(loss, t, z_b, z, c, m, before):
     """(k, c, m) of the line that takes over from (c, m), k ≥ `before`; k = ∞ when none does."""
     k, next_c, next_m = np.inf, c, m
     for y in range(len(z)):
-        other, slope = _line(y, t, z_b, z)
+        other, slope = _line(loss, y, t, z_b, z)
         if slope > m:
             at = (c - other) / (slope - m)
             if at < k or (at == k and slope > next_m):
@@ -136,24 +199,24 @@ def _next_line(t, z_b, z, c, m, before):
 
 
 @kernel
-def slopes_at_zero(target, z_b, z, out):
+def slopes_at_zero(loss, target, z_b, z, out):
     """out[i] = the right derivative of row i's loss at k = 0."""
     for i in range(len(z)):
-        out[i] = _first_line(target[i], z_b[i], z[i])[1]
+        out[i] = _first_line(loss, target[i], z_b[i], z[i])[1]
 
 
 @kernel
-def breakpoint_histogram(target, z_b, z, u, edges, jumps, counts):
+def breakpoint_histogram(loss, target, z_b, z, u, edges, jumps, counts):
     """Adds to bin j the jumps and the number of breakpoints in edges[j] ≤ k < edges[j + 1], in place."""
     bins = len(jumps)
     low, high = edges[0], edges[bins]
     scale = bins / (high - low)
     for i in range(len(z)):
-        c, m = _first_line(target[i], z_b[i], z[i])
+        c, m = _first_line(loss, target[i], z_b[i], z[i])
         k = 0.0
         while True:
             before = m
-            k, c, m = _next_line(target[i], z_b[i], z[i], c, m, k)
+            k, c, m = _next_line(loss, target[i], z_b[i], z[i], c, m, k)
             if k >= high:
                 break
             if k >= low:
@@ -163,18 +226,18 @@ def breakpoint_histogram(target, z_b, z, u, edges, jumps, counts):
 
 
 @kernel
-def breakpoints_between(target, z_b, z, u, low, high, out_k, out_jump):
+def breakpoints_between(loss, target, z_b, z, u, low, high, out_k, out_jump):
     """Writes the breakpoints with low ≤ k < high and their jumps; returns their number.
 
     A histogram counted them by the same comparisons with the same k, so all fit.
     """
     n = 0
     for i in range(len(z)):
-        c, m = _first_line(target[i], z_b[i], z[i])
+        c, m = _first_line(loss, target[i], z_b[i], z[i])
         k = 0.0
         while True:
             before = m
-            k, c, m = _next_line(target[i], z_b[i], z[i], c, m, k)
+            k, c, m = _next_line(loss, target[i], z_b[i], z[i], c, m, k)
             if k >= high:
                 break
             if k >= low:

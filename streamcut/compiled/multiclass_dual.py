@@ -1,26 +1,25 @@
 """Dual coordinate ascent on losses of all K classes over streamed rows, with scores and the predicted cut in the same pass.
 
 The dual variable of row i is C u_i p_i with p_i in the simplex of K classes, p_i = e_t (t its target) when the row adds nothing
-to W = C Σ u_i (e_t − p_i) x_iᵀ. A step moves p_i to the maximum of the dual along its row (streamcut.compiled.class_shares): of
-Crammer & Singer's loss or, where it is `entropic`, of the softmax. A row keeps p_i in every cut of the bundle, as codes. Cuts are
-summed from these on `grids`, as in streamcut.compiled.dual: what a row added can be subtracted exactly. With entropies no share
-is ever at a bound: every row takes its steps, and sums start from 0 in every pass.
+to W = C Σ u_i (e_t − p_i) x_iᵀ. A step moves p_i to the maximum of the dual along its row (streamcut.losses.joint). A row keeps
+p_i in every cut of the bundle, as codes. Cuts are summed from these on `grids`, as in streamcut.compiled.dual: what a row added
+can be subtracted exactly. Where a loss is not bounded, every row takes its steps, and sums start from 0 in every pass.
 
 Under an elastic net the running w′ is a v′, as in streamcut.compiled.dual.
 
 Records are those of streamcut.compiled.records, with y the class number of a row, w and the running w′ (D, K), cuts (2, D, K)
-and their constants b (2), Σ u (1 − p_t) or Σ u H(p). The value of class k for a row is its score + 1[k ≠ t]: without entropies
-ascent moves the row's share to classes of high value.
+and their constants b (2). The value of class k for a row is its score + the margin: under a bounded loss ascent moves the row's
+share to classes of high value.
 """
 
 import math
 
 import numpy as np
 
-from streamcut.compiled.class_shares import code_below, decode, encode, solve
+from streamcut.compiled import loss as methods  # noqa: F401  (kernels call methods of losses)
+from streamcut.compiled.class_shares import code_below, decode, encode
 from streamcut.compiled.records import AHEAD, entry, fetch_row, weight_of
-from streamcut.compiled.shares import ONE, rounded, share_of, square_of
-from streamcut.compiled.softmax import entropy, normalised
+from streamcut.compiled.shares import rounded, share_of, square_of
 from streamcut.compiled.thresholds import shrunk
 from streamcut.compiler.jit import allocating, helper, kernel
 
@@ -33,16 +32,16 @@ _FLAT = 1e-300
 
 
 @allocating
-def merge_shares(entropic, target, codes, into, gone, weight):
+def merge_shares(bounded, target, codes, into, gone, weight):
     """codes[:, into] (n, T, K) becomes (1 − weight)·itself + weight·codes[:, gone], in place: the shares of merged cuts."""
     share = np.empty(codes.shape[2])
     for i in range(len(codes)):
         for k in range(len(share)):
             share[k] = (1.0 - weight) * share_of(codes[i, into, k]) + weight * share_of(codes[i, gone, k])
-            if not entropic and codes[i, into, k] != codes[i, gone, k]:
+            if bounded and codes[i, into, k] != codes[i, gone, k]:
                 codes[i, into, k] = code_below(share[k])
-        if entropic:
-            encode(True, target[i], share, codes[i, into])
+        if not bounded:
+            encode(False, target[i], share, codes[i, into])
 
 
 @helper
@@ -59,14 +58,14 @@ def score(rows, W, l1, bias, i, out):
 
 
 @helper
-def lead(t, scores, share):
+def lead(loss, t, scores, share):
     """The lead in value of the class with all the share; if below 0, the row leaves it.
 
     If the share is divided: the lowest value of a class with some share, less the highest of all.
     """
     best, second, low, whole = -np.inf, -np.inf, np.inf, False
     for k in range(len(share)):
-        value = scores[k] + (0.0 if k == t else 1.0)
+        value = scores[k] + loss.margin(k, t)
         if value > best:
             best, second = value, best
         elif value > second:
@@ -107,13 +106,13 @@ def _move(rows, bias, i, buffers, count, W):
 
 
 @helper
-def coordinate_step(entropic, rows, i, t, scale, square, bias, W, share, buffers):
+def coordinate_step(loss, rows, i, t, scale, square, bias, W, share, buffers):
     """Moves row i, whose scores at W are buffers.new, to the maximum of the dual along it; updates `share` (K,) and W.
 
-    `scale` is C u_i. Without entropies, a row without features gives its whole share to a wrong class.
+    `scale` is C u_i.
     """
     new, steps, moved, count = buffers.before, buffers.after, buffers.moved, 0
-    solve(entropic, t, share, buffers.new, scale * square, new)
+    loss.step(share, buffers.new, scale * square, t, new)
     for k in range(len(new)):
         steps[k] = scale * (share[k] - new[k])
         if new[k] != share[k]:
@@ -125,7 +124,7 @@ def coordinate_step(entropic, rows, i, t, scale, square, bias, W, share, buffers
 
 
 @helper
-def _mix(entropic, codes, slots, parts, t, share):
+def _mix(bounded, codes, slots, parts, t, share):
     """share = Σ_s parts[s] · (the codes in slot slots[s] of codes (T, K))², the rest being the target's."""
     share[:] = 0.0
     for s in range(len(slots)):
@@ -137,7 +136,7 @@ def _mix(entropic, codes, slots, parts, t, share):
         others += share[k]
         if share[k] > share[most]:
             most = k
-    if entropic:
+    if not bounded:
         if others > 1.0:
             for k in range(len(share)):
                 share[k] /= others
@@ -152,30 +151,23 @@ def _mix(entropic, codes, slots, parts, t, share):
 
 
 @helper
-def constant(entropic, t, share):
-    """The dual term of shares (K,) of a row of weight 1, up to a constant: H(p), or −p_t."""
-    return entropy(share, t) if entropic else -share[t]
-
-
-@helper
-def _coefficients(entropic, t, weight, codes, out):
+def _coefficients(loss, t, weight, codes, out):
     """out (K,) = the row's coefficient in each column: weight times the shares of `codes`, less their sum in the target's.
 
     Returns its part of the constant.
     """
-    own, total = 0.0, 0.0
-    if entropic:
-        decode(t, codes, out)
-        own = weight * entropy(out, t)
+    decode(t, codes, out)
+    own, total = weight * loss.constant(out, t), 0.0
     for k in range(len(codes)):
-        out[k] = weight * share_of(codes[k])
-        total += out[k]
+        if k != t:
+            out[k] *= weight
+            total += out[k]
     out[t] = -total
-    return own if entropic else total
+    return own
 
 
 @helper
-def add_change(entropic, rows, i, t, weight, bias, past, now, which, grids, sums, buffers):
+def add_change(loss, rows, i, t, weight, bias, past, now, which, grids, sums, buffers):
     """Adds row i with the codes `now` (K,) to cut `which` and its constant, and subtracts what it added with codes `past`.
 
     buffers.moved (K) gets the target, then the classes whose codes differ (the target's are always 0).
@@ -188,7 +180,7 @@ def add_change(entropic, rows, i, t, weight, bias, past, now, which, grids, sums
             count += 1
     if count == 1:
         return
-    taken, given = _coefficients(entropic, t, weight, past, before), _coefficients(entropic, t, weight, now, after)
+    taken, given = _coefficients(loss, t, weight, past, before), _coefficients(loss, t, weight, now, after)
     sums.b[which] += rounded(given, grids.weight) - rounded(taken, grids.weight)
     start, stop, last, vector = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1]), cuts.shape[1] - 1, grids.vector
     if _FEW * count < len(now):
@@ -208,14 +200,14 @@ def add_change(entropic, rows, i, t, weight, bias, past, now, which, grids, sums
 
 
 @kernel
-def ascend(entropic, rows, margins, start, slots, grids, visits, sums, scratch):
+def ascend(loss, rows, margins, start, slots, grids, visits, sums, scratch):
     """One visit of every row: its scores under w, its part of the cut at z_b + κ(z − z_b), steps of dual ascent.
 
     Ascent starts from the shares Σ_s parts[s]·q² of the codes in the mixture's slots (start.parts); a step goes to the maximum of
-    the dual along the row at w′, and updates w′. A row is at bound, and takes no step, when one class has its whole share and
-    leads the others under w. Fills z and keys (n); slots `predicted` and `ascent` of codes (n, T, K) get the shares of both cuts,
-    which are added to the sums. A row's key is lowest where it may still move most: the lead of its class, rows whose share is
-    undivided after all others; with entropies 1 / √(u ‖x‖² (1 − Σ p²)).
+    the dual along the row at w′, and updates w′. Of a bounded loss, a row is at bound, and takes no step, when one class has its
+    whole share and leads the others under w. Fills z and keys (n); slots `predicted` and `ascent` of codes (n, T, K) get the
+    shares of both cuts, which are added to the sums. A row's key is lowest where it may still move most: the lead of its class,
+    rows whose share is undivided after all others; of losses without bounds 1 / √(u ‖x‖² (1 − Σ p²)).
 
     Groups, batches and the order of work are those of streamcut.compiled.dual.ascend; from the second step on, only rows whose
     share is divided take steps. Returns the index of a row with a score that is not finite, or −1.
@@ -229,7 +221,7 @@ def ascend(entropic, rows, margins, start, slots, grids, visits, sums, scratch):
             group = first + size * place
             if group + size <= 0 or group >= n:
                 continue
-            found = _score_group(entropic, group, rows, margins, start, slots, shares, buffers)
+            found = _score_group(loss, group, rows, margins, start, slots, shares, buffers)
             bad = found if bad < 0 else bad
             count = 0
             for at in visits.order:
@@ -237,19 +229,19 @@ def ascend(entropic, rows, margins, start, slots, grids, visits, sums, scratch):
                 count += shares[at, 0] != _AT_BOUND
             moving = count
             for _ in range(visits.steps):
-                moving = _coordinate_steps(entropic, group, waiting[:moving], rows, start, sums.w, margins.keys, shares, buffers)
+                moving = _coordinate_steps(loss, group, waiting[:moving], rows, start, sums.w, margins.keys, shares, buffers)
             for at in range(max(-group, 0), min(size, n - group)):
                 i = group + at
                 t, weight = rows.y[i], weight_of(rows.u, i)
                 if shares[at, 0] != _AT_BOUND:
-                    encode(entropic, t, shares[at], codes[i, slots.ascent])
-                add_change(entropic, rows, i, t, weight, bias, nothing, codes[i, slots.predicted], 0, grids, sums, buffers)
-                add_change(entropic, rows, i, t, weight, bias, nothing, codes[i, slots.ascent], 1, grids, sums, buffers)
+                    encode(loss.bounded(), t, shares[at], codes[i, slots.ascent])
+                add_change(loss, rows, i, t, weight, bias, nothing, codes[i, slots.predicted], 0, grids, sums, buffers)
+                add_change(loss, rows, i, t, weight, bias, nothing, codes[i, slots.ascent], 1, grids, sums, buffers)
     return bad
 
 
 @helper
-def _score_group(entropic, group, rows, margins, start, slots, shares, buffers):
+def _score_group(loss, group, rows, margins, start, slots, shares, buffers):
     """Scores and shares at the start of a group; _AT_BOUND for rows that do not move, and places without a row."""
     z_b, z, codes, kappa, bad = margins.z_b, margins.z, margins.codes, start.kappa, -1
     shares[:, 0] = _AT_BOUND
@@ -257,34 +249,27 @@ def _score_group(entropic, group, rows, margins, start, slots, shares, buffers):
         i = group + place
         t, share = rows.y[i], shares[place]
         # before codes are written: a wide load right after a narrow store waits for it
-        _mix(entropic, codes[i], start.parts.slots, start.parts.parts, t, share)
+        _mix(loss.bounded(), codes[i], start.parts.slots, start.parts.parts, t, share)
         score(rows, start.w, None, start.bias, i, z[i])
-        total, best, rival, there = 0.0, z_b[i, t] + kappa * (z[i, t] - z_b[i, t]) - 1.0, t, buffers.new
+        total, there = 0.0, buffers.new
         for k in range(len(share)):
             total += z[i, k]
             there[k] = z_b[i, k] + kappa * (z[i, k] - z_b[i, k])
-            if k != t and there[k] > best:
-                best, rival = there[k], k
         if bad < 0 and not np.isfinite(total):
             bad = i
-        if entropic:
-            normalised(there, buffers.before)
-            encode(True, t, buffers.before, codes[i, slots.predicted])
-            continue
-        codes[i, slots.predicted, :] = 0
-        if rival != t:
-            codes[i, slots.predicted, rival] = ONE
-        if _undivided(share):
-            ahead = lead(t, z[i], share)
+        loss.dual(there, t, buffers.before)
+        encode(loss.bounded(), t, buffers.before, codes[i, slots.predicted])
+        if loss.bounded() and _undivided(share):
+            ahead = lead(loss, t, z[i], share)
             if ahead > 0.0:
-                encode(False, t, share, codes[i, slots.ascent])
+                encode(True, t, share, codes[i, slots.ascent])
                 margins.keys[i] = ahead + _NOT_FREE if ahead < _FAR else np.inf
                 share[0] = _AT_BOUND
     return bad
 
 
 @helper
-def _coordinate_steps(entropic, group, waiting, rows, start, W, keys, shares, buffers):
+def _coordinate_steps(loss, group, waiting, rows, start, W, keys, shares, buffers):
     """A dual ascent step for the rows at `waiting` in a group, in that order; moves those with divided shares to the front.
 
     Returns their number.
@@ -294,10 +279,10 @@ def _coordinate_steps(entropic, group, waiting, rows, start, W, keys, shares, bu
         i, share = group + place, shares[place]
         t, weight, square = rows.y[i], weight_of(rows.u, i), square_of(rows.indptr, rows.data, bias, i)
         score(rows, W, start.l1, bias, i, buffers.new)
-        ahead = 0.0 if entropic else lead(t, buffers.new, share)
-        coordinate_step(entropic, rows, i, t, start.C * weight, square, bias, W, share, buffers)
+        ahead = lead(loss, t, buffers.new, share) if loss.bounded() else 0.0
+        coordinate_step(loss, rows, i, t, start.C * weight, square, bias, W, share, buffers)
         waiting[divided] = place
-        if entropic:
+        if not loss.bounded():
             rest = 1.0
             for value in share:
                 rest -= value * value
@@ -322,12 +307,12 @@ def remember(rows, target, codes, dual, share):
 
 
 @kernel
-def sweep(entropic, order, cached, C, bias, l1, slack, W, buffers):
+def sweep(loss, order, cached, C, bias, l1, slack, W, buffers):
     """A dual ascent sweep over cached rows in `order` at W (V, if there is an `l1`); shares and W are updated in place.
 
     Rows whose class has the whole share and leads by more than `slack` are shrunk away (Hsieh et al. 2008, 3.2): the others come
     first in `order`. Returns (C Σ u_i Δ of the rows' dual terms, number of remaining rows, the largest violation: how far a class
-    with share trails). With entropies all rows stay.
+    with share trails). Where the loss is not bounded all rows stay.
     """
     gain, largest, left = 0.0, 0.0, 0
     for at in range(len(order)):
@@ -336,8 +321,8 @@ def sweep(entropic, order, cached, C, bias, l1, slack, W, buffers):
         i = order[at]
         t, share, scale = cached.target[i], cached.share[i], C * cached.weight[i]
         score(cached, W, l1, bias, i, buffers.new)
-        if not entropic:
-            ahead = lead(t, buffers.new, share)
+        if loss.bounded():
+            ahead = lead(loss, t, buffers.new, share)
             if ahead > slack:
                 continue
             order[left] = i
@@ -345,18 +330,18 @@ def sweep(entropic, order, cached, C, bias, l1, slack, W, buffers):
             if ahead >= 0.0:
                 continue
             largest = max(largest, -ahead)
-        before = constant(entropic, t, share)
-        coordinate_step(entropic, cached, i, t, scale, cached.square[i], bias, W, share, buffers)
-        gain += scale * (constant(entropic, t, share) - before)
-    return gain, len(order) if entropic else left, largest
+        before = loss.constant(share, t)
+        coordinate_step(loss, cached, i, t, scale, cached.square[i], bias, W, share, buffers)
+        gain += scale * (loss.constant(share, t) - before)
+    return gain, left if loss.bounded() else len(order), largest
 
 
 @kernel
-def write_back(entropic, cached, first_row, slot, bias, grids, codes, sums, past, buffers):
+def write_back(loss, cached, first_row, slot, bias, grids, codes, sums, past, buffers):
     """Write the shares of cached rows to `slot` of `codes`, which start at row `first_row`; updates cut 1 and its constant."""
     for i in range(len(cached.number)):
         t, now = cached.target[i], codes[cached.number[i] - first_row, slot]
         for k in range(len(now)):  # `past[:] = now` takes seconds to compile, for its error message on different lengths
             past[k] = now[k]
-        encode(entropic, t, cached.share[i], now)
-        add_change(entropic, cached, i, t, cached.weight[i], bias, past, now, 1, grids, sums, buffers)
+        encode(loss.bounded(), t, cached.share[i], now)
+        add_change(loss, cached, i, t, cached.weight[i], bias, past, now, 1, grids, sums, buffers)

@@ -24,13 +24,13 @@ from streamcut.execution.row_cache import CacheSize, SweptCache
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.dataset import Dataset
 from streamcut.jobs.origins import strategy_of
-from streamcut.losses import row_loss
+from streamcut.losses import joint_loss, row_loss
 from streamcut.measures.classes import loss_of
 from streamcut.measures.pointwise import risk_of
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.labels import class_numbers
 from streamcut.models.linear import LinearModel
-from streamcut.models.multiclass import ONE_VS_REST, SOFTMAX, MulticlassModel
+from streamcut.models.multiclass import ONE_VS_REST, MulticlassModel
 from streamcut.oracles.dual.classes import ClassesCache
 from streamcut.oracles.dual.loss_cache import LossCache
 from streamcut.solver_table import SOLVER_TABLE
@@ -106,7 +106,7 @@ def _filled(chunk: Chunk, options: TrainOptions, labels: tuple[float, ...] | Non
     cache: SweptCache
     if several and labels is not None:
         target = class_numbers(chunk.y, labels, chunk.first_row)
-        cache = ClassesCache(size, len(labels), strategy_of(options) == SOFTMAX)
+        cache = ClassesCache(size, joint_loss(strategy_of(options))(len(labels)))
     else:
         positive = 1.0 if labels is None else labels[1]
         sign = sign if labels is None else np.where(chunk.y == positive, 1.0, -1.0)

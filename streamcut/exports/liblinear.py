@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from streamcut.errors import UsageError
+from streamcut.loss_table import JOINT_LOSSES
 from streamcut.models.linear import LinearModel
 from streamcut.models.link import OwnLink
 from streamcut.models.model import Model
-from streamcut.models.multiclass import CRAMMER_SINGER, SOFTMAX, MulticlassModel
+from streamcut.models.multiclass import MulticlassModel
 
 
 def liblinear_text(model: Model, link: OwnLink | None) -> bytes:
@@ -18,10 +19,11 @@ def liblinear_text(model: Model, link: OwnLink | None) -> bytes:
     solver = "L2R_L1LOSS_SVC_DUAL" if link is None else "L2R_LR"  # L2R_LR gives the same probabilities (predict -b 1)
     if isinstance(model, MulticlassModel):
         labels, weights = model.labels, model.augmented_weights
-        if model.strategy == SOFTMAX:
-            raise UsageError("LIBLINEAR has no softmax: its logistic models are one-vs-rest; export it to sklearn, onnx or json")
-        if model.strategy == CRAMMER_SINGER:
-            solver = "MCSVM_CS"
+        if (joint := JOINT_LOSSES.get(model.strategy)) is not None:
+            if joint.liblinear is None:
+                other = f"its {joint.apart} models are one-vs-rest; export it to sklearn, onnx or json"
+                raise UsageError(f"LIBLINEAR has no {model.strategy}: {other}")
+            solver = joint.liblinear
     elif isinstance(model, LinearModel) and model.labels is not None:
         labels, weights = model.labels[::-1], model.augmented_weights[:, None]
     else:

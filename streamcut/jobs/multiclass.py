@@ -1,4 +1,4 @@
-"""Several classes in one problem, the Crammer-Singer or the softmax loss, linear: by cutting planes or bundle-dca."""
+"""Several classes in one problem with a joint loss, linear: by cutting planes or bundle-dca."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ from streamcut.jobs.linear import (
 )
 from streamcut.jobs.origins import classes_origins
 from streamcut.jobs.several_classes import Proved, multiclass_model, several_labels
-from streamcut.losses.classes import CrammerSinger, JointLoss, Softmax
+from streamcut.losses import joint_loss
+from streamcut.losses.classes import ClassesRisk
 from streamcut.models.model import Model
 from streamcut.models.multiclass import MulticlassModel
 from streamcut.oracles.classes import MulticlassOracle
@@ -39,7 +40,6 @@ from streamcut.solvers import warm_start
 from streamcut.solvers.progress import Progress, Solution
 from streamcut.solvers.warm_start import Origin
 
-_LOSSES: dict[str, type[JointLoss]] = {"crammer-singer": CrammerSinger, "softmax": Softmax}  # by the problem
 _SHARE = 2  # bytes of a row's dual variable, per class and cut
 _LONG = 1 << 22  # numbers in the vectors of all classes: 16 such vectors take 512 MiB
 _FEW_CUTS = 8  # for longer ones: sector takes 6 passes one-vs-rest, as with 16
@@ -60,7 +60,7 @@ class MulticlassJob:
     """
 
     options: TrainOptions
-    risk: JointLoss
+    risk: ClassesRisk
     solver: SolverRecord
     max_cuts: int
     lanes: Lanes
@@ -83,7 +83,7 @@ class MulticlassJob:
         chosen = plan_lanes(statistics, lanes)
         origin = None if options.warm_start is None else classes_origins(options, manifest, labels, options.bias)[0]
         workers = min(threads_wanted(options), len(chosen))
-        return cls(options, _LOSSES[options.problem](labels), solver, max_cuts, chosen, workers, origin)
+        return cls(options, ClassesRisk(labels, joint_loss(options.problem)), solver, max_cuts, chosen, workers, origin)
 
     def with_files(self, manifest: Manifest) -> Iterator[Self]:
         """The job with vectors in scratch files and one lane of dual ascent, then also without a row cache.

@@ -11,18 +11,22 @@ queries of the ascent. Derive it from MarginLoss (labels) or ResidualLoss (numbe
 Nothing else changes: solvers, line search, `verify`, `evaluate`, command line and tests use the class. Its methods are compiled
 into kernels (streamcut.compiled.loss), so they may use only numbers, `math`, each other and helpers decorated with
 streamcut.compiler.jit.inlined. tests/losses/test_losses.py checks each loss of the table against its definition.
+
+A loss of all classes together is a file, too (crammer_singer.py): a class with the methods of streamcut.losses.joint.JointLoss,
+and a line in the table. tests/losses/test_joint_losses.py checks each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from streamcut.errors import UsageError
-from streamcut.loss_table import ROW_LOSSES
+from streamcut.loss_table import JOINT_LOSSES, ROW_LOSSES
 
 if TYPE_CHECKING:
+    from streamcut.losses.joint import JointLoss
     from streamcut.losses.loss import Loss
 
 
@@ -39,3 +43,9 @@ def row_loss(name: str, options: Mapping[str, Any], positive: float = 1.0) -> Lo
     if known.targets == "labels":
         parameters["positive"] = float(positive)
     return getattr(import_module(f"streamcut.losses.{module}"), kind)(**parameters)
+
+
+def joint_loss(name: str) -> Callable[[int], JointLoss]:
+    """The loss of all classes together of this name in JOINT_LOSSES, made of the number of classes."""
+    module, kind = JOINT_LOSSES[name].home.split(".")
+    return getattr(import_module(f"streamcut.losses.{module}"), kind)

@@ -13,7 +13,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from streamcut.compiled import multiclass
-from streamcut.losses.classes import CrammerSinger
+from streamcut.losses.classes import ClassesRisk
 from streamcut.losses.sequence import SequenceRisk
 
 
@@ -88,7 +88,7 @@ class SampledHinge(_Rows):
 
 
 @dataclass(frozen=True, slots=True)
-class SampledMulticlass(_Rows, CrammerSinger):
+class SampledMulticlass(_Rows, ClassesRisk):
     """K classes: Ψ(x, y) is φ(x) in column y, Δ = 1[ŷ ≠ y], the loss of Crammer & Singer."""
 
     terms: ClassVar[int] = 2
@@ -99,8 +99,8 @@ class SampledMulticlass(_Rows, CrammerSinger):
 
     def judge(self, starts, target, z, dense):
         path, loss = np.empty_like(target), np.empty(len(target))
-        multiclass.rivals(target, z, z, 0.0, path)
-        multiclass.losses(target, z, loss)
+        multiclass.rivals(self.loss, target, z, z, 0.0, path)
+        multiclass.losses(self.loss, target, z, loss)
         return path, loss, (path != target).astype(np.float64)
 
     def contribution(self, target, path):

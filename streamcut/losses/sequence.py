@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamcut.compiled import vectors, viterbi
-from streamcut.losses.classes import CrammerSinger
+from streamcut.losses.classes import ClassesRisk
 
 
 @dataclass(frozen=True, slots=True)
-class SequenceRisk(CrammerSinger):
+class SequenceRisk(ClassesRisk):
     """Class k has the label labels[k]; `starts` (S + 1) are the rows where the sequences of a block begin, and their number."""
 
     def worst(

@@ -6,12 +6,12 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from streamcut.compiled import multiclass, softmax
-from streamcut.losses import row_loss
-from streamcut.losses.classes import CrammerSinger, Softmax
+from streamcut.compiled import multiclass
+from streamcut.losses import joint_loss, row_loss
+from streamcut.losses.joint import JointLoss
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.kernel import KernelModel
-from streamcut.models.multiclass import CRAMMER_SINGER, ONE_VS_REST, SOFTMAX, MulticlassModel
+from streamcut.models.multiclass import ONE_VS_REST, MulticlassModel
 
 
 class LossOfClasses(ABC):
@@ -21,10 +21,8 @@ class LossOfClasses(ABC):
     near_one   roundings of numbers about 1 in a loss (the same)
     """
 
-    near_one: float = 0.0
-
-    def __init__(self, classes: int, conjugate: int = 0, near_one: float = 0.0) -> None:
-        self.problems, self.conjugate, self.near_one = 1, conjugate, near_one
+    def __init__(self, problems: int, conjugate: float, near_one: float) -> None:
+        self.problems, self.conjugate, self.near_one = problems, conjugate, near_one
 
     @abstractmethod
     def values(self, target: np.ndarray, scores: np.ndarray) -> np.ndarray:
@@ -46,44 +44,30 @@ class LossOfClasses(ABC):
 class _Joint(LossOfClasses):
     """A joint loss: it rises with the scores of all classes but the target, and falls with the target's."""
 
+    def __init__(self, loss: JointLoss) -> None:
+        super().__init__(1, loss.rounding.conjugate + loss.classes, loss.rounding.near_one)
+        self._loss = loss
+
     def farthest(self, target, scores, near):
         moved, rows = scores + near, np.arange(len(target))
         moved[rows, target] = scores[rows, target] - near[rows, target]
         return self.values(target, moved)
 
-
-class _CrammerSinger(_Joint):
     def values(self, target, scores):
         losses = np.empty(len(target))
-        multiclass.losses(target, scores, losses)
-        return losses[:, None]
-
-    def duals(self, target, scores):
-        rival = np.empty_like(target)
-        multiclass.rivals(target, scores, scores, 1.0, rival)
-        alpha, rows = np.zeros(scores.shape), np.arange(len(target))
-        alpha[rows, target] = 1.0
-        alpha[rows, rival] -= 1.0
-        constants = (rival != target).astype(np.float64)[:, None]
-        return alpha, constants, constants
-
-
-class _Softmax(_Joint):
-    def values(self, target, scores):
-        losses = np.empty(len(target))
-        softmax.losses(target, scores, losses)
+        multiclass.losses(self._loss, target, scores, losses)
         return losses[:, None]
 
     def duals(self, target, scores):
         alpha, constants = np.empty(scores.shape), np.empty((len(target), 1))
-        softmax.duals(target, scores, alpha, constants[:, 0])
-        return alpha, constants, constants + 1.0  # shares are off by parts of 1
+        multiclass.duals(self._loss, target, scores, alpha, constants[:, 0])
+        return alpha, constants, constants + 1.0 if self._loss.smooth else constants  # shares are off by parts of 1
 
 
 class _OneVsRest(LossOfClasses):
     def __init__(self, classes: int, risk: PointwiseRisk) -> None:
-        self.problems, self._risk = classes, risk
-        self.conjugate, self.near_one = risk.rounding.conjugate, risk.rounding.near_one
+        super().__init__(classes, risk.rounding.conjugate, risk.rounding.near_one)
+        self._risk = risk
 
     def values(self, target, scores):
         return np.stack([self._risk.values(self._labels(target, k), scores[:, k]) for k in range(self.problems)], axis=1)
@@ -105,6 +89,4 @@ def loss_of(model: MulticlassModel | KernelModel) -> LossOfClasses:
     if model.strategy == ONE_VS_REST:
         risk = PointwiseRisk(row_loss(model.parameters.get("loss", "hinge"), model.parameters, 1.0))
         return _OneVsRest(model.scores_per_row, risk)
-    kind, loss = {CRAMMER_SINGER: (_CrammerSinger, CrammerSinger), SOFTMAX: (_Softmax, Softmax)}[model.strategy]
-    rounding = loss(model.labels).rounding
-    return kind(model.scores_per_row, rounding.conjugate + model.scores_per_row, rounding.near_one)
+    return _Joint(joint_loss(model.strategy)(model.scores_per_row))

@@ -10,7 +10,7 @@ import numpy as np
 
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.fields import Fields
-from streamcut.loss_table import ROW_LOSSES
+from streamcut.loss_table import JOINT_LOSSES, ROW_LOSSES
 from streamcut.models.certificate import Certificate, StopReason, Witness
 from streamcut.models.few_rows import Row, row_scores
 from streamcut.models.labels import class_numbers
@@ -18,8 +18,6 @@ from streamcut.models.link import Odds, OwnLink, Softmax
 from streamcut.models.model import Model, certificate_result, weights_in_words
 from streamcut.models.stated import LARGEST, MOST_FEATURES, certificate_from, checked, class_labels, common_from, witness_from
 
-CRAMMER_SINGER = "crammer-singer"
-SOFTMAX = "softmax"
 ONE_VS_REST = "one-vs-rest"
 
 
@@ -32,7 +30,7 @@ class MulticlassModel(Model):
     bias          value of the constant feature that training added to every row, 0 = none; its weights are regularised, except
                   for free intercepts
     labels        K of them, as the user wrote them, increasing
-    strategy      "crammer-singer", "softmax": one problem for all classes; "one-vs-rest": one per class
+    strategy      a name of JOINT_LOSSES: one problem for all classes; "one-vs-rest": one per class
     certificates  of the single problem, or of each class in the order of `labels`
     witnesses     proofs of their lower bounds, empty when not kept: slopes as long as `trained_weights` flattened, or
                   as one of its columns
@@ -61,8 +59,8 @@ class MulticlassModel(Model):
 
     @property
     def own_link(self) -> OwnLink | None:
-        if self.strategy == SOFTMAX:
-            return Softmax()
+        if self.strategy in JOINT_LOSSES:
+            return Softmax() if JOINT_LOSSES[self.strategy].log_odds else None
         loss = ROW_LOSSES.get(self.parameters.get("loss", ""))
         return Odds() if self.strategy == ONE_VS_REST and loss is not None and loss.log_odds else None
 
@@ -153,7 +151,7 @@ class MulticlassModel(Model):
     @classmethod
     def from_parts(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
         given = Fields(meta, "model")
-        labels, strategy = class_labels(given), given.text("strategy", (CRAMMER_SINGER, SOFTMAX, ONE_VS_REST))
+        labels, strategy = class_labels(given), given.text("strategy", (*JOINT_LOSSES, ONE_VS_REST))
         certificates = tuple(certificate_from(each) for each in given.objects("certificates"))
         if len(certificates) != (len(labels) if strategy == ONE_VS_REST else 1):
             raise given.wrong("certificates", "one, or one per class")

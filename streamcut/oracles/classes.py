@@ -1,4 +1,4 @@
-"""The oracle of K classes with one joint loss, Crammer & Singer's or the softmax."""
+"""The oracle of K classes with one joint loss."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from streamcut.bundle.penalty import L2, SQUARES
 from streamcut.execution.runner import PassRunner
 from streamcut.foundation.rounding import EPSILON, above, gamma
-from streamcut.losses.classes import JointLoss
+from streamcut.losses.classes import ClassesRisk
 from streamcut.oracles import classes_passes
 from streamcut.oracles.decomposable import NOT_NEGATIVE, Cut, DecomposableOracle
 
@@ -25,7 +25,7 @@ class MulticlassOracle(DecomposableOracle):
     """
 
     def __init__(
-        self, runner: PassRunner, risk: JointLoss, *, C: float, bias: float, keep_margins: bool, penalty: L2 = SQUARES
+        self, runner: PassRunner, risk: ClassesRisk, *, C: float, bias: float, keep_margins: bool, penalty: L2 = SQUARES
     ) -> None:
         statistics = runner.feed.data.manifest.statistics
         dimension = (statistics.n_features + (bias != 0.0)) * risk.classes
@@ -51,18 +51,18 @@ class MulticlassOracle(DecomposableOracle):
 
     @property
     def _smooth(self) -> bool:
-        return self._risk.entropic
+        return self._risk.loss.smooth
 
     def slopes(self, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Slopes and curvatures of Σ u_i ℓ_i at each w_b + k(w − w_b), for the softmax."""
+        """Slopes and curvatures of Σ u_i ℓ_i at each w_b + k(w − w_b), for a smooth loss."""
         slopes, curvatures = zip(*(self._look("SlopesPass", float(each)) for each in k), strict=True)
         return np.sum(slopes, axis=1), np.sum(curvatures, axis=1)
 
     def _look(self, kind: str, *given: Any) -> Any:
-        return super()._look(kind, *given, *[self._risk] * (kind in ("StepPass", "LossPass")))
+        return super()._look(kind, *given, self._risk.loss)
 
     def _divided(self, a: np.ndarray, b: np.ndarray) -> Cut:
-        """As in DecomposableOracle; for the softmax ‖a‖ is bounded by Σ u / M = 1, not by b.
+        """As in DecomposableOracle; of a smooth loss ‖a‖ is bounded by Σ u / M = 1, not by b.
 
         There a row's own coefficient is a sum over the other classes, with as many roundings; its constant has numbers about 1 in
         it.

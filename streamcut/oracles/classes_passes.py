@@ -12,14 +12,15 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from streamcut.compiled import multiclass, softmax, vectors
+from streamcut.compiled import multiclass, vectors
 from streamcut.compiled.records import Rows as CsrRows
 from streamcut.errors import CorruptError
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.rounding import Grids
-from streamcut.losses.classes import JointLoss
+from streamcut.losses.classes import ClassesRisk
+from streamcut.losses.joint import JointLoss
 from streamcut.oracles import row_passes
 from streamcut.oracles.row_passes import CutSums, Totals, weight_sum
 
@@ -45,7 +46,7 @@ def targets(risk: Classes, chunk: Chunk, numbers: np.ndarray | None = None) -> n
     return target
 
 
-def fill(rows: Rows, chunk: Chunk, risk: JointLoss, grids: Grids) -> float:
+def fill(rows: Rows, chunk: Chunk, risk: ClassesRisk, grids: Grids) -> float:
     """Fill the arrays of classes and weights of `rows`, where present; returns Σ u."""
     if "t" in rows:
         rows["t"][:] = targets(risk, chunk)
@@ -58,7 +59,7 @@ def fill(rows: Rows, chunk: Chunk, risk: JointLoss, grids: Grids) -> float:
 class _DataPass(Pass):
     """Base of passes that compute cuts: rows go into the columns of their target and their rival, or of all classes."""
 
-    risk: JointLoss
+    risk: ClassesRisk
     grids: Grids
     interruptible: ClassVar[bool] = True
     summed: ClassVar[tuple[str, ...]] = ("a",)
@@ -68,12 +69,12 @@ class _DataPass(Pass):
     def _cut(self, sums: CutSums, chunk: Chunk, target, u, z_b, z, kappa: float, bias: float) -> None:
         assert sums.a is not None
         a = sums.a[0].reshape(-1, self.risk.classes)
-        if self.risk.entropic:
+        if self.risk.loss.smooth:
             rows = CsrRows(chunk.indptr, chunk.indices, chunk.data, target, u)
-            softmax.cut(rows, z_b, z, kappa, bias, self.grids, a, sums.b)
+            multiclass.cut(self.risk.loss, rows, z_b, z, kappa, bias, self.grids, a, sums.b)
             return
         rival = np.empty_like(target)
-        multiclass.rivals(target, z_b, z, kappa, rival)
+        multiclass.rivals(self.risk.loss, target, z_b, z, kappa, rival)
         multiclass.scatter(chunk.indptr, chunk.indices, chunk.data, target, rival, u, bias, self.grids.vector, a)
         wrong = target != rival
         sums.b += weight_sum(wrong if u is None else u[wrong], self.grids)
@@ -147,8 +148,10 @@ class _SumPass(row_passes.RowPass):
 class SlopePass(_SumPass):
     """Slope at k = 0 of the loss along z_b + k(z − z_b)."""
 
+    loss: JointLoss
+
     def fill(self, rows: Rows, out: np.ndarray) -> None:
-        multiclass.slopes_at_zero(rows["t"], rows["z_b"], rows["z"], out)
+        multiclass.slopes_at_zero(self.loss, rows["t"], rows["z_b"], rows["z"], out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,33 +159,34 @@ class StepPass(_SumPass):
     """z_b += k (z − z_b) in the row state, and the loss there."""
 
     k: float
-    risk: JointLoss
+    loss: JointLoss
 
     def fill(self, rows: Rows, out: np.ndarray) -> None:
-        (softmax if self.risk.entropic else multiclass).step(rows["t"], rows["z_b"], rows["z"], self.k, out)
+        multiclass.step(self.loss, rows["t"], rows["z_b"], rows["z"], self.k, out)
 
 
 @dataclass(frozen=True, slots=True)
 class LossPass(_SumPass):
     """The loss at z."""
 
-    risk: JointLoss
+    loss: JointLoss
 
     def fill(self, rows: Rows, out: np.ndarray) -> None:
-        (softmax if self.risk.entropic else multiclass).losses(rows["t"], rows["z"], out)
+        multiclass.losses(self.loss, rows["t"], rows["z"], out)
 
 
 @dataclass(frozen=True, slots=True)
 class SlopesPass(row_passes.RowPass):
-    """Slope and curvature of the softmax loss at z_b + k(z − z_b), each (total, rounding lost)."""
+    """Slope and curvature of a smooth loss at z_b + k(z − z_b), each (total, rounding lost)."""
 
     k: float
+    loss: JointLoss
 
     def begin(self) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros(2), np.zeros(2)
 
     def visit_rows(self, sums: tuple[np.ndarray, np.ndarray], rows: Rows) -> None:
-        softmax.slopes(rows["t"], rows["z_b"], rows["z"], self.k, rows.get("u"), *sums)
+        multiclass.slopes(self.loss, rows["t"], rows["z_b"], rows["z"], self.k, rows.get("u"), *sums)
 
     def merge(self, total, part):
         for ours, theirs in zip(total, part, strict=True):
@@ -194,15 +198,21 @@ class SlopesPass(row_passes.RowPass):
 class HistogramPass(row_passes.Histogram):
     """Jumps and counts of the breakpoints between `edges`."""
 
+    loss: JointLoss
+
     def visit_rows(self, bins: tuple[np.ndarray, np.ndarray], rows: Rows) -> None:
-        multiclass.breakpoint_histogram(rows["t"], rows["z_b"], rows["z"], rows.get("u"), self.edges, *bins)
+        multiclass.breakpoint_histogram(self.loss, rows["t"], rows["z_b"], rows["z"], rows.get("u"), self.edges, *bins)
 
 
 @dataclass(frozen=True, slots=True)
 class BreakpointsPass(row_passes.Breakpoints):
     """The `count` breakpoints with low ≤ k < high."""
 
+    loss: JointLoss
+
     def visit_rows(self, found: list, rows: Rows) -> None:
         k, jump = np.empty(self.count), np.empty(self.count)
-        n = multiclass.breakpoints_between(rows["t"], rows["z_b"], rows["z"], rows.get("u"), self.low, self.high, k, jump)
+        n = multiclass.breakpoints_between(
+            self.loss, rows["t"], rows["z_b"], rows["z"], rows.get("u"), self.low, self.high, k, jump
+        )
         found.append((k[:n].copy(), jump[:n].copy()))

@@ -13,7 +13,7 @@ from sklearn.datasets import dump_svmlight_file
 
 import streamcut
 from streamcut.bundle.line_search import minimise_along_line
-from streamcut.compiled import class_shares, multiclass
+from streamcut.compiled import multiclass
 from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.feed import Feed
@@ -24,7 +24,8 @@ from streamcut.exports.export import export
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.memory import MemoryDataset
 from streamcut.jobs.multiclass import MulticlassJob
-from streamcut.losses.classes import CrammerSinger
+from streamcut.losses.classes import ClassesRisk
+from streamcut.losses.crammer_singer import CrammerSinger, project
 from streamcut.models.files import load_model, save_model
 from streamcut.oracles.dual.classes import MulticlassDualOracle, row_bytes
 from streamcut.oracles.dual.passes import Ascent
@@ -34,6 +35,7 @@ pytestmark = pytest.mark.smoke
 
 SOLVERS = ["cpa", "ocas", "bundle-dca"]
 LABELS = (-2.0, 1.0, 3.5, 7.0)
+HINGE = CrammerSinger(len(LABELS))
 
 
 def problem(n=150, d=8, *, seed=0, weights=False, classes=4):
@@ -71,24 +73,24 @@ class TestKernels:
         chunk, Z, found = rows_of(X, y), np.empty((len(y), 4)), np.empty(len(y))
         multiclass.scores(chunk.indptr, chunk.indices, chunk.data, W, bias, Z)
         np.testing.assert_allclose(Z, dense(X, bias) @ W, atol=1e-12)
-        assert multiclass.losses(target, Z, found) == -1
+        assert multiclass.losses(HINGE, target, Z, found) == -1
         np.testing.assert_allclose(found, slow.losses(target, Z), atol=1e-12)
         rival, a = np.empty(len(y), np.int64), np.zeros((D, 4))
-        multiclass.rivals(target, np.zeros_like(Z), Z, 1.0, rival)
+        multiclass.rivals(HINGE, target, np.zeros_like(Z), Z, 1.0, rival)
         multiclass.scatter(chunk.indptr, chunk.indices, chunk.data, target, rival, u, bias, 0.0, a)
         every = np.ones(len(y)) if u is None else u
         expected, offset = slow.cut(W, dense(X, bias), target, every)
         np.testing.assert_allclose(a / every.sum(), expected, atol=1e-12)
         assert every[rival != target].sum() / every.sum() == pytest.approx(offset)
         Z[3, 2], Z[5, 0] = np.inf, np.nan
-        assert multiclass.losses(target, Z, found) == 3
+        assert multiclass.losses(HINGE, target, Z, found) == 3
 
     @settings(max_examples=60, deadline=None)
     @given(st.lists(st.floats(-5, 5), min_size=2, max_size=8))
     def test_projection_on_the_simplex(self, values):
         point = np.array(values)
         expected = slow.project_on_simplex(point)
-        class_shares.project(point)
+        project(point)
         np.testing.assert_allclose(point, expected, atol=1e-9)
         assert point.sum() == pytest.approx(1.0)
 
@@ -105,18 +107,18 @@ class TestKernels:
         class Rows:
             def slope_at_zero(self):
                 out = np.empty(n)
-                multiclass.slopes_at_zero(target, z_b, z, out)
+                multiclass.slopes_at_zero(HINGE, target, z_b, z, out)
                 return float(u @ out)
 
             def histogram(self, edges):
                 jumps, counts = np.zeros(len(edges) - 1), np.zeros(len(edges) - 1, np.int64)
                 for half in (slice(0, n // 2), slice(n // 2, n)):
-                    multiclass.breakpoint_histogram(target[half], z_b[half], z[half], u[half], edges, jumps, counts)
+                    multiclass.breakpoint_histogram(HINGE, target[half], z_b[half], z[half], u[half], edges, jumps, counts)
                 return jumps, counts
 
             def breakpoints(self, low, high, count):
                 k, jump = np.empty(count), np.empty(count)
-                assert multiclass.breakpoints_between(target, z_b, z, u, low, high, k, jump) == count
+                assert multiclass.breakpoints_between(HINGE, target, z_b, z, u, low, high, k, jump) == count
                 return k, jump
 
         k = minimise_along_line(A0, B0, 0.7, Rows())
@@ -241,7 +243,7 @@ def test_both_cuts_are_what_rows_remember(seed, ones):
     data, target, rng = MemoryDataset(X, y, weight=u), np.searchsorted(LABELS, y), np.random.default_rng(seed)
     size = CacheSize.planned(data.manifest, 20_000, 2, row_bytes(4))
     with Runner(Feed(data, frozenset([0])), plan_lanes(data.manifest.statistics, 2)) as runner:
-        oracle = MulticlassDualOracle(runner, CrammerSinger(LABELS), C=1.0, bias=1.0, cuts=6, size=size, sweeps=3)
+        oracle = MulticlassDualOracle(runner, ClassesRisk(LABELS), C=1.0, bias=1.0, cuts=6, size=size, sweeps=3)
         for number in range(3):
             w, mixture = rng.standard_normal(oracle.dimension), np.zeros(6)
             mixture[: 2 * number] = rng.dirichlet(np.ones(2 * number)) if number else 0.0

@@ -23,7 +23,7 @@ from streamcut.execution.runner import Runner
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.opening import open_dataset
 from streamcut.jobs.sequence import chain
-from streamcut.losses.classes import CrammerSinger
+from streamcut.losses.classes import ClassesRisk
 from streamcut.losses.sequence import SequenceRisk
 from streamcut.measures.sequence import SequenceMeasures
 from streamcut.models.files import load_model, save_model
@@ -117,7 +117,7 @@ def test_sequences_of_one_row_are_multiclass():
     assert not one.transitions.any()
     data = MemoryDataset(X, y)
     runner = Runner(Feed(data, frozenset([0])), plan_lanes(data.manifest.statistics, 1))
-    oracle = MulticlassOracle(runner, CrammerSinger((1.0, 2.0, 3.0)), C=0.3, bias=1.0, keep_margins=True)
+    oracle = MulticlassOracle(runner, ClassesRisk((1.0, 2.0, 3.0)), C=0.3, bias=1.0, keep_margins=True)
     several = ocas.solve(oracle, Progress(StoppingRule(1e-3, 1e-4)), max_cuts=100)
     assert one.certificate.lower_bound <= several.primal
     assert several.lower_bound <= one.certificate.primal

@@ -18,7 +18,7 @@ from sklearn.datasets import dump_svmlight_file
 import streamcut
 from streamcut.bundle.bundle import Merge
 from streamcut.bundle.newton_search import minimise_by_newton
-from streamcut.compiled import class_shares, records, softmax
+from streamcut.compiled import class_shares, multiclass, records
 from streamcut.config import CheckpointOptions
 from streamcut.errors import UsageError
 from streamcut.execution.feed import Feed
@@ -28,7 +28,8 @@ from streamcut.execution.runner import Runner
 from streamcut.exports.liblinear import liblinear_text
 from streamcut.foundation.rounding import Grids
 from streamcut.io.memory import MemoryDataset
-from streamcut.losses.classes import Softmax
+from streamcut.losses.classes import ClassesRisk
+from streamcut.losses.softmax import Softmax
 from streamcut.models.files import load_model, save_model
 from streamcut.oracles.classes import MulticlassOracle
 from streamcut.oracles.dual.classes import MulticlassDualOracle, row_bytes
@@ -41,6 +42,7 @@ from streamcut.verification import verify
 WAYS = [("cpa", {}), ("ocas", {}), ("bundle-dca", {}), ("bundle-dca", {"row_cache": "0"})]
 LABELS = (-2.0, 1.0, 3.5, 7.0)
 EXACT = Grids(0.0, 0.0)  # ordinary sums
+SOFTMAX = Softmax(len(LABELS))
 
 
 def problem(n=150, d=8, *, seed=0, weights=False, classes=4):
@@ -69,13 +71,13 @@ class TestKernels:
         rng = np.random.default_rng(seed)
         Q, scores, new = 10.0**power, 10.0**spread * rng.standard_normal(K), np.empty(K)
         p = rng.dirichlet(np.full(K, 0.3)) if seed % 3 else np.eye(K)[0]
-        class_shares.balance(p, scores, Q, new)
+        SOFTMAX.step(p, scores, Q, 0, new)
         assert new.sum() == pytest.approx(1.0, abs=1e-14)
         np.testing.assert_allclose(new, slow.best_shares(p, scores, Q), atol=1e-9)
 
     def test_a_row_without_features_goes_to_its_softmax(self):
         new = np.empty(3)
-        class_shares.balance(np.array([1.0, 0.0, 0.0]), np.array([1.0, 2.0, 3.0]), 0.0, new)
+        SOFTMAX.step(np.array([1.0, 0.0, 0.0]), np.array([1.0, 2.0, 3.0]), 0.0, 0, new)
         np.testing.assert_allclose(new, softmax_of([1.0, 2.0, 3.0]))
 
     @pytest.mark.parametrize("bias", [0.0, 0.5])
@@ -85,23 +87,23 @@ class TestKernels:
         rng, target = np.random.default_rng(1), np.searchsorted(LABELS, y)
         W = rng.standard_normal((X.shape[1] + (bias != 0), 4))
         Z, found = dense(X, bias) @ W, np.empty(len(y))
-        assert softmax.losses(target, Z, found) == -1
+        assert multiclass.losses(SOFTMAX, target, Z, found) == -1
         np.testing.assert_allclose(found, slow.losses(target, Z), rtol=1e-13)
         every, a, b = np.ones(len(y)) if u is None else u, np.zeros(W.shape), np.zeros(2)
         rows = records.Rows(X.indptr.astype(np.int64), X.indices, X.data, target, u)
-        softmax.cut(rows, np.zeros_like(Z), Z, 1.0, bias, EXACT, a, b)
+        multiclass.cut(SOFTMAX, rows, np.zeros_like(Z), Z, 1.0, bias, EXACT, a, b)
         expected, offset = slow.cut(W, dense(X, bias), target, every)
         np.testing.assert_allclose(a / every.sum(), expected, atol=1e-12)
         assert b[0] / every.sum() == pytest.approx(offset, rel=1e-12)
         alpha, constants = np.empty(Z.shape), np.empty(len(y))
-        softmax.duals(target, Z, alpha, constants)
+        multiclass.duals(SOFTMAX, target, Z, alpha, constants)
         np.testing.assert_allclose(constants - (alpha * Z).sum(axis=1), found, atol=1e-12)
         Z[3, 2], Z[5, 0] = np.inf, np.nan
-        assert softmax.losses(target, Z, found) == 3
+        assert multiclass.losses(SOFTMAX, target, Z, found) == 3
 
     def test_losses_of_large_scores(self):
         Z, found = np.array([[800.0, -800.0], [-800.0, 800.0], [0.0, -40.0]]), np.empty(3)
-        softmax.losses(np.zeros(3, np.int64), Z, found)
+        multiclass.losses(SOFTMAX, np.zeros(3, np.int64), Z, found)
         assert found.tolist() == [0.0, 1600.0, pytest.approx(np.exp(-40.0), rel=1e-14)]
 
     @settings(max_examples=40, deadline=None)
@@ -117,7 +119,7 @@ class TestKernels:
                 for t in range(len(k)):
                     for half in (slice(0, 6), slice(6, 12)):
                         rows = target[half], z_b[half], z[half], k[t], None if u is None else u[half]
-                        softmax.slopes(*rows, slopes[t], curvatures[t])
+                        multiclass.slopes(SOFTMAX, *rows, slopes[t], curvatures[t])
                 return slopes.sum(axis=1), curvatures.sum(axis=1)
 
         def value(k):
@@ -133,10 +135,10 @@ class TestKernels:
 
     @settings(max_examples=100, deadline=None)
     @given(st.integers(0, 10**6), st.integers(2, 40), st.booleans())
-    def test_codes_are_of_the_simplex_and_near(self, seed, K, entropic):
+    def test_codes_are_of_the_simplex_and_near(self, seed, K, bounded):
         rng = np.random.default_rng(seed)
         share, codes, back = rng.dirichlet(np.full(K, 10.0 ** rng.uniform(-2, 1))), np.empty(K, np.uint16), np.empty(K)
-        class_shares.encode(entropic, K - 1, share, codes)
+        class_shares.encode(bounded, K - 1, share, codes)
         class_shares.decode(K - 1, codes, back)
         assert codes[-1] == 0
         assert ((codes / 65535.0) ** 2).sum() <= 1.0
@@ -201,7 +203,7 @@ class TestCertificate:
         rows = dense(X * scale, scale)
         with Runner(Feed(data, frozenset([0])), plan_lanes(data.manifest.statistics, 2)) as runner:
             sizes = {"cuts": 4, "size": None, "sweeps": 0}
-            oracle = MulticlassDualOracle(runner, Softmax(LABELS), C=1.0, bias=scale, **sizes)
+            oracle = MulticlassDualOracle(runner, ClassesRisk(LABELS, Softmax), C=1.0, bias=scale, **sizes)
             w = rng.standard_normal(oracle.dimension) / scale
             for cut, slot in zip(oracle.ascend(Ascent(w, np.zeros(4), 0, 1, 1.0, 0.0), first=True), (0, 1), strict=True):
                 share = (runner.rows["codes"][:, slot] / 65535.0) * (runner.rows["codes"][:, slot] / 65535.0)
@@ -210,7 +212,7 @@ class TestCertificate:
                 assert np.linalg.norm(off) <= cut.error.slope / scale
                 assert abs(float(Decimal(cut.b) - b)) <= cut.error.offset
         with Runner(Feed(data, frozenset([0])), plan_lanes(data.manifest.statistics, 1)) as runner:
-            plain = MulticlassOracle(runner, Softmax(LABELS), C=1.0, bias=scale, keep_margins=False)
+            plain = MulticlassOracle(runner, ClassesRisk(LABELS, Softmax), C=1.0, bias=scale, keep_margins=False)
             cut, loss = plain.start(w)
             exact = sum(Decimal(float(v)) for v in u * slow.losses(target, rows @ w.reshape(-1, 4)))
             assert loss >= float(exact) * (1 - 1e-13)
@@ -268,7 +270,7 @@ def test_both_cuts_are_what_rows_remember(seed, ones):
     data, target, rng = MemoryDataset(X, y, weight=u), np.searchsorted(LABELS, y), np.random.default_rng(seed)
     size = CacheSize.planned(data.manifest, 20_000, 2, row_bytes(4))
     with Runner(Feed(data, frozenset([0])), plan_lanes(data.manifest.statistics, 2)) as runner:
-        oracle = MulticlassDualOracle(runner, Softmax(LABELS), C=1.0, bias=1.0, cuts=6, size=size, sweeps=3)
+        oracle = MulticlassDualOracle(runner, ClassesRisk(LABELS, Softmax), C=1.0, bias=1.0, cuts=6, size=size, sweeps=3)
         for number in range(3):
             w, mixture = rng.standard_normal(oracle.dimension), np.zeros(6)
             mixture[: 2 * number] = rng.dirichlet(np.ones(2 * number)) if number else 0.0

@@ -23,7 +23,8 @@ from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import PassRunner
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.rounding import Grids
-from streamcut.losses.classes import JointLoss
+from streamcut.losses.classes import ClassesRisk
+from streamcut.losses.joint import JointLoss
 from streamcut.models.checkpoint import Fill
 from streamcut.oracles.classes import MulticlassOracle
 from streamcut.oracles.classes_passes import fill
@@ -51,19 +52,19 @@ def class_buffers(classes: int) -> records.ClassBuffers:
 
 
 class ClassesCache(SweptCache):
-    """Rows with a share for each of `classes`, for a loss with or without entropies; w is (D, K) flat, sums are (2, D, K)."""
+    """Rows with a share for each of `classes`; w is (D, K) flat, sums are (2, D, K)."""
 
-    def __init__(self, size: CacheSize, classes: int, entropic: bool) -> None:
+    def __init__(self, size: CacheSize, loss: JointLoss) -> None:
         super().__init__(size)
-        self._classes, self._entropic = classes, entropic
+        self._loss, classes = loss, loss.classes
         self._goal = np.empty(size.rows, np.int64)
         self._share, self._before = np.empty((size.rows, classes)), np.empty((size.rows, classes))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.size, self._classes, self._entropic)
+        return type(self), (self.size, self._loss)
 
     def fits(self, other: RowCache) -> bool:
-        return super().fits(other) and isinstance(other, ClassesCache) and self._classes == other._classes
+        return super().fits(other) and isinstance(other, ClassesCache) and self._loss == other._loss
 
     def hold(self, rows: Chunk, weight: np.ndarray, square: np.ndarray, target: np.ndarray) -> None:
         super().hold(rows, weight, square, target)
@@ -93,21 +94,21 @@ class ClassesCache(SweptCache):
         return *super()._by_row(), self._goal
 
     def _sweep_rows(self, C: float, l1: float | None, bias: float, w: np.ndarray) -> tuple[float, int, float]:
-        K, rows = self._classes, self._rows()
+        K, rows = self._loss.classes, self._rows()
         given = self._order, rows, C, bias, l1, self._slack, w.reshape(-1, K), class_buffers(K)
-        return multiclass_dual.sweep(self._entropic, *given)
+        return multiclass_dual.sweep(self._loss, *given)
 
     def _write_rows_back(self, part: slice, first_row: int, slot: Any, bias: float, grids: Grids, codes, cuts, sums) -> None:
-        changed, room = records.CutSums(cuts, sums.reshape(-1)), class_buffers(self._classes)
+        changed, room = records.CutSums(cuts, sums.reshape(-1)), class_buffers(self._loss.classes)
         given = self._rows().part(part), first_row, slot, bias, grids, codes, changed
-        multiclass_dual.write_back(self._entropic, *given, np.empty(self._classes, np.uint16), room)
+        multiclass_dual.write_back(self._loss, *given, np.empty(self._loss.classes, np.uint16), room)
 
 
 @dataclass(frozen=True, slots=True)
 class ClassesDualPass(DualPass):
     """A DualPass of a joint loss of all classes. `first` also fills `t` and `u`."""
 
-    risk: JointLoss
+    risk: ClassesRisk
     caches: Mapping[int, ClassesCache]  # by the first row of the lane
     l1: float | None = None  # the threshold of the penalty
     accelerated: bool = False
@@ -115,7 +116,7 @@ class ClassesDualPass(DualPass):
     @property
     def steps(self) -> int:
         """Steps per row of a group while it is in cache and may move."""
-        return _VISITS_CACHED if self.caches or self.risk.entropic else _VISITS
+        return _VISITS_CACHED if self.caches or not self.risk.loss.bounded() else _VISITS
 
     def begin(self) -> DualSums:
         K = self.risk.classes
@@ -133,7 +134,7 @@ class ClassesDualPass(DualPass):
         mixture = records.Mixture(slots, now.mixture[slots] / np.float64(shares.ONE) ** 2)
         buffers = np.empty((size, K)), np.empty(size, np.int64), np.zeros(K, np.uint16)
         return multiclass_dual.ascend(
-            self.risk.entropic,
+            self.risk.loss,
             records.Rows(chunk.indptr, chunk.indices, chunk.data, rows["t"], chunk.weight),
             records.Margins(rows["z_b"], rows["z"], rows["codes"], keys),
             records.Start(now.w.reshape(-1, K), now.kappa, mixture, self.C * now.stretch, self.bias, self.l1),
@@ -159,27 +160,27 @@ class ClassesDualPass(DualPass):
 class MergePass(RowPass):
     """The rows' shares follow the bundle's merges; the data is not read."""
 
-    entropic: bool
+    bounded: bool
     merges: list[Merge]
     row_arrays: ClassVar[tuple[str, ...]] = ("codes", "t")
 
     def visit_rows(self, nothing: None, rows: Rows) -> None:
         for merge in self.merges:
-            multiclass_dual.merge_shares(self.entropic, rows["t"], rows["codes"], merge.into, merge.gone, merge.share)
+            multiclass_dual.merge_shares(self.bounded, rows["t"], rows["codes"], merge.into, merge.gone, merge.share)
 
 
 class MulticlassDualOracle(DualAscent, MulticlassOracle):
     """A multiclass oracle that also does dual coordinate ascent.
 
-    Cuts are Σ_i Σ_k π_ik ((e_k − e_{y_i}) x_iᵀ, 1) over k ≠ y_i with π_ik ≥ 0, Σ_k π_ik ≤ u_i / M; in a loss with
-    entropies these replace the 1, and no share is ever at a bound. Rows remember their shares in `cuts`. Every lane has a
+    Cuts are Σ_i Σ_k π_ik ((e_k − e_{y_i}) x_iᵀ, 1) over k ≠ y_i with π_ik ≥ 0, Σ_k π_ik ≤ u_i / M, with
+    the constants of the loss in place of the 1. Rows remember their shares in `cuts`. Every lane has a
     cache of `size` (None: none), which is swept at most `sweeps` times after each pass.
     """
 
     def __init__(
         self,
         runner: PassRunner,
-        risk: JointLoss,
+        risk: ClassesRisk,
         *,
         C: float,
         bias: float,
@@ -193,8 +194,8 @@ class MulticlassDualOracle(DualAscent, MulticlassOracle):
         runner.row_state.add("codes", np.uint16, (cuts, risk.classes))
         caches: dict[int, ClassesCache] = {}
         if size is not None and sweeps > 0:
-            caches = {start: ClassesCache(size, risk.classes, risk.entropic) for start in runner.lanes.bounds[:-1]}
-        merging = partial(MergePass, risk.entropic)
+            caches = {start: ClassesCache(size, risk.loss) for start in runner.lanes.bounds[:-1]}
+        merging = partial(MergePass, risk.loss.bounded())
         self.prepare(self._pass, merging, caches, cuts=cuts, order=ORDER, sweeps=sweeps, seed=seed)
 
     def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
