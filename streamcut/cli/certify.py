@@ -6,7 +6,7 @@ import click
 
 from streamcut.cli.destinations import refuse_existing
 from streamcut.cli.help import Command
-from streamcut.cli.output import print_json, print_table
+from streamcut.cli.output import print_json, print_rows, print_table
 from streamcut.cli.parameters import Choice, cache_options, force_option, json_option, memory_option
 from streamcut.loss_table import JOINT_LOSSES, ROW_LOSSES
 
@@ -94,4 +94,10 @@ def command(
         print_json(report)
         return
     click.echo(found.in_words())
+    classes = report.pop("classes")
+    if isinstance(intercepts := report["better_intercept"], list):
+        classes = classes or [{"label": label} for label in found.better.labels]
+        classes = [each | {"better_intercept": b} for each, b in zip(classes, intercepts, strict=True)]
+        del report["better_intercept"]
     print_table({name: value for name, value in report.items() if name not in ("passes", "intercept_within")})
+    print_rows(classes)
