@@ -295,11 +295,9 @@ class TrainOptions(TrainDeclarations):
     def _check_loss(self, task: str) -> None:
         """The loss must fit the task and its targets, and take the options given."""
         loss, labels = self.chosen_loss, tuple(name for name, each in ROW_LOSSES.items() if each.targets == "labels")
-        solver, trained = self.chosen_solver, self.record.losses
-        if self.l1_only and loss not in (trained or ()):
-            raise UsageError(
-                f"l1_only: {loss!r} is not one of its losses, which are {', '.join(SOLVER_TABLE['working-set'].losses or ())}"
-            )
+        solver, trained, smooth = self.chosen_solver, self.record.losses, SOLVER_TABLE["working-set"].losses or ()
+        if self.l1_only and loss not in smooth:
+            raise UsageError(f"l1_only: {loss!r} is not one of its losses, which are {', '.join(smooth)}")
         if self.record.columns and not self.l1_only:
             raise UsageError(f"solver: {solver} is for l1_only, a penalty λ‖w‖₁ without ½‖w‖²; give its λ")
         if trained is not None and loss not in trained and self.problem != "ranking":

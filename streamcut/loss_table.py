@@ -15,24 +15,26 @@ class RowLoss:
     """A loss of single rows: module and class in streamcut.losses, the kind of its targets, its own options.
 
     log_odds  scores are log(P(positive) / P(negative)), so models have probabilities
+    kinks     it is piecewise linear; its dual is quadratic with only box constraints
     """
 
     home: str
     targets: Literal["labels", "numbers"]
     options: tuple[str, ...] = ()
     log_odds: bool = False
+    kinks: bool = False
 
 
 ROW_LOSSES = {
-    "hinge": RowLoss("hinge.Hinge", "labels"),
+    "hinge": RowLoss("hinge.Hinge", "labels", kinks=True),
     "squared-hinge": RowLoss("squared_hinge.SquaredHinge", "labels"),
     "smoothed-hinge": RowLoss("smoothed_hinge.SmoothedHinge", "labels"),
     "logistic": RowLoss("logistic.Logistic", "labels", log_odds=True),
     "squared": RowLoss("squared.Squared", "numbers"),
     "huber": RowLoss("huber.Huber", "numbers", ("delta",)),
-    "epsilon-insensitive": RowLoss("epsilon_insensitive.EpsilonInsensitive", "numbers", ("epsilon",)),
+    "epsilon-insensitive": RowLoss("epsilon_insensitive.EpsilonInsensitive", "numbers", ("epsilon",), kinks=True),
     "squared-epsilon-insensitive": RowLoss("squared_epsilon_insensitive.SquaredEpsilonInsensitive", "numbers", ("epsilon",)),
-    "quantile": RowLoss("quantile.Quantile", "numbers", ("quantile",)),
+    "quantile": RowLoss("quantile.Quantile", "numbers", ("quantile",), kinks=True),
     "poisson": RowLoss("poisson.Poisson", "numbers"),
 }
 

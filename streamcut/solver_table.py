@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Literal
 
-from streamcut.loss_table import HINGE_OF_CLASSES, JOINT_LOSSES
+from streamcut.loss_table import HINGE_OF_CLASSES, JOINT_LOSSES, ROW_LOSSES
 from streamcut.options.option import options_of
 from streamcut.options.training import TrainDeclarations
 
@@ -31,7 +31,7 @@ class SolverRecord:
     limits     options that end it and change nothing before: a run may resume from a checkpoint with others
     margins    each row keeps its scores at the last w and at the best one (sampled cuts: by each cut)
     dual       dual ascent: each row keeps dual variables in the cuts of the bundle, and there is a cache of rows
-    curved     it sums the curvature of the loss: for losses that have one, and few features (streamcut.strategy)
+    curved     it sums the curvature of the loss: for few features (streamcut.strategy)
     columns    it keeps the columns of relevant features in memory
     max_cuts   size of the bundle unless given; None: from the length of the weights
     least_cuts size of the smallest bundle it works with
@@ -83,8 +83,8 @@ class SolverRecord:
         return import_module(".".join(["streamcut.solvers", *path, name]))
 
 
-_BOXES = ("hinge", "epsilon-insensitive", "quantile")  # their duals are quadratic with only box constraints
-_CURVED = ("squared", "logistic", "squared-hinge", "smoothed-hinge", "huber", "squared-epsilon-insensitive", "poisson")
+_BOXES = tuple(name for name, loss in ROW_LOSSES.items() if loss.kinks)
+_CURVED = tuple(name for name, loss in ROW_LOSSES.items() if not loss.kinks)
 _ROUND_LIMITS = ("epochs", "max_evaluations")
 
 _RECORDS: dict[str, SolverRecord] = {
@@ -112,7 +112,6 @@ _RECORDS: dict[str, SolverRecord] = {
         curved=True,
         max_cuts=8,
         vectors=4,
-        losses=_CURVED,
     ),
     "working-set": SolverRecord(
         family="linear",

@@ -338,8 +338,7 @@ class Session:
             if self._one and not chosen.distributed:
                 yield from in_files(self.job, self.dataset.manifest)
             loss = JOINT_LOSSES[chosen.problem].apart
-            dropped: dict[str, Any] = {"target": None, "max_cuts": None, "solver": "auto", "cut": "predicted"}
-            apart = replace(chosen, strategy="one-vs-rest", loss=loss, **dropped)
+            apart = replace(chosen, strategy="one-vs-rest", loss=loss, target=None, max_cuts=None, solver="auto", cut="predicted")
             said = f" --loss={loss}" * (loss != "hinge") + " --solver=auto" * (not chosen.record.dual)
             said += " --cut=predicted" * (chosen.cut != "predicted") + " without --max-cuts" * (chosen.max_cuts is not None)
             (*_, least) = job_class(apart).planned(apart, self.dataset.manifest).in_groups()  # type: ignore[attr-defined]

@@ -96,7 +96,7 @@ def command(
     click.echo(found.in_words())
     classes = report.pop("classes")
     if isinstance(intercepts := report["better_intercept"], list):
-        classes = classes or [{"label": label} for label in found.better.labels]
+        classes = classes or [{"label": label} for label in found.better.labels or ()]
         classes = [each | {"better_intercept": b} for each, b in zip(classes, intercepts, strict=True)]
         del report["better_intercept"]
     print_table({name: value for name, value in report.items() if name not in ("passes", "intercept_within")})

@@ -10,18 +10,24 @@ import numpy as np
 
 from streamcut.compiled import loss as methods  # noqa: F401  (kernels call methods of losses)
 from streamcut.compiled.records import entry, target_of, weight_of
+from streamcut.compiled.vectors import compensated
 from streamcut.compiler.jit import fused, kernel
 
 TOGETHER = 8  # dense rows added at a time: the matrix is read and written once for all
 
 
 @kernel
-def curvatures(loss, z, target, u, out):
-    """out[i] = u_i ℓ″(z_i); 0 where that is not finite."""
+def curvatures(loss, z, target, u, out, slack):
+    """out[i] = u_i ℓ″(z_i), 0 where that is not finite; slack (total, rounding lost) += Σ u_i (ℓ(z_i) less the row's part of the
+    cut), which is 0 unless ℓ is streamcut.losses.smoothed."""
+    total, lost = slack[0], slack[1]
     for i in range(len(z)):
-        y = target_of(target, i)
-        h = loss.curvature(loss.dual(z[i], y), z[i], y) * weight_of(u, i)
+        y, weight = target_of(target, i), weight_of(u, i)
+        f = loss.dual(z[i], y)
+        h = loss.curvature(f, z[i], y) * weight
         out[i] = h if h < np.inf else 0.0
+        total, lost = compensated(total, lost, weight * (loss.value(z[i], y) + f * z[i] + loss.conjugate(f, y)))
+    slack[0], slack[1] = total, lost
 
 
 @fused

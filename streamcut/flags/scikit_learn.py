@@ -85,7 +85,7 @@ def sklearn(text: str, counts: Counts) -> Translation:
     loss = str(given.take("loss", next(iter(kind.losses))))
     if loss not in kind.losses:
         given.refuse(f"loss={loss!r}", f"supported losses are {', '.join(kind.losses)}")
-    if part == 1.0 and (several or kind.losses.get(loss) not in (SOLVER_TABLE["newton"].losses or ())):
+    if part == 1.0 and (several or kind.losses.get(loss) not in (SOLVER_TABLE["working-set"].losses or ())):
         given.refuse("'l1'", "‖w‖₁ without ½‖w‖² is supported for two classes and regression, with smooth losses")
     epsilon = float(given.take("epsilon", kind.epsilon)) if kind.task == "regression" else 0.0
     bias = _bias(kind, given, alone=not together and part in (0.0, 1.0))

@@ -111,7 +111,7 @@ class TrainDeclarations:
         metavar="DATA",
         solvers="budgeted stochastic", role="watcher")
     solver: str = _algorithm("auto",
-        "The algorithm. auto: newton for smooth losses and pairs of few features, bundle-dca for most other linear models.",
+        "The algorithm. auto: newton for losses of rows and pairs and few features, bundle-dca for most other linear models.",
         tried=("ocas", "cpa"))
     cut: Literal["predicted", "exact"] = _algorithm("predicted",
         "Where OCAS takes its cuts: predicted needs one pass an iteration, exact (the paper) two.",

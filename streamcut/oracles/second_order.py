@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -18,27 +18,36 @@ from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.machine import one_blas_thread
 from streamcut.io.manifest import Statistics
 from streamcut.losses.pointwise import PointwiseRisk
+from streamcut.losses.smoothed import Smoothed
 from streamcut.models.checkpoint import Fill
 from streamcut.oracles import row_passes
-from streamcut.oracles.decomposable import Cut
+from streamcut.oracles.decomposable import Cut, DecomposableOracle
 from streamcut.oracles.linear import LinearOracle
 from streamcut.oracles.row_passes import CutSums, ScorePass
 
 _COPIED = 1024  # features: NumPy factorises a copy; SciPy works in place, but takes a tenth of a second to import
 _DENSE = 0.25  # of the features: rows with more entries are added as dense ones
+_INSIDE = 0.05  # of the requested gap: accuracy to which models with λ‖w‖₁ are minimised
+# Kinks: their first width, in units of a margin or the farthest target; what a narrower one is of the last; and the part of the
+# requested gap that a width may cost.
+_WIDTH, _NARROWER, _COST = 2.0, 0.35, 0.5
+_FINEST = 1e-12  # of the first: scores are not known much better
+_SOME = 1e-300  # where all targets are 0
 
 
 @dataclass(slots=True)
 class CurvedSums(CutSums):
-    """CutSums with the lower triangle of the `curvature` (D, D)."""
+    """CutSums with the lower triangle of the `curvature` (D, D), and the `slack` of the cut at w (total, rounding lost)."""
 
     curvature: np.ndarray = field(default_factory=partial(np.zeros, (0, 0)))
+    slack: np.ndarray = field(default_factory=partial(np.zeros, 2))
 
 
 @dataclass(frozen=True, slots=True)
 class CurvedPass(ScorePass):
-    """Scores at `w`, the loss and the cut there, and the curvature; `dense`: rows have most features."""
+    """Scores at `w`, the loss and the cut there, and the curvature of `model`; `dense`: rows have most features."""
 
+    model: Any = None
     dense: bool = False
     summed = (*ScorePass.summed, "curvature")
 
@@ -54,7 +63,7 @@ class CurvedPass(ScorePass):
         assert isinstance(sums, CurvedSums)
         ScorePass.visit_chunk(self, sums, rows, chunk)
         h, entries = np.empty(chunk.n_rows), (chunk.indptr, chunk.indices, chunk.data)
-        second_order.curvatures(self.risk.loss, rows["z"], chunk.y, rows.get("u"), h)
+        second_order.curvatures(self.model, rows["z"], chunk.y, rows.get("u"), h, sums.slack)
         if self.dense:
             begins, together = chunk.first_row % self.alignment, np.empty((self.alignment, len(self.w)))
             second_order.add_dense(*entries, h, self.bias, begins, together, sums.curvature)
@@ -66,11 +75,12 @@ class CurvedPass(ScorePass):
         assert isinstance(total, CurvedSums)
         assert isinstance(part, CurvedSums)
         vectors.add(total.curvature.reshape(-1), part.curvature.reshape(-1))
+        vectors.accumulate(part.slack, total.slack)
         return row_passes.merge(total, part)
 
 
 class SecondOrderOracle(LinearOracle):
-    """A linear oracle of a loss with a curvature: after each pass at a w it holds R's slope and curvature there.
+    """A linear oracle that, after each pass at a w, holds R's slope and curvature there. Kinks of the loss have a width.
 
     at, slope, curvature   that w (D,), −Σ u_i ℓ′ σ_i x_i there (D,), and the lower triangle of H (D, D); all independent of C
     """
@@ -80,35 +90,84 @@ class SecondOrderOracle(LinearOracle):
         D = self.dimension
         self.at, self.slope, self.curvature = np.zeros(D), np.zeros(D), np.zeros((D, D))
         self._dense = dense_rows(runner.feed.data.manifest.statistics, D)
+        self._slack = 0.0  # Σ u_i ℓ_i at `at`, less the cut there
+        self.widen()
+
+    @property
+    def _widest(self) -> float:
+        """The width of kinks at first, within which all rows are at w = 0."""
+        return _WIDTH * (1.0 if self._loss.targets == "labels" else max(self._targets.farthest, _SOME))
+
+    def widen(self) -> None:
+        """Give kinks their first width."""
+        self._kink_width = self._widest
+
+    def _sharpen(self, fall: float, allowed: float) -> None:
+        """Narrow the kinks where their width costs more than Newton's next step gains (`fall`), and much of the allowed gap."""
+        cost = self.C * self._slack
+        if not self._loss.smooth and fall < cost > _COST * allowed:
+            self._kink_width = max(_NARROWER * self._kink_width, _FINEST * self._widest)
+
+    @property
+    def _modelled(self) -> Any:
+        """The loss whose slopes and curvature Newton's method uses."""
+        return self._loss if self._loss.smooth else Smoothed(self._loss, self._kink_width)
+
+    @property
+    def _smooth(self) -> bool:
+        return True
+
+    def slopes(self, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        slopes, curvatures = DecomposableOracle._look(self, "SlopesPass", k, self._modelled)
+        return slopes.sum(axis=1), curvatures
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         numbers, arrays = super().saved()
+        numbers |= {"slack": self._slack, "kink_width": self._kink_width}
         return numbers, {**arrays, "at": self.at, "slope": self.slope, "curvature": self.curvature}
 
     def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
         super().restore(numbers, fill)
+        self._slack, self._kink_width = numbers["slack"], numbers["kink_width"]
+        if not 0.0 < self._kink_width < np.inf:
+            raise ValueError(f"the width of kinks is {self._kink_width}")
         for name, array in (("at", self.at), ("slope", self.slope), ("curvature", self.curvature)):
             fill(name, array, self.release)
 
     def expand(self, w: np.ndarray) -> Cut:
         """One pass: the margins of w and the cut there; slope and curvature are then those at w."""
         self._scored(w)
-        sums = self._read(CurvedPass(self._risk, self._grids, w, self._bias, kappa=1.0, at_w=True, dense=self._dense))
-        return self._cut(sums)
+        loss = self._modelled
+        risk = replace(self._risk, loss=loss)
+        work = CurvedPass(risk, self._grids, w, self._bias, kappa=1.0, at_w=True, model=loss, dense=self._dense)
+        return self._cut(self._read(work))
 
     def _first_pass(self, w: np.ndarray) -> Pass:
-        return CurvedPass(self._risk, self._grids, w, self._bias, at_w=True, first=self._first, dense=self._dense)
+        given = {"first": self._first, "model": self._modelled, "dense": self._dense}
+        return CurvedPass(self._risk, self._grids, w, self._bias, at_w=True, **given)  # type: ignore[arg-type]
 
     def _read(self, work: Pass) -> Any:
         sums = super()._read(work)
         if isinstance(work, CurvedPass):
             self.at, self.curvature = work.w.copy(), sums.curvature
-            self.slope = -(sums.a.sum(axis=0))
+            self.slope, self._slack = -(sums.a.sum(axis=0)), float(sums.slack.sum())
         return sums
 
-    def newton(self, tolerance: float, ridge: float = 1.0) -> np.ndarray | None:
-        """argmin of R + C·(the quadratic model of the loss at `at`): Newton's next point; None where float64 finds none."""
-        return quadratic_minimum(self.penalty, self.C, self.at, self.slope, self.curvature, tolerance, ridge)
+    def newton(self, allowed: float, ridge: float = 1.0) -> np.ndarray | None:
+        """argmin of R + C·(the quadratic model of the loss at `at`): Newton's next point; None where float64 finds none.
+
+        Where that model has kinks of a width, it may be narrower from the next pass on. `allowed` is the requested gap.
+        """
+        given = self.penalty, self.C, self.at, self.slope
+        w = quadratic_minimum(*given, self.curvature, _INSIDE * allowed, ridge)
+        if w is None and self.penalty.free and not self._loss.smooth:  # a free intercept, and no row is near a kink
+            self.curvature[-1, -1] += 0.5 / self._widest * self.total_weight * self._bias**2
+            w = quadratic_minimum(*given, self.curvature, _INSIDE * allowed, ridge)
+        if w is not None:
+            price, l1 = _prices(self.penalty, self.dimension, ridge), self.penalty.threshold or 0.0
+            fall = vectors.dot(self.C * self.slope - price * self.at, w - self.at)
+            self._sharpen(0.5 * (fall + l1 * float(np.abs(self.at).sum() - np.abs(w).sum())), allowed)
+        return w
 
 
 def quadratic_minimum(
@@ -123,8 +182,7 @@ def quadratic_minimum(
     if D > _COPIED:
         import scipy.linalg  # noqa: F401  (before its threads are detected)
     with one_blas_thread():
-        Q, price = C * curvature, np.full(D, ridge)
-        price[D - penalty.free :] = 0.0
+        Q, price = C * curvature, _prices(penalty, D, ridge)
         Q[np.diag_indices(D)] += price
         l1 = penalty.threshold
         if l1 is None:
@@ -133,6 +191,13 @@ def quadratic_minimum(
         Q = np.tril(Q) + np.tril(Q, -1).T
         q = C * slope + (Q @ at - price * at)
         return _sparse_minimum(Q, q, l1, at.copy(), ridge * tolerance) if np.isfinite(q).all() else None
+
+
+def _prices(penalty: L2, D: int, ridge: float) -> np.ndarray:
+    """The curvature of R along each weight, float64 (D,): 0 for a free intercept."""
+    price = np.full(D, ridge)
+    price[D - penalty.free :] = 0.0
+    return price
 
 
 def dense_rows(statistics: Statistics, dimension: int) -> bool:

@@ -1,6 +1,6 @@
-"""Newton's method on the primal, certified by cutting planes: losses with a curvature, few features.
+"""Newton's method on the primal, certified by cutting planes: losses of single rows, few features.
 
-Problem   min F(w) = R(w) + C Σ u_i ℓ(z_i), R(w) = ½‖w‖² or an elastic net, ℓ with a derivative (streamcut.losses.loss).
+Problem   min F(w) = R(w) + C Σ u_i ℓ(z_i), R(w) = ½‖w‖² or an elastic net, ℓ convex (streamcut.losses.loss).
 Given     the oracle, a bundle size, a stopping rule.
 Returns   the best point w_b, F there, and a lower bound on min F.
 Stops     when F(w_b) − bound is small enough.
@@ -18,7 +18,19 @@ the bundle finds the best mixture of the last few. For a quadratic loss the firs
 it. A pass sums H lane by lane, in row order: several workers take the same steps as one. With another C or λ the model of
 the last pass is reused, so a path takes one or two passes per value.
 
-(Lin, Weng & Keerthi 2008 have a Newton method for many features, without H.)
+A loss with kinks (hinge, ε-insensitive, quantile) gets a slope that rises linearly near them (streamcut.losses.smoothed); F stays
+as it is. A width costs the cut at w a slack, by which the rows' parts of the cut are below their losses. Once Newton's step
+promises less than that, and the slack is more than half the allowed gap, the width becomes 0.35 of itself. So a training begins
+with a width of 2 margins and ends with 0.1 to 0.01, without a row cache: what dual ascent does by sweeps over cached rows.
+
+Passes to the default stop, C = 1, and those of dual ascent with all rows cached, with a fifth of them, with none: covtype (54
+features, unscaled) hinge 17; 12, 82, > 100; ε 28; 12, > 100, > 100; computer ε 12; 11, 45, > 100; susy hinge 7; 6, 7, 11. The
+processor time of the first of these is 4 to 30 times Newton's. 28 cases of four sets take 551 passes; with the width halved 627,
+a quarter 614; a first width of 4 576, of 8 777; 0.3 of the gap 568, 0.15 803; wider again by 1.4 after a step far too long 664;
+the curvature of a window twice as wide 729; slopes at a predicted step, as OCAS, 693.
+
+(Lin, Weng & Keerthi 2008 have a Newton method for many features, without H. Chapelle 2007 smooths the hinge for Newton's method,
+with a fixed width.)
 """
 
 from __future__ import annotations
@@ -28,7 +40,6 @@ from streamcut.solvers.loop import begun, iterated
 from streamcut.solvers.progress import Progress, Solution
 
 _TOO_LONG = 0.4  # of a full step: with a shorter one from the line search, the model is not that of the best point
-_INSIDE = 0.05  # of the requested gap: accuracy to which models with λ‖w‖₁ are minimised
 
 
 def solve(oracle: SecondOrderOracle, progress: Progress, *, max_cuts: int) -> Solution:
@@ -43,10 +54,12 @@ def solve(oracle: SecondOrderOracle, progress: Progress, *, max_cuts: int) -> So
         s.narrow()
         if back:
             s.w = s.w_b.copy()
-        elif (w := oracle.newton(_INSIDE * rule.allowed_gap(s.best.F, oracle.c_bar), s.penalty.ridge)) is not None:
+        elif (w := oracle.newton(rule.allowed_gap(s.best.F, oracle.c_bar), s.penalty.ridge)) is not None:
             s.w = w
         cut = oracle.expand(s.w)
         s.move(1.0 if back else s.search(oracle), oracle)
         s.improve(cut, rule)
 
-    return iterated(s, oracle, progress, rule, iterate)
+    found = iterated(s, oracle, progress, rule, iterate)
+    oracle.widen()  # for the next of a path
+    return found

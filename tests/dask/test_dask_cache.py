@@ -35,6 +35,7 @@ from streamcut.io.opening import open_dataset
 from streamcut.io.stores.writer import StoreWriter
 from streamcut.jobs.columns import ColumnsJob
 from streamcut.losses.classes import ClassesRisk
+from streamcut.losses.crammer_singer import CrammerSinger
 from streamcut.losses.hinge import Hinge
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.files import load_model, save_model
@@ -329,7 +330,7 @@ def test_a_cache_is_recalled_as_it_was_filled(seed, task, part):
             )
         else:
             oracle = MulticlassDualOracle(runner, ClassesRisk((0.0, 1.0, 2.0)), size=size, **common)
-            copies = [ClassesCache(size, 3, False) for _ in range(2)]
+            copies = [ClassesCache(size, CrammerSinger(3)) for _ in range(2)]
         caches = oracle._caches
         ascent = Ascent(rng.standard_normal(oracle.dimension), np.zeros(6), 0, 1, 1.0, 0.0)
         fillings = [

@@ -52,11 +52,11 @@ def test_a_model_and_its_certificate_fit_in_a_line(rows, options):
     y = np.arange(len(y)) % 3.0 if "task" in options else y
     model = streamcut.train((X, y), on_plan=plans.append, max_passes=5, **options)
     assert len(repr(model)) < 250
-    assert f"solver=bundle-dca, features={X.shape[1]}, " in repr(model)
+    assert f"solver={model.solver}, features={X.shape[1]}, " in repr(model)
     assert f"converged={model.converged}" in repr(model)
     html = model._repr_html_()
     assert html.startswith(f"<table><caption>{type(model).__name__}</caption>")
-    assert "<td style='text-align:right'>bundle-dca</td>" in html
+    assert f"<td style='text-align:right'>{model.solver}</td>" in html
     (plan,) = plans
     assert repr(plan).startswith("MemoryPlan(total=")
     assert f"<th style='text-align:left'>{plan.lines[0][0]}</th>" in plan._repr_html_()

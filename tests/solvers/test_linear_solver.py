@@ -336,7 +336,7 @@ def test_one_label_against_the_rest():
 @pytest.mark.parametrize(
     "options",
     [{"C": 0}, {"C": -1.0}, {"C": float("nan")}, {"tol": -1}, {"max_passes": 0}, {"workers": 0}, {"bias": -1}, {"max_cuts": 1},
-     {"solver": "newton"}, {"lanes": 1.5}, {"no_such": 1}, {"tol": None, "tol_relative": None}, {"memory": "4"}, {"C": "1"},
+     {"lanes": 1.5}, {"no_such": 1}, {"tol": None, "tol_relative": None}, {"memory": "4"}, {"C": "1"},
      {"solver": "cpa", "cut": "exact"}],
     ids=str,
 )  # fmt: skip

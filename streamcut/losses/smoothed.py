@@ -1,0 +1,60 @@
+"""A piecewise linear loss with the slopes of a smooth one, for Newton's method.
+
+Within a `width` of a kink the slope rises linearly: it is that of the loss averaged uniformly over z ± width, as in Chapelle 2007
+for the hinge. Values are those of the loss itself, and shares are feasible for it: a cut from them is a lower bound whatever the
+width, and touches the loss except near kinks, where it is below by at most a quarter of the width.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+
+class Smoothed(NamedTuple):
+    """`inner`, a loss with kinks (streamcut.losses.loss.Loss), and what kernels of cuts, slopes and curvatures call of one."""
+
+    inner: Any
+    width: float
+
+    def sign(self, y):
+        return self.inner.sign(y)
+
+    def offset(self, y):
+        return self.inner.offset(y)
+
+    def target_size(self, y):
+        return self.inner.target_size(y)
+
+    def value(self, z, y):
+        return self.inner.value(z, y)
+
+    def dual(self, z, y):
+        f = self.inner.highest(y)
+        for j in range(self.inner.kinks()):
+            f -= min(1.0, max(0.0, 0.5 + 0.5 * (z - self.inner.kink(j)) / self.width))
+        return f
+
+    def curvature(self, f, z, y):
+        total = 0.0
+        for j in range(self.inner.kinks()):
+            if abs(z - self.inner.kink(j)) < self.width:
+                total += 0.5 / self.width
+        return total
+
+    def conjugate(self, f, y):
+        return self.inner.conjugate(f, y)
+
+    def constant(self, f, y):
+        return self.inner.constant(f, y)
+
+    def sized(self):
+        return self.inner.sized()
+
+    def size(self, f, y):
+        return self.inner.size(f, y)
+
+    def unbounded(self):
+        return False
+
+    def limited(self, f, limit, u):
+        return f
