@@ -63,6 +63,8 @@ def choose(options: TrainOptions, statistics: Statistics) -> TrainOptions:
 def _few(options: TrainOptions, statistics: Statistics) -> bool:
     """Whether H = Σ u ℓ″ x xᵀ costs little next to the passes it saves, and fits in memory."""
     D = statistics.n_features + (options.bias != 0.0)
+    if options.problem == "binary" and min((statistics.labels or {0.0: D}).values()) < D:
+        return False  # a rare class: the curvature is that of few rows, and far from it others matter (kdd99: 10 passes, not 100)
     if options.problem != "ranking" and ROW_LOSSES[options.chosen_loss].kinks:
         asked = min(options.tol or 1.0, options.tol_relative or 1.0)
         if D > _FEATURES or statistics.n_rows < _ROWS * D or asked < _LOOSE:

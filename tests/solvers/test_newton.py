@@ -165,6 +165,13 @@ def test_few_features_choose_it(options, features, chosen):
     assert (found.chosen_solver == "newton") == chosen
 
 
+@pytest.mark.parametrize(("positive", "chosen"), [(5, "bundle-dca"), (50, "newton")])
+def test_a_rare_class_leaves_it_out(positive, chosen):
+    X = sp.random_array((1000, 12), density=0.3, format="csr", rng=np.random.default_rng(0))
+    statistics = MemoryDataset(X, np.arange(1000) < positive).manifest.statistics
+    assert choose(TrainOptions(task="binary", loss="logistic"), statistics).chosen_solver == chosen
+
+
 def test_matrices_that_memory_does_not_hold_leave_it_out():
     X = sp.random_array((500, 600), density=0.01, format="csr", rng=np.random.default_rng(0))
     statistics = MemoryDataset(X, np.arange(500.0) % 2).manifest.statistics
