@@ -147,13 +147,13 @@ def _weights(model: Any, bias: float) -> list[arb]:
 
 
 def _rows(given: Any, kind: str, rule: dict[str, Any], seed: int, rng: np.random.Generator) -> Case:
-    solvers: list[dict[str, Any]] = [{"solver": "bundle-dca"}, {"solver": "ocas"}, {"solver": "cpa"},
+    solvers: list[dict[str, Any]] = [{"solver": "bundle-dca"}, {"solver": "ocas"}, {"solver": "cpa"}, {"solver": "newton"},
                                      {"solver": "bundle-dca", "row_cache": "0", "max_cuts": 6}]  # fmt: skip
     l1 = float(10.0 ** rng.uniform(-3, 1)) * min(1.0, given.C) if kind.endswith(" l1") else 0.0
     free = " free" in kind
     if free:
         given = replace(given, bias=1.0, weight=np.maximum(given.weight, 1e-6))
-    how = ({}, {"row_cache": "0"}, {"lanes": 2})[seed % 3] if free and l1 else solvers[seed % 4]
+    how = ({}, {"row_cache": "0"}, {"lanes": 2})[seed % 3] if free and l1 else solvers[seed % len(solvers)]
     options = {**given.options, **how, **rule, "C": given.C} | ({"l1": l1} if l1 else {})
     options |= {"intercept": "free"} if free else {}
     data = MemoryDataset(given.X, given.y, weight=given.weight, shard_nnz=given.X.size // 3 + 1)
