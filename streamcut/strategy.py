@@ -18,9 +18,12 @@ from streamcut.solver_table import SOLVER_TABLE
 # with pairs, which have no dual ascent: OCAS takes three to five times the passes, and often does not end in a hundred.
 _PRODUCTS, _MORE = 8.0, 16.0
 # For losses with kinks: the most features, as a9a and kdd99 with 123 take two to eight times the passes of dual ascent; the
-# fewest rows for each, as with 10 Newton's method takes 1.1 times the time, with 46 0.7, with 100 0.45; and the smallest gap, as
-# spambase takes 30 passes to 1e-2, 69 to 1e-4 and more than a hundred to 1e-6, dual ascent on cached rows 14.
-_FEATURES, _ROWS, _LOOSE = 64, 50, 1e-4
+# fewest rows for each, as with 10 Newton's method takes 1.1 times the time, with 46 0.7, with 100 0.45; the smallest gap, as
+# spambase takes 30 passes to 1e-2, 69 to 1e-4 and more than a hundred to 1e-6, dual ascent on cached rows 14; and the size that
+# some value of rows as they come exceeds: where none is above 1 (letter, ijcnn1, mq2007, abalone, covtype scaled, and seven sets
+# with --scale std) dual ascent takes a tenth to a half of the passes in about as much time, where they reach 20 to 2e6 (susy to
+# computer) two to ten times as long.
+_FEATURES, _ROWS, _LOOSE, _SCALED = 64, 50, 1e-4, 10.0
 _DENSE, _TOGETHER, _SOLVED = 0.25, 8.0, 24.0  # of dense rows that many products cost what one does, of Cholesky's as many
 _ROOM = 4  # matrices take at most this fraction (1/4) of memory
 _MATRICES = 5
@@ -67,7 +70,8 @@ def _few(options: TrainOptions, statistics: Statistics) -> bool:
         return False  # a rare class: the curvature is that of few rows, and far from it others matter (kdd99: 10 passes, not 100)
     if options.problem != "ranking" and ROW_LOSSES[options.chosen_loss].kinks:
         asked = min(options.tol or 1.0, options.tol_relative or 1.0)
-        if D > _FEATURES or statistics.n_rows < _ROWS * D or asked < _LOOSE:
+        scaled = options.scale != "none" or statistics.max_abs_value <= _SCALED
+        if D > _FEATURES or statistics.n_rows < _ROWS * D or asked < _LOOSE or scaled:
             return False
     entries = max(statistics.nnz, 1)
     per_row = entries / max(statistics.n_rows, 1)

@@ -149,6 +149,7 @@ def test_models_with_a_price_on_weights_are_minimised(seed):
     [
         ({"loss": "logistic"}, 12, True),
         ({"loss": "hinge"}, 8, True),
+        ({"loss": "hinge", "scale": "max-abs"}, 8, False),
         ({"loss": "hinge"}, 12, False),
         ({"loss": "hinge", "tol": 1e-5}, 8, False),
         ({"loss": "logistic"}, 4000, False),
@@ -162,7 +163,9 @@ def test_models_with_a_price_on_weights_are_minimised(seed):
 def test_few_features_choose_it(options, features, chosen):
     rng = np.random.default_rng(0)
     X = sp.random_array((500, features), density=5 / features, format="csr", rng=rng)
-    found = choose(TrainOptions(**{"task": "binary", **options}), MemoryDataset(X, np.arange(500.0) % 2).manifest.statistics)
+    found = choose(
+        TrainOptions(**{"task": "binary", **options}), MemoryDataset(100.0 * X, np.arange(500.0) % 2).manifest.statistics
+    )
     assert (found.chosen_solver == "newton") == chosen
 
 
