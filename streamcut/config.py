@@ -22,12 +22,7 @@ EXACT_KERNEL = solvers("exact-kernel")
 SAMPLED = solvers("sampled")
 SOLVERS = tuple(SOLVER_TABLE)
 SCHEDULERS = ("threads", "sync", "local-cluster")  # or the address of a Dask scheduler, or its scheduler file
-_OFF = {
-    "bias": 0.0,
-    "tol": None,
-    "tol_relative": None,
-    "row_cache": "0",
-}  # values that mean "off" for a solver without the option
+_OFF = {"bias": 0.0, "tol": None, "tol_relative": None}  # values that mean "off" for a solver without the option
 _checkpoint = partial(option, group="Checkpoints")
 
 

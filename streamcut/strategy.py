@@ -47,15 +47,15 @@ _JOBS = {  # by problem for linear solvers, else by family
 def choose(options: TrainOptions, statistics: Statistics) -> TrainOptions:
     """`options` with solver "auto" decided: Newton's method where features are few.
 
-    Not where an option was given that Newton's method does not have.
+    Not where an option was given that Newton's method does not have. It has no row cache, as "0" asks.
     """
-    pairs = options.problem == "ranking"
+    pairs, row_cache = options.problem == "ranking", "auto" if options.row_cache == "0" else options.row_cache
     if options.solver != "auto" or not (options.record.dual or options.record.columns or pairs):
         return options
     for name, record in SOLVER_TABLE.items():
         if record.curved and options.problem in record.trains:
             try:
-                curved = replace(options, solver=name)
+                curved = replace(options, solver=name, row_cache=row_cache)
             except UsageError:
                 continue
             if _few(curved, statistics):
