@@ -17,12 +17,12 @@ from streamcut.solver_table import SOLVER_TABLE
 # ascent, which costs some 20 products per entry. More, by a factor, with a quadratic loss, where it takes two passes in all, and
 # with pairs, which have no dual ascent: OCAS takes three to five times the passes, and often does not end in a hundred.
 _PRODUCTS, _MORE = 8.0, 16.0
-# For losses with kinks: the most features, as a9a and kdd99 with 123 take two to eight times the passes of dual ascent; the
+# For losses with kinks: the most features, as a9a and kdd99 with 120 take two to nine times the passes of dual ascent; the
 # fewest rows for each, as with 10 Newton's method takes 1.1 times the time, with 46 0.7, with 100 0.45; the smallest gap, as
 # spambase takes 30 passes to 1e-2, 69 to 1e-4 and more than a hundred to 1e-6, dual ascent on cached rows 14; and the size that
 # some value of rows as they come exceeds: where none is above 1 (letter, ijcnn1, mq2007, abalone, covtype scaled, and seven sets
 # with --scale std) dual ascent takes a tenth to a half of the passes in about as much time, where they reach 20 to 2e6 (susy to
-# computer) two to ten times as long.
+# computer) two to twelve times as long.
 _FEATURES, _ROWS, _LOOSE, _SCALED = 64, 50, 1e-4, 10.0
 _DENSE, _TOGETHER, _SOLVED = 0.25, 8.0, 24.0  # of dense rows that many products cost what one does, of Cholesky's as many
 _ROOM = 4  # matrices take at most this fraction (1/4) of memory
