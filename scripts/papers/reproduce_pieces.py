@@ -72,10 +72,12 @@ def _whole() -> Iterator[Piece]:
                         "sampled-cuts", "table", "--data", data, "--methods", method, "--sizes", str(r), "--seed", str(seed)
                     )
     yield from (_piece("sampled-cuts", "rows", "--data", data, "--plot") for data in ("checkers", "covertype"))
-    yield _piece("sampled-cuts", "samples", "--plot", "--limit", "600")
+    for cost in ("0.01", "0.1", "1", "10", "100"):
+        yield _piece("sampled-cuts", "samples", "--costs", cost, "--plot", "--limit", "600", of=f"samples {cost}")
     for part in ("table1", "rows", "epsilon", "C"):
         for data in ("a9a", "reuters_moneyfx", "reuters21578", "covtype_20k", "ijcnn1"):
             yield _piece("svm-perf", part, "--data", data, "--plot")
+    yield _piece("svm-perf", "rows", "--data", "flights3m", "--plot")
     yield _piece("svm-perf", "ordinal", "--data", "a9a")
     for part in ("table3", "figure1", "figure2", "table2"):
         for data in ("reuters_moneyfx", "reuters21578", "covtype_20k", "mnist", "artificial"):

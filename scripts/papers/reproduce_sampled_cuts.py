@@ -166,7 +166,7 @@ def extrapolated(name: str, lines: list[dict], counts: list[int]) -> list[dict]:
 
 def by_samples(lines: Lines, options) -> None:
     data = problem("adult", options.adult)
-    costs = (1.0,) if options.quick else (0.01, 0.1, 1.0, 10.0, 100.0)
+    costs = options.costs or ((1.0,) if options.quick else (0.01, 0.1, 1.0, 10.0, 100.0))
     sizes = (50, 100, 200, 400) if options.quick else (100, 400, 1000, 4000)
     for method in NAMES:
         for C in costs:
@@ -274,6 +274,7 @@ def main() -> None:
     parser.add_argument("--resume", action="store_true", help="keep the trainings that --out already holds")
     parser.add_argument("--data", type=lambda text: text.split(","), metavar="NAME,…", default=list(TABLE_C))
     parser.add_argument("--sizes", type=lambda text: [int(r) for r in text.split(",")], metavar="R,…", help="in the table")
+    parser.add_argument("--costs", type=lambda text: [float(C) for C in text.split(",")], metavar="C,…", help="in `samples`")
     parser.add_argument("--limit", type=float, default=3600.0, help="seconds of processor time for one training")
     parser.add_argument("--methods", type=lambda text: text.split(","), metavar="NAME,…", help="of the table; default: all")
     parser.add_argument("--seeds", type=int, default=1, help="runs with different seeds (the paper: 3)")

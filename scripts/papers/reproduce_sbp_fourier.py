@@ -35,12 +35,16 @@ def fourier(options: Any) -> Iterator[tuple[str, dict[str, Any]]]:
         yield name, {"rows": problem.m, "pairs": pairs, "errors": errors}
 
 
-def ahead(entry: dict[str, Any], sbp: dict[str, Any]) -> float:
-    """The part of the numbers of pairs at which SBP (a curve of Figure 2) is at least as good, in percent."""
+def ahead(entry: dict[str, Any], sbp: dict[str, Any], plain: float) -> tuple[float, float]:
+    """The part of the numbers of pairs at which SBP (a curve of Figure 2) is at least as good, in percent.
+
+    From where one of the two first errs less than `plain`, the error of the greater class, as for Figure 2; and of all numbers.
+    """
     x = np.array([k * entry["rows"] for k in entry["pairs"]])
     inside = (x >= sbp["x"][0] * (1 - 1e-9)) & (x <= sbp["x"][-1])
-    ours = np.interp(np.log(x[inside]), np.log(sbp["x"]), sbp["mean"])
-    return 100 * float(np.mean(ours <= np.mean(entry["errors"], axis=1)[inside]))
+    ours, theirs = np.interp(np.log(x[inside]), np.log(sbp["x"]), sbp["mean"]), np.mean(entry["errors"], axis=1)[inside]
+    learnt = np.maximum.accumulate(np.minimum(ours, theirs) < plain - 1e-9)
+    return 100 * float(np.mean((ours <= theirs)[learnt])), 100 * float(np.mean(ours <= theirs))
 
 
 def fourier_in_words(result: dict[str, Any]) -> str:
