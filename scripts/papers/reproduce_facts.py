@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import reproduce_bsca
+import reproduce_sampled_cuts
 import reproduce_sbp_curves
 from reproduce_bounds import cutting_planes, epochs_to_halve, sampled_excess, spare
 from reproduce_sbp_curves import METHODS, compared
@@ -302,6 +303,8 @@ def draw(out: Path) -> None:
     curves = sbp_curves(out / "sbp")
     reproduce_sbp_curves.plot(curves, out / "sbp" / "figure2.svg")
     plot_fourier(_merged(out / "sbp", "fourier.json"), curves, out / "sbp" / "figure3.svg")
+    if by_samples := _lines(out / "sampled-cuts", "samples.json"):
+        reproduce_sampled_cuts.plot("samples", by_samples, out / "sampled-cuts" / "samples.svg")
     if results := bsca_results(out / "bsca"):
         reproduce_bsca.plots(results, out / "bsca")
 

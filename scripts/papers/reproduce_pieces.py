@@ -73,7 +73,7 @@ def _whole() -> Iterator[Piece]:
                     )
     yield from (_piece("sampled-cuts", "rows", "--data", data, "--plot") for data in ("checkers", "covertype"))
     for cost in ("0.01", "0.1", "1", "10", "100"):
-        yield _piece("sampled-cuts", "samples", "--costs", cost, "--plot", "--limit", "600", of=f"samples {cost}")
+        yield _piece("sampled-cuts", "samples", "--costs", cost, "--limit", "600", of=f"samples {cost}")
     for part in ("table1", "rows", "epsilon", "C"):
         for data in ("a9a", "reuters_moneyfx", "reuters21578", "covtype_20k", "ijcnn1"):
             yield _piece("svm-perf", part, "--data", data, "--plot")

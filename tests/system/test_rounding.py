@@ -29,6 +29,7 @@ signed = st.floats(-1e6, 1e6)
 small = st.floats(0.0, 1e-3)
 triples = st.lists(signed, min_size=3, max_size=3)
 dimensions = st.sampled_from([1, 10, 10**4, 10**9])
+LOOSE, TINY = Fraction(1001, 1000), Fraction(1, 10**250)  # bounds of errors are no looser than that
 
 
 def root(x: Fraction, *, up: bool = False) -> Fraction:
@@ -40,6 +41,11 @@ def root(x: Fraction, *, up: bool = False) -> Fraction:
 def worst(square: Fraction, dimension: int) -> float:
     """The least that `dot` may give for this."""
     return max(0.0, nextafter(float(square * (1 - Fraction(dot_gamma(dimension)))), inf))
+
+
+def doubt(dimension: int = 1) -> Fraction:
+    """What a few roundings and a sum over so many numbers may change, relative to their sizes."""
+    return Fraction(dot_gamma(dimension) + gamma(20))
 
 
 def exact(*numbers: float) -> list[Fraction]:
@@ -83,7 +89,8 @@ def test_a_bound_is_below_what_the_true_cut_proves(c_bar, length, b, slope, offs
 def test_an_objective_is_above_what_it_is(length, C, loss, more, dimension):
     square = Fraction(length) ** 2
     found = objective(worst(square, dimension), dimension, C, loss, more)
-    assert Fraction(found) >= square / 2 + Fraction(more) + Fraction(C) * Fraction(loss)
+    true = square / 2 + Fraction(more) + Fraction(C) * Fraction(loss)
+    assert true <= Fraction(found) <= true * (1 + 2 * doubt(dimension)) + TINY
 
 
 @given(one=st.tuples(small, small), other=st.tuples(small, small), share=st.floats(0.0, 1.0), size=positive, offset=positive)
@@ -91,10 +98,12 @@ def test_a_mixture_of_two_cuts_has_their_errors_and_a_few_roundings(one, other, 
     found = mixed(CutError(*one), CutError(*other), share, size, offset)
     t, e = Fraction(share), Fraction(1, 2**52)
     for got, left, right, own in zip(found, one, other, (size, offset), strict=True):
-        assert Fraction(got) >= (1 - t) * Fraction(left) + t * Fraction(right) + e * Fraction(own)
+        true = (1 - t) * Fraction(left) + t * Fraction(right)
+        assert true + e * Fraction(own) <= Fraction(got) <= true + 2 * doubt() * (true + Fraction(own)) + TINY
     p = combined(share, CutError(*one), 2.0, CutError(*other), size, offset)
     for got, left, right, own in zip(p, one, other, (size, offset), strict=True):
-        assert Fraction(got) >= t * Fraction(left) + 2 * Fraction(right) + e * Fraction(own)
+        true = t * Fraction(left) + 2 * Fraction(right)
+        assert true + e * Fraction(own) <= Fraction(got) <= true + 2 * doubt() * (true + Fraction(own)) + TINY
 
 
 @given(
@@ -108,11 +117,11 @@ def test_the_square_of_a_sum_of_two_cuts(p, q, a, a2, dimension):
     dots = [
         sum(Fraction(x) * Fraction(y) for x, y in zip(left, right, strict=True)) for left, right in ((a, a), (a, a2), (a2, a2))
     ]
-    doubt = Fraction(dot_gamma(dimension))
-    product = nextafter(float(dots[1] - doubt * root(dots[0] * dots[2])), inf)
+    product = nextafter(float(dots[1] - Fraction(dot_gamma(dimension)) * root(dots[0] * dots[2])), inf)
     found = combined_square(p, q, worst(dots[0], dimension), product, worst(dots[2], dimension), dimension)
     P, Q = exact(p, q)
-    assert Fraction(found) >= P * P * dots[0] + 2 * P * Q * dots[1] + Q * Q * dots[2]
+    true, size = P * P * dots[0] + 2 * P * Q * dots[1] + Q * Q * dots[2], P * root(dots[0]) + Q * root(dots[2])
+    assert true <= Fraction(found) <= true + 4 * doubt(dimension) * size**2 + TINY
 
 
 @given(length=positive, w=positive, b=signed, slope=small, offset=small, dimension=dimensions)
@@ -121,12 +130,15 @@ def test_what_a_cut_is_doubted_by(length, w, b, slope, offset, dimension):
     found = rounding.plane_doubt(worst(a_square, dimension), worst(w_square, dimension), b, CutError(slope, offset), dimension)
     product = Fraction(dot_gamma(dimension)) * root(a_square * w_square)  # that of a and w
     own = Fraction(1, 2**53) * abs(root(a_square * w_square) + Fraction(b))
-    assert Fraction(found) >= product + own + Fraction(slope) * root(w_square) + Fraction(offset)
+    error = Fraction(slope) * root(w_square) + Fraction(offset)
+    assert Fraction(found) >= product + own + error
+    assert Fraction(found) <= 2 * doubt(dimension) * (root(a_square * w_square) + abs(Fraction(b))) + error * LOOSE + TINY
 
 
 @given(l1=positive, total=positive, c_bar=positive, dimension=dimensions)
 def test_thresholds_and_sums_of_sizes(l1, total, c_bar, dimension):
-    assert Fraction(rounding.absolute_above(l1, total, dimension)) >= Fraction(l1) * Fraction(total)
+    true = Fraction(l1) * Fraction(total)
+    assert true <= Fraction(rounding.absolute_above(l1, total, dimension)) <= true * (1 + 2 * doubt(dimension)) + TINY
     below = rounding.threshold_below(l1, c_bar)
     assert Fraction(l1) / Fraction(c_bar) * (1 - Fraction(1, 2**49)) <= Fraction(below) <= Fraction(l1) / Fraction(c_bar)
 
@@ -154,9 +166,12 @@ def test_errors_of_a_cut_count_its_terms_and_its_roundings(rows, slope, offset, 
     grids = Grids.holding(slope * total, offset * total)
     found = scale.cut_error(grids, slope, offset, total, LossRounding(conjugate=2))
     q, T = Fraction(rounding.spacing(grids.vector)), Fraction(total)
-    assert Fraction(found.slope) >= q / 2 * root(Fraction(3 * rows * rows)) / T + Fraction(2, 2**53) * Fraction(slope)
-    q = Fraction(rounding.spacing(grids.weight))
-    assert Fraction(found.offset) >= q / 2 * rows / T + Fraction(3, 2**53) * Fraction(offset)
+    true = q / 2 * root(Fraction(3 * rows * rows)) / T
+    assert true + Fraction(2, 2**53) * Fraction(slope) <= Fraction(found.slope)
+    assert Fraction(found.slope) <= true * LOOSE + 2 * doubt() * Fraction(slope) + TINY
+    true = Fraction(rounding.spacing(grids.weight)) / 2 * rows / T
+    assert true + Fraction(3, 2**53) * Fraction(offset) <= Fraction(found.offset)
+    assert Fraction(found.offset) <= true * LOOSE + 2 * doubt() * Fraction(offset) + TINY
 
 
 @given(
@@ -168,7 +183,9 @@ def test_a_loss_is_no_larger_than_is_said(rows, computed, weight, error, slope, 
     found = rounding.loss_above(computed, rows, weight, error, loss)
     e = Fraction(1, 2**53)
     least = Fraction(computed) * (1 + value * e) + Fraction(slope) * Fraction(error) + near * e * Fraction(weight)
-    assert Fraction(found) >= least
+    assert least <= Fraction(found)
+    around = (2 * doubt() + 2 * value * e + 8 * (rows * e) ** 2) * Fraction(computed) + 2 * near * e * Fraction(weight)
+    assert Fraction(found) <= Fraction(computed) + Fraction(slope) * Fraction(error) * LOOSE + around + TINY
 
 
 @pytest.mark.parametrize("steps", [[1.0], [0.3, 0.9], [1.7, 0.01, 0.5]])
