@@ -21,6 +21,7 @@ from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.conversion.plan import make_plan
 from streamcut.io.opening import open_dataset
 from streamcut.io.stores.verify import verify_store
+from streamcut.io.stores.writer import StoreWriter
 
 
 @pytest.fixture(scope="module")
@@ -246,6 +247,9 @@ def test_outputs_that_cannot_be(tmp_path, rows):
             convert(source, output, force=True)
     with pytest.raises(UsageError, match="is the output itself"):
         convert(text, tmp_path / "b.zarr", split=0.5, split_output=tmp_path / "b.zarr")
+    for impossible in ({"shard_nnz": 0}, {"threads": 0}):
+        with pytest.raises(UsageError, match="at least 1"):
+            StoreWriter(tmp_path / "b.zarr", options={}, **impossible)
     (tmp_path / "b-test.zarr").mkdir()
     with pytest.raises(UsageError, match=r"b-test\.zarr: exists"):
         convert(text, tmp_path / "b.zarr", split=0.5)

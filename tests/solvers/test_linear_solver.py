@@ -22,6 +22,8 @@ from streamcut.foundation.rounding import CutError, Grids
 from streamcut.io.memory import MemoryDataset
 from streamcut.losses.hinge import Hinge
 from streamcut.models.certificate import StopReason
+from streamcut.solvers.progress import StoppingRule
+from streamcut.solvers.state import qp_tolerance
 from streamcut.training import train
 
 EXACT = CutError(0.0, 0.0)
@@ -358,3 +360,10 @@ def test_a_score_that_is_not_finite_names_its_row():
     data.read(0).data[17 * X.shape[1]] = np.inf  # behind the back of the check at the border
     with pytest.raises(CorruptError, match="row 18"):
         train(data)
+
+
+@pytest.mark.parametrize("primal", [0.03, 40.0, 1e9])
+def test_the_master_problem_is_solved_to_a_part_of_the_gap_or_to_what_float64_tells(primal):
+    assert qp_tolerance(StoppingRule(None, 0.01), primal, 5.0) == pytest.approx(1e-5 * primal, rel=0.02)
+    assert qp_tolerance(StoppingRule(0.1, None), primal, 5.0) == pytest.approx(max(5e-4, 1e-13 * primal))
+    assert qp_tolerance(StoppingRule(None, None, max_passes=3), primal, 5.0) == pytest.approx(1e-13 * primal)

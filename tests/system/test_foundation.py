@@ -156,6 +156,16 @@ def test_parts_are_joined_and_nothing_is_left_over(tmp_path):
     assert os.listdir(tmp_path) == ["file"]
 
 
+@pytest.mark.skipif(os.name == "nt", reason="permissions are POSIX's")
+def test_files_have_the_permissions_that_others_have(tmp_path):
+    before = os.umask(0o002)
+    try:
+        write_durably(tmp_path / "file", b"abc")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o664
+
+
 @pytest.mark.parametrize("point", ["m_tmp", "m_fsync", "m_rename"])
 @pytest.mark.parametrize(
     ("action", "raised"), [("ENOSPC", DiskFullError), ("EDQUOT", DiskFullError), ("EFBIG", DiskFullError), ("EIO", OSError)]

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from streamcut.bundle.intercept import Nearby
 from streamcut.compiled import vectors
 from streamcut.foundation import rounding
 from streamcut.foundation.rounding import (
@@ -133,6 +134,31 @@ def test_what_a_cut_is_doubted_by(length, w, b, slope, offset, dimension):
     error = Fraction(slope) * root(w_square) + Fraction(offset)
     assert Fraction(found) >= product + own + error
     assert Fraction(found) <= 2 * doubt(dimension) * (root(a_square * w_square) + abs(Fraction(b))) + error * LOOSE + TINY
+
+
+@given(
+    near=triples, a=triples, c_bar=positive, pull=st.floats(0.01, 100.0), b=signed, slope=st.floats(0.0, 1e-3), offset=small,
+    above=positive, apart=positive, axis=st.integers(0, 2),
+)  # fmt: skip
+def test_an_intercept_is_no_further_than_what_the_true_cut_allows(near, a, c_bar, pull, b, slope, offset, above, apart, axis):
+    """With the worst that `dot` may give, and the worst cut that its error allows, along one axis."""
+    dots = [
+        sum(Fraction(x) * Fraction(y) for x, y in zip(one, other, strict=True))
+        for one, other in ((near, near), (a, a), (a, near))
+    ]
+    primal = float(dots[0]) / 2 + above
+    bound = primal - min(apart, above)
+    across = nextafter(float(dots[2] + Fraction(dot_gamma(3)) * root(dots[0] * dots[1])), inf)
+    found = Nearby(c_bar, np.array(near), primal, bound).farthest(pull, worst(dots[1], 3), across, b, CutError(slope, offset))
+    assume(found is not None)
+    C, P, radius = Fraction(c_bar), Fraction(primal), root(2 * (Fraction(primal) - Fraction(bound)))
+    for moved in (-slope, slope):
+        true = [Fraction(x) + (j == axis) * Fraction(moved) for j, x in enumerate(a)]
+        length = root(sum((Fraction(x) + C * y) ** 2 for x, y in zip(near, true, strict=True)))
+        most = length**2 / 2 if length <= radius else length * radius - radius**2 / 2
+        product = sum(Fraction(x) * y for x, y in zip(near, true, strict=True))
+        reach = P - dots[0] / 2 - C * (product + Fraction(b) - Fraction(offset)) + most
+        assert Fraction(found) >= reach / (C * Fraction(pull))
 
 
 @given(l1=positive, total=positive, c_bar=positive, dimension=dimensions)
