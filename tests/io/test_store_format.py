@@ -170,6 +170,11 @@ def test_statistics_continue_from_their_state():
     assert straight.finish() == halves.finish()
 
 
+def test_statistics_of_no_rows_have_no_infinite_label():
+    found = StatisticsBuilder().finish(7)
+    assert (found.n_rows, found.n_features, found.label_min, found.label_max) == (0, 7, 0.0, 0.0)
+
+
 def test_a_torn_or_damaged_journal_ends_at_its_last_whole_line(tmp_path):
     journal = Journal(tmp_path / "journal", 0)
     records = [{"shard": k, "text": "x y"} for k in range(3)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -167,6 +169,19 @@ def test_few_features_choose_it(options, features, chosen):
         TrainOptions(**{"task": "binary", **options}), MemoryDataset(100.0 * X, np.arange(500.0) % 2).manifest.statistics
     )
     assert (found.chosen_solver == "newton") == chosen
+
+
+@pytest.mark.parametrize(
+    ("loss", "per_row", "chosen"),
+    [("logistic", 15, True), ("logistic", 17, False), ("squared", 17, True), ("squared", 250, True), ("squared", 260, False)],
+)
+def test_its_products_are_a_few_for_every_entry_read(loss, per_row, chosen):
+    """Half the square of the entries of a row."""
+    X = sp.random_array((500, 8), density=0.5, format="csr", rng=np.random.default_rng(0))
+    statistics = MemoryDataset(X, np.arange(500.0) % 2).manifest.statistics
+    large = replace(statistics, n_rows=10**9, nnz=per_row * 10**9, n_features=2000, labels=None)
+    options = TrainOptions(task="regression" if loss == "squared" else "binary", loss=loss)
+    assert (choose(options, large).chosen_solver == "newton") == chosen
 
 
 @pytest.mark.parametrize(("positive", "chosen"), [(5, "bundle-dca"), (50, "newton")])
