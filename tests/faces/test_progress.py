@@ -254,6 +254,7 @@ data = MemoryDataset(rng.standard_normal((300, 8)), np.where(rng.random(300) < 0
 def interrupt(record):
     if record.iteration == 3:
         os.kill(os.getpid(), signal.SIGINT)
+signal.signal(signal.SIGINT, signal.default_int_handler)  # shells start what runs beside them with it ignored
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     model = streamcut.train(data, C=1e4, tol=1e-12, tol_relative=None, on_iteration=interrupt)

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from kit.nights import by_night
 from sklearn import linear_model, svm
 
+from streamcut.bundle import priced_master
 from streamcut.bundle.bundle import Bundle
 from streamcut.bundle.intercept import Interval, Nearby
 from streamcut.bundle.penalty import FreeIntercept
@@ -344,3 +345,37 @@ def test_the_intercept_has_no_part_in_the_objective(length):
     w = np.append(np.arange(1.0, length), 1e9)
     expected = 0.5 * w[:-1] @ w[:-1] + 3.0 * 0.25
     assert expected <= FreeIntercept().objective(w, 3.0, 0.25) <= expected * (1.0 + 1e-12)
+
+
+def priced(seed: int) -> tuple:
+    """Cuts (the zero cut first), their pulls, an interval, and the gap of the master problem at β and c, by its formula."""
+    rng = np.random.default_rng(seed)
+    A, b, pulls = rng.standard_normal((7, 4)), rng.standard_normal(7), 10.0 ** rng.integers(-2, 3) * rng.standard_normal(7)
+    A[0], b[0], pulls[0] = 0.0, 0.0, 0.0
+    total, within = 10.0 ** rng.integers(-1, 3), Interval(*np.sort(rng.normal(scale=5.0, size=2)))
+
+    def gap(beta, c):
+        w = -beta @ A
+        primal = 0.5 * w @ w + total * np.max(b + A @ w + pulls * c)
+        return primal - ((b + pulls * within.middle) @ beta - 0.5 * w @ w - within.half * abs(pulls @ beta))
+
+    return A @ A.T, b, pulls, total, within, gap
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_free_intercept_is_priced_by_its_interval(monkeypatch, seed):
+    gram, b, pulls, total, within, gap = priced(seed)
+    beta = np.zeros(7)
+    told, c = priced_master.solve_priced(gram, b, pulls, total, beta, within)
+    assert within.low - 1e-12 <= c <= within.high + 1e-12
+    assert beta.min() >= 0.0
+    assert beta.sum() == pytest.approx(total)
+    size = total * (1.0 + np.abs(gram).max() * total + np.abs(pulls).max() * 20.0)
+    assert gap(beta, c) <= told + 1e-14 * size
+    assert told <= 1e-8 * size
+
+    poor = np.random.default_rng(seed).dirichlet(np.ones(7))
+    monkeypatch.setattr(priced_master, "interior_point", lambda *_: (np.append(poor, [0.0, 0.0]), np.array([0.0, 0.0])))
+    told, c = priced_master.solve_priced(gram, b, pulls, total, beta, within)
+    assert c == within.middle
+    assert told == pytest.approx(gap(beta, c), rel=1e-9)
