@@ -51,8 +51,8 @@ REASONS = (  # the first whose pattern is found in the item
     ),
     (
         r"Figure [23]: \w+ errors of the methods, .*checkers",
-        "tried at 10,000 rows, where they are: by seed r = 400 errs 4.8 to 6.5 %, 1,000 4.1 to 6.0, 4,000 4.2 to 4.7, linear time "
-        "3.6; at 10⁶ rows 0.8 lie between them",
+        "tried at 10,000 rows, where they are: by seed r = 400 errs 4.8 to 6.5 %, 1,000 4.1 to 6.0, 4,000 4.2 to 4.7, linear "
+        "time 3.6; at 10⁶ rows 0.8 lie between them",
     ),
     (r"Figure [23]: \w+ errors of the methods, .*covertype", "at 2,000 rows; a deviation of its 4,880 test rows is 0.5"),
     (r"Figure 1: time ~ N\^d, covertype, sampled-constant", "iterations grow with C times the rows: 125, 161, 272 of them"),

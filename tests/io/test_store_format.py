@@ -170,6 +170,14 @@ def test_statistics_continue_from_their_state():
     assert straight.finish() == halves.finish()
 
 
+def test_groups_are_counted_across_blocks():
+    rows, found = make_rows("queries").chunk().rows(0, 9), StatisticsBuilder()
+    rows = replace(rows, qid=np.array([4, 4, 5, 5, 5, 7, 8, 8, 4]))
+    for start, end in ((0, 1), (1, 3), (3, 6), (6, 9)):
+        found.add(rows.rows(start, end))
+    assert found.finish().groups == 5
+
+
 def test_statistics_of_no_rows_have_no_infinite_label():
     found = StatisticsBuilder().finish(7)
     assert (found.n_rows, found.n_features, found.label_min, found.label_max) == (0, 7, 0.0, 0.0)

@@ -169,6 +169,12 @@ def test_thresholds_and_sums_of_sizes(l1, total, c_bar, dimension):
     assert Fraction(l1) / Fraction(c_bar) * (1 - Fraction(1, 2**49)) <= Fraction(below) <= Fraction(l1) / Fraction(c_bar)
 
 
+@given(bound=st.floats(1e-250, 1e250))
+def test_a_grid_is_as_fine_as_is_said(bound):
+    q = Fraction(rounding.spacing(rounding.exact_rounder(bound)))
+    assert Fraction(bound) <= q * 2**51 < 2 * Fraction(bound) * LOOSE
+
+
 @given(terms=st.lists(signed, min_size=1, max_size=30))
 def test_sums_on_a_grid_are_exact_in_every_order_and_off_by_what_is_said(terms):
     grids = Grids.holding(1.0, max(sum(map(abs, terms)), 1e-300))
