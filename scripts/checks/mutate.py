@@ -36,6 +36,7 @@ FOLDERS = {
 }
 IMPORTANT = [Path(folder, f"{name}.py") for folder, names in FOLDERS.items() for name in names.split()]
 FOR_ALL = ["tests/solvers/test_frozen_weights.py", "tests/solvers/test_exact_bounds.py"]  # of modules that no test names
+OF_TEXT = ("test_imports", "test_house", "test_packaging")  # they read sources, and run none
 OPERATORS = {
     ast.Lt: ("<", "<="), ast.LtE: ("<=", "<"), ast.Gt: (">", ">="), ast.GtE: (">=", ">"), ast.Eq: ("==", "!="),
     ast.NotEq: ("!=", "=="), ast.Add: ("+", "-"), ast.Sub: ("-", "+"), ast.Mult: ("*", "/"), ast.Div: ("/", "*"),
@@ -92,7 +93,7 @@ def changes(file: Path) -> Iterator[Change]:
 
 
 def naming(file: Path, among: list[Path]) -> list[Path]:
-    """Which of `among` name the module, or import from its package what it defines: its namesake, then by how often they do."""
+    """Which of `among` name the module, or import it from its package: its namesake, then those of its folder, by how often."""
     module = ".".join(file.with_suffix("").parts)
     module = f"streamcut.{module}" if file.parts[0] == "io" else module
     package, _, stem = module.rpartition(".")
@@ -100,12 +101,22 @@ def naming(file: Path, among: list[Path]) -> list[Path]:
     counts = {path: len(named.findall(path.read_text("utf-8"))) for path in among}
     found = [path for path, count in counts.items() if count or path.stem == f"test_{stem}"]
     slow = file.parts[:3] != ("streamcut", "execution", "dask")  # clusters: for what is not of them, the last to be asked
-    return sorted(found, key=lambda path: (path.stem != f"test_{stem}", slow and "dask" in path.parts, -counts[path], path))
+    folder = file.parts[0] if file.parts[0] == "io" else file.parts[1]
+    return sorted(
+        found,
+        key=lambda path: (
+            path.stem != f"test_{stem}",
+            slow and "dask" in path.parts,
+            folder not in path.parts,
+            -counts[path],
+            path,
+        ),
+    )
 
 
 def nearest(file: Path, most: int) -> list[str]:
     """Test files of the module, then of those that import it."""
-    tests = sorted((ROOT / "tests").rglob("test_*.py"))
+    tests = sorted(path for path in (ROOT / "tests").rglob("test_*.py") if path.stem not in OF_TEXT)
     modules = sorted(path for folder in ("streamcut", "io") for path in (ROOT / folder).rglob("*.py"))
     own = naming(file, tests)
     others = [test for module in naming(file, modules) for test in naming(module.relative_to(ROOT), tests)[:2]]
