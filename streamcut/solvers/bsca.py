@@ -19,7 +19,8 @@ Regression is not in the paper, which names it as one of the possible extensions
 In the last part of the last epoch (`damping`, half of it unless given; 0: the paper's algorithm) α_i moves by a decreasing part
 of δ only, which is not in the paper: a full step fits one row regardless of the others, and without a bias all scores move with
 it, so the model after a single step is a matter of luck (one epoch of a9a, 10 seeds: 81.4 ± 3.4 % without damping, 84.8 ± 0.1 %
-with it). α stays feasible, every step an ascent.
+with it). α stays feasible, every step an ascent. Undamped epochs settle when dual variables have come to C, in steps of about 1:
+with C = 32 after some 45 (a9a, 100 epochs: 84.9 ± 0.1 %), and only then are there fewer mergings than BSGD's (Figure 8).
 
 `merged` vectors, two in the paper, become one when the model is full: the smallest with its best partner, the result with its
 next best, and so on (Qaadan & Glasmachers 2018). Five need a quarter of the merging events; on 12,000 rows of a9a (3 seeds)
