@@ -195,7 +195,7 @@ def _bsca_curves(name: str, curves: dict[str, Any], note: str) -> list[dict[str,
     if runs > 1:
         item = f"Figure 3: deviation of the accuracy over seeds, BSGD's / BSCA's, {name}"
         found.append(fact(QAADAN, item, "> 1", over_seeds("bsgd 500") / max(over_seeds("bsca 500"), 1e-9), told))
-    lead = percent("bsca 200")[:, -1].mean() - percent("bsgd 200")[:, -1].mean()
+    lead = round(percent("bsca 200")[:, -1].mean() - percent("bsgd 200")[:, -1].mean(), 9)
     there = "< 0" if name == "ijcnn1" else "> 0"  # "BSCA fails on the IJCNN data set"
     found.append(fact(QAADAN, f"Figure 5: accuracy at B = 200, BSCA's less BSGD's (points), {name}", there, float(lead), told))
     item = f"Figure 7: time of as many epochs, B = 200 / B = 500, {name}"
