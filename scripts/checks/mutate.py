@@ -101,17 +101,12 @@ def naming(file: Path, among: list[Path]) -> list[Path]:
     counts = {path: len(named.findall(path.read_text("utf-8"))) for path in among}
     found = [path for path, count in counts.items() if count or path.stem == f"test_{stem}"]
     slow = file.parts[:3] != ("streamcut", "execution", "dask")  # clusters: for what is not of them, the last to be asked
-    folder = file.parts[0] if file.parts[0] == "io" else file.parts[1]
-    return sorted(
-        found,
-        key=lambda path: (
-            path.stem != f"test_{stem}",
-            slow and "dask" in path.parts,
-            folder not in path.parts,
-            -counts[path],
-            path,
-        ),
-    )
+
+    def order(path: Path) -> tuple[bool, bool, bool, int, Path]:
+        elsewhere = set(file.parts[:2]).isdisjoint(path.parts)
+        return path.stem != f"test_{stem}", slow and "dask" in path.parts, elsewhere, -counts[path], path
+
+    return sorted(found, key=order)
 
 
 def nearest(file: Path, most: int) -> list[str]:

@@ -162,7 +162,7 @@ def bsca(folder: Path) -> list[dict[str, Any]]:
             found.append(fact(QAADAN, item, "> 1", swings["bsgd"] / max(swings["bsca"], 1e-9), note))
         if "least eigenvalue" in result:
             halved = epochs_to_halve(result["least eigenvalue"])
-            item, run = f"Theorem 1: epochs in which the bound is halved / epochs run, {name}", 30
+            item, run = f"Theorem 1: epochs in which the bound is halved / epochs run, {name}", len(result["unlimited"]["bsca"])
             shown = halved / run if np.isfinite(halved) else "no number"
             told = "κ = 0, vacuous: the kernel matrix is singular" if halved == np.inf else f"κ at most; {spare(halved / run)}"
             found.append(fact(QAADAN, item, "> 1", shown, told))

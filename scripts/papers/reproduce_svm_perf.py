@@ -310,10 +310,11 @@ def main() -> None:
     if given.quick:
         given.data, given.rows, given.limit = [*given.data[:1], "covtype_20k", "a9a"], given.rows or 3000, min(given.limit, 5.0)
     warnings.simplefilter("ignore", ConvergenceWarning)  # of LIBLINEAR at a large C
+    all_of = Experiments(given.data, given.rows, given.limit)
     for part in given.parts or PARTS:
-        names = [name for name in given.data if part in ONLY.get(name, PARTS)]
-        if names:
-            PARTS[part](Experiments(names, given.rows, given.limit), given.out, given.plot)
+        all_of.names = [name for name in given.data if part in ONLY.get(name, PARTS)]
+        if all_of.names:
+            PARTS[part](all_of, given.out, given.plot)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ Regression is not in the paper, which names it as one of the possible extensions
 
 In the last part of the last epoch (`damping`, half of it unless given; 0: the paper's algorithm) α_i moves by a decreasing part
 of δ only, which is not in the paper: a full step fits one row regardless of the others, and without a bias all scores move with
-it, so the model after a single step is a matter of luck (one epoch of a9a, 10 seeds: 81.4 ± 3.4 % without damping, 84.8 ± 0.1 %
+it, so the model after a single step is a matter of luck (one epoch of a9a, 10 seeds: 77.3 ± 8.0 % without damping, 84.6 ± 0.1 %
 with it). α stays feasible, every step an ascent. Undamped epochs settle when dual variables have come to C, in steps of about 1:
 with C = 32 after some 45 (a9a, 100 epochs: 84.9 ± 0.1 %), and only then are there fewer mergings than BSGD's (Figure 8).
 

@@ -39,6 +39,11 @@ def root(x: Fraction, *, up: bool = False) -> Fraction:
     return Fraction(isqrt(x.numerator * scale // x.denominator) + up, 10**60)
 
 
+def product(a, b) -> Fraction:
+    """⟨a, b⟩."""
+    return sum((Fraction(x) * Fraction(y) for x, y in zip(a, b, strict=True)), Fraction(0))
+
+
 def worst(square: Fraction, dimension: int) -> float:
     """The least that `dot` may give for this."""
     return max(0.0, nextafter(float(square * (1 - Fraction(dot_gamma(dimension)))), inf))
@@ -115,11 +120,9 @@ def test_a_mixture_of_two_cuts_has_their_errors_and_a_few_roundings(one, other, 
     dimension=dimensions,
 )
 def test_the_square_of_a_sum_of_two_cuts(p, q, a, a2, dimension):
-    dots = [
-        sum(Fraction(x) * Fraction(y) for x, y in zip(left, right, strict=True)) for left, right in ((a, a), (a, a2), (a2, a2))
-    ]
-    product = nextafter(float(dots[1] - Fraction(dot_gamma(dimension)) * root(dots[0] * dots[2])), inf)
-    found = combined_square(p, q, worst(dots[0], dimension), product, worst(dots[2], dimension), dimension)
+    dots = product(a, a), product(a, a2), product(a2, a2)
+    across = nextafter(float(dots[1] - Fraction(dot_gamma(dimension)) * root(dots[0] * dots[2])), inf)
+    found = combined_square(p, q, worst(dots[0], dimension), across, worst(dots[2], dimension), dimension)
     P, Q = exact(p, q)
     true, size = P * P * dots[0] + 2 * P * Q * dots[1] + Q * Q * dots[2], P * root(dots[0]) + Q * root(dots[2])
     assert true <= Fraction(found) <= true + 4 * doubt(dimension) * size**2 + TINY
@@ -129,10 +132,10 @@ def test_the_square_of_a_sum_of_two_cuts(p, q, a, a2, dimension):
 def test_what_a_cut_is_doubted_by(length, w, b, slope, offset, dimension):
     a_square, w_square = Fraction(length) ** 2, Fraction(w) ** 2
     found = rounding.plane_doubt(worst(a_square, dimension), worst(w_square, dimension), b, CutError(slope, offset), dimension)
-    product = Fraction(dot_gamma(dimension)) * root(a_square * w_square)  # that of a and w
+    across = Fraction(dot_gamma(dimension)) * root(a_square * w_square)  # that of a and w
     own = Fraction(1, 2**53) * abs(root(a_square * w_square) + Fraction(b))
     error = Fraction(slope) * root(w_square) + Fraction(offset)
-    assert Fraction(found) >= product + own + error
+    assert Fraction(found) >= across + own + error
     assert Fraction(found) <= 2 * doubt(dimension) * (root(a_square * w_square) + abs(Fraction(b))) + error * LOOSE + TINY
 
 
@@ -142,10 +145,7 @@ def test_what_a_cut_is_doubted_by(length, w, b, slope, offset, dimension):
 )  # fmt: skip
 def test_an_intercept_is_no_further_than_what_the_true_cut_allows(near, a, c_bar, pull, b, slope, offset, above, apart, axis):
     """With the worst that `dot` may give, and the worst cut that its error allows, along one axis."""
-    dots = [
-        sum(Fraction(x) * Fraction(y) for x, y in zip(one, other, strict=True))
-        for one, other in ((near, near), (a, a), (a, near))
-    ]
+    dots = product(near, near), product(a, a), product(a, near)
     primal = float(dots[0]) / 2 + above
     bound = primal - min(apart, above)
     across = nextafter(float(dots[2] + Fraction(dot_gamma(3)) * root(dots[0] * dots[1])), inf)
@@ -156,8 +156,7 @@ def test_an_intercept_is_no_further_than_what_the_true_cut_allows(near, a, c_bar
         true = [Fraction(x) + (j == axis) * Fraction(moved) for j, x in enumerate(a)]
         length = root(sum((Fraction(x) + C * y) ** 2 for x, y in zip(near, true, strict=True)))
         most = length**2 / 2 if length <= radius else length * radius - radius**2 / 2
-        product = sum(Fraction(x) * y for x, y in zip(near, true, strict=True))
-        reach = P - dots[0] / 2 - C * (product + Fraction(b) - Fraction(offset)) + most
+        reach = P - dots[0] / 2 - C * (product(near, true) + Fraction(b) - Fraction(offset)) + most
         assert Fraction(found) >= reach / (C * Fraction(pull))
 
 
