@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
+import dask
 import numpy as np
 import psutil
 import pytest
@@ -27,6 +28,7 @@ from kit.dask import nothing, runner_on
 import streamcut
 from streamcut import errors
 from streamcut.errors import ClusterLostError, CorruptError, ExitCode, MemoryBudgetError, UsageError
+from streamcut.execution.dask.cluster import connect
 from streamcut.execution.dask.logs import is_news, says_something
 from streamcut.execution.dask.plan import ClusterNeeds
 from streamcut.execution.dask.runner import Cluster
@@ -224,6 +226,16 @@ def test_a_local_cluster_and_a_client_in_python(client, dataset, on_threads, tmp
 def shown_names(dask_scheduler):
     """Of tasks, on the dashboard."""
     return set(dask_scheduler.task_prefixes)
+
+
+def test_workers_of_our_own_are_not_profiled():
+    """Under Python 3.11 that can stop them for ever."""
+    with dask.config.set({"distributed.worker.profile.enabled": True}), connect("local-cluster", workers=1, deadline=20.0) as own:
+        assert list(own.ask(list(own.running()), is_profiled).values()) == [False]
+
+
+def is_profiled(dask_worker):
+    return "profile" in dask_worker.periodic_callbacks
 
 
 async def is_late(which, until, dask_worker):

@@ -45,9 +45,14 @@ def without_tracebacks() -> Iterator[None]:
 
 
 def of_our_own(silence: float) -> dict[str, Any]:
-    """Dask's configuration for our own cluster: it drops no worker that we would still wait for, and is equally quiet."""
+    """Dask's configuration for our own cluster: it drops no worker that we would still wait for, and is equally quiet.
+
+    Its workers are not profiled: Dask looks at their threads every 10 ms, and under Python 3.11 a garbage collection in the
+    middle of that can stop the process for ever (CPython issue 106883).
+    """
     return {
         "distributed.scheduler.worker-ttl": f"{_TTL + 2 * MOST * silence:g} s",
+        "distributed.worker.profile.enabled": False,
         _PRELOAD: [*dask.config.get(_PRELOAD, []), __name__],
     }
 
