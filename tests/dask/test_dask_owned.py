@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import tempfile
+import threading
 import tracemalloc
 from contextlib import contextmanager
 from dataclasses import replace
@@ -99,6 +101,24 @@ def test_pieces_come_from_whoever_has_them(cluster, dataset):
 def remove_files(run):
     for name in row_exchange.files_of(run):
         (row_exchange._folders[run] / name).unlink()
+
+
+def test_a_task_and_a_request_that_come_first_together_share_a_folder(tmp_path, monkeypatch):
+    """The request comes while the task makes the folder."""
+    made, request = tempfile.mkdtemp, threading.Thread(target=row_exchange.folder_of, args=("a run", str(tmp_path)))
+
+    def make(**where):
+        if request.ident is None:
+            request.start()
+            request.join(0.2)
+        return made(**where)
+
+    monkeypatch.setattr("tempfile.mkdtemp", make)
+    found = row_exchange.folder_of("a run", str(tmp_path))
+    request.join()
+    assert list(tmp_path.iterdir()) == [found]
+    row_exchange.forget("a run")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_one_class_is_that_of_threads(cluster, tmp_path):

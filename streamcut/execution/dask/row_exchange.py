@@ -12,6 +12,7 @@ import math
 import os
 import shutil
 import tempfile
+import threading
 import time
 import uuid
 from collections.abc import Awaitable, Iterable
@@ -28,6 +29,7 @@ _DEAF = 60.0  # seconds for which a worker that did not answer gets no copies
 
 _folders: dict[str, Path] = {}  # of this process, by run
 _over: set[str] = set()  # runs that have ended
+_lock = threading.Lock()  # of the two: tasks run on threads, requests on the event loop
 _unheard: dict[str, float] = {}  # when workers did not answer
 
 
@@ -36,17 +38,20 @@ def folder_of(run: str, directory: str) -> Path:
 
     Raises Interrupted when the run is over.
     """
-    if run in _over:
-        raise Interrupted
-    if run not in _folders:
-        _folders[run] = Path(tempfile.mkdtemp(dir=directory, prefix="streamcut-rows-"))
-    return _folders[run]
+    with _lock:
+        if run in _over:
+            raise Interrupted
+        if run not in _folders:
+            _folders[run] = Path(tempfile.mkdtemp(dir=directory, prefix="streamcut-rows-"))
+        return _folders[run]
 
 
 def forget(run: str) -> None:
     """Remove all that this worker has of a run, which has ended here."""
-    _over.add(run)
-    if (folder := _folders.pop(run, None)) is not None:
+    with _lock:
+        _over.add(run)
+        folder = _folders.pop(run, None)
+    if folder is not None:
         over = folder.with_name(f".{folder.name}")  # a concurrent write finds no folder, and leaves none
         folder.rename(over)
         shutil.rmtree(over, ignore_errors=True)
