@@ -51,22 +51,6 @@ def folder(tmp_path_factory) -> Path:
     return folder
 
 
-def test_the_commands_leave_what_they_promise(folder):
-    assert (folder / "train.zarr").is_dir()
-    assert (folder / "m.npz").is_file()
-    labels = (folder / "labels.txt").read_text().split()
-    assert len(labels) == 143
-    assert set(labels) == {"1", "-1"}
-
-
-def test_the_figures_are_those_of_the_commands(folder):
-    model = streamcut.load_model(folder / "m.npz")
-    assert model.in_words() in " ".join(GUIDE["start"].split())
-    accuracy, area = re.search(r"# accuracy ([\d.]+), AUC ([\d.]+)", GUIDE["start"]).groups()
-    found = streamcut.evaluate(model, folder / "test.svm")
-    assert (accuracy, area) == (f"{found.accuracy:.3f}", f"{found.roc_auc:.3f}")
-
-
 def test_the_examples_need_nothing_that_is_not_installed_with_streamcut():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     installed = {re.split(r"[><=;\[ ]", each)[0] for each in project["dependencies"]} | {"streamcut", "sklearn"}
@@ -75,7 +59,23 @@ def test_the_examples_need_nothing_that_is_not_installed_with_streamcut():
     assert needed["serving"] - installed == {"fastapi"}  # as the text above it says
 
 
-def test_the_python_examples_run(folder):
+def leave_what_they_promise(folder):
+    assert (folder / "train.zarr").is_dir()
+    assert (folder / "m.npz").is_file()
+    labels = (folder / "labels.txt").read_text().split()
+    assert len(labels) == 143
+    assert set(labels) == {"1", "-1"}
+
+
+def have_the_figures_that_they_give(folder):
+    model = streamcut.load_model(folder / "m.npz")
+    assert model.in_words() in " ".join(GUIDE["start"].split())
+    accuracy, area = re.search(r"# accuracy ([\d.]+), AUC ([\d.]+)", GUIDE["start"]).groups()
+    found = streamcut.evaluate(model, folder / "test.svm")
+    assert (accuracy, area) == (f"{found.accuracy:.3f}", f"{found.roc_auc:.3f}")
+
+
+def run_after_them(folder):
     words, accuracy, digits = run([sys.executable, "-P", "-c", PYTHON["start"]], folder).splitlines()
     assert words.startswith("Converged")
     assert float(accuracy) > 0.9
@@ -87,6 +87,13 @@ def test_the_python_examples_run(folder):
     asked = f'{PYTHON["serving"]}\n{request}print(TestClient(app).post("/predict", json=rows).json())'
     likely, other = eval(run([sys.executable, "-P", "-c", asked], folder))
     assert 0.0 < other < likely < 1.0
+
+
+def test_the_commands_and_then_the_python_examples(folder):
+    """One test: where several processes share tests, each would run the commands."""
+    leave_what_they_promise(folder)
+    have_the_figures_that_they_give(folder)
+    run_after_them(folder)
 
 
 def test_every_exit_code_is_explained():
