@@ -60,8 +60,9 @@ def forget(run: str) -> None:
 def forget_others(clients: Iterable[str]) -> None:
     """Remove leftovers of runs whose clients the scheduler no longer knows."""
     known = set(clients)
-    for run in [run for run in _folders if run.partition(" ")[0] not in known]:
-        forget(run)
+    for run in list(_folders):  # threads may add some
+        if run.partition(" ")[0] not in known:
+            forget(run)
 
 
 def read_piece(run: str, file: str, offset: int, size: int = PIECE) -> bytes | None:
@@ -156,7 +157,7 @@ class Legacy:
     """Dask worker plugin: at an orderly shutdown, the worker's files go to a remaining worker."""
 
     async def teardown(self, worker: Any) -> None:
-        if not any(files_of(run) for run in _folders):
+        if not any(files_of(run) for run in list(_folders)):
             return
         known = (await worker.scheduler.identity(n_workers=-1))["workers"]
         heirs = [at for at, other in known.items() if at != worker.address and other["status"] == "running" and not unheard(at)]
