@@ -19,8 +19,7 @@ from streamcut.foundation.files import _hits
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Dask looks at the threads of workers every 10 ms, and under Python 3.11 a garbage collection in the middle of that can stop the
-# process for ever (CPython issue 106883); some tests have workers in this one.
+# Some tests have Dask's workers in this process; see streamcut.execution.dask.logs.of_our_own.
 os.environ["DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED"] = "False"
 
 _CHILD = "import sys; sys.path[:] = {path!r}; from streamcut.compiler import child; child.IDLE = 3600.0; child.serve()"

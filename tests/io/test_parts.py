@@ -80,7 +80,7 @@ def in_parts(store, entries):
 def test_parts_are_the_rows_of_the_store(stores, data):
     store = stores[data.draw(st.sampled_from(sorted(stores)))]
     entries = data.draw(st.one_of(st.integers(1, 4000), st.integers(10_000, 500_000)))
-    parts = in_parts(store, max(entries, store.manifest.statistics.nnz // 80))
+    parts = in_parts(store, max(entries, store.manifest.statistics.nnz // 300))
     assert parts.manifest.statistics == store.manifest.statistics
     assert all(info.nnz <= entries or info.rows == 1 for info in parts.manifest.shards if entries > 10_000)
     order = (

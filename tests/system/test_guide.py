@@ -59,23 +59,20 @@ def test_the_examples_need_nothing_that_is_not_installed_with_streamcut():
     assert needed["serving"] - installed == {"fastapi"}  # as the text above it says
 
 
-def leave_what_they_promise(folder):
+def test_the_commands_leave_what_they_promise_and_the_python_examples_run(folder):
+    """One test: processes that share tests would each run the commands."""
     assert (folder / "train.zarr").is_dir()
     assert (folder / "m.npz").is_file()
     labels = (folder / "labels.txt").read_text().split()
     assert len(labels) == 143
     assert set(labels) == {"1", "-1"}
 
-
-def have_the_figures_that_they_give(folder):
     model = streamcut.load_model(folder / "m.npz")
     assert model.in_words() in " ".join(GUIDE["start"].split())
     accuracy, area = re.search(r"# accuracy ([\d.]+), AUC ([\d.]+)", GUIDE["start"]).groups()
     found = streamcut.evaluate(model, folder / "test.svm")
     assert (accuracy, area) == (f"{found.accuracy:.3f}", f"{found.roc_auc:.3f}")
 
-
-def run_after_them(folder):
     words, accuracy, digits = run([sys.executable, "-P", "-c", PYTHON["start"]], folder).splitlines()
     assert words.startswith("Converged")
     assert float(accuracy) > 0.9
@@ -87,13 +84,6 @@ def run_after_them(folder):
     asked = f'{PYTHON["serving"]}\n{request}print(TestClient(app).post("/predict", json=rows).json())'
     likely, other = eval(run([sys.executable, "-P", "-c", asked], folder))
     assert 0.0 < other < likely < 1.0
-
-
-def test_the_commands_and_then_the_python_examples(folder):
-    """One test: where several processes share tests, each would run the commands."""
-    leave_what_they_promise(folder)
-    have_the_figures_that_they_give(folder)
-    run_after_them(folder)
 
 
 def test_every_exit_code_is_explained():
