@@ -16,7 +16,6 @@ run() {  # show a command, then run it
     "$bin/$1" "${@:2}"
 }
 
-run streamcut warm-up --task binary
 run streamcut convert train.svm train.zarr
 run streamcut info train.zarr
 run streamcut train train.zarr --model m.npz --memory 1GB

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bench_dask import median, no_warm_up
+from bench_dask import median
 
 import streamcut
 from streamcut.compiled import vectors
@@ -120,7 +120,7 @@ def rates(data: Dataset, repeats: int) -> Assumed:
 
 def on(cluster, data: Dataset, lanes: Lanes) -> DaskRunner:
     scratch = Path(tempfile.gettempdir())
-    cluster.prepare(data, scratch, no_warm_up)
+    cluster.prepare(data, scratch)
     needs = ClusterNeeds(Needs(data.manifest.statistics.n_features + 1, 10, row_bytes=16), data.manifest, lanes)
     cluster.plan(needs, budget=1 << 33)
     for address, worker in cluster.workers.items():  # nothing is kept in memory

@@ -24,15 +24,10 @@ from streamcut.execution.passes import Pass
 from streamcut.execution.plan import Needs
 from streamcut.execution.runner import Runner
 from streamcut.foundation.systems import resident_bytes
-from streamcut.io.manifest import Manifest
 from streamcut.io.opening import open_dataset
 from streamcut.losses.hinge import Hinge
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.oracles.linear import LinearOracle
-
-
-def no_warm_up(manifest: Manifest) -> None:
-    """The first pass is not counted."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +93,7 @@ def main() -> None:
     kept = frozenset(() if options.read else range(len(data.manifest.shards)))
     scratch = Path(tempfile.gettempdir())
     with connect("local-cluster", workers=options.workers, deadline=60.0) as cluster:
-        cluster.prepare(data, scratch, no_warm_up)
+        cluster.prepare(data, scratch)
         needs = ClusterNeeds(Needs(statistics.n_features + 1, 10, row_bytes=16), data.manifest, lanes)
         cluster.plan(needs, budget=least(needs, cluster) if options.read else 1 << 40)
         with (

@@ -1,12 +1,11 @@
 """What starting costs: commands on a few hundred rows, the first time with an empty cache of kernels and once more.
 
-  python scripts/benchmarks/bench_startup.py [--rows 300] [--only NAME …] [--imports] [--warm-up]
+  python scripts/benchmarks/bench_startup.py [--rows 300] [--only NAME …] [--imports]
 
 One command after the other shares the cache, as on a fresh machine, so a first run compiles only what those above it did not.
 Prints seconds of processor time (user + system, of the command and of all processes it starts), seconds by the clock, and the
 kernels that were added to the cache; in the first line, what importing Numba alone takes. Our bytecode is there, as an
-installation leaves it. `--imports` adds the modules a warm command spends most on; `--warm-up` fills the cache by `streamcut
-warm-up` before all others.
+installation leaves it. `--imports` adds the modules a warm command spends most on.
 """
 
 from __future__ import annotations
@@ -48,7 +47,6 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=300)
     parser.add_argument("--only", nargs="+", choices=COMMANDS, metavar="NAME", help=f"of {', '.join(COMMANDS)}")
     parser.add_argument("--imports", action="store_true")
-    parser.add_argument("--warm-up", action="store_true")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as cache:
         _write(Path(folder), chosen.rows)
@@ -56,9 +54,6 @@ def main() -> None:
         environment.pop("PYTHONDONTWRITEBYTECODE", None)  # compiling our sources takes as long as all else of `train`
         places = [*streamcut.__path__, *streamcut.io.__path__]
         subprocess.run([sys.executable, "-m", "compileall", "-q", *places], env=environment, check=True)
-        if chosen.warm_up:
-            spent, took = _run(["warm-up", "--quiet"], folder, environment)
-            print(f"warm-up: {spent:.1f} s of processors, {took:.1f} s, {_kernels(cache)} kernels\n")
         print(f"{'command':14}{'first: processor':>18}{'clock':>8}{'kernels':>9}{'second: processor':>20}{'clock':>8}")
         spent, took = min(_measured(["import numba"], folder, environment) for _ in range(3))
         print(f"{'import numba':14}{'':18}{'':8}{'':9}{spent:20.2f}{took:8.2f}")

@@ -4,7 +4,7 @@
   PYTHON scripts/tools/build_wheel.py --check
 
 PYTHON is that of an environment in which the plain wheel is installed. The commands run there once for each kind of processor
-(`streamcut.warming.KINDS`), on small data that is made for it; what they compile travels in the folder `streamcut/_kernels`. A
+(KINDS), on small data that is made for it; what they compile travels in the folder `streamcut/_kernels`. A
 kernel is used where the sources, the versions of Python and Numba, and the processor fit; where they do not, it is compiled as
 before. Machine code calls nothing but what llvmlite, Numba and Python bring, so the wheel has the tags of this Python and of the
 llvmlite beside it.
@@ -20,7 +20,9 @@ import base64
 import csv
 import hashlib
 import io
+import json
 import os
+import platform
 import resource
 import shutil
 import subprocess
@@ -31,11 +33,29 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from streamcut.warming import Kind, describe_kernels, kinds_here
+from streamcut.compiler.jit import TARGET as DESCRIPTION
+from streamcut.compiler.numba_parts import cpu_target
 
+
+class Kind(NamedTuple):
+    """A kind of processor: its LLVM name, and the features (LLVM names) that a processor of that kind must have."""
+
+    cpu: str
+    needs: tuple[str, ...] = ()
+
+
+_V2 = ("+cx16", "+popcnt", "+sahf", "+sse3", "+sse4.1", "+sse4.2", "+ssse3")
+KINDS = {  # by machine, best first
+    "x86_64": (
+        Kind("x86-64-v3", (*_V2, "+avx", "+avx2", "+bmi", "+bmi2", "+f16c", "+fma", "+lzcnt", "+movbe")),
+        Kind("x86-64-v2", _V2),
+    ),
+    "other": (Kind("generic"),),
+}
 TARGET = "--label label"
 # Lines in order; those of one list do not wait for another list's.
 COMMANDS = {
@@ -146,7 +166,13 @@ def main() -> None:
         elif chosen.wheel is None:
             parser.error("which wheel?")
         else:
-            build(chosen.wheel, chosen.into, kinds_here()[: chosen.kinds], Path(scratch), chosen.workers)
+            build(
+                chosen.wheel,
+                chosen.into,
+                KINDS.get(platform.machine(), KINDS["other"])[: chosen.kinds],
+                Path(scratch),
+                chosen.workers,
+            )
 
 
 def build(plain: Path, into: Path, kinds: Sequence[Kind], scratch: Path, workers: int) -> None:
@@ -162,7 +188,9 @@ def build(plain: Path, into: Path, kinds: Sequence[Kind], scratch: Path, workers
             shutil.copy(file, kernels)
         size = sum(file.stat().st_size for file in found) / 1e6
         print(f"{kind.cpu}: {len(found)} kernels, {size:.1f} MB, {spent:.0f} s of processors", flush=True)
-    describe_kernels(kernels, kinds)
+    triple = cpu_target.target_context.codegen().magic_tuple()[0]
+    described = [{"triple": triple, "cpu": kind.cpu, "needs": kind.needs} for kind in kinds]
+    (kernels / DESCRIPTION).write_text(json.dumps(described))
     into.mkdir(exist_ok=True)
     made = packed(plain, kernels, into)
     print(f"{made}: {made.stat().st_size / 1e6:.1f} MB")
