@@ -82,8 +82,7 @@ class Manifest:
 class StatisticsBuilder:
     """Collects Statistics over chunks that arrive in row order."""
 
-    def __init__(self, *, interpreted: bool = False) -> None:
-        self._interpreted = interpreted
+    def __init__(self) -> None:
         self.n_rows = self.nnz = self.n_features = self.max_row_nnz = 0
         self.labels: Counter[float] | None = Counter()
         self.label_min, self.label_max = np.inf, -np.inf
@@ -100,8 +99,7 @@ class StatisticsBuilder:
 
         unit = chunk.data is None
         data = np.empty(0, np.int8) if chunk.data is None else chunk.data
-        measured = row_statistics.py_func if self._interpreted else row_statistics
-        largest, norm, longest, top = measured(chunk.indptr, chunk.indices, data, unit)
+        largest, norm, longest, top = row_statistics(chunk.indptr, chunk.indices, data, unit)
         self.n_rows += chunk.n_rows
         self.nnz += chunk.nnz
         self.n_features = max(self.n_features, int(top) + 1)

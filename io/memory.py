@@ -18,7 +18,6 @@ class MemoryDataset(ShownDataset):
     """`X` (n × d, SciPy sparse or dense) and `y` (n), with optional row weights and query ids, cut into shards of `shard_nnz`.
 
     Values keep float32 and int8 if `X` has them; everything else becomes float64. Arrays are shared where possible, not copied.
-    `few`: too few rows to be worth compiling a kernel.
     Raises BadInputError for lengths that differ, features beyond X's, values that are not finite, weights below
     0 and qid that are not grouped.
     """
@@ -26,9 +25,7 @@ class MemoryDataset(ShownDataset):
     path: str | None = None
     recipe: Recipe | None = None
 
-    def __init__(
-        self, X, y, *, weight=None, qid=None, n_features: int | None = None, shard_nnz: int = SHARD_NNZ, few: bool = False
-    ) -> None:
+    def __init__(self, X, y, *, weight=None, qid=None, n_features: int | None = None, shard_nnz: int = SHARD_NNZ) -> None:
         indptr, indices, values, (n, d) = csr_arrays(X)
         y = np.ascontiguousarray(y, dtype=np.float64)
         weight = None if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
@@ -49,7 +46,7 @@ class MemoryDataset(ShownDataset):
             raise BadInputError("rows of one qid must stand together; sort the rows by qid")
         data = None if len(values) and (values == 1).all() else values
         whole = Chunk(indptr, indices, data, y, qid, weight)
-        builder = StatisticsBuilder(interpreted=few)
+        builder = StatisticsBuilder()
         self._chunks = [whole.rows(start, stop) for start, stop in _cuts(indptr, qid, shard_nnz)]
         for chunk in self._chunks:  # sums are those of a store with the same shards
             builder.add(chunk)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamcut.bundle.shelf import MEMORY
+from streamcut.compiler.first_use import COMPILING, first_use
 from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.data.by_data import for_data
 from streamcut.data.datasets import measurable, opened, stored
@@ -38,7 +40,6 @@ from streamcut.io.recipe.comparison import require_same
 from streamcut.jobs.all_features import with_all_features
 from streamcut.jobs.job import Job
 from streamcut.jobs.smaller import in_files, lowerable, smallest_change
-from streamcut.jobs.warmed import warm_up
 from streamcut.jobs.weights import check_weights
 from streamcut.loss_table import JOINT_LOSSES
 from streamcut.models.checkpoint import Checkpoints
@@ -105,10 +106,10 @@ def train(
     >>> model.converged, model.certificate.lower_bound <= model.certificate.primal
     (True, True)
     """
-    held_out = options.pop("validation", None) if early_stopping is not None else None
+    since, held_out = time.monotonic(), options.pop("validation", None) if early_stopping is not None else None
     chosen, scheduler = checked(options)
     expect_possible(chosen, early_stopping, measure, held_out, checkpoint)
-    told: list[bool] = []
+    told = list[bool]()
     with ExitStack() as held:
         place, temporary = held.enter_context(stored(data, label, convert, chosen.scratch, chosen.memory))
         if chosen.validation is not None:
@@ -122,6 +123,7 @@ def train(
             given["between"] = (("validation", measuring_bytes(held_out)),)
         run = held.enter_context(Session(place, chosen, **given, one=True))
         record = run.progress(on_iteration, callback and (lambda now: told.extend([True] * (callback(now) is True))))
+        record.started = since
         early = None if held_out is None else EarlyStopping(held_out, run.job.task, early_stopping, measure)
         if early is not None:
             record.watch = early.watching(run)
@@ -292,7 +294,6 @@ class Session:
     def _prepare(self) -> None:
         chosen, manifest = self.options, self.dataset.manifest
         self._peak_before = peak_bytes()  # not caused by this training
-        warm_up(self.job, manifest)
         scratch = scratch_folder(chosen.scratch)
         self.runner: Runner | DaskRunner
         if chosen.distributed:
@@ -306,7 +307,7 @@ class Session:
                 raise UsageError(f"--scheduler: {chosen.scheduler}: {error}; run pip install 'streamcut[dask]'") from None
             on = connect(self._scheduler, workers=self.job.workers, deadline=chosen.deadline, silence=chosen.silence)
             self._cluster = cluster = self._stack.enter_context(on)
-            cluster.prepare(self.dataset, scratch, self.job.warm_up)
+            cluster.prepare(self.dataset, scratch)
             self.job, self.plan = smallest_change(self.job, self._planned, threads=False, others=self._others)
             self.runner = runner_on(cluster, self.dataset, self.job.lanes, self.plan, scratch=scratch, stop=self.stop)
         else:
@@ -345,7 +346,6 @@ class Session:
             yield f"--strategy=one-vs-rest{said}", replace(least, workers=1)
 
     def _planned(self, job: Job, *, to_load: int = 0) -> MemoryPlan:
-        """The memory plan of `job`, whose kernels take `to_load` bytes more. Raises MemoryBudgetError."""
         return self._shards.planned(partial(self._planned_for, job, to_load=to_load), job.needs(self.dataset.manifest).most_mixed)
 
     def _planned_for(self, job: Job, data: Dataset, *, to_load: int) -> MemoryPlan:
@@ -394,7 +394,7 @@ def _with_fewer_features(options: TrainOptions, data: Dataset) -> bool:
 
 
 def warn_of_peak(budget: int, peak: int, before: int) -> None:
-    """Warn when the peak memory is above the budget and has grown since `before`."""
-    if peak > max(budget, before):
+    """Warn when the peak memory is above the budget, and above what a notice said, and has grown since `before`."""
+    if peak > max(budget + COMPILING * first_use.compiled, before):
         used, allowed = format_bytes(peak), format_bytes(budget)
         log.warning("peak memory was %s, more than --memory %s; where that is a hard limit, give a smaller one", used, allowed)

@@ -14,15 +14,12 @@ from hypothesis import settings
 from sklearn.datasets import load_svmlight_file
 
 from streamcut.cli import main
-from streamcut.compiler import compiling
 from streamcut.foundation.files import _hits
 
 ROOT = Path(__file__).resolve().parent.parent
 
 # Some tests have Dask's workers in this process; see streamcut.execution.dask.logs.of_our_own.
 os.environ["DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED"] = "False"
-
-_CHILD = "import sys; sys.path[:] = {path!r}; from streamcut.compiler import child; child.IDLE = 3600.0; child.serve()"
 
 # Property tests try the same examples in every run: what passes here passes elsewhere, and no run fails by a new draw alone.
 # `pytest --hypothesis-profile=explore` draws new ones.
@@ -50,20 +47,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             number, seen[test] = seen[test], seen[test] + 1
             if (number + number // 3) % 3:  # of a grid three wide: another column in every row
                 item.add_marker(pytest.mark.long)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def one_child_compiles():
-    """Kernels that the cache lacks come one by one from a child that stays, as where the work ahead is not known.
-
-    A command starts children, rehearses and ends them, which for each of hundreds of small trainings takes longer than compiling.
-    Commands and workers in processes of their own do that here, too (tests/execution/test_compiling.py).
-    """
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compiling.Compiler, "run", lambda compiler, work, *arguments: work(*arguments))
-        patch.setattr(compiling, "_CHILD", _CHILD)
-        yield
-    compiling.compiler.close()
 
 
 @pytest.fixture(autouse=True)

@@ -10,12 +10,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from streamcut.compiler.compiling import compiler
 from streamcut.errors import BadInputError, UsageError
 from streamcut.foundation.systems import resident_bytes
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.conversion.plan import make_plan
-from streamcut.io.conversion.prepared import rehearse
 from streamcut.io.formats.by_readers import BLOCKS
 from streamcut.io.manifest import Statistics
 from streamcut.io.places.remote import is_url
@@ -195,7 +193,6 @@ class NewStore:
     def _open(self, n_features: int | None, begun: dict) -> StoreWriter:
         """Begin, or continue a writer `begun` with these options."""
         options = self._options
-        compiler.run(rehearse, options.dtype, options.backend)
         plan = make_plan(
             options.memory,
             resident_bytes(),

@@ -4,41 +4,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from functools import cache, partial
+from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
-from io import BytesIO
 from tempfile import gettempdir
 from typing import Any
 
-import numpy as np
-
-from streamcut.compiler.compiling import compiler
 from streamcut.errors import NotFoundError, UsageError
-from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.shown import expect_known
 from streamcut.foundation.systems import give_back, resident_bytes
 from streamcut.io.conversion.options import ConvertOptions, spelled
 from streamcut.io.conversion.plan import ConvertPlan, make_plan
 from streamcut.io.conversion.rejects import RejectsFile
-from streamcut.io.conversion.shuffle import take_rows
-from streamcut.io.features import FeatureTally
 from streamcut.io.formats.by_readers import STORE
 from streamcut.io.formats.finding import find_files
 from streamcut.io.formats.format import Conversion
 from streamcut.io.formats.registry import FORMATS
 from streamcut.io.formats.tables import FRAME
-from streamcut.io.manifest import StatisticsBuilder
 from streamcut.io.opening import open_dataset
 from streamcut.io.places.remote import expect_bucket, expect_writable, is_url
 from streamcut.io.sources.row_source import RowSource
 from streamcut.io.stores.build import build_of
-from streamcut.io.stores.shard_arrays import smallest
-from streamcut.io.stores.structure import first_problem
 from streamcut.io.stores.writer import writer_bytes
-from streamcut.io.text.blocks import BlockParser
-from streamcut.io.text.kernels import ERROR, PADDING, QID_UNKNOWN, Rules
-from streamcut.io.text.raw_blocks import RawBlock
 from streamcut.io.text.remote_bytes import AHEAD_BYTES
 from streamcut.io.unchanged import FileStates
 
@@ -80,7 +67,8 @@ def prepared(inputs: Any, output: str | os.PathLike, options: dict[str, Any]) ->
     side_files = settings.side_files(kind)
     states = FileStates([] if kind == STORE.name else [*paths, *side_files])  # stores have checksums
     readers = form.readers([inputs] if kind == FRAME.name else paths, settings, _scratch_folder(settings, outputs[0]))
-    compiler.run(rehearse, settings.dtype, settings.backend)
+    if settings.backend == "hdf5":
+        import_module("streamcut.io.stores.hdf5_writer")  # counted in the base
     give_back()
     begun = _begun_with(outputs, settings)
     widths = {settings.n_features, *(reader.n_features for reader in readers)} - {None}
@@ -129,25 +117,6 @@ def _names(inputs: Any) -> list[str] | None:
             "polars, pyarrow and DuckDB have them); arrays and sparse matrices are written by streamcut.create"
         )
     return [os.fspath(name) for name in inputs]
-
-
-@cache
-def rehearse(dtype: str | None, backend: str) -> None:
-    """Run two rows through every kernel, so that the kernels and their compiler are loaded before memory is measured."""
-    if backend == "hdf5":
-        import_module("streamcut.io.stores.hdf5_writer")
-    value = dtype or "float32"
-    chunk = Chunk(np.array([0, 2, 3]), np.array([0, 1, 0], np.int32), np.ones(3, value), np.array([1.0, -1.0]), np.arange(2))
-    take_rows(chunk, np.array([1, 0]))
-    values = np.ones(chunk.nnz)
-    for counted in (StatisticsBuilder(), FeatureTally(2)):
-        counted.add(replace(chunk, data=values))
-    smallest(values)
-    first_problem(chunk.indptr, chunk.indices, values, {"y": chunk.y}, 2)
-    block = RawBlock(1 << 10, PADDING)
-    block.fill(BytesIO(b"1 qid:1 1:1 2:0.5\n-1 qid:2 1:1\n"), b"", 1 << 10)  # type: ignore[arg-type]
-    rules = Rules(1, 2, 0, ERROR, keep_zeros=False, label_tokens=False, label_weights=False, no_labels=False)
-    BlockParser(np.dtype(value), False).parse(block, rules, QID_UNKNOWN, float, False)
 
 
 def _begun_with(outputs: list[str], settings: ConvertOptions) -> dict:

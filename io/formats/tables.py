@@ -45,9 +45,7 @@ def _table(
         from streamcut.io.tables.opening import OpenedTables
 
         with readable(paths[0] if isinstance(paths[0], str) else _FRAME):
-            found = OpenedTables([table(path) for path in paths], options)
-            found.rehearse()
-        return [found]
+            return [OpenedTables([table(path) for path in paths], options)]
 
     def score(data: Any, recipe: Recipe, raw: Raw, scratch: str) -> Iterator[Chunk]:
         """Columns named by `keep` go to `kept`, in batches. Raises BadInputError if one is missing or of another type."""

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from streamcut.compiler.compiling import compiler
 from streamcut.errors import BadInputError, UsageError
 from streamcut.io.conversion.plan import expect_room
 from streamcut.io.recipe.recipe import Recipe
@@ -64,11 +62,7 @@ class OpenedTables:
         others = (self.recipe.labels.column, self.table.qid, self.table.weight)
         columns = dict.fromkeys([*(column.name for column in self.table.columns), *(name for name in others if name is not None)])
         self.held_bytes = max(file.held_bytes(list(columns)) for file in files) + _COLUMN * len(columns)
-
-    def rehearse(self) -> None:
-        """Run every kernel on a few rows, so that all code is loaded before memory is measured."""
-        compiler.run(_rehearsed, self.recipe, self._maker_options(), self.files[0].sample().slice(0, _FEW))
-        pa.default_memory_pool().release_unused()
+        pa.default_memory_pool().release_unused()  # of the samples
 
     @property
     def n_features(self) -> int | None:
@@ -125,11 +119,6 @@ class OpenedTables:
             "missing_labels": options.missing_labels,
             "dtype": options.dtype or self.recipe.dtype,
         }
-
-
-def _rehearsed(recipe: Recipe, options: dict[str, Any], sample: pa.RecordBatch) -> None:
-    with suppress(BadInputError):
-        RowMaker(recipe, **options).chunk(sample, "", 0, 0)
 
 
 def holds_lists(path: str, index_column: str) -> bool:

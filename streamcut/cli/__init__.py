@@ -24,7 +24,7 @@ from streamcut import __version__
 from streamcut.cli import output, signals
 from streamcut.cli.help import help_all, is_whole
 from streamcut.cli.settings import configurable, with_source
-from streamcut.compiler.compiling import NOTICE, compiler
+from streamcut.compiler.first_use import NOTICE, first_use
 from streamcut.errors import ExitCode, StreamcutError
 from streamcut.foundation.files import UNREACHABLE, disk_full
 from streamcut.foundation.interrupts import waits_end_by
@@ -48,7 +48,6 @@ COMMANDS = {  # `command` is in streamcut.cli.<name>, - as _; descriptions are h
     "certify": "Prove how far any linear model is from its optimum.",
     "export": "Write a model in the format of another program.",
     "flags": "Translate options of other SVM programs into ours.",
-    "warm-up": "Compile ahead of time what commands need.",
 }
 EPILOG = """\b
 Examples:
@@ -152,7 +151,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     signals.install()
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(VisibleFormatter())
-    compiler.announce = lambda: click.echo(NOTICE, err=True)
+    first_use.announce = lambda: click.echo(NOTICE, err=True)
     if (sys.argv[1:] if arguments is None else arguments)[:1] != ["export"]:  # its libraries may need frames
         sys.meta_path.insert(0, _NoFrames)
     with waits_end_by(signals.leaving):

@@ -24,7 +24,6 @@ MAIN = {  # the most common options
     "certify": ("C", "loss", "intercept", "passes", "output", "memory"),
     "export": ("to", "without-recipe", "force"),
     "flags": ("from", "rows", "positives", "queries", "json"),
-    "warm-up": ("task", "all", "into", "workers"),
 }
 _SENTENCE = re.compile(r"(?<=[.;])\s")
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import click
 
 from streamcut.cli.help import Grouped
-from streamcut.compiler.compiling import compiler
+from streamcut.compiler.first_use import first_use
 from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.foundation.shown import meant
 from streamcut.foundation.units import part_of
@@ -179,7 +179,7 @@ def checkpoint_of(options: dict[str, Any]) -> CheckpointOptions | None:
 
 def _silence(ctx: click.Context, param: click.Parameter, value: bool) -> bool:
     if value:
-        compiler.announce = lambda: None
+        first_use.announce = lambda: None
     return value
 
 

@@ -1,4 +1,4 @@
-"""Compilation of kernels: decorators, child processes and their linking, rehearsals of the work ahead.
+"""Compilation of kernels: decorators, a cache of machine code that loads fast, and the notice of a first use.
 
 Imports foundation alone. Nothing else in the package uses Numba's internal modules.
 """

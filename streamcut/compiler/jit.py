@@ -7,8 +7,10 @@ share one rounding (FMA), at half the cost.
 Machine code is cached on disk. Numba's own cache checks only the source file of a kernel; here the key also covers every file
 that the kernel imports helpers from, so that files may share helpers, the files of the records (NamedTuples) among its arguments,
 whose methods it may call, and whether indices are checked (NUMBA_BOUNDSCHECK), which production never does. A damaged cache is
-never loaded: content is verified by a checksum first, and recompiled on a mismatch. A child compiles kernels missing from the
-cache (streamcut.compiler.compiling).
+never loaded: content is verified by a checksum first, and recompiled on a mismatch.
+
+Kernels missing from the cache are compiled in this process when they are first called. Its memory then exceeds a budget by up to
+150 MB, in that run alone; a notice says so.
 
 Kernels check no index, so each must have its indices in range: by the stated shapes of its arguments, and by checks before rows
 reach it. Stores check entries, labels and lengths (streamcut.io.stores.structure), so every feature is below `n_features`, and
@@ -34,7 +36,7 @@ from typing import Any
 import numba
 from numba import types
 
-from streamcut.compiler.compiling import Wanted, compiler, unsaved
+from streamcut.compiler.first_use import first_use
 from streamcut.compiler.numba_parts import (
     IndexDataCacheFile,
     builtin_registry,
@@ -47,7 +49,7 @@ from streamcut.compiler.numba_parts import (
 from streamcut.foundation.opened import read_file
 
 _DIGEST = 32  # bytes of a SHA-256 in front of every file of the cache
-# Machine code for all processors of a kind, read-only: the wheel's (scripts/tools/build_wheel.py), that of `warm-up --into`.
+# Machine code for all processors of a kind, read-only: the wheel's (scripts/tools/build_wheel.py), one made at build time.
 _SHIPPED = os.environ.get("STREAMCUT_KERNELS") or os.path.join(os.path.dirname(__file__), os.pardir, "_kernels")
 TARGET = "target.json"  # in that folder: the kinds, best first
 _settings: Any = numba.config  # it makes its attributes when it is imported
@@ -62,19 +64,11 @@ class _CheckedFiles(IndexDataCacheFile):
     as missing. There is no index, so processes that compile at the same time do not conflict.
     """
 
-    def __init__(self, cache_path: str, filename_base: str, function: Callable) -> None:
-        super().__init__(cache_path, filename_base, function.__module__)
-        self._function = function
+    def __init__(self, cache_path: str, filename_base: str, source_stamp: str) -> None:
+        super().__init__(cache_path, filename_base, source_stamp)
         self.ir = b""
 
     def load(self, key: Any) -> Any:
-        found = self._read(key)
-        if found is None and (name := _name_of(self._function)):
-            compiler.folder = _settings.CACHE_DIR
-            return compiler.compile(Wanted(self._source_stamp, name, key[0]), lambda: self._read(key))
-        return found
-
-    def _read(self, key: Any) -> Any:
         """The content of the file for `key`, in the cache or, for processors of this kind, in the folder of shipped ones."""
         places = [self._file(key)]
         if (shipped := shipped_key(key)) is not None:
@@ -87,6 +81,7 @@ class _CheckedFiles(IndexDataCacheFile):
             content = stored[_DIGEST:]
             if stored[:_DIGEST] == self._sum(key, content):
                 return self._without_ir(pickle.loads(content))
+        first_use.say_so()
         return None
 
     def _without_ir(self, data: Any) -> Any:
@@ -107,7 +102,7 @@ class _CheckedFiles(IndexDataCacheFile):
             with self._open_for_write(self._file(key)) as file:
                 file.write(self._sum(key, content) + content)
         except OSError as error:
-            unsaved.append(f"{self._cache_path} cannot be written ({error.strerror}); NUMBA_CACHE_DIR names another folder")
+            first_use.not_saved(self._cache_path, error)
 
     def _file(self, key: Any) -> str:
         checked = bool(_settings.BOUNDSCHECK)
@@ -171,16 +166,6 @@ def _shipped_kind(triple: str, features: str) -> str | None:
     return next((kind["cpu"] for kind in kinds if kind["triple"] == triple and set(kind["needs"]) <= here), None)
 
 
-def name_of(kernel: Any) -> str | None:
-    """The name of a kernel with a cache in its module, where other processes find it; None if it has none."""
-    return _name_of(kernel.py_func) if isinstance(getattr(kernel._cache, "_cache_file", None), _CheckedFiles) else None
-
-
-def _name_of(function: Callable) -> str | None:
-    names = vars(sys.modules[function.__module__]).items()
-    return next((name for name, value in names if getattr(value, "py_func", None) is function), None)
-
-
 def _load(cache: Any, signature: Any, context: Any) -> Any:
     """As numba's own method, without first preparing its compiler: 0.25 s of imports, including SciPy's linear algebra.
 
@@ -198,11 +183,11 @@ def _with_cache(options: dict[str, Any], function: Callable) -> Any:
     try:
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no location that Numba knows is writable
-        if compiler.temporary:
+        if first_use.temporary:
             raise
     _settings.CACHE_DIR = tempfile.mkdtemp(prefix="streamcut-kernels-")
     atexit.register(shutil.rmtree, _settings.CACHE_DIR, ignore_errors=True)
-    compiler.temporary = True
+    first_use.temporary = True
     return numba.njit(cache=True, **options)(function)
 
 
@@ -214,7 +199,7 @@ def _compiled(**options: Any) -> Callable[[Callable], Any]:
         kernel = _with_cache(options, function)
         kernel._cache.load_overload = partial(_load, kernel._cache)
         files = kernel._cache._cache_file
-        kernel._cache._cache_file = _CheckedFiles(files._cache_path, files._index_name.removesuffix(".nbi"), function)
+        kernel._cache._cache_file = _CheckedFiles(files._cache_path, files._index_name.removesuffix(".nbi"), function.__module__)
         kernel._cache._impl.locator.ensure_cache_path = lambda: None  # `save` does it, and may fail
         return kernel
 

@@ -9,10 +9,8 @@ from functools import cache
 from typing import Any
 
 from llvmlite import binding, ir
-from numba import _dynfunc, types  # type: ignore[attr-defined]
-from numba.core import dispatcher  # streamcut.compiler.rehearsal replaces its Dispatcher
+from numba import types
 from numba.core.caching import IndexDataCacheFile
-from numba.core.cpu import CPUContext
 from numba.core.registry import cpu_target
 from numba.core.runtime import rtsys
 from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, builtin_registry, infer_getattr
@@ -21,21 +19,16 @@ from numba.extending import intrinsic, overload
 __all__ = [
     "AbstractTemplate",
     "AttributeTemplate",
-    "CPUContext",
     "IndexDataCacheFile",
     "builtin_registry",
     "cpu_target",
-    "dispatcher",
     "empty_module",
     "expect_symbol",
     "fetch",
     "infer_getattr",
     "link_later",
-    "make_function",
     "rtsys",
 ]
-
-make_function = _dynfunc.make_function
 
 
 @cache

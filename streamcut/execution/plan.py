@@ -18,7 +18,7 @@ from streamcut.io.stores.buffers import buffer_bytes
 
 _CACHED = 0.9  # of the row cache is kept when streams take memory: cached rows save more passes
 JOINED = "rows put together"  # rows from different shards: streams have this line among their own
-SLACK = 16 << 20  # Python objects, histograms, stacks of threads, what the allocator keeps
+SLACK = 48 << 20  # machine code, Python objects, histograms, stacks of threads, what the allocator keeps
 _SPREAD = 4 << 20  # run-to-run variation of a process: a refusal's minimum must suffice in the next run
 _LEAST_PART = 1 / 64  # of the current shard size: with smaller shards a store has too many files
 _ROW_ARRAYS = 5  # kinds of row state at most

@@ -26,7 +26,6 @@ from streamcut.jobs.linear import (
     certificate,
     climbs,
     constant_feature,
-    on_few_rows,
     penalty_needs,
     solver_of,
     threads_wanted,
@@ -272,13 +271,6 @@ class BinaryJob:
             parameters={**options.as_dict(), "C": float(C), "l1": oracle.penalty.l1, **fixed},
             fingerprint=manifest.fingerprint,
         )
-
-    def warm_up(self, manifest: Manifest) -> None:
-        y = np.arange(8.0) if self.labels is None else np.where(np.arange(8) % 3, self.labels[1], self.labels[1] - 1.0)
-        few = replace(self, max_cuts=min(self.max_cuts, 4), origin=None)
-        if self.solver.columns:  # small enough to leave something to solve
-            few = replace(few, options=replace(self.options, l1_only="1%"))
-        on_few_rows(manifest, y, self.workers, few.solve)
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from streamcut.io.dataset import Dataset
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import identity
 from streamcut.jobs.kernel_choice import centred_kernel, check_norms, chosen_kernel
-from streamcut.jobs.linear import on_few_rows, threads_wanted, two_labels
+from streamcut.jobs.linear import threads_wanted, two_labels
 from streamcut.kernels.kernel import Kernel
 from streamcut.losses import row_loss
 from streamcut.measures.regression import RegressionMeasures
@@ -141,12 +141,6 @@ class BudgetedJob:
     @property
     def _method(self) -> type[Method]:
         return self.options.record.algorithm(self.options.problem)
-
-    def warm_up(self, manifest: Manifest) -> None:
-        y = np.resize(np.asarray(self.labels or (0.0, 1.0)), 8)
-        few = replace(self.options, validation=None, warm_start=None, epochs=2.0)
-        budget = None if self.budget is None else max(2, self.options.merged)
-        on_few_rows(manifest, y, self.workers, replace(self, options=few, budget=budget, start=None).solve)
 
     def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> KernelModel:
         options, feed = self.options, runner.feed

@@ -25,7 +25,7 @@ from streamcut.foundation.units import part_of
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.io.row_view import Folds
 from streamcut.jobs.job import identity
-from streamcut.jobs.linear import cache_wanted, climbs, constant_feature, on_few_rows, penalty_needs, threads_wanted, two_labels
+from streamcut.jobs.linear import cache_wanted, climbs, constant_feature, penalty_needs, threads_wanted, two_labels
 from streamcut.jobs.origins import classes_origins, linear_origin
 from streamcut.jobs.several_classes import Proved, multiclass_model, several_labels
 from streamcut.losses import row_loss
@@ -278,12 +278,6 @@ class ColumnsJob:
             parameters={**options.as_dict(), "C": float(C), "l1": l1, "lanes": len(self.lanes)},
             fingerprint=manifest.fingerprint,
         )
-
-    def warm_up(self, manifest: Manifest) -> None:
-        labels, points = self.risk.labels, tuple(point._replace(fold=-1) for point in self.points)
-        size = 8 if labels is None or not self.options.free else max(8, 4 * -(-len(labels) // 4))  # rows of every class
-        y = np.arange(8.0) if labels is None else np.resize(labels, size)
-        on_few_rows(manifest, y, self.workers, replace(self, points=points, origins=None, group=None).models)
 
 
 class ColumnsTrainer:

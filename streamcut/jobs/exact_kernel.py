@@ -26,7 +26,7 @@ from streamcut.io.opening import open_dataset
 from streamcut.io.stores.buffers import buffer_bytes
 from streamcut.jobs.job import identity
 from streamcut.jobs.kernel_choice import centred_kernel, chosen_kernel
-from streamcut.jobs.linear import on_few_rows, threads_wanted, two_labels
+from streamcut.jobs.linear import threads_wanted, two_labels
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.kernel import KernelModel
@@ -125,13 +125,6 @@ class ExactKernelJob:
             return least, max(least, most)
         size = max(parse_size(self.options.kernel_cache, option="kernel_cache", total=most), least)
         return size, size
-
-    def warm_up(self, manifest: Manifest) -> None:
-        y = np.where(np.arange(40) % 3, self.labels[1], self.labels[0])
-        options = replace(self.options, epochs=None, max_evaluations=None, validation=None)
-        if "epochs" in options.record.options:
-            options = replace(options, epochs=1.0)
-        on_few_rows(manifest, y, self.workers, replace(self, options=options, held_out=None).solve)
 
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
         validation = None if self.held_out is None else self.held_out.manifest.fingerprint

@@ -21,7 +21,7 @@ from streamcut.execution.runner import PassRunner
 from streamcut.foundation.fields import by_name
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import identity
-from streamcut.jobs.linear import Trainer, bundle_size, certificate, on_few_rows, solver_of, threads_wanted, two_labels
+from streamcut.jobs.linear import Trainer, bundle_size, certificate, solver_of, threads_wanted, two_labels
 from streamcut.losses.multivariate import Multivariate, rows_of
 from streamcut.losses.pairs import Pairs, PairsOfLevels
 from streamcut.losses.scores import OneGroupRisk
@@ -99,15 +99,6 @@ class GlobalJob:
             row_bytes *= self.options.distributed
         return Needs(dimension, self.max_cuts, row_bytes=row_bytes, more=tuple(more))
 
-    def _warm_up(self, manifest: Manifest, y: np.ndarray) -> None:
-        """Train on a few rows with labels `y`, with memory to sort all of them and with little memory."""
-
-        def solve(runner: PassRunner, progress: Progress, plan: MemoryPlan) -> None:
-            self.solve(runner, progress, plan)
-            self.solve(runner, Progress(progress.rule), replace(plan, row_cache=64))
-
-        on_few_rows(manifest, y, self.workers, solve)
-
     def _client_room(self, n_rows: int) -> int:
         """Bytes for sorting on the client of a cluster."""
         least, most = sorting_bytes(n_rows, 1, 1)[1]
@@ -173,11 +164,6 @@ class MultivariateJob(GlobalJob):
         bias = float(options.bias)
         return cls(options, risk, bias, (negative, positive), rest, max_cuts, lanes, threads_wanted(options))
 
-    def warm_up(self, manifest: Manifest) -> None:
-        risk: Any = self.risk
-        y = np.where(np.arange(8) % 3, risk.positive, risk.positive - 1.0)
-        replace(self, risk=replace(risk, k=min(risk.k, 8)))._warm_up(manifest, y)
-
 
 _MATRICES = 4  # in addition to two per lane
 
@@ -210,7 +196,3 @@ class RankingJob(GlobalJob):
             return found
         size = ("curvature of the loss", (_MATRICES + 2 * self.workers) * 8 * found.dimension**2)
         return replace(found, vectors=self.solver.vectors, row_bytes=found.row_bytes + 4 * len(NEAR), more=(*found.more, size))
-
-    def warm_up(self, manifest: Manifest) -> None:
-        labels = np.array(getattr(self.risk, "labels", np.arange(3.0)))
-        self._warm_up(manifest, labels[np.arange(128) % len(labels)])

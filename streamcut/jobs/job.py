@@ -48,9 +48,6 @@ class Job(Protocol):
     def needs(self, manifest: Manifest) -> Needs:
         """Its memory needs."""
 
-    def warm_up(self, manifest: Manifest) -> None:
-        """Train on a few rows, so that kernels are compiled and threads exist when memory is measured."""
-
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
         """What a run and its continuation must share (JSON types): all options but those known not to matter."""
 

@@ -1,4 +1,4 @@
-"""What the jobs of linear models share: sizes, threads, labels, warm-up rows, the certificate."""
+"""What the jobs of linear models share: sizes, threads, labels, the certificate."""
 
 from __future__ import annotations
 
@@ -15,16 +15,12 @@ from streamcut.bundle.l1_only import L1OfMany, L1Only
 from streamcut.bundle.penalty import FREE_VECTORS, L2, VECTORS, penalty_of
 from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError, UsageError
-from streamcut.execution.feed import Feed, Traffic
-from streamcut.execution.lanes import Lanes, plan_lanes
-from streamcut.execution.plan import MemoryPlan
+from streamcut.execution.feed import Traffic
+from streamcut.execution.lanes import Lanes
 from streamcut.execution.row_cache import ROW_BYTES, CacheSize
-from streamcut.execution.runner import Runner
 from streamcut.foundation.machine import available_cpus
 from streamcut.foundation.units import parse_size, part_of
 from streamcut.io.manifest import Manifest, Statistics
-from streamcut.io.memory import MemoryDataset
-from streamcut.io.stores.structure import first_problem, first_unknown
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.model import Model
 from streamcut.oracles.decomposable import DecomposableOracle
@@ -33,7 +29,6 @@ from streamcut.solvers.progress import Progress, Solution, StoppingRule
 
 _BUNDLE_NUMBERS = 16 << 20  # the default bundle holds at most this many float64 (128 MiB)
 _REACH = 16.0  # the least that a free intercept can move in a pass
-_WARM_UP_CACHE = 1 << 20
 _APART = 1e4  # columns that differ more in size are named when rounding ends a training
 
 
@@ -123,22 +118,6 @@ def two_labels(statistics: Statistics, positive: float | None) -> tuple[float, f
     if found is not None and len(found) == 2:
         return next(label for label in found if label != positive), positive, False
     return (-1.0 if positive != -1.0 else 0.0), positive, True
-
-
-def on_few_rows(manifest: Manifest, y: np.ndarray, workers: int, run: Callable[[Runner, Progress, MemoryPlan], object]) -> None:
-    """`run` on rows (labels `y`, a multiple of four) of each value type in the data, so that its kernels are loaded."""
-    statistics = manifest.statistics
-    for dtype, ones in {(shard.arrays["data"].dtype, shard.ones) for shard in manifest.shards}:
-        X = np.array([[1, 0, 2], [0, 2, 1], [2, 1, 0], [1, 1, 1]] * (len(y) // 4), dtype)
-        weight = np.ones(len(y)) if statistics.weight_sum is not None else None
-        qid = np.arange(len(y)) // 4 if statistics.groups else None
-        few = MemoryDataset(X > 0 if ones else X, y, qid=qid, weight=weight, few=True)
-        rows = few.read(0)
-        first_problem(rows.indptr, rows.indices, rows.data, {"y": rows.y}, 3)
-        first_unknown(rows.y, statistics.labels)
-        with Runner(Feed(few, frozenset([0])), plan_lanes(few.manifest.statistics, 2), min(workers, 2)) as runner:
-            plan = MemoryPlan(0, (), frozenset([0]), 0, row_cache=_WARM_UP_CACHE)
-            run(runner, Progress(StoppingRule(None, None, max_passes=9)), plan)
 
 
 class Trainer:

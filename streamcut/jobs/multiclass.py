@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
-import numpy as np
-
 from streamcut.config import TrainOptions
 from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs
@@ -22,7 +20,6 @@ from streamcut.jobs.linear import (
     bundle_size,
     cache_wanted,
     certificate,
-    on_few_rows,
     penalty_needs,
     solver_of,
     threads_wanted,
@@ -143,10 +140,6 @@ class MulticlassJob:
 
     def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> Model:
         return self.trainer(runner, plan).train(self.options.C, progress)
-
-    def warm_up(self, manifest: Manifest) -> None:
-        y = np.resize(self.risk.labels, 8)
-        on_few_rows(manifest, y, self.workers, replace(self, max_cuts=4, origin=None).solve)
 
     def trainer(self, runner: PassRunner, plan: MemoryPlan) -> Trainer:
         options, origin = self.options, self.origin

@@ -20,7 +20,7 @@ from streamcut.foundation.rounding import objective
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.binary import BinaryJob
 from streamcut.jobs.global_risk import GlobalJob, check_weights
-from streamcut.jobs.linear import bundle_size, detail, on_few_rows, threads_wanted
+from streamcut.jobs.linear import bundle_size, detail, threads_wanted
 from streamcut.losses.hinge import Inside
 from streamcut.losses.one_class import OneClass
 from streamcut.losses.pointwise import PointwiseRisk
@@ -57,9 +57,6 @@ class OneClassJob(GlobalJob):
         risk = OneClass(_nu(options))
         max_cuts = options.max_cuts or bundle_size(statistics.n_features)
         return cls(options, risk, 0.0, LABELS, False, max_cuts, plan_lanes(statistics, options.lanes), threads_wanted(options))
-
-    def warm_up(self, manifest: Manifest) -> None:
-        self._warm_up(manifest, np.ones(8))
 
     def _model(self, solution: Solution, C: float, *, oracle: Any, manifest: Manifest) -> LinearModel:
         _warn_of_none(solution.w, self.risk.nu)  # type: ignore[union-attr]
@@ -121,9 +118,6 @@ class DualJob(BinaryJob):
             parameters={**options.as_dict(), "C": C, "nu": nu, **fixed},
             fingerprint=manifest.fingerprint,
         )
-
-    def warm_up(self, manifest: Manifest) -> None:
-        on_few_rows(manifest, np.ones(8), self.workers, replace(self, max_cuts=4, origin=None).solve)
 
 
 def _nu(options: TrainOptions) -> float:

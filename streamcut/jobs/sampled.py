@@ -17,7 +17,7 @@ from streamcut.foundation.fields import by_name
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import identity
 from streamcut.jobs.kernel_choice import centred_kernel, check_norms, chosen_kernel
-from streamcut.jobs.linear import on_few_rows, threads_wanted, two_labels
+from streamcut.jobs.linear import threads_wanted, two_labels
 from streamcut.jobs.sequence import chain
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import dense_bytes
@@ -120,11 +120,6 @@ class SampledJob:
                 ("support rows of the proof", self.workers * max(8 * TILE, dense_bytes(8, statistics.max_row_nnz, d))),
             ),
         )
-
-    def warm_up(self, manifest: Manifest) -> None:
-        y = np.resize(np.asarray(self.labels), 8)
-        few = replace(self, samples=4, max_cuts=4, options=replace(self.options, tol=1e-2))
-        on_few_rows(manifest, y, self.workers, few.solve)
 
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
         return identity(

@@ -16,7 +16,7 @@ from streamcut.foundation.fields import by_name
 from streamcut.io.dataset import first_rows
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.jobs.job import identity
-from streamcut.jobs.linear import bundle_size, certificate, on_few_rows, solver_of, threads_wanted
+from streamcut.jobs.linear import bundle_size, certificate, solver_of, threads_wanted
 from streamcut.losses.sequence import SequenceRisk
 from streamcut.models.sequence import SequenceModel
 from streamcut.oracles.dual.sequence import VECTORS, SequenceDualOracle, room_bytes
@@ -80,11 +80,6 @@ class SequenceJob:
             more=(*[("transitions that sequences hold", 8 * (K * K + 3) * (statistics.groups or 0))] * dual,),
             per_worker=(("paths", most * K * _VITERBI), *[("rows put together", joined)] * (joined > 0)),
         )
-
-    def warm_up(self, manifest: Manifest) -> None:
-        y = np.resize(np.asarray(self.risk.labels), 8)
-        few = SequenceJob(self.options, self.risk, self.solver, 4, self.lanes, self.workers)
-        on_few_rows(manifest, y, self.workers, few.solve)
 
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
         return identity(self.options, fingerprint, max_cuts=self.max_cuts, lanes=len(self.lanes))

@@ -18,7 +18,7 @@ from itertools import combinations
 from statistics import median
 from typing import Any, Protocol
 
-from streamcut.compiler.compiling import NOTICE, compiler
+from streamcut.compiler.first_use import NOTICE, first_use
 from streamcut.progress.columns import Columns, columns, duration, line
 
 EVERY = {"live": 0.2, "notebook": 1.0, "lines": 30.0}  # least seconds between lines; the first and the last are always shown
@@ -54,7 +54,7 @@ class Display:
     def __init__(self, style: str) -> None:
         self.style = style
         self._bar: Any = None
-        self._announced: Callable[[], None] = compiler.announce
+        self._announced: Callable[[], None] = first_use.announce
         self._last = -float("inf") if style in ("live", "notebook") else time.monotonic()
         self._waiting: list[str] = []  # lines held back, too soon after the last
         self._eta = Eta()
@@ -78,14 +78,14 @@ class Display:
             self._bar = PassBar()
             self._bar.start()
             self._columns = Columns(min(shutil.get_terminal_size().columns, self._bar.console.width))
-            compiler.announce = lambda: self._bar.say(NOTICE)
+            first_use.announce = lambda: self._bar.say(NOTICE)
         return self
 
     def __exit__(self, *problem: object) -> None:
         self._flush()
         if self._bar is not None:
             self._bar.stop()
-            compiler.announce = self._announced
+            first_use.announce = self._announced
 
     def watch(self, runner: Watched) -> None:
         """Show the progress of the passes of `runner`, if there is a bar."""

@@ -262,7 +262,7 @@ class Training:
         found = None if self.progress.checkpoints is None else self.progress.checkpoints.found
         if found is not None:
             self._resume(found)
-        self._started = time.monotonic() - self.state.seconds
+        self._started = self.progress.started - self.state.seconds
         n, goal = self.problem.n_rows, round(epochs * self.problem.n_rows)
         last = self.state.before + goal
         self._damping = last - round(self.damped * min(n, goal)), last + (self.damped == 0.0)

@@ -20,7 +20,7 @@ from streamcut.solvers.standstill import Standing, Standstill
 
 @dataclass(frozen=True, slots=True)
 class Iteration:
-    """The state of a solver after an iteration. `step` is the line search's k, `seconds` counts from the start of training.
+    """The state of a solver after an iteration. `step` is the line search's k, `seconds` counts from the start of the call.
 
     rows, nnz, bytes_read (decoded from storage) and bytes_computed (of all rows visited by passes, decoded) are totals so
     far; cached_share is the part of the rows that came from memory. Training converges at a gap of
@@ -164,6 +164,7 @@ class Progress:
     watch        receives the model of each iteration, built by `model` from a Solution, and returns whether to end there
     start        a solver's initial state instead of zero, if no checkpoint was found
     standstill   detects passes without progress
+    started      time.monotonic() when the call began, from which limits count
     """
 
     rule: StoppingRule
@@ -175,13 +176,13 @@ class Progress:
     model: Callable[[Solution], Any] | None = None
     start: Any = None
     standstill: Standstill = field(default_factory=Standstill)
-    _started: float = field(default_factory=time.monotonic)
+    started: float = field(default_factory=time.monotonic)
     _resumed: bool = False
 
     @property
     def seconds(self) -> float:
-        """Seconds since training started, without the time between a stop and its resumption."""
-        return time.monotonic() - self._started
+        """Seconds since the call began, without the time between a stop and its resumption."""
+        return time.monotonic() - self.started
 
     @property
     def still(self) -> int:
@@ -203,7 +204,7 @@ class Progress:
                 oracle.restore(state["oracle"], found.read_into)
                 self.history = [record(*line) for line in expect_lines(state["history"], record, "history")]
                 self.standstill = Standstill(**state["standstill"])
-                self._started = time.monotonic() - state["seconds"]
+                self.started -= state["seconds"]
             self._resumed = True
         return self.start if found is None else found
 

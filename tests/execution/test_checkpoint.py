@@ -9,6 +9,7 @@ import random
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from contextlib import contextmanager
 from functools import cache
@@ -363,6 +364,7 @@ def test_58_a_signal_at_any_moment_leaves_the_best_model(store, tmp_path, point,
 def test_a_second_signal_ends_at_once(store, tmp_path):
     with held(store, tmp_path, "train.shard:8") as (process, _):
         process.send_signal(signal.SIGINT)
+        time.sleep(0.5)  # it stands in a system call by now, which the second ends
         process.send_signal(signal.SIGTERM)  # of one kind two could become one before they are seen
         _, err = process.communicate(timeout=100)
     assert process.returncode == 143

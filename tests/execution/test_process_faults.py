@@ -20,7 +20,7 @@ import pytest
 from kit.nights import by_night
 
 import streamcut
-from streamcut.compiler.compiling import NOTICE
+from streamcut.compiler.first_use import NOTICE
 from streamcut.models.files import load_model
 
 pytestmark = pytest.mark.process

@@ -19,7 +19,7 @@ from streamcut.errors import BadInputError, UsageError
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.stores.writer import StoreWriter
 from streamcut.solver_table import SOLVER_TABLE
-from streamcut.training import Session, job_class, train
+from streamcut.training import Session, train
 
 PROBLEMS = {  # (options, data)
     "binary": ({}, "two"),
@@ -46,13 +46,6 @@ GIVEN = ("validation", "warm_start")  # by the tests below
 CASES = [(problem, solver) for solver, record in SOLVER_TABLE.items() for problem in record.trains]
 CASES += [("ROC area", solver) for problem, solver in CASES if problem == "ranking"]
 NIGHTLY = [("one-vs-rest", "bundle-dca"), ("one-vs-rest", "bsca"), ("softmax", "bundle-dca")]
-
-
-@pytest.fixture(autouse=True)
-def cold(monkeypatch):
-    """Trainings without another one before it to load the kernels."""
-    for problem, solver in CASES:
-        monkeypatch.setattr(job_class(TrainOptions(**asked(problem, solver))), "warm_up", lambda self, manifest: None)
 
 
 _made: dict[str, MemoryDataset] = {}

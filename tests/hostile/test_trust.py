@@ -47,7 +47,6 @@ ELSEWHERE = {  # (module, function): why it need not come through a door
     ("streamcut.foundation.machine", "*"): "what the kernel says in /proc and /sys",
     ("streamcut.cli.output", "*"): "the standard streams",
     ("streamcut.cli", "*"): "the standard output",
-    ("streamcut.compiler.child", "serve"): "the standard output",
     ("streamcut.models.checkpoint", "open_checkpoint"): "a descriptor from `open_regular`",
     ("streamcut.io.text.inputs", "*"): "standard input",
     ("streamcut.io.sources.self_contained", "opened_hdf5"): "the name comes from `regular` a line above",

@@ -209,7 +209,7 @@ def _trained(data: MemoryDataset, chosen: dict[str, Any], C: float, way: str) ->
 
 
 def solved(data: MemoryDataset, given: dict[str, Any]) -> Any:
-    """The model of `train`, without what surrounds it: threads, the memory plan, compiling ahead."""
+    """The model of `train`, without what surrounds it: threads, the memory plan."""
     options = TrainOptions(**given, scheduler="sync")
     job = job_class(options).planned(options, data.manifest)
     with _runner(data, job) as runner:

@@ -113,7 +113,7 @@ def solve(
     data, *, C=1.0, positive_weight=1.0, bias=1.0, row_cache="0", sweeps=50, lanes=1, max_cuts=16, workers=1, tol=1e-3,
     max_passes=300,
 ):  # fmt: skip
-    """Without `train`, whose warm-up takes longer than these problems."""
+    """Without `train`, whose plan and threads take longer than these problems."""
     manifest, risk = data.manifest, PointwiseRisk(Hinge(1.0), positive_weight)
     everything = CacheSize.bytes_of_all(manifest)
     budget = parse_size(row_cache, total=everything) if row_cache != "0" else 0

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from streamcut.compiled import dual, records
 from streamcut.execution.row_cache import CacheSize
 from streamcut.io.memory import MemoryDataset
-from streamcut.jobs.binary import BinaryJob
 from streamcut.losses.epsilon_insensitive import EpsilonInsensitive
 from streamcut.losses.hinge import Hinge
 from streamcut.losses.logistic import Logistic
@@ -134,7 +133,6 @@ def hard():
 def test_they_are_asked_where_accelerated_passes_are_slow(C, wanted, monkeypatch):
     found = []
     monkeypatch.setattr(ascent, "solve_cached", lambda *given: found.append(given) or solve_cached(*given))
-    monkeypatch.setattr(BinaryJob, "warm_up", lambda *_: None)
     model = train(hard(), C=C, solver="bundle-dca", row_cache="100%", lanes=1, scheduler="sync", max_passes=100)
     assert model.certificate.converged
     assert model.history[-1]["passes"] <= 14

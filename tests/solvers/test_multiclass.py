@@ -14,7 +14,6 @@ from sklearn.datasets import dump_svmlight_file
 import streamcut
 from streamcut.bundle.line_search import minimise_along_line
 from streamcut.compiled import multiclass
-from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import plan_lanes
@@ -23,7 +22,6 @@ from streamcut.execution.runner import Runner
 from streamcut.exports.export import export
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.memory import MemoryDataset
-from streamcut.jobs.multiclass import MulticlassJob
 from streamcut.losses.classes import ClassesRisk
 from streamcut.losses.crammer_singer import CrammerSinger, project
 from streamcut.models.files import load_model, save_model
@@ -259,13 +257,6 @@ def test_both_cuts_are_what_rows_remember(seed, ones):
                 assert cut.b == pytest.approx(-(share[np.arange(60), target] @ u) / u.sum())
             expected, _ = slow.cut(w.reshape(-1, 4), dense(X), target, u)
             np.testing.assert_allclose(cuts[0].a.reshape(-1, 4), expected, atol=1e-12)
-
-
-def test_a_run_on_dask_warms_up():
-    """Rows to warm up with are cached even where those of the run are not."""
-    X, y, _ = problem(20)
-    manifest = MemoryDataset(X, y).manifest
-    MulticlassJob.planned(TrainOptions(task="multiclass", scheduler="local-cluster"), manifest).warm_up(manifest)
 
 
 class TestModel:

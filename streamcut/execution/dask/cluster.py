@@ -36,7 +36,6 @@ from streamcut.execution.plan import MemoryPlan
 from streamcut.foundation.machine import available_cpus
 from streamcut.foundation.systems import peak_bytes, resident_bytes
 from streamcut.io.dataset import Dataset
-from streamcut.io.manifest import Manifest
 
 log = logging.getLogger(__name__)
 
@@ -103,7 +102,7 @@ class Cluster:
         self._share: int | None = None  # of the budget, for each worker of a local cluster
         self._direct: bool | None = None  # whether results come straight from workers; None: Dask decides
 
-    def prepare(self, data: Dataset, scratch: Path, warm_up: Callable[[Manifest], None]) -> None:
+    def prepare(self, data: Dataset, scratch: Path) -> None:
         """Open the store on all workers and load the kernels there.
 
         Raises UsageError for data in memory, NotFoundError and CorruptError if workers can't open the store.
@@ -111,7 +110,7 @@ class Cluster:
         if data.path is None:
             raise UsageError("rows in memory cannot be trained on Dask; make a store of them with `streamcut convert`")
         self.store = Store.of(data)
-        self._scratch, self._warm_up = scratch, warm_up
+        self._scratch = scratch
         self._direct = self._reaches(self._waited_for(first=True)[0].address)
 
     def plan(self, needs: ClusterNeeds, *, budget: int) -> MemoryPlan:
@@ -260,7 +259,7 @@ class Cluster:
         """Take in new workers; returns those still alive."""
         with tempfile.NamedTemporaryFile(dir=self._scratch, prefix="streamcut-") as probe, lost_if_silent(self.address):
             clients = tuple(self.client.run_on_scheduler(_clients))
-            call = (dask_worker.prepare, Greeting(self.store, probe.name, streamcut.__version__, clients), self._warm_up)
+            call = (dask_worker.prepare, Greeting(self.store, probe.name, streamcut.__version__, clients))
             if self.local:
                 self.client.run(dask_worker.ignore_interrupts, workers=addresses, on_error="ignore")
             told = self.client.run(*call, workers=addresses, on_error="return")

@@ -13,7 +13,6 @@ import os
 import pickle
 import signal
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,6 @@ import numpy as np
 from distributed.utils import sync
 
 import streamcut
-from streamcut.compiler.compiling import compiler
 from streamcut.errors import CorruptError, DiskFullError, NotFoundError, UsageError
 from streamcut.execution.cache_passes import RecallPass
 from streamcut.execution.dask import ranges, row_exchange
@@ -41,7 +39,6 @@ from streamcut.foundation.machine import machine_memory
 from streamcut.foundation.opened import opened_file
 from streamcut.foundation.systems import node, resident_bytes
 from streamcut.io.dataset import Dataset
-from streamcut.io.manifest import Manifest
 from streamcut.io.opening import open_dataset
 
 tell_ours_once()
@@ -152,7 +149,7 @@ def ignore_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def prepare(greeting: Greeting, warm_up: Callable[[Manifest], None], dask_worker: Any = None) -> WorkerMemory:
+def prepare(greeting: Greeting, dask_worker: Any = None) -> WorkerMemory:
     """Open the store, load the kernels, prepare to exchange row state with other workers, and report memory.
 
     Raises UsageError for another version of streamcut, NotFoundError or CorruptError for the store.
@@ -163,7 +160,7 @@ def prepare(greeting: Greeting, warm_up: Callable[[Manifest], None], dask_worker
     row_exchange.forget_others(greeting.clients)
     row_exchange.serve(dask_worker)
     _slots.clear()
-    compiler.run(warm_up, feed_of(greeting.store, frozenset()).data.manifest)
+    feed_of(greeting.store, frozenset())
     return WorkerMemory(resident_bytes(), machine_memory()[1], node(), os.path.exists(greeting.probe))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import astuple, dataclass, field
 from typing import Any
 
@@ -93,7 +92,6 @@ class SampledRun:
     """Keeps history and checkpoints of a training, and applies limits."""
 
     progress: Progress
-    _started: float = field(default_factory=time.monotonic)
     _counted: dict[str, Any] = field(default_factory=dict)  # oracle counts and history length at the start of the iteration
     _lines: int = 0
 
@@ -124,7 +122,7 @@ class SampledRun:
         oracle.restore(numbers["oracle"], arrays, state.bundle, state.new)
         lines = expect_lines(numbers["history"], SampledIteration, "history")
         self.progress.history = [SampledIteration(*line) for line in lines]  # type: ignore[misc]
-        self._started = time.monotonic() - numbers["seconds"]
+        self.progress.started -= numbers["seconds"]
 
     def begin(self, state: SampledState, oracle: SampledOracle) -> None:
         """Begin the next iteration: write a checkpoint if one is due."""
@@ -143,7 +141,7 @@ class SampledRun:
             "step": state.step,
             "oracle": self._counted,
             "history": [astuple(line) for line in self.history[: self._lines]],
-            "seconds": time.monotonic() - self._started,
+            "seconds": self.progress.seconds,
         }
         self.progress.checkpoints.save(record, {**state.bundle.saved(), **oracle.saved()}, lambda: None)
 
@@ -154,7 +152,7 @@ class SampledRun:
 
         Limits apply after the first cut; before it, `stop` interrupts.
         """
-        seconds = time.monotonic() - self._started
+        seconds = self.progress.seconds
         now = SampledIteration(
             len(self.history), oracle.passes, primal, bound, violation, cuts, oracle.evaluations, redraws, seconds
         )
