@@ -23,7 +23,6 @@ MAIN = {  # the most common options
     "verify": ("prove", "passes", "memory", "json"),
     "certify": ("C", "loss", "intercept", "passes", "output", "memory"),
     "export": ("to", "without-recipe", "force"),
-    "flags": ("from", "rows", "positives", "queries", "json"),
     "warm-up": ("task", "all", "into", "workers"),
 }
 _SENTENCE = re.compile(r"(?<=[.;])\s")

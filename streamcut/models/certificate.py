@@ -28,7 +28,6 @@ class StopReason(StrEnum):
     EVALUATIONS = "max_evaluations"
     SETTLED = "settled"
     SAMPLES = "samples"
-    VALIDATION = "validation"
 
     @property
     def because(self) -> str:
@@ -47,7 +46,6 @@ _BECAUSE = {
     StopReason.INTERRUPTED: "it was interrupted",
     StopReason.EPOCHS: "the requested number of epochs is done",
     StopReason.EVALUATIONS: "the allowed number of kernel evaluations was used up",
-    StopReason.VALIDATION: "models no longer improved on the validation rows",
     StopReason.SETTLED: "the error on held-out rows no longer falls",
     StopReason.SAMPLES: "the tolerance is met by the estimate from samples, but not by the proof; a larger --samples helps",
 }

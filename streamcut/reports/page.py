@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,34 +27,7 @@ ORDERING = 24  # bytes per weight while the largest are found
 _HEADLINES = 4  # measures in the headline
 
 
-class Page(ABC):
-    """A page and its plots, writable as files."""
-
-    @abstractmethod
-    def html(self) -> str:
-        """The page."""
-
-    @abstractmethod
-    def figures(self) -> dict[str, Figure]:
-        """Every plot by name."""
-
-    def write(self, path: str | os.PathLike, *, replace: bool = True) -> None:
-        """Write the page. UsageError when the file exists, unless `replace`."""
-        with output(path, prefix="report", replace=replace) as file:
-            file.write(self.html().encode())
-
-    def write_plots(self, folder: str | os.PathLike) -> list[Path]:
-        """Write every plot as SVG and PNG to `folder`, created if needed; returns the files."""
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        written = []
-        for name, figure in self.figures().items():
-            for ending in FORMATS:
-                written.append(Path(folder) / f"{name}{ending}")
-                save(figure, written[-1])
-        return written
-
-
-class Report(Page):
+class Report:
     """All that is known about a model: its quality first, then its certificate, weights and training.
 
     data        rows to measure it on, as `evaluate` takes them: a store, a table, text; read once
@@ -118,6 +90,21 @@ class Report(Page):
 
     def figures(self) -> dict[str, Figure]:
         return {name: figure for name, (_, figure) in {**self.quality.plots, **self.training, **self.throughput}.items()}
+
+    def write(self, path: str | os.PathLike, *, replace: bool = True) -> None:
+        """Write the page. UsageError when the file exists, unless `replace`."""
+        with output(path, prefix="report", replace=replace) as file:
+            file.write(self.html().encode())
+
+    def write_plots(self, folder: str | os.PathLike) -> list[Path]:
+        """Write every plot as SVG and PNG to `folder`, created if needed; returns the files."""
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        written = []
+        for name, figure in self.figures().items():
+            for ending in FORMATS:
+                written.append(Path(folder) / f"{name}{ending}")
+                save(figure, written[-1])
+        return written
 
     def html(self) -> str:
         model = self.model

@@ -271,7 +271,7 @@ def test_what_is_no_model(run, folder, tmp_path, content, code):
     assert "m.npz" in err
 
 
-# --- evaluate, verify, export, flags ------------------------------------------------------------------------------------------
+# --- evaluate, verify, export -----------------------------------------------------------------------------------------------
 
 
 def test_evaluate(run, folder):
@@ -319,13 +319,6 @@ def test_export(run, folder, tmp_path):
     assert run("export", folder / "m.npz", tmp_path / "m.txt")[0] == ExitCode.USAGE
 
 
-def test_flags(run):
-    assert run("flags", "--from", "liblinear", "-s 3 -c 1 -B 1") == (0, "--C 1 --bias 1\n", "")
-    code, out, err = run("flags", "--from", "liblinear", "-s 0 -x")
-    assert (code, out) == (ExitCode.USAGE, "")
-    assert "-x" in err
-
-
 # --- what ends a command ------------------------------------------------------------------------------------------------------
 
 
@@ -348,8 +341,8 @@ def test_every_end_has_its_code(run, monkeypatch, error, code):
     def fail(*_, **__):
         raise error
 
-    monkeypatch.setattr(import_module("streamcut.cli.flags"), "translate", fail)
-    found, out, err = run("flags", "--from", "vw", "-x")
+    monkeypatch.setattr("streamcut.io.opening.open_dataset", fail)
+    found, out, err = run("info", "x.zarr")
     assert (found, out) == (code, "")
     assert "Traceback" not in err
 
