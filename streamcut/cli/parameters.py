@@ -226,7 +226,9 @@ memory_option = options_from(TrainOptions, only=("memory",), memory={"metavar": 
 json_option = click.option("--json", "as_json", is_flag=True, callback=_silence, help="Print JSON on stdout instead of text.")
 quiet_option = click.option("--quiet", "-q", is_flag=True, callback=_quiet, help="Print nothing but errors.")
 trained_on_option = click.option(
-    "--trained-on", metavar="STORE", help="The training rows of MODEL, to locate the optimum; takes 10 to 60 passes."
+    "--trained-on",
+    metavar="STORE",
+    help="With --certified: the training rows of MODEL, for a free intercept and scaled features.",
 )
 force_option = click.option("--force", is_flag=True, help="Replace the output file if it exists.")
 ignore_extra_option = click.option(
@@ -258,6 +260,8 @@ def errors_options(command: Any) -> Any:
 
     @wraps(command)
     def checked(*, standard_errors: bool, trained_on: str | None, robust: bool, cluster: str | None, **more: Any) -> Any:
+        if standard_errors and trained_on is None:
+            raise click.UsageError("--standard-errors need --trained-on DATA, the training rows.")
         if not standard_errors and (trained_on is not None or robust or cluster is not None):
             raise click.UsageError("--trained-on, --robust and --cluster are for --standard-errors.")
         if robust and cluster is not None:
@@ -271,7 +275,7 @@ def errors_options(command: Any) -> Any:
             help=f"{_WITH}: rows of one cluster may depend on each other. A file with a cluster on each line, or qid.",
         ),
         click.option("--robust", is_flag=True, help=f"{_WITH}: the sandwich estimator, valid even if the model is misspecified."),
-        click.option("--trained-on", metavar="DATA", help=f"{_WITH}: the training rows; takes 10 to 60 passes."),
+        click.option("--trained-on", metavar="DATA", help=f"{_WITH}: the training rows; takes a pass."),
         click.option("--standard-errors", is_flag=True, help="Also show standard errors, z, p-values and 95 % intervals."),
     ):
         checked = option(checked)

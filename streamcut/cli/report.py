@@ -9,7 +9,7 @@ import click
 from streamcut.cli.destinations import refuse_existing
 from streamcut.cli.help import Command
 from streamcut.cli.output import note
-from streamcut.cli.parameters import Errors, errors_options, force_option, memory_option, quiet_option, url_options
+from streamcut.cli.parameters import force_option, memory_option, quiet_option, url_options
 
 
 @click.command(cls=Command)
@@ -18,7 +18,6 @@ from streamcut.cli.parameters import Errors, errors_options, force_option, memor
 @click.option("--plots", metavar="DIR", help="Folder for the plots, each as SVG and PNG; created if needed.")
 @click.option("--data", metavar="DATA", help="Labelled rows to measure the model on: a store, a table or text.")
 @click.option("--vocabulary", metavar="FILE", help="Names of the features, one a line, instead of those of the data.")
-@errors_options
 @memory_option
 @url_options
 @force_option
@@ -29,7 +28,6 @@ def command(
     plots: str | None,
     data: str | None,
     vocabulary: str | None,
-    errors: Errors | None,
     memory: str,
     force: bool,
     quiet: bool,
@@ -44,14 +42,12 @@ def command(
     Examples:
       streamcut report m.npz -o m.html
       streamcut report m.npz -o m.html --data test.zarr --vocabulary words.txt
-      streamcut report m.npz -o m.html --standard-errors --trained-on t.zarr
       streamcut report m.npz --plots figures
     """
     if path is None and plots is None:
         raise click.UsageError("Give --output FILE for a page, --plots DIR for plots, or both.")
     if path is not None:
-        rows = () if errors is None else (errors.trained_on, errors.cluster)
-        refuse_existing(path, "--output", force, reads=[model, data, vocabulary, *rows])
+        refuse_existing(path, "--output", force, reads=[model, data, vocabulary])
     if plots is not None and Path(plots).exists() and not force and (not Path(plots).is_dir() or any(Path(plots).iterdir())):
         raise click.UsageError(f"--plots: {plots} is not an empty folder; choose another, or replace its plots with --force.")
 
@@ -61,8 +57,7 @@ def command(
 
     ceiling = Ceiling(memory)
     fitted = load_model(model, ceiling.expect_model)
-    known = None if errors is None else errors.of(fitted, memory)
-    page = Report(fitted, data=data, vocabulary=vocabulary, path=model, errors=known, memory=memory)
+    page = Report(fitted, data=data, vocabulary=vocabulary, path=model, memory=memory)
     if path is not None:
         page.write(path, replace=force)
         if not quiet:

@@ -152,6 +152,7 @@ def command(
                 raise click.UsageError(f"{what} for a store; make one of {data} with `streamcut convert` first.")
             dataset = opened(place)
         shards = len(dataset.manifest.shards)
+
         def show_plan(plan: MemoryPlan) -> None:
             if as_json:
                 print_json({"event": "plan", "budget": plan.budget, "needed": plan.needed, "pinned": plan.pinned_bytes})

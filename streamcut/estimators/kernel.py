@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import column_or_1d
@@ -19,7 +18,6 @@ from streamcut.estimators.declared import USUAL, attribute, declared, parameter
 from streamcut.estimators.kernel_machine import KernelMachine, OnBudget
 from streamcut.estimators.parameters import Certified
 from streamcut.foundation.interrupts import first_interrupt_asks
-from streamcut.kernels.kernel import Kernel
 from streamcut.models.kernel import KernelModel, joined
 from streamcut.progress.display import shown_by
 from streamcut.training import Session, checked
@@ -47,6 +45,7 @@ class BudgetedKernelSVM(OnBudget, KernelClassifier):
         """Train on `X` (n × d, NumPy or SciPy sparse) and `y` (n), or on a store: its path, or opened."""
         data, several = self._classification(X, y, sample_weight)
         return self._keep(self._train(data, task="multiclass" if several else "binary"))
+
 
 @declared
 class KernelSVM(KernelClassifier, Certified):

@@ -6,9 +6,8 @@ Parameters of all estimators are in `base.py`, those of a single one in its clas
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Self
+from typing import Any
 
-from streamcut.config import TrainOptions
 from streamcut.estimators.base import StreamedEstimator
 from streamcut.estimators.declared import USUAL, attribute, declared, parameter
 
@@ -68,9 +67,7 @@ class RowLosses(BundleDca):
     l1_only: float | str = parameter(default=USUAL.l1_only)
     warm_start: bool = parameter("`fit` starts from the present weights, say those of another C.", default=False, option=False)
     row_cache: str = parameter(default=USUAL.row_cache)
-    sweeps: int = parameter(
-        "bundle-dca: epochs over cached rows after each pass, at most.", default=50
-    )
+    sweeps: int = parameter("bundle-dca: epochs over cached rows after each pass, at most.", default=50)
 
     @abstractmethod
     def _take_weights(self, model: Any) -> None:

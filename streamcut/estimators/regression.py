@@ -16,7 +16,6 @@ from streamcut.estimators.parameters import RowLosses
 from streamcut.io.dataset import Dataset
 from streamcut.io.memory import MemoryDataset
 from streamcut.loss_table import ROW_LOSSES
-from streamcut.models.model import Model
 from streamcut.solver_table import SOLVER_TABLE, solvers_of
 
 _OF_NUMBERS = tuple(name for name, loss in ROW_LOSSES.items() if loss.targets == "numbers")
@@ -119,7 +118,8 @@ class LinearSVR(Regressor, RowLosses):
 class BudgetedKernelSVR(Regressor, OnBudget):
     """Support vector regression with a kernel and at most `budget` support vectors, in passes over shuffled shards: BSCA or BSGD.
 
-    Minimises ½‖w‖² + C Σ u_i ℓ(⟨w, φ(x_i)⟩ + b − y_i) with b, the mean of the targets, given. Nothing is proved about the objective.
+    Minimises ½‖w‖² + C Σ u_i ℓ(⟨w, φ(x_i)⟩ + b − y_i) with b, the mean of the targets, given. Nothing is proved about
+    the objective.
 
     Examples
     --------

@@ -47,4 +47,3 @@ def json_weights(model: Model, link: OwnLink | None) -> bytes:
         "recipe": None if model.recipe is None else json.loads(model.recipe.to_json()),
     }
     return json.dumps(record, allow_nan=False).encode() + b"\n"
-

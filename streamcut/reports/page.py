@@ -20,7 +20,6 @@ from streamcut.reports.quality import Quality, class_names, confusion_of, most_c
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from streamcut.locating.standard_errors import StandardErrors
 
 DRAWING = 48 << 20  # bytes of matplotlib while drawing, and of the page
 ORDERING = 24  # bytes per weight while the largest are found
@@ -33,7 +32,6 @@ class Report:
     data        rows to measure it on, as `evaluate` takes them: a store, a table, text; read once
     vocabulary  file with the name of each feature on a line of its own
     path        the model file, for the command that retrains it
-    errors      the standard errors of its weights, of `streamcut.standard_errors`
     memory      ceiling on resident memory, "4GB", "50%" or "auto"
 
     Raises MemoryBudgetError if that is too little, UsageError without matplotlib, BadInputError for labels and features unknown
@@ -47,7 +45,6 @@ class Report:
         data: Any = None,
         vocabulary: str | os.PathLike | None = None,
         path: str | os.PathLike | None = None,
-        errors: StandardErrors | None = None,
         memory: str = "auto",
     ) -> None:
         needs_matplotlib()
@@ -62,9 +59,6 @@ class Report:
         self.quality = Quality({}) if data is None else quality(model, data, ceiling)
         self.features = facts.top_features(model, names)
         self.named = names is not None
-        self.errors = [] if errors is None else facts.clearest(model, names, errors)
-        self.errors_are = "" if errors is None else facts.ERRORS[errors.kind]
-        self.n_errors = 0 if errors is None else len(errors.low)
         self.training = convergence_plots(model.history)
         traffic = traffic_plot(model.history)
         self.throughput = {} if traffic is None else {"traffic": ("Throughput", traffic)}
@@ -81,7 +75,6 @@ class Report:
             "resources": model.resources,
             "traffic": self.traffic,
             "top_features": self.features,
-            "standard_errors": self.errors,
             "measures": self.quality.measures,
             "command": self.command,
             "fingerprint": model.fingerprint,
@@ -113,7 +106,6 @@ class Report:
             "How good it is": self._how_good(),
             "Certificate": self._certificate(),
             "Weights": self._weights(),
-            "Standard errors": self._errors(),
             "The run": self._run(),
         }
         title = self.title[0].upper() + self.title[1:]
@@ -160,17 +152,6 @@ class Report:
         )
         return f'{what}<div class="few">{columns}</div>'
 
-    def _errors(self) -> str:
-        if not self.errors:
-            return ""
-        said = (
-            f"{self.errors_are} The weights furthest from 0 in standard errors, {len(self.errors)} of "
-            f"{self.n_errors:,}. Everything refers to the exact optimum, however far from it "
-            "training ended: z is at least this far from 0, p at most this, the interval nowhere wider. The penalty's part: how "
-            "much of what is known of a weight comes from the penalty; where it is not near 0 the weight is pulled towards 0."
-        )
-        return parts.quiet(said) + parts.records(self.errors)
-
     def _run(self) -> str:
         sizes = self.model.resources
         traffic = {name: format_bytes(v) if name.startswith("bytes") else v for name, v in self.traffic.items()}
@@ -208,7 +189,6 @@ def report(
     data: Any = None,
     vocabulary: str | os.PathLike | None = None,
     plots: str | os.PathLike | None = None,
-    errors: StandardErrors | None = None,
     memory: str = "auto",
     force: bool = False,
 ) -> Report:
@@ -216,7 +196,6 @@ def report(
 
     path        of the page (.html) to write; plots: a folder for all plots as SVG and PNG; without both nothing is written
     data        what `evaluate` takes, read once; vocabulary: a file with the name of each feature on a line of its own
-    errors      standard errors of the weights, as `streamcut.standard_errors` returns them
     memory      ceiling on the process while models and data are read
     force       replace `path`, if it exists
 
@@ -225,7 +204,7 @@ def report(
     """
     given = os.fspath(model) if isinstance(model, str | os.PathLike) else None
     fitted = as_model(model, Ceiling(memory).expect_model)
-    page = Report(fitted, data=data, vocabulary=vocabulary, path=given, errors=errors, memory=memory)
+    page = Report(fitted, data=data, vocabulary=vocabulary, path=given, memory=memory)
     if path is not None:
         page.write(path, replace=force)
     if plots is not None:

@@ -9,7 +9,6 @@ import resource
 import signal
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 
 import click
@@ -349,8 +348,8 @@ def test_every_end_has_its_code(run, monkeypatch, error, code):
 
 def test_a_bug_shows_its_traceback():
     code = (
-        "import streamcut.cli.flags as flags\ndef fail(*_, **__): raise ZeroDivisionError('a bug')\nflags.translate = fail\n"
-        "from streamcut.cli import main; main(['flags', '--from', 'vw', 'x'])"
+        "import streamcut.io.opening as opening\ndef fail(*_, **__): raise ZeroDivisionError('a bug')\n"
+        "opening.open_dataset = fail\nfrom streamcut.cli import main; main(['info', 'x'])"
     )
     done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True)
     assert done.returncode == ExitCode.BUG

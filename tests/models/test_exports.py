@@ -126,16 +126,6 @@ def test_json_says_all_that_scoring_needs(model, problem, tmp_path):
     assert (said["link"] is not None) == model.has_probabilities
 
 
-def test_a_wide_model_with_few_weights_takes_bytes_for_these(tmp_path):
-    X = sp.csr_array((np.ones(4, np.float32), np.array([3, 9, 700_000, 9]), np.arange(5)), shape=(4, 1 << 22))
-    model = streamcut.train(MemoryDataset(X, np.array([1.0, -1.0, 1.0, -1.0])))
-    rng = np.random.default_rng(0)
-    model.weights[rng.choice(1 << 22, 72_000, replace=False)] = rng.standard_normal(72_000)
-    streamcut.export(replace(model, witness=None), tmp_path / "small.npz")
-    assert (tmp_path / "small.npz").stat().st_size < 600_000
-    np.testing.assert_allclose(streamcut.load_model(tmp_path / "small.npz").weights, model.weights, rtol=1e-7)
-
-
 def test_words_are_the_labels_of_exports(problem, tmp_path):
     X, scores = problem
     words = np.where(scores[:200, 0] > 0, "late", "on time")
@@ -178,12 +168,6 @@ def test_what_cannot_be_said_is_refused_unless_it_is_to_be_left_out(model, probl
     np.testing.assert_array_equal(bare.predict(X), model.predict(X))
     streamcut.export(fitted, tmp_path / "m.json", without_probabilities=True)
     assert json.loads((tmp_path / "m.json").read_text())["link"] is None
-    if model.own_link is not None:
-        with pytest.raises(UsageError, match="cannot be left out"):
-            streamcut.export(fitted, tmp_path / "m.npz", without_probabilities=True)
-    else:
-        streamcut.export(fitted, tmp_path / "m.npz", without_probabilities=True)
-        assert not streamcut.load_model(tmp_path / "m.npz").has_probabilities
 
 
 def test_liblinear_knows_the_probabilities_of_logistic_models_alone(model, tmp_path):

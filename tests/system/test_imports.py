@@ -41,7 +41,7 @@ WIRING = {
     "proofs",
     "strategy",
 }
-WIRING |= {"locating", "structured", "training", "tuning", "verification", "warming"}
+WIRING |= {"certified", "weight_errors", "structured", "training", "tuning", "verification", "warming"}
 BLIND = {"compiled", "bundle", "losses", "solvers"}  # these get arrays, cuts and oracles: they never see a file
 KERNELS_SEE = {"__future__", "collections.abc", "math", "numba", "numba.extending", "numpy", "streamcut.compiler.jit", "typing"}
 KERNELS_SEE |= {"streamcut.compiler.numba_parts"}
