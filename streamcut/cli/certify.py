@@ -7,7 +7,7 @@ import click
 from streamcut.cli.destinations import refuse_existing
 from streamcut.cli.help import Command
 from streamcut.cli.output import print_json, print_rows, print_table
-from streamcut.cli.parameters import Choice, cache_options, force_option, json_option, memory_option
+from streamcut.cli.parameters import Choice, force_option, json_option, memory_option
 from streamcut.loss_table import JOINT_LOSSES, ROW_LOSSES
 
 
@@ -36,7 +36,6 @@ from streamcut.loss_table import JOINT_LOSSES, ROW_LOSSES
     help="Write the best model found (.npz); `train --warm-start` continues from its weights and bound.",
 )
 @memory_option
-@cache_options
 @force_option
 @json_option
 def command(

@@ -9,7 +9,6 @@ import click
 from streamcut.cli.help import Command
 from streamcut.cli.output import note, print_json, print_rows, print_table
 from streamcut.cli.parameters import (
-    cache_options,
     ignore_extra_option,
     json_option,
     memory_option,
@@ -25,7 +24,6 @@ from streamcut.cli.parameters import (
 @click.option("--per-query", is_flag=True, help="Print a line for each query instead, as CSV (with --json: columns).")
 @click.option("--label-names", metavar="FILE", help="Sequences: also chunks; lines like `1 B-NP`, every label and its name.")
 @memory_option
-@cache_options
 @json_option
 def command(
     model: str,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 import warnings
 from collections.abc import Callable, Collection, Iterable
@@ -172,8 +171,8 @@ def checkpoint_of(options: dict[str, Any]) -> CheckpointOptions | None:
     given = {name: options.pop(name) for name in CheckpointOptions.__dataclass_fields__}
     if given["directory"] is not None:
         return CheckpointOptions(**given)
-    if given["resume"] or given["required"] or given["iterations"] is not None:
-        raise click.UsageError("--resume and the other checkpoint options need --checkpoint DIR.")
+    if given["resume"]:
+        raise click.UsageError("--resume needs --checkpoint DIR.")
     return None
 
 
@@ -187,39 +186,6 @@ def _quiet(ctx: click.Context, param: click.Parameter, value: bool) -> bool:
     if value:
         warnings.simplefilter("ignore", UserWarning)  # until the command ends
     return _silence(ctx, param, value)
-
-
-def _into_environment(ctx: click.Context, param: click.Parameter, value: str | float | None) -> None:
-    """Set the variable that URL readers use, for this process and its children; restored when the command ends."""
-    if value is None:
-        return
-    name = f"STREAMCUT_{str(param.name).upper()}"
-    before = os.environ.get(name)
-    os.environ[name] = str(value)
-    ctx.call_on_close(lambda: os.environ.pop(name, None) if before is None else os.environ.update({name: before}))
-
-
-def url_options(command: Any) -> Any:
-    """--timeout and --retries, for every command that takes URLs."""
-    again = "How often a failed request is repeated; URLs only.  [default: 5]"
-    command = click.option(
-        "--retries", type=click.IntRange(0, 20), metavar="N", help=again, expose_value=False, callback=_into_environment
-    )(command)
-    text = "How long to wait for a server before a request is repeated; URLs only.  [default: 60s]"
-    return click.option("--timeout", type=Duration(), metavar="TIME", help=text, expose_value=False, callback=_into_environment)(
-        command
-    )
-
-
-def cache_options(command: Any) -> Any:
-    """--timeout, --retries, --cache-dir and --cache-size, for commands that read stores behind URLs."""
-    command = url_options(command)
-    for name, metavar, text in (
-        ("--cache-size", "SIZE", "Maximum size of --cache-dir.  [default: half of the free space]"),
-        ("--cache-dir", "DIR", "Keep what is read from a store behind a URL here, so that later passes are local."),
-    ):
-        command = click.option(name, metavar=metavar, help=text, expose_value=False, callback=_into_environment)(command)
-    return command
 
 
 memory_option = options_from(TrainOptions, only=("memory",), memory={"metavar": "SIZE"})

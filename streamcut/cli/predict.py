@@ -11,7 +11,6 @@ from streamcut.cli.destinations import output_file, refuse_existing
 from streamcut.cli.help import Command
 from streamcut.cli.output import note
 from streamcut.cli.parameters import (
-    cache_options,
     force_option,
     ignore_extra_option,
     memory_option,
@@ -50,7 +49,6 @@ if TYPE_CHECKING:
 @raw_options("index_base", "format", "keep", "strict")
 @ignore_extra_option
 @memory_option
-@cache_options
 @force_option
 def command(
     model: str,

@@ -9,7 +9,7 @@ import click
 from streamcut.cli.destinations import refuse_existing
 from streamcut.cli.help import Command
 from streamcut.cli.output import note
-from streamcut.cli.parameters import force_option, memory_option, quiet_option, url_options
+from streamcut.cli.parameters import force_option, memory_option, quiet_option
 
 
 @click.command(cls=Command)
@@ -19,7 +19,6 @@ from streamcut.cli.parameters import force_option, memory_option, quiet_option, 
 @click.option("--data", metavar="DATA", help="Labelled rows to measure the model on: a store, a table or text.")
 @click.option("--vocabulary", metavar="FILE", help="Names of the features, one a line, instead of those of the data.")
 @memory_option
-@url_options
 @force_option
 @quiet_option
 def command(

@@ -16,7 +16,6 @@ from streamcut.cli.output import note, number, print_json, print_table
 from streamcut.cli.parameters import (
     Grouped,
     NumbersOrParts,
-    cache_options,
     checkpoint_of,
     force_option,
     json_option,
@@ -62,7 +61,6 @@ if TYPE_CHECKING:
 @click.option("--require-convergence", is_flag=True, help="Exit with code 9 if the tolerance was not reached.")
 @click.option("--dry-run", is_flag=True, help="Print the memory plan on stdout, read no rows and write nothing.")
 @click.option("--verbose", "-v", is_flag=True, help="Show the memory plan and log messages.")
-@cache_options
 @force_option
 @json_option
 @quiet_option

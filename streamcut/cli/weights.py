@@ -9,7 +9,7 @@ import click
 
 from streamcut.cli.help import Command
 from streamcut.cli.output import print_json
-from streamcut.cli.parameters import Choice, Errors, cache_options, errors_options, json_option, memory_option
+from streamcut.cli.parameters import Choice, Errors, errors_options, json_option, memory_option
 from streamcut.foundation.shown import visible
 
 
@@ -26,7 +26,6 @@ from streamcut.foundation.shown import visible
 @click.option("--class", "label", metavar="LABEL", help="Only this class.")
 @errors_options
 @memory_option
-@cache_options
 @json_option
 def command(
     model: str,

@@ -66,7 +66,6 @@ class KernelSVM(KernelClassifier, Certified):
     epochs: float | None = parameter(default=USUAL.epochs)
     batch: int | None = parameter(default=USUAL.batch)
     nu: float | None = parameter("sbp: mean slack of a row, instead of C.", default=None)
-    max_evaluations: float | None = parameter(default=USUAL.max_evaluations)
     samples: int | None = parameter(default=USUAL.samples)
     max_cuts: int | None = parameter(default=USUAL.max_cuts)
     max_passes: int | None = parameter("Sampled cuts: passes at most. smo ends by its gap, sbp by `epochs`.", default=None)

@@ -236,7 +236,7 @@ class Progress:
 
     def keep(self, state: Saved, oracle: Resumable) -> None:
         """Write a checkpoint if one is due."""
-        if self.checkpoints is not None and self.checkpoints.due(len(self.history) - 1):
+        if self.checkpoints is not None and self.checkpoints.due():
             self.save(state, oracle)
 
     def save(self, state: Saved, oracle: Resumable) -> None:

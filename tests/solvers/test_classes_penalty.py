@@ -124,7 +124,7 @@ def test_neither_shards_nor_threads_nor_stops_change_a_bit(route, tmp_path):
     whole = train(data, **options, scheduler="sync")
     others = [train(MemoryDataset(X, y, weight=u, shard_nnz=100), **options, workers=3)]
     for passes in (2, 4, 6):
-        keep = CheckpointOptions(str(tmp_path / way), iterations=1, resume=True)
+        keep = CheckpointOptions(str(tmp_path / way), every=0.0, resume=True)
         others.append(train(data, **{**options, "max_passes": passes}, checkpoint=keep))
     for model in (others[0], others[-1]):
         assert model.weights.tobytes() == whole.weights.tobytes()
