@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamcut.config import SCALES
 from streamcut.data.datasets import opened
 from streamcut.errors import UsageError
 from streamcut.execution.ceiling import Ceiling
@@ -81,6 +82,8 @@ class Certifier:
     def _read(self, data: Any, free: bool, ceiling: Ceiling) -> None:
         """What the rows of the training say: divisors of features, the interval of a free intercept."""
         model, scale = self._model, self._model.parameters.get("scale", "none")
+        if scale not in ("none", *SCALES):
+            raise UsageError("a scaler of another program divided the features; certify the last step of its pipeline")
         rows = data if scale == "none" else ScaledDataset(data, scale)
         if rows.manifest.fingerprint != model.fingerprint:
             raise UsageError("these are not the rows that the model was trained on (fingerprints differ)")

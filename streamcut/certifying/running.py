@@ -51,7 +51,8 @@ def certified(problem: Problem, dataset: Any, passes: int, memory: str) -> Certi
     apart = problem.strategy == ONE_VS_REST
     count = len(problem.labels or ()) if apart else 1
     start = replace(model_of(problem, [nothing()] * count), recipe=dataset.recipe)
-    objectives = objective_of(start, dataset)  # of each problem: (F, what rounding may have done to it)
+    with np.errstate(over="ignore", invalid="ignore"):  # said below
+        objectives = objective_of(start, dataset)  # of each problem: (F, what rounding may have done to it)
     objectives = [(F + off, 2.0 * off) for F, off in objectives]  # F at most
     primal = math.fsum(F for F, _ in objectives)
     if not math.isfinite(primal):
