@@ -80,7 +80,7 @@ def certified(problem: Problem, dataset: Any, passes: int, memory: str) -> Certi
     begun = {"model": problem.what, "primal": primal, "at_most": after[-1].at_most, "at_least": after[-1].at_least}
     kept = {name: value for name, value in found.parameters.items() if name in ("loss", "C", "intercept", *problem.options)}
     scale = {} if problem.divisors is None else {"scale": GIVEN}
-    better = replace(found, parameters=kept | {"intercept": _said(problem), BEGUN: begun} | scale)
+    better = replace(found, parameters=kept | {"loss": problem.loss, "intercept": _said(problem), BEGUN: begun} | scale)
     classes = () if count == 1 else tuple(
         (label, each, max(0.0, F - off - one.primal) / F if F > 0.0 else 0.0)
         for label, each, (F, off), one in zip(problem.labels or (), given, objectives, reached, strict=True)
