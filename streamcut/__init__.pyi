@@ -18,8 +18,6 @@ from streamcut.io.conversion.progress import Progress
 from streamcut.io.opening import open_dataset as open
 from streamcut.io.places.answers import set_timeout as set_timeout
 from streamcut.io.recipe.recipe import Recipe
-from streamcut.locating.locate import locate as locate
-from streamcut.locating.standard_errors import standard_errors as standard_errors
 from streamcut.models.files import load_model as load_model
 from streamcut.models.files import save_model as save_model
 from streamcut.models.model import Model
@@ -31,6 +29,7 @@ from streamcut.reports.page import report as report
 from streamcut.solvers.progress import Observer
 from streamcut.tuning import Tuned
 from streamcut.verification import verify as verify
+from streamcut.weight_errors import standard_errors as standard_errors
 from typing import Any
 from typing import Literal
 import os
@@ -44,8 +43,6 @@ def train(
     convert: Mapping[str, Any] | None = None,
     on_iteration: Observer | None = None,
     callback: Callable[[Any], Any] | None = None,
-    early_stopping: int | None = None,
-    measure: str | None = None,
     on_plan: Callable[[MemoryPlan], None] | None = None,
     checkpoint: CheckpointOptions | str | None = None,
     stop: Callable[[], bool] | None = None,
@@ -78,18 +75,12 @@ def train(
     degree: int = 3,
     coef0: float = 0.0,
     nystroem: int | None = None,
-    landmarks: Literal["uniform", "leverage"] = "uniform",
     fourier: int | None = None,
-    frequencies: Literal["independent", "orthogonal"] = "independent",
     budget: int | None = None,
     maintenance: str = "auto",
-    merged: int = 2,
-    damping: float = 0.5,
-    progress_rows: int | None = None,
     epochs: float | None = None,
     nu: float | None = None,
     batch: int | None = None,
-    max_evaluations: float | None = None,
     kernel_cache: str = "auto",
     samples: int | None = None,
     tol: float | None = 0.001,
@@ -149,18 +140,12 @@ def tune(
     degree: int = 3,
     coef0: float = 0.0,
     nystroem: int | None = None,
-    landmarks: Literal["uniform", "leverage"] = "uniform",
     fourier: int | None = None,
-    frequencies: Literal["independent", "orthogonal"] = "independent",
     budget: int | None = None,
     maintenance: str = "auto",
-    merged: int = 2,
-    damping: float = 0.5,
-    progress_rows: int | None = None,
     epochs: float | None = None,
     nu: float | None = None,
     batch: int | None = None,
-    max_evaluations: float | None = None,
     kernel_cache: str = "auto",
     samples: int | None = None,
     tol: float | None = 0.001,

@@ -11,7 +11,7 @@ from streamcut.errors import UsageError
 from streamcut.foundation.shown import unknown
 from streamcut.foundation.units import part_of
 from streamcut.loss_table import CLASSES_LOSSES, HINGE_OF_CLASSES, LABELLING_LOSSES, ROW_LOSSES
-from streamcut.options.option import Check, changed, default_of, expect_valid, having, option, options_of, whole
+from streamcut.options.option import Check, changed, default_of, expect_valid, having, option, options_of
 from streamcut.options.training import TASKS, TrainDeclarations
 from streamcut.solver_table import SOLVER_TABLE, Problem, SolverRecord, solvers, solvers_of
 
@@ -28,9 +28,8 @@ _checkpoint = partial(option, group="Checkpoints")
 
 @dataclass(frozen=True, slots=True)
 class CheckpointOptions:
-    """Where checkpoints go and how often: every `every` seconds and every `iterations`-th iteration.
+    """Where checkpoints go and how often: every `every` seconds, 0: after each iteration.
 
-    required  a checkpoint that cannot be written ends training; otherwise it is a warning
     resume    continue from the newest one in the folder
     """
 
@@ -39,16 +38,12 @@ class CheckpointOptions:
     )
     every: float = _checkpoint(
         600.0,
-        "Longest time between two checkpoints.",
+        "Longest time between two checkpoints; 0: one after each iteration.",
         flag="checkpoint-every",
         metavar="TIME",
         kind="seconds",
         check=Check("is not a number of seconds", lambda value: value >= 0.0),
     )
-    iterations: int | None = _checkpoint(
-        None, "Also after every N iterations.", flag="checkpoint-iterations", metavar="N", check=whole(1)
-    )
-    required: bool = _checkpoint(False, "End with an error when a checkpoint cannot be written.", flag="checkpoint-required")
     resume: bool = _checkpoint(False, "Go on from the newest checkpoint; the result is the same to the last bit.")
 
     def __post_init__(self) -> None:
@@ -276,9 +271,6 @@ class TrainOptions(TrainDeclarations):
             raise UsageError("scale: the warm-start model has weights of unscaled features; leave one of them out")
         if self.nystroem is not None and self.fourier is not None:
             raise UsageError("fourier: nystroem is given too; give one approximation of the kernel")
-        for name, of in (("landmarks", "nystroem"), ("frequencies", "fourier")):
-            if getattr(self, name) != _default(name) and getattr(self, of) is None:
-                raise UsageError(f"{name}: {getattr(self, name)!r} is a setting of {of}; give {of} too")
         if self.kernel == "linear":
             for name in ("gamma", "degree", "coef0", "nystroem", "fourier"):
                 if getattr(self, name) != _default(name):

@@ -14,8 +14,6 @@ from streamcut.execution.ceiling import Ceiling, RowBytes
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.opened import read_lines
 from streamcut.foundation.shown import Shown
-from streamcut.locating.locate import certifier_of
-from streamcut.locating.measured import OptimumMeasures
 from streamcut.measures.binary import BinaryMeasures
 from streamcut.measures.multiclass import MulticlassMeasures
 from streamcut.measures.ranking import RankingMeasures, RocAreaMeasures
@@ -91,8 +89,6 @@ def evaluate(
     strict: bool = False,
     raw: Raw | None = None,
     memory: str = "auto",
-    certified: bool = False,
-    trained_on: Any = None,
 ) -> Evaluation:
     """Measure `model` on `data`: what `predict` takes, with labels, or (X, y) or (X, y, row weights).
 
@@ -103,28 +99,16 @@ def evaluate(
     rows is known; BadInputError for labels or features that the model does not know, and for labels without a name; UsageError
     for label names where the model labels no sequences.
 
-    `certified`: for two classes also `optimum`, {"accuracy": (low, high), "log_loss": …, "roc_auc": …, "proved": the share of
-    labels proved}: bounds on the measures of the exact optimum of the model's problem; far tighter with
-    `trained_on`, the training rows, as `predict` takes them.
-
     >>> model = streamcut.train("rows.zarr", C=10.0)  # made in the example of `convert`
     >>> streamcut.evaluate(model, "rows.zarr").accuracy
     1.0
     """
     reading = raw or Raw(index_base)
     reading.strict |= strict
-    if trained_on is not None and not certified:
-        raise UsageError("trained_on: only certified measures read the training rows; pass certified=True")
     ceiling = Ceiling(memory)
-    beside: tuple[OptimumMeasures, ...] = ()
-    if certified:
-        model = as_model(model, ceiling.expect_model)
-        beside = (OptimumMeasures(certifier_of(model, trained_on, memory)),)
-    measures = collect(model, data, ignore_extra_features, reading, label_names, beside, ceiling=ceiling).measures()
+    measures = collect(model, data, ignore_extra_features, reading, label_names, ceiling=ceiling).measures()
     if raw is None:
         warn_of(reading.unseen)
-    if beside:
-        measures["optimum"] = beside[0].measures()
     return Evaluation(measures, reading.unseen)
 
 

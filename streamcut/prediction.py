@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
@@ -17,10 +17,11 @@ from streamcut.execution.ceiling import Ceiling, RowBytes
 from streamcut.foundation.chunk import Chunk, concatenate, copied, group_starts
 from streamcut.foundation.shown import warn
 from streamcut.io.manifest import Manifest
-from streamcut.locating.answers import CertifiedAnswers, certified_answers
-from streamcut.locating.locate import certifier_of
 from streamcut.models.files import as_model
 from streamcut.models.model import Model
+
+if TYPE_CHECKING:
+    from streamcut.certified import CertifiedAnswers
 
 _FEW = 1 << 20  # numbers
 _FEW_ROWS = 16  # as dicts: Arrow is faster with more
@@ -82,10 +83,9 @@ def predict(
                             the end. MemoryBudgetError, before any row is scored where their number is known, if it cannot be kept
 
     certified   return CertifiedAnswers: labels, which of them are `proved` to be those of the exact optimum of the model's
-                problem, and bounds `low` and `high` on its probabilities or scores; its `advice` says what would prove more.
+                problem, and bounds `low` and `high` on its scores; the smaller the gap (`tol_relative`), the more are proved.
                 It is as true as the model's lower bound, which `verify` checks
-    trained_on  with certified: the training rows (a data set, a store, (X, y)), as `streamcut.locate` reads them; they prove
-                far more. None: use what the model holds, at least its gap
+    trained_on  with certified, for a free intercept and scaled features: the training rows (a data set, a store, (X, y))
 
     A store or file may have fewer features than the model (the others are 0); an array must have exactly as many.
     Raw input is prepared by the model's recipe, and needs no labels; a store of another recipe is refused with BadInputError.
@@ -109,11 +109,16 @@ def predict(
     if answers is not None:
         pass
     elif certified:
+        from streamcut.certified import CertifiedAnswers, Certifier  # which others need not load
+
         rows = as_rows(model, data, ignore_extra_features)
         found = scored_chunks(
             model, rows, ignore_extra_features=ignore_extra_features, raw=reading, ceiling=ceiling, kept=_CERTIFIED
         )
-        answers = certified_answers(certifier_of(model, trained_on, memory), found)
+        certifier = Certifier(model, trained_on, memory)
+        parts = [(model.labels_of(scores), *certifier.answers(chunk, scores)) for chunk, scores in found]
+        labels, *proofs = (np.concatenate(each) for each in zip(*parts, strict=True)) if parts else [np.empty(0)] * 4
+        answers = CertifiedAnswers(np.asarray(model.in_label_words(labels)), *proofs)
     elif output == "probabilities":
         scores = _predicted(model, data, output, ignore_extra_features, reading, ceiling)
         answers = np.asarray(model.probabilities_of(scores)).view(Answers)

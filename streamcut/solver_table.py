@@ -85,7 +85,7 @@ class SolverRecord:
 
 _BOXES = tuple(name for name, loss in ROW_LOSSES.items() if loss.kinks)
 _CURVED = tuple(name for name, loss in ROW_LOSSES.items() if not loss.kinks)
-_ROUND_LIMITS = ("epochs", "max_evaluations")
+_ROUND_LIMITS = ("epochs",)
 
 _RECORDS: dict[str, SolverRecord] = {
     "bundle-dca": SolverRecord(

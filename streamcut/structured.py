@@ -36,7 +36,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -107,9 +107,7 @@ def train(
     degree: int = 3,
     coef0: float = 0.0,
     nystroem: int | None = None,
-    landmarks: Literal["uniform", "leverage"] = "uniform",
     fourier: int | None = None,
-    frequencies: Literal["independent", "orthogonal"] = "independent",
     seed: int = 0,
     on_iteration: Observer | None = None,
     stop: Callable[[], bool] = lambda: False,
@@ -126,8 +124,8 @@ def train(
     if solver not in _SOLVERS:
         raise UsageError(f"solver: {unknown(solver, tuple(_SOLVERS))}")
     asked = TrainOptions(
-        kernel=kernel, gamma=gamma, degree=degree, coef0=coef0, nystroem=nystroem, landmarks=landmarks, fourier=fourier,
-        frequencies=frequencies, seed=seed,
+        kernel=kernel, gamma=gamma, degree=degree, coef0=coef0, nystroem=nystroem, fourier=fourier,
+        seed=seed,
     )  # fmt: skip
     if kernel != "linear" and not asked.maps:
         raise UsageError(f"kernel: for {kernel} give nystroem or fourier, the number of features that approximate it")

@@ -19,7 +19,6 @@ from streamcut.compiler.first_use import COMPILING, first_use
 from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.data.by_data import for_data
 from streamcut.data.datasets import measurable, opened, stored
-from streamcut.early_stopping import EarlyStopping, expect_possible, measuring_bytes
 from streamcut.errors import MemoryBudgetError, UsageError
 from streamcut.execution.feed import Feed
 from streamcut.execution.occurring import OccurringDataset, occurring
@@ -70,8 +69,6 @@ def train(
     convert: Mapping[str, Any] | None = None,
     on_iteration: Observer | None = None,
     callback: Callable[[Any], Any] | None = None,
-    early_stopping: int | None = None,
-    measure: str | None = None,
     on_plan: Callable[[MemoryPlan], None] | None = None,
     checkpoint: CheckpointOptions | str | None = None,
     stop: Callable[[], bool] | None = None,
@@ -89,8 +86,6 @@ def train(
     stop             called after every block of rows, or pass; once it returns True, the best model so far is returned
     on_iteration     called with each solvers.progress.Iteration; on_plan: called with the memory plan before any work
     callback         as on_iteration, but once it returns True training ends with the best model so far, as if interrupted
-    early_stopping   linear solvers, with `validation`: end after that many consecutive iterations without a better model on it,
-                     and return the best by `measure` (of streamcut.evaluate; None: its first)
     progress         True: show lines and a bar on a terminal, lines in a notebook, an occasional line in a log; or a Display
 
     Options, all of them by name:
@@ -106,9 +101,8 @@ def train(
     >>> model.converged, model.certificate.lower_bound <= model.certificate.primal
     (True, True)
     """
-    since, held_out = time.monotonic(), options.pop("validation", None) if early_stopping is not None else None
+    since = time.monotonic()
     chosen, scheduler = checked(options)
-    expect_possible(chosen, early_stopping, measure, held_out, checkpoint)
     told = list[bool]()
     with ExitStack() as held:
         place, temporary = held.enter_context(stored(data, label, convert, chosen.scratch, chosen.memory))
@@ -118,22 +112,12 @@ def train(
         asked = stop or held.enter_context(first_interrupt_asks())
         given: dict[str, Any] = {"scheduler": scheduler, "on_plan": on_plan, "stop": lambda: bool(told) or asked()}
         given["display"] = held.enter_context(shown_by(progress))
-        if held_out is not None:
-            held_out = opened(held.enter_context(measurable(held_out, opened(place).recipe, chosen.scratch, chosen.memory)))
-            given["between"] = (("validation", measuring_bytes(held_out)),)
         run = held.enter_context(Session(place, chosen, **given, one=True))
         record = run.progress(on_iteration, callback and (lambda now: told.extend([True] * (callback(now) is True))))
         record.started = since
-        early = None if held_out is None else EarlyStopping(held_out, run.job.task, early_stopping, measure)
-        if early is not None:
-            record.watch = early.watching(run)
         if checkpoint is not None:
             record.checkpoints = run.checkpoints(CheckpointOptions(checkpoint) if isinstance(checkpoint, str) else checkpoint)
         model = run.finished(lambda: run.job.solve(run.runner, record, run.plan))
-        if early is not None:
-            early(model)
-            assert early.best is not None
-            model = replace(early.best, resources=model.resources, parameters=model.parameters)
     if stop is None and asked():
         warnings.warn("training was interrupted; the model is the best so far", UserWarning, stacklevel=2)
     return without_data(model) if temporary else model

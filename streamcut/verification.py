@@ -90,8 +90,6 @@ def verify(
         trained, data = trained.inner, _features(trained, data)
     if not isinstance(trained, LinearModel | MulticlassModel | KernelModel | SequenceModel | KernelSequenceModel):
         raise UsageError(f"task {trained.task} by {trained.solver} cannot be verified: its loss is known only to its own code")
-    if "rounded" in trained.parameters:
-        raise UsageError("the weights of a compact model are rounded; verify the original model")
     if trained.solver not in SOLVER_TABLE or "bias" not in trained.parameters:
         raise UsageError("the model does not say how it was trained, so there is no objective to verify")
     if prove:
@@ -116,6 +114,12 @@ def _found(model: Any, data: Any, same: bool) -> Verification:
     if isinstance(model, MulticlassModel) or model.scores_per_row > 1:
         return _several(model, data, same)
     return _kernel(model, data, same)
+
+
+def objective_of(model: Any, data: Any) -> list[tuple[float, float]]:
+    """(F, what rounding may have done to it) of each problem of a linear model, from one pass over `data`."""
+    found = _linear(model, data, True) if isinstance(model, LinearModel) else _several(model, data, True)
+    return [(each.primal, 2.0 * each.resolution) for each in found.classes or (found,)]
 
 
 def _with_proof(found: Verification, model: Any, data: Any, passes: int, memory: str) -> Verification:

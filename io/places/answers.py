@@ -1,4 +1,4 @@
-"""Server requests: awaited for at most `--timeout`, abandoned when the work is to stop, with errors told apart.
+"""Server requests: awaited for at most STREAMCUT_TIMEOUT, abandoned when the work is to stop, with errors told apart.
 
 A server that accepts a request and then stays silent would block its client for ever. So each request runs in a thread of its
 own while the requesting thread watches the clock; large requests get more time. STREAMCUT_TIMEOUT (seconds) is the limit of
@@ -164,11 +164,11 @@ def _wait(answer: Future, limit: float) -> None:
         waited = time.monotonic() - began
         _expect_wanted()
         if waited >= limit:
-            raise TimeoutError(f"no answer within {limit:g} s; --timeout changes this limit")
+            raise TimeoutError(f"no answer within {limit:g} s; STREAMCUT_TIMEOUT changes this limit")
         if waited >= SAID_AFTER and not told:
             told = True
             where = redacted(_asking.where)
-            _say(f"{where}: no answer for {waited:.0f} s; repeating the request after {limit:g} s (--timeout)")
+            _say(f"{where}: no answer for {waited:.0f} s; repeating the request after {limit:g} s (STREAMCUT_TIMEOUT)")
 
 
 def _say(line: str) -> None:

@@ -59,7 +59,7 @@ class ChunkCache:
             self.folder.mkdir(parents=True, exist_ok=True)
             if not tag.exists():
                 if any(self.folder.iterdir()):
-                    raise UsageError(f"--cache-dir: {self.folder}: holds other files; give an empty folder, or a new one")
+                    raise UsageError(f"STREAMCUT_CACHE_DIR: {self.folder}: holds other files; give an empty folder, or a new one")
                 tag.write_bytes(_SIGNATURE)
             self._store = self.folder / fingerprint[:32]
             self._store.mkdir(exist_ok=True)
@@ -67,7 +67,7 @@ class ChunkCache:
             if self.size is None:
                 self.size = self._used + int(_PART * shutil.disk_usage(self.folder).free)
         except OSError as error:
-            raise NotFoundError(f"--cache-dir: {self.folder}: {error.strerror}") from None
+            raise NotFoundError(f"STREAMCUT_CACHE_DIR: {self.folder}: {error.strerror}") from None
 
     def get(self, name: str, length: int) -> bytes | None:
         """The chunk, None when it is not cached."""
@@ -86,7 +86,7 @@ class ChunkCache:
         with self._lock:
             if self._full or self._used + len(content) > self.size:
                 if not self._full:
-                    what = "chunks that don't fit are fetched in every pass; raise --cache-size"
+                    what = "chunks that don't fit are fetched in every pass; raise STREAMCUT_CACHE_SIZE"
                     log.info("the cache %s is full at %s: %s", self.folder, format_bytes(self._used), what)
                 self._full = True
                 return

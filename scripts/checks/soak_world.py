@@ -242,7 +242,7 @@ class World:
             command += ["--scheduler", "local-cluster"]
         checkpoints = self.chance.random() < 0.6
         if checkpoints:
-            command += ["--checkpoint", str(run_folder), "--checkpoint-iterations", "1"]
+            command += ["--checkpoint", str(run_folder), "--checkpoint-every", "0s"]
         found = self._run(command, accident(self.chance, TRAINS, self.work))
         if found.code != 0:
             now = model.read_bytes() if model.exists() else None

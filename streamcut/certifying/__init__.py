@@ -4,10 +4,9 @@ A trainer that has stopped, or says "failed to converge", leaves one question: i
 
     min F(w, b) = ½‖w‖² + C Σ u_i ℓ(⟨w, x_i⟩ + b),    b free, none, or the weight of a bias feature,
 
-answers it. One pass over the rows gives F(w₀, b₀), and a number that no weights can go below; where the loss is smooth the two
-differ by ½‖∇F‖², so an exact optimum is recognised after a single pass. Each further pass raises the bound and searches for
-better weights, whose F shows how far the model is from the optimum at least. Bounds hold for real numbers, with all rounding
-counted (streamcut.foundation.rounding), and rows may be more than memory holds.
+answers it. One pass over the rows gives F(w₀, b₀); training that starts from these weights gives, pass by pass, a number that no
+weights can go below, and better weights, whose F shows how far the model is from the optimum at least. Bounds hold for real
+numbers, with all rounding counted (streamcut.foundation.rounding), and rows may be more than memory holds.
 
 A scikit-learn default whose intercept has not converged:
 
@@ -59,9 +58,6 @@ Files record less than objects: LIBLINEAR's text has no C, JSON neither loss nor
 A bound far below F after a few passes, with `at_least` still small, is typical of features of very different sizes or of a
 hinge: more passes narrow the gap, and scaling the features does so at once.
 
-`problem.py` is the problem that a model claims to solve; `estimators.py` reads it from scikit-learn's objects,
-`model_files.py`, `wabbit.py` and `trained_by.py` from files and command lines.
-`running.py` plans memory, applies a preceding scaler and assembles a problem's parts; `course.py` runs the passes, `sides.py` and
-`several.py` the first of them; `together.py` shares passes among problems; `master.py` bounds F by a mixture of cuts. `record.py`
-is the result.
+`problem.py` is the problem that a model claims to solve; `estimators.py` reads it from scikit-learn's objects, `model_files.py`
+from files. `running.py` computes F by one pass and trains from the given weights; `record.py` is the result.
 """

@@ -13,7 +13,6 @@ from streamcut.certifying.model_files import read_problem
 from streamcut.certifying.problem import FREE, Problem
 from streamcut.certifying.record import Certified
 from streamcut.certifying.running import DividedDataset, certified
-from streamcut.certifying.trained_by import told
 from streamcut.data.datasets import opened
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.ceiling import Ceiling
@@ -30,26 +29,21 @@ def certify(
     loss: str | None = None,
     intercept: str | float | None = None,
     epsilon: float | None = None,
-    trained_by: str | None = None,
-    index_base: int | None = None,
     memory: str = "auto",
 ) -> Certified:
     """How far `model` is above the optimum of its problem on `data`: at most and at least, proved by reading the rows.
 
     model      a fitted estimator of scikit-learn (LogisticRegression, LinearSVC, SGDClassifier, RidgeClassifier, Ridge,
                LinearSVR, SGDRegressor, PoissonRegressor, OneVsRestClassifier of one of them, or a Pipeline of StandardScaler
-               or MaxAbsScaler and one of them), a linear model of streamcut, or the path of its file, of LIBLINEAR's text,
-               Vowpal Wabbit's (--readable_model), of ONNX or JSON. Several classes are one problem (softmax, Crammer &
-               Singer) or one for each class against the rest, which are added up
+               or MaxAbsScaler and one of them), a linear model of streamcut, or the path of its file, of LIBLINEAR's text
+               or of the JSON of `export`. Several classes are one problem (softmax, Crammer & Singer) or one for each class
+               against the rest, which are added up
     data       the rows that it was fitted to: an opened data set, the path of a store, (X, y) or (X, y, row weights)
     passes     over the rows, 1 to 30
     C, loss    of F = ½‖w‖² + C Σ u_i ℓ_i, if the model does not record them; if given, they override it
     epsilon    of the epsilon-insensitive losses, if the model does not record it
     intercept  "free": b costs nothing (not of Crammer & Singer's loss); "none"; or the value of a bias feature whose weight
                is regularised
-    trained_by  the command line of LIBLINEAR or Vowpal Wabbit that trained the model of a file, which gives C, loss and
-               intercept: "train -s 2 -c 1 -B 1", "vw --bfgs --l2 1 --loss_function logistic"
-    index_base  0 or 1: the index of the first feature in the rows that Vowpal Wabbit read; None: 1
     memory     "4GB", "50%" or "auto": ceiling on the resident memory of this process
 
     Raises UsageError for models that have no such problem or do not record it; BadInputError for data with one label or with
@@ -58,13 +52,7 @@ def certify(
     if not 1 <= passes <= MOST_PASSES:
         raise UsageError(f"passes: {passes} is not from 1 to {MOST_PASSES}; to continue from here, train with warm_start")
     from_file = isinstance(model, str | os.PathLike)
-    if not from_file and (trained_by is not None or index_base is not None):
-        raise UsageError("trained_by and index_base are for files of other programs; an object records how it was trained")
-    problem = read_problem(os.fspath(model), Ceiling(memory).expect_model, index_base) if from_file else problem_of(model)
-    if trained_by is not None:
-        data = opened(data)
-        statistics = data.manifest.statistics
-        problem = told(problem, trained_by, statistics.n_rows, statistics.weight_sum is not None)
+    problem = read_problem(os.fspath(model), Ceiling(memory).expect_model) if from_file else problem_of(model)
     problem = problem.completed(C, loss, intercept, epsilon)
     dataset = opened(_relabelled(problem, data))
     statistics = dataset.manifest.statistics

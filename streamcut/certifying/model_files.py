@@ -1,18 +1,16 @@
-"""Files of linear models as problems: ours, LIBLINEAR's text, Vowpal Wabbit's, our JSON, ONNX. Nothing is unpickled."""
+"""Files of linear models as problems: ours, LIBLINEAR's text, our JSON. Nothing is unpickled."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from streamcut.certifying.estimators import problem_of_ours
 from streamcut.certifying.problem import Problem
-from streamcut.certifying.wabbit import wabbit
 from streamcut.errors import CorruptError, UsageError
 from streamcut.foundation.opened import opened_file, readable
 from streamcut.io.places.remote import is_url, read_object, size_of
@@ -35,17 +33,13 @@ _MOST_FEATURES = 1 << 31
 _TIMES = 8  # the size of a file: memory of its text as objects
 
 
-def read_problem(path: str, expect: Callable[[int], None] = lambda size: None, index_base: int | None = None) -> Problem:
+def read_problem(path: str, expect: Callable[[int], None] = lambda size: None) -> Problem:
     """The problem in the model file `path`; `expect` is called with the bytes needed before they are allocated.
-
-    index_base   the number of the first feature in the rows that Vowpal Wabbit read; None: 1
 
     Raises UsageError for files that certify does not read, CorruptError for a damaged one, NotFoundError.
     """
     if is_model(path):
         return problem_of_ours(load_model(path, expect), path)
-    if index_base not in (None, 0, 1):
-        raise UsageError(f"index base {index_base}: features are counted from 0 or from 1")
     size = size_of(path) if is_url(path) else os.path.getsize(path)
     expect(_TIMES * (size or 0))
     if is_url(path):
@@ -54,21 +48,14 @@ def read_problem(path: str, expect: Callable[[int], None] = lambda size: None, i
         with opened_file(path) as file:
             content = file.read()
     with readable(path, CorruptError, "not a well-formed model"):
-        if index_base is not None and not _is_wabbit(content):
-            raise UsageError("an index base is for models of Vowpal Wabbit; others say where they begin")
         if content.startswith(b"solver_type "):
             return _liblinear(path, content.decode("ascii"))
         if content.lstrip()[:1] == b"{":
             return _json(path, json.loads(content), expect)
-        if _is_wabbit(content):
-            return wabbit(path, content.decode("ascii"), 1 if index_base is None else index_base, expect)
-        if content.startswith((b"\x80", b"PK")):
-            raise UsageError(f"{path} looks like a pickle, which is never opened; in Python: streamcut.certify(estimator, data)")
-        return _onnx(path, content)
-
-
-def _is_wabbit(content: bytes) -> bool:
-    return content.startswith(b"Version ") and b"Min label" in content[:200]
+    raise UsageError(
+        f"{path} is not a linear model that certify reads: a model of streamcut, LIBLINEAR's text, or the JSON of `export`; "
+        "an estimator of scikit-learn is certified in Python, by streamcut.certify(estimator, data)"
+    )
 
 
 def _liblinear(path: str, text: str) -> Problem:
@@ -111,50 +98,6 @@ def _json(path: str, record: Any, expect: Callable[[int], None]) -> Problem:
     w[features] = weights
     known = record.get("labels")
     return _with_labels(path, w, np.array(intercepts), None if known is None else np.array(known, np.float64))
-
-
-def _onnx(path: str, content: bytes) -> Problem:
-    try:
-        import onnx
-    except ImportError:
-        raise UsageError(
-            f"{path}: not a model of streamcut, LIBLINEAR or vw, nor JSON; ONNX needs pip install 'streamcut[onnx]'"
-        ) from None
-    try:
-        graph = onnx.load_model_from_string(content).graph
-    except Exception as error:  # protobuf's own kinds
-        raise UsageError(f"{path}: not a linear model that certify reads ({type(error).__name__})") from None
-    constants = {each.name: np.asarray(onnx.numpy_helper.to_array(each)) for each in graph.initializer}
-    kinds = [node.op_type for node in graph.node]
-    for node in graph.node:
-        if node.op_type in ("LinearClassifier", "LinearRegressor"):
-            if node.input[0] != graph.input[0].name:
-                raise UsageError(f"{path}: {kinds[0]} stands before its {node.op_type}; certify the model without it")
-            given = {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute}
-            return _linear_node(path, node.op_type, given)
-    products = list(pairwise(graph.node))
-    for product, total in products:
-        if (product.op_type, total.op_type) == ("MatMul", "Add") and product.input[0] == graph.input[0].name:
-            weights, intercepts = constants[product.input[1]], constants[total.input[1]].reshape(-1)
-            if weights.ndim != 2 or weights.shape[1] != len(intercepts):
-                raise UsageError(f"{path} adds {len(intercepts)} intercepts to {weights.shape[-1]} scores a row")
-            return _with_labels(path, weights, intercepts, constants.get("labels"))
-    raise UsageError(f"{path}: not a linear model that certify reads; its nodes are {', '.join(dict.fromkeys(kinds)) or 'none'}")
-
-
-def _linear_node(path: str, kind: str, given: dict[str, Any]) -> Problem:
-    intercepts = [float(each) for each in given.get("intercepts", ())]
-    outputs = max(1, len(intercepts)) if kind == "LinearClassifier" else int(given.get("targets", 1))
-    weights = np.array(given["coefficients"], np.float64).reshape(outputs, -1)
-    intercepts = intercepts or [0.0] * outputs
-    if outputs == 2 and kind == "LinearClassifier":
-        if (weights[0] + weights[1]).any() or intercepts[0] != -intercepts[1]:
-            raise UsageError(f"{path}: its two classes have scores of their own; certify takes one score")
-        weights, intercepts = weights[1:], intercepts[1:]
-    elif outputs > 1 and kind != "LinearClassifier":
-        raise UsageError(f"{path} has {outputs} numbers a row; certify takes one, or classes")
-    labels = given.get("classlabels_ints")
-    return _with_labels(path, weights.T, np.array(intercepts), None if not labels else np.array(labels))
 
 
 def _with_labels(path: str, weights: np.ndarray, intercepts: np.ndarray, labels: np.ndarray | None) -> Problem:

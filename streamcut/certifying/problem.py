@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamcut.errors import UsageError
-from streamcut.loss_table import HINGE_OF_CLASSES, JOINT_LOSSES, ROW_LOSSES
+from streamcut.loss_table import JOINT_LOSSES, ROW_LOSSES
 from streamcut.models.multiclass import ONE_VS_REST
 
 FREE = "free"
@@ -90,8 +90,11 @@ class Problem:
         if found.strategy:
             if task == "regression":
                 raise UsageError(f"loss {found.loss!r} is one for numbers, and {self.what} has {len(found.intercept)} classes")
-            if found.fit == FREE and found.strategy == HINGE_OF_CLASSES:
-                raise UsageError("intercept 'free': certify takes the Crammer-Singer loss with a bias feature, or none")
+            if found.fit == FREE and found.strategy in JOINT_LOSSES:
+                raise UsageError(
+                    f"intercept 'free': certify takes the {found.strategy} loss of several classes with a bias feature "
+                    "(--intercept 1, a constant column of X), or none; one against the rest may have free ones"
+                )
             task = "multiclass"
         if found.task not in (None, task):
             raise UsageError(f"loss {found.loss!r} is one for a {task} model, and {self.what} is of task {found.task}")

@@ -1,45 +1,33 @@
-"""Running a certification: its memory, oracles and courses, and its result."""
+"""Running a certification: one pass for the objective of the given weights, then training that starts from them."""
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from streamcut.certifying.course import Course, run_all
 from streamcut.certifying.problem import FREE, Problem
 from streamcut.certifying.record import AfterPass, Certified
-from streamcut.certifying.several import CertifyClassesOracle
-from streamcut.certifying.sides import CertifyOracle
-from streamcut.certifying.together import Corner
-from streamcut.config import TrainOptions
-from streamcut.errors import MemoryBudgetError
-from streamcut.execution.plan import Needs
-from streamcut.execution.runner import Interrupted
+from streamcut.errors import BadInputError, MemoryBudgetError
 from streamcut.execution.scaled import ScaledDataset, scaled_shard
 from streamcut.foundation.rounding import above, below
 from streamcut.io.dataset import Dataset
 from streamcut.io.features import feature_statistics
 from streamcut.io.manifest import Manifest
-from streamcut.jobs.multiclass import MulticlassJob
-from streamcut.loss_table import CLASSES_LOSSES, HINGE_OF_CLASSES
-from streamcut.losses import row_loss
-from streamcut.losses.pointwise import PointwiseRisk
+from streamcut.loss_table import HINGE_OF_CLASSES
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.linear import LinearModel
 from streamcut.models.multiclass import ONE_VS_REST, MulticlassModel
 from streamcut.models.stated import BEGUN
-from streamcut.oracles.dual.classes import ORDER
-from streamcut.oracles.row_passes import row_arrays
-from streamcut.training import Session
+from streamcut.training import train
+from streamcut.verification import objective_of
 
 GIVEN = "given"  # the scale of a model whose certificate is about divided rows
 _LONGER = 1.0 + 1e-9  # squares of rows are added in float64
+_DONE = 1e-12  # of F: the rest is rounding
 
 
 class DividedDataset(ScaledDataset):
@@ -58,162 +46,65 @@ class DividedDataset(ScaledDataset):
         self.manifest = Manifest(statistics=statistics, shards=shards, fingerprint=digest.hexdigest(), backend="scaled")
 
 
-_FIRST_CUTS = 3
-_VECTORS = 8  # of a lane: the sums of the first pass, their halves joined
-
-
 def certified(problem: Problem, dataset: Any, passes: int, memory: str) -> Certified:
     """Certify a complete `problem` by `passes` passes over rows that match it."""
-    assert problem.C is not None
-    slots = _FIRST_CUTS + 2 * passes
-    options = _told(problem) | {"memory": memory, "max_cuts": slots, "max_passes": passes}
-    start = model_of(problem, problem.weights, problem.intercept, [nothing()], "")
-    options["warm_start"] = replace(start, recipe=dataset.recipe)  # so that all features are there, whether they occur or not
-    more = (("sums of the first pass", _VECTORS * 8 * (problem.weights.size + np.size(problem.intercept))),)
-    with _advised(), _Session(problem, dataset, TrainOptions(**options), scheduler="threads", more=more) as run:
-        courses = _courses(problem, run, slots)
-        try:
-            run_all(run.runner, courses, passes)
-        except Interrupted:
-            raise KeyboardInterrupt("certification was stopped") from None
-    return _record(problem, courses, dataset)
+    apart = problem.strategy == ONE_VS_REST
+    count = len(problem.labels or ()) if apart else 1
+    start = replace(model_of(problem, [nothing()] * count), recipe=dataset.recipe)
+    with np.errstate(over="ignore", invalid="ignore"):  # said below
+        objectives = objective_of(start, dataset)  # of each problem: (F, what rounding may have done to it)
+    objectives = [(F + off, 2.0 * off) for F, off in objectives]  # F at most
+    primal = math.fsum(F for F, _ in objectives)
+    if not math.isfinite(primal):
+        raise BadInputError("the objective of these weights is no finite float64; they are too large for these rows")
+    after: list[AfterPass] = []
 
-
-def _told(problem: Problem) -> dict[str, Any]:
-    """Training options that plan memory and row order. One against the rest takes those of a joint loss."""
-    options: dict[str, Any] = {"task": problem.task, "C": problem.C, "bias": _bias(problem), "tol": None, "tol_relative": None}
-    options |= {"solver": "bundle-dca", "row_cache": "0"}
-    if problem.strategy:
-        joint = CLASSES_LOSSES[0] if problem.strategy == ONE_VS_REST else problem.strategy
-        return options | {"strategy" if joint == HINGE_OF_CLASSES else "loss": joint}
-    options |= {"loss": problem.loss, **problem.options}
-    if problem.labels is not None:
-        options |= {"positive_label": problem.labels[1], "positive_weight": problem.positive_weight}
-    return options
-
-
-@dataclass(frozen=True)
-class ApartJob(MulticlassJob):
-    """A MulticlassJob whose rows take `own_bytes` each."""
-
-    own_bytes: int = 0
-
-    def needs(self, manifest: Manifest) -> Needs:
-        return replace(super().needs(manifest), row_bytes=self.own_bytes)
-
-
-class _Session(Session):
-    """A Session that knows the bytes per row of one problem per class."""
-
-    def __init__(self, problem: Problem, *given: Any, **more: Any) -> None:
-        self._problem = problem
-        super().__init__(*given, **more)
-
-    def _choose(self, options: TrainOptions) -> None:
-        super()._choose(options)
-        if self._problem.strategy != ONE_VS_REST:
-            return
-        job: Any = self.job
-        risk, weighted = _risk(self._problem, 0), self.dataset.manifest.statistics.weight_sum is not None
-        numbers = 8 * len(row_arrays(risk, weighted, keep_margins=True)) + np.dtype(risk.loss.code_type).itemsize * job.max_cuts
-        known = {each.name: getattr(job, each.name) for each in fields(MulticlassJob)}
-        self.job = ApartJob(**known, own_bytes=job.risk.classes * numbers)
-
-
-def _risk(problem: Problem, number: int) -> PointwiseRisk:
-    """The risk of a class against the rest."""
-    assert problem.labels is not None
-    assert problem.loss is not None
-    return PointwiseRisk(row_loss(problem.loss, problem.options, problem.labels[number]))
-
-
-def _courses(problem: Problem, run: Session, slots: int) -> list[Course]:
-    """One course for each problem."""
-    job: Any = run.job
-    bias, runner = _bias(problem), run.runner
-    given: dict[str, Any] = {"C": problem.C, "bias": bias, "cuts": slots, "size": None, "sweeps": 0}
-    w = problem.weights
-    if bias:
-        w = np.concatenate([w, np.reshape(problem.intercept / bias, (1, *w.shape[1:]))])
-    free = problem.fit == FREE
-    if problem.strategy == ONE_VS_REST:
-        courses = []
-        for k, start in enumerate(w.T):
-            corner = Corner(runner, k)
-            oracle = CertifyOracle(corner, _risk(problem, k), order=ORDER, **given)
-            courses.append(Course(oracle, np.ascontiguousarray(start), free=free, slots=slots, corner=corner))
-        return courses
-    one: Any
-    if problem.strategy:
-        one = CertifyClassesOracle(runner, job.risk, **given)
-    else:
-        order = replace(job.order, batch=run.plan.batch) if run.plan.batch else job.order
-        one = CertifyOracle(runner, job.risk, order=order, streams=run.plan.streams, **given)
-    return [Course(one, w.reshape(-1), free=free, slots=slots)]
-
-
-@contextmanager
-def _advised() -> Iterator[None]:
-    """Replace MemoryBudgetError's advice, which names training options, by certify's own."""
-    try:
-        yield
-    except MemoryBudgetError as error:
-        needs = str(error).partition(" Raise ")[0]
-        raise MemoryBudgetError(f"{needs} Raise --memory, or ask for fewer --passes: each keeps two cuts") from None
-
-
-def _record(problem: Problem, courses: list[Course], dataset: Any) -> Certified:
-    given = [_certificate(course, course.primal) for course in courses]
-    reached = [_certificate(course, course.best_primal) for course in courses]
-    after = _together(courses)
-    manifest, d, bias = dataset.manifest, len(problem.weights), _bias(problem)
-    w = np.column_stack([course.best_point.reshape(-1, *problem.weights.shape[1:][: len(courses) == 1]) for course in courses])
-    if not problem.strategy:
-        w = w[:, 0]
-    weights = w[:d].copy() if problem.divisors is None else (w[:d].T / problem.divisors).T
-    intercept = w[d] * bias if bias else 0.0 * problem.intercept
-    whole = given[0]
-    if len(given) > 1:
-        primal, bound = (math.fsum(getattr(each, name) for each in given) for name in ("primal", "lower_bound"))
-        whole = replace(whole, primal=above(primal, 0.0), lower_bound=below(bound, 0.0) if bound > 0.0 else 0.0)
-    begun = {"model": problem.what, "primal": whole.primal, "at_most": after[-1].at_most, "at_least": after[-1].at_least}
-    better = model_of(problem, weights, intercept, reached, manifest.fingerprint)
-    history = [{"passes": k, "primal": primal, "lower_bound": bound, "gap": primal - bound} for k, _, _, primal, bound in after]
-    better = replace(better, recipe=dataset.recipe, history=history, parameters=better.parameters | {BEGUN: begun})
-    if problem.divisors is not None:  # the certificate and its plane are about other features than the weights are
-        better = replace(better, parameters=better.parameters | {"scale": GIVEN})
-    elif not problem.strategy:
-        better = replace(better, witness=courses[0].witness)
-    elif problem.fit != FREE:  # no training can start from free intercepts of several classes
-        better = replace(better, witnesses=tuple(course.witness for course in courses))
-    classes = (
-        ()
-        if len(courses) == 1
-        else tuple(zip(problem.labels or (), given, [course.history[-1].at_least for course in courses], strict=True))
-    )
-    return Certified(
-        whole, after[-1].at_least, better, after, "none" if problem.fit is None or problem.fit == 0.0 else problem.fit,
-        None if problem.strategy else courses[0].master.bounds, manifest.statistics.n_rows, classes,
-    )  # fmt: skip
-
-
-def _certificate(course: Course, primal: float) -> Certificate:
-    oracle = course.oracle
-    return Certificate(primal, course.bound, oracle.c_bar, None, None, False, StopReason.MAX_PASSES, unit=oracle.unit)
-
-
-def _together(courses: list[Course]) -> tuple[AfterPass, ...]:
-    """What was known of the sum of their problems after each pass."""
-    if len(courses) == 1:
-        return tuple(courses[0].history)
-    primal, found = math.fsum(course.primal for course in courses), []
-    for k in range(max(len(course.history) for course in courses)):
-        each = [course.history[min(k, len(course.history) - 1)] for course in courses]
-        better, bound = (math.fsum(getattr(one, name) for one in each) for name in ("better_primal", "lower_bound"))
-        least = math.fsum(one.at_least * course.primal for one, course in zip(each, courses, strict=True))
+    def met(best: float, bound: float) -> None:
+        least = max(0.0, primal - math.fsum(off for _, off in objectives) - best)
         at_most, at_least = ((primal - bound) / primal, least / primal) if primal > 0.0 else (0.0, 0.0)
-        found.append(AfterPass(k + 1, at_most, at_least, better, bound))
-    return tuple(found)
+        after.append(AfterPass(len(after) + 1, at_most, at_least, best, bound))
+
+    limits: dict[str, Any] = {"tol": None, "tol_relative": _DONE, "max_passes": passes, "memory": memory}
+    try:
+        found: Any = train(dataset, warm_start=start, on_iteration=lambda now: met(now.primal, now.lower_bound), **limits,
+                           **_options(problem))  # fmt: skip
+    except MemoryBudgetError as error:
+        raise MemoryBudgetError(f"{str(error).partition(' Raise ')[0]} Raise --memory") from None
+    reached: tuple[Certificate, ...] = found.certificates if isinstance(found, MulticlassModel) else (found.certificate,)
+    best, bound = (math.fsum(getattr(each, name) for each in reached) for name in ("primal", "lower_bound"))
+    after[-1:] = []
+    met(min(best, primal), bound)
+    given = [replace(each, primal=F, converged=False, stop_reason=StopReason.MAX_PASSES, tol=None, tol_relative=None)
+             for each, (F, _) in zip(reached, objectives, strict=True)]  # fmt: skip
+    whole = given[0] if count == 1 else replace(given[0], primal=above(primal, 0.0), lower_bound=below(bound, 0.0))
+    begun = {"model": problem.what, "primal": primal, "at_most": after[-1].at_most, "at_least": after[-1].at_least}
+    kept = {name: value for name, value in found.parameters.items() if name in ("loss", "C", "intercept", *problem.options)}
+    scale = {} if problem.divisors is None else {"scale": GIVEN}
+    better = replace(found, parameters=kept | {"loss": problem.loss, "intercept": _said(problem), BEGUN: begun} | scale)
+    classes = () if count == 1 else tuple(
+        (label, each, max(0.0, F - off - one.primal) / F if F > 0.0 else 0.0)
+        for label, each, (F, off), one in zip(problem.labels or (), given, objectives, reached, strict=True)
+    )  # fmt: skip
+    intercept = "none" if problem.fit is None or problem.fit == 0.0 else problem.fit
+    return Certified(whole, after[-1].at_least, better, tuple(after[-passes:]), intercept, None,
+                     dataset.manifest.statistics.n_rows, classes)  # fmt: skip
+
+
+def _said(problem: Problem) -> str:
+    return FREE if problem.fit == FREE else "regularised" if problem.fit else "none"
+
+
+def _options(problem: Problem) -> dict[str, Any]:
+    """The options of `train` for the problem."""
+    options: dict[str, Any] = {"task": problem.task, "C": problem.C, "intercept": _said(problem)}
+    if problem.fit not in (FREE, None, 0.0):
+        options["bias"] = float(problem.fit or 0.0)
+    if problem.strategy in ("", ONE_VS_REST):
+        options |= {"loss": problem.loss, **problem.options} | ({"strategy": ONE_VS_REST} if problem.strategy else {})
+        if problem.task == "binary" and problem.labels is not None:
+            options |= {"positive_label": problem.labels[1], "positive_weight": problem.positive_weight}
+        return options
+    return options | ({"strategy": HINGE_OF_CLASSES} if problem.strategy == HINGE_OF_CLASSES else {"loss": problem.strategy})
 
 
 def nothing() -> Certificate:
@@ -221,21 +112,16 @@ def nothing() -> Certificate:
     return Certificate(0.0, 0.0, 1.0, None, None, False, StopReason.MAX_PASSES)
 
 
-def _bias(problem: Problem) -> float:
-    return 1.0 if problem.fit == FREE else float(problem.fit or 0.0)
-
-
-def model_of(problem: Problem, weights: np.ndarray, intercept: Any, certificates: list[Certificate], fingerprint: str) -> Any:
-    """A LinearModel with these weights, or a MulticlassModel."""
-    bias = _bias(problem)
-    said = {"loss": problem.loss, "C": problem.C, "intercept": FREE if problem.fit == FREE else "regularised" if bias else "none"}
-    common: dict[str, Any] = {"bias": bias, "C": float(problem.C or 0.0), "task": problem.task or "binary", "solver": ""}
-    labels: Any = problem.labels
-    common |= {"parameters": said | problem.options, "fingerprint": fingerprint, "weights": np.ascontiguousarray(weights)}
+def model_of(problem: Problem, certificates: list[Certificate]) -> Any:
+    """A LinearModel with the weights of the problem, or a MulticlassModel."""
+    bias = 1.0 if problem.fit == FREE else float(problem.fit or 0.0)
+    common: dict[str, Any] = {
+        "bias": bias, "C": float(problem.C or 0.0), "task": problem.task or "binary", "solver": "",
+        "parameters": {"loss": problem.loss, "C": problem.C, "intercept": _said(problem)} | problem.options,
+        "weights": np.ascontiguousarray(problem.weights), "labels": problem.labels,
+    }  # fmt: skip
     if problem.strategy:
-        common |= {"labels": labels, "strategy": problem.strategy}
-        return MulticlassModel(intercepts=intercept, certificates=tuple(certificates), **common)
-    return LinearModel(
-        intercept=float(intercept), labels=labels, certificate=certificates[0], positive_weight=problem.positive_weight,
-        **common,
-    )  # fmt: skip
+        known: dict[str, Any] = {"strategy": problem.strategy, "certificates": tuple(certificates)}
+        return MulticlassModel(intercepts=problem.intercept, **known, **common)
+    return LinearModel(intercept=float(problem.intercept), certificate=certificates[0], positive_weight=problem.positive_weight,
+                       **common)  # fmt: skip

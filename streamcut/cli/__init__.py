@@ -47,7 +47,6 @@ COMMANDS = {  # `command` is in streamcut.cli.<name>, - as _; descriptions are h
     "verify": "Recompute a model's certificate from its training data.",
     "certify": "Prove how far any linear model is from its optimum.",
     "export": "Write a model in the format of another program.",
-    "flags": "Translate options of other SVM programs into ours.",
 }
 EPILOG = """\b
 Examples:
@@ -58,7 +57,6 @@ Examples:
   streamcut evaluate m.npz test.zarr
   streamcut verify m.npz train.zarr
   streamcut certify liblinear.model train.zarr --C 1
-  streamcut flags --from liblinear "-s 3 -c 1 -B 1"
 
 \b
 Exit codes:

@@ -7,7 +7,7 @@ import click
 from streamcut.cli.destinations import refuse_existing
 from streamcut.cli.help import Command
 from streamcut.cli.output import note, print_json
-from streamcut.cli.parameters import cache_options, force_option, json_option, memory_option, quiet_option
+from streamcut.cli.parameters import force_option, json_option, memory_option, quiet_option
 
 
 @click.command(cls=Command)
@@ -15,7 +15,6 @@ from streamcut.cli.parameters import cache_options, force_option, json_option, m
 @click.argument("data")
 @click.option("--output", "-o", "path", metavar="FILE", help="Write the model there instead of replacing MODEL.")
 @memory_option
-@cache_options
 @force_option
 @json_option
 @quiet_option

@@ -7,7 +7,7 @@ import click
 from streamcut.cli.destinations import refuse_existing
 from streamcut.cli.help import Command
 from streamcut.cli.output import print_json, print_rows, print_table
-from streamcut.cli.parameters import Choice, cache_options, force_option, json_option, memory_option
+from streamcut.cli.parameters import Choice, force_option, json_option, memory_option
 from streamcut.loss_table import JOINT_LOSSES, ROW_LOSSES
 
 
@@ -26,12 +26,6 @@ from streamcut.loss_table import JOINT_LOSSES, ROW_LOSSES
     help="free (not regularised), none, or the value of a bias feature, whose weight is regularised like any other.",
 )
 @click.option("--epsilon", metavar="X", type=float, help="ε of the epsilon-insensitive losses, if MODEL does not say.")
-@click.option(
-    "--trained-by",
-    metavar="COMMAND",
-    help="The LIBLINEAR or vw command that trained MODEL; it implies --C, --loss and --intercept.",
-)
-@click.option("--index-base", metavar="N", type=int, help="Number of the first feature in the rows that vw read: 0 or 1 [1].")
 @click.option("--passes", metavar="N", type=click.IntRange(1, 30), default=3, show_default=True, help="Passes over the rows.")
 @click.option(
     "--output",
@@ -42,7 +36,6 @@ from streamcut.loss_table import JOINT_LOSSES, ROW_LOSSES
     help="Write the best model found (.npz); `train --warm-start` continues from its weights and bound.",
 )
 @memory_option
-@cache_options
 @force_option
 @json_option
 def command(
@@ -52,8 +45,6 @@ def command(
     loss: str | None,
     intercept: str | None,
     epsilon: float | None,
-    trained_by: str | None,
-    index_base: int | None,
     passes: int,
     out: str | None,
     memory: str,
@@ -62,9 +53,8 @@ def command(
 ) -> None:
     """Prove how far MODEL is above the optimum of its problem on the store DATA, at most and at least.
 
-    MODEL is a linear model for classes or numbers: ours, a text model of LIBLINEAR or Vowpal Wabbit
-    (--readable_model, features with numbers as names), ONNX, or the JSON of `export`. Of several classes, each against the
-    rest, it is the sum of their problems that is certified, in the same passes.
+    MODEL is a linear model for classes or numbers: ours, a text model of LIBLINEAR, or the JSON of `export`. Of several
+    classes, each against the rest, it is the sum of their problems that is certified, in the same passes.
     Its problem is F = ½‖w‖² + C Σ u_i ℓ_i; what the file does not say has to be given. Estimators of scikit-learn are
     certified in Python, by streamcut.certify: pickles are never opened.
 
@@ -73,9 +63,8 @@ def command(
 
     \b
     Examples:
-      streamcut certify a.model train.zarr --trained-by "train -s 2 -c 1 -B 1"
-      streamcut certify vw.txt train.zarr --trained-by "vw --bfgs --l2 1"
-      streamcut certify linear.onnx train.zarr --C 1 --loss logistic --passes 6
+      streamcut certify liblinear.model train.zarr --C 1
+      streamcut certify weights.json train.zarr --C 1 --loss logistic --passes 6
       streamcut certify m.npz train.zarr -o better.npz --memory 2GB --json
     """
     from streamcut.certifying.certify import certify
@@ -83,10 +72,7 @@ def command(
 
     if out is not None:
         refuse_existing(out, "--output", force, reads=[model, data])
-    found = certify(
-        model, data, passes, C=C, loss=loss, intercept=intercept, epsilon=epsilon, trained_by=trained_by, index_base=index_base,
-        memory=memory,
-    )  # fmt: skip
+    found = certify(model, data, passes, C=C, loss=loss, intercept=intercept, epsilon=epsilon, memory=memory)
     if out is not None:
         save_model(found.better, out)
     report = plain(found.report())

@@ -8,7 +8,7 @@ import click
 
 from streamcut.cli.help import Command
 from streamcut.cli.output import counted, note, print_json
-from streamcut.cli.parameters import json_option, url_options
+from streamcut.cli.parameters import json_option
 from streamcut.errors import CorruptError
 from streamcut.foundation.shown import visible
 from streamcut.foundation.units import format_bytes
@@ -17,7 +17,6 @@ from streamcut.foundation.units import format_bytes
 @click.command(cls=Command)
 @click.argument("path")
 @click.option("--read-data", is_flag=True, help="Read every byte, not only names, lengths and metadata.")
-@url_options
 @json_option
 def command(path: str, read_data: bool, as_json: bool) -> None:
     """Check the store PATH, and list every problem. Exit code 5 when there are any.

@@ -13,7 +13,7 @@ import click
 
 from streamcut.cli.help import Command
 from streamcut.cli.output import note, number, print_json
-from streamcut.cli.parameters import json_option, options_from, quiet_option, url_options
+from streamcut.cli.parameters import json_option, options_from, quiet_option
 from streamcut.errors import spelled
 from streamcut.foundation.machine import available_cpus
 from streamcut.foundation.shown import visible
@@ -72,7 +72,6 @@ rows of one qid stay together.
 )
 @click.option("--workers", type=int, metavar="N", help="Processes of --scheduler local-cluster.  [default: processors]")
 @click.option("--dry-run", is_flag=True, help="Print how features are made and the first rows as they would be; write nothing.")
-@url_options
 @json_option
 @quiet_option
 def command(

@@ -9,7 +9,6 @@ import click
 from streamcut.cli.help import Command
 from streamcut.cli.output import note, print_json, print_rows, print_table
 from streamcut.cli.parameters import (
-    cache_options,
     ignore_extra_option,
     json_option,
     memory_option,
@@ -24,10 +23,7 @@ from streamcut.cli.parameters import (
 @ignore_extra_option
 @click.option("--per-query", is_flag=True, help="Print a line for each query instead, as CSV (with --json: columns).")
 @click.option("--label-names", metavar="FILE", help="Sequences: also chunks; lines like `1 B-NP`, every label and its name.")
-@click.option("--certified", is_flag=True, help="Also print bounds on the measures of the exact optimum.")
-@click.option("--trained-on", metavar="DATA", help="With --certified: the training rows, with which far more can be proved.")
 @memory_option
-@cache_options
 @json_option
 def command(
     model: str,
@@ -39,8 +35,6 @@ def command(
     strict: bool,
     per_query: bool,
     label_names: str | None,
-    certified: bool,
-    trained_on: str | None,
     memory: str,
     as_json: bool,
 ) -> None:
@@ -63,13 +57,9 @@ def command(
     Sequences have the share of rows and of whole sequences that are labelled right and, with --label-names, F1, precision and
     recall of chunks in the IOB scheme, of all and of each type.
 
-    --certified adds what is proved of the exact optimum of the model's problem, two classes: its accuracy, log loss and ROC
-    AUC, each between two numbers.
-
     \b
     Examples:
       streamcut evaluate m.npz test.zarr
-      streamcut evaluate m.npz test.zarr --certified --trained-on train.zarr
       streamcut evaluate m.npz test.svm --json
       streamcut evaluate m.npz later.parquet --missing-labels skip
       streamcut evaluate ranking.npz test.svm --per-query > queries.csv
@@ -83,10 +73,6 @@ def command(
     reading: dict[str, Any] = {"ignore_extra_features": ignore_extra_features, "raw": raw, "memory": memory}
     if per_query and label_names is not None:
         raise click.UsageError("--per-query is for rankings, --label-names for sequences.")
-    if per_query and certified:
-        raise click.UsageError("--certified is for models of two classes, --per-query for rankings.")
-    if trained_on is not None and not certified:
-        raise click.UsageError("--trained-on is for --certified.")
     if per_query:
         columns = {name: plain(column.tolist()) for name, column in evaluate_queries(model, data, **reading).items()}
         if as_json:
@@ -96,19 +82,11 @@ def command(
         for line in zip(*columns.values(), strict=True):
             click.echo(",".join("" if value is None else f"{value!r}" for value in line))
         return
-    measures = evaluate(model, data, label_names=label_names, certified=certified, trained_on=trained_on, **reading).measures()
+    measures = evaluate(model, data, label_names=label_names, **reading).measures()
     for name, count in sorted(raw.counters.items()):
         note(f"{name}: {count:,}")
     if as_json:
         print_json(measures)
         return
-    optimum = measures.pop("optimum", {})
     print_table({name: value for name, value in measures.items() if not isinstance(value, list)})
-    if optimum:
-        note(f"Of the exact optimum, whose labels are proved for {100.0 * optimum.pop('proved'):.4g} % of the rows:")
-        print_table({f"optimum {name}": _between(value) for name, value in optimum.items()})
     print_rows(measures.get("classes", measures.get("chunk_types", [])))
-
-
-def _between(ends: tuple[float, float] | None) -> str | None:
-    return None if ends is None else f"{ends[0]:.6g} to {ends[1]:.6g}"

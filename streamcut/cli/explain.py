@@ -13,7 +13,6 @@ from streamcut.cli.destinations import output_file, refuse_existing
 from streamcut.cli.help import Command
 from streamcut.cli.output import note
 from streamcut.cli.parameters import (
-    cache_options,
     force_option,
     ignore_extra_option,
     json_option,
@@ -37,7 +36,6 @@ _NAMES = ("row", "class", "score", "feature", "name", "value", "contribution")
 @raw_options("index_base", "format", "strict")
 @ignore_extra_option
 @memory_option
-@cache_options
 @json_option
 @force_option
 def command(

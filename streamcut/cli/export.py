@@ -6,7 +6,7 @@ import click
 
 from streamcut.cli.destinations import refuse_existing
 from streamcut.cli.help import Command
-from streamcut.cli.parameters import Choice, force_option, memory_option, url_options
+from streamcut.cli.parameters import Choice, force_option, memory_option
 from streamcut.exports.targets import TARGETS
 
 
@@ -35,7 +35,6 @@ Examples:
 @click.option("--without-recipe", is_flag=True, help="Leave out how raw rows become features, if the program cannot hold it.")
 @click.option("--without-probabilities", is_flag=True, help="Leave out the probabilities of the model.")
 @memory_option
-@url_options
 @force_option
 def command(
     model: str, output: str, target: str | None, without_recipe: bool, without_probabilities: bool, memory: str, force: bool

@@ -16,14 +16,13 @@ MAIN = {  # the most common options
     "tune": ("output", "label", "C", "folds", "validation", "choose-by", "memory"),
     "predict": ("output", "probabilities", "scores", "certified", "format", "memory"),
     "explain": ("top", "class", "against", "output", "json"),
-    "evaluate": ("certified", "missing-labels", "ignore-extra-features", "memory", "json"),
+    "evaluate": ("format", "missing-labels", "ignore-extra-features", "memory", "json"),
     "calibrate": ("output", "force", "memory"),
     "weights": ("top", "class", "sort", "standard-errors", "trained-on", "json"),
     "report": ("output", "data", "plots", "memory"),
     "verify": ("prove", "passes", "memory", "json"),
     "certify": ("C", "loss", "intercept", "passes", "output", "memory"),
     "export": ("to", "without-recipe", "force"),
-    "flags": ("from", "rows", "positives", "queries", "json"),
 }
 _SENTENCE = re.compile(r"(?<=[.;])\s")
 

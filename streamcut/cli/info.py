@@ -10,7 +10,7 @@ import click
 
 from streamcut.cli.help import Command
 from streamcut.cli.output import number, print_json
-from streamcut.cli.parameters import json_option, url_options
+from streamcut.cli.parameters import json_option
 from streamcut.foundation.shown import visible
 from streamcut.foundation.units import format_bytes
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.argument("path")
-@url_options
 @json_option
 def command(path: str, as_json: bool) -> None:
     """Show the rows, features, labels, shards, sizes and origin of the store PATH, or the contents of the model file PATH.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 import warnings
 from collections.abc import Callable, Collection, Iterable
@@ -172,8 +171,8 @@ def checkpoint_of(options: dict[str, Any]) -> CheckpointOptions | None:
     given = {name: options.pop(name) for name in CheckpointOptions.__dataclass_fields__}
     if given["directory"] is not None:
         return CheckpointOptions(**given)
-    if given["resume"] or given["required"] or given["iterations"] is not None:
-        raise click.UsageError("--resume and the other checkpoint options need --checkpoint DIR.")
+    if given["resume"]:
+        raise click.UsageError("--resume needs --checkpoint DIR.")
     return None
 
 
@@ -189,44 +188,13 @@ def _quiet(ctx: click.Context, param: click.Parameter, value: bool) -> bool:
     return _silence(ctx, param, value)
 
 
-def _into_environment(ctx: click.Context, param: click.Parameter, value: str | float | None) -> None:
-    """Set the variable that URL readers use, for this process and its children; restored when the command ends."""
-    if value is None:
-        return
-    name = f"STREAMCUT_{str(param.name).upper()}"
-    before = os.environ.get(name)
-    os.environ[name] = str(value)
-    ctx.call_on_close(lambda: os.environ.pop(name, None) if before is None else os.environ.update({name: before}))
-
-
-def url_options(command: Any) -> Any:
-    """--timeout and --retries, for every command that takes URLs."""
-    again = "How often a failed request is repeated; URLs only.  [default: 5]"
-    command = click.option(
-        "--retries", type=click.IntRange(0, 20), metavar="N", help=again, expose_value=False, callback=_into_environment
-    )(command)
-    text = "How long to wait for a server before a request is repeated; URLs only.  [default: 60s]"
-    return click.option("--timeout", type=Duration(), metavar="TIME", help=text, expose_value=False, callback=_into_environment)(
-        command
-    )
-
-
-def cache_options(command: Any) -> Any:
-    """--timeout, --retries, --cache-dir and --cache-size, for commands that read stores behind URLs."""
-    command = url_options(command)
-    for name, metavar, text in (
-        ("--cache-size", "SIZE", "Maximum size of --cache-dir.  [default: half of the free space]"),
-        ("--cache-dir", "DIR", "Keep what is read from a store behind a URL here, so that later passes are local."),
-    ):
-        command = click.option(name, metavar=metavar, help=text, expose_value=False, callback=_into_environment)(command)
-    return command
-
-
 memory_option = options_from(TrainOptions, only=("memory",), memory={"metavar": "SIZE"})
 json_option = click.option("--json", "as_json", is_flag=True, callback=_silence, help="Print JSON on stdout instead of text.")
 quiet_option = click.option("--quiet", "-q", is_flag=True, callback=_quiet, help="Print nothing but errors.")
 trained_on_option = click.option(
-    "--trained-on", metavar="STORE", help="The training rows of MODEL, to locate the optimum; takes 10 to 60 passes."
+    "--trained-on",
+    metavar="STORE",
+    help="With --certified: the training rows of MODEL, for a free intercept and scaled features.",
 )
 force_option = click.option("--force", is_flag=True, help="Replace the output file if it exists.")
 ignore_extra_option = click.option(
@@ -258,6 +226,8 @@ def errors_options(command: Any) -> Any:
 
     @wraps(command)
     def checked(*, standard_errors: bool, trained_on: str | None, robust: bool, cluster: str | None, **more: Any) -> Any:
+        if standard_errors and trained_on is None:
+            raise click.UsageError("--standard-errors need --trained-on DATA, the training rows.")
         if not standard_errors and (trained_on is not None or robust or cluster is not None):
             raise click.UsageError("--trained-on, --robust and --cluster are for --standard-errors.")
         if robust and cluster is not None:
@@ -271,7 +241,7 @@ def errors_options(command: Any) -> Any:
             help=f"{_WITH}: rows of one cluster may depend on each other. A file with a cluster on each line, or qid.",
         ),
         click.option("--robust", is_flag=True, help=f"{_WITH}: the sandwich estimator, valid even if the model is misspecified."),
-        click.option("--trained-on", metavar="DATA", help=f"{_WITH}: the training rows; takes 10 to 60 passes."),
+        click.option("--trained-on", metavar="DATA", help=f"{_WITH}: the training rows; takes a pass."),
         click.option("--standard-errors", is_flag=True, help="Also show standard errors, z, p-values and 95 % intervals."),
     ):
         checked = option(checked)

@@ -11,7 +11,6 @@ from streamcut.cli.destinations import output_file, refuse_existing
 from streamcut.cli.help import Command
 from streamcut.cli.output import note
 from streamcut.cli.parameters import (
-    cache_options,
     force_option,
     ignore_extra_option,
     memory_option,
@@ -50,7 +49,6 @@ if TYPE_CHECKING:
 @raw_options("index_base", "format", "keep", "strict")
 @ignore_extra_option
 @memory_option
-@cache_options
 @force_option
 def command(
     model: str,
@@ -75,8 +73,8 @@ def command(
     .parquet is a table with a line of names, and so is what --keep makes; cells have their barcodes in it.
 
     --certified proves which labels are those of the exact optimum of the model's problem, and between which numbers its
-    probability (or else its score, or the number that it predicts) is. What cannot be proved is labelled all the same. The
-    gap of the model proves a part, the rows of its training far more: --trained-on.
+    score (or the number that it predicts) is. What cannot be proved is labelled all the same; the smaller the gap of the
+    model, the more is proved. With a free intercept, and --scale, the rows of the training are read too: --trained-on.
 
     \b
     Examples:
@@ -93,7 +91,6 @@ def command(
 
     from streamcut.data.inputs import Raw
     from streamcut.execution.ceiling import Ceiling
-    from streamcut.locating.locate import certifier_of
     from streamcut.models.files import load_model
     from streamcut.prediction import scored_chunks
 
@@ -102,8 +99,11 @@ def command(
     if what == "probability":
         fitted.expected_link()  # raises before any work
     certifier: Any = None
+    proved = rows = 0
     if what == "certified":
-        certifier = certifier_of(fitted, trained_on, memory)
+        from streamcut.certified import Certifier
+
+        certifier = Certifier(fitted, trained_on, memory)
     elif trained_on is not None:
         raise click.UsageError("--trained-on is for --certified.")
     columns = tuple(name.strip() for name in (keep or "").split(",") if name.strip())
@@ -118,7 +118,9 @@ def command(
             ):
                 labels = fitted.labels_of_chunk(chunk, scores)
                 if certifier is not None:  # instead of scores
-                    scores = np.column_stack(certifier.answers(scores, *certifier.scores(chunk, scores)))
+                    scores = np.column_stack(certifier.answers(chunk, scores))
+                    proved += int(np.count_nonzero(scores[:, 0]))
+                    rows += len(scores)
                 for start in range(0, len(scores), write.rows):
                     part = slice(start, start + write.rows)
                     write(labels[part], scores[part])
@@ -129,8 +131,9 @@ def command(
             raise
     for name, count in sorted(raw.counters.items()):
         note(f"{name}: {count:,}")
-    if certifier is not None and certifier.advice:
-        note(certifier.advice)
+    if certifier is not None:
+        more = "" if 2 * proved >= rows else "; a smaller gap (--tol-relative of training) proves more"
+        note(f"{proved:,} of {rows:,} labels are proved to be those of the optimum{more}.")
 
 
 def _suffix(path: str | None) -> str:

@@ -9,34 +9,31 @@ import click
 from streamcut.cli.destinations import refuse_existing
 from streamcut.cli.help import Command
 from streamcut.cli.output import note
-from streamcut.cli.parameters import Errors, errors_options, force_option, memory_option, quiet_option, url_options
+from streamcut.cli.parameters import force_option, memory_option, quiet_option
 
 
 @click.command(cls=Command)
-@click.argument("models", metavar="MODEL…", nargs=-1, required=True)
+@click.argument("model")
 @click.option("--output", "-o", "path", metavar="FILE", help="The page (.html).")
 @click.option("--plots", metavar="DIR", help="Folder for the plots, each as SVG and PNG; created if needed.")
-@click.option("--data", metavar="DATA", help="Labelled rows to measure the models on: a store, a table or text.")
+@click.option("--data", metavar="DATA", help="Labelled rows to measure the model on: a store, a table or text.")
 @click.option("--vocabulary", metavar="FILE", help="Names of the features, one a line, instead of those of the data.")
-@errors_options
 @memory_option
-@url_options
 @force_option
 @quiet_option
 def command(
-    models: tuple[str, ...],
+    model: str,
     path: str | None,
     plots: str | None,
     data: str | None,
     vocabulary: str | None,
-    errors: Errors | None,
     memory: str,
     force: bool,
     quiet: bool,
 ) -> None:
     """Write one HTML page about MODEL: how good it is on --data (measures, curves, confusions), its certificate, the greatest
-    weights, how training went and what memory it took. With several models of one task it puts them side by side. The page needs
-    no other file and no network; the numbers are in it as JSON, too.
+    weights, how training went and what memory it took. The page needs no other file and no network; the numbers are in it as
+    JSON, too.
 
     Needs matplotlib: pip install 'streamcut[plots]'.
 
@@ -44,40 +41,22 @@ def command(
     Examples:
       streamcut report m.npz -o m.html
       streamcut report m.npz -o m.html --data test.zarr --vocabulary words.txt
-      streamcut report m.npz -o m.html --standard-errors --trained-on t.zarr
-      streamcut report a.npz b.npz -o both.html --data test.zarr
       streamcut report m.npz --plots figures
     """
     if path is None and plots is None:
         raise click.UsageError("Give --output FILE for a page, --plots DIR for plots, or both.")
-    if len(models) > 1 and vocabulary is not None:
-        raise click.UsageError("--vocabulary names the weights of one model; a comparison shows no weights.")
-    if len(models) > 1 and errors is not None:
-        raise click.UsageError("--standard-errors are those of one model's weights; a comparison shows no weights.")
-    if len(set(models)) < len(models):
-        raise click.UsageError("A model is given twice; give each once.")
     if path is not None:
-        rows = () if errors is None else (errors.trained_on, errors.cluster)
-        refuse_existing(path, "--output", force, reads=[*models, data, vocabulary, *rows])
+        refuse_existing(path, "--output", force, reads=[model, data, vocabulary])
     if plots is not None and Path(plots).exists() and not force and (not Path(plots).is_dir() or any(Path(plots).iterdir())):
         raise click.UsageError(f"--plots: {plots} is not an empty folder; choose another, or replace its plots with --force.")
 
     from streamcut.execution.ceiling import Ceiling
     from streamcut.models.files import load_model
-    from streamcut.reports.comparison import Comparison
-    from streamcut.reports.page import Page, Report
+    from streamcut.reports.page import Report
 
-    page: Page
     ceiling = Ceiling(memory)
-    if len(models) == 1:
-        fitted = load_model(models[0], ceiling.expect_model)
-        known = None if errors is None else errors.of(fitted, memory)
-        page = Report(fitted, data=data, vocabulary=vocabulary, path=models[0], errors=known, memory=memory)
-    else:
-        stems = [Path(model).stem for model in models]
-        names = stems if len(set(stems)) == len(stems) else models
-        fitted_models = {name: load_model(model, ceiling.expect_model) for name, model in zip(names, models, strict=True)}
-        page = Comparison(fitted_models, data=data, memory=memory)
+    fitted = load_model(model, ceiling.expect_model)
+    page = Report(fitted, data=data, vocabulary=vocabulary, path=model, memory=memory)
     if path is not None:
         page.write(path, replace=force)
         if not quiet:

@@ -16,7 +16,6 @@ from streamcut.cli.output import note, number, print_json, print_table
 from streamcut.cli.parameters import (
     Grouped,
     NumbersOrParts,
-    cache_options,
     checkpoint_of,
     force_option,
     json_option,
@@ -57,25 +56,11 @@ if TYPE_CHECKING:
     help="Measure of `evaluate` by which the best model on --validation is chosen. Default: the task's first.",
     metavar="MEASURE",
 )
-@click.option(
-    "--early-stopping",
-    type=click.IntRange(1),
-    metavar="N",
-    cls=Grouped,
-    group="When to stop",
-    help="Linear solvers: stop once N iterations in a row were no better on --validation (by --choose-by); the best is written.",
-)
 @table_options
 @click.option("--report", metavar="FILE", help="Also write a page (.html) about the model; see `streamcut report`.")
 @click.option("--require-convergence", is_flag=True, help="Exit with code 9 if the tolerance was not reached.")
 @click.option("--dry-run", is_flag=True, help="Print the memory plan on stdout, read no rows and write nothing.")
-@click.option(
-    "--assume",
-    metavar="WHAT",
-    help="With --dry-run: estimate a pass on a cluster such as workers=64,line=10Gbit; see streamcut.execution.cost.",
-)
 @click.option("--verbose", "-v", is_flag=True, help="Show the memory plan and log messages.")
-@cache_options
 @force_option
 @json_option
 @quiet_option
@@ -86,7 +71,6 @@ def command(
     report: str | None,
     require_convergence: bool,
     dry_run: bool,
-    assume: str | None,
     verbose: bool,
     force: bool,
     as_json: bool,
@@ -95,7 +79,6 @@ def command(
     l1: tuple[float | str, ...],
     l1_only: tuple[float | str, ...],
     validation: str | None,
-    early_stopping: int | None,
     choose_by: str | None,
     **options: Any,
 ) -> None:
@@ -129,8 +112,6 @@ def command(
 
         needs_matplotlib()
     checkpoint, convert = checkpoint_of(options), taken(options)
-    if assume is not None and not dry_run:
-        raise click.UsageError("--assume is for --dry-run.")
     if dry_run:
         checkpoint = None
     several = [name for name, values in (("--C", C), ("--l1", l1), ("--l1-only", l1_only)) if len(values) > 1]
@@ -138,11 +119,9 @@ def command(
         raise click.UsageError(f"Several values of {several[0]} need --validation DATA to choose the best one.")
     if len(several) > 1:
         raise click.UsageError(f"A path goes over {several[0]} or over {several[1]}: give one value of the other.")
-    if several and early_stopping is not None:
-        raise click.UsageError("--early-stopping is for one value of --C and of --l1.")
     options |= {"l1": l1[0], "l1_only": l1_only[0]}
-    by_C = validation is not None and early_stopping is None and TrainOptions(**options).record.family == "linear"
-    if not by_C and early_stopping is None and (several or choose_by is not None):
+    by_C = validation is not None and TrainOptions(**options).record.family == "linear"
+    if not by_C and (several or choose_by is not None):
         raise click.UsageError(
             "Several --C or --l1 and --choose-by are for linear solvers with --validation; see `streamcut tune`."
         )
@@ -171,17 +150,6 @@ def command(
                 raise click.UsageError(f"{what} for a store; make one of {data} with `streamcut convert` first.")
             dataset = opened(place)
         shards = len(dataset.manifest.shards)
-        if assume is not None:
-            from streamcut.execution.cost import Assumed
-            from streamcut.reports.costs import cluster_cost
-
-            chosen = TrainOptions(C=C[0], validation=validation, **options)
-            cost = dict(cluster_cost(dataset, chosen, Assumed.parse(assume)))
-            if as_json:
-                print_json({"event": "cost", **cost})
-            else:
-                print_table(cost)
-            raise click.exceptions.Exit(0)
 
         def show_plan(plan: MemoryPlan) -> None:
             if as_json:
@@ -202,8 +170,7 @@ def command(
                     dataset, C, validation=validation, measure=choose_by, on_model=show, **path, **common, **options
                 )
             else:
-                early: dict[str, Any] = {} if early_stopping is None else {"early_stopping": early_stopping, "measure": choose_by}
-                model = train(dataset, C=C[0], validation=validation, **early, **common, **options)
+                model = train(dataset, C=C[0], validation=validation, **common, **options)
         if temporary:
             model = without_data(model)
         assert model_path is not None  # only a dry run has none, and ends with its plan

@@ -13,7 +13,6 @@ from streamcut.cli.help import Command
 from streamcut.cli.output import note, number, print_json, print_rows
 from streamcut.cli.parameters import (
     Numbers,
-    cache_options,
     checkpoint_of,
     force_option,
     json_option,
@@ -79,7 +78,6 @@ def _value(text: str) -> float | str:
 @options_from(TrainOptions, without=_OWN)
 @options_from(CheckpointOptions)
 @table_options
-@cache_options
 @force_option
 @json_option
 @quiet_option

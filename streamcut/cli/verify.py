@@ -9,7 +9,7 @@ import click
 
 from streamcut.cli.help import Command
 from streamcut.cli.output import note, print_json, print_table
-from streamcut.cli.parameters import cache_options, json_option, memory_option
+from streamcut.cli.parameters import json_option, memory_option
 from streamcut.errors import CorruptError, NotConvergedError, UsageError
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ _ONLY_PROVING = "--passes needs --prove"
 @click.option("--passes", metavar="N", type=click.IntRange(1), help="With --prove: at most this many passes.  [default: 100]")
 @memory_option
 @click.option("--force", is_flag=True, help="Go on with data other than those the model was trained on.")
-@cache_options
 @json_option
 def command(
     model: str, data: str | None, prove: bool, passes: int | None, memory: str, force: bool, as_json: bool

@@ -9,7 +9,7 @@ import click
 
 from streamcut.cli.help import Command
 from streamcut.cli.output import print_json
-from streamcut.cli.parameters import Choice, Errors, cache_options, errors_options, json_option, memory_option
+from streamcut.cli.parameters import Choice, Errors, errors_options, json_option, memory_option
 from streamcut.foundation.shown import visible
 
 
@@ -26,7 +26,6 @@ from streamcut.foundation.shown import visible
 @click.option("--class", "label", metavar="LABEL", help="Only this class.")
 @errors_options
 @memory_option
-@cache_options
 @json_option
 def command(
     model: str,
@@ -43,9 +42,7 @@ def command(
     numbered from 0. Names are those of the training data: of columns and their categories, of genes, of --feature-names;
     hashed features have none. The intercept comes first. Control characters in names are escaped; --json has them as they are.
 
-    --standard-errors adds error_low, error_high (the standard error at the exact optimum is between them), z_low to p_high, the
-    ends of the 95 % interval of the exact optimum's weight, and penalty: the part of what is known of the weight that the penalty
-    says and not the rows.
+    --standard-errors adds the standard error, z, p and the ends of the 95 % interval of each weight.
 
     \b
     Examples:
@@ -55,16 +52,15 @@ def command(
       streamcut weights m.npz --json > weights.json
     """
     from streamcut.execution.ceiling import Ceiling
-    from streamcut.locating.standard_errors import COLUMNS
     from streamcut.models.files import as_model, plain
     from streamcut.reports.named_weights import weights
 
     read = as_model(model, Ceiling(memory).expect_model)
     known = None if errors is None else errors.of(read, memory)
-    names = ["class", "feature", "name", "weight", *(COLUMNS if known else ())]
+    names = ["class", "feature", "name", "weight", *(() if known is None else known._fields)]
     lines = []
     for of, j, name, weight in weights(read, top=top, sort=sort, label=label):
-        own = () if known is None else [float(getattr(known, each)[-1 if j is None else j]) for each in COLUMNS.values()]
+        own = () if known is None else [float(each[-1 if j is None else j]) for each in known]
         lines.append((of, j, name, weight, *own))
     if as_json:
         print_json(plain([dict(zip(names, line, strict=True)) for line in lines]))

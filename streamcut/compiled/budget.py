@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamcut.compiled.kernel_rows import dot, entry, inner_products, kernel_value, kernel_values
-from streamcut.compiled.merging import Tables, best_h, best_partner, smallest
+from streamcut.compiled.merging import Tables, best_partner, smallest
 from streamcut.compiler.jit import fused, fused_allocating_helper, fused_inlined, helper, inlined
 
 USED, HOLE, STEPS, UPDATES, ADDED, MAINTAINED, REMOVED, EVALUATIONS, CORRECT, COUNTS = range(10)
@@ -43,7 +43,6 @@ class Slots(NamedTuple):
     values: np.ndarray  # (d,) scratch
     cells: np.ndarray  # int32 (slots,) scratch: cells of the tables
     tables: Tables
-    together: int  # vectors merged into one, if that many have the same sign
 
 
 class SparseRows(NamedTuple):
@@ -149,58 +148,6 @@ def _merge(least, fresh, parameters, m):
     return other
 
 
-@inlined
-def _move(slot, to, m):
-    """Move the vector of `slot` to `to`, whose own is discarded."""
-    theirs, mine = m.R[to], m.R[slot]
-    for f in range(len(mine)):
-        if mine[f] != 0.0 or theirs[f] != 0.0:
-            theirs[f] = mine[f]
-            m.V[f, to] = mine[f]
-    m.beta[to], m.square[to], m.source[to] = m.beta[slot], m.square[slot], m.source[slot]
-
-
-@fused_allocating_helper
-def _merge_more(least, other, parameters, m):
-    """Merge slot `other`, already the merge of `least` and its partner, with more vectors of its sign, one by one.
-
-    They are the next best partners of `least`, whose kernel values m.k still holds and whose coefficient is unchanged. Their
-    slots, and that of `least`, are freed and filled with the last ones.
-    """
-    used, partners = m.counts[USED], 1
-    given_up = np.empty(m.together - 1, np.int64)
-    given_up[0] = least
-    merged, m.beta[other] = m.beta[other], 0.0  # no partner left
-    while partners < m.together - 1:
-        next_one = best_partner(least, m.beta, m.k, used, m.tables, m.cells, m.p)[0]
-        if next_one < 0:
-            break
-        b, z, x, squared = m.beta[next_one], m.R[other], m.R[next_one], 0.0
-        product = dot(z, x, len(z))
-        kappa = kernel_value(product, m.square[other], m.square[next_one], parameters)
-        h, s = best_h(m.tables, merged / (merged + b), min(kappa, 1.0))
-        m.sums[DEGRADATION] += max(merged * merged + b * b + 2.0 * merged * b * kappa - ((merged + b) * s) ** 2, 0.0)
-        merged = (merged + b) * s
-        for f in range(len(z)):
-            if z[f] != 0.0 or x[f] != 0.0:
-                z[f] = h * z[f] + (1.0 - h) * x[f]
-                m.V[f, other] = z[f]
-                squared += z[f] * z[f]
-        m.square[other], m.beta[next_one] = squared, 0.0
-        given_up[partners] = next_one
-        partners += 1
-    m.beta[other] = merged
-    for left in range(partners, 0, -1):  # last slot first: the vector moved is never one of them
-        last = 0
-        for j in range(1, left):
-            last = j if given_up[j] > given_up[last] else last
-        slot, given_up[last] = given_up[last], given_up[left - 1]
-        m.counts[USED] -= 1
-        if slot != m.counts[USED]:
-            _move(m.counts[USED], slot, m)
-        m.beta[m.counts[USED]], m.source[m.counts[USED]] = 0.0, -1
-
-
 @fused_allocating_helper
 def _project(least, m):
     """Project β_least φ(x̃_least) on the other vectors, and add the coefficients: K c = β_least k_least by conjugate gradients.
@@ -246,16 +193,12 @@ def _lose(coefficient, square, parameters, m):
 
 @inlined
 def _maintain(mode, fresh, parameters, m):
-    """Free one or more slots; `fresh` is the one just filled, whose kernel values m.k holds."""
+    """Free a slot; `fresh` is the one just filled, whose kernel values m.k holds."""
     least = smallest(m.beta, m.counts[USED])
     b, square, kept = m.beta[least], m.square[least], False
     if b != 0.0 and mode == MERGE:
         other = _merge(least, fresh, parameters, m)
         kept = other >= 0
-        if kept and m.together > 2:
-            m.counts[MAINTAINED] += 1
-            _merge_more(least, other, parameters, m)
-            return
     elif b != 0.0 and mode == PROJECT:
         _project(least, m)
         kept = True

@@ -1,7 +1,7 @@
 """Features of kernels, with sums in a fixed order, independent of any library.
 
 For Nyström's method: pivoted Cholesky factors, and products with triangles. For Fourier features: inner products of rows with
-random frequencies, their cosines and sines, and orthogonalised frequencies.
+random frequencies, their cosines and sines.
 """
 
 import numpy as np
@@ -87,23 +87,3 @@ def waves(indptr, indices, data, frequencies, scale, phases, out):
         for k in range(half):
             out[i, k] = scale * np.cos(phases[k])
             out[i, half + k] = scale * np.sin(phases[k])
-
-
-@kernel
-def orthogonalise(Q):
-    """Make the rows of Q (m, d), m ≤ d, orthonormal in place, in order (Gram and Schmidt, each row twice)."""
-    m, d = Q.shape
-    for i in range(m):
-        for _ in range(2):
-            for k in range(i):
-                product = 0.0
-                for j in range(d):
-                    product += Q[i, j] * Q[k, j]
-                for j in range(d):
-                    Q[i, j] -= product * Q[k, j]
-        square = 0.0
-        for j in range(d):
-            square += Q[i, j] * Q[i, j]
-        length = np.sqrt(square)
-        for j in range(d):
-            Q[i, j] /= length

@@ -2,7 +2,7 @@
 
 `base.py` turns parameters into options of `train` and models into attributes; each family has its own file. A parameter is
 declared once, with its description, in the class from which all its users inherit: in `base.py`, `parameters.py` or the
-estimator. `declared.py` makes constructors and docstrings from declarations, `online.py` is `partial_fit` of linear models;
+estimator. `declared.py` makes constructors and docstrings from declarations;
 tests/faces/test_estimator_options.py finds an option of a solver that its estimator lacks.
 """
 

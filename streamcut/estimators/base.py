@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
 
 from streamcut.calibration import calibrate
@@ -240,25 +240,6 @@ class StreamedClassifier(ClassifierMixin, StreamedEstimator):
         if weight is not None and len(np.unique(y[weight > 0])) < 2:
             raise ValueError(f"{type(self).__name__} needs two classes or more with weights above 0")
         return grouped(X, self._codes(y), weight, groups), len(self.classes_) > 2
-
-    def _further(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Dataset:
-        """The data of one of several calls; the first one, or `fit`, sets classes_ and the number of features."""
-        first = not hasattr(self, "model_")
-        if is_stored(X):
-            data = self._stored(X, reset=first, y=y, sample_weight=sample_weight, class_weight=self.class_weight)
-            found = _labels_of(data)
-            _check_partial_fit_first_call(self, found if first and classes is None else classes)
-            self._labels = _numbers(self.classes_)
-            self._need_numbers()
-            self._codes(found)
-            return data
-        if self.class_weight == "balanced":
-            raise ValueError("class_weight: 'balanced' needs all rows to count classes; for partial_fit give {class: factor}")
-        X, y, sample_weight = self._arrays(X, y, sample_weight, numeric=False, reset=first)
-        _classes_of(y)
-        _check_partial_fit_first_call(self, classes)
-        self._labels = _numbers(self.classes_)
-        return MemoryDataset(X, self._codes(y), weight=self._weighted(y, sample_weight))
 
     def _codes(self, y: np.ndarray) -> np.ndarray:
         """The numeric labels, float64 (n,), of the classes `y` (n,)."""

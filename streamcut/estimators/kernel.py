@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import column_or_1d
@@ -19,7 +18,6 @@ from streamcut.estimators.declared import USUAL, attribute, declared, parameter
 from streamcut.estimators.kernel_machine import KernelMachine, OnBudget
 from streamcut.estimators.parameters import Certified
 from streamcut.foundation.interrupts import first_interrupt_asks
-from streamcut.kernels.kernel import Kernel
 from streamcut.models.kernel import KernelModel, joined
 from streamcut.progress.display import shown_by
 from streamcut.training import Session, checked
@@ -40,40 +38,13 @@ class KernelClassifier(KernelMachine, ScoringClassifier):
 class BudgetedKernelSVM(OnBudget, KernelClassifier):
     """Kernel machine with at most `budget` support vectors per class, in passes over shuffled shards: BSCA or BSGD.
 
-    Rows may also arrive in batches (`partial_fit`). Nothing is proved about the objective.
+    Nothing is proved about the objective.
     """
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Train on `X` (n × d, NumPy or SciPy sparse) and `y` (n), or on a store: its path, or opened."""
         data, several = self._classification(X, y, sample_weight)
         return self._keep(self._train(data, task="multiclass" if several else "binary"))
-
-    def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
-        """One epoch over more rows, from the present support vectors and steps, whether of `partial_fit` or `fit`.
-
-        X, y, sample_weight   as for `fit`; some of the classes may be missing
-        classes               all classes that will ever occur: required at the first call with arrays, may be repeated later
-
-        The first call fixes the classes, the number of features and an automatic γ. All rows count as new, even if seen before:
-        only the support vectors remain of earlier ones. n_iter_ and history_ are those of the last call.
-        """
-        data = self._further(X, y, classes, sample_weight)
-        several = len(self.classes_) > 2
-        start = self._start() if hasattr(self, "model_") else self._untrained(several)
-        options = {"epochs": 1.0, "warm_start": start}
-        return self._keep(self._train(data, **options, task="multiclass" if several else "binary"))
-
-    def _untrained(self, several: bool) -> KernelModel:
-        """A model without vectors that knows all classes: the first rows may lack some."""
-        return KernelModel(
-            support=sp.csr_array((0, self.n_features_in_)),
-            coefficients=np.zeros((0, len(self.classes_)) if several else 0),
-            kernel=Kernel(self.kernel),
-            labels=tuple(self._labels.tolist()),
-            C=self.C,
-            task="multiclass" if several else "binary",
-            solver=self.solver,
-        )
 
 
 @declared
@@ -95,7 +66,6 @@ class KernelSVM(KernelClassifier, Certified):
     epochs: float | None = parameter(default=USUAL.epochs)
     batch: int | None = parameter(default=USUAL.batch)
     nu: float | None = parameter("sbp: mean slack of a row, instead of C.", default=None)
-    max_evaluations: float | None = parameter(default=USUAL.max_evaluations)
     samples: int | None = parameter(default=USUAL.samples)
     max_cuts: int | None = parameter(default=USUAL.max_cuts)
     max_passes: int | None = parameter("Sampled cuts: passes at most. smo ends by its gap, sbp by `epochs`.", default=None)

@@ -54,8 +54,5 @@ class OnBudget(KernelMachine):
     solver: str = parameter("Dual coordinate ascent, or stochastic gradient steps (Pegasos).", default="bsca", choices=_solvers)
     budget: int | None = parameter(default=USUAL.budget)
     maintenance: str = parameter(default=USUAL.maintenance)
-    merged: int = parameter(default=USUAL.merged)
-    damping: float = parameter(default=USUAL.damping)
     epochs: float = parameter("Epochs.", default=5.0)
-    progress_rows: int | None = parameter(default=USUAL.progress_rows)
     random_state: Any = parameter("Seed of the order of rows.", default=0, kind="int, RandomState or None")

@@ -36,24 +36,6 @@ class LinearClassifier(ScoringClassifier, RowLosses):
         self._take_weights(model)
         return self._keep(model)
 
-    def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from more rows, starting at the present weights, whether of `partial_fit` or `fit`; the rows are not kept.
-
-        X, y, sample_weight   as for `fit`; some of the classes may be missing
-        classes               all classes that will ever occur: required at the first call with arrays, may be repeated later
-
-        A call minimises ½‖w − w_before‖² + C Σ loss over its rows by dual ascent, in epochs over them until one gains at most
-        `tol` in mean loss, at most `sweeps`. All rows in one call give what `fit` gives. A store counts as one call per shard,
-        and arrays of more than 4 million entries are split likewise. Nothing is proved about several calls: primal_objective_
-        is the objective on the rows of the last one, lower_bound_ is 0. In addition to the parameters of the problem (no l1, no
-        scale), tol, sweeps and random_state apply.
-
-        Each call is a step of the proximal point method, which treats repeated rows as new ones: repeated calls with the same
-        rows approach their least loss, and ½‖w‖² counts less each time. Use `fit` to train on the same rows again.
-        """
-        data = self._further(X, y, classes, sample_weight)
-        return self._learn(data, tuple(self._labels.tolist()), **self._task(len(self.classes_) > 2))
-
     def _take_weights(self, model: Any) -> None:
         self.coef_ = np.atleast_2d(model.weights.T)
         self.intercept_ = model.intercepts if model.scores_per_row > 1 else np.array([model.intercept])

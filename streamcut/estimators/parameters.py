@@ -6,13 +6,10 @@ Parameters of all estimators are in `base.py`, those of a single one in its clas
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Self
+from typing import Any
 
-from streamcut.config import TrainOptions
 from streamcut.estimators.base import StreamedEstimator
 from streamcut.estimators.declared import USUAL, attribute, declared, parameter
-from streamcut.estimators.online import learn
-from streamcut.io.dataset import Dataset
 
 
 @declared
@@ -70,18 +67,7 @@ class RowLosses(BundleDca):
     l1_only: float | str = parameter(default=USUAL.l1_only)
     warm_start: bool = parameter("`fit` starts from the present weights, say those of another C.", default=False, option=False)
     row_cache: str = parameter(default=USUAL.row_cache)
-    sweeps: int = parameter(
-        "bundle-dca: epochs over cached rows after each pass, at most; partial_fit: over the rows of a call.", default=50
-    )
-
-    def _learn(self, rows: Dataset, labels: tuple[float, ...] | None, **task: Any) -> Self:
-        """`partial_fit` with checked rows; `task` are the options that define the problem."""
-        options, start = TrainOptions(**{**self._options(), **task, "row_cache": "auto"}), self._start()
-        model, epochs = learn(rows, options, labels, start)
-        self._take_weights(model)
-        self._keep(model, warn=False)
-        self.n_iter_ = epochs
-        return self
+    sweeps: int = parameter("bundle-dca: epochs over cached rows after each pass, at most.", default=50)
 
     @abstractmethod
     def _take_weights(self, model: Any) -> None:

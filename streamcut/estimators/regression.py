@@ -16,7 +16,6 @@ from streamcut.estimators.parameters import RowLosses
 from streamcut.io.dataset import Dataset
 from streamcut.io.memory import MemoryDataset
 from streamcut.loss_table import ROW_LOSSES
-from streamcut.models.model import Model
 from streamcut.solver_table import SOLVER_TABLE, solvers_of
 
 _OF_NUMBERS = tuple(name for name, loss in ROW_LOSSES.items() if loss.targets == "numbers")
@@ -108,20 +107,6 @@ class LinearSVR(Regressor, RowLosses):
         self._take_weights(model)
         return self._keep(model)
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from more rows, starting at the present weights, whether of `partial_fit` or `fit`; the rows are not kept.
-
-        X, y, sample_weight are as for `fit`. A call minimises ½‖w − w_before‖² + C Σ loss over its rows by dual ascent, in
-        epochs over them until one gains at most `tol` in mean loss, at most `sweeps`. All rows in one call give what `fit`
-        gives. A store counts as one call per shard, and arrays of more than 4 million entries are split likewise. Nothing is
-        proved about several calls: primal_objective_ is the objective on the rows of the last one, lower_bound_ is 0. In
-        addition to the parameters of the problem (no l1, no scale), tol, sweeps and random_state apply.
-
-        Each call is a step of the proximal point method, which treats repeated rows as new ones: repeated calls with the same
-        rows approach their least loss, and ½‖w‖² counts less each time. Use `fit` to train on the same rows again.
-        """
-        return self._learn(self._numbers(X, y, sample_weight, reset=not hasattr(self, "model_")), None, **self._task())
-
     def _task(self) -> dict[str, Any]:
         return {**self._loss(), "task": "regression"}
 
@@ -133,8 +118,8 @@ class LinearSVR(Regressor, RowLosses):
 class BudgetedKernelSVR(Regressor, OnBudget):
     """Support vector regression with a kernel and at most `budget` support vectors, in passes over shuffled shards: BSCA or BSGD.
 
-    Minimises ½‖w‖² + C Σ u_i ℓ(⟨w, φ(x_i)⟩ + b − y_i) with b, the mean of the targets, given. Rows may also arrive in batches
-    (`partial_fit`). Nothing is proved about the objective.
+    Minimises ½‖w‖² + C Σ u_i ℓ(⟨w, φ(x_i)⟩ + b − y_i) with b, the mean of the targets, given. Nothing is proved about
+    the objective.
 
     Examples
     --------
@@ -155,20 +140,11 @@ class BudgetedKernelSVR(Regressor, OnBudget):
     quantile: float = parameter(
         'Loss "pinball": which fraction of the targets is to lie below the prediction.', default=0.5, option=False
     )
-    intercept_: np.ndarray = attribute("ndarray of shape (1,)", "The mean of the targets that `fit` or `partial_fit` saw first.")
+    intercept_: np.ndarray = attribute("ndarray of shape (1,)", "The mean of the targets.")
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Train on `X` (n × d, NumPy or SciPy sparse) and targets `y` (n), or on a store: its path, or opened."""
         return self._fitted(self._numbers(X, y, sample_weight))
-
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """One epoch over more rows, from the present support vectors and steps, whether of `partial_fit` or `fit`.
-
-        The first call fixes the number of features, an automatic γ and the intercept. All rows count as new, even if seen
-        before. n_iter_ and history_ are those of the last call.
-        """
-        start: Model | None = self._start()
-        return self._fitted(self._numbers(X, y, sample_weight, reset=start is None), epochs=1.0, warm_start=start)
 
     def _fitted(self, data: Dataset, **options: Any) -> Self:
         return self._keep(self._train(data, **self._loss(), **options, task="regression"))

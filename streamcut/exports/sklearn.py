@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import logging
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 import joblib
@@ -13,7 +12,6 @@ import numpy as np
 
 from streamcut.errors import UsageError
 from streamcut.exports.linear_form import LinearForm, linear_form
-from streamcut.exports.sklearn_columns import encoder_of
 from streamcut.models.link import Odds, OwnLink
 from streamcut.models.model import Model
 
@@ -26,7 +24,7 @@ def sklearn_estimator(model: Model, link: OwnLink | None) -> Any:
     LogisticRegression if the loss has probabilities, one per class in a OneVsRestClassifier if trained one-vs-rest, LinearSVC
     for other classifiers; a LinearRegression whose `predict` gives the scores of a ranking or the answers of a regression, and
     a PoissonRegressor for counts. They share only the linear form with the trained model. A model of tables becomes a Pipeline
-    that takes frames with the columns of the training (`raw_pipeline`). Raises UsageError for models without a linear form.
+    that takes frames with the columns of the training. Raises UsageError for models without a linear form.
     """
     form = linear_form(model, "scikit-learn", link)
     if model.recipe is None or model.recipe.form == "numbers":
@@ -35,14 +33,10 @@ def sklearn_estimator(model: Model, link: OwnLink | None) -> Any:
 
     if model.recipe.table is None:
         raise UsageError(f"scikit-learn has no transformer for {model.recipe.in_words()}; leave it out: --without-recipe")
-    try:
-        columns, weights = encoder_of(model, form)
-        form = replace(form, weights=weights)
-    except UsageError as error:
-        from streamcut.exports.table_encoder import TableEncoder
+    from streamcut.exports.table_encoder import TableEncoder
 
-        log.warning("the Pipeline needs streamcut wherever it is loaded: %s", str(error).partition(";")[0])
-        columns = TableEncoder(model.recipe, model.n_features).fit()
+    log.warning("the Pipeline needs streamcut wherever it is loaded, to encode tables")
+    columns = TableEncoder(model.recipe, model.n_features).fit()
     return Pipeline([("columns", columns), ("model", estimator_of(form))])
 
 

@@ -10,17 +10,20 @@ from functools import partial
 from typing import Any
 
 from streamcut.config import CheckpointOptions
-from streamcut.early_stopping import measuring_bytes
 from streamcut.errors import UsageError
 from streamcut.evaluation import evaluate, measure_to_choose, merit
 from streamcut.execution.plan import MemoryPlan
 from streamcut.foundation.units import part_of, plain
 from streamcut.io.dataset import Dataset
+from streamcut.io.memory import MemoryDataset
+from streamcut.io.stores.buffers import buffer_bytes
 from streamcut.models.checkpoint_places import below
 from streamcut.models.model import Model
 from streamcut.progress.display import Display, shown_by
 from streamcut.solvers.progress import Observer, Progress
 from streamcut.training import Session, checked, measurable, opened
+
+_MEASURED_ROW = 64  # bytes: scores kept and sorted, weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,7 @@ def train_path(
         held_out, between = None, tuple[tuple[str, int], ...]()
         if validation is not None:
             held_out = opened(held.enter_context(measurable(validation, opened(data).recipe, chosen.scratch, chosen.memory)))
-            between = (("validation", measuring_bytes(held_out)),)
+            between = (("validation", _measuring_bytes(held_out)),)
         given: dict[str, Any] = {"scheduler": scheduler, "on_plan": on_plan, "stop": stop, "between": between}
         run = held.enter_context(Session(data, chosen, display=held.enter_context(shown_by(progress)), **given))
         if not hasattr(run.job, "trainer"):
@@ -184,3 +187,9 @@ def measured(measures: dict[str, Any], name: str) -> float:
             f"measure: {name} is not defined on the validation data (are all its labels the same?); choose another one"
         )
     return float(measures[name])
+
+
+def _measuring_bytes(data: Dataset) -> int:
+    """Memory needed to measure on `data`."""
+    reading = 0 if isinstance(data, MemoryDataset) else buffer_bytes(data.manifest)
+    return reading + _MEASURED_ROW * data.manifest.statistics.n_rows

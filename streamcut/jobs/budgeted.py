@@ -33,7 +33,6 @@ from streamcut.measures.regression import RegressionMeasures
 from streamcut.models.certificate import StopReason
 from streamcut.models.files import as_model
 from streamcut.models.kernel import KernelModel
-from streamcut.oracles.relative_progress import Lost, SampledRows, gains, lost
 from streamcut.oracles.variance import mean_target
 from streamcut.solvers.budget import MODES, Budgeted, BudgetState, Method, Training, filled, new_slots, slots_bytes
 from streamcut.solvers.budget_problem import Problem
@@ -67,14 +66,8 @@ class BudgetedJob:
         statistics = manifest.statistics
         if options.chosen_maintenance == "merge" and options.kernel != "rbf":
             raise UsageError(f"maintenance: merging is for kernel rbf; with {options.kernel} take project or remove")
-        if options.merged != 2 and options.chosen_maintenance != "merge":
-            raise UsageError(f"merged: {options.merged} is for maintenance merge; {options.chosen_maintenance} merges none")
-        if options.merged > (options.budget or BUDGET):
-            raise UsageError(f"merged: {options.merged} vectors are more than the budget holds, {options.budget or BUDGET}")
         check_norms(statistics)
         start = None if options.warm_start is None else _start(options, manifest)
-        if start is not None and options.progress_rows is not None:
-            raise UsageError("progress_rows: the α of a model to begin with are unknown; leave out progress_rows or warm_start")
         labels: tuple[float, ...]
         targets: tuple[float, ...]
         rest = False
@@ -103,15 +96,12 @@ class BudgetedJob:
         problem, mode = self._problem(manifest, Kernel(self.options.kernel)), MODES[self.options.chosen_maintenance]
         slots = len(self.targets) * slots_bytes(problem, self.budget, mode)
         vectors = problem.slots(None) if self.budget is None else self.budget
-        groups, some = epochs_bytes(manifest, ahead=self._ahead), self.options.progress_rows
-        audited = () if some is None else ((f"{some:,} rows for progress_lost", SampledRows.memory(some, problem.n_features)),)
         return Needs(
             dimension=0,
             row_bytes=8 * len(self.targets) * self._method.has_alpha,
             more=(
                 (f"{len(self.targets)} × {vectors:,} vectors × {manifest.statistics.n_features:,} features", slots),
-                ("groups of shuffled rows", groups),
-                *audited,
+                ("groups of shuffled rows", epochs_bytes(manifest, ahead=self._ahead)),
             ),
         )
 
@@ -151,7 +141,7 @@ class BudgetedJob:
             offset = mean_target(feed) if self.start is None else float(self.start.intercept)
             problem = replace(problem, offset=offset)
         method = self._method()
-        state = BudgetState([new_slots(problem, self.budget, mode, options.merged) for _ in self.targets])
+        state = BudgetState([new_slots(problem, self.budget, mode) for _ in self.targets])
         if self.start is not None:
             self._begin(self.start, state, method, kernel)
         if method.has_alpha:
@@ -162,7 +152,7 @@ class BudgetedJob:
             measure = self._measure(problem) if options.validation is not None else None
             training = Training(
                 method, problem, mode, state, epochs, progress, runner.row_state, runner.rows,
-                measure=measure, losses=self._losses(problem, runner), pool=pool, damped=options.damping,
+                measure=measure, pool=pool,
             )  # fmt: skip
             found = training.run(options.epochs or EPOCHS)
         if found.reason is StopReason.INTERRUPTED and not found.history:
@@ -183,8 +173,7 @@ class BudgetedJob:
     def _model(self, found: Budgeted, problem: Problem) -> KernelModel:
         options = self.options
         last = by_name(found.history[-1]) if found.history else {}
-        known = ("epoch", "accuracy_met", "primal_met", "dual", "maintained", "degradation", "kernel_evaluations", "validation",
-                 "progress_lost", "progress_lost_most")  # fmt: skip
+        known = ("epoch", "accuracy_met", "primal_met", "dual", "maintained", "degradation", "kernel_evaluations", "validation")
         shown = {name: last[name] for name in known if last.get(name) is not None}
         return KernelModel(
             **_support(found.models),
@@ -231,25 +220,6 @@ class BudgetedJob:
             return fit.measures()["r2"] if problem.of_numbers else right / rows
 
         return measure
-
-    def _losses(self, problem: Problem, runner: PassRunner) -> Callable[[list[tuple[np.ndarray, np.ndarray]]], Lost] | None:
-        """What the budget costs the steps, measured on some rows with the α of all rows."""
-        if self.options.progress_rows is None:
-            return None
-        sampled = SampledRows(runner.feed, problem.kernel, self.options.progress_rows, self.options.seed)
-        each = [problem.rows(sampled.rows, target) for target in self.targets]
-
-        def losses(models: list[tuple[np.ndarray, np.ndarray]]) -> Lost:
-            duals = runner.rows["duals"]
-            alpha, f = duals[sampled.numbers], sampled.scores(duals)
-            reached, possible = [], []
-            for number, (rows, model) in enumerate(zip(each, models, strict=True)):
-                own, true = alpha[:, number], f[:, number]
-                reached.append(gains(rows, own, true, sampled.scores_by(*model), sampled.diagonal))
-                possible.append(gains(rows, own, true, true, sampled.diagonal))
-            return lost(reached, possible)
-
-        return losses
 
     def _begin(self, start: KernelModel, state: BudgetState, method: Method, kernel: Kernel) -> None:
         """Fill the models of `state` with the vectors of `start`; the α of these rows stay 0."""

@@ -37,7 +37,7 @@ from streamcut.solvers.papers import kernel_iterations
 from streamcut.solvers.papers.kernel_iterations import KernelSolver, Limits
 from streamcut.solvers.progress import Progress
 
-_EPOCHS = 1.0  # unless epochs or max_evaluations are given
+_EPOCHS = 1.0  # unless epochs are given
 _ROUND_BYTES = 96  # per row: responses, their sums, norms, signs, temporaries of the water level and of sampling
 _SMO_BYTES = 160  # per row: α, gradient, bounds, norms, and the results at the end
 _SUPPORT_BYTES = 800  # per support row of an iterative solver, without its entries
@@ -115,8 +115,8 @@ class ExactKernelJob:
     @property
     def _limits(self) -> Limits:
         options = self.options
-        epochs = options.epochs or (None if options.max_evaluations or options.max_time else _EPOCHS)
-        return Limits(epochs, options.max_evaluations)
+        epochs = options.epochs or (None if options.max_time else _EPOCHS)
+        return Limits(epochs)
 
     def _cache_wanted(self, m: int) -> tuple[int, int]:
         """(least, most) bytes of the caches of kernel columns: two columns each, and all columns."""

@@ -25,9 +25,9 @@ def with_features(feed: Feed, options: TrainOptions) -> MappedDataset:
     kernel, seed, data = chosen_kernel(options, feed), options.seed, feed.data
     if options.fourier is not None:
         dimension = data.manifest.statistics.n_features
-        return MappedDataset(data, FourierMap.drawn(kernel, dimension, options.fourier, seed, options.frequencies))
+        return MappedDataset(data, FourierMap.drawn(kernel, dimension, options.fourier, seed))
     assert options.nystroem is not None
-    return MappedDataset(data, nystroem_map(feed, kernel, options.nystroem, options.landmarks, seed))
+    return MappedDataset(data, nystroem_map(feed, kernel, options.nystroem, seed))
 
 
 def mapped(model: Model, data: Dataset) -> MappedModel:

@@ -160,8 +160,6 @@ class Trainer:
             oracle.C, oracle.penalty = C, penalty
             if self._begin is not None and (progress.checkpoints is None or progress.checkpoints.found is None):
                 progress.start = self._begin(progress.rule)
-        if progress.watch is not None:
-            progress.model = lambda solution: self._model(solution, C)
         self._last = self._solve(progress)
         if keep and self._last.reason is StopReason.CONVERGED:
             progress.save(self._last.state, oracle)

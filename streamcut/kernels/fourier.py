@@ -1,8 +1,7 @@
 """The Gaussian kernel approximated by waves (Rahimi & Recht 2007), independent of the data.
 
 exp(−γ‖x − x′‖²) is the mean of cos ⟨ω, x − x′⟩ over frequencies ω ~ N(0, 2γ I). With h of them the features of x are
-(cos ⟨ω_k, x⟩, sin ⟨ω_k, x⟩) / √h: their inner products have that mean, and a row has length 1. Frequencies that are orthogonal in
-blocks of d, with lengths as before, have the same mean and less variance (Yu, Suresh, Choromanski, Holtmann-Rice & Kumar 2016).
+(cos ⟨ω_k, x⟩, sin ⟨ω_k, x⟩) / √h: their inner products have that mean, and a row has length 1.
 Cotter, Shalev-Shwartz & Srebro (2012, appendix) compare the stochastic batch perceptron with such features.
 """
 
@@ -21,8 +20,6 @@ from streamcut.foundation.fields import Fields
 from streamcut.kernels.feature_map import FeatureMap
 from streamcut.kernels.kernel import Kernel
 
-MOST_ORTHOGONAL = 2048  # features of rows: orthogonalising more takes d³ steps
-
 
 @dataclass(frozen=True, eq=False)
 class FourierMap(FeatureMap):
@@ -36,22 +33,16 @@ class FourierMap(FeatureMap):
     kind: ClassVar[str] = "fourier"
 
     @classmethod
-    def drawn(cls, kernel: Kernel, dimension: int, features: int, seed: int, frequencies: str) -> Self:
+    def drawn(cls, kernel: Kernel, dimension: int, features: int, seed: int) -> Self:
         """A map to `features` features, an even number; raises UsageError for unsupported kernels or sizes."""
         if kernel.name != "rbf":
             raise UsageError(f"fourier: supports only the rbf kernel, not {kernel.name}; use nystroem")
-        if frequencies == "orthogonal" and dimension > MOST_ORTHOGONAL:
-            what = f"orthogonal ones are for rows of {MOST_ORTHOGONAL:,} features at most, these have {dimension:,}"
-            raise UsageError(f"frequencies: {what}; use independent ones")
         rng = np.random.default_rng(seed)
         half, scale = features // 2, math.sqrt(2.0 * kernel.gamma)
-        if frequencies == "orthogonal":
-            drawn = _orthogonal(rng, dimension, half, scale)
-        else:
-            drawn = np.empty((dimension, half), np.float32)
-            for j in range(dimension):  # a row at a time keeps float64 temporaries small
-                drawn[j] = scale * rng.standard_normal(half)
-        return cls(kernel, dimension, drawn, {"features": features, "seed": seed, "frequencies": frequencies})
+        drawn = np.empty((dimension, half), np.float32)
+        for j in range(dimension):  # a row at a time keeps float64 temporaries small
+            drawn[j] = scale * rng.standard_normal(half)
+        return cls(kernel, dimension, drawn, {"features": features, "seed": seed})
 
     @property
     def n_features(self) -> int:
@@ -77,16 +68,5 @@ class FourierMap(FeatureMap):
             raise ValueError(f"frequencies are {frequencies.dtype} {frequencies.shape}, expected float32 ({dimension}, …)")
         if not frequencies.size or not np.isfinite(frequencies).all():
             raise ValueError("frequencies are missing or not finite")
-        identity = {name: meta.integer(name) for name in ("features", "seed")} | {"frequencies": meta.text("frequencies")}
+        identity = {name: meta.integer(name) for name in ("features", "seed")}
         return cls(kernel, dimension, frequencies, identity)
-
-
-def _orthogonal(rng: np.random.Generator, dimension: int, count: int, scale: float) -> np.ndarray:
-    """float32 (dimension, count): blocks of orthogonal columns with the lengths of Gaussian ones."""
-    columns = np.empty((dimension, count), np.float32)
-    for first in range(0, count, dimension):
-        block = rng.standard_normal((min(dimension, count - first), dimension))
-        lengths = np.sqrt(rng.chisquare(dimension, len(block)))
-        feature_maps.orthogonalise(block)
-        columns[:, first : first + len(block)] = scale * (block * lengths[:, None]).T
-    return columns

@@ -96,5 +96,5 @@ class NystroemMap(FeatureMap):
         for name, array, shape in (("landmarks_data", data, (len(indices),)), ("projection", projection, (r, r))):
             if array.dtype != np.float64 or array.shape != shape or not np.isfinite(array).all():
                 raise ValueError(f"{name} is {array.dtype} {array.shape}, expected finite float64 {shape}")
-        identity = {"landmarks": meta.integer("landmarks"), "choice": meta.text("choice"), "seed": meta.integer("seed")}
+        identity = {name: meta.integer(name) for name in ("landmarks", "seed")}
         return cls(kernel, Chunk(indptr, indices, data, np.zeros(r)), dimension, projection, identity)

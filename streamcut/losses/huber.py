@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from streamcut.foundation.rounding import LossRounding
 from streamcut.losses.residual import ResidualLoss
 
@@ -49,10 +47,6 @@ class Huber(ResidualLoss, Parameters):
 
     def curvature(self, f, z, y):
         return 1.0 if abs(z) < self.delta else 0.0
-
-    def curvature_within(self, low, high):
-        inside, meets = (low >= -self.delta) & (high <= self.delta), (low < self.delta) & (high > -self.delta)
-        return np.where(inside, 1.0, 0.0), np.where(meets, 1.0, 0.0)
 
     @property
     def rounding(self):

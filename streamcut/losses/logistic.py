@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from streamcut.foundation.rounding import LossRounding
 from streamcut.losses.codes import UnitShares
 from streamcut.losses.loss import MarginLoss, OfLabels
@@ -78,9 +76,3 @@ class Logistic(UnitShares, MarginLoss, OfLabels):
 
     def curvature(self, f, z, y):
         return f * (1.0 - f)
-
-    def curvature_within(self, low, high):
-        near = np.where((low < 0.0) & (high > 0.0), 0.0, np.minimum(np.abs(low), np.abs(high)))
-        ends = np.exp(-np.maximum(np.abs(low), np.abs(high))), np.exp(-near)
-        least, greatest = (small / (1.0 + small) ** 2 for small in ends)
-        return least, greatest

@@ -117,10 +117,6 @@ class Loss(ABC):
         """ℓ″(z; y) of a smooth loss, a generalised one where ℓ′ has a kink; f = −ℓ′(z; y) is known."""
         return 0.0
 
-    def curvature_within(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(least, greatest) ℓ″ for z from low to high, float64 (n,) each, up to a few roundings; (0, ∞): ℓ has none."""
-        return np.zeros(len(low)), np.full(len(low), np.inf)
-
     def kinks(self) -> int:
         """Number of kinks of a piecewise linear loss; ℓ′ rises by 1 at each."""
         return 0

@@ -101,9 +101,6 @@ class Poisson(ResidualLoss, NoParameters):
     def curvature(self, f, z, y):
         return np.exp(z)
 
-    def curvature_within(self, low, high):
-        return np.exp(np.minimum(low, _MOST)), np.where(high <= _MOST, np.exp(np.minimum(high, _MOST)), np.inf)
-
     def limit(self, scale):
         return 2.0 * scale.loss_at_zero + 8.0 * scale.farthest + 1.0
 

@@ -5,8 +5,6 @@ With squares of twice the width it is scikit-learn's modified Huber loss.
 
 from __future__ import annotations
 
-import numpy as np
-
 from streamcut.foundation.rounding import LossRounding
 from streamcut.losses.codes import UnitShares
 from streamcut.losses.loss import FREE_FIRST, MarginLoss, OfLabels
@@ -45,10 +43,6 @@ class SmoothedHinge(UnitShares, MarginLoss, OfLabels):
 
     def curvature(self, f, z, y):
         return 1.0 if 0.0 < z < 1.0 else 0.0
-
-    def curvature_within(self, low, high):
-        inside, meets = (low >= 0.0) & (high <= 1.0), (low < 1.0) & (high > 0.0)
-        return np.where(inside, 1.0, 0.0), np.where(meets, 1.0, 0.0)
 
     @property
     def rounding(self):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from streamcut.foundation.rounding import LossRounding
 from streamcut.losses.residual import NoParameters, ResidualLoss
 
@@ -42,9 +40,6 @@ class Squared(ResidualLoss, NoParameters):
 
     def curvature(self, f, z, y):
         return 1.0
-
-    def curvature_within(self, low, high):
-        return np.ones(len(low)), np.ones(len(low))
 
     def limit(self, scale):
         return math.sqrt(2.0 * scale.loss_at_zero)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from streamcut.foundation.rounding import LossRounding
 from streamcut.losses.epsilon_insensitive import Parameters
 from streamcut.losses.residual import ResidualLoss
@@ -49,10 +47,6 @@ class SquaredEpsilonInsensitive(ResidualLoss, Parameters):
 
     def curvature(self, f, z, y):
         return 2.0 if abs(z) > self.epsilon else 0.0
-
-    def curvature_within(self, low, high):
-        beyond, meets = (low >= self.epsilon) | (high <= -self.epsilon), (low < -self.epsilon) | (high > self.epsilon)
-        return np.where(beyond, 2.0, 0.0), np.where(meets, 2.0, 0.0)
 
     def limit(self, scale):
         return 2.0 * math.sqrt(scale.loss_at_zero)

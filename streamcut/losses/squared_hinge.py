@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from streamcut.foundation.rounding import LossRounding
 from streamcut.losses.codes import FloatShares
 from streamcut.losses.loss import FREE_FIRST, MarginLoss, OfLabels
@@ -50,9 +48,6 @@ class SquaredHinge(FloatShares, MarginLoss, OfLabels):
 
     def curvature(self, f, z, y):
         return 2.0 if z < 1.0 else 0.0
-
-    def curvature_within(self, low, high):
-        return np.where(high <= 1.0, 2.0, 0.0), np.where(low < 1.0, 2.0, 0.0)
 
     @property
     def rounding(self):

@@ -21,6 +21,7 @@ class StopReason(StrEnum):
     TIME = "time"
     TARGET = "target"
     STALLED = "stalled"
+    IDLE = "idle"
     SCALE = "scale"
     BUNDLE = "bundle_too_small"
     INTERRUPTED = "interrupted"
@@ -28,7 +29,6 @@ class StopReason(StrEnum):
     EVALUATIONS = "max_evaluations"
     SETTLED = "settled"
     SAMPLES = "samples"
-    VALIDATION = "validation"
 
     @property
     def because(self) -> str:
@@ -42,12 +42,12 @@ _BECAUSE = {
     StopReason.TIME: "the allowed time was used up",
     StopReason.TARGET: "the objective reached the target",
     StopReason.STALLED: "rounding allows no further progress",
+    StopReason.IDLE: "twice as many steps gain next to nothing; features of one size, or a smaller C, may help",
     StopReason.SCALE: "its cuts cannot be combined better in float64; columns of one size (--scale) or more --max-cuts may help",
     StopReason.BUNDLE: "its bundle of cuts is too small (raise --max-cuts)",
     StopReason.INTERRUPTED: "it was interrupted",
     StopReason.EPOCHS: "the requested number of epochs is done",
     StopReason.EVALUATIONS: "the allowed number of kernel evaluations was used up",
-    StopReason.VALIDATION: "models no longer improved on the validation rows",
     StopReason.SETTLED: "the error on held-out rows no longer falls",
     StopReason.SAMPLES: "the tolerance is met by the estimate from samples, but not by the proof; a larger --samples helps",
 }

@@ -259,20 +259,17 @@ class Checkpoints:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def due(self, iteration: int) -> bool:
-        """Whether the state of this iteration should be saved."""
-        every = self._options.iterations
-        return time.monotonic() - self._last >= self._options.every or (every is not None and iteration % every == 0)
+    def due(self) -> bool:
+        """Whether the present state should be saved."""
+        return time.monotonic() - self._last >= self._options.every
 
     def save(self, state: dict[str, Any], arrays: Mapping[str, np.ndarray | InPieces], after: Callable[[], None]) -> None:
-        """Replace the older generation. A failure to write is a warning, unless checkpoints are required."""
+        """Replace the older generation. A failure to write is a warning: training goes on."""
         record = {"identity": self._identity, "generation": self._generation + 1, "state": state}
         try:
             self._place.write(self._generation + 1, *checkpoint_parts(record, arrays, after))
             self._generation += 1
         except (DiskFullError, OSError) as error:
-            if self._options.required:
-                raise
             log.warning("no checkpoint: %s; training continues, the previous one is kept", error)
         self._last = time.monotonic()
 

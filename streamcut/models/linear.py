@@ -18,7 +18,6 @@ from streamcut.models.few_rows import Row, row_scores
 from streamcut.models.labels import positive_rows
 from streamcut.models.link import Link, Sigmoid
 from streamcut.models.model import CertifiedModel, weights_in_words
-from streamcut.models.optimum import Optimum
 from streamcut.models.stated import LARGEST, MOST_FEATURES, certificate_from, checked, common_from
 
 
@@ -34,7 +33,6 @@ class LinearModel(CertifiedModel):
     l1           λ of the penalty ½‖w‖² + λ‖w‖₁ of training, or of λ‖w‖₁ alone
     rest         the negative label stands for every label that is not the positive one
     witness      proof of the certificate's lower bound, None when it was not kept
-    optimum      where the exact optimum is; None: not yet located (`streamcut.locate`)
     """
 
     weights: np.ndarray
@@ -47,7 +45,6 @@ class LinearModel(CertifiedModel):
     rest: bool = False
     witness: Witness | None = None
     l1: float = 0.0
-    optimum: Optimum | None = None
 
     kind: ClassVar[str] = "linear"
 
@@ -78,21 +75,7 @@ class LinearModel(CertifiedModel):
         return self.parameters.get("intercept") == "free"
 
     def without_proof(self) -> Self:
-        return replace(self, witness=None, optimum=None)
-
-    def standard_errors(self, data: Any = None, **options: Any) -> tuple[np.ndarray, np.ndarray]:
-        """(low, high), float64 (n_features,) each, + 1 for the intercept, last, if there is one: bounds on the standard error of
-        each weight at the exact optimum, however far this model is from it.
-
-        data, options  those of `streamcut.standard_errors`; see there
-
-        They are √(C (H⁻¹)_jj) with H = ∇²F, the errors of the posterior under the penalty's prior, w ~ N(0, C): for
-        large C those of maximum likelihood. `robust=True` and `clusters` give the sandwich instead.
-        """
-        import streamcut  # loads its parts on first use
-
-        found = streamcut.standard_errors(self, data, **options)
-        return found.low, found.high
+        return replace(self, witness=None)
 
     def in_words(self) -> str:
         return super().in_words() + weights_in_words(self.l1, self.weights, self.parameters)
@@ -146,9 +129,6 @@ class LinearModel(CertifiedModel):
             "witness_error": None if self.witness is None else list(self.witness.error),
         }
         arrays = {"weights": self.weights} | ({} if self.witness is None else {"witness": self.witness.a})
-        if self.optimum is not None:
-            meta["optimum"], more = self.optimum.parts()
-            arrays |= more
         return meta, arrays
 
     @classmethod
@@ -176,7 +156,6 @@ class LinearModel(CertifiedModel):
             rest=given.flag("rest"),
             witness=witness,
             l1=given.number("l1", 0.0, LARGEST) if "l1" in given else 0.0,  # files of version 2 have none
-            optimum=Optimum.from_parts(given.object("optimum"), arrays, n_features + (bias != 0)) if "optimum" in given else None,
             **common_from(meta),
         )
 
@@ -196,5 +175,4 @@ class LinearModel(CertifiedModel):
             "rest": self.rest,
             "certificate": self.result(),
             "has_witness": self.witness is not None,
-            "located": self.optimum is not None,
         }

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from streamcut.foundation.units import part_of
 from streamcut.loss_table import CLASSES_LOSSES, LABELLING_LOSSES, ROW_LOSSES
-from streamcut.options.option import ABOVE_0, FINITE, NOT_NEGATIVE, PART, SECONDS, SIZE, Check, option, whole
+from streamcut.options.option import ABOVE_0, FINITE, NOT_NEGATIVE, SECONDS, SIZE, Check, option, whole
 
 TASKS = ("auto", "binary", "regression", "multiclass", "one-class", "ranking", "roc-area", "sequence")
 SINGLE = ("binary", "regression", "multiclass")  # tasks with losses of single rows
@@ -132,34 +132,19 @@ class TrainDeclarations:
     coef0: float = _kernel(0.0, "Constant term of the polynomial kernel.", check=NOT_NEGATIVE, tried=(1.0, (_POLY, 1.0)))
     nystroem: int | None = _kernel(None, "Linear solvers: approximate the kernel by features from this many random rows.",
         metavar="ROWS", check=whole(1), solvers="linear", tried=(({"kernel": "rbf"}, 12),))
-    landmarks: Literal["uniform", "leverage"] = _kernel("uniform",
-        "nystroem: how rows are chosen; leverage prefers rows that the others represent badly.", choices=("uniform", "leverage"),
-        solvers="linear", tried=((_FEATURES, "leverage"),))
     fourier: int | None = _kernel(None, "Linear solvers: approximate the rbf kernel by this many random waves.",
         metavar="FEATURES", check=Check("is not an even number, 2 or above", lambda value: value >= 2 and value % 2 == 0),
         solvers="linear", tried=(({"kernel": "rbf"}, 12),))
-    frequencies: Literal["independent", "orthogonal"] = _kernel("independent",
-        "fourier: orthogonal frequencies approximate the kernel more closely.", choices=("independent", "orthogonal"),
-        solvers="linear", tried=((_WAVES, "orthogonal"),))
     budget: int | None = _kernel(None, "bsca, bsgd: maximum number of support vectors (default 500).", metavar="VECTORS",
         check=whole(2), solvers="budgeted", tried=(5,))
     maintenance: str = _kernel("auto", "bsca, bsgd: how the budget is kept; auto: merge for rbf, else project.",
         choices=("auto", "merge", "remove", "project", "none"), solvers="budgeted", tried=("remove", "project"))
-    merged: int = _kernel(2, "bsca, bsgd: how many vectors are merged into one; the more, the less often it happens.",
-        check=whole(2), solvers="budgeted", tried=(3,))
-    damping: float = _kernel(0.5, "bsca: the last part of an epoch, in which steps shrink to 0; 0 is the paper's algorithm.",
-        check=PART, solvers="bsca", tried=(0.0,))
-    progress_rows: int | None = _kernel(None,
-        "bsca: after each epoch, measure on this many rows what share of a step's progress the budget costs.",
-        metavar="ROWS", check=whole(1), solvers="bsca", role="watcher", tried=(8,))
     epochs: float | None = _kernel(None, "Stochastic solvers: number of epochs (default 1).", check=ABOVE_0,
         solvers="budgeted stochastic", tried=(3.0,))
     nu: float | None = _kernel(None, "One class: share of rows left outside (default 0.5). sbp: mean slack per row, not C.",
         check=ABOVE_0, tasks=("binary", "one-class"), solvers="cutting-planes bundle-dca sbp", tried=(0.4,))
     batch: int | None = _kernel(None, "sbp, sdca, pegasos, perceptron: rows drawn per step.", metavar="ROWS", check=whole(1),
         solvers="stochastic", tried=(4,))
-    max_evaluations: float | None = _kernel(None, "Stop after this many kernel evaluations.", metavar="NUMBER",
-        check=ABOVE_0, solvers="stochastic", tried=(200.0,))
     kernel_cache: str = _kernel("auto", "smo: memory for kernel columns; auto: what is left of --memory.", metavar="SIZE",
         check=SIZE, solvers="smo", role="resource")
     samples: int | None = _kernel(None, "Sampled cuts: rows per cut.", metavar="ROWS", check=whole(2), solvers="sampled",

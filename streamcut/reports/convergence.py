@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -74,23 +74,6 @@ def convergence_plots(history: History) -> Plots:
                 axes.set_ylim(_sensible(*(y for _, _, y in drawn)))
             found[name] = caption, figure
     return found
-
-
-def gaps_plot(histories: Mapping[str, History], field: str) -> Figure | None:
-    """(objective − bound) / objective of several models over `field`, "passes" or "seconds"; None when fewer than two have it."""
-    curves = {}
-    for name, history in histories.items():
-        at, gap = _series(history, field, "gap")
-        _, primal = _series(history, field, "primal")
-        if len(gap) > 1 and len(primal) == len(gap) and (gap > 0).any():
-            curves[name] = _positive(at, gap / np.abs(primal))
-    if len(curves) < 2:
-        return None
-    figure, axes = new_figure(dict(_X)[field], "gap / objective")
-    for number, (name, (at, y)) in enumerate(curves.items()):
-        axes.semilogy(at, y, color=COLOURS[number % len(COLOURS)], label=name)
-    legend(axes)
-    return figure
 
 
 def traffic_plot(history: History) -> Figure | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,17 +16,9 @@ from streamcut.models.multiclass import MulticlassModel
 from streamcut.models.stated import BEGUN
 from streamcut.solver_table import SOLVER_TABLE
 
-if TYPE_CHECKING:
-    from streamcut.locating.standard_errors import StandardErrors
-
 _SECONDS = ("max_time", "deadline", "silence")
 _PROVED = ("primal", "at_most", "at_least")
 MOST_CLASSES = 20
-ERRORS = {  # by the kind of StandardErrors
-    "model": "Standard errors if the model is true.",
-    "robust": "Robust standard errors, which hold for other distributions of the labels, too.",
-    "clusters": "Standard errors for rows that depend on each other within clusters.",
-}
 
 
 def command(model: Model, path: str | os.PathLike | None = None) -> str:
@@ -100,26 +91,6 @@ def top_features(model: Model, names: list[str] | None, count: int = 20) -> dict
         columns = list(zip(model.labels, model.weights.T, strict=True))[:MOST_CLASSES]
         return {_spelled(model, label): _greatest(np.ascontiguousarray(w), names, min(count, 10)) for label, w in columns}
     return {}
-
-
-def clearest(model: Model, names: list[str] | None, errors: StandardErrors, count: int = 20) -> list[dict[str, Any]]:
-    """The weights that are the most standard errors from 0, at most `count`, with those errors: records for a table."""
-    z = np.where(errors.z_low > 0.0, errors.z_low, np.where(errors.z_high < 0.0, errors.z_high, 0.0))
-    found, weights = [], np.append(model.weights, model.intercept)  # type: ignore[attr-defined]
-    for j in np.argsort(-np.abs(z), kind="stable")[:count].tolist():
-        own = j < model.n_features
-        name = (names[j] if names else f"{j + 1}") if own else "(intercept)"
-        numbers = {
-            "weight": weights[j],
-            "standard error": errors.high[j],
-            "95 % from": errors.interval_low[j],
-            "to": errors.interval_high[j],
-            "z": z[j],
-            "p": errors.p_high[j],
-            "penalty's part": errors.penalty[j],
-        }
-        found.append({"feature": name} | {what: float(value) for what, value in numbers.items()})
-    return found
 
 
 def _spelled(model: Model, label: float) -> str:

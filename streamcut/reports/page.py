@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,47 +20,18 @@ from streamcut.reports.quality import Quality, class_names, confusion_of, most_c
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from streamcut.locating.standard_errors import StandardErrors
 
 DRAWING = 48 << 20  # bytes of matplotlib while drawing, and of the page
 ORDERING = 24  # bytes per weight while the largest are found
 _HEADLINES = 4  # measures in the headline
 
 
-class Page(ABC):
-    """A page and its plots, writable as files."""
-
-    @abstractmethod
-    def html(self) -> str:
-        """The page."""
-
-    @abstractmethod
-    def figures(self) -> dict[str, Figure]:
-        """Every plot by name."""
-
-    def write(self, path: str | os.PathLike, *, replace: bool = True) -> None:
-        """Write the page. UsageError when the file exists, unless `replace`."""
-        with output(path, prefix="report", replace=replace) as file:
-            file.write(self.html().encode())
-
-    def write_plots(self, folder: str | os.PathLike) -> list[Path]:
-        """Write every plot as SVG and PNG to `folder`, created if needed; returns the files."""
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        written = []
-        for name, figure in self.figures().items():
-            for ending in FORMATS:
-                written.append(Path(folder) / f"{name}{ending}")
-                save(figure, written[-1])
-        return written
-
-
-class Report(Page):
+class Report:
     """All that is known about a model: its quality first, then its certificate, weights and training.
 
     data        rows to measure it on, as `evaluate` takes them: a store, a table, text; read once
     vocabulary  file with the name of each feature on a line of its own
     path        the model file, for the command that retrains it
-    errors      the standard errors of its weights, of `streamcut.standard_errors`
     memory      ceiling on resident memory, "4GB", "50%" or "auto"
 
     Raises MemoryBudgetError if that is too little, UsageError without matplotlib, BadInputError for labels and features unknown
@@ -75,7 +45,6 @@ class Report(Page):
         data: Any = None,
         vocabulary: str | os.PathLike | None = None,
         path: str | os.PathLike | None = None,
-        errors: StandardErrors | None = None,
         memory: str = "auto",
     ) -> None:
         needs_matplotlib()
@@ -90,9 +59,6 @@ class Report(Page):
         self.quality = Quality({}) if data is None else quality(model, data, ceiling)
         self.features = facts.top_features(model, names)
         self.named = names is not None
-        self.errors = [] if errors is None else facts.clearest(model, names, errors)
-        self.errors_are = "" if errors is None else facts.ERRORS[errors.kind]
-        self.n_errors = 0 if errors is None else len(errors.low)
         self.training = convergence_plots(model.history)
         traffic = traffic_plot(model.history)
         self.throughput = {} if traffic is None else {"traffic": ("Throughput", traffic)}
@@ -109,7 +75,6 @@ class Report(Page):
             "resources": model.resources,
             "traffic": self.traffic,
             "top_features": self.features,
-            "standard_errors": self.errors,
             "measures": self.quality.measures,
             "command": self.command,
             "fingerprint": model.fingerprint,
@@ -119,6 +84,21 @@ class Report(Page):
     def figures(self) -> dict[str, Figure]:
         return {name: figure for name, (_, figure) in {**self.quality.plots, **self.training, **self.throughput}.items()}
 
+    def write(self, path: str | os.PathLike, *, replace: bool = True) -> None:
+        """Write the page. UsageError when the file exists, unless `replace`."""
+        with output(path, prefix="report", replace=replace) as file:
+            file.write(self.html().encode())
+
+    def write_plots(self, folder: str | os.PathLike) -> list[Path]:
+        """Write every plot as SVG and PNG to `folder`, created if needed; returns the files."""
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        written = []
+        for name, figure in self.figures().items():
+            for ending in FORMATS:
+                written.append(Path(folder) / f"{name}{ending}")
+                save(figure, written[-1])
+        return written
+
     def html(self) -> str:
         model = self.model
         line = " · ".join(filter(None, (facts.loss_in_words(model), f"{model.n_features:,} features")))
@@ -126,7 +106,6 @@ class Report(Page):
             "How good it is": self._how_good(),
             "Certificate": self._certificate(),
             "Weights": self._weights(),
-            "Standard errors": self._errors(),
             "The run": self._run(),
         }
         title = self.title[0].upper() + self.title[1:]
@@ -173,17 +152,6 @@ class Report(Page):
         )
         return f'{what}<div class="few">{columns}</div>'
 
-    def _errors(self) -> str:
-        if not self.errors:
-            return ""
-        said = (
-            f"{self.errors_are} The weights furthest from 0 in standard errors, {len(self.errors)} of "
-            f"{self.n_errors:,}. Everything refers to the exact optimum, however far from it "
-            "training ended: z is at least this far from 0, p at most this, the interval nowhere wider. The penalty's part: how "
-            "much of what is known of a weight comes from the penalty; where it is not near 0 the weight is pulled towards 0."
-        )
-        return parts.quiet(said) + parts.records(self.errors)
-
     def _run(self) -> str:
         sizes = self.model.resources
         traffic = {name: format_bytes(v) if name.startswith("bytes") else v for name, v in self.traffic.items()}
@@ -221,7 +189,6 @@ def report(
     data: Any = None,
     vocabulary: str | os.PathLike | None = None,
     plots: str | os.PathLike | None = None,
-    errors: StandardErrors | None = None,
     memory: str = "auto",
     force: bool = False,
 ) -> Report:
@@ -229,7 +196,6 @@ def report(
 
     path        of the page (.html) to write; plots: a folder for all plots as SVG and PNG; without both nothing is written
     data        what `evaluate` takes, read once; vocabulary: a file with the name of each feature on a line of its own
-    errors      standard errors of the weights, as `streamcut.standard_errors` returns them
     memory      ceiling on the process while models and data are read
     force       replace `path`, if it exists
 
@@ -238,7 +204,7 @@ def report(
     """
     given = os.fspath(model) if isinstance(model, str | os.PathLike) else None
     fitted = as_model(model, Ceiling(memory).expect_model)
-    page = Report(fitted, data=data, vocabulary=vocabulary, path=given, errors=errors, memory=memory)
+    page = Report(fitted, data=data, vocabulary=vocabulary, path=given, memory=memory)
     if path is not None:
         page.write(path, replace=force)
     if plots is not None:

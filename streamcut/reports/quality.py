@@ -91,20 +91,6 @@ def most_confused(measures: Mapping[str, Any], count: int = 15) -> list[dict[str
     ]
 
 
-def overlaid(found: Mapping[str, Thresholds]) -> Plots:
-    """ROC and precision-recall curves of several models on the same rows."""
-    roc, axes = new_figure("false positive rate", "true positive rate")
-    both, right = new_figure("recall", "precision")
-    for number, (name, each) in enumerate(found.items()):
-        colour = COLOURS[number % len(COLOURS)]
-        axes.plot(*_from_origin(each.false_positive_rate, each.recall), color=colour, label=name)
-        right.plot(each.recall, each.precision, color=colour, label=name)
-    legend(axes)
-    legend(right)
-    right.set_ylim(0, 1.02)
-    return {"roc": ("ROC curves", roc), "precision_recall": ("Precision and recall", both)}
-
-
 def _curve_plots(found: Thresholds) -> Plots:
     share = found.positives / (found.positives + found.negatives)
     roc, axes = new_figure("false positive rate", "true positive rate")

@@ -16,15 +16,11 @@ Stops     after a given number of epochs.
 
 Regression is not in the paper, which names it as one of the possible extensions.
 
-In the last part of the last epoch (`damping`, half of it unless given; 0: the paper's algorithm) α_i moves by a decreasing part
+In the last half of the last epoch (the paper has no such damping) α_i moves by a decreasing part
 of δ only, which is not in the paper: a full step fits one row regardless of the others, and without a bias all scores move with
 it, so the model after a single step is a matter of luck (one epoch of a9a, 10 seeds: 77.3 ± 8.0 % without damping, 84.6 ± 0.1 %
 with it). α stays feasible, every step an ascent. Undamped epochs settle when dual variables have come to C, in steps of about 1:
 with C = 32 after some 45 (a9a, 100 epochs: 84.9 ± 0.1 %), and only then are there fewer mergings than BSGD's (Figure 8).
-
-`merged` vectors, two in the paper, become one when the model is full: the smallest with its best partner, the result with its
-next best, and so on (Qaadan & Glasmachers 2018). Five need a quarter of the merging events; on 12,000 rows of a9a (3 seeds)
-84.4 % with 2, 3, 5 and 10.
 
 Other differences: the paper draws rows uniformly, here they come in shuffled epochs (streamcut.execution.epochs). A vector
 without a partner of its sign is removed. Without a budget this is plain stochastic coordinate ascent (SCA).

@@ -31,6 +31,7 @@ from streamcut.solvers.budget_problem import Problem
 from streamcut.solvers.progress import Progress
 
 MODES = {"none": passes.KEEP, "merge": passes.MERGE, "remove": passes.REMOVE, "project": passes.PROJECT}
+_DAMPED = 0.5  # of an epoch, at the end of training: the steps of BSCA fall to 0
 _STEPS = 8192  # rows between two checks of the clock and of requests to stop
 _tables = cache(merging_tables)  # one for all models
 Damping = tuple[int, int]  # steps shrink from the first number on, and vanish at the second
@@ -49,8 +50,6 @@ class Epoch:
                   unknown
     maintained    share of the steps followed by budget maintenance
     degradation   Σ of the squared distances by which maintenance moved w
-    progress_lost, progress_lost_most   fraction of a step's progress lost to the budget, mean and maximum over a sample of rows
-                  (streamcut.oracles.relative_progress); None unless requested
     bytes_read, bytes_computed   decoded from storage, and of all rows visited
     validation    accuracy on validation rows, R² for regression; None without any
     """
@@ -70,8 +69,6 @@ class Epoch:
     bytes_read: int
     bytes_computed: int
     validation: float | None
-    progress_lost: float | None = None
-    progress_lost_most: float | None = None
 
     def columns(self) -> dict[str, str]:
         """Formatted values for display, by name."""
@@ -111,11 +108,8 @@ class Method(Protocol):
         """The factor of model.beta that gives β."""
 
 
-def new_slots(problem: Problem, budget: int | None, mode: int, merged: int = 2) -> Slots:
-    """An empty model with room for `budget` + 1 vectors; without a budget, for every row.
-
-    `merged`: vectors that a merge combines into one
-    """
+def new_slots(problem: Problem, budget: int | None, mode: int) -> Slots:
+    """An empty model with room for `budget` + 1 vectors; without a budget, for every row."""
     d, slots = problem.n_features, problem.slots(budget)
     counts = np.zeros(passes.COUNTS, np.int64)
     counts[passes.HOLE] = -1
@@ -124,7 +118,7 @@ def new_slots(problem: Problem, budget: int | None, mode: int, merged: int = 2) 
         aligned_zeros(d, -(-slots // 8) * 8), np.zeros((0 if mode == passes.KEEP else slots, d)), np.zeros(slots),
         aligned_zeros(slots), np.full(slots, -1, np.int64), np.zeros((matrix, matrix)), counts, np.zeros(passes.SUMS),
         aligned_zeros(slots), aligned_zeros(slots), np.empty(d, np.int32), np.empty(d), np.empty(slots, np.int32),
-        _tables(), merged,
+        _tables(),
     )  # fmt: skip
 
 
@@ -237,9 +231,7 @@ class Training:
     row_state, rows   hold `duals` (n, targets), the α, if the method has any
     measure           returns the accuracy, or R², on validation rows for (coefficients, vectors) of all targets; called after
                       each epoch
-    losses            returns progress_lost and progress_lost_most of the same; called after each epoch
     pool              runs several targets in parallel
-    damped            the last part of an epoch, in which the steps of BSCA fall to 0; 0: they never do
     """
 
     method: Method
@@ -251,9 +243,7 @@ class Training:
     row_state: RowKeeper
     rows: Rows
     measure: Callable[[list[tuple[np.ndarray, np.ndarray]]], float | None] | None = None
-    losses: Callable[[list[tuple[np.ndarray, np.ndarray]]], tuple[float, float]] | None = None
     pool: Executor | None = None
-    damped: float = 0.5
     _started: float = 0.0
     _damping: Damping = (0, 1)
 
@@ -265,7 +255,7 @@ class Training:
         self._started = self.progress.started - self.state.seconds
         n, goal = self.problem.n_rows, round(epochs * self.problem.n_rows)
         last = self.state.before + goal
-        self._damping = last - round(self.damped * min(n, goal)), last + (self.damped == 0.0)
+        self._damping = last - round(_DAMPED * min(n, goal)), last
         history: list[Any] = self.progress.history
         reason = None
         while reason is None and self.state.steps < goal:
@@ -295,7 +285,7 @@ class Training:
                 self._learn(order, group.rows)
                 done += len(order)
                 self.state.seconds = time.monotonic() - self._started
-                if self.progress.checkpoints is not None and self.progress.checkpoints.due(self.state.steps // _STEPS):
+                if self.progress.checkpoints is not None and self.progress.checkpoints.due():
                     self.progress.save(self.state, self)  # type: ignore[arg-type]
             self.row_state.release(group.rows.first_row, group.rows.first_row + group.rows.n_rows)
         return None
@@ -327,7 +317,6 @@ class Training:
         steps, inside = self.state.steps, self.state.steps - epoch * n
         square = sum(squared_norm(m, self.method.scale(m), self.problem.kernel) for m in models)
         now = self._exported()
-        mean, most = (None, None) if self.losses is None else self.losses(now)
         return Epoch(
             epoch=steps / n,
             rows=steps,
@@ -344,8 +333,6 @@ class Training:
             bytes_read=self.epochs.traffic.bytes_read,
             bytes_computed=self.epochs.traffic.bytes_computed,
             validation=None if self.measure is None else self.measure(now),
-            progress_lost=mean,
-            progress_lost_most=most,
         )
 
     def _resume(self, found: StoredCheckpoint) -> None:

@@ -31,9 +31,6 @@ def iterated(
     kept = s if kept is None else kept
     try:
         while (reason := progress.note(*s.claim, s.k, len(s.bundle), oracle, s.standing)) is None:
-            if progress.watched(lambda: s.solution(StopReason.VALIDATION, list(progress.history), oracle, rule)):
-                reason = StopReason.VALIDATION
-                break
             progress.keep(kept, oracle)
             iterate()
     except Interrupted:

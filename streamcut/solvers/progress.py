@@ -161,7 +161,6 @@ class Progress:
 
     stop         polled; when it returns true, the run ends as interrupted
     checkpoints  where the state is saved between iterations; a checkpoint found there is resumed
-    watch        receives the model of each iteration, built by `model` from a Solution, and returns whether to end there
     start        a solver's initial state instead of zero, if no checkpoint was found
     standstill   detects passes without progress
     started      time.monotonic() when the call began, from which limits count
@@ -172,8 +171,6 @@ class Progress:
     history: list[Iteration] = field(default_factory=list)
     stop: Callable[[], bool] = lambda: False
     checkpoints: Checkpoints | None = None
-    watch: Callable[[Any], bool] | None = None
-    model: Callable[[Solution], Any] | None = None
     start: Any = None
     standstill: Standstill = field(default_factory=Standstill)
     started: float = field(default_factory=time.monotonic)
@@ -238,13 +235,9 @@ class Progress:
             reason = self.standstill.reason()
         return StopReason.INTERRUPTED if reason is None and self.stop() else reason
 
-    def watched(self, solution: Callable[[], Solution]) -> bool:
-        """Whether the watcher ends the run."""
-        return self.watch is not None and self.model is not None and self.watch(self.model(solution()))
-
     def keep(self, state: Saved, oracle: Resumable) -> None:
         """Write a checkpoint if one is due."""
-        if self.checkpoints is not None and self.checkpoints.due(len(self.history) - 1):
+        if self.checkpoints is not None and self.checkpoints.due():
             self.save(state, oracle)
 
     def save(self, state: Saved, oracle: Resumable) -> None:

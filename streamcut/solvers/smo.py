@@ -355,7 +355,7 @@ def run(smo_state: SMO, progress: Progress, c_bar: float) -> tuple[Value, StopRe
     def over() -> bool:
         ended = progress.stop() or (rule.max_time is not None and progress.seconds >= rule.max_time)
         loop.asked += 1
-        if ended or (progress.checkpoints is not None and progress.checkpoints.due(loop.asked)):
+        if ended or (progress.checkpoints is not None and progress.checkpoints.due()):
             progress.save(loop, smo_state)
         return ended
 

@@ -178,7 +178,7 @@ def test_a_cluster_of_ones_own_has_a_slow_worker_loses_the_other_then_its_schedu
 
 
 def test_when_all_workers_die_the_checkpoint_is_good(dataset, on_threads, tmp_path):
-    keep = ["--checkpoint", tmp_path / "run", "--checkpoint-iterations", 1]
+    keep = ["--checkpoint", tmp_path / "run", "--checkpoint-every", "0s"]
     with started(tmp_path, "train.shard:60:kill", "train.shard:75:kill") as (address, _):
         done = train(dataset, tmp_path / "m.npz", *keep, "--scheduler", address, "--deadline", "3s")
         assert done.returncode == ExitCode.CLUSTER_LOST, done.stderr

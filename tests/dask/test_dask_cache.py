@@ -189,7 +189,7 @@ def test_a_worker_dies_in_a_sweep_and_another_in_a_pass(stores, on_threads, tmp_
 
 
 def test_when_all_workers_die_in_sweeps_the_checkpoint_is_good(stores, on_threads, tmp_path):
-    asked = [*FEW_IN_WORDS, "--lanes", 4, "--checkpoint", tmp_path / "run", "--checkpoint-iterations", 1]
+    asked = [*FEW_IN_WORDS, "--lanes", 4, "--checkpoint", tmp_path / "run", "--checkpoint-every", "0s"]
     with started(tmp_path, "train.cached:12:kill", "train.cached:12:kill") as (address, _):
         done = train(stores["binary"], tmp_path / "m.npz", *asked, "--scheduler", address, "--deadline", "2s")
         assert done.returncode == ExitCode.CLUSTER_LOST, done.stderr

@@ -160,7 +160,7 @@ def test_a_worker_that_hangs_is_left_out(dataset, tmp_path, monkeypatch, caplog)
 def test_a_cluster_shrinks_and_grows_loses_its_scheduler_and_another_goes_on(dataset, tmp_path):
     """Between passes; two workers at once, that may have had both copies of a lane, leave theirs to the one that stays."""
     here = streamcut.train(dataset, **FEW)
-    keep = CheckpointOptions(str(tmp_path / "run"), iterations=1)
+    keep = CheckpointOptions(str(tmp_path / "run"), every=0.0)
     first, second = tmp_path / "first", tmp_path / "second"
     first.mkdir()
     second.mkdir()

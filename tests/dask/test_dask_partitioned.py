@@ -180,7 +180,7 @@ def test_cut_off_at_any_moment(dataset, tmp_path, monkeypatch, ways, after, owne
 @pytest.mark.long
 def test_when_nobody_else_is_left_the_cluster_is_lost_and_the_checkpoint_good(dataset, tmp_path, monkeypatch, caplog):
     here = streamcut.train(dataset, **FEW)
-    keep = CheckpointOptions(str(tmp_path / "run"), iterations=1)
+    keep = CheckpointOptions(str(tmp_path / "run"), every=0.0)
     with network(tmp_path, 0) as (client, _, wire):
 
         def change(record):

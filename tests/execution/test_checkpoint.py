@@ -22,7 +22,7 @@ from kit.waiting import has_ended, until
 from reference.power_loss import WAYS, Recorder, left_over
 
 from streamcut.config import CheckpointOptions
-from streamcut.errors import CorruptError, DiskFullError, LockedError, UsageError
+from streamcut.errors import CorruptError, LockedError, UsageError
 from streamcut.foundation import files
 from streamcut.foundation.files import locked
 from streamcut.io.memory import MemoryDataset
@@ -64,7 +64,7 @@ def undisturbed(solver: str, weighted: bool = False) -> tuple:
 
 
 def options(folder, **other) -> CheckpointOptions:
-    return CheckpointOptions(str(folder), **{"iterations": 3, "resume": True, **other})
+    return CheckpointOptions(str(folder), **{"every": 0.0, "resume": True, **other})
 
 
 @pytest.fixture(autouse=True)
@@ -115,7 +115,7 @@ def forked(failpoint: str, folder, solver: str, checkpoints: int | None = None) 
     if child == 0:
         try:
             os.environ["STREAMCUT_FAILPOINT"] = failpoint
-            model = train(data(), checkpoint=options(folder, iterations=1), **LIMITS, **SOLVERS[solver])
+            model = train(data(), checkpoint=options(folder, every=0.0), **LIMITS, **SOLVERS[solver])
             os._exit(0 if bits(model) == undisturbed(solver) else 1)
         except BaseException:
             os._exit(2)
@@ -156,7 +156,7 @@ def test_the_power_goes_at_any_moment(tmp_path, monkeypatch, way):
     live = tmp_path / "live"
     live.mkdir()
     with Recorder(live) as recorder:
-        model = train(data(), checkpoint=options(live / "run", iterations=2), **LIMITS, **SOLVERS["predicted"])
+        model = train(data(), checkpoint=options(live / "run", every=0.0), **LIMITS, **SOLVERS["predicted"])
         save_model(model, str(live / "m.npz"))
     resumed = 0
     for number, moment in enumerate(recorder.moments):
@@ -186,7 +186,7 @@ def test_killed_at_random_moments_again_and_again_it_comes_to_the_same_bits(tmp_
 
 def test_a_damaged_generation_is_told_and_the_other_one_used(tmp_path, caplog):
     folder = tmp_path / "run"
-    train(data(), checkpoint=options(folder, iterations=1), **{**LIMITS, "max_passes": 6}, **SOLVERS["cpa"])
+    train(data(), checkpoint=options(folder, every=0.0), **{**LIMITS, "max_passes": 6}, **SOLVERS["cpa"])
     newest = max(folder.glob("*.checkpoint"), key=lambda path: open_checkpoint(path).record["generation"])
     content = bytearray(newest.read_bytes())
     content[random.Random(0).randrange(len(content))] ^= 4
@@ -245,17 +245,14 @@ def test_two_runs_do_not_share_a_folder(tmp_path):
 def test_a_full_disk_costs_a_checkpoint_and_not_the_run(tmp_path, monkeypatch, caplog, point):
     monkeypatch.setenv("STREAMCUT_FAILPOINT", f"{point}:2:ENOSPC")
     with caplog.at_level(logging.WARNING):
-        model = train(data(), checkpoint=options(tmp_path / "a", iterations=1), **LIMITS, **SOLVERS["predicted"])
+        model = train(data(), checkpoint=options(tmp_path / "a", every=0.0), **LIMITS, **SOLVERS["predicted"])
     assert bits(model) == undisturbed("predicted")
     assert "training continues" in caplog.text
     assert len(list((tmp_path / "a").glob("*.checkpoint"))) == 2
-    files._hits.clear()
-    with pytest.raises(DiskFullError, match="bytes needed"):
-        train(data(), checkpoint=options(tmp_path / "b", iterations=1, required=True), **LIMITS, **SOLVERS["predicted"])
 
 
 def test_without_resume_options_are_checked(tmp_path):
-    for wrong in ({"every": -1.0}, {"every": float("nan")}, {"iterations": 0}):
+    for wrong in ({"every": -1.0}, {"every": float("nan")}):
         with pytest.raises(UsageError):
             options(tmp_path, **wrong)
 
@@ -347,7 +344,7 @@ def held(store, folder, point, *more):
     ],
 )
 def test_58_a_signal_at_any_moment_leaves_the_best_model(store, tmp_path, point, number, code):
-    keep = ("--checkpoint", str(tmp_path / "run"), "--checkpoint-iterations", "1")
+    keep = ("--checkpoint", str(tmp_path / "run"), "--checkpoint-every", "0s")
     with held(store, tmp_path, point, *keep) as (process, gate):
         process.send_signal(number)
         gate.close()
@@ -374,9 +371,7 @@ def test_a_second_signal_ends_at_once(store, tmp_path):
 
 def test_a_converged_run_removes_its_checkpoints(store, tmp_path):
     folder = tmp_path / "run"
-    with started(
-        store, tmp_path, "--checkpoint", str(folder), "--checkpoint-iterations", "1", "--tol", "0.1", lines=1
-    ) as process:
+    with started(store, tmp_path, "--checkpoint", str(folder), "--checkpoint-every", "0s", "--tol", "0.1", lines=1) as process:
         _, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
     assert not folder.exists()

@@ -9,7 +9,6 @@ import resource
 import signal
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 
 import click
@@ -271,7 +270,7 @@ def test_what_is_no_model(run, folder, tmp_path, content, code):
     assert "m.npz" in err
 
 
-# --- evaluate, verify, export, flags ------------------------------------------------------------------------------------------
+# --- evaluate, verify, export -----------------------------------------------------------------------------------------------
 
 
 def test_evaluate(run, folder):
@@ -319,13 +318,6 @@ def test_export(run, folder, tmp_path):
     assert run("export", folder / "m.npz", tmp_path / "m.txt")[0] == ExitCode.USAGE
 
 
-def test_flags(run):
-    assert run("flags", "--from", "liblinear", "-s 3 -c 1 -B 1") == (0, "--C 1 --bias 1\n", "")
-    code, out, err = run("flags", "--from", "liblinear", "-s 0 -x")
-    assert (code, out) == (ExitCode.USAGE, "")
-    assert "-x" in err
-
-
 # --- what ends a command ------------------------------------------------------------------------------------------------------
 
 
@@ -348,16 +340,16 @@ def test_every_end_has_its_code(run, monkeypatch, error, code):
     def fail(*_, **__):
         raise error
 
-    monkeypatch.setattr(import_module("streamcut.cli.flags"), "translate", fail)
-    found, out, err = run("flags", "--from", "vw", "-x")
+    monkeypatch.setattr("streamcut.io.opening.open_dataset", fail)
+    found, out, err = run("info", "x.zarr")
     assert (found, out) == (code, "")
     assert "Traceback" not in err
 
 
 def test_a_bug_shows_its_traceback():
     code = (
-        "import streamcut.cli.flags as flags\ndef fail(*_, **__): raise ZeroDivisionError('a bug')\nflags.translate = fail\n"
-        "from streamcut.cli import main; main(['flags', '--from', 'vw', 'x'])"
+        "import streamcut.io.opening as opening\ndef fail(*_, **__): raise ZeroDivisionError('a bug')\n"
+        "opening.open_dataset = fail\nfrom streamcut.cli import main; main(['info', 'x'])"
     )
     done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True)
     assert done.returncode == ExitCode.BUG

@@ -111,8 +111,7 @@ def test_options_are_passed_on():
     X, y = rows()
     assert LinearSVM(solver="ocas", cut="exact", target=1e9).fit(X, y).model_.stop_reason == "target"
     assert LinearSVM(lanes=2, row_cache="0", sweeps=0).fit(X, y).model_.parameters["lanes"] == 2
-    assert BudgetedKernelSVM(damping=0.0).fit(X, y).model_.parameters["damping"] == 0.0
-    assert KernelSVM(solver="sbp", nu=0.1, max_evaluations=1e4).fit(X, y).model_.parameters["nu"] == 0.1
+    assert KernelSVM(solver="sbp", nu=0.1).fit(X, y).model_.parameters["nu"] == 0.1
 
 
 def test_grids_of_numpy_numbers():
@@ -250,14 +249,14 @@ OTHER = {  # another value of each parameter
     "tol_relative": 0.9, "max_iter": 1, "max_passes": 2, "max_time": 1e-9, "target": 1e9, "max_cuts": 5, "sweeps": 0,
     "random_state": 7, "row_cache": "0", "memory": "1MB", "n_jobs": 0, "scratch": "/nowhere", "lanes": 3, "scheduler": "syncs",
     "deadline": -1.0, "silence": -1.0, "verbose": True, "kernel": "poly", "gamma": "auto", "degree": 2, "coef0": 1.0, "budget": 5,
-    "maintenance": "remove", "damping": 0.0, "epochs": 2.0, "batch": 5, "max_evaluations": 300.0, "samples": 7,
-    "probability": True, "kernel_cache": "x", "progress_rows": 5, "merged": 4,
+    "maintenance": "remove", "epochs": 2.0, "batch": 5, "samples": 7,
+    "probability": True, "kernel_cache": "x",
     "recipe": "auto",
 }  # fmt: skip
 BEFORE = {  # what else has to be chosen for the parameter to have a meaning
     "delta": {"loss": "huber"}, "quantile": {"loss": "quantile"}, "cut": {"solver": "ocas"}, "degree": {"kernel": "poly"},
     "coef0": {"kernel": "poly"}, "batch": {"solver": "sbp"}, "samples": {"solver": "sampled-linear"},
-    "max_cuts": {"solver": "sampled-linear", "max_passes": 9}, "nu": {"solver": "sbp"}, "max_evaluations": {"solver": "sbp"},
+    "max_cuts": {"solver": "sampled-linear", "max_passes": 9}, "nu": {"solver": "sbp"},
 }  # fmt: skip
 OF_ESTIMATOR = {
     (BudgetedKernelSVM, "solver"): "bsgd", (BudgetedKernelSVR, "solver"): "bsgd", (BudgetedKernelSVR, "loss"): "pinball",

@@ -71,11 +71,6 @@ LINES = [
     ("export", MODEL, f"{FILE}.liblinear"),
     ("export", LINEAR, f"{FILE}2.liblinear"),
     ("export", MODEL, f"{FILE}.joblib"),
-    ("export", MODEL, f"{FILE}.npz", "--to", "compact"),
-    ("flags", "--from", "liblinear", f"-s 3 -c 1 '{NAMES['escape']}.svm' '{NAMES['newline']}'"),
-    ("flags", "--from", "scikit-learn", f"LinearSVC(C='{NAMES['escape']}')"),
-    ("flags", "--from", "liblinear", "-s 3 -c 1 -B 1"),
-    ("flags", "--from", NAMES["escape"], "-s 3"),
 ]
 
 

@@ -274,7 +274,7 @@ def test_51_models(run, folder, model, what, command):
 
 def test_52_resume_with_something_else(run, folder, store):
     options = ["train", "good.zarr", "--model", "m.npz", "--checkpoint", "run", "--tol", "0", "--tol-relative", "1e-12"]
-    assert run(*options, "--max-passes", "2", "--checkpoint-iterations", "1")[0] == OK
+    assert run(*options, "--max-passes", "2", "--checkpoint-every", "0s")[0] == OK
     code, _, err = run(*options, "--max-passes", "9", "--resume", "--C", "7", "--force")
     assert code == USAGE, err
     assert "different run" in err

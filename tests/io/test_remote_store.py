@@ -267,14 +267,16 @@ def test_a_cache_keeps_to_its_size(store, server, tmp_path, monkeypatch):
         assert 10_000 < used <= 20_000 + 200
 
 
-def test_the_cache_of_a_command(store, server, tmp_path, run):
-    line = ("--solver", "ocas", "--max-passes", "2", "--model", tmp_path / "m.npz", "--cache-dir", tmp_path / "cache")
-    assert run("train", url(server), *line, "--cache-size", "1GB")[0] == 0
+def test_the_cache_of_a_command(store, server, tmp_path, run, monkeypatch):
+    line = ("--solver", "ocas", "--max-passes", "2", "--model", tmp_path / "m.npz")
+    monkeypatch.setenv("STREAMCUT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("STREAMCUT_CACHE_SIZE", "1GB")
+    assert run("train", url(server), *line)[0] == 0
     server.asked.clear()
-    assert run("evaluate", tmp_path / "m.npz", url(server), "--cache-dir", tmp_path / "cache")[0] == 0
+    assert run("evaluate", tmp_path / "m.npz", url(server))[0] == 0
     assert server.asked == []
-    assert "STREAMCUT_CACHE_DIR" not in os.environ
-    code, _, err = run("train", url(server), *line, "--force", "--cache-size", "5 parsecs")
+    monkeypatch.setenv("STREAMCUT_CACHE_SIZE", "5 parsecs")
+    code, _, err = run("train", url(server), *line, "--force")
     assert (code, "parsecs" in err) == (2, True)
 
 

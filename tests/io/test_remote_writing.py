@@ -295,14 +295,14 @@ def test_a_model_whose_url_fails_is_kept_here(text, bucket, run, tmp_path, monke
 def test_checkpoints_behind_a_url_go_on_to_the_same_bits(text, bucket, monkeypatch, caplog):
     store, place = text.with_name("t.zarr"), f"{bucket}/run"
     expected = bits(streamcut.train(store, **OPTIONS))
-    streamcut.train(store, **{**OPTIONS, "max_passes": 3}, checkpoint=CheckpointOptions(place, iterations=1))
+    streamcut.train(store, **{**OPTIONS, "max_passes": 3}, checkpoint=CheckpointOptions(place, every=0.0))
     assert set(content(place)) == {"even.checkpoint", "odd.checkpoint"}
     with pytest.raises(UsageError, match="holds checkpoints of a run"):
         streamcut.train(store, **OPTIONS, checkpoint=place)
     before = content(place)
     monkeypatch.setenv("STREAMCUT_RETRIES", "0")
     monkeypatch.setenv("STREAMCUT_FAILPOINT", ",".join(f"remote.put:{k}:EIO" for k in range(1, 20)))
-    goes_on = CheckpointOptions(place, iterations=1, resume=True)
+    goes_on = CheckpointOptions(place, every=0.0, resume=True)
     assert bits(streamcut.train(store, **OPTIONS, checkpoint=goes_on)) == expected
     assert "no checkpoint: memory://bucket/run" in caplog.text
     assert content(place) == before  # a failed upload takes nothing away
@@ -340,7 +340,7 @@ def test_a_checkpoint_behind_a_url_is_fetched_in_pieces(bucket, monkeypatch):
 
 
 def test_checkpoints_of_a_run_that_is_done_are_removed(text, bucket, run):
-    line = ("--model", f"{bucket}/m.npz", "--checkpoint", f"{bucket}/run", "--checkpoint-iterations", "1", "--quiet")
+    line = ("--model", f"{bucket}/m.npz", "--checkpoint", f"{bucket}/run", "--checkpoint-every", "0s", "--quiet")
     assert run("train", text.with_name("t.zarr"), *line, "--tol-relative", "0.1")[0] == 0
     assert set(remote.objects_below(bucket)) == {"m.npz"}
 
@@ -369,7 +369,7 @@ def test_text_from_a_server_that_fails_is_asked_for_again(text, server, trouble,
 
 def test_nothing_says_the_secret(text, server, run, tmp_path, caplog):
     caplog.set_level(1)
-    line = ("--max-passes", "3", "--checkpoint", "s3://bucket/run", "--checkpoint-iterations", "1")
+    line = ("--max-passes", "3", "--checkpoint", "s3://bucket/run", "--checkpoint-every", "0s")
     assert run("convert", text, "s3://bucket/a.zarr")[0] == 0
     code, out, said = run("train", "s3://bucket/a.zarr", "--model", "s3://bucket/m.npz", *line, "--tol", "1e-12", "-v")
     assert code == 0, said

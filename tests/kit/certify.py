@@ -53,4 +53,4 @@ def foreign(w, b, C, loss, task):
 
     labels = (-1.0, 1.0) if task == "labels" else None
     problem = Problem(w, b, "it", C=C, loss=loss, fit="free", labels=labels, options=OWN.get(loss, {}))
-    return model_of(problem.completed(None, None, None), w, b, [nothing()], "")
+    return model_of(problem.completed(None, None, None), [nothing()])

@@ -65,7 +65,7 @@ def stopped(name: str, folder) -> StoredCheckpoint:
     """The checkpoint of a run that was stopped on its way."""
     data, options = job(name)
     asked = iter(range({"smo": 1, "bsca": 2}.get(name, 40)))
-    train(data, checkpoint=CheckpointOptions(str(folder), iterations=1), stop=lambda: next(asked, None) is None, **options)
+    train(data, checkpoint=CheckpointOptions(str(folder), every=0.0), stop=lambda: next(asked, None) is None, **options)
     return max((open_checkpoint(path) for path in folder.glob("*.checkpoint")), key=lambda each: each.record["generation"])
 
 

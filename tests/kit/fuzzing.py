@@ -71,7 +71,7 @@ def make(folder: Path) -> Path:
     for name, backend in (("z.zarr", "zarr"), ("h.store", "hdf5")):
         streamcut.convert(folder / "a.svm", folder / name, label_weights=True, shard_nnz=120, backend=backend)
     store = str(folder / "z.zarr")
-    checkpoint = CheckpointOptions(str(folder / "run"), iterations=1)
+    checkpoint = CheckpointOptions(str(folder / "run"), every=0.0)
     linear = streamcut.train(store, task="binary", solver="ocas", max_passes=4, checkpoint=checkpoint)
     streamcut.save_model(linear, folder / "linear.npz")
     streamcut.save_model(streamcut.train(store, task="binary", kernel="rbf", gamma=1.0, epochs=2), folder / "kernel.npz")

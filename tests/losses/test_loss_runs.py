@@ -58,7 +58,7 @@ def test_a_run_that_is_stopped_goes_on_to_the_same_bits(tmp_path, loss, solver):
     options = {**OPTIONS, **SOLVERS[solver], "loss": loss}
     for blocks in (12, 31):
         asked = iter(range(blocks))
-        kept = CheckpointOptions(str(tmp_path / f"kept{blocks}"), iterations=1)
+        kept = CheckpointOptions(str(tmp_path / f"kept{blocks}"), every=0.0)
         train(data(), checkpoint=kept, stop=lambda asked=asked: next(asked, None) is None, **options)
         assert bits(train(data(), checkpoint=replace(kept, resume=True), **options)) == bits(train(data(), **options))
 

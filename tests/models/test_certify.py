@@ -9,7 +9,7 @@ from decimal import Decimal, localcontext
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from kit.certify import OWN, foreign, least, rows
+from kit.certify import foreign, least, rows
 
 import streamcut
 from streamcut.certifying.estimators import problem_of
@@ -87,40 +87,12 @@ def test_no_bound_is_above_the_optimum(loss):
             assert low - slack <= v[-1] <= high + slack, (loss, seed)
 
 
-def test_an_exact_optimum_is_proved_in_one_pass():
-    X, y = rows(1, n=400, d=6)
-    model = linear_model.LogisticRegression(solver="newton-cholesky", tol=1e-12).fit(X, y)
-    found = streamcut.certify(model, (X, y), 1)
-    assert len(found.passes) == 1
-    assert found.at_most < 1e-9
-    assert found.intercept == "free"
-
-
-@pytest.mark.parametrize("loss", ["logistic", "squared-hinge", "smoothed-hinge", "squared", "huber"])
-@pytest.mark.parametrize("intercept", ["free", "regularised"])
-def test_our_own_optimum_is_proved_in_one_pass(loss, intercept):
-    X, y = rows(3, n=400, d=6, task="labels" if loss in LABELS else "numbers")
-    how = {"intercept": intercept} | ({"task": "regression"} if loss in NUMBERS else {}) | OWN.get(loss, {})
-    model = streamcut.train((X / 10.0, y), loss=loss, solver="newton", tol=None, tol_relative=1e-12, max_passes=60, **how)
-    assert streamcut.certify(model, (X / 10.0, y), 1).at_most < 1e-9
-
-
-def test_one_pass_without_an_intercept_has_half_the_squared_gradient_as_gap():
-    X, y = rows(2, n=300, d=5)
-    model = linear_model.LogisticRegression(fit_intercept=False, tol=1e-2).fit(X / 10.0, y)
-    found, w = streamcut.certify(model, (X / 10.0, y), 1), model.coef_.ravel()
-    gradient = w - (X / 10.0).T @ (y / (1.0 + np.exp(y * (X / 10.0 @ w))))
-    assert found.certificate.gap == pytest.approx(0.5 * gradient @ gradient, rel=1e-6)
-
-
 @pytest.mark.parametrize("solver", ["lbfgs", "newton-cholesky", "saga"])
 def test_one_in_forty(solver):
     X, y = rows(3, n=2000, d=6, one_in=40)
     best = linear_model.LogisticRegression(solver="newton-cholesky", tol=1e-12).fit(X, y)
     model = linear_model.LogisticRegression(solver=solver, max_iter=50).fit(X, y)
     found = streamcut.certify(model, (X, y), 3)
-    low, high = found.intercept_within
-    assert low <= best.intercept_[0] <= high
     truth = streamcut.certify(best, (X, y), 1).certificate
     assert found.certificate.lower_bound <= truth.primal
     distance = (found.certificate.primal - truth.primal) / found.certificate.primal
@@ -197,7 +169,7 @@ def test_a_scaler_of_a_pipeline_leaves_no_proof_about_unscaled_rows():
     X, y = rows(16, n=200)
     model = make_pipeline(MaxAbsScaler(), linear_model.LogisticRegression(fit_intercept=False)).fit(X, y)
     better = streamcut.certify(model, (X, y), 2).better
-    with pytest.raises(UsageError, match="scaled features"):
+    with pytest.raises(UsageError, match="features were scaled"):
         streamcut.predict(better, X, certified=True)
     with pytest.raises(UsageError, match="certify the last step"):
         streamcut.predict(better, X, certified=True, trained_on=(X, y))
@@ -289,7 +261,7 @@ def test_refused_by_name():
         streamcut.certify(linear_model.LogisticRegression().fit(X, y), (X, y), 0)
     with pytest.raises(UsageError, match="4 features, the data 3"):
         streamcut.certify(linear_model.LogisticRegression().fit(X, y), (X[:, :3], y))
-    with pytest.raises(MemoryBudgetError, match="or ask for fewer passes"):
+    with pytest.raises(MemoryBudgetError, match="memory"):
         streamcut.certify(linear_model.LogisticRegression().fit(X, y), (X, y), memory="1MB")
     wild = linear_model.LogisticRegression().fit(X, y)
     wild.coef_ = wild.coef_ * 1e200
@@ -363,7 +335,7 @@ def test_json_and_pickles(store, run, tmp_path):
     asked = ("--C", 1, "--loss", "logistic", "--intercept", "free", "--json")
     assert json.loads(run("certify", tmp_path / "m.json", place, *asked)[1])["at_most"] < 1e-6
     (tmp_path / "m.pkl").write_bytes(b"\x80\x04N.")
-    assert "never opened" in run("certify", tmp_path / "m.pkl", place)[2]
+    assert "in Python, by streamcut.certify" in run("certify", tmp_path / "m.pkl", place)[2]
     (tmp_path / "bad.json").write_text('{"features": [9], "weights": [[1]], "n_features": 4, "intercepts": [0]}')
     assert run("certify", tmp_path / "bad.json", place, *asked)[0] == 5
     hostile = ("[" * 5000, '{"features": 1}', '{"features": [], "weights": [], "n_features": 1e999, "intercepts": [0]}', "{")
@@ -374,36 +346,3 @@ def test_json_and_pickles(store, run, tmp_path):
     code, _, err = run("certify", tmp_path / "wide.json", place, *asked, "--memory", "4GB")
     assert code == 7, err
     assert run("certify", tmp_path / "nowhere", place)[0] == 4
-
-
-def test_onnx(store, run, tmp_path):
-    onnx = pytest.importorskip("onnx")
-    X, y, place = store
-    model = linear_model.LogisticRegression(tol=1e-8).fit(X, y)
-    w, b = model.coef_[0], float(model.intercept_[0])
-    node = onnx.helper.make_node(
-        "LinearClassifier", ["X"], ["label", "scores"], domain="ai.onnx.ml", classlabels_ints=[-1, 1],
-        coefficients=[*(-w), *w], intercepts=[-b, b],
-    )  # fmt: skip
-    given = onnx.helper.make_tensor_value_info("X", onnx.TensorProto.FLOAT, ["n", 4])
-    told = onnx.helper.make_tensor_value_info("label", onnx.TensorProto.INT64, ["n"])
-    graph = onnx.helper.make_graph([node], "g", [given], [told])
-    (tmp_path / "m.onnx").write_bytes(onnx.helper.make_model(graph).SerializeToString())
-    asked = ("--C", 1, "--loss", "logistic", "--intercept", "free", "--json")
-    assert json.loads(run("certify", tmp_path / "m.onnx", place, *asked)[1])["at_most"] < 1e-5
-    ours = streamcut.train(str(place), loss="logistic", bias=1.0, tol_relative=1e-6)
-    streamcut.export(ours, tmp_path / "ours.onnx", to="onnx")
-    asked = ("--C", 1, "--loss", "logistic", "--intercept", "1", "--json")
-    assert json.loads(run("certify", tmp_path / "ours.onnx", place, *asked)[1])["at_most"] < 1e-5
-
-
-def test_a_line_search_that_never_ends_moves_nothing(monkeypatch):
-    """F can be flat along a free intercept but for rounding."""
-    from streamcut.certifying.sides import CertifyOracle
-
-    X, y = rows(18, n=100)
-    monkeypatch.setattr(CertifyOracle, "line_search", lambda *given: np.inf)
-    found = streamcut.certify(linear_model.LogisticRegression(tol=1.0).fit(X, y), (X, y), 4)
-    assert found.at_least == 0.0
-    assert found.better.certificate.primal == found.certificate.primal
-    assert found.at_most < found.passes[0].at_most

@@ -126,30 +126,6 @@ def test_json_says_all_that_scoring_needs(model, problem, tmp_path):
     assert (said["link"] is not None) == model.has_probabilities
 
 
-def test_a_compact_model_is_small_and_scores_alike(model, problem, tmp_path):
-    X, _ = problem
-    streamcut.save_model(model, tmp_path / "m.npz")
-    streamcut.export(model, tmp_path / "small.npz")
-    small = streamcut.load_model(tmp_path / "small.npz")
-    assert (tmp_path / "small.npz").stat().st_size < 0.7 * (tmp_path / "m.npz").stat().st_size
-    np.testing.assert_allclose(small.decision_function(X), model.decision_function(X), rtol=1e-5, atol=1e-5)
-    assert small.weights.tobytes() == model.weights.astype(np.float32).astype(np.float64).tobytes()
-    assert (small.predict(X) == model.predict(X)).mean() > 0.999
-    assert small.has_probabilities == model.has_probabilities
-    with pytest.raises(UsageError, match="verify the original model"):
-        streamcut.verify(small, MemoryDataset(X, np.ones(ROWS)), force=True)
-
-
-def test_a_wide_model_with_few_weights_takes_bytes_for_these(tmp_path):
-    X = sp.csr_array((np.ones(4, np.float32), np.array([3, 9, 700_000, 9]), np.arange(5)), shape=(4, 1 << 22))
-    model = streamcut.train(MemoryDataset(X, np.array([1.0, -1.0, 1.0, -1.0])))
-    rng = np.random.default_rng(0)
-    model.weights[rng.choice(1 << 22, 72_000, replace=False)] = rng.standard_normal(72_000)
-    streamcut.export(replace(model, witness=None), tmp_path / "small.npz")
-    assert (tmp_path / "small.npz").stat().st_size < 600_000
-    np.testing.assert_allclose(streamcut.load_model(tmp_path / "small.npz").weights, model.weights, rtol=1e-7)
-
-
 def test_words_are_the_labels_of_exports(problem, tmp_path):
     X, scores = problem
     words = np.where(scores[:200, 0] > 0, "late", "on time")
@@ -157,7 +133,7 @@ def test_words_are_the_labels_of_exports(problem, tmp_path):
     (tmp_path / "a.csv").write_text("\n".join(["what,f,g", *lines]))
     streamcut.convert(tmp_path / "a.csv", tmp_path / "a.zarr", labels="what")
     model = streamcut.train(tmp_path / "a.zarr")
-    with pytest.raises(UsageError, match=r"takes features of 2 columns.*export it to sklearn or onnx or .*json.*without.recipe"):
+    with pytest.raises(UsageError, match=r"takes features of 2 columns.*export it to sklearn or json.*without.recipe"):
         streamcut.export(model, tmp_path / "m", to="liblinear")
     assert not (tmp_path / "m").exists()
     streamcut.export(model, tmp_path / "m.joblib", without_recipe=True)
@@ -179,7 +155,7 @@ def test_what_cannot_be_said_is_refused_unless_it_is_to_be_left_out(model, probl
     X, _ = problem
     fitted = replace(model, link=Sigmoid(-2.0, 0.1, 50) if model.scores_per_row == 1 else Softmax(0.7, (), 50))
     for to in ("sklearn", "liblinear"):
-        with pytest.raises(UsageError, match=r"were fitted; export it to onnx or sql or compact or json.*without.probabilities"):
+        with pytest.raises(UsageError, match=r"were fitted; export it to onnx or json.*without.probabilities"):
             streamcut.export(fitted, tmp_path / "m", to=to)
     with pytest.raises(UsageError, match="'pmml' is unknown"):
         streamcut.export(model, tmp_path / "m.pmml", to="pmml")
@@ -192,12 +168,6 @@ def test_what_cannot_be_said_is_refused_unless_it_is_to_be_left_out(model, probl
     np.testing.assert_array_equal(bare.predict(X), model.predict(X))
     streamcut.export(fitted, tmp_path / "m.json", without_probabilities=True)
     assert json.loads((tmp_path / "m.json").read_text())["link"] is None
-    if model.own_link is not None:
-        with pytest.raises(UsageError, match="cannot be left out"):
-            streamcut.export(fitted, tmp_path / "m.npz", without_probabilities=True)
-    else:
-        streamcut.export(fitted, tmp_path / "m.npz", without_probabilities=True)
-        assert not streamcut.load_model(tmp_path / "m.npz").has_probabilities
 
 
 def test_liblinear_knows_the_probabilities_of_logistic_models_alone(model, tmp_path):
@@ -228,7 +198,7 @@ def test_kernel_models_have_no_linear_form(problem, tmp_path):
     X, scores = problem
     data = MemoryDataset(X[:80], np.sign(scores[:80, 0]))
     model = streamcut.train(data, kernel="rbf", gamma=0.1, budget=5, epochs=1)
-    for to in ("liblinear", "sklearn", "onnx", "sql", "json", "compact"):
+    for to in ("liblinear", "sklearn", "onnx", "json"):
         with pytest.raises(UsageError, match=r"has no models of|only linear models"):
             streamcut.export(model, tmp_path / "m", to=to)
 

@@ -20,13 +20,12 @@ from kit.reports import arrays, trained
 from sklearn.datasets import dump_svmlight_file
 
 import streamcut
-from streamcut.errors import BadInputError, UsageError
+from streamcut.errors import BadInputError
 from streamcut.evaluation import evaluate
 from streamcut.foundation.units import format_bytes
 from streamcut.io.memory import MemoryDataset
 from streamcut.models.files import load_model, plain, save_model
 from streamcut.reports import facts
-from streamcut.reports.comparison import Comparison
 from streamcut.reports.page import Report
 from streamcut.training import train
 
@@ -206,34 +205,6 @@ def test_confusions_by_name():
     t, p = np.unravel_index(matrix.argmax(), matrix.shape)
     assert f"<tr><td>{many.labels[t]:g}</td>" in report.html().split("Most often mistaken")[1].split("</tr>")[1] + "</tr>"
     assert f">{int(matrix[t, p])}<" in report.html().split("Most often mistaken")[1]
-
-
-def test_several_models_side_by_side(stores, tmp_path, run):
-    data, test = stores
-    for name, options in {"a": ("--C", 0.01), "b": ("--C", 10.0, "--loss", "logistic")}.items():
-        assert run("train", data, "--model", tmp_path / f"{name}.npz", "--quiet", *options)[0] == 0
-    files = [tmp_path / "a.npz", tmp_path / "b.npz"]
-    code, _, err = run("report", *files, "-o", tmp_path / "both.html", "--data", test, "--plots", tmp_path / "plots")
-    assert code == 0, err
-    page = _Page((tmp_path / "both.html").read_text())
-    assert page.open == []
-    assert page.outside == []
-    numbers = json.loads(page.numbers)
-    assert numbers["a"]["measures"] == plain(evaluate(files[0], test).measures())
-    assert numbers["b"]["parameters"]["C"] == 10.0
-    text = (tmp_path / "both.html").read_text()
-    differs = text.split("What differs</h2>")[1].split("</section>")[0]
-    assert "<td>C</td>" in differs
-    assert "<td>loss</td>" in differs
-    assert "<td>task</td>" not in differs, "that is the same"
-    best = max(("a", "b"), key=lambda name: numbers[name]["measures"]["roc_auc"])
-    line = re.search(r"<tr><td>roc auc</td>(.*?)</tr>", text)[1]
-    assert line.split("<td")[1 + ("a", "b").index(best)].startswith(' class="number best"')
-    assert {"roc.svg", "gap_by_passes.svg", "gap_by_seconds.png"} <= {path.name for path in (tmp_path / "plots").iterdir()}
-    assert run("report", *files, "-o", tmp_path / "c.html", "--vocabulary", "words.txt")[0] == 2
-    assert run("report", files[0], files[0], "-o", tmp_path / "c.html")[0] == 2
-    with pytest.raises(UsageError, match="binary, multiclass"):
-        Comparison({"a": trained("linear")[0], "b": trained("multiclass")[0]})
 
 
 def test_a_model_without_history():

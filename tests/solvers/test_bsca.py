@@ -17,7 +17,6 @@ from streamcut.errors import UsageError
 from streamcut.io.memory import MemoryDataset
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.certificate import StopReason
-from streamcut.oracles.relative_progress import gains
 from streamcut.solvers.budget import MODES, exported, new_slots
 from streamcut.solvers.budget_problem import Problem
 
@@ -38,23 +37,23 @@ def of_labels(X, y, C):
     return SparseRows(X.indptr.astype(np.int64), X.indices, X.data, y, np.minimum(C * y, 0.0), np.maximum(C * y, 0.0), 0.0, 0)
 
 
-def _slots(n, d, budget, maintenance, kernel=None, merged=2):
+def _slots(n, d, budget, maintenance, kernel=None):
     kernel = kernel or Kernel("rbf", gamma=GAMMA)
-    model = new_slots(Problem(kernel, 1.0, (1.0,), n, d), budget, MODES[maintenance], merged)
+    model = new_slots(Problem(kernel, 1.0, (1.0,), n, d), budget, MODES[maintenance])
     return model, kernel.compiled, MODES[maintenance]
 
 
-@pytest.mark.parametrize(("maintenance", "merged"), [("merge", 2), ("remove", 2), ("merge", 3), ("merge", 6)])
-def test_a_thousand_steps_are_those_of_the_slow_version(maintenance, merged):
+@pytest.mark.parametrize("maintenance", ["merge", "remove"])
+def test_a_thousand_steps_are_those_of_the_slow_version(maintenance):
     X, y, C, rows = _rows()
     order = np.random.default_rng(1).integers(0, 60, 1000)
-    model, parameters, mode = _slots(60, 6, 20, maintenance, merged=merged)
+    model, parameters, mode = _slots(60, 6, 20, maintenance)
     alpha = np.zeros(60)
     passes.ascend(order, rows, alpha, NEVER, parameters, mode, model)
-    slow, slow_alpha = bsca(X.toarray(), y, C, GAMMA, 20, order, maintenance, merged)
+    slow, slow_alpha = bsca(X.toarray(), y, C, GAMMA, 20, order, maintenance)
     np.testing.assert_allclose(alpha * y, slow_alpha, atol=1e-10)
     _assert_same(exported(model, 1.0), slow)
-    assert model.counts[passes.MAINTAINED] > 200 / merged
+    assert model.counts[passes.MAINTAINED] > 100
     used = int(model.counts[passes.USED])
     np.testing.assert_allclose(model.R[:used].T, model.V[:, :used])
     np.testing.assert_allclose(model.square[:used], (model.R[:used] ** 2).sum(axis=1))
@@ -77,17 +76,6 @@ def _assert_same(found, slow):
     both = np.column_stack([coefficients, vectors])
     assert both.shape == expected.shape
     np.testing.assert_allclose(both[np.lexsort(both.T)], expected[np.lexsort(expected.T)], rtol=1e-10, atol=1e-10)
-
-
-def test_without_damping_training_is_the_algorithm_of_the_paper(monkeypatch):
-    X, y, _, _ = _rows(n=80, seed=12)
-    orders = []
-    steps = passes.ascend
-    monkeypatch.setattr(passes, "ascend", lambda order, *rest: (orders.append(order), steps(order, *rest)))
-    model = streamcut.train(MemoryDataset(X, y), kernel="rbf", gamma=GAMMA, budget=15, C=2.0, epochs=2.0, damping=0.0)
-    order = np.concatenate(orders[-2:])
-    assert np.array_equal(np.sort(order), np.repeat(np.arange(80), 2))
-    _assert_same((model.coefficients, model.support.toarray()), bsca(X.toarray(), y, np.full(80, 2.0), GAMMA, 15, order)[0])
 
 
 def test_projection_moves_the_model_less_than_removal():
@@ -229,8 +217,6 @@ def test_automatic_gamma_is_that_of_scikit_learn():
         ({"kernel": "rbf", "tol": 1e-5}, "tol: 1e-05 is an option of bundle-dca, .*; bsca does not have it"),
         ({"kernel": "rbf", "bias": 2.0}, "bias"),
         ({"kernel": "rbf", "task": "ranking"}, "task ranking is trained by newton, ocas, cpa, not by bsca"),
-        ({"kernel": "rbf", "solver": "bsgd", "damping": 0.2}, "damping: 0.2 is an option of bsca"),
-        ({"kernel": "rbf", "damping": 1.5}, "damping: 1.5 is not a number from 0 to 1"),
         ({"kernel": "rbf", "merged": 3, "maintenance": "remove"}, "merged: 3 is for maintenance merge; remove merges none"),
         ({"kernel": "rbf", "merged": 30, "budget": 20}, "merged: 30 vectors are more than the budget holds, 20"),
         ({"kernel": "rbf", "merged": 1}, "merged: 1 is not a whole number, 2 or above"),
@@ -253,45 +239,3 @@ def test_one_epoch_of_adult_is_as_good_as_the_paper(load):
     assert np.mean(found["bsca"]) >= 0.83
     assert np.mean(found["bsca"]) > np.mean(found["bsgd"])
     assert np.std(found["bsca"]) < np.std(found["bsgd"])
-
-
-@pytest.mark.parametrize("task", ["binary", "regression", "multiclass"])
-def test_what_a_budget_costs_a_step(task):
-    X, y, _, _ = _rows(n=80, seed=13)
-    X = X.toarray()
-    y = {"binary": y, "regression": y + X[:, 0], "multiclass": y + 2.0 * (X[:, 0] > 0.5)}[task]
-    options = {"kernel": "rbf", "gamma": GAMMA, "C": 2.0, "task": task, "progress_rows": 80, "epochs": 2.0, "damping": 0.0}
-    free = streamcut.train((X, y), **options, maintenance="none", solver="bsca")
-    assert free.facts["progress_lost"] == pytest.approx(0.0, abs=1e-9)
-    assert free.facts["progress_lost_most"] == pytest.approx(0.0, abs=1e-6)
-    lost = [streamcut.train((X, y), **options, budget=budget).facts["progress_lost"] for budget in (5, 40)]
-    assert 0.0 < lost[1] < lost[0]
-
-
-def test_progress_is_that_of_lemma_1():
-    X, y, C, rows = _rows(n=50, seed=14)
-    kernel, random = Kernel("rbf", gamma=GAMMA), np.random.default_rng(15)
-    alpha = random.uniform(0.0, C) * y
-    K = kernel.matrix(X, X)
-    f, wrong = K @ alpha, K @ alpha + random.normal(size=50)
-
-    def dual(a):
-        return a @ y - 0.5 * a @ K @ a
-
-    for believed in (f, wrong):
-        found = gains(rows, alpha, f, believed, np.ones(50))
-        for i in range(50):
-            moved = alpha.copy()
-            moved[i] = y[i] * np.clip(y[i] * alpha[i] + 1.0 - y[i] * believed[i], 0.0, C[i])
-            assert found[i] == pytest.approx(dual(moved) - dual(alpha), abs=1e-9)
-    best = gains(rows, alpha, f, f, np.ones(50))
-    assert (gains(rows, alpha, f, wrong, np.ones(50)) <= best + 1e-12).all()
-
-
-def test_progress_without_known_alpha_is_refused():
-    X, y, _, _ = _rows()
-    start = streamcut.train((X, y), kernel="rbf", gamma=GAMMA, budget=10)
-    with pytest.raises(UsageError, match="progress_rows: the α of a model to begin with are unknown"):
-        streamcut.train((X, y), kernel="rbf", gamma=GAMMA, budget=10, warm_start=start, progress_rows=5)
-    with pytest.raises(UsageError, match="progress_rows: 5 is an option of bsca"):
-        streamcut.train((X, y), kernel="rbf", gamma=GAMMA, budget=10, solver="bsgd", progress_rows=5)

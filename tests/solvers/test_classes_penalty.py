@@ -12,7 +12,6 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from streamcut.config import CheckpointOptions
 from streamcut.errors import UsageError
-from streamcut.exports.compact import compact
 from streamcut.grids.selection import train_path
 from streamcut.io.memory import MemoryDataset
 from streamcut.models.files import load_model, save_model
@@ -125,7 +124,7 @@ def test_neither_shards_nor_threads_nor_stops_change_a_bit(route, tmp_path):
     whole = train(data, **options, scheduler="sync")
     others = [train(MemoryDataset(X, y, weight=u, shard_nnz=100), **options, workers=3)]
     for passes in (2, 4, 6):
-        keep = CheckpointOptions(str(tmp_path / way), iterations=1, resume=True)
+        keep = CheckpointOptions(str(tmp_path / way), every=0.0, resume=True)
         others.append(train(data, **{**options, "max_passes": passes}, checkpoint=keep))
     for model in (others[0], others[-1]):
         assert model.weights.tobytes() == whole.weights.tobytes()
@@ -205,10 +204,3 @@ def test_every_model_of_a_path_has_its_certificate(route, tmp_path):
         again, _ = train_path(data, **path, **options, checkpoint=keep)
         assert again.weights.tobytes() == last.weights.tobytes()
         keep = CheckpointOptions(str(tmp_path / "run"), resume=True)
-
-
-def test_a_compact_model_keeps_no_proof():
-    X, y, _ = problem()
-    model = train(MemoryDataset(X, y), **SEVERAL)
-    assert len(model.witnesses) == 1
-    assert compact(model).witnesses == ()

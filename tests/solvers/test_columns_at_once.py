@@ -59,7 +59,7 @@ def test_stopped_and_resumed_is_uninterrupted(late, tmp_path):
     data = MemoryDataset(*problem(classes=4)[:2])
     options = {**REST, "C": 10.0, "tol": 1e-7, "tol_relative": None, "max_passes": 16}
     whole = train(data, **options)
-    checkpoint = CheckpointOptions(str(tmp_path), iterations=1)
+    checkpoint = CheckpointOptions(str(tmp_path), every=0.0)
     train(data, **{**options, "max_passes": 9 + late}, checkpoint=checkpoint)
     resumed = train(data, **options, checkpoint=replace(checkpoint, resume=True))
     assert [line["primal"] for line in resumed.history] == [line["primal"] for line in whole.history]

@@ -91,7 +91,7 @@ def test_stopped_and_resumed_is_uninterrupted(late, in_groups, tmp_path):
     data, options = MemoryDataset(X, y), {**REST, "row_cache": "0", "tol": 1e-3, "tol_relative": None}
     whole = train(data, **options)
     seen, passes = [], whole.history[-1]["passes"] - 2 if late else 3
-    kept = CheckpointOptions(str(tmp_path), iterations=1)
+    kept = CheckpointOptions(str(tmp_path), every=0.0)
     stopped = train(data, **options, checkpoint=kept, on_iteration=seen.append, stop=lambda: len(seen) >= passes)
     assert [c.converged for c in stopped.certificates[:2]] == [late, late]
     assert all(c.stop_reason == "interrupted" for c in stopped.certificates if not c.converged)

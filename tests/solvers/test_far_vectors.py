@@ -92,7 +92,7 @@ def test_the_bits_are_those_of_vectors_in_memory(kind, far, tmp_path):
 
 def test_stopped_and_resumed_is_uninterrupted(far, tmp_path):
     data, options, seen = problem(), {**KINDS["by way of a smaller C"], "scratch": str(tmp_path)}, []
-    kept = CheckpointOptions(str(tmp_path / "kept"), iterations=1)
+    kept = CheckpointOptions(str(tmp_path / "kept"), every=0.0)
     train(data, **options, checkpoint=kept, on_iteration=seen.append, stop=lambda: len(seen) >= 12)
     resumed = train(data, **options, checkpoint=replace(kept, resume=True))
     assert len(resumed.history) > 12

@@ -3,20 +3,18 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.kernel_approximation import RBFSampler
 
 from streamcut.errors import CorruptError, UsageError
 from streamcut.evaluation import evaluate
 from streamcut.foundation.chunk import Chunk, csr_arrays
 from streamcut.io.memory import MemoryDataset
-from streamcut.kernels.fourier import MOST_ORTHOGONAL, FourierMap
+from streamcut.kernels.fourier import FourierMap
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.files import load_model, save_model
 from streamcut.training import train
 from streamcut.verification import verify
 
 GAMMA = 0.3
-BOTH = pytest.mark.parametrize("frequencies", ["independent", "orthogonal"])
 
 
 def rows(n=120, d=7, seed=0):
@@ -31,51 +29,28 @@ def error(features: np.ndarray, X) -> float:
     return float(np.sqrt(np.mean((Z @ Z.T - Kernel("rbf", GAMMA).matrix(X, X)) ** 2)))
 
 
-@BOTH
-def test_more_waves_are_closer_to_the_kernel_by_the_square_root(frequencies):
+def test_more_waves_are_closer_to_the_kernel_by_the_square_root():
     X, chunk = rows()
     kernel = Kernel("rbf", GAMMA)
     few, many = (
-        np.mean([error(FourierMap.drawn(kernel, 7, count, seed, frequencies).features(chunk), X) for seed in range(8)])
-        for count in (64, 1024)
+        np.mean([error(FourierMap.drawn(kernel, 7, count, seed).features(chunk), X) for seed in range(8)]) for count in (64, 1024)
     )
     assert 3.0 < few / many < 5.3
 
 
-def test_orthogonal_frequencies_are_closer_and_both_no_further_than_scikit_learns():
-    X, chunk = rows()
-    found = {
-        frequencies: np.mean(
-            [error(FourierMap.drawn(Kernel("rbf", GAMMA), 7, 280, seed, frequencies).features(chunk), X) for seed in range(8)]
-        )
-        for frequencies in ("independent", "orthogonal")
-    }
-    theirs = np.mean(
-        [error(RBFSampler(gamma=GAMMA, n_components=280, random_state=seed).fit_transform(X), X) for seed in range(8)]
-    )
-    assert found["orthogonal"] < 0.85 * found["independent"]
-    assert found["independent"] < 1.1 * theirs
-
-
-@BOTH
-def test_rows_have_length_one_and_frequencies_the_right_size(frequencies):
+def test_rows_have_length_one_and_frequencies_the_right_size():
     _, chunk = rows()
-    waves = FourierMap.drawn(Kernel("rbf", GAMMA), 7, 2000, 3, frequencies)
+    waves = FourierMap.drawn(Kernel("rbf", GAMMA), 7, 2000, 3)
     np.testing.assert_allclose((waves.features(chunk).astype(np.float64) ** 2).sum(axis=1), 1.0, rtol=1e-6)
     np.testing.assert_allclose((waves.frequencies.astype(np.float64) ** 2).mean(), 2 * GAMMA, rtol=0.06)
-    if frequencies == "orthogonal":
-        block = waves.frequencies[:, :7].astype(np.float64)
-        products = block.T @ block
-        np.testing.assert_allclose(products, np.diag(np.diag(products)), atol=1e-5)
 
 
-@BOTH
-def test_training_predicting_and_the_file(tmp_path, frequencies):
+def test_training_predicting_and_the_file(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((500, 3))
     y = np.where(X[:, 0] ** 2 + np.sin(2 * X[:, 1]) > 0.8, 2.0, 1.0)
     data = MemoryDataset(X, y, shard_nnz=200)
-    model = train(data, kernel="rbf", gamma=0.5, fourier=200, frequencies=frequencies, C=1.0)
+    model = train(data, kernel="rbf", gamma=0.5, fourier=200, C=1.0)
     assert model.converged
     assert evaluate(model, (X, y)).accuracy > evaluate(train(data), (X, y)).accuracy + 0.1
     assert verify(model, data).consistent
@@ -83,9 +58,8 @@ def test_training_predicting_and_the_file(tmp_path, frequencies):
     again = load_model(tmp_path / "m.npz")
     np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
     assert again.describe()["map"] == "fourier"
-    assert again.describe()["frequencies"] == frequencies
-    same = train(MemoryDataset(X, y), kernel="rbf", gamma=0.5, fourier=200, frequencies=frequencies, C=1.0, workers=2, lanes=1)
-    other = train(MemoryDataset(X, y), kernel="rbf", gamma=0.5, fourier=200, frequencies=frequencies, C=1.0, lanes=1)
+    same = train(MemoryDataset(X, y), kernel="rbf", gamma=0.5, fourier=200, C=1.0, workers=2, lanes=1)
+    other = train(MemoryDataset(X, y), kernel="rbf", gamma=0.5, fourier=200, C=1.0, lanes=1)
     assert same.inner.weights.tobytes() == other.inner.weights.tobytes()
 
 
@@ -96,13 +70,9 @@ def test_what_makes_no_sense_is_refused():
         ({"fourier": 4}, "the linear kernel has none"),
         ({"kernel": "rbf", "gamma": 1.0, "fourier": 5}, "an even number"),
         ({"kernel": "rbf", "gamma": 1.0, "fourier": 4, "nystroem": 2}, "nystroem is given too"),
-        ({"kernel": "rbf", "gamma": 1.0, "fourier": 4, "landmarks": "leverage"}, "is a setting of nystroem"),
-        ({"kernel": "rbf", "gamma": 1.0, "nystroem": 4, "frequencies": "orthogonal"}, "is a setting of fourier"),
     ):
         with pytest.raises(UsageError, match=message):
             train(data, **options)
-    with pytest.raises(UsageError, match="use independent ones"):
-        FourierMap.drawn(Kernel("rbf", 1.0), MOST_ORTHOGONAL + 1, 4, 0, "orthogonal")
 
 
 def test_a_file_with_other_frequencies_is_refused(tmp_path):

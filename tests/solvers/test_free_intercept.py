@@ -20,7 +20,6 @@ from streamcut.bundle.penalty import FreeIntercept
 from streamcut.config import CheckpointOptions
 from streamcut.errors import BadInputError, UsageError
 from streamcut.estimators import LinearSVM, LinearSVR, LogisticRegression
-from streamcut.flags import translate
 from streamcut.foundation.rounding import CutError
 from streamcut.grids.selection import train_path
 from streamcut.io.memory import MemoryDataset
@@ -158,7 +157,7 @@ def test_workers_shards_and_checkpoints_change_no_bit(tmp_path, loss, solver, l1
     assert bits(trained(MemoryDataset(sp.csr_array(X), y, shard_nnz=300), loss, **{**given, "workers": 2})) == whole
     for blocks in count(1, 5):
         asked, folder = iter(range(blocks)), str(tmp_path / str(blocks))
-        options = CheckpointOptions(folder, iterations=2, resume=True)
+        options = CheckpointOptions(folder, every=0.0, resume=True)
         data = MemoryDataset(sp.csr_array(X), y, shard_nnz=300)
         try:
             model = trained(
@@ -255,7 +254,7 @@ def test_a_path_and_a_warm_start_end_where_cold_ones_do():
         assert other.certificate.lower_bound <= train(data, C=model.C * 3.0, **given).certificate.primal
 
 
-def test_estimators_and_flags_speak_scikit_learns_language():
+def test_estimators_speak_scikit_learns_language():
     X, y = rows("logistic", 7)
     theirs = linear_model.LogisticRegression(C=2.0, tol=1e-10, max_iter=1000).fit(X, y)
     ours = LogisticRegression(C=2.0, intercept_penalty=False, tol=0, tol_relative=1e-10).fit(X, y)
@@ -263,11 +262,8 @@ def test_estimators_and_flags_speak_scikit_learns_language():
     X, t = rows("squared", 7)
     ours = LinearSVR(loss="squared", C=1.0, intercept_penalty=False, tol=0, tol_relative=1e-10).fit(X, t)
     assert ours.intercept_ == pytest.approx(linear_model.Ridge(alpha=1.0).fit(X, t).intercept_, rel=1e-4)
-    assert translate("sklearn", "LogisticRegression(C=2)").text() == "--loss logistic --C 2 --intercept free"
     with pytest.raises(UsageError, match="intercept_penalty"):
         LinearSVM(intercept_penalty=False).fit(X, np.arange(len(t)) % 3)
-    with pytest.raises(UsageError, match="intercept_penalty"):
-        LinearSVM(intercept_penalty=False).partial_fit(X, y, classes=[-1.0, 1.0])
 
 
 @pytest.mark.parametrize(

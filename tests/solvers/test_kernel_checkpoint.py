@@ -59,7 +59,7 @@ def undisturbed(solver: str) -> tuple:
 
 
 def options(folder, **other) -> CheckpointOptions:
-    return CheckpointOptions(str(folder), **{"iterations": 50, "resume": True, **other})
+    return CheckpointOptions(str(folder), **{"every": 0.0, "resume": True, **other})
 
 
 def after(asked: int):
@@ -106,7 +106,7 @@ def test_killed_anywhere_it_goes_on_to_the_same_bits(tmp_path, solver):
         if child == 0:
             try:
                 os.environ["STREAMCUT_FAILPOINT"] = f"ckpt_tmp:{visit}:kill"
-                model = train(data(), checkpoint=options(tmp_path / "run", iterations=1), **chosen)
+                model = train(data(), checkpoint=options(tmp_path / "run", every=0.0), **chosen)
                 os._exit(0 if bits(model) == expected else 1)
             except BaseException:
                 os._exit(2)
@@ -154,27 +154,6 @@ def test_another_run_is_refused(tmp_path):
 
 
 def test_a_checkpoint_holds_no_kernel_columns(tmp_path):
-    train(data(), checkpoint=options(tmp_path, iterations=1), **KERNEL, **SOLVERS["smo"])
+    train(data(), checkpoint=options(tmp_path, every=0.0), **KERNEL, **SOLVERS["smo"])
     stored = open_checkpoint(next(tmp_path.glob("*.checkpoint")))
     assert set(stored.arrays) == {"alpha", "gradient", "active"}
-
-
-def test_resuming_on_the_command_line(tmp_path, run):
-    store, model = _store(tmp_path), tmp_path / "m.npz"
-    words = (
-        "train",
-        store,
-        "--model",
-        model,
-        "--solver",
-        "sbp",
-        "--kernel",
-        "rbf",
-        "--gamma",
-        0.4,
-        "--checkpoint",
-        tmp_path / "run",
-    )
-    assert run(*words, "--max-evaluations", 20_000)[0] == 0
-    assert run(*words, "--resume", "--force")[0] == 0
-    assert not (tmp_path / "run").exists()  # it came to its end: an epoch

@@ -209,9 +209,9 @@ def test_it_is_saved_resumed_verified_and_proved(tmp_path):
     questions = count()
     whole = train(data, stop=lambda: next(questions) < 0, **asked)
     left, kept = iter(range(next(questions) // 2)), str(tmp_path / "kept")
-    broken = train(data, checkpoint=CheckpointOptions(kept, iterations=1), stop=lambda: next(left, None) is None, **asked)
+    broken = train(data, checkpoint=CheckpointOptions(kept, every=0.0), stop=lambda: next(left, None) is None, **asked)
     assert broken.stop_reason == "interrupted"
-    resumed = train(data, checkpoint=CheckpointOptions(kept, iterations=1, resume=True), **asked)
+    resumed = train(data, checkpoint=CheckpointOptions(kept, every=0.0, resume=True), **asked)
     np.testing.assert_array_equal(resumed.weights, whole.weights)
     assert resumed.certificate == whole.certificate
     save_model(whole, tmp_path / "m.npz")
@@ -323,7 +323,7 @@ def test_working_sets_are_resumed_verified_and_the_same_on_workers(tmp_path, int
     total = next(questions)
     for part in (0.5, 0.9):
         left, kept = iter(range(int(part * total))), str(tmp_path / f"kept{part}")
-        many = CheckpointOptions(kept, iterations=1)
+        many = CheckpointOptions(kept, every=0.0)
         broken = train(data, checkpoint=many, stop=lambda left=left: next(left, None) is None, **asked)
         assert broken.stop_reason == "interrupted"
         resumed = train(data, checkpoint=replace(many, resume=True), **asked)

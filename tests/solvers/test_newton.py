@@ -232,7 +232,7 @@ def test_a_path_goes_on_from_the_last_model_also_after_a_resume(tmp_path, loss, 
     whole = path((X, y), Cs, solver="newton", **given)
     assert [model.solver for model in whole] == ["newton"] * 4
     assert all(model.certificate.converged and model.history[-1]["passes"] <= most for model in whole[1:])
-    again = CheckpointOptions(str(tmp_path / "run"), iterations=1, resume=True)
+    again = CheckpointOptions(str(tmp_path / "run"), every=0.0, resume=True)
     blocks = iter(range(12))
     broken = path((X, y), Cs, solver="newton", checkpoint=again, stop=lambda: next(blocks, None) is None, **given)
     assert broken[-1].stop_reason == "interrupted"

@@ -24,9 +24,9 @@ def rings(n=200, seed=0):
     return X, np.where(X[:, 0] ** 2 + np.sin(2 * X[:, 1]) + 0.2 * rng.standard_normal(n) > 0.8, 2.0, 1.0)
 
 
-def drawn(X, y, kernel, landmarks, choice="uniform", seed=0) -> MappedDataset:
+def drawn(X, y, kernel, landmarks, seed=0) -> MappedDataset:
     data = MemoryDataset(X, y)
-    return MappedDataset(data, nystroem_map(Feed(data), kernel, landmarks, choice, seed))
+    return MappedDataset(data, nystroem_map(Feed(data), kernel, landmarks, seed))
 
 
 def test_cholesky_with_pivots():
@@ -97,29 +97,6 @@ def test_shards_and_workers_change_no_bit(monkeypatch):
     want = bits(train(MemoryDataset(X, y), **OPTIONS, lanes=4, workers=1))
     monkeypatch.setattr("streamcut.oracles.mapped.SHARD_NNZ", 1600)
     assert bits(train(MemoryDataset(X, y, shard_nnz=300), **OPTIONS, lanes=4, workers=2)) == want
-
-
-def test_leverage_finds_the_rows_that_others_leave_out():
-    rng = np.random.default_rng(0)
-    X = np.vstack([0.01 * rng.standard_normal((970, 4)), 3.0 * rng.standard_normal((30, 4))])  # nearly all alike
-    kernel, y = Kernel("rbf", 0.5), np.where(rng.random(1000) < 0.5, 1.0, -1.0)
-    K = kernel.matrix(X, X)
-
-    def error(choice: str, seed: int) -> float:
-        features = drawn(X, y, kernel, 100, choice, seed)
-        Z = features.map.features(features.inner.read(0)).astype(np.float64)
-        return np.linalg.norm(K - Z @ Z.T)
-
-    found = {choice: np.median([error(choice, seed) for seed in range(5)]) for choice in ("uniform", "leverage")}
-    assert found["leverage"] < 0.7 * found["uniform"]
-
-
-def test_leverage_trains_and_is_another_model():
-    X, y = rings(400)
-    models = [train(MemoryDataset(X, y), **OPTIONS, landmarks=choice) for choice in ("uniform", "leverage", "leverage")]
-    assert all(model.converged for model in models)
-    assert models[1].inner.weights.tobytes() == models[2].inner.weights.tobytes() != models[0].inner.weights.tobytes()
-    assert verify(models[1], MemoryDataset(X, y)).consistent
 
 
 def test_other_tasks_take_features():

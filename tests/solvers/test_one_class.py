@@ -94,10 +94,10 @@ def test_it_is_saved_stopped_resumed_and_evaluated(solver, tmp_path):
     save_model(whole, tmp_path / "m.npz")
     assert load_model(tmp_path / "m.npz").decision_function(rows()) == pytest.approx(whole.decision_function(rows()), rel=1e-14)
     asked = iter(range(next(questions) // 2))
-    kept = CheckpointOptions(str(tmp_path / "kept"), iterations=1)
+    kept = CheckpointOptions(str(tmp_path / "kept"), every=0.0)
     broken = train(data(), checkpoint=kept, stop=lambda: next(asked, None) is None, **options)
     assert broken.stop_reason == "interrupted"
-    resumed = train(data(), checkpoint=CheckpointOptions(str(tmp_path / "kept"), iterations=1, resume=True), **options)
+    resumed = train(data(), checkpoint=CheckpointOptions(str(tmp_path / "kept"), every=0.0, resume=True), **options)
     np.testing.assert_array_equal(resumed.weights, whole.weights)
     assert resumed.intercept == whole.intercept
     inside = whole.predict(rows())

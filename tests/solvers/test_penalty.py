@@ -121,7 +121,7 @@ def test_a_run_that_is_stopped_goes_on_to_the_same_bits(tmp_path, solver):
     data, options = MemoryDataset(X, y), {"solver": solver, "l1": 3.0, "scheduler": "sync", "tol": 1e-6, "max_passes": 25}
     whole = train(data, **options)
     for passes in (2, 5, 25):
-        keep = CheckpointOptions(str(tmp_path / solver), iterations=1, resume=True)
+        keep = CheckpointOptions(str(tmp_path / solver), every=0.0, resume=True)
         model = train(data, checkpoint=keep, **{**options, "max_passes": passes})
     assert model.weights.tobytes() == whole.weights.tobytes()
     assert model.certificate == whole.certificate

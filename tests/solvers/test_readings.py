@@ -68,7 +68,7 @@ def test_a_model_says_what_the_data_set_counts(name, unpinned, tmp_path):
 def test_features_of_a_kernel_count(unpinned):
     """Landmarks are some rows of each shard that they are read from: what is given out counts, not what is decoded with it."""
     data = Counting()
-    model = streamcut.train(data, lanes=1, workers=1, kernel="rbf", gamma=0.1, nystroem=10, landmarks="leverage")
+    model = streamcut.train(data, lanes=1, workers=1, kernel="rbf", gamma=0.1, nystroem=10)
     assert model.history[-1]["passes"] < model.readings < data.rows / ROWS
 
 

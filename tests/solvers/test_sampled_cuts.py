@@ -351,7 +351,7 @@ def checkpointed(solver, folder, task, **more):
     else:
         X, y = rings(400)
         data = MemoryDataset(X, y, weight=None if task == "binary" else 1.0 + X[:, 0] ** 2, shard_nnz=300)
-    kept = CheckpointOptions(str(folder), iterations=5, resume=True) if folder is not None else None
+    kept = CheckpointOptions(str(folder), every=0.0, resume=True) if folder is not None else None
     how = {"task": task, "solver": solver, "samples": 20, "tol": 1e-2, "checkpoint": kept, **RBF}
     return train(data, **how, **more)
 

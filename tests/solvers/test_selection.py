@@ -92,7 +92,7 @@ def test_resumed_to_the_same_bits(solver, tmp_path):
     for limit in (40, 170, 10**9):  # the run is stopped after so many looks at the flag, then goes on
         found.clear()
         looks = iter(range(limit))
-        checkpoint = CheckpointOptions(str(tmp_path / "run"), iterations=3, resume=True)
+        checkpoint = CheckpointOptions(str(tmp_path / "run"), every=0.0, resume=True)
         try:
             train_path(
                 data(),
@@ -139,7 +139,7 @@ def test_a_path_over_l1_goes_on_where_it_was_stopped(tmp_path):
     for limit in (30, 120, 10**9):
         found.clear()
         asked = iter(range(limit))
-        checkpoint = CheckpointOptions(str(tmp_path / "run"), iterations=2, resume=True)
+        checkpoint = CheckpointOptions(str(tmp_path / "run"), every=0.0, resume=True)
         more = {"checkpoint": checkpoint, "stop": lambda asked=asked: next(asked, None) is None}
         try:
             train_path(data(), [1.0], l1s=LAMBDAS, on_model=lambda model, _: found.append(model), **more, **options)

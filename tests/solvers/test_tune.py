@@ -312,7 +312,7 @@ def test_a_run_that_was_killed_goes_on_to_the_same_models(stores, tmp_path, run,
     common = ["tune", stores[0], "--C", "0.01,1", "--folds", 3, "--json", "--tol", "1e-5", "--lanes", 1, "--workers", 2, *more]
     assert run(*common, "--model", tmp_path / "undisturbed.npz")[0] == 0
     folder = tmp_path / "run"
-    kept = ["--model", tmp_path / "m.npz", "--checkpoint", folder, "--checkpoint-iterations", 1]
+    kept = ["--model", tmp_path / "m.npz", "--checkpoint", folder, "--checkpoint-every", "0s"]
     command = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()", *map(str, [*common, *kept])]
     for failpoint in ("train.shard.5:4:kill", "train.shard.2:3:kill"):
         resume = ["--resume"] if folder.exists() else []

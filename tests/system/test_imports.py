@@ -35,15 +35,13 @@ WIRING = {
     "certifying",
     "cross_validation",
     "data",
-    "early_stopping",
     "evaluation",
-    "flags",
     "grids",
     "prediction",
     "proofs",
     "strategy",
 }
-WIRING |= {"locating", "structured", "training", "tuning", "verification"}
+WIRING |= {"certified", "weight_errors", "structured", "training", "tuning", "verification"}
 BLIND = {"compiled", "bundle", "losses", "solvers"}  # these get arrays, cuts and oracles: they never see a file
 KERNELS_SEE = {"__future__", "collections.abc", "math", "numba", "numba.extending", "numpy", "streamcut.compiler.jit", "typing"}
 KERNELS_SEE |= {"streamcut.compiler.numba_parts"}

@@ -87,7 +87,7 @@ def run(*command):
 run("convert", "a.svm", "a.zarr", "--shuffle", "1")
 run("convert", "a.svm", "a.zarr", "--force", "--quiet")
 run("check", "a.zarr")
-many = ("--checkpoint", "c", "--checkpoint-iterations", "1", "--tol", "1e-9")
+many = ("--checkpoint", "c", "--checkpoint-every", "0s", "--tol", "1e-9")
 run("train", "a.zarr", "--model", "m.npz", *many, "--max-passes", "2")
 assert pathlib.Path("c").exists()
 run("train", "a.zarr", "--model", "m.npz", *many, "--resume", "--force", "--memory", "50%", "--quiet")

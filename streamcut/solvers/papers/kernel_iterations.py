@@ -162,7 +162,7 @@ def run(
     history: list[Any] = progress.history
     while True:
         reason = _reason(solver, progress, limits)
-        if reason is not None or (progress.checkpoints is not None and progress.checkpoints.due(state.iterations)):
+        if reason is not None or (progress.checkpoints is not None and progress.checkpoints.due()):
             progress.save(state, responses)  # before a measurement that is the last one only because of a limit
         if reason is not None or solver.rows_seen >= state.due:
             alpha, intercept = solver.predictor()

@@ -127,7 +127,7 @@ class SampledRun:
     def begin(self, state: SampledState, oracle: SampledOracle) -> None:
         """Begin the next iteration: write a checkpoint if one is due."""
         self._counted, self._lines = oracle.counted(), len(self.history)
-        if self.progress.checkpoints is not None and self.progress.checkpoints.due(self._lines):
+        if self.progress.checkpoints is not None and self.progress.checkpoints.due():
             self.save(state, oracle)
 
     def save(self, state: SampledState, oracle: SampledOracle) -> None:
