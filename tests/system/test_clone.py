@@ -31,7 +31,8 @@ def test_it_trains():
 
 def test_each_folder_has_one_name():
     code = """
-import io, streamcut, streamcut.training
+import io, streamcut
+streamcut.train
 from pathlib import Path
 names = {}
 for name, module in [*sys.modules.items()]:
