@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from streamcut.calibration import calibrate as calibrate
 from streamcut.certifying.certify import certify as certify
 from streamcut.config import CheckpointOptions
+from streamcut.config import CheckpointOptions as CheckpointOptions
 from streamcut.cross_validation import cross_validate as cross_validate
 from streamcut.evaluation import evaluate as evaluate
 from streamcut.execution.plan import MemoryPlan
@@ -18,6 +19,7 @@ from streamcut.io.conversion.progress import Progress
 from streamcut.io.opening import open_dataset as open
 from streamcut.io.places.answers import set_timeout as set_timeout
 from streamcut.io.recipe.recipe import Recipe
+from streamcut.io.sources.arrays import in_memory as rows
 from streamcut.models.files import load_model as load_model
 from streamcut.models.files import save_model as save_model
 from streamcut.models.model import Model

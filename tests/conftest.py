@@ -7,16 +7,16 @@ import os
 import signal
 from collections import Counter
 from functools import cache
+from itertools import count
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from sklearn.datasets import load_svmlight_file
 
 from streamcut.cli import main
-from streamcut.foundation.files import _hits
 
 ROOT = Path(__file__).resolve().parent.parent
+_RUNS = count()
 
 # Some tests have Dask's workers in this process; see streamcut.execution.dask.logs.of_our_own.
 os.environ["DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED"] = "False"
@@ -52,7 +52,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True)
 def failpoints_count_from_one() -> None:
     """Whatever tests before have visited."""
-    _hits.clear()
+    os.environ["STREAMCUT_FAILPOINT_RUN"] = str(next(_RUNS))
 
 
 @pytest.fixture(scope="session")
@@ -82,6 +82,8 @@ def run(capfd):
 
 @cache
 def _load(path: Path, n_features: int | None):
+    from sklearn.datasets import load_svmlight_file  # takes seconds to import, and few tests need it
+
     with lzma.open(path) as file:
         return load_svmlight_file(file, n_features=n_features, zero_based=False)
 

@@ -1,4 +1,4 @@
-"""Claims of training against exact arithmetic on random problems, as tests/solvers/test_exact_bounds.py does with fewer of them.
+"""Claims of training against exact arithmetic on random problems; tests/inside/solvers/test_exact_bounds.py tries a few.
 
 Prints how many were tried and what was false, by loss and kind of claim; exit code 1 if anything was.
 Usage: python scripts/checks/exact_bounds.py [--problems 50000] [--seed 100000] [--processes 2] [--losses hinge,logistic,softmax]

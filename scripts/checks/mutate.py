@@ -35,7 +35,7 @@ FOLDERS = {
     "io/stores": "writer verify journal",
 }
 IMPORTANT = [Path(folder, f"{name}.py") for folder, names in FOLDERS.items() for name in names.split()]
-FOR_ALL = ["tests/solvers/test_frozen_weights.py", "tests/solvers/test_exact_bounds.py"]  # of modules that no test names
+FOR_ALL = ["tests/solvers/test_frozen_weights.py", "tests/inside/solvers/test_exact_bounds.py"]  # of modules that no test names
 OF_TEXT = ("test_imports", "test_house", "test_packaging")  # they read sources, and run none
 OPERATORS = {
     ast.Lt: ("<", "<="), ast.LtE: ("<=", "<"), ast.Gt: (">", ">="), ast.GtE: (">=", ">"), ast.Eq: ("==", "!="),
@@ -110,12 +110,18 @@ def naming(file: Path, among: list[Path]) -> list[Path]:
 
 
 def nearest(file: Path, most: int) -> list[str]:
-    """Test files of the module, then of those that import it."""
+    """Test files of the module, with those beside them that know its results only, then of those that import it."""
     tests = sorted(path for path in (ROOT / "tests").rglob("test_*.py") if path.stem not in OF_TEXT)
     modules = sorted(path for folder in ("streamcut", "io") for path in (ROOT / folder).rglob("*.py"))
     own = naming(file, tests)
     others = [test for module in naming(file, modules) for test in naming(module.relative_to(ROOT), tests)[:2]]
-    return [str(path.relative_to(ROOT)) for path in dict.fromkeys(own + others)][:most] or FOR_ALL
+    both = [each for path in dict.fromkeys(own + others) for each in (path, outside(path)) if each.is_file()]
+    return [str(path.relative_to(ROOT)) for path in dict.fromkeys(both)][:most] or FOR_ALL
+
+
+def outside(path: Path) -> Path:
+    """The file of tests/ whose tests of the insides are in `path`; `path` where it is outside."""
+    return Path(*(part for part in path.parts if part != "inside"))
 
 
 def copy(to: Path) -> None:

@@ -1,6 +1,6 @@
 """Freezes the weights of small trainings for tests/solvers/test_frozen_weights.py: writes tests/reference/frozen_weights.json.
 
-Run it with the Python of the version whose answers are to stay: it needs no more of streamcut than `train` and MemoryDataset, so
+Run it with the Python of the version whose answers are to stay: it needs no more of streamcut than `train` and `rows`, so
 a checkout of an older version in an environment of its own will do. Without names all are made anew; with names only those,
 because a change was meant to change them (the commit says which, and why).
 Usage: python scripts/tools/freeze_weights.py [NAME …]

@@ -4,6 +4,6 @@ A job states its memory needs and which runs may continue one another (`job.py`)
 solver and model. The job of a linear solver is chosen by the problem, other jobs by the solver's family (streamcut.training).
 Jobs read the properties of a solver from streamcut.solver_table: none refers to a solver by name.
 
-A new option of training: its declaration in streamcut.options, and its use here; tests/faces/test_option_effects.py detects an
-option without effect.
+A new option of training: its declaration in streamcut.options, and its use here; tests/inside/faces/test_option_effects.py
+detects an option without effect.
 """

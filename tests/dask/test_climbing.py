@@ -14,9 +14,7 @@ from kit.clusters import same, started, two_workers
 import streamcut
 from streamcut.errors import ClusterLostError, CorruptError, MemoryBudgetError, UsageError
 from streamcut.execution.dask.climbing import ClimbingRunner
-from streamcut.foundation.chunk import Chunk
 from streamcut.io.opening import open_dataset
-from streamcut.io.stores.writer import StoreWriter
 from streamcut.jobs import binary, columns
 from streamcut.models.files import save_model
 from streamcut.oracles.columns_passes import AscentPass
@@ -40,10 +38,8 @@ def stored(path, classes):
     rng = np.random.default_rng(7)
     X = sp.random_array((4000, 60), density=0.2, format="csr", rng=rng, data_sampler=rng.standard_normal)
     y = (X @ rng.standard_normal((60, classes)) + 0.5 * rng.standard_normal((4000, classes))).argmax(axis=1).astype(float)
-    chunk = Chunk(X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data, y, None, rng.uniform(0.5, 2.0, 4000))
-    with StoreWriter(path, shard_nnz=3000, n_features=60, options={}) as writer:
-        writer.append(chunk, {})
-        writer.finish({})
+    with streamcut.create(path, 60, shard_nnz=3000) as out:
+        out.append(X, y, weight=rng.uniform(0.5, 2.0, 4000))
     return open_dataset(path)
 
 
@@ -121,9 +117,8 @@ def test_sequences_have_the_bits_of_threads_by_cutting_planes(client, tmp_path):
     rng, path = np.random.default_rng(3), tmp_path / "chains.zarr"
     X = sp.random_array((900, 20), density=0.3, format="csr", rng=rng, data_sampler=rng.standard_normal)
     qid, y = np.repeat(np.arange(90), 10), (X @ rng.standard_normal((20, 3))).argmax(axis=1).astype(float)
-    with StoreWriter(path, shard_nnz=800, n_features=20, options={}) as writer:
-        writer.append(Chunk(X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data, y, qid), {})
-        writer.finish({})
+    with streamcut.create(path, 20, shard_nnz=800) as out:
+        out.append(X, y, qid=qid)
     options = {"task": "sequence", "solver": "ocas", "lanes": 4, "max_passes": 8, "scratch": str(tmp_path)}
     here, there = (streamcut.train(path, **options, scheduler=scheduler) for scheduler in ("threads", client))
     assert here.weights.tobytes() == there.weights.tobytes()

@@ -28,11 +28,9 @@ from streamcut.execution.lanes import Lanes
 from streamcut.execution.plan import Needs
 from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import Runner
-from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.machine import memory_limit
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.opening import open_dataset
-from streamcut.io.stores.writer import StoreWriter
 from streamcut.jobs.columns import ColumnsJob
 from streamcut.losses.classes import ClassesRisk
 from streamcut.losses.crammer_singer import CrammerSinger
@@ -72,9 +70,8 @@ def stores(tmp_path_factory):
         X, y = rows(n)
         labels, u = y if task == "multiclass" else np.minimum(y, 1.0), np.random.default_rng(0).uniform(0.5, 2.0, n)
         path = tmp_path_factory.mktemp("cached") / f"{task}.zarr"
-        with StoreWriter(path, shard_nnz=1000, n_features=X.shape[1], options={}) as writer:
-            writer.append(Chunk(X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data, labels, None, u), {})
-            writer.finish({})
+        with streamcut.create(path, X.shape[1], shard_nnz=1000) as out:
+            out.append(X, labels, weight=u)
         found[task] = open_dataset(path)
     return {**found, "rest": found["multiclass"], "softmax": found["multiclass"], "rest, squared": found["multiclass"]}
 
@@ -203,10 +200,10 @@ def test_the_caches_of_all_processes_are_within_the_memory(tmp_path):
     store, n, each = tmp_path / "wide.zarr", 60_000, 50
     rng = np.random.default_rng(0)
     indices = (rng.integers(0, 100, (n, each)) + 100 * np.arange(each)).astype(np.int32).ravel()
-    with StoreWriter(store, shard_nnz=1 << 17, n_features=100 * each, options={}) as writer:
+    with streamcut.create(store, 100 * each, shard_nnz=1 << 17) as out:
         indptr, y = each * np.arange(n + 1), rng.choice([-1.0, 1.0], n)
-        writer.append(Chunk(indptr, indices, rng.random(n * each).astype(np.float32), y), {})
-        writer.finish({})
+        values = rng.random(n * each).astype(np.float32)
+        out.append(sp.csr_array((values, indices, indptr), shape=(n, 100 * each)), y)
     asked = ["--scheduler", "local-cluster", "--workers", "2", "--lanes", "2", "--max-passes", "2", "--sweeps", "3", "--json"]
     refused = train(open_dataset(store), tmp_path / "m.npz", *asked, "--memory", "1MB")
     assert refused.returncode == ExitCode.MEMORY, refused.stderr

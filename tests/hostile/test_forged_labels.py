@@ -9,11 +9,11 @@ import pytest
 import scipy.sparse as sp
 from kit.forging import forge
 
+import streamcut
 from streamcut import train
 from streamcut.errors import CorruptError
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.opening import open_dataset
-from streamcut.io.stores.writer import StoreWriter
 
 RBF = "--kernel rbf --gamma 0.5"
 CLASSES, PAIR, CHAIN = "classes", "pair", "chain"  # stores: four classes, two, four with a qid
@@ -47,10 +47,8 @@ def stores(tmp_path_factory):
     folder = tmp_path_factory.mktemp("forged")
     for kind in (CLASSES, PAIR, CHAIN):
         X, y, qid = _rows(kind)
-        data = MemoryDataset(X, y, qid=qid)
-        with StoreWriter(folder / kind, shard_nnz=300, n_features=10, options={}) as writer:
-            writer.append(data.read(0), {})
-            writer.finish({})
+        with streamcut.create(folder / kind, 10, shard_nnz=300) as out:
+            out.append(X, y, qid=qid)
         stored = open_dataset(folder / kind).read(1).y.copy()
         stored[2] = 7.0
         forge(folder / kind, 1, {"y": stored})

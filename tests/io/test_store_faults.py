@@ -13,6 +13,7 @@ import pytest
 from kit.contracts.store import make_rows
 from kit.forging import forge
 
+import streamcut
 from streamcut.errors import CorruptError
 from streamcut.foundation import files as durable
 from streamcut.io.opening import open_dataset
@@ -23,9 +24,9 @@ from streamcut.io.stores.writer import StoreWriter
 @pytest.fixture(scope="module", params=["zarr", "hdf5"])
 def pristine(request, tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("pristine") / "store"
-    with StoreWriter(path, backend=request.param, shard_nnz=1500, n_features=300, options={}) as writer:
-        writer.append(make_rows("queries").chunk(), {})
-        writer.finish({})
+    rows = make_rows("queries")
+    with streamcut.create(path, 300, backend=request.param, shard_nnz=1500) as out:
+        out.append(rows.X, rows.y, qid=rows.qid, weight=rows.weight)
     return path
 
 

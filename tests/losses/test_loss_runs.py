@@ -10,11 +10,11 @@ import scipy.sparse as sp
 from kit import clusters
 from kit.nights import by_night
 
+import streamcut
 from streamcut.config import CheckpointOptions
 from streamcut.errors import UsageError
 from streamcut.grids.selection import train_path
 from streamcut.io.memory import MemoryDataset
-from streamcut.io.stores.writer import StoreWriter
 from streamcut.loss_table import ROW_LOSSES
 from streamcut.models.files import load_model, save_model
 from streamcut.training import train
@@ -72,9 +72,9 @@ def client():
 @pytest.mark.parametrize("loss", ["quantile", "poisson"])  # piecewise linear; smooth, with a target in each row
 def test_dask_gives_the_bits_of_threads(tmp_path, client, loss):
     store, chunk = str(tmp_path / "rows.zarr"), data(shard_nnz=10_000).read(0)
-    with StoreWriter(store, shard_nnz=400, n_features=15, options={}) as writer:
-        writer.append(chunk, {})
-        writer.finish({})
+    X = sp.csr_array((chunk.data, chunk.indices, chunk.indptr), shape=(chunk.n_rows, 15))
+    with streamcut.create(store, 15, shard_nnz=400) as out:
+        out.append(X, chunk.y, weight=chunk.weight)
     (tmp_path / "scratch").mkdir()
     for solver in ("ocas", "bundle-dca"):
         options = {**OPTIONS, **SOLVERS[solver], "loss": loss, "max_passes": 5}

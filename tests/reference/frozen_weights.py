@@ -2,7 +2,7 @@
 
 `CASES` are {name: (data, options of train)}, `DATA` makes each data set from a fixed seed, `answer` is what is frozen of a model.
 Trainings end after a few passes, long before a stopping rule could end them, so nothing but the numbers themselves is compared.
-scripts/tools/freeze_weights.py writes the file; it uses no more of streamcut than `train` and MemoryDataset.
+scripts/tools/freeze_weights.py writes the file; it uses no more of streamcut than `train` and `rows`.
 """
 
 import json
@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from streamcut.config import CHOICES
 from streamcut.io.memory import MemoryDataset
 from streamcut.training import train
 
@@ -24,7 +23,7 @@ _RBF = {"kernel": "rbf", "gamma": 0.7}
 _BUDGETED = {**_RBF, "budget": 12, "tol": None, "tol_relative": None, "bias": 0.0, "max_time": 600.0, "epochs": 2.0}
 _ROUNDS = {**_RBF, "bias": 0.0, "tol": None, "tol_relative": None, "max_time": 600.0, "epochs": 2.0}
 _SAMPLED = {**_RBF, "C": 0.5, "samples": 25, "max_passes": 12, "tol": 1e-4}
-_OVR = CHOICES["strategy"][1]  # it once had another name
+_OVR = "one-vs-rest"
 _NYSTROEM = {**_RBF, "nystroem": 15}
 
 CASES = {

@@ -16,11 +16,11 @@ from kit.ranking import bits, problem
 from reference import pairs as slow
 from reference.one_group import evaluated_by_ranges
 
+import streamcut
 from streamcut.config import CheckpointOptions
 from streamcut.errors import CorruptError
 from streamcut.execution.runner import Interrupted
 from streamcut.io.memory import MemoryDataset
-from streamcut.io.stores.writer import StoreWriter
 from streamcut.jobs.global_risk import GlobalJob
 from streamcut.losses.multivariate import Multivariate
 from streamcut.losses.pairs import Pairs, PairsOfLevels
@@ -165,9 +165,8 @@ def test_training_in_little_room_gives_the_same_bits(options, small_blocks, litt
 def test_a_cluster_gives_the_same_bits(tmp_path):
     pytest.importorskip("distributed")
     X, y, _ = problem(400, 15, levels=2)
-    with StoreWriter(tmp_path / "rows.zarr", shard_nnz=700, n_features=15, options={}) as writer:
-        writer.append(MemoryDataset(X, y).read(0), {})
-        writer.finish({})
+    with streamcut.create(tmp_path / "rows.zarr", 15, shard_nnz=700) as out:
+        out.append(X, y)
     options = {"task": "roc-area", "C": 0.3, "lanes": 3, "max_passes": 12}
     clustered = train(str(tmp_path / "rows.zarr"), scheduler="local-cluster", workers=2, scratch=str(tmp_path), **options)
     assert bits(clustered) == bits(train(MemoryDataset(X, y), **options))
@@ -293,10 +292,8 @@ def test_a_long_group_trains_in_its_least_memory(tmp_path):
     rng = np.random.default_rng(0)
     X = np.ones((n, 1), np.float32) * rng.standard_normal((n, 1), dtype=np.float32)
     y = (X[:, 0] + rng.standard_normal(n, dtype=np.float32) > 1).astype(float)
-    with StoreWriter(folder, shard_nnz=1 << 18, n_features=1, options={}) as writer:
-        for start in range(0, n, 1 << 18):
-            writer.append(MemoryDataset(X[start : start + (1 << 18)], y[start : start + (1 << 18)]).read(0), {})
-        writer.finish({})
+    with streamcut.create(folder, 1, shard_nnz=1 << 18) as out:
+        out.append(X, y)
     options = {"task": "roc-area", "max_cuts": 20, "max_passes": 3}
     line = [sys.executable, "-P", "-c", IN_LEAST_MEMORY, str(folder), json.dumps(options)]
     done = subprocess.run(line, capture_output=True, text=True, timeout=120)

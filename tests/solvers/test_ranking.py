@@ -15,6 +15,7 @@ from reference import svm
 from sklearn.datasets import dump_svmlight_file
 from sklearn.metrics import average_precision_score, ndcg_score
 
+import streamcut
 from streamcut.bundle.line_search import minimise_by_tangents
 from streamcut.compiled import pairs
 from streamcut.config import CheckpointOptions
@@ -27,7 +28,6 @@ from streamcut.execution.runner import Runner
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.opening import open_dataset
-from streamcut.io.stores.writer import StoreWriter
 from streamcut.losses.pairs import Pairs
 from streamcut.measures.ranking import RankingMeasures
 from streamcut.models.certificate import StopReason
@@ -188,12 +188,10 @@ def test_same_bits_whatever_shards_threads_lanes_backend_and_memory(queries, sol
     for shard_nnz, workers, lanes in zip((500, 2000, 10**6), (1, 2, 2), divided, strict=True):
         data = MemoryDataset(X, y, qid=qid, shard_nnz=shard_nnz)
         assert bits(train(data, workers=workers, lanes=lanes, **options)) == expected
-    whole = MemoryDataset(X, y, qid=qid).read(0)
     for backend in ("zarr", "hdf5"):
         path = tmp_path / f"rows.{'h5' if backend == 'hdf5' else 'zarr'}"
-        with StoreWriter(path, shard_nnz=700, n_features=20, options={}) as writer:
-            writer.append(whole, {})
-            writer.finish({})
+        with streamcut.create(path, 20, shard_nnz=700, backend=backend) as out:
+            out.append(X, y, qid=qid)
         data = open_dataset(path)
         lanes = plan_lanes(data.manifest.statistics, 3)
         row_state = RowState(900, tmp_path)  # in scratch files
@@ -318,9 +316,8 @@ def test_measures_count_ties_half_and_know_no_order_of_rows(found, random):
 def test_a_cluster_gives_the_same_bits(tmp_path):
     pytest.importorskip("distributed")
     X, y, qid = problem(900, 20, queries=30)
-    with StoreWriter(tmp_path / "rows.zarr", shard_nnz=700, n_features=20, options={}) as writer:
-        writer.append(MemoryDataset(X, y, qid=qid).read(0), {})
-        writer.finish({})
+    with streamcut.create(tmp_path / "rows.zarr", 20, shard_nnz=700) as out:
+        out.append(X, y, qid=qid)
     options = {"task": "ranking", "C": 0.2, "lanes": 4}
     clustered = train(str(tmp_path / "rows.zarr"), scheduler="local-cluster", workers=2, scratch=str(tmp_path), **options)
     assert bits(clustered) == bits(train(MemoryDataset(X, y, qid=qid), **options))

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from reference import sampled as slow
 from reference import viterbi
 
+import streamcut
 from streamcut.bundle.gram_bundle import GramBundle
 from streamcut.compiled import splitmix
 from streamcut.config import CheckpointOptions
@@ -20,7 +21,6 @@ from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.runner import Runner
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.memory import MemoryDataset
-from streamcut.io.stores.writer import StoreWriter
 from streamcut.kernels import vectors
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import Vectors
@@ -215,11 +215,10 @@ def stored_alike(request, tmp_path_factory):
     classes = 2 if task == "binary" else 3
     y = np.argmax(X @ rng.standard_normal((12, classes)) + 0.3 * rng.standard_normal((n, classes)), axis=1).astype(float)
     qid = np.repeat(np.arange(n), rng.integers(1, 6, n))[:n] if task == "sequence" else None
-    rows = MemoryDataset(X, y, qid=qid, weight=None if task == "sequence" else rng.uniform(0.1, 2.0, n)).read(0)
+    weight = None if task == "sequence" else rng.uniform(0.1, 2.0, n)
     for number, (backend, shard_nnz) in enumerate((("zarr", 1 << 20), ("zarr", 500), ("hdf5", 1300))):
-        with StoreWriter(folder / str(number), backend=backend, shard_nnz=shard_nnz, options={}) as writer:
-            writer.append(rows, {})
-            writer.finish({})
+        with streamcut.create(folder / str(number), backend=backend, shard_nnz=shard_nnz) as out:
+            out.append(X, y, qid=qid, weight=weight)
     return task, [folder / str(number) for number in range(3)]
 
 

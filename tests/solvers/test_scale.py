@@ -6,13 +6,12 @@ import scipy.sparse as sp
 from kit.clusters import two_workers
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
+import streamcut
 from streamcut.config import CheckpointOptions
 from streamcut.errors import UsageError
 from streamcut.execution.scaled import ScaledDataset
-from streamcut.foundation.chunk import Chunk
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.opening import open_dataset
-from streamcut.io.stores.writer import StoreWriter
 from streamcut.models.files import load_model, save_model
 from streamcut.prediction import predict
 from streamcut.training import train
@@ -37,9 +36,8 @@ def problem(n=200, d=9, dtype=np.float64):
 def store(tmp_path_factory):
     X, y = problem(dtype=np.float32)
     path = tmp_path_factory.mktemp("scale") / "rows.zarr"
-    with StoreWriter(path, shard_nnz=300, n_features=X.shape[1], options={}) as writer:
-        writer.append(Chunk(X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data, y), {})
-        writer.finish({})
+    with streamcut.create(path, X.shape[1], shard_nnz=300) as out:
+        out.append(X, y)
     return str(path)
 
 

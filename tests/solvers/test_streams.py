@@ -20,11 +20,9 @@ from streamcut.execution.feed import Feed, Streams, Traffic
 from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import Machine, MemoryPlan, Needs, Streamed, plan_memory
 from streamcut.execution.runner import Runner
-from streamcut.foundation.chunk import Chunk
 from streamcut.io.manifest import Statistics
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.opening import open_dataset
-from streamcut.io.stores.writer import StoreWriter
 from streamcut.jobs import binary
 from streamcut.jobs.binary import BinaryJob
 from streamcut.oracles.dual import ascent
@@ -212,9 +210,8 @@ def test_certificates_hold_and_shards_cannot_be_seen(small_batches, row_cache, l
 def test_dask_has_the_bits_of_threads(small_batches, tmp_path):
     X, y = rows()
     path = tmp_path / "rows.zarr"
-    with StoreWriter(path, shard_nnz=700, n_features=X.shape[1], options={}) as writer:
-        writer.append(Chunk(X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data, y), {})
-        writer.finish({})
+    with streamcut.create(path, X.shape[1], shard_nnz=700) as out:
+        out.append(X, y)
     asked = {**RUN, "row_cache": "30%", "sweeps": 3, "max_passes": 4}
     with two_workers() as client:
         there = streamcut.train(open_dataset(path), scheduler=client, scratch=str(tmp_path), **asked)

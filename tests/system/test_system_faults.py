@@ -13,19 +13,21 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from kit.waiting import has_ended, state_of, ticks_of, until
 
-import streamcut.cli.train  # noqa: F401  whoever gives root's rights away may not see Python's own files any more
-from streamcut.cli import main
+from streamcut.cli import cli, main
 from streamcut.errors import ExitCode, StreamcutError
 from streamcut.execution.row_state import RowState
 from streamcut.io.conversion.convert import convert
 from streamcut.io.memory import MemoryDataset
 from streamcut.models.files import load_model, save_model
 from streamcut.training import train
+
+cli.get_command(click.Context(cli), "train")  # whoever gives root's rights away may not see Python's own files any more
 
 pytestmark = pytest.mark.process
 

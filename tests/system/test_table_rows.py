@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-FILES = {path.name: path for path in Path(__file__).parents[1].rglob("test_*.py")}
+TESTS = Path(__file__).parents[1]
+FILES = {path.name: "\n".join(each.read_text("utf-8") for each in TESTS.rglob(path.name)) for path in TESTS.rglob("test_*.py")}
 
 FAULTS = {
     1: "test_store_crash.py::test_killed_at_random_times",
@@ -89,7 +90,7 @@ PASSED_OVER = re.compile(r"mark\.(skip|skipif|xfail|long)\b")
 
 def functions(file: str) -> dict[str, ast.FunctionDef]:
     """The tests at the top of a test file."""
-    found = {node.name: node for node in ast.parse(FILES[file].read_text()).body if isinstance(node, ast.FunctionDef)}
+    found = {node.name: node for node in ast.parse(FILES[file]).body if isinstance(node, ast.FunctionDef)}
     return {name: node for name, node in found.items() if name.startswith("test_")}
 
 
@@ -122,7 +123,7 @@ def test_no_row_is_passed_over(place):
 
 @pytest.mark.parametrize("file", sorted({place.split("::")[0] for place in (*FAULTS.values(), *BAD_INPUT.values())} | {REMOTE}))
 def test_no_file_of_rows_is_passed_over(file):
-    for node in ast.parse(FILES[file].read_text()).body:
+    for node in ast.parse(FILES[file]).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark":
             assert not PASSED_OVER.search(ast.unparse(node.value))
         assert "importorskip" not in (ast.unparse(node) if isinstance(node, ast.Assign | ast.Expr) else "")

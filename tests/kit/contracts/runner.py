@@ -14,15 +14,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import streamcut
 from streamcut.errors import CorruptError
 from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.passes import Pass
 from streamcut.execution.runner import Interrupted, Runner
-from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.rounding import Grids
 from streamcut.io.opening import open_dataset
-from streamcut.io.stores.writer import StoreWriter
 from streamcut.losses.hinge import Hinge
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.oracles.row_passes import BreakpointsPass, First, HistogramPass, ScorePass, SlopePass, StepPass
@@ -37,10 +36,8 @@ def make_store(path, *, one_class=False):
     y = np.where(X @ rng.standard_normal(FEATURES) + 0.3 * rng.standard_normal(ROWS) > 0, 1.0, -1.0)
     weight = None if one_class else rng.uniform(0.5, 2.0, ROWS)
     X.data += 1.0 * one_class
-    indptr, indices = X.indptr.astype(np.int64), X.indices.astype(np.int32)
-    with StoreWriter(path, shard_nnz=SHARD_NNZ, n_features=FEATURES, options={}) as writer:
-        writer.append(Chunk(indptr, indices, X.data, y, None, weight), {})
-        writer.finish({})
+    with streamcut.create(path, FEATURES, shard_nnz=SHARD_NNZ) as out:
+        out.append(X, y, weight=weight)
     return open_dataset(path)
 
 
