@@ -180,6 +180,11 @@ class ExactKernelJob:
             kernel.moved(rows), kernel, signs, upper, dimension=d, bias=options.bias != 0.0,
             cache_bytes=plan.row_cache // (1 + self.sharing), workers=self.workers, shared=shared,
         )  # fmt: skip
+        if not state.diagonal.max() <= np.finfo(np.float32).max:
+            raise BadInputError(
+                f"kernel: values of {options.kernel} reach {state.diagonal.max():g}, too large for float32, which kernel columns "
+                "are; scale the features"
+            )
         value, reason, history = smo.run(state, progress, c_bar)
         (support,) = np.nonzero(state.alpha)
         certificate = Certificate(

@@ -21,6 +21,7 @@ class StopReason(StrEnum):
     TIME = "time"
     TARGET = "target"
     STALLED = "stalled"
+    IDLE = "idle"
     SCALE = "scale"
     BUNDLE = "bundle_too_small"
     INTERRUPTED = "interrupted"
@@ -42,6 +43,7 @@ _BECAUSE = {
     StopReason.TIME: "the allowed time was used up",
     StopReason.TARGET: "the objective reached the target",
     StopReason.STALLED: "rounding allows no further progress",
+    StopReason.IDLE: "four times the steps closed hardly any of the gap; features of one size, or a smaller C, may help",
     StopReason.SCALE: "its cuts cannot be combined better in float64; columns of one size (--scale) or more --max-cuts may help",
     StopReason.BUNDLE: "its bundle of cuts is too small (raise --max-cuts)",
     StopReason.INTERRUPTED: "it was interrupted",
