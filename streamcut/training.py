@@ -18,7 +18,7 @@ from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.data.by_data import for_data
 from streamcut.data.datasets import measurable, opened, stored
 from streamcut.early_stopping import EarlyStopping, expect_possible, measuring_bytes
-from streamcut.errors import MemoryBudgetError, UsageError
+from streamcut.errors import MemoryBudgetError, UsageError, spelled
 from streamcut.execution.feed import Feed
 from streamcut.execution.occurring import OccurringDataset, occurring
 from streamcut.execution.parted import Shards
@@ -397,4 +397,4 @@ def warn_of_peak(budget: int, peak: int, before: int) -> None:
     """Warn when the peak memory is above the budget and has grown since `before`."""
     if peak > max(budget, before):
         used, allowed = format_bytes(peak), format_bytes(budget)
-        log.warning("peak memory was %s, more than --memory %s; where that is a hard limit, give a smaller one", used, allowed)
+        log.warning(spelled("peak memory was %s, more than %s (--memory); where that is a hard limit, give less"), used, allowed)

@@ -5,12 +5,12 @@ Parameters of all estimators are in `base.py`, those of a single one in its clas
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import Any, Self
 
 from streamcut.config import TrainOptions
 from streamcut.estimators.base import StreamedEstimator
 from streamcut.estimators.declared import USUAL, attribute, declared, parameter
+from streamcut.estimators.names import named
 from streamcut.estimators.online import learn
 from streamcut.io.dataset import Dataset
 
@@ -76,13 +76,9 @@ class RowLosses(BundleDca):
 
     def _learn(self, rows: Dataset, labels: tuple[float, ...] | None, **task: Any) -> Self:
         """`partial_fit` with checked rows; `task` are the options that define the problem."""
-        options, start = TrainOptions(**{**self._options(), **task, "row_cache": "auto"}), self._start()
-        model, epochs = learn(rows, options, labels, start)
-        self._take_weights(model)
+        with named(self):
+            options = TrainOptions(**self._asked(rows, **task, row_cache="auto"))
+            model, epochs = learn(rows, options, labels, self._start())
         self._keep(model, warn=False)
         self.n_iter_ = epochs
         return self
-
-    @abstractmethod
-    def _take_weights(self, model: Any) -> None:
-        """Set coef_ and intercept_."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from streamcut.errors import spelled
 from streamcut.foundation.rounding import CutError, below, gamma, threshold_below
 from streamcut.foundation.shown import Shown
 
@@ -34,7 +35,7 @@ class StopReason(StrEnum):
     @property
     def because(self) -> str:
         """The reason as the end of a sentence."""
-        return _BECAUSE[self]
+        return spelled(_BECAUSE[self])
 
 
 _BECAUSE = {
@@ -124,7 +125,7 @@ class Certificate(Shown):
     def in_words(self) -> str:
         """The certificate in two sentences."""
         verdict, allowed = "Converged" if self.converged else "Not converged", self.tolerance
-        because = self.stop_reason.because + (f" ({self.detail})" if self.detail else "")
+        because = self.stop_reason.because + (f" ({spelled(self.detail)})" if self.detail else "")
         if self.converged:
             because += f" ({allowed.rule})"
         elif allowed.rule:
