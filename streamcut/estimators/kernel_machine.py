@@ -19,7 +19,7 @@ class KernelMachine(StreamedEstimator):
 
     kernel: str = parameter(default="rbf")
     gamma: float | str = parameter(
-        'γ; "scale" is 1 / (features × variance of all values), "auto" 1 / features.',
+        'γ; "scale" is 1 / (features × variance of all values, whatever the weights of rows), "auto" 1 / features.',
         default="scale",
         kind='float, "scale" or "auto"',
     )

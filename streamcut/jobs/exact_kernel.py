@@ -39,7 +39,7 @@ from streamcut.solvers.progress import Progress
 
 _EPOCHS = 1.0  # unless epochs or max_evaluations are given
 _ROUND_BYTES = 96  # per row: responses, their sums, norms, signs, temporaries of the water level and of sampling
-_SMO_BYTES = 160  # per row: α, gradient, bounds, norms, and the results at the end
+_SMO_BYTES = 168  # per row: α, gradient, bounds, norms, products with the mean row, and the results at the end
 _SUPPORT_BYTES = 800  # per support row of an iterative solver, without its entries
 _SCORING_BYTES = 96 << 20  # for scoring held-out rows
 
