@@ -218,9 +218,19 @@ class TrainOptions(TrainDeclarations):
             self.problem == "one-class" or (self.record.family == "budgeted" and self.task == "regression")
         )
 
+    def _given(self) -> list[str]:
+        """The options that are not at their defaults, and do not mean "off"."""
+        values = {name: (getattr(self, name), each.default) for name, each in self.__dataclass_fields__.items()}
+        changed = [name for name, (value, default) in values.items() if not (value is default or value == default)]
+        return [name for name in changed if name not in _OFF or values[name][0] != _OFF[name] or self._intercept_stays(name)]
+
     def _check_fit(self) -> None:
         """Every option given must apply to the task and the solver."""
-        solver, task = self.chosen_solver, self.chosen_task
+        solver, task, given = self.chosen_solver, self.chosen_task, self._given()
+        for name in given:
+            if not self._task_has(name):
+                tasks = ", ".join(OPTIONS[name].tasks or TASKS)
+                raise UsageError(f"{name}: {getattr(self, name)!r} is an option of task {tasks}, not of task {task}")
         if self.l1 and self.l1_only:
             raise UsageError("l1_only: it replaces ½‖w‖², l1 is added to it; leave one of them out")
         if self.problem not in self.record.trains:
@@ -232,18 +242,10 @@ class TrainOptions(TrainDeclarations):
                 what = f"task multiclass, {self.strategy}," if linear else "task multiclass"
                 those = solvers_of(self.problem) if linear else solvers_of(HINGE_OF_CLASSES, "one-vs-rest")
             raise UsageError(f"solver: {what} is trained by {', '.join(those)}, not by {solver}")
-        for name, each in self.__dataclass_fields__.items():
-            value = getattr(self, name)
-            if value is each.default or value == each.default:
-                continue
-            if name in _OFF and value == _OFF[name] and not self._intercept_stays(name):
-                continue
+        for name in given:
             if not self._solver_has(name):
-                having = [other for other, record in SOLVER_TABLE.items() if name in record.options]
+                value, having = getattr(self, name), [other for other, each in SOLVER_TABLE.items() if name in each.options]
                 raise UsageError(f"{name}: {value!r} is an option of {', '.join(having)}; {solver} does not have it")
-            if not self._task_has(name):
-                tasks = ", ".join(OPTIONS[name].tasks or TASKS)
-                raise UsageError(f"{name}: {value!r} is an option of task {tasks}; task {task} does not have it")
         self._check_loss(task)
         if self.cut == "exact" and (self.problem == "labelling" or self.in_columns):
             what = f"loss {self.loss} has none"

@@ -47,15 +47,16 @@ _JOBS = {  # by problem for linear solvers, else by family
 def choose(options: TrainOptions, statistics: Statistics) -> TrainOptions:
     """`options` with solver "auto" decided: Newton's method where features are few.
 
-    Not where an option was given that Newton's method does not have. It has no row cache, as "0" asks.
+    Not where an option was given that Newton's method does not have. It has no row cache, as "0" asks, and draws nothing.
     """
     pairs, row_cache = options.problem == "ranking", "auto" if options.row_cache == "0" else options.row_cache
+    seed = options.seed if options.maps else 0
     if options.solver != "auto" or not (options.record.dual or options.record.columns or pairs):
         return options
     for name, record in SOLVER_TABLE.items():
         if record.curved and options.problem in record.trains:
             try:
-                curved = replace(options, solver=name, row_cache=row_cache)
+                curved = replace(options, solver=name, row_cache=row_cache, seed=seed)
             except UsageError:
                 continue
             if _few(curved, statistics):

@@ -19,7 +19,7 @@ from streamcut.compiler.first_use import COMPILING, first_use
 from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.data.by_data import for_data
 from streamcut.data.datasets import measurable, opened, stored
-from streamcut.errors import MemoryBudgetError, UsageError
+from streamcut.errors import MemoryBudgetError, UsageError, spelled
 from streamcut.execution.feed import Feed
 from streamcut.execution.occurring import OccurringDataset, occurring
 from streamcut.execution.parted import Shards
@@ -381,4 +381,4 @@ def warn_of_peak(budget: int, peak: int, before: int) -> None:
     """Warn when the peak memory is above the budget, and above what a notice said, and has grown since `before`."""
     if peak > max(budget + COMPILING * first_use.compiled, before):
         used, allowed = format_bytes(peak), format_bytes(budget)
-        log.warning("peak memory was %s, more than --memory %s; where that is a hard limit, give a smaller one", used, allowed)
+        log.warning(spelled("peak memory was %s, more than %s (--memory); where that is a hard limit, give less"), used, allowed)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import warnings
 from dataclasses import fields, replace
-from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,10 +18,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
 
 from streamcut.calibration import calibrate
-from streamcut.config import TrainOptions
 from streamcut.data.inputs import is_frame
-from streamcut.errors import UsageError
+from streamcut.errors import BadInputError, UsageError
 from streamcut.estimators.declared import USUAL, attribute, declared, parameter
+from streamcut.estimators.names import in_our_names, named
 from streamcut.evaluation import Evaluation, evaluate
 from streamcut.exports.table_encoder import learned
 from streamcut.foundation.machine import available_cpus
@@ -34,10 +32,9 @@ from streamcut.io.memory import MemoryDataset
 from streamcut.io.recipe.recipe import LabelRule
 from streamcut.models.model import Model
 from streamcut.prediction import predict
-from streamcut.training import opened, train
+from streamcut.training import checked, opened, train
 
 DTYPES = (np.float64, np.float32)
-_THEIRS = {"max_iter": "max_passes", "n_jobs": "workers"}  # scikit-learn's names for options of `train`
 RESULTS = {"primal": "primal_objective_", "lower_bound": "lower_bound_", "gap": "gap_"}
 
 
@@ -96,20 +93,21 @@ class StreamedEstimator(BaseEstimator):
         chosen["workers"] = max(1, available_cpus() + 1 + jobs) if isinstance(jobs, int) and jobs < 0 else jobs
         most = chosen.pop("max_iter", None)
         chosen |= {} if most in (None, -1) else {"max_passes": most}
-        if "random_state" in chosen:
-            seed = chosen.pop("random_state")
-            known = tuple((name, chosen[name]) for name in ("solver", "cut", "kernel") if name in chosen)
-            draws = _draws if all(isinstance(value, str) for _, value in known) else _draws.__wrapped__
-            if draws(*known):
-                chosen["seed"] = seed if isinstance(seed, int) else int(check_random_state(seed).randint(2**31 - 1))
         return {**chosen, **self._fixed}
+
+    def _asked(self, data: Any, **given: Any) -> dict[str, Any]:
+        """Options of `train` on `data`: the parameters, and `given`. A seed is one where something is drawn."""
+        asked = {**self._options(), **given}
+        if "random_state" in asked:
+            seed = asked.pop("random_state")
+            if checked(asked)[0].has("seed"):
+                asked["seed"] = seed if isinstance(seed, int) else int(check_random_state(seed).randint(2**31 - 1))
+        return asked
 
     def _train(self, data: Any, **given: Any) -> Any:
         """`streamcut.train` with the parameters as options; its refusals use the estimator's names."""
-        try:
-            model = train(data, **{**self._options(), **given}, progress=bool(self.verbose))
-        except UsageError as error:
-            raise in_our_names(error) from error
+        with named(self):
+            model = train(data, **self._asked(data, **given), progress=bool(self.verbose))
         if self.verbose:  # progress is logged now and then, this line always
             print(model.in_words(), file=sys.stderr)
         return model
@@ -128,7 +126,8 @@ class StreamedEstimator(BaseEstimator):
             if name in result:
                 setattr(self, ours, result[name])
         if warn and not model.converged:
-            warnings.warn(f"not converged ({model.stop_reason}): {model.in_words()}", ConvergenceWarning, stacklevel=3)
+            text = in_our_names(self, model.in_words())
+            warnings.warn(f"not converged ({model.stop_reason}): {text}", ConvergenceWarning, stacklevel=3)
         return self
 
     def _arrays(
@@ -237,8 +236,16 @@ class StreamedClassifier(ClassifierMixin, StreamedEstimator):
             only = self.classes_.tolist()[0]
             raise ValueError(f"{type(self).__name__} needs two classes or more, but the data has one class only: {only!r}")
         weight = self._weighted(y, sample_weight)
-        if weight is not None and len(np.unique(y[weight > 0])) < 2:
-            raise ValueError(f"{type(self).__name__} needs two classes or more with weights above 0")
+        if weight is not None:
+            counted = np.unique(y[weight > 0])
+            if len(counted) < 2:
+                raise ValueError(f"{type(self).__name__} needs two classes or more with weights above 0")
+            if len(counted) < len(self.classes_):
+                which = np.setdiff1d(self.classes_, counted).tolist()[0]
+                raise BadInputError(
+                    f"all rows of class {which!r} have weight 0: there is nothing to learn of it; change its class_weight or "
+                    "sample_weight, or leave its rows out"
+                )
         return grouped(X, self._codes(y), weight, groups), len(self.classes_) > 2
 
     def _codes(self, y: np.ndarray) -> np.ndarray:
@@ -275,6 +282,12 @@ class StreamedClassifier(ClassifierMixin, StreamedEstimator):
         return super().score(X, y, sample_weight)
 
 
+def _probable(estimator: Any) -> bool:
+    """Whether a classifier has probabilities, or will have them once it is fitted."""
+    model = getattr(estimator, "model_", None)
+    return estimator._has_probabilities() if model is None else model.has_probabilities
+
+
 @declared
 class ScoringClassifier(StreamedClassifier):
     """A classifier whose scores decide row by row; probabilities once `calibrate` has been called."""
@@ -304,23 +317,22 @@ class ScoringClassifier(StreamedClassifier):
         self.model_ = calibrate(self.model_, MemoryDataset(X, self._codes(y), weight=weight))
         return self
 
-    @available_if(lambda self: getattr(getattr(self, "model_", None), "has_probabilities", False))
+    def _has_probabilities(self) -> bool:
+        """Whether `fit` gives probabilities, as far as the parameters tell."""
+        return False
+
+    @available_if(_probable)
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the classes, float64 (n, K); only for losses that imply them, and after `calibrate`."""
+        check_is_fitted(self, "model_")
         found = self.model_.probabilities_of(self.decision_function(X))
         return found if found.ndim == 2 else np.column_stack([1.0 - found, found])
 
-    @available_if(lambda self: getattr(getattr(self, "model_", None), "has_probabilities", False))
+    @available_if(_probable)
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithms of `predict_proba`; −∞ where a probability is too small for a number."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
-
-
-@lru_cache
-def _draws(*known: tuple[str, Any]) -> bool:
-    """Whether training with these options takes random numbers."""
-    return "seed" in TrainOptions(**dict(known)).record.options
 
 
 def _classes_of(y: np.ndarray) -> np.ndarray:
@@ -328,13 +340,6 @@ def _classes_of(y: np.ndarray) -> np.ndarray:
     if y.dtype.kind not in "biuU":  # fractional numbers, and objects of any kind
         check_classification_targets(y)
     return np.unique(y)
-
-
-def in_our_names(error: UsageError) -> UsageError:
-    text = str(error).replace("give bias 0", "give fit_intercept=False")
-    for ours, theirs in (*_THEIRS.items(), ("fit_intercept", "bias"), ("intercept_penalty", "intercept")):
-        text = re.sub(rf"^{theirs}:", f"{ours}:", text)
-    return UsageError(text)
 
 
 def _are_words(estimator: Any) -> bool:

@@ -13,9 +13,10 @@ from sklearn.utils import column_or_1d
 from streamcut.calibration import with_probabilities
 from streamcut.config import EXACT_KERNEL, SAMPLED
 from streamcut.errors import UsageError
-from streamcut.estimators.base import RESULTS, ScoringClassifier, in_our_names, is_stored
+from streamcut.estimators.base import RESULTS, ScoringClassifier, is_stored
 from streamcut.estimators.declared import USUAL, attribute, declared, parameter
 from streamcut.estimators.kernel_machine import KernelMachine, OnBudget
+from streamcut.estimators.names import named
 from streamcut.estimators.parameters import Certified
 from streamcut.foundation.interrupts import first_interrupt_asks
 from streamcut.models.kernel import KernelModel, joined
@@ -105,15 +106,15 @@ class KernelSVM(KernelClassifier, Certified):
 
     def _train_each(self, data: Any) -> list[KernelModel]:
         """Each class against the rest: problems that share kernel columns."""
-        try:
-            options, scheduler = checked({**self._options(), "task": "binary", "positive_label": float(self._labels[0])})
-            with shown_by(bool(self.verbose)) as display, first_interrupt_asks() as asked:
-                run = Session(data, options, scheduler=scheduler, stop=asked, display=display)
-                run.job = job = replace(cast("ExactKernelJob", run.job), sharing=True)
-                with run:
-                    return run.all_finished(lambda: job.solve_each(run.runner, lambda: run.progress(None), run.plan))  # type: ignore[arg-type, return-value]
-        except UsageError as error:
-            raise in_our_names(error) from error
+        with named(self), shown_by(bool(self.verbose)) as display, first_interrupt_asks() as asked:
+            options, scheduler = checked(self._asked(data, task="binary", positive_label=float(self._labels[0])))
+            run = Session(data, options, scheduler=scheduler, stop=asked, display=display)
+            run.job = job = replace(cast("ExactKernelJob", run.job), sharing=True)
+            with run:
+                return run.all_finished(lambda: job.solve_each(run.runner, lambda: run.progress(None), run.plan))  # type: ignore[arg-type, return-value]
+
+    def _has_probabilities(self) -> bool:
+        return self.probability
 
     def _fit_probabilities(self, X: Any, y: Any, sample_weight: Any) -> None:
         """Fit probabilities on the scores of each fifth of the rows by a model of the others."""

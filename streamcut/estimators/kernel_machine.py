@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
 from streamcut.config import BUDGETED
 from streamcut.estimators.base import StreamedEstimator
 from streamcut.estimators.declared import USUAL, attribute, declared, parameter
-from streamcut.models.kernel import KernelModel
-from streamcut.models.model import Model
+from streamcut.execution.feed import Feed
+from streamcut.oracles.variance import automatic_gamma
 
 
 @declared
@@ -19,30 +19,37 @@ class KernelMachine(StreamedEstimator):
 
     kernel: str = parameter(default="rbf")
     gamma: float | str = parameter(
-        'γ; "scale" is 1 / (features × variance of all values), "auto" 1 / features.',
+        'γ; "scale" is 1 / (features × variance of all values, whatever the weights of rows), "auto" 1 / features.',
         default="scale",
         kind='float, "scale" or "auto"',
     )
     degree: int = parameter(default=USUAL.degree)
     coef0: float = parameter(default=USUAL.coef0)
-    support_vectors_: Any = attribute("sparse array of shape (vectors, features)")
-    dual_coef_: np.ndarray = attribute("ndarray of shape (1 or classes, vectors)")
-    intercept_: np.ndarray = attribute("ndarray of shape (1 or classes,)")
-    gamma_: float = attribute("float")
+    support_vectors_: Any = attribute("sparse array of shape (vectors, features)", of=lambda model: model.support)
+    dual_coef_: np.ndarray = attribute(
+        "ndarray of shape (1 or classes, vectors)", of=lambda model: np.atleast_2d(model.coefficients.T)
+    )
+    intercept_: np.ndarray = attribute(
+        "ndarray of shape (1 or classes,)", of=lambda model: np.atleast_1d(np.asarray(model.intercept, dtype=np.float64))
+    )
+    gamma_: float = attribute("float", of=lambda model: model.kernel.gamma)
 
     def _options(self) -> dict[str, Any]:
-        """γ in scikit-learn's terms: its "scale" is what `train` calls "auto", its "auto" is 1 / features."""
+        """Only parameters that the kernel has, so that a grid over kernels works; γ as `train` has it: scikit-learn's "scale" is
+        "auto" there, its "auto" 1 / features.
+        """
         options = super()._options()
-        if options["gamma"] == "auto" and options["kernel"] != "linear":
-            return {**options, "gamma": 1.0 / self.n_features_in_}
-        return {**options, "gamma": "auto"} if options["gamma"] in ("scale", "auto") else options
+        unused = {"linear": ("gamma", "degree", "coef0"), "rbf": ("degree", "coef0")}.get(options["kernel"], ())
+        options["gamma"] = {"scale": "auto", "auto": 1.0 / self.n_features_in_}.get(options["gamma"], options["gamma"])
+        return {name: value for name, value in options.items() if name not in unused}
 
-    def _keep(self, model: Model, *, warn: bool = True) -> Self:
-        assert isinstance(model, KernelModel)
-        self.support_vectors_, self.dual_coef_ = model.support, np.atleast_2d(model.coefficients.T)
-        self.intercept_ = np.atleast_1d(np.asarray(model.intercept, dtype=np.float64))
-        self.gamma_ = model.kernel.gamma
-        return super()._keep(model, warn=warn)
+    def _asked(self, data: Any, **given: Any) -> dict[str, Any]:
+        """scikit-learn's "scale" does not count the weights of rows."""
+        asked = super()._asked(data, **given)
+        begins = (start := asked.get("warm_start")) is None or start.n_support == 0
+        if asked.get("gamma") == "auto" and begins and data.manifest.statistics.weight_sum is not None:
+            asked["gamma"] = automatic_gamma(Feed(data), weighted=False)
+        return asked
 
 
 @declared

@@ -11,6 +11,9 @@ from streamcut.config import LINEAR
 from streamcut.estimators.base import ScoringClassifier
 from streamcut.estimators.declared import USUAL, attribute, declared, parameter
 from streamcut.estimators.parameters import RowLosses
+from streamcut.loss_table import JOINT_LOSSES, ROW_LOSSES
+
+_LOG_ODDS = {name for losses in (ROW_LOSSES, JOINT_LOSSES) for name, loss in losses.items() if loss.log_odds}
 
 
 @declared
@@ -21,8 +24,11 @@ class LinearClassifier(ScoringClassifier, RowLosses):
     solver: str = parameter(
         '"auto" is newton for smooth losses of few features, else bundle-dca.', default="auto", choices=_solvers
     )
-    coef_: np.ndarray = attribute("ndarray of shape (1 or classes, features)")
-    intercept_: np.ndarray = attribute("ndarray of shape (1 or classes,)")
+    coef_: np.ndarray = attribute("ndarray of shape (1 or classes, features)", of=lambda model: np.atleast_2d(model.weights.T))
+    intercept_: np.ndarray = attribute(
+        "ndarray of shape (1 or classes,)",
+        of=lambda model: model.intercepts if model.scores_per_row > 1 else np.array([model.intercept]),
+    )
 
     @abstractmethod
     def _task(self, several: bool) -> dict[str, Any]:
@@ -32,13 +38,11 @@ class LinearClassifier(ScoringClassifier, RowLosses):
         """Train on `X` (n × d, NumPy or SciPy sparse) and `y` (n), or on a store: its path, or opened."""
         data, several = self._classification(X, y, sample_weight)
         start = self._start() if self.warm_start else None
-        model = self._train(data, **self._task(several), warm_start=start)
-        self._take_weights(model)
-        return self._keep(model)
+        return self._keep(self._train(data, **self._task(several), warm_start=start))
 
-    def _take_weights(self, model: Any) -> None:
-        self.coef_ = np.atleast_2d(model.weights.T)
-        self.intercept_ = model.intercepts if model.scores_per_row > 1 else np.array([model.intercept])
+    def _has_probabilities(self) -> bool:
+        loss = self._task(False).get("loss", getattr(self, "loss", None))
+        return loss in _LOG_ODDS
 
 
 @declared

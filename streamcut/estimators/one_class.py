@@ -36,8 +36,10 @@ class OneClassSVM(OutlierMixin, CuttingPlanes):
     row_cache: str = parameter(default=USUAL.row_cache)
     sweeps: int = parameter(default=USUAL.sweeps)
     random_state: Any = parameter("Seed of the order in which bundle-dca takes rows.", default=0, kind="int, RandomState or None")
-    coef_: np.ndarray = attribute("ndarray of shape (features,)")
-    offset_: float = attribute("float", "`decision_function` is `score_samples`, ⟨w, x⟩, minus this.")
+    coef_: np.ndarray = attribute("ndarray of shape (features,)", of=lambda model: model.weights)
+    offset_: float = attribute(
+        "float", "`decision_function` is `score_samples`, ⟨w, x⟩, minus this.", of=lambda model: -model.intercept
+    )
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Train on the rows of `X` (n × d, NumPy or SciPy sparse) or of a store; `y` is ignored."""
@@ -46,9 +48,7 @@ class OneClassSVM(OutlierMixin, CuttingPlanes):
         else:
             X = self._validated(X, reset=True)
             data = MemoryDataset(X, np.ones(X.shape[0]))
-        model: Any = self._train(data)
-        self.coef_, self.offset_ = model.weights, -model.intercept
-        return self._keep(model)
+        return self._keep(self._train(data))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """How far inside the plane rows of an array or a store are, float64 (n,); below 0 outside."""

@@ -5,7 +5,6 @@ Parameters of all estimators are in `base.py`, those of a single one in its clas
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import Any
 
 from streamcut.estimators.base import StreamedEstimator
@@ -68,7 +67,3 @@ class RowLosses(BundleDca):
     warm_start: bool = parameter("`fit` starts from the present weights, say those of another C.", default=False, option=False)
     row_cache: str = parameter(default=USUAL.row_cache)
     sweeps: int = parameter("bundle-dca: epochs over cached rows after each pass, at most.", default=50)
-
-    @abstractmethod
-    def _take_weights(self, model: Any) -> None:
-        """Set coef_ and intercept_."""

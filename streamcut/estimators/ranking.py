@@ -26,7 +26,7 @@ class RankingSVM(CuttingPlanes):
     )
     normalisation: str = parameter(default=USUAL.normalisation)
     solver: str = parameter('"auto" is ocas.', default="auto", choices=_solvers)
-    coef_: np.ndarray = attribute("ndarray of shape (features,)")
+    coef_: np.ndarray = attribute("ndarray of shape (features,)", of=lambda model: model.weights)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -44,9 +44,7 @@ class RankingSVM(CuttingPlanes):
             if np.ptp(y) == 0:
                 raise ValueError(f"all labels are {y[0]:g}: there is nothing to rank (n_samples={len(y)})")
             data = grouped(X, y, None, groups)
-        model: Any = self._train(data)
-        self.coef_ = model.weights
-        return self._keep(model)
+        return self._keep(self._train(data))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores, float64 (n,), of the rows of an array or a store: higher ones come first."""

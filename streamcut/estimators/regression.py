@@ -96,22 +96,17 @@ class LinearSVR(Regressor, RowLosses):
     solver: str = parameter(
         '"auto" is newton for smooth losses of few features, else bundle-dca.', default="auto", choices=_solvers
     )
-    coef_: np.ndarray = attribute("ndarray of shape (features,)")
-    intercept_: float = attribute("float")
+    coef_: np.ndarray = attribute("ndarray of shape (features,)", of=lambda model: model.weights)
+    intercept_: float = attribute("float", of=lambda model: model.intercept)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Train on `X` (n × d, NumPy or SciPy sparse) and targets `y` (n), or on a store: its path, or opened."""
         data = self._numbers(X, y, sample_weight)
         start = self._start() if self.warm_start else None
-        model = self._train(data, **self._task(), warm_start=start)
-        self._take_weights(model)
-        return self._keep(model)
+        return self._keep(self._train(data, **self._task(), warm_start=start))
 
     def _task(self) -> dict[str, Any]:
         return {**self._loss(), "task": "regression"}
-
-    def _take_weights(self, model: Any) -> None:
-        self.coef_, self.intercept_ = model.weights, model.intercept
 
 
 @declared
@@ -140,7 +135,9 @@ class BudgetedKernelSVR(Regressor, OnBudget):
     quantile: float = parameter(
         'Loss "pinball": which fraction of the targets is to lie below the prediction.', default=0.5, option=False
     )
-    intercept_: np.ndarray = attribute("ndarray of shape (1,)", "The mean of the targets.")
+    intercept_: np.ndarray = attribute(
+        "ndarray of shape (1,)", "The mean of the targets.", of=lambda model: np.atleast_1d(np.float64(model.intercept))
+    )
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Train on `X` (n × d, NumPy or SciPy sparse) and targets `y` (n), or on a store: its path, or opened."""

@@ -28,10 +28,12 @@ class SequenceSVM(StreamedClassifier, BundleDca):
     _fixed: ClassVar[dict[str, Any]] = {"task": "sequence"}
     C: float = parameter("Loss of a row whose label is wrong.", default=1.0, kw_only=False)
     solver: str = parameter('"auto" is bundle-dca.', default="auto", choices=_solvers)
-    coef_: np.ndarray = attribute("ndarray of shape (classes, features)")
-    intercept_: np.ndarray = attribute("ndarray of shape (classes,)")
+    coef_: np.ndarray = attribute("ndarray of shape (classes, features)", of=lambda model: model.weights.T)
+    intercept_: np.ndarray = attribute("ndarray of shape (classes,)", of=lambda model: model.intercepts)
     transitions_: np.ndarray = attribute(
-        "ndarray of shape (classes, classes)", "[j, k]: what label k after label j adds to the score."
+        "ndarray of shape (classes, classes)",
+        "[j, k]: what label k after label j adds to the score.",
+        of=lambda model: model.transitions,
     )
 
     def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
@@ -39,9 +41,7 @@ class SequenceSVM(StreamedClassifier, BundleDca):
         if groups is None and not is_stored(X):
             groups = np.arange(_num_samples(X))
         data, _ = self._classification(X, y, None, groups)
-        model: Any = self._train(data)
-        self.coef_, self.intercept_, self.transitions_ = model.weights.T, model.intercepts, model.transitions
-        return self._keep(model)
+        return self._keep(self._train(data))
 
     def emissions(self, X: Any) -> np.ndarray:
         """Scores of the rows for each class, float64 (n, classes), without transitions."""

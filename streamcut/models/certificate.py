@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from streamcut.errors import spelled
 from streamcut.foundation.rounding import CutError, below, gamma, threshold_below
 from streamcut.foundation.shown import Shown
 
@@ -33,7 +34,7 @@ class StopReason(StrEnum):
     @property
     def because(self) -> str:
         """The reason as the end of a sentence."""
-        return _BECAUSE[self]
+        return spelled(_BECAUSE[self])
 
 
 _BECAUSE = {
@@ -42,7 +43,7 @@ _BECAUSE = {
     StopReason.TIME: "the allowed time was used up",
     StopReason.TARGET: "the objective reached the target",
     StopReason.STALLED: "rounding allows no further progress",
-    StopReason.IDLE: "twice as many steps gain next to nothing; features of one size, or a smaller C, may help",
+    StopReason.IDLE: "four times the steps closed hardly any of the gap; features of one size, or a smaller C, may help",
     StopReason.SCALE: "its cuts cannot be combined better in float64; columns of one size (--scale) or more --max-cuts may help",
     StopReason.BUNDLE: "its bundle of cuts is too small (raise --max-cuts)",
     StopReason.INTERRUPTED: "it was interrupted",
@@ -122,7 +123,7 @@ class Certificate(Shown):
     def in_words(self) -> str:
         """The certificate in two sentences."""
         verdict, allowed = "Converged" if self.converged else "Not converged", self.tolerance
-        because = self.stop_reason.because + (f" ({self.detail})" if self.detail else "")
+        because = self.stop_reason.because + (f" ({spelled(self.detail)})" if self.detail else "")
         if self.converged:
             because += f" ({allowed.rule})"
         elif allowed.rule:

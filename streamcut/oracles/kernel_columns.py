@@ -128,6 +128,14 @@ def squared_norms(chunk: Chunk) -> np.ndarray:
     return out
 
 
+def mean_row(chunk: Chunk, dimension: int) -> Chunk:
+    """The mean of the rows of a chunk, as a chunk of one row."""
+    here = slice(int(chunk.indptr[0]), int(chunk.indptr[-1]))
+    mean = np.bincount(chunk.indices[here], None if chunk.data is None else chunk.data[here], dimension) / chunk.n_rows
+    (index,) = np.nonzero(mean)
+    return Chunk(np.array([0, len(index)]), index.astype(chunk.indices.dtype), mean[index], np.zeros(1))
+
+
 def take(chunk: Chunk, rows: np.ndarray) -> Chunk:
     """The rows `rows` of a chunk, in that order, as a copy; features and labels only."""
     starts, lengths = chunk.indptr[rows], chunk.indptr[rows + 1] - chunk.indptr[rows]

@@ -18,25 +18,27 @@ from streamcut.io.features import in_order
 _FAR = 1e-4  # of the mean square: a smaller variance is summed again, about the mean
 
 
-def automatic_gamma(feed: Feed) -> float:
+def automatic_gamma(feed: Feed, *, weighted: bool = True) -> float:
     """1 / (d · variance of all m × d values), as scikit-learn's "scale"; a pass or two.
 
-    Rows count by their weights; storage does not change a bit. Raises BadInputError when all values are equal.
+    Rows count by their weights, but for `weighted=False`; storage does not change a bit. Raises BadInputError when all values are
+    equal.
     """
     statistics = feed.data.manifest.statistics
-    sums, weight = _moments(feed, 0.0)
+    sums, weight = _moments(feed, 0.0, weighted)
     count = weight * statistics.n_features
     variance = sums[1] / count - (sums[0] / count) ** 2
     if variance <= _FAR * (sums[1] / count):
         mean = sums[0] / count
-        sums = _moments(feed, mean)[0] + (count - _moments(feed, None)[0][0]) * np.array([-mean, mean * mean])
+        stored = _moments(feed, None, weighted)[0][0]
+        sums = _moments(feed, mean, weighted)[0] + (count - stored) * np.array([-mean, mean * mean])
         variance = sums[1] / count - (sums[0] / count) ** 2
     if not variance > 0.0:
         raise BadInputError("gamma: auto is 1 / (features × variance of all values), but all values are equal; give a number")
     return float(1.0 / (statistics.n_features * variance))
 
 
-def _moments(feed: Feed, about: float | None) -> tuple[np.ndarray, float]:
+def _moments(feed: Feed, about: float | None, weighted: bool) -> tuple[np.ndarray, float]:
     """Σ u (v − about), Σ u (v − about)² over the stored values v (None: Σ u of them, twice), and Σ u of all rows."""
     sums, weight = np.zeros(2), 0.0
     for chunk in feed.blocks(0, feed.data.manifest.statistics.n_rows, feed.buffers(), Traffic()):
@@ -44,7 +46,7 @@ def _moments(feed: Feed, about: float | None) -> tuple[np.ndarray, float]:
         values = ones if chunk.data is None or about is None else chunk.data[chunk.indptr[0] : chunk.indptr[-1]]
         if about:
             values = values - np.float64(about)
-        if chunk.weight is None:
+        if chunk.weight is None or not weighted:
             weight += chunk.n_rows
             add_moments(values, sums)
         else:

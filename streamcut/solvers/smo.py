@@ -5,7 +5,8 @@ Problem   min ½ Σ α_i α_j y_i y_j k(x_i, x_j) − Σ α_i over 0 ≤ α_i �
 Given     all rows, their C_i, a kernel, memory for kernel columns, a tolerance.
 Returns   α, the best intercept for it, the primal objective there and the dual one, which is a lower bound.
 Stops     when the gap between both is small enough. On the way: when no pair of rows (without bias: no row) violates optimality
-          by a tolerance, which falls until the gap is small.
+          by a tolerance, which falls until the gap is small. And when two looks in a row, each after as many steps as before it,
+          find less than a tenth of the gap closed: with some kernels and C it never would be.
 
     α = 0
     repeat
@@ -13,15 +14,16 @@ Stops     when the gap between both is small enough. On the way: when no pair of
         periodically, rows that will stay at their bound are left out (shrinking)
         near the optimum, and at the end, all rows are reactivated
 
-As in LIBSVM, except for the kernel columns: they are computed by scattering a row, not by merging two, and there is no second
-gradient of the rows at C; gradients of left-out rows are recomputed from all support rows, in blocks, with exact kernel values.
+As in LIBSVM, except for the kernel columns: they are computed by scattering a row, not by merging two, and those of linear and
+polynomial kernels, with a bias, about φ(the mean row). There is no second gradient of the rows at C; gradients of left-out rows
+are recomputed from all support rows, in blocks, with exact kernel values.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -32,59 +34,22 @@ from streamcut.execution.runner import Interrupted
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.fields import expect_like
 from streamcut.foundation.rounding import above, gamma
-from streamcut.kernels.kernel import Kernel
+from streamcut.kernels.kernel import RBF, Kernel
 from streamcut.models.certificate import DualPoint, StopReason
 from streamcut.models.checkpoint import Fill
-from streamcut.oracles.kernel_columns import KernelColumn, SharedColumns, scores_in_memory, squared_norms, take
+from streamcut.oracles.kernel_columns import KernelColumn, SharedColumns, mean_row, scores_in_memory, squared_norms, take
+from streamcut.solvers.free_intercept import balance, best_intercept
+from streamcut.solvers.kernel_cache import KernelCache
 from streamcut.solvers.progress import Progress
 
 _SHRINK_EVERY = 1000  # steps, or as many as there are rows
 _NEAR = 10.0  # times the tolerance: where all rows are reactivated once, and shrinking restarts
-_MISSES = 256  # missing columns after which `stop` is polled
+_MISSES = 256  # missing columns after which `stop` is polled, or fewer that read
+_ENTRIES = 1 << 27  # so many entries of rows, a fraction of a second's work
+_FIRST_LOOK, _PER_ROW = 100_000, 50  # steps, and steps per row, until their gain is first looked at
+_GAIN, _IDLE = 0.1, 2  # part of the gap that doubling the steps should gain; how often in a row it may gain less
 _SPARE = 16  # roundings of a few sums and products of scalars
 _FIRST, _TIGHTER, _LAST = 0.1, 0.25, 1e-9  # tolerances: the first, the factor from one to the next, and the last before giving up
-
-
-class KernelCache:
-    """Columns of the kernel over the active rows, float32; the least recently used one is evicted.
-
-    Memory is taken column by column, `used` so far: if all columns fit, only requested columns take memory.
-    """
-
-    def __init__(self, n_rows: int, size: int) -> None:
-        self.slot_of = np.full(n_rows, -1, np.int32)
-        self.stamps = np.zeros(n_rows, np.int64)
-        self._size = max(size // 4, 2 * n_rows)
-        self.numbers = np.empty(min(self._size, n_rows * n_rows), np.float32)
-        self._owner = np.full(n_rows, -1, np.int64)
-        self.used = 0
-        self.resize(n_rows)
-
-    def resize(self, width: int) -> None:
-        """Set the column length to `width`; cached columns stay only if they have it."""
-        self.width = width
-        self._slots = min(len(self.numbers) // max(width, 1), len(self._owner))
-
-    def clear(self, width: int) -> None:
-        """Drop all columns."""
-        self.slot_of[:], self.stamps[:], self._owner[:], self.used = -1, 0, -1, 0
-        self.resize(width)
-
-    def put(self, row: int, column: np.ndarray, now: int) -> None:
-        """Keep the column of `row`."""
-        if self.used < self._slots:
-            slot, self.used = self.used, self.used + 1
-        else:
-            slot = int(np.argmin(self.stamps[: self._slots]))
-        if self._owner[slot] >= 0:
-            self.slot_of[self._owner[slot]] = -1
-        self._owner[slot], self.slot_of[row], self.stamps[slot] = row, slot, now
-        self.numbers[slot * self.width : (slot + 1) * self.width] = column
-
-    def narrow(self, kept: np.ndarray) -> None:
-        """Keep only the positions `kept` of all columns."""
-        smo.compact(self.numbers, self.used, self.width, kept)  # unwritten columns have no memory yet
-        self.resize(len(kept))
 
 
 class SMO:
@@ -92,6 +57,7 @@ class SMO:
     kernel columns, in addition to the `shared` ones.
 
     evaluations  kernel values computed so far
+    diagonal     k(x_i, x_i), float64 (m,), of the kernel as columns have it
     gradient     y_i f(x_i) − 1 without the intercept; exact to the precision of float32 kernel values
     """
 
@@ -114,7 +80,12 @@ class SMO:
         self._chunk, self._kernel, self._dimension, self._workers = chunk, kernel, dimension, workers
         self._bias = bias
         self._squares = squared_norms(chunk)
-        self._diagonal = kernel.diagonal(self._squares)
+        self.diagonal = kernel.diagonal(self._squares)
+        self._poll = max(1, min(_MISSES, _ENTRIES // max(chunk.nnz, 1)))
+        self._shift: np.ndarray | None = None
+        if bias and kernel.code != RBF:
+            self._shift = self._of_centre()
+            self.diagonal = self.diagonal - 2.0 * self._shift
         self._sign, self._upper = signs, upper
         self.alpha = np.zeros(chunk.n_rows)
         self.gradient = np.full(chunk.n_rows, -1.0)
@@ -130,7 +101,7 @@ class SMO:
         while True:
             cache = self._cache
             ended, row, steps = advance(
-                self._active, self._sign, self._upper, self._diagonal, cache.numbers, cache.slot_of, cache.stamps, self._now,
+                self._active, self._sign, self._upper, self.diagonal, cache.numbers, cache.slot_of, cache.stamps, self._now,
                 self.alpha, self.gradient, tolerance, every - self._counted,
             )  # fmt: skip
             self.steps += steps
@@ -138,7 +109,7 @@ class SMO:
             if ended == MISSING:
                 self._fill(row)
                 misses += 1
-                if misses % _MISSES == 0 and stop():
+                if misses % self._poll == 0 and stop():
                     break
             elif ended == DONE and len(self._active) == self._chunk.n_rows:
                 self._looked_again = False
@@ -203,7 +174,19 @@ class SMO:
     def _column(self, row: int, rows: np.ndarray | None) -> np.ndarray:
         at = KernelColumn(self._kernel, self._chunk.rows(row, row + 1), self._squares[row], self._dimension)
         self.evaluations += self._chunk.n_rows if rows is None else len(rows)
-        return at.over(self._chunk, self._squares, rows)
+        column = at.over(self._chunk, self._squares, rows)
+        if self._shift is not None:
+            column -= self._shift[row] + (self._shift if rows is None else self._shift[rows])
+        return column
+
+    def _of_centre(self) -> np.ndarray:
+        """s_i = k(x_i, c) − ½k(c, c), float64 (m,), c the mean row: k(x, x′) − s(x) − s(x′) is the product of φ(x) − φ(c) and
+        φ(x′) − φ(c), and with Σ y_i α_i = 0 as good as k(x, x′). Far from the origin float32 holds only the former.
+        """
+        centre = mean_row(self._chunk, self._dimension)
+        square = squared_norms(centre)
+        at = KernelColumn(self._kernel, centre, float(square[0]), self._dimension)
+        return at.over(self._chunk, self._squares) - 0.5 * self._kernel.diagonal(square)
 
     def _shrink(self, tolerance: float) -> None:
         """Leave out rows that are unlikely to move."""
@@ -230,7 +213,7 @@ class SMO:
         if len(self._active) == m:
             return
         left_out = np.setdiff1d(np.arange(m), self._active, assume_unique=True)
-        self.gradient[left_out] = self._sign[left_out] * self._scores(left_out) - 1.0
+        self.gradient[left_out] = self._sign[left_out] * (self._scores(left_out) - self._level()) - 1.0
         self._active = np.arange(m)
         self._cache.clear(m)
 
@@ -247,6 +230,10 @@ class SMO:
             self._dimension, self._workers,
         )  # fmt: skip
 
+    def _level(self) -> float:
+        """By how much scores exceed those of the shifted kernel, the same for all rows."""
+        return 0.0 if self._shift is None else math.fsum(self.alpha * self._sign * self._shift)
+
     def estimate(self) -> Value:
         """Primal and dual from the gradient, built from float32 kernel values: good to about seven digits."""
         return self._value(self.gradient + 1.0)
@@ -256,7 +243,7 @@ class SMO:
         if self._bias:
             balance(self.alpha, self._sign, self._upper)
         responses = self._sign * self._scores(np.arange(self._chunk.n_rows))
-        self.gradient = responses - 1.0
+        self.gradient = responses - self._sign * self._level() - 1.0
         return self._proved(responses, self._value(responses))
 
     def _value(self, responses: np.ndarray) -> Value:
@@ -325,29 +312,49 @@ class Stage:
 
 @dataclass(slots=True)
 class _Loop:
-    """The state of `run` in addition to the SMO: the tolerance, and how often `over` was called."""
+    """The state of `run` in addition to the SMO: the tolerance, how often `over` was called, and what looks at exact values saw.
 
-    tolerance: float = _FIRST
+    until      steps at which the next look is due
+    gap, dual  the least gap and the dual that looks have seen; a gap of 0: there was none
+    idle       consecutive looks that saw no gain
+    """
+
+    tolerance: float
+    until: int
     asked: int = 0
+    gap: float = 0.0
+    dual: float = 0.0
+    idle: int = 0
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        return {"tolerance": self.tolerance}, {}
+        return {name: value for name, value in asdict(self).items() if name != "asked"}, {}
+
+    def restore(self, own: dict[str, Any]) -> None:
+        expect_like(own, self.saved()[0], "solver")
+        if not 0.0 < own["tolerance"] <= _FIRST or own["until"] < self.until or not 0 <= own["idle"] < _IDLE:
+            raise ValueError(f"tolerance {own['tolerance']!r}, the next look at {own['until']} steps, {own['idle']} idle")
+        for name, value in own.items():
+            setattr(self, name, value)
+
+    def look(self, value: Value) -> None:
+        """See what twice the steps gained: as much of the gap, or by raising the dual bound."""
+        gained = self.gap == 0.0 or value.gap <= (1.0 - _GAIN) * self.gap or value.dual - self.dual >= _GAIN * value.gap
+        self.idle = 0 if gained else self.idle + 1
+        self.gap, self.dual = min(self.gap or value.gap, value.gap), max(self.dual, value.dual)
+        self.until *= 2
 
 
 def run(smo_state: SMO, progress: Progress, c_bar: float) -> tuple[Value, StopReason, list[Stage]]:
-    """Lower the tolerance until the gap meets the rule of `progress`; the returned value is exact.
+    """Lower the tolerance until the gap meets the rule of `progress`, or doubling the steps gains next to nothing; the returned
+    value is exact.
 
     Raises Interrupted before the first step.
     """
-    rule, loop = progress.rule, _Loop()
+    rule, loop = progress.rule, _Loop(_FIRST, _FIRST_LOOK + _PER_ROW * len(smo_state.alpha))
     found = progress.resume(smo_state, Stage)
     if found is not None:
         with found.restoring():
-            own = found.record["state"]["solver"]
-            expect_like(own, loop.saved()[0], "solver")
-            loop.tolerance = own["tolerance"]
-            if not 0.0 < loop.tolerance <= _FIRST:
-                raise ValueError(f"tolerance {loop.tolerance!r}")
+            loop.restore(found.record["state"]["solver"])
     elif progress.stop():
         raise Interrupted
     history: list[Any] = progress.history
@@ -360,10 +367,11 @@ def run(smo_state: SMO, progress: Progress, c_bar: float) -> tuple[Value, StopRe
         return ended
 
     while True:
-        finished = smo_state.solve(loop.tolerance, over)
+        finished = smo_state.solve(loop.tolerance, lambda: over() or smo_state.steps >= loop.until)
         value = smo_state.estimate()
-        last = not finished or loop.tolerance < _LAST or over()
-        if last or rule.reason(value.primal, value.dual, c_bar, 0, 0.0) is not None:
+        look = not finished and smo_state.steps >= loop.until
+        last = not (finished or look) or loop.tolerance < _LAST or over()
+        if last or look or rule.reason(value.primal, value.dual, c_bar, 0, 0.0) is not None:
             value = smo_state.certify()
         seconds = progress.seconds
         support, allowed = int(np.count_nonzero(smo_state.alpha)), rule.allowed_gap(value.primal, c_bar)
@@ -371,30 +379,15 @@ def run(smo_state: SMO, progress: Progress, c_bar: float) -> tuple[Value, StopRe
         history.append(Stage(len(history), *counts, value.primal, value.dual, value.gap, support, seconds, allowed))
         if progress.observe is not None:
             progress.observe(history[-1])
+        if look:
+            loop.look(value)
         reason = rule.reason(value.primal, value.dual, c_bar, 0, seconds)
-        if reason is None and (last or value.raised + value.lowered > allowed):
-            reason = StopReason.INTERRUPTED if progress.stop() else StopReason.STALLED
+        if reason is None and progress.stop():
+            reason = StopReason.INTERRUPTED
+        elif reason is None and (last or (not look and value.raised + value.lowered > allowed)):
+            reason = StopReason.STALLED
+        elif reason is None and loop.idle >= _IDLE:
+            reason = StopReason.IDLE
         if reason is not None:
             return value, reason, history
-        loop.tolerance *= _TIGHTER
-
-
-def balance(alpha: np.ndarray, signs: np.ndarray, upper: np.ndarray) -> None:
-    """Move α, in place, by the deviation of Σ y_i α_i from 0, so that the sum is exactly 0: only then is the dual value a bound.
-
-    The error goes to the row with the smallest α that can take it, where rounding is finest.
-    """
-    while (off := math.fsum(alpha * signs)) != 0.0:
-        after = alpha - signs * off
-        room = (after >= 0.0) & (after <= upper) & (after != alpha)
-        row = np.flatnonzero(room)[np.argmin(alpha[room])]
-        alpha[row] = after[row]
-
-
-def best_intercept(signs: np.ndarray, upper: np.ndarray, responses: np.ndarray) -> float:
-    """The b with the least Σ C_i max(0, 1 − c_i − y_i b): convex, piecewise linear, its slope jumps by C_i at y_i (1 − c_i)."""
-    places = signs * (1.0 - responses)
-    order = np.argsort(places, kind="stable")
-    slopes = np.cumsum(upper[order])
-    at = int(np.searchsorted(slopes, upper[signs > 0].sum()))
-    return float(places[order[min(at, len(order) - 1)]])
+        loop.tolerance *= _TIGHTER if finished else 1.0

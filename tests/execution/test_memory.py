@@ -452,9 +452,7 @@ def test_a_peak_above_the_budget_is_told(stores, monkeypatch, caplog):
     told = iter([10**9, 3 * 10**9])  # before the run, and after it
     monkeypatch.setattr(training, "peak_bytes", lambda: next(told))
     train(str(stores[2]), **limits)
-    assert caplog.messages == [
-        "peak memory was 3.00 GB, more than --memory 2.00 GB; where that is a hard limit, give a smaller one"
-    ]
+    assert caplog.messages == ["peak memory was 3.00 GB, more than 2.00 GB (memory); where that is a hard limit, give less"]
     caplog.clear()
     told = iter([3 * 10**9, 3 * 10**9])  # whoever calls us has used more before: that is not ours to answer for
     train(str(stores[2]), **limits)

@@ -237,7 +237,8 @@ def test_every_attribute_that_fit_sets_is_described(estimator):
     section = estimator.__doc__.partition("    Attributes\n    ----------\n")[2].partition("\n\n    Examples\n")[0]
     described = re.findall(r"^    (\w+) : \S", section, flags=re.M)
     assert not any(hasattr(estimator(), name) for name in described), "none is there before"
-    assert sorted(described) == sorted(name for name in vars(fitted) if name.endswith("_") and name != "n_features_in_")
+    public = [name for name in dir(fitted) if name.endswith("_") and not name.startswith("_")]
+    assert sorted(described) == sorted(name for name in public if name != "n_features_in_")
 
 
 OTHER = {  # another value of each parameter

@@ -56,7 +56,7 @@ def test_a_bundle_is_to_blame_only_when_it_is_full_and_after_many_passes():
     full = replace(AT, full=True)
     assert after(49, full) is None
     assert after(50, full) is StopReason.BUNDLE
-    assert "--max-cuts" in StopReason.BUNDLE.because
+    assert "raise max_cuts" in StopReason.BUNDLE.because
 
 
 @pytest.mark.parametrize("moved", [replace(AT, primal=9.9), replace(AT, value=9.1), replace(AT, stage=1.0)])
