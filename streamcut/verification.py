@@ -49,7 +49,6 @@ from streamcut.proofs.proving import expect_provable, proofs
 from streamcut.proofs.score_doubt import ClassesDoubt, ScoreDoubt, score_doubt
 from streamcut.solver_table import SOLVER_TABLE
 
-_LEAST_UNIT = 1e-6  # times the mean loss at w = 0: for targets that are all equal
 _GRID = 2.0**-49  # training sums weights and units on grids: the error per row is below this times the largest possible sum
 
 
@@ -169,9 +168,10 @@ def _features(model: MappedModel, data: Any) -> MappedDataset:
 
 
 class _Unit:
-    """The unit of mean losses (streamcut.oracles.decomposable): for numbers about the mean loss of the best constant, else 1."""
+    """The unit of mean losses: 1, or for numbers about that of the best constant; where all are equal, of w = 0."""
 
     def __init__(self, risk: PointwiseRisk, statistics: Any) -> None:
+        self._least = 1.0 if statistics.label_min == statistics.label_max else 1e-6  # times the mean loss at w = 0
         self._risk, self._scores, self.doubt, weight = risk, np.zeros(0), 0.0, statistics.weight_sum
         if risk.loss.targets == "numbers":
             weight = float(statistics.n_rows) if weight is None else weight
@@ -190,7 +190,7 @@ class _Unit:
         """The unit, for rows whose weights sum to `total`."""
         if not len(self._losses) or not self._losses[-1] > 0.0:
             return 1.0
-        return float(max(self._losses.min(), _LEAST_UNIT * self._losses[-1])) / total
+        return float(max(self._losses.min(), self._least * self._losses[-1])) / total
 
 
 def _linear(model: LinearModel, data: Any, same: bool) -> Verification:

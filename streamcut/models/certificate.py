@@ -81,8 +81,8 @@ class Certificate(Shown):
 
     c_bar is C·Σu_i, which turns a gap into units of mean loss. `tol` (of gap / (c_bar · unit)) and `tol_relative` (of gap /
     primal) are the stopping rules requested, None when switched off. unit is 1 for losses of labels; for losses of numbers about
-    the mean loss of the best constant. raised was added to F so that rounding cannot make `primal` too small. detail says more
-    about the reason, if anything.
+    the mean loss of the best constant, or of w = 0 where all are equal. raised was added to F so that rounding cannot make
+    `primal` too small. detail says more about the reason, if anything.
     """
 
     primal: float

@@ -21,7 +21,7 @@ from streamcut.oracles import row_passes
 from streamcut.oracles.decomposable import NOT_NEGATIVE, Cut, DecomposableOracle, longest
 from streamcut.oracles.row_passes import Equal, Totals, first_of, row_arrays
 
-_LEAST_UNIT = 1e-6  # of the mean loss at w = 0: where all targets are equal
+_LEAST_UNIT = 1e-6  # of the mean loss at w = 0
 
 
 class LinearOracle(DecomposableOracle):
@@ -97,7 +97,8 @@ class LinearOracle(DecomposableOracle):
         self.raised = at_zero - float(totals.numbers[1])  # until another loss is summed
         self._drift.best, self._reach.best = (of(np.zeros(self.dimension)) for of in (self._spread, self._longest))
         if totals.numbers[1] > 0.0:  # else w = 0 has no loss, and there is no unit
-            self.unit = max(min(constant, at_zero), _LEAST_UNIT * at_zero) / self.total_weight
+            least = at_zero if self._targets.lowest == self._targets.highest else _LEAST_UNIT * at_zero
+            self.unit = max(min(constant, at_zero), least) / self.total_weight
 
     def constant(self) -> np.ndarray:
         """With a free intercept, the w that gives all rows the same, central score."""

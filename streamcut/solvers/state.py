@@ -25,6 +25,7 @@ from streamcut.solvers.standstill import Standing
 
 CAREFUL = 0.01  # of the gap: if rounding takes more off the bound, cuts are summed more finely, and their errors enter the master
 QP_MATTERS = 0.01  # of the present gap: the largest gap of the master problem before more digits are used
+_SAME = 1e-12  # of an intercept: no step
 QP_SHARE = 1e-3  # the master problem is solved to this part of the requested gap
 
 
@@ -96,6 +97,8 @@ class BundleState:
     def search(self, oracle: Any) -> float:
         """The k ≥ 0 that minimises F at w_b + k(w − w_b), w being the point scored last. The data is not read."""
         A0, B0 = self.penalty.line(self.w_b, self.w)
+        if A0 == 0.0 and self.penalty.free and abs(self.w[-1] - self.w_b[-1]) <= _SAME * abs(self.w_b[-1]):
+            return 0.0  # slopes along a line as short as that are rounding
         self.shelf.release()
         kinks = self.penalty.kinks(self.w_b, self.w)
         return oracle.line_search(A0, B0) if kinks is None else oracle.line_search(A0, B0, kinks)
