@@ -186,8 +186,8 @@ class Session:
         self._scheduler, self._on_plan, self._display = scheduler, on_plan, display
         self.more, self._between, self._one = more, between, one
         self._shards = Shards(self.dataset, whole=options.distributed)
-        self._choose(options)
         check_weights(self.dataset.manifest.statistics, options)
+        self._choose(options)
         self._stack = ExitStack()
         self._cluster: Any = None
 

@@ -175,7 +175,7 @@ class Trainer:
         penalty, found = self._penalty(C, self._l1 if l1 is None else l1)
         if self._last is not None:
             oracle.passes, oracle.traffic = 0, Traffic()
-            self._last.state.move_to(C, penalty, oracle, progress.measure_in(oracle.unit))
+            self._last.state.move_to(C, penalty, oracle, progress.measure_for(oracle))
             progress.start = self._last.state
         else:
             oracle.C, oracle.penalty = C, penalty
@@ -223,6 +223,7 @@ def certificate(solution: Solution, oracle: Any, options: TrainOptions, *, unit:
         unit=unit,
         raised=solution.raised,
         detail=detail(solution.reason, oracle),
+        equal=oracle.equal,
     )
 
 

@@ -70,6 +70,7 @@ class DecomposableOracle:
 
     can_refine: ClassVar[bool] = False  # whether its passes support fine grids
     unit: float = 1.0  # of mean losses, in which tolerances are expressed; known after `start`
+    equal: bool = False  # whether targets are numbers, and all the same
 
     def __init__(
         self, runner: PassRunner, risk: Any, kinds: Any, *, dimension: int, C: float, bias: float, grids: Grids | None = None,

@@ -36,6 +36,7 @@ class LinearOracle(DecomposableOracle):
         dimension, self._largest = statistics.n_features + (bias != 0.0), max(statistics.max_abs_value, abs(bias))
         weight = float(statistics.n_rows) if statistics.weight_sum is None else statistics.weight_sum
         self._targets = risk.scale(weight, statistics.label_min, statistics.label_max)
+        self.equal = risk.loss.targets == "numbers" and self._targets.lowest == self._targets.highest
         grids = risk.grids(statistics.n_rows, self._targets, self._largest)
         super().__init__(runner, risk, row_passes, dimension=dimension, C=C, bias=bias, grids=grids)
         self._first = first_of(risk.loss, self._targets, self._largest)
@@ -97,7 +98,7 @@ class LinearOracle(DecomposableOracle):
         self.raised = at_zero - float(totals.numbers[1])  # until another loss is summed
         self._drift.best, self._reach.best = (of(np.zeros(self.dimension)) for of in (self._spread, self._longest))
         if totals.numbers[1] > 0.0:  # else w = 0 has no loss, and there is no unit
-            least = at_zero if self._targets.lowest == self._targets.highest else _LEAST_UNIT * at_zero
+            least = at_zero if self.equal else _LEAST_UNIT * at_zero
             self.unit = max(min(constant, at_zero), least) / self.total_weight
 
     def constant(self) -> np.ndarray:

@@ -20,7 +20,7 @@ def begun(oracle: Any, progress: Progress, max_cuts: int) -> tuple[BundleState, 
     """
     found = progress.resume(oracle)
     s = BundleState.at_zero(oracle, max_cuts, progress.rule) if found is None else BundleState.restored(found, oracle)
-    return s, progress.measure_in(oracle.unit)
+    return s, progress.measure_for(oracle)
 
 
 def iterated(

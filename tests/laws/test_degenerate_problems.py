@@ -107,3 +107,79 @@ def test_several_classes_without_entries(loss):
         optimum = least(loss, (y == label).astype(float))
         assert certificate.lower_bound <= optimum * (1.0 + 1e-9)
         assert optimum <= certificate.primal * (1.0 + 1e-9)
+
+
+def separable() -> tuple[np.ndarray, np.ndarray]:
+    X = np.random.default_rng(2).normal(size=(ROWS, 4))
+    X[:, 0] += 0.3 * np.sign(X[:, 0])
+    return X, X[:, 0]
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("options", [{}, {"intercept": "free"}, {"solver": "ocas"}], ids=["auto", "free", "ocas"])
+@pytest.mark.parametrize("loss", ["hinge", "logistic", "squared", "quantile"])
+def test_converged_means_what_was_asked_for_any_c(loss, options):
+    """On rows that can be fitted without loss: rounding in C·loss then exceeds all of ½‖w‖²."""
+    X, score = separable()
+    y = (score > 0.0).astype(float) if loss in LABELLED else X @ np.array([1.0, 2.0, 0.0, 0.0])
+    for C in (1e-100, 1e-30, 1e10, 1e12, 1e40, 1e99):
+        model = train(X, y, loss, C=C, max_passes=200, **options)
+        c = model.certificate
+        assert np.isfinite([c.primal, c.lower_bound, *model.weights, model.intercept]).all()
+        if c.converged:
+            asked = min(c.tol * c.c_bar * c.unit, c.tol_relative * c.primal)
+            assert c.primal - c.lower_bound <= asked, (C, c.in_words())
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("solver", ["bundle-dca", "ocas", "cpa"])
+def test_one_class_claims_nothing_at_tiny_nu(solver):
+    X = np.random.default_rng(3).normal(size=(ROWS, 3)) + 1.0
+    for nu in (0.1, 1e-3, 1e-6, 1e-12, 1e-100):
+        c = streamcut.train((X, np.ones(ROWS)), task="one-class", nu=nu, solver=solver, max_passes=60).certificate
+        assert np.isfinite([c.primal, c.lower_bound]).all()
+        assert not c.converged or c.primal - c.lower_bound <= min(c.tol * c.c_bar * c.unit, (c.tol_relative or 1.0) * c.primal)
+
+
+def test_a_training_that_cannot_move_ends():
+    X, _ = separable()
+    model = train(X, X @ np.array([1.0, 2.0, 0.0, 0.0]), "squared", C=1e10, max_passes=500)
+    assert len(model.history) < 100
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("C", 1e100),
+        ("C", 1e-300),
+        ("l1", 1e-300),
+        ("l1_only", 1e-300),
+        ("l1", 1e300),
+        ("bias", 1e155),
+        ("bias", 1.7e308),
+        ("nu", 1e-300),
+    ],
+)
+def test_what_float64_cannot_hold_is_refused_by_name(name, value):
+    X, score = separable()
+    options = {"task": "one-class"} if name == "nu" else {"loss": "logistic"}
+    with pytest.raises(streamcut.errors.UsageError, match=rf"^{name}: "):
+        streamcut.train((X, (score > 0.0).astype(float)), **options, **{name: value})
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("bias", [1e8, 1e50, 1e140])
+def test_a_huge_bias_ends_without_nonsense(bias):
+    X, score = separable()
+    for loss in ("hinge", "logistic"):
+        model = train(X, (score > 0.2).astype(float), loss, bias=bias)
+        assert np.isfinite([model.certificate.primal, model.certificate.lower_bound, model.intercept, *model.weights]).all()
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"l1": 1.0}, {"l1_only": 1.0}, {"intercept": "free"}, {"intercept": "free", "l1_only": 1.0}], ids=str
+)
+def test_values_near_the_largest_float_are_refused_in_words(options):
+    X = np.finfo(float).max * np.random.default_rng(4).uniform(size=(10, 2))
+    with pytest.raises(streamcut.errors.BadInputError, match="overflow"):
+        train(X, np.arange(10.0) % 2, "squared", **options)
