@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 
 import numpy as np
 import pytest
@@ -57,3 +58,10 @@ def test_no_cycle_keeps_the_data(name, text, no_collector):
     before = runners()
     streamcut.train(str(text / f"{labels}.txt"), max_time=20.0, **options)
     assert runners() == before
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems tell the peak of a process only")
+def test_a_peak_is_that_of_its_own_training(text):
+    first = streamcut.train(str(text / "two.txt")).resources["peak"]
+    np.ones(50_000_000)  # 400 MB, free at once
+    assert streamcut.train(str(text / "two.txt")).resources["peak"] < first + 200_000_000
