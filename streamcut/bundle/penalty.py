@@ -38,6 +38,7 @@ class L2:
     free: ClassVar[bool] = False  # whether the last number of w is an unpenalised intercept
     within: ClassVar[Interval] = EVERYWHERE  # where the optimal one is proved to be
     priced: ClassVar[bool] = False  # whether the master problem prices the pull on it
+    centred: ClassVar[bool] = False  # whether an optimum in the middle of others is better than one at an end
     proximal: ClassVar[bool] = False  # whether it stays near the point to which dual ascent has moved it
 
     def weights(self, v: np.ndarray) -> np.ndarray:
@@ -173,6 +174,7 @@ class FreeIntercept(L2):
     within: Interval = EVERYWHERE  # type: ignore[misc]
     free: ClassVar[bool] = True
     priced: ClassVar[bool] = True
+    centred: ClassVar[bool] = True
     proximal: ClassVar[bool] = True
 
     def known(self, *within: float) -> Self:

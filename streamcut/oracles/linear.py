@@ -46,7 +46,7 @@ class LinearOracle(DecomposableOracle):
             self.penalty = FreeIntercept()
             self._first = replace(self._first, equal=self._equal)
         self._learning = self._first.grids
-        self._loss = risk.loss
+        self._loss, self._margins = risk.loss, keep_margins
         self._reach = Drift()  # as `_drift`, for a single row
         self._near, self._steepest = 0.0, 0.0  # of the current scores: their error, and the largest share there
         for name in row_arrays(risk, statistics.weight_sum is not None, keep_margins=keep_margins):
@@ -100,6 +100,11 @@ class LinearOracle(DecomposableOracle):
         if totals.numbers[1] > 0.0:  # else w = 0 has no loss, and there is no unit
             least = at_zero if self.equal else _LEAST_UNIT * at_zero
             self.unit = max(min(constant, at_zero), least) / self.total_weight
+
+    @property
+    def kinked(self) -> bool:
+        """Whether the loss is piecewise linear, and its kinks along lines are known: optimal intercepts may be an interval."""
+        return self._margins and not self._loss.smooth
 
     def constant(self) -> np.ndarray:
         """With a free intercept, the w that gives all rows the same, central score."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -40,4 +41,7 @@ def iterated(
         reason = StopReason.INTERRUPTED
     if reason is not StopReason.CONVERGED:
         progress.save(kept, oracle)
+    elif progress.rule.max_passes is None or oracle.passes + 2 <= progress.rule.max_passes:
+        with suppress(Interrupted):
+            s.centre(oracle, rule)
     return replace(s.solution(reason, progress.history, oracle, rule), state=kept)

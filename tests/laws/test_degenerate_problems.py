@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
+from sklearn.svm import SVC
 
 import streamcut
 
@@ -183,3 +184,15 @@ def test_values_near_the_largest_float_are_refused_in_words(options):
     X = np.finfo(float).max * np.random.default_rng(4).uniform(size=(10, 2))
     with pytest.raises(streamcut.errors.BadInputError, match="overflow"):
         train(X, np.arange(10.0) % 2, "squared", **options)
+
+
+@pytest.mark.parametrize("solver", ["bundle-dca", "newton", "ocas"])
+def test_an_intercept_is_in_the_middle_of_its_optima(solver):
+    """With a small C all dual variables are at their bounds, and the best intercept is any number of an interval."""
+    r = np.random.default_rng(5)
+    X, y = np.concatenate([r.normal((2, 2), 1.0, (60, 2)), r.normal((5, 0), 1.0, (60, 2))]), np.repeat([0.0, 1.0], 60)
+    for C in (1e-5, 1e-4):
+        model, reference = train(X, y, "hinge", C=C, intercept="free", solver=solver), SVC(C=C, kernel="linear").fit(X, y)
+        assert model.converged
+        np.testing.assert_allclose(model.intercept, reference.intercept_[0], atol=2e-3)
+        assert np.mean(streamcut.predict(model, X) == y) > 0.9
