@@ -32,7 +32,7 @@ def check_weights(statistics: Statistics, options: TrainOptions) -> None:
 def _check_size(statistics: Statistics, options: TrainOptions) -> None:
     weight = float(statistics.n_rows) if statistics.weight_sum is None else statistics.weight_sum
     factor = max(1.0, options.C or 1.0) * max(1.0, options.positive_weight)
-    if factor * weight * max(1.0, options.bias) > _LARGEST:
+    if options.bias > max(1.0, statistics.max_abs_value) and factor * weight * options.bias > _LARGEST:
         raise UsageError(f"bias: {options.bias:g} for {statistics.n_rows:,} rows makes sums that overflow; choose a smaller one")
     if factor * weight * max(1.0, statistics.max_abs_value) > _LARGEST:
         raise BadInputError(

@@ -196,3 +196,29 @@ def test_an_intercept_is_in_the_middle_of_its_optima(solver):
         assert model.converged
         np.testing.assert_allclose(model.intercept, reference.intercept_[0], atol=2e-3)
         assert np.mean(streamcut.predict(model, X) == y) > 0.9
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "squared-hinge", "huber"])
+def test_an_elastic_net_with_a_free_intercept_takes_few_passes(loss):
+    """The optimum is that of an intercept that costs almost nothing."""
+    r = np.random.default_rng(1)
+    X = r.normal(r.integers(-2, 3, 10), size=(2000, 10))
+    score = X @ np.array([1.0, 0.5, 0.1, -0.1, -0.5, -1.0, 0.0, 0.0, 0.0, 0.0]) + r.normal(size=2000) + 0.7
+    y = (score > 0.0).astype(float) if loss in LABELLED else score
+    tight = {"C": 1e-3, "l1": 1.0, "tol": 1e-9, "tol_relative": 1e-9}
+    model, other = train(X, y, loss, intercept="free", **tight), train(X, y, loss, bias=1e6, **tight)
+    assert model.solver == "newton"
+    assert model.converged
+    assert len(model.history) <= 20
+    np.testing.assert_allclose(model.certificate.primal, other.certificate.primal, rtol=1e-4)
+    np.testing.assert_array_equal(model.weights == 0.0, other.weights == 0.0)
+
+
+@pytest.mark.parametrize("solver", ["newton", "bundle-dca"])
+def test_an_elastic_net_of_quantiles_with_a_free_intercept(solver):
+    r = np.random.default_rng(1)
+    X = r.normal(size=(600, 5))
+    y = X @ np.array([1.0, 0.5, 0.0, 0.0, -1.0]) + r.normal(size=600) + 3.0
+    model = train(X, y, "quantile", C=0.1, l1=1.0, intercept="free", solver=solver, tol_relative=1e-3, max_passes=200)
+    assert model.converged
+    assert 0.2 < np.mean(y < streamcut.predict(model, X)) < 0.4
