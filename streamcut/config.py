@@ -187,8 +187,8 @@ class TrainOptions(TrainDeclarations):
             )
         if self.free and self.l1_only and not self.record.columns:
             raise UsageError(f"l1_only: {self.chosen_solver} has no free intercept with it; solver working-set has")
-        if self.free and self.l1 and not self.record.dual:
-            raise UsageError(f"l1: {self.chosen_solver} has no free intercept with it; solver bundle-dca has")
+        if self.free and self.l1 and not (self.record.dual or self.record.curved):
+            raise UsageError(f"l1: {self.chosen_solver} has no free intercept with it; solvers bundle-dca and newton have")
         if self.free and self.l1 and self.chosen_loss == "poisson":
             raise UsageError(
                 "l1: loss poisson has no free intercept with it; leave one of them out, or take intercept regularised"

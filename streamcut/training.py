@@ -31,7 +31,7 @@ from streamcut.foundation.interrupts import first_interrupt_asks
 from streamcut.foundation.machine import memory_limit
 from streamcut.foundation.redaction import redacted
 from streamcut.foundation.shown import expect_known
-from streamcut.foundation.systems import peak_bytes, resident_bytes
+from streamcut.foundation.systems import peak_bytes, resident_bytes, restart_peak
 from streamcut.foundation.units import format_bytes
 from streamcut.io.dataset import Dataset, held_bytes
 from streamcut.io.memory import MemoryDataset
@@ -172,8 +172,8 @@ class Session:
         self._scheduler, self._on_plan, self._display = scheduler, on_plan, display
         self.more, self._between, self._one = more, between, one
         self._shards = Shards(self.dataset, whole=options.distributed)
-        self._choose(options)
         check_weights(self.dataset.manifest.statistics, options)
+        self._choose(options)
         self._stack = ExitStack()
         self._cluster: Any = None
 
@@ -247,8 +247,7 @@ class Session:
         peak = (own := peak_bytes()) + (0 if self._cluster is None else self._cluster.peak())
         counted = own if self._cluster is None or not self._cluster.local else peak  # remote workers have limits of their own
         warn_of_peak(self.plan.budget, counted, self._peak_before if counted == own else 0)
-        resources: dict[str, Any] = {"budget": self.plan.budget, "planned": self.plan.total, "peak": peak}
-        resources["readings"] = self.readings.value
+        resources = {"budget": self.plan.budget, "planned": self.plan.total, "peak": peak, "readings": self.readings.value}
         resources["plan"] = [*self.plan.lines, ("pinned shards", self.plan.pinned_bytes)]
         parameters = model.parameters | ({} if self.dataset.path is None else {"data": redacted(self.dataset.path)})
         return replace(model, resources=resources, parameters=parameters)
@@ -277,6 +276,7 @@ class Session:
 
     def _prepare(self) -> None:
         chosen, manifest = self.options, self.dataset.manifest
+        restart_peak()
         self._peak_before = peak_bytes()  # not caused by this training
         scratch = scratch_folder(chosen.scratch)
         self.runner: Runner | DaskRunner

@@ -49,7 +49,6 @@ from streamcut.proofs.proving import expect_provable, proofs
 from streamcut.proofs.score_doubt import ClassesDoubt, ScoreDoubt, score_doubt
 from streamcut.solver_table import SOLVER_TABLE
 
-_LEAST_UNIT = 1e-6  # times the mean loss at w = 0: for targets that are all equal
 _GRID = 2.0**-49  # training sums weights and units on grids: the error per row is below this times the largest possible sum
 
 
@@ -173,9 +172,11 @@ def _features(model: MappedModel, data: Any) -> MappedDataset:
 
 
 class _Unit:
-    """The unit of mean losses (streamcut.oracles.decomposable): for numbers about the mean loss of the best constant, else 1."""
+    """The unit of mean losses: 1, or for numbers about that of the best constant; where all are equal, of w = 0."""
 
     def __init__(self, risk: PointwiseRisk, statistics: Any) -> None:
+        self.equal = risk.loss.targets == "numbers" and statistics.label_min == statistics.label_max
+        self._least = 1.0 if self.equal else 1e-6  # times the mean loss at w = 0
         self._risk, self._scores, self.doubt, weight = risk, np.zeros(0), 0.0, statistics.weight_sum
         if risk.loss.targets == "numbers":
             weight = float(statistics.n_rows) if weight is None else weight
@@ -192,17 +193,15 @@ class _Unit:
 
     def value(self, total: float) -> float:
         """The unit, for rows whose weights sum to `total`."""
-        if not len(self._losses) or not self._losses[-1] > 0.0:
-            return 1.0
-        return float(max(self._losses.min(), _LEAST_UNIT * self._losses[-1])) / total
+        known = len(self._losses) > 0 and self._losses[-1] > 0.0
+        return float(max(self._losses.min(), self._least * self._losses[-1])) / total if known else 1.0
 
 
 def _linear(model: LinearModel, data: Any, same: bool) -> Verification:
     """Losses of single rows."""
     penalty = L1Only(model.l1) if model.alone else penalty_of(model.l1)
-    risk, doubt = risk_of(model), ScoreDoubt(model, data.manifest.statistics)
-    unit = _Unit(risk, data.manifest.statistics)
-    rows, loss, total, recorded = 0, 0.0, 0.0, model.certificate
+    risk, doubt, recorded = risk_of(model), ScoreDoubt(model, data.manifest.statistics), model.certificate
+    rows, loss, total, unit = 0, 0.0, 0.0, _Unit(risk, data.manifest.statistics)
     for chunk, scores in scored_chunks(model, data):
         if model.labels is not None:
             model.is_positive(chunk.y, chunk.first_row)  # raises for labels unknown to the model
@@ -218,9 +217,10 @@ def _linear(model: LinearModel, data: Any, same: bool) -> Verification:
         same_data=same,
         primal=penalty.value(np.ascontiguousarray(model.trained_weights)) + model.C * loss,
         mean_loss=loss / total if total else 0.0,
-        recorded=model.certificate,
+        recorded=recorded,
         c_bar=model.C * total,
         unit=unit.value(total),
+        equal=unit.equal,
         doubts=(_weight_doubt(data, model.C * max(1.0, model.positive_weight)), unit.doubt),
         witness_bound=_value(model.witness, recorded.c_bar, model.l1, recorded.primal if model.alone else None),
         resolution=model.C * doubt.loss,

@@ -20,6 +20,7 @@ from streamcut.bundle.intercept import Interval
 from streamcut.bundle.penalty import L2, SQUARES
 from streamcut.bundle.priced_master import solve_priced
 from streamcut.bundle.shelf import MEMORY, Shelf
+from streamcut.bundle.two_cuts import mix_newest
 from streamcut.bundle.verified_master import Verified
 from streamcut.compiled import vectors
 from streamcut.foundation.rounding import UNSEEN, CutError, dot_gamma, gamma, mixed
@@ -208,6 +209,9 @@ class Bundle:
         rows, intercept = self._vectors[: len(self._b)], None
         if near is None and not penalty.priced:
             master = penalty.solve_master(rows, self._gram, values, c_bar, beta, tolerance, matters=matters)
+        elif penalty.threshold is not None:
+            master, intercept = Verified(0.0), (near or penalty.within).middle
+            mix_newest(rows, values, self._pulls, c_bar, beta, near or penalty.within, penalty.threshold)
         else:
             gap, intercept = solve_priced(self._gram, values, self._pulls, c_bar, beta, near or penalty.within)
             master = Verified(gap)

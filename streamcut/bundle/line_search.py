@@ -22,6 +22,8 @@ import numpy as np
 
 _BINS = 2048
 _FEW = 4096
+# A bracket that reaches farther than FAR by ‖w − w_b‖ alone, as where only a free intercept moves, grows from 1 instead.
+FAR, FARTHER, FARTHEST = 2.0**40, 2.0**10, 1e280
 _LEFT = 0.1  # of the decrease may be left
 _MOST_STEPS = 20
 
@@ -46,9 +48,17 @@ def minimise_along_line(A0: float, B0: float, C: float, rows: LossAlongLine) -> 
     A0 = ‖w − w_b‖², B0 = ⟨w_b, w − w_b⟩, C the factor of the rows' losses.
     """
     slope = B0 + C * rows.slope_at_zero()
-    if slope >= 0.0 or A0 <= 0.0:
+    if slope >= 0.0:
         return 0.0
-    low, high = 0.0, np.nextafter(-slope / A0, np.inf)  # F′ ≥ 0 at `high` even if no breakpoint lies below it
+    low = 0.0
+    if -slope < FAR * A0:
+        high = np.nextafter(-slope / A0, np.inf)  # F′ ≥ 0 at `high` even if no breakpoint lies below it
+    else:  # breakpoints of rows end the descent
+        high = 1.0
+        while high * A0 + slope + C * float(rows.histogram(np.array([0.0, high]))[0].sum()) < 0.0:
+            if high > FARTHEST:
+                return 0.0
+            high *= FARTHER
     while True:
         edges = np.linspace(low, high, _BINS + 1)
         if not (edges[1:] > edges[:-1]).all():  # a narrow bracket holds fewer float64 than bins
@@ -74,11 +84,13 @@ def _root(slope: float, A0: float, C: float, k: np.ndarray, jump: np.ndarray, hi
     crossing = np.flatnonzero(below + C * jump + k * A0 >= 0.0)
     if len(crossing):
         first = crossing[0]
-        if below[first] + k[first] * A0 < 0.0:
+        if below[first] + k[first] * A0 < 0.0 or A0 == 0.0:
             return float(k[first])
         slope = float(below[first])
     else:
         slope += C * float(jump.sum())
+    if A0 == 0.0:
+        return high
     return float(min(max(-slope / A0, 0.0), high))
 
 

@@ -3,7 +3,8 @@
 The derivative of F along the line is F′(k) = k A₀ + B₀ + C·slope(k), increasing, with F″ = A₀ + C·curvature(k). Slopes and
 curvatures of the rows' losses at one or more k cost a pass over the row state, and none over the data.
 
-    bracket from 0 to where ½A₀k² alone has undone the slope at 0
+    bracket from 0 to where ½A₀k² alone has undone the slope at 0; where a free intercept moves (almost) alone, A₀ = 0, to where
+        F rises
     repeat
         Newton's step from the last k, doubled where it is more than half as long as the last; to the midpoint where that
         leaves the bracket
@@ -19,9 +20,11 @@ from typing import Protocol
 
 import numpy as np
 
+from streamcut.bundle.line_search import FAR, FARTHER, FARTHEST
+
 _SMALL = 0.01  # 1e-3 and 1e-13 give the same passes (24 cases to two tolerances) and take more time
 _LEVEL = 0.1
-_FARTHEST = 1e300
+_FLATTEST = 1e-300  # curvature
 _ROUNDING = 1e-15  # of the parts of F′, which nearly cancel at the minimum
 _ALONE = 5  # passes with a single point: most lines take no more
 _TOGETHER = 24  # points of each later pass
@@ -48,13 +51,19 @@ def minimise_by_newton(A0: float, B0: float, C: float, rows: SmoothLossAlongLine
         rises, bends = k * A0 + B0 + C * slope, A0 + C * curvature
         parts = np.maximum(np.maximum(np.abs(C * slope), abs(B0)), k * A0)
         known = np.isfinite(rises) & np.isfinite(bends)  # where exponentials overflow, F rises too steeply
-        return np.where(known, rises, np.inf), np.where(known, bends, 1.0), np.where(known, _ROUNDING * parts, 0.0)
+        bends = np.where(known, np.maximum(bends, _FLATTEST), 1.0)
+        return np.where(known, rises, np.inf), bends, np.where(known, _ROUNDING * parts, 0.0)
 
     (rise,), (bend,), _ = slopes(np.zeros(1))
-    if not rise < 0.0 or A0 <= 0.0:
+    if not rise < 0.0:
         return 0.0
     level = -_LEVEL * rise
-    low, high, k = 0.0, min(-rise / A0, _FARTHEST), 0.0
+    low, high, k = 0.0, 1.0, 0.0
+    if -rise < FAR * A0:
+        high = -rise / A0
+    else:
+        while high < FARTHEST and slopes(np.array([high]))[0][0] < 0.0:
+            low, high = high, FARTHER * high
     last = high
     for number in range(_MOST):
         move = -rise / bend

@@ -43,6 +43,7 @@ class FreeOffset(FreeIntercept):
     constant: float = 1.0
     price: float = 0.0
     proximal: ClassVar[bool] = False
+    centred: ClassVar[bool] = False
 
     @classmethod
     def of(cls, ones: Plane, nu: float, constant: float, price: float, longest: float) -> FreeOffset:

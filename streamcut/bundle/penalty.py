@@ -38,6 +38,7 @@ class L2:
     free: ClassVar[bool] = False  # whether the last number of w is an unpenalised intercept
     within: ClassVar[Interval] = EVERYWHERE  # where the optimal one is proved to be
     priced: ClassVar[bool] = False  # whether the master problem prices the pull on it
+    centred: ClassVar[bool] = False  # whether an optimum in the middle of others is better than one at an end
     proximal: ClassVar[bool] = False  # whether it stays near the point to which dual ascent has moved it
 
     def weights(self, v: np.ndarray) -> np.ndarray:
@@ -167,12 +168,15 @@ FREE_VECTORS = 4  # of w's length, in addition to those of L2: two cuts that bou
 class FreeIntercept(L2):
     """halves   cuts of the rows that pull the intercept either way, for any weights: they bound it
     within   where the optimal intercept is proved to be
+    l1       λ of the other weights
     """
 
     halves: tuple[Plane, ...] = ()
     within: Interval = EVERYWHERE  # type: ignore[misc]
+    l1: float = 0.0  # type: ignore[misc]
     free: ClassVar[bool] = True
     priced: ClassVar[bool] = True
+    centred: ClassVar[bool] = True
     proximal: ClassVar[bool] = True
 
     def known(self, *within: float) -> Self:
@@ -181,11 +185,30 @@ class FreeIntercept(L2):
             raise ValueError(f"its intercept is within {within}")
         return replace(self, within=Interval(*within) if within else EVERYWHERE)
 
+    @property
+    def threshold(self) -> float | None:  # type: ignore[override]
+        return self.l1 or None
+
+    @property
+    def costs(self) -> L2:
+        """The penalty on the other weights."""
+        return penalty_of(self.l1)
+
+    def weights(self, v: np.ndarray) -> np.ndarray:
+        return v if self.l1 == 0.0 else np.append(self.costs.weights(v[:-1]), v[-1])
+
     def value(self, w: np.ndarray) -> float:
-        return L2.value(self, w[:-1])
+        return self.costs.value(w[:-1])
 
     def objective(self, w: np.ndarray, C: float, loss: float, square: float | None = None) -> float:
-        return objective(vectors.dot(w[:-1], w[:-1]), len(w), C, loss)
+        more = absolute_above(self.l1, thresholds.absolute_sum(w[:-1]), len(w)) if self.l1 else 0.0
+        return objective(vectors.dot(w[:-1], w[:-1]), len(w), C, loss, more)
+
+    def bound(self, c_bar: float, a: np.ndarray, b: float, error: CutError) -> tuple[float, float]:
+        return self.costs.bound(c_bar, a, b, error)
+
+    def kinks(self, w_b: np.ndarray, w: np.ndarray) -> Kinks | None:
+        return self.costs.kinks(w_b[:-1], w[:-1])
 
     def line(self, w_b: np.ndarray, w: np.ndarray) -> tuple[float, float]:
         return L2.line(self, w_b[:-1], w[:-1])

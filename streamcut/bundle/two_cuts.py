@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamcut.bundle.intercept import Interval
 from streamcut.compiled import columns_vectors
 
 _PIECES = 10  # Newton steps, or half steps, where there are thresholds
@@ -115,6 +116,24 @@ def mix(
         step = np.where(better, 1.0, 0.5 * step)  # the quadratic changes beyond a kink of R*
         goal = best.goal(b, b_G, C, price)
     return np.where(best.value > 0.0, best.p, 0.0), np.where(best.value > 0.0, best.q, 0.0)
+
+
+def mix_newest(
+    rows: np.ndarray, b: np.ndarray, pulls: np.ndarray, total: float, beta: np.ndarray, within: Interval, l1: float
+) -> None:
+    """Mix the newest of T cuts with all older ones as they are mixed by `beta` (T,), in place; Σ beta = total.
+
+    rows (T, D), b and pulls (T,) are the cuts, of which the first is the zero cut; the pulls are on a free intercept `within`.
+    """
+    old = np.where(np.arange(len(b)) > 0, beta, 0.0) / total
+    old[-1], worth = 0.0, b + pulls * within.middle
+    U, G = -rows[-1][:, None], -(old @ rows)[:, None]
+    b_G, C, threshold = (np.array([number]) for number in (float(old @ worth), total, l1))
+    price = Price(np.array([total * float(old @ pulls)]), total * pulls[-1:], np.array([within.half]))
+    (p,), (q,) = mix(U, G, worth[-1:], b_G, C, threshold, np.zeros((3, 1)), price)
+    beta[:] = p * total * old
+    beta[-1] = q * total
+    beta[0] = max(0.0, total - float(beta[1:].sum()))
 
 
 class _Piece(NamedTuple):

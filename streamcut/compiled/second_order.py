@@ -75,7 +75,7 @@ def add_dense(indptr, indices, data, h, bias, begins, rows, H):
 
 @fused
 def descend(Q, slope, l1, sweeps, w):
-    """`sweeps` of coordinate descent on ½wᵀQw − ⟨q, w⟩ + λ‖w‖₁, in place; `slope` is Qw − q and is updated.
+    """`sweeps` of coordinate descent on ½wᵀQw − ⟨q, w⟩ + Σ_j l1_j |w_j|, in place; `slope` is Qw − q and is updated.
 
     Q (D, D) is symmetric, its diagonal above 0.
     """
@@ -83,7 +83,7 @@ def descend(Q, slope, l1, sweeps, w):
     for _ in range(sweeps):
         for j in range(D):
             free = w[j] - slope[j] / Q[j, j]
-            new = max(abs(free) - l1 / Q[j, j], 0.0) * np.sign(free)
+            new = max(abs(free) - l1[j] / Q[j, j], 0.0) * np.sign(free)
             if new != w[j]:
                 change = new - w[j]
                 w[j] = new

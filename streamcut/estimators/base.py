@@ -259,10 +259,15 @@ class StreamedClassifier(ClassifierMixin, StreamedEstimator):
         return self._labels[places]
 
     def _weighted(self, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
-        """Row weights times class weights."""
+        """Row weights times class weights. "balanced": a row of weight 2 counts as two rows, one of weight 0 as none."""
         if self.class_weight is None:
             return weight
-        factors = compute_class_weight(self.class_weight, classes=self.classes_, y=y)[np.searchsorted(self.classes_, y)]
+        places = np.searchsorted(self.classes_, y)
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+            sums = np.bincount(places, weight, len(self.classes_)).astype(float)
+            factors = np.divide(sums.sum(), np.count_nonzero(sums) * sums, out=np.zeros(len(sums)), where=sums > 0.0)[places]
+        else:
+            factors = compute_class_weight(self.class_weight, classes=self.classes_, y=y)[places]
         return factors if weight is None else weight * factors
 
     def evaluate(self, X: Any) -> Evaluation:

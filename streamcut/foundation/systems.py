@@ -10,6 +10,7 @@ import errno
 import mmap
 import os
 import sys
+from contextlib import suppress
 
 try:
     import fcntl
@@ -145,8 +146,15 @@ def resident_bytes() -> int:
     return psutil.Process().memory_info().rss
 
 
+def restart_peak() -> None:
+    """Have `peak_bytes` begin with the present resident memory, where the system can: Linux, unless /proc is read-only."""
+    if LINUX:
+        with suppress(OSError), open("/proc/self/clear_refs", "wb") as file:
+            file.write(b"5")
+
+
 def peak_bytes() -> int:
-    """Peak resident memory of this process so far."""
+    """Peak resident memory of this process, since `restart_peak` or its start."""
     if LINUX:  # getrusage would include a parent's peak
         return _kilobytes(content("/proc/self/status"), b"VmHWM:")
     if WINDOWS:

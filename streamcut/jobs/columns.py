@@ -239,15 +239,13 @@ class ColumnsJob:
         return ColumnsOracle(runner, self.risk, found, **how, at_once=self.at_once, streams=plan.streams, order=order)
 
     def model(
-        self, answers: list[Answer], history: list[Iteration], manifest: Manifest, C: float, l1: float, unit: float
+        self, answers: list[Answer], history: list[Iteration], manifest: Manifest, C: float, l1: float, oracle: ColumnsOracle
     ) -> Model:
         """The model from the columns of a point, which are removed from `answers`, so that no weights are kept twice."""
         options, d, constant = self.options, manifest.statistics.n_features, self._constant(manifest.statistics)
-        asked = options.tol, options.tol_relative
+        asked, scale = (options.tol, options.tol_relative), {"unit": oracle.unit, "equal": oracle.equal}
         certificates = tuple(
-            Certificate(
-                a.primal, a.bound, a.c_bar, *asked, a.reason is StopReason.CONVERGED, a.reason, unit=unit, raised=a.raised
-            )
+            Certificate(a.primal, a.bound, a.c_bar, *asked, a.reason is StopReason.CONVERGED, a.reason, raised=a.raised, **scale)
             for a in answers
         )
         if self.several:
@@ -307,7 +305,7 @@ class ColumnsTrainer:
             own = answers[:each]
             del answers[:each]
             history = iterations if len(job.points) == 1 else history_of(own, iterations)
-            model = job.model(own, history, manifest, point.C, l1, oracle.unit)
+            model = job.model(own, history, manifest, point.C, l1, oracle)
             known = {} if most is None else {"l1_max": most[number]}
             found.append(replace(model, parameters={**model.parameters, **known}))
         return found

@@ -12,7 +12,7 @@ import numpy as np
 
 from streamcut.bundle.intercept import EVERYWHERE
 from streamcut.bundle.l1_only import L1OfMany, L1Only
-from streamcut.bundle.penalty import FREE_VECTORS, L2, VECTORS, penalty_of
+from streamcut.bundle.penalty import FREE_VECTORS, L2, VECTORS, FreeIntercept, penalty_of
 from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.feed import Traffic
@@ -39,9 +39,8 @@ def bundle_size(dimension: int) -> int:
 
 def penalty_needs(options: TrainOptions, dimension: int) -> tuple[tuple[str, int], ...]:
     """Memory of the penalty in addition to ½‖w‖²: (what, bytes)."""
-    if options.free and not options.l1_only:
-        return (("free intercept", FREE_VECTORS * 8 * dimension),)
-    return (("elastic net", VECTORS * 8 * dimension),) if options.l1 or options.l1_only else ()
+    free = [("free intercept", FREE_VECTORS * 8 * dimension)] * (options.free and not options.l1_only)
+    return (*free, *[("elastic net", VECTORS * 8 * dimension)] * bool(options.l1 or options.l1_only))
 
 
 def cache_wanted(
@@ -154,7 +153,7 @@ class Trainer:
         penalty, found = self._penalty(C, self._l1 if l1 is None else l1)
         if self._last is not None:
             oracle.passes, oracle.traffic = 0, Traffic()
-            self._last.state.move_to(C, penalty, oracle, progress.measure_in(oracle.unit))
+            self._last.state.move_to(C, penalty, oracle, progress.measure_for(oracle))
             progress.start = self._last.state
         else:
             oracle.C, oracle.penalty = C, penalty
@@ -169,8 +168,8 @@ class Trainer:
 
     def _penalty(self, C: float, l1: float | str) -> tuple[L2, dict[str, Any]]:
         """The penalty, and facts found: λ_max where `l1` is a fraction of it, by a pass the first time."""
-        if self._oracle.penalty.free and not self._alone:
-            return self._oracle.penalty, {}
+        if isinstance(self._oracle.penalty, FreeIntercept):
+            return replace(self._oracle.penalty, l1=float(l1)), {}
         part = part_of(l1)
         if part is None:
             return self._penalty_of(float(l1)), {}
@@ -200,6 +199,7 @@ def certificate(solution: Solution, oracle: Any, options: TrainOptions, *, unit:
         unit=unit,
         raised=solution.raised,
         detail=detail(solution.reason, oracle),
+        equal=oracle.equal,
     )
 
 

@@ -54,7 +54,7 @@ _BECAUSE = {
 }
 
 
-_NOTHING = 1e-12  # times C̄: an objective below it is rounding error
+_NOTHING = 1e-12  # times C̄: the most that rounding may leave of an objective of 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +65,20 @@ class Tolerance:
     rule: str
 
     @classmethod
-    def strictest(cls, tol: float | None, tol_relative: float | None, primal: float, c_bar: float) -> Tolerance:
-        """The smaller of tol·C̄ and tol_relative·F; None = switched off. Where F is only rounding error, _NOTHING·C̄ suffices."""
+    def strictest(
+        cls, tol: float | None, tol_relative: float | None, primal: float, c_bar: float, *, nothing: bool = False
+    ) -> Tolerance:
+        """The smaller of tol·C̄ and tol_relative·F; None = switched off. `nothing`: F is only rounding error."""
         asked = [] if tol is None else [cls(tol * c_bar, f"tol {tol:g}")]
         if tol_relative is not None:
-            part, nothing = tol_relative * primal, _NOTHING * c_bar
-            rule = f"tol_relative {tol_relative:g}" if part >= nothing else f"{_NOTHING:g} of the loss at w = 0"
-            asked.append(cls(max(part, nothing), rule))
+            part = cls(tol_relative * primal, f"tol_relative {tol_relative:g}")
+            asked.append(cls(_NOTHING * c_bar, f"{_NOTHING:g} of the loss at w = 0") if nothing else part)
         return min(asked, key=lambda tolerance: tolerance.gap, default=cls(0.0, ""))
+
+
+def only_rounding(primal: float, lower_bound: float, c_bar: float) -> bool:
+    """Whether F, where it may be 0 at the optimum, is rounding error: nothing is proved, and little left of the loss at w = 0."""
+    return lower_bound <= 0.0 and primal <= _NOTHING * c_bar
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -82,8 +88,8 @@ class Certificate(Shown):
 
     c_bar is C·Σu_i, which turns a gap into units of mean loss. `tol` (of gap / (c_bar · unit)) and `tol_relative` (of gap /
     primal) are the stopping rules requested, None when switched off. unit is 1 for losses of labels; for losses of numbers about
-    the mean loss of the best constant. raised was added to F so that rounding cannot make `primal` too small. detail says more
-    about the reason, if anything.
+    the mean loss of the best constant, or of w = 0 where all are `equal`: then alone F may be 0 at the optimum. raised was added
+    to F so that rounding cannot make `primal` too small. detail says more about the reason, if anything.
     """
 
     primal: float
@@ -96,6 +102,7 @@ class Certificate(Shown):
     unit: float = 1.0
     raised: float = 0.0
     detail: str = ""
+    equal: bool = False
 
     @property
     def gap(self) -> float:
@@ -110,7 +117,9 @@ class Certificate(Shown):
     @property
     def tolerance(self) -> Tolerance:
         """The requested gap."""
-        return Tolerance.strictest(self.tol, self.tol_relative, self.primal, self.c_bar * self.unit)
+        scale = self.c_bar * self.unit
+        nothing = self.equal and only_rounding(self.primal, self.lower_bound, scale)
+        return Tolerance.strictest(self.tol, self.tol_relative, self.primal, scale, nothing=nothing)
 
     def shown(self) -> dict[str, Any]:
         names = ("primal", "lower_bound", "gap", "gap_per_c_bar", "converged", "stop_reason")

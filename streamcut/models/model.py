@@ -30,8 +30,8 @@ class Model(Shown, ABC):
     task         "binary", "multiclass", …; solver: the one that trained it
     history      one dict per iteration; parameters: arguments of the training (JSON types), with `data` if that is on disk
     fingerprint  of the training data (Manifest.fingerprint)
-    resources    bytes of memory: budget, planned, peak (of the training process), and `plan`, the (what, bytes) it adds up from;
-                 also `readings`
+    resources    bytes of memory: budget, planned, peak (resident, of this training; beyond Linux, of the process so far), and
+                 `plan`, the (what, bytes) it adds up from; also `readings`
     link         probabilities from scores, None unless they were fitted (streamcut.calibration)
     recipe       how rows become the model's features; None: features are plain numbers
     """

@@ -107,6 +107,7 @@ def certificate_from(given: Fields) -> Certificate:
         unit=given.number("unit", sys.float_info.min) if "unit" in given else 1.0,  # older files have neither
         raised=given.number("raised", 0.0) if "raised" in given else 0.0,
         detail=given.text("detail") if "detail" in given else "",
+        equal=given.flag("equal") if "equal" in given else False,
     )
 
 

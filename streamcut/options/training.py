@@ -12,11 +12,11 @@ from streamcut.options.option import ABOVE_0, FINITE, NOT_NEGATIVE, SECONDS, SIZ
 
 TASKS = ("auto", "binary", "regression", "multiclass", "one-class", "ranking", "roc-area", "sequence")
 SINGLE = ("binary", "regression", "multiclass")  # tasks with losses of single rows
-_LARGEST = 1e100  # of C: (C · rows · ‖x‖)² has to be a float64
-_POSITIVE = Check(f"is not a number above 0 and below {_LARGEST:g}", lambda value: 0.0 < value < _LARGEST)
+_LEAST, _LARGEST = 1e-100, 1e100  # of C: (C · rows · ‖x‖)² has to be a float64
+_POSITIVE = Check(f"is not a number between {_LEAST:g} and {_LARGEST:g}", lambda value: _LEAST <= value < _LARGEST)
 _LAMBDA = Check(
-    f"is not a number from 0 to {_LARGEST:g}, or a part such as '10%'",
-    lambda value: 0.0 <= value < _LARGEST,
+    f"is not 0, a number between {_LEAST:g} and {_LARGEST:g}, or a part such as '10%'",
+    lambda value: value == 0.0 or _LEAST <= value < _LARGEST,
     words=lambda value: part_of(value) is not None,
 )
 _GAMMA = Check("is not a number above 0, or 'auto'", ABOVE_0.good, words=lambda value: value == "auto")
@@ -142,7 +142,7 @@ class TrainDeclarations:
     epochs: float | None = _kernel(None, "Stochastic solvers: number of epochs (default 1).", check=ABOVE_0,
         solvers="budgeted stochastic", tried=(3.0,))
     nu: float | None = _kernel(None, "One class: share of rows left outside (default 0.5). sbp: mean slack per row, not C.",
-        check=ABOVE_0, tasks=("binary", "one-class"), solvers="cutting-planes bundle-dca sbp", tried=(0.4,))
+        check=_POSITIVE, tasks=("binary", "one-class"), solvers="cutting-planes bundle-dca sbp", tried=(0.4,))
     batch: int | None = _kernel(None, "sbp, sdca, pegasos, perceptron: rows drawn per step.", metavar="ROWS", check=whole(1),
         solvers="stochastic", tried=(4,))
     kernel_cache: str = _kernel("auto", "smo: memory for kernel columns; auto: what is left of --memory.", metavar="SIZE",

@@ -183,7 +183,9 @@ class ColumnsOracle(LinearOracle):
     def wanting(self, w: np.ndarray) -> float:
         """The largest violation of a weight whose feature has no column, at the w of the last pass; ≤ 0: none is violated."""
         slope = self.c_bar * self.steep
-        off = np.where(w == 0.0, np.abs(slope) - self.penalty.l1, np.abs(slope + self.penalty.l1 * np.sign(w)))
+        price = np.full(self.dimension, self.penalty.l1)
+        price[self.dimension - self.free :] = 0.0
+        off = np.where(w == 0.0, np.abs(slope) - price, np.abs(slope + price * np.sign(w)))
         return float(off[(self.chosen == 0.0) & (self.counts > 0.0)].max(initial=0.0))
 
     def choose(self, w: np.ndarray) -> None:

@@ -70,6 +70,7 @@ class DecomposableOracle:
 
     can_refine: ClassVar[bool] = False  # whether its passes support fine grids
     unit: float = 1.0  # of mean losses, in which tolerances are expressed; known after `start`
+    equal: bool = False  # whether targets are numbers, and all the same
 
     def __init__(
         self, runner: PassRunner, risk: Any, kinds: Any, *, dimension: int, C: float, bias: float, grids: Grids | None = None,
@@ -178,7 +179,7 @@ class DecomposableOracle:
         `kinks`: those of the penalty along the line.
         """
         smooth = self._smooth
-        if kinks is None:
+        if kinks is None or A0 == 0.0:  # or only an intercept moves
             return (minimise_by_newton if smooth else minimise_along_line)(A0, B0, self.C, self)  # type: ignore[arg-type]
         if smooth:
             return minimise_with_kinks(A0, B0, self.C, self._slope, kinks)

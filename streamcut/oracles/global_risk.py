@@ -72,7 +72,7 @@ class GlobalOracle:
         self.penalty = SQUARES
         self.shelf = runner.shelf
         self.passes = 0
-        self.unit = 1.0
+        self.unit, self.equal = 1.0, False
         self.raised = 0.0  # by which the last m·R was raised for rounding
         self.traffic = Traffic()
         self.guess = 1.0

@@ -21,7 +21,7 @@ from streamcut.oracles import row_passes
 from streamcut.oracles.decomposable import NOT_NEGATIVE, Cut, DecomposableOracle, longest
 from streamcut.oracles.row_passes import Equal, Totals, first_of, row_arrays
 
-_LEAST_UNIT = 1e-6  # of the mean loss at w = 0: where all targets are equal
+_LEAST_UNIT = 1e-6  # of the mean loss at w = 0
 
 
 class LinearOracle(DecomposableOracle):
@@ -36,6 +36,7 @@ class LinearOracle(DecomposableOracle):
         dimension, self._largest = statistics.n_features + (bias != 0.0), max(statistics.max_abs_value, abs(bias))
         weight = float(statistics.n_rows) if statistics.weight_sum is None else statistics.weight_sum
         self._targets = risk.scale(weight, statistics.label_min, statistics.label_max)
+        self.equal = risk.loss.targets == "numbers" and self._targets.lowest == self._targets.highest
         grids = risk.grids(statistics.n_rows, self._targets, self._largest)
         super().__init__(runner, risk, row_passes, dimension=dimension, C=C, bias=bias, grids=grids)
         self._first = first_of(risk.loss, self._targets, self._largest)
@@ -45,7 +46,7 @@ class LinearOracle(DecomposableOracle):
             self.penalty = FreeIntercept()
             self._first = replace(self._first, equal=self._equal)
         self._learning = self._first.grids
-        self._loss = risk.loss
+        self._loss, self._margins = risk.loss, keep_margins
         self._reach = Drift()  # as `_drift`, for a single row
         self._near, self._steepest = 0.0, 0.0  # of the current scores: their error, and the largest share there
         for name in row_arrays(risk, statistics.weight_sum is not None, keep_margins=keep_margins):
@@ -97,7 +98,13 @@ class LinearOracle(DecomposableOracle):
         self.raised = at_zero - float(totals.numbers[1])  # until another loss is summed
         self._drift.best, self._reach.best = (of(np.zeros(self.dimension)) for of in (self._spread, self._longest))
         if totals.numbers[1] > 0.0:  # else w = 0 has no loss, and there is no unit
-            self.unit = max(min(constant, at_zero), _LEAST_UNIT * at_zero) / self.total_weight
+            least = at_zero if self.equal else _LEAST_UNIT * at_zero
+            self.unit = max(min(constant, at_zero), least) / self.total_weight
+
+    @property
+    def kinked(self) -> bool:
+        """Whether the loss is piecewise linear, and its kinks along lines are known: optimal intercepts may be an interval."""
+        return self._margins and not self._loss.smooth
 
     def constant(self) -> np.ndarray:
         """With a free intercept, the w that gives all rows the same, central score."""

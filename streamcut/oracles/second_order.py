@@ -164,9 +164,9 @@ class SecondOrderOracle(LinearOracle):
             self.curvature[-1, -1] += 0.5 / self._widest * self.total_weight * self._bias**2
             w = quadratic_minimum(*given, self.curvature, _INSIDE * allowed, ridge)
         if w is not None:
-            price, l1 = _prices(self.penalty, self.dimension, ridge), self.penalty.threshold or 0.0
+            price, l1 = _prices(self.penalty, self.dimension, ridge), _thresholds(self.penalty, self.dimension)
             fall = vectors.dot(self.C * self.slope - price * self.at, w - self.at)
-            self._sharpen(0.5 * (fall + l1 * float(np.abs(self.at).sum() - np.abs(w).sum())), allowed)
+            self._sharpen(0.5 * (fall + float(l1 @ (np.abs(self.at) - np.abs(w)))), allowed)
         return w
 
 
@@ -184,13 +184,14 @@ def quadratic_minimum(
     with one_blas_thread():
         Q, price = C * curvature, _prices(penalty, D, ridge)
         Q[np.diag_indices(D)] += price
-        l1 = penalty.threshold
-        if l1 is None:
+        if penalty.threshold is None:
             step = _solved(Q, C * slope - price * at)
             return None if step is None else at + step
         Q = np.tril(Q) + np.tril(Q, -1).T
         q = C * slope + (Q @ at - price * at)
-        return _sparse_minimum(Q, q, l1, at.copy(), ridge * tolerance) if np.isfinite(q).all() else None
+        if not np.isfinite(q).all() or not Q[-1, -1] > 0.0:  # a free intercept may have no curvature
+            return None
+        return _sparse_minimum(Q, q, _thresholds(penalty, D), at.copy(), ridge * tolerance)
 
 
 def _prices(penalty: L2, D: int, ridge: float) -> np.ndarray:
@@ -198,6 +199,13 @@ def _prices(penalty: L2, D: int, ridge: float) -> np.ndarray:
     price = np.full(D, ridge)
     price[D - penalty.free :] = 0.0
     return price
+
+
+def _thresholds(penalty: L2, D: int) -> np.ndarray:
+    """λ of each weight, float64 (D,): 0 for a free intercept."""
+    l1 = np.full(D, penalty.threshold or 0.0)
+    l1[D - penalty.free :] = 0.0
+    return l1
 
 
 def dense_rows(statistics: Statistics, dimension: int) -> bool:
@@ -229,32 +237,32 @@ def _factor(Q: np.ndarray) -> np.ndarray | None:
 _SWEEPS, _TURNS = 10, 50
 
 
-def _sparse_minimum(Q: np.ndarray, q: np.ndarray, l1: float, w: np.ndarray, tolerance: float) -> np.ndarray:
-    """argmin ½wᵀQw − ⟨q, w⟩ + λ‖w‖₁, starting from w, until half the squared norm of a subgradient is at most `tolerance`."""
+def _sparse_minimum(Q: np.ndarray, q: np.ndarray, l1: np.ndarray, w: np.ndarray, tolerance: float) -> np.ndarray:
+    """argmin ½wᵀQw − ⟨q, w⟩ + Σ_j l1_j |w_j|, starting from w, until half the square of a subgradient is at most `tolerance`."""
     for _ in range(_TURNS):
         second_order.descend(Q, Q @ w - q, l1, _SWEEPS, w)
         if _left(Q, q, l1, w) <= tolerance:
             break
-        active = np.flatnonzero(w)
-        while len(active) > 0:  # signs stay fixed; a weight that changes sign becomes 0
+        active = np.flatnonzero((w != 0.0) | (l1 == 0.0))
+        while len(active) > 0:  # signs stay fixed; a weight that changes sign becomes 0, unless it has no λ
             signs = np.sign(w[active])
-            found = _solved(Q[np.ix_(active, active)], q[active] - l1 * signs)
+            found = _solved(Q[np.ix_(active, active)], q[active] - l1[active] * signs)
             if found is None:
                 break
-            wrong = np.sign(found) != signs
+            wrong = (np.sign(found) != signs) & (l1[active] > 0.0)
             if not wrong.any():
                 w[active] = found
                 break
             part = w[active][wrong] / (w[active][wrong] - found[wrong])
             w[active] += part.min() * (found - w[active])
             w[active[np.flatnonzero(wrong)[part <= part.min()]]] = 0.0
-            active = np.flatnonzero(w)
+            active = np.flatnonzero((w != 0.0) | (l1 == 0.0))
         if _left(Q, q, l1, w) <= tolerance:
             break
     return w
 
 
-def _left(Q: np.ndarray, q: np.ndarray, l1: float, w: np.ndarray) -> float:
+def _left(Q: np.ndarray, q: np.ndarray, l1: np.ndarray, w: np.ndarray) -> float:
     """Upper bound on the remaining gain: half the square of the shortest subgradient at w."""
     slope = Q @ w - q
     short = np.where(w != 0.0, slope + l1 * np.sign(w), np.sign(slope) * np.maximum(np.abs(slope) - l1, 0.0))

@@ -38,7 +38,7 @@ class Verification:
     """What a fresh pass over `rows` rows found. None: not requested or not possible.
 
     primal         F at the model's weights
-    c_bar, unit    as in the certificate, from the rows; `doubts`: how far rounding in training may have moved them
+    c_bar, unit, equal  as in the certificate, from the rows; `doubts`: how far rounding in training may have moved them
     recorded       the certificate of the model, None when it has none
     witness_bound  for a kernel model, 0 when its coefficients are not feasible for these rows
     resolution     how far rounding may have moved the objective that was recomputed: sums can cancel out
@@ -56,6 +56,7 @@ class Verification:
     recorded: Certificate | None
     c_bar: float
     unit: float = 1.0
+    equal: bool = False
     doubts: tuple[float, float] = (0.0, 0.0)
     witness_bound: float | None = None
     resolution: float = 0.0
@@ -145,6 +146,8 @@ class Verification:
             yield f"C times the sum of weights is {self.c_bar:.10g}, not {c.c_bar:.10g}"
         if not math.isclose(c.unit, self.unit, rel_tol=AGREEMENT, abs_tol=self.doubts[1]):
             yield f"the unit of mean losses is {self.unit:.10g}, not {c.unit:.10g}"
+        if c.equal and not self.equal:
+            yield "targets are not all equal, as it says"
         yield from self._of_stopping(c)
         if self.proof is not None and self.proof.least < c.lower_bound - self.slack:
             yield f"weights were found that reach {self.proof.least:.10g}, below the lower bound {c.lower_bound:.10g}"

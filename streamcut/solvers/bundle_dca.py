@@ -52,7 +52,7 @@ def solve(oracle: DualOracle, progress: Progress, *, max_cuts: int, begin: Begin
     """
     found = progress.resume(oracle)
     first = (begin or _at_zero)(oracle, max_cuts, progress.rule) if found is None else found
-    rule = progress.measure_in(oracle.unit)
+    rule = progress.measure_for(oracle)
     course = Course.restored(first, oracle)
     s = course.state
 

@@ -92,7 +92,7 @@ def _trained(
     s: State, oracle: ColumnsOracle, progress: Progress, asked: StoppingRule, origins: Sequence[Origin] | None
 ) -> StopReason:  # fmt: skip
     """Run all columns, those that wait in the places of those that have left; returns why it ended."""
-    rule = replace(asked, unit=oracle.unit)
+    rule = replace(asked, unit=oracle.unit, equal=oracle.equal)
     while s.lines or _waiting(s, oracle):  # nothing is left of a checkpoint of the end
         reason = _note(s, oracle, progress)
         _leave(s, oracle, rule, progress)

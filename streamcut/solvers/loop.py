@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +21,7 @@ def begun(oracle: Any, progress: Progress, max_cuts: int) -> tuple[BundleState, 
     """
     found = progress.resume(oracle)
     s = BundleState.at_zero(oracle, max_cuts, progress.rule) if found is None else BundleState.restored(found, oracle)
-    return s, progress.measure_in(oracle.unit)
+    return s, progress.measure_for(oracle)
 
 
 def iterated(
@@ -37,4 +38,7 @@ def iterated(
         reason = StopReason.INTERRUPTED
     if reason is not StopReason.CONVERGED:
         progress.save(kept, oracle)
+    elif progress.rule.max_passes is None or oracle.passes + 2 <= progress.rule.max_passes:
+        with suppress(Interrupted):
+            s.centre(oracle, rule)
     return replace(s.solution(reason, progress.history, oracle, rule), state=kept)

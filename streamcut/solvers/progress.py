@@ -13,7 +13,7 @@ from streamcut.errors import CorruptError
 from streamcut.execution.feed import Traffic
 from streamcut.foundation.fields import expect_like, expect_lines
 from streamcut.foundation.units import format_bytes
-from streamcut.models.certificate import StopReason, Tolerance, Witness
+from streamcut.models.certificate import StopReason, Tolerance, Witness, only_rounding
 from streamcut.models.checkpoint import Checkpoints, Fill
 from streamcut.solvers.standstill import Standing, Standstill
 
@@ -88,6 +88,7 @@ class StoppingRule:
     """Converged when gap ≤ tol·C̄ and gap ≤ tol_relative·F(w_b); None = switched off. With both off only the limits below apply.
 
     Mean losses are measured in units of `unit`: C̄ means C̄·unit above, with unit 1 for labels (streamcut.oracles.decomposable).
+    `equal`: all targets are equal, so that F may be 0 at the optimum; then F counts as 0 where it is rounding error.
     `target`: stop once F(w_b) ≤ target. `max_passes`, `max_time` (seconds) are limits, checked between passes.
     """
 
@@ -97,6 +98,7 @@ class StoppingRule:
     max_passes: int | None = None
     max_time: float | None = None
     unit: float = 1.0
+    equal: bool = False
 
     def tolerance(self, primal: float, c_bar: float) -> Tolerance:
         """The gap at which training converges, and the rule that sets it."""
@@ -108,8 +110,9 @@ class StoppingRule:
 
     def reason(self, primal: float, lower_bound: float, c_bar: float, passes: int, seconds: float) -> StopReason | None:
         """Why to stop now, or None."""
-        gap_rules = self.tol is not None or self.tol_relative is not None
-        if gap_rules and primal - lower_bound <= self.allowed_gap(primal, c_bar):
+        nothing = self.equal and only_rounding(primal, lower_bound, c_bar * self.unit)
+        asked = Tolerance.strictest(self.tol, self.tol_relative, primal, c_bar * self.unit, nothing=nothing)
+        if asked.rule and primal - lower_bound <= asked.gap:
             return StopReason.CONVERGED
         if self.target is not None and primal <= self.target:
             return StopReason.TARGET
@@ -205,9 +208,9 @@ class Progress:
             self._resumed = True
         return self.start if found is None else found
 
-    def measure_in(self, unit: float) -> StoppingRule:
-        """Set the unit of mean losses in tolerances; returns the rule."""
-        self.rule = replace(self.rule, unit=unit)
+    def measure_for(self, oracle: Any) -> StoppingRule:
+        """Set the unit of mean losses in tolerances, known after the first pass; returns the rule."""
+        self.rule = replace(self.rule, unit=oracle.unit, equal=oracle.equal)
         return self.rule
 
     def note(

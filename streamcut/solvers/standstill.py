@@ -7,7 +7,8 @@ proof: a cut taken at the master's solution always raises its value, but by as l
     rounding    F and bound were moved apart for rounding; the rest of the gap is no
                 more than that
     scale       the rest of the gap is no more than that of the master problem, which all available digits cannot solve
-    the bundle  it is full, and merges cuts that it still needs; reported only after many such passes
+    the bundle  it is full, and merges cuts that it still needs; reported only after many such passes. Where it is not full, the
+                next passes would be no different: scale
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from streamcut.models.certificate import StopReason
 
 _MOVES = 1e-15  # of F: the least fall of F, or rise of the master's value, that counts
 _SOLVED = 1e-12  # of F: a gap within rounding
-_SOME, _MANY = 5, 50  # passes without gain: until rounding is checked; until the bundle is to blame
+_SOME, _MANY = 5, 50  # passes without gain: until rounding is checked; until the bundle, or else the scale, is to blame
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,9 @@ class Standstill:
             small = _SOLVED * abs(self.now.primal)
             resolved = self.now.primal - self.now.value <= small and self.now.unproved <= small
             return StopReason.STALLED if resolved else StopReason.SCALE
-        return StopReason.BUNDLE if self.now.full and self.still >= _MANY else None
+        if self.still < _MANY:
+            return None
+        return StopReason.BUNDLE if self.now.full else StopReason.SCALE
 
     def saved(self) -> dict[str, Any]:
         """The state for a checkpoint."""

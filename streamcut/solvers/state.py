@@ -11,6 +11,7 @@ import numpy as np
 from streamcut.bundle.bundle import Bundle, MasterSolution
 from streamcut.bundle.intercept import Interval
 from streamcut.bundle.l1_only import L1OfMany, L1Only
+from streamcut.bundle.line_search import minimise_along_line
 from streamcut.bundle.penalty import L2, FreeIntercept, penalty_of
 from streamcut.bundle.shelf import Shelf
 from streamcut.compiled import vectors
@@ -25,6 +26,9 @@ from streamcut.solvers.standstill import Standing
 
 CAREFUL = 0.01  # of the gap: if rounding takes more off the bound, cuts are summed more finely, and their errors enter the master
 QP_MATTERS = 0.01  # of the present gap: the largest gap of the master problem before more digits are used
+_SAME = 1e-12  # of an intercept: no step
+_SOLVED = 1e-6  # of F: the largest gap at which the weights are those of the optimum, and only the intercept is open
+_FLAT = 1e-12  # of C̄: slopes within rounding of 0
 QP_SHARE = 1e-3  # the master problem is solved to this part of the requested gap
 
 
@@ -96,6 +100,8 @@ class BundleState:
     def search(self, oracle: Any) -> float:
         """The k ≥ 0 that minimises F at w_b + k(w − w_b), w being the point scored last. The data is not read."""
         A0, B0 = self.penalty.line(self.w_b, self.w)
+        if A0 == 0.0 and self.penalty.free and abs(self.w[-1] - self.w_b[-1]) <= _SAME * abs(self.w_b[-1]):
+            return 0.0  # slopes along a line as short as that are rounding
         self.shelf.release()
         kinks = self.penalty.kinks(self.w_b, self.w)
         return oracle.line_search(A0, B0) if kinks is None else oracle.line_search(A0, B0, kinks)
@@ -113,6 +119,21 @@ class BundleState:
         self.best.offer(self.w_b, self.F_b, self.raised)
         self.shelf.release()
         self.sharpen(oracle)
+
+    def centre(self, oracle: Any, rule: StoppingRule) -> None:
+        """Move a free intercept to the middle of those that are optimal for the other weights, as LIBSVM does. Two passes.
+
+        Where every dual variable is at a bound, as with a small C, they are an interval, and its ends predict a single class.
+        """
+        if not (self.penalty.centred and oracle.kinked and self.F_b - self.bound <= _SOLVED * self.F_b):
+            return
+        for side, part in ((-1.0, 1.0), (1.0, 0.5)):  # to one end; half-way to the other
+            self.w = self.w_b.copy()
+            self.w[-1] += side
+            oracle.score(self.w)
+            self.move(part * minimise_along_line(0.0, -_FLAT * oracle.c_bar, oracle.C, oracle), oracle)
+        if self.F_b - self.bound <= rule.allowed_gap(self.F_b, oracle.c_bar):  # F may differ by rounding
+            self.best = Best(self.w_b, self.F_b, self.raised)
 
     def level(self, oracle: Any) -> None:
         """Set the free intercept of w_b to the best one for its other weights, if the oracle finds it. The data is not read."""

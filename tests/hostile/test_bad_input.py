@@ -149,7 +149,7 @@ def test_a_model_in_the_place_of_data(run, model):
 
 
 def test_a_cost_that_float64_cannot_square(run, store):
-    refused(run, "train good.zarr --model m.npz --C 1e308", USAGE, r"C: 1e\+308 is not a number above 0 and below 1e\+100")
+    refused(run, "train good.zarr --model m.npz --C 1e308", USAGE, r"C: 1e\+308 is not a number between 1e-100 and 1e\+100")
     assert run("train", "good.zarr", "--model", "m.npz", "--C", "9e99")[0] == OK
 
 

@@ -107,5 +107,5 @@ def test_the_value_of_a_dual_point_is_below_the_exact_one():
 
 
 def test_where_the_objective_is_nothing_but_rounding_that_will_do():
-    assert Tolerance.strictest(None, 1e-2, 1e-20, 100.0) == Tolerance(1e-10, "1e-12 of the loss at w = 0")
+    assert Tolerance.strictest(None, 1e-2, 1e-20, 100.0, nothing=True) == Tolerance(1e-10, "1e-12 of the loss at w = 0")
     assert Tolerance.strictest(None, 1e-2, 1.0, 100.0) == Tolerance(1e-2, "tol_relative 0.01")

@@ -45,7 +45,8 @@ def after(passes: int, now: Standing) -> StopReason | None:
 
 
 def test_rounding_is_said_only_of_gaps_that_float64_cannot_resolve():
-    assert after(1000, AT) is None
+    assert after(49, AT) is None
+    assert after(50, AT) is StopReason.SCALE  # nothing will move any more
     assert after(4, replace(AT, value=10.0 - 1e-12)) is None
     assert after(5, replace(AT, value=10.0 - 1e-12)) is StopReason.STALLED
     assert after(5, replace(AT, qp_gap=0.6)) is StopReason.SCALE  # the master problem itself is no better known

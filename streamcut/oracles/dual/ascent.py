@@ -43,16 +43,16 @@ class DualAscent(DecomposableOracle):
     _mixed = False  # whether all rows of a batch come in one random order, not group after group
 
     def prepare(
-        self, work: Callable[..., Pass], merging: Callable[[Any], Pass], caches: Mapping[int, SweptCache], *,
+        self, merging: Callable[[Any], Pass], caches: Mapping[int, SweptCache], *,
         cuts: int, order: RandomOrder, sweeps: int, seed: int,
     ) -> None:  # fmt: skip
-        """`work(ascent, order, places, caches, first)` and `merging(merges)` are the passes of the loss.
+        """`merging(merges)` is the pass of the loss that follows merges; it must not hold the oracle: a cycle keeps its data.
 
         Rows remember their shares in `cuts` cuts, and are visited in the `order` drawn with `seed`. `caches`, by the
         first row of their lane, are swept at most `sweeps` times after each pass.
         """
         self._order, self._seed = order, seed
-        self._work, self._merging, self._caches, self.cuts = work, merging, caches, cuts
+        self._merging, self._caches, self.cuts = merging, caches, cuts
         self._sweeps = sweeps
 
     def ascend(self, ascent: Ascent, *, first: bool = False) -> tuple[Cut, Cut]:
@@ -65,7 +65,11 @@ class DualAscent(DecomposableOracle):
     def ascent_pass(self, ascent: Ascent, *, first: bool = False) -> Pass:
         """The pass of `ascend`."""
         order, places = self._order.drawn(self._runner.feed.data.manifest.statistics, self.passes, self._seed, mixed=self._mixed)
-        return self._work(ascent, order, places, self._caches, first)
+        return self._pass(ascent, order, places, self._caches, first)
+
+    def _pass(self, ascent: Ascent, order: np.ndarray, places: np.ndarray, caches: Any, first: bool) -> Pass:
+        """The pass of the loss."""
+        raise NotImplementedError
 
     def ascended(self, ascent: Ascent, sums: Any, *, first: bool = False) -> tuple[Cut, Cut]:
         """The cuts that `ascend` derives from the sums of its pass."""
@@ -168,7 +172,7 @@ class DualOracle(DualAscent, LinearOracle):
         loss = risk.loss
         runner.row_state.add("codes", loss.code_type, (cuts,))
         caches = {} if size is None or sweeps == 0 else {start: LossCache(size, loss) for start in runner.lanes.bounds[:-1]}
-        self.prepare(self._pass, partial(MergePass, loss), caches, cuts=cuts, order=order, sweeps=sweeps, seed=seed)
+        self.prepare(partial(MergePass, loss), caches, cuts=cuts, order=order, sweeps=sweeps, seed=seed)
         self._solves = bool(caches) and solving_bytes(loss, runner.feed.data.manifest.statistics, self.dimension) > 0
         self._streams = streams if order.has_streams(runner.feed.data.manifest.statistics, runner.lanes) else 1
 
@@ -189,7 +193,7 @@ class DualOracle(DualAscent, LinearOracle):
     def _least(self, ascent: Any) -> float:
         return LITTLE if self._sampled or len(self._caches) > 1 else LESS
 
-    def _pass(self, ascent: Ascent, order: np.ndarray, places: np.ndarray, *now: Any) -> RowsDualPass:
+    def _pass(self, ascent: Ascent, order: np.ndarray, places: np.ndarray, *now: Any) -> RowsDualPass:  # type: ignore[override]
         work = RowsDualPass(self._risk, self._grids, self.C, self._bias, ascent, order, places, *now, self._first)  # type: ignore[arg-type, call-arg]
         statistics, streams = self._runner.feed.data.manifest.statistics, None
         if self._streams > 1:

@@ -196,7 +196,7 @@ class MulticlassDualOracle(DualAscent, MulticlassOracle):
         if size is not None and sweeps > 0:
             caches = {start: ClassesCache(size, risk.loss) for start in runner.lanes.bounds[:-1]}
         merging = partial(MergePass, risk.loss.bounded())
-        self.prepare(self._pass, merging, caches, cuts=cuts, order=ORDER, sweeps=sweeps, seed=seed)
+        self.prepare(merging, caches, cuts=cuts, order=ORDER, sweeps=sweeps, seed=seed)
 
     def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
         super().restore(numbers, fill)
