@@ -110,7 +110,7 @@ def train(
     expect_possible(chosen, early_stopping, measure, held_out, checkpoint)
     told: list[bool] = []
     with ExitStack() as held:
-        place, temporary = held.enter_context(stored(data, label, convert, chosen.scratch, chosen.memory))
+        place, made_of = held.enter_context(stored(data, label, convert, chosen.scratch, chosen.memory))
         if chosen.validation is not None:
             rows = measurable(chosen.validation, opened(place).recipe, chosen.scratch, chosen.memory)
             chosen = replace(chosen, validation=held.enter_context(rows))
@@ -134,12 +134,15 @@ def train(
             model = replace(early.best, resources=model.resources, parameters=model.parameters)
     if stop is None and asked():
         warnings.warn("training was interrupted; the model is the best so far", UserWarning, stacklevel=2)
-    return without_data(model) if temporary else model
+    return with_origin(model, made_of)
 
 
-def without_data(model: Model) -> Model:
-    """`model` without the path of its training data, which was temporary."""
-    return replace(model, parameters={name: value for name, value in model.parameters.items() if name != "data"})
+def with_origin(model: Model, made_of: dict[str, Any] | None) -> Model:
+    """`model` with the `origin` of its training data in place of the path of the temporary store that was made of them; None:
+    they were not converted."""
+    if made_of is None:
+        return model
+    return replace(model, parameters={name: value for name, value in model.parameters.items() if name != "data"} | made_of)
 
 
 def checked(options: dict[str, Any]) -> tuple[TrainOptions, Any]:

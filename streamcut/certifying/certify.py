@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from streamcut.certifying.estimators import problem_of
+from streamcut.certifying.estimators import problem_of, problem_of_ours
 from streamcut.certifying.model_files import read_problem
 from streamcut.certifying.problem import FREE, Problem
 from streamcut.certifying.record import Certified
 from streamcut.certifying.running import DividedDataset, certified
 from streamcut.certifying.trained_by import told
-from streamcut.data.datasets import opened
+from streamcut.data.datasets import labelled
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.ceiling import Ceiling
+from streamcut.models.files import is_model, load_model
+from streamcut.models.model import Model
 
 MOST_PASSES = 30  # beyond which training is the better tool
 
@@ -41,7 +44,8 @@ def certify(
                or MaxAbsScaler and one of them), a linear model of streamcut, or the path of its file, of LIBLINEAR's text,
                Vowpal Wabbit's (--readable_model), of ONNX or JSON. Several classes are one problem (softmax, Crammer &
                Singer) or one for each class against the rest, which are added up
-    data       the rows that it was fitted to: an opened data set, the path of a store, (X, y) or (X, y, row weights)
+    data       the rows that it was fitted to: an opened data set, the path of a store, of text or (for a model of ours) of a
+               table, a frame, (X, y) or (X, y, row weights)
     passes     over the rows, 1 to 30
     C, loss    of F = ½‖w‖² + C Σ u_i ℓ_i, if the model does not record them; if given, they override it
     epsilon    of the epsilon-insensitive losses, if the model does not record it
@@ -60,18 +64,23 @@ def certify(
     from_file = isinstance(model, str | os.PathLike)
     if not from_file and (trained_by is not None or index_base is not None):
         raise UsageError("trained_by and index_base are for files of other programs; an object records how it was trained")
-    problem = read_problem(os.fspath(model), Ceiling(memory).expect_model, index_base) if from_file else problem_of(model)
-    if trained_by is not None:
-        data = opened(data)
-        statistics = data.manifest.statistics
-        problem = told(problem, trained_by, statistics.n_rows, statistics.weight_sum is not None)
-    problem = problem.completed(C, loss, intercept, epsilon)
-    dataset = opened(_relabelled(problem, data))
-    statistics = dataset.manifest.statistics
-    problem = _fitted_to(problem, statistics)
-    if problem.divisors is not None:
-        dataset = DividedDataset(dataset, problem.divisors)
-    return certified(problem, dataset, passes, memory)
+    ours, expect = model if isinstance(model, Model) else None, Ceiling(memory).expect_model
+    if from_file and is_model(model):
+        ours = load_model(model, expect)
+        problem = problem_of_ours(ours, os.fspath(model))
+    else:
+        problem = read_problem(os.fspath(model), expect, index_base) if from_file else problem_of(model)
+    with ExitStack() as held:
+        if trained_by is not None:
+            data = held.enter_context(labelled(ours, data, memory))
+            statistics = data.manifest.statistics
+            problem = told(problem, trained_by, statistics.n_rows, statistics.weight_sum is not None)
+        problem = problem.completed(C, loss, intercept, epsilon)
+        dataset = held.enter_context(labelled(ours, _relabelled(problem, data), memory))
+        problem = _fitted_to(problem, dataset.manifest.statistics)
+        if problem.divisors is not None:
+            dataset = DividedDataset(dataset, problem.divisors)
+        return certified(problem, dataset, passes, memory)
 
 
 def _relabelled(problem: Problem, data: Any) -> Any:

@@ -161,12 +161,12 @@ def command(
         from streamcut.data.datasets import stored
         from streamcut.models.checkpoint_places import remove_checkpoints
         from streamcut.models.files import plain
-        from streamcut.training import opened, train, without_data
+        from streamcut.training import opened, train, with_origin
 
         made = stored(data, label, convert or None, options["scratch"], options["memory"])
         with waits_end_by(stop):
-            place, temporary = held.enter_context(made)
-            if temporary and (dry_run or checkpoint is not None):
+            place, made_of = held.enter_context(made)
+            if made_of is not None and (dry_run or checkpoint is not None):
                 what = "--dry-run plans" if dry_run else "--checkpoint is"
                 raise click.UsageError(f"{what} for a store; make one of {data} with `streamcut convert` first.")
             dataset = opened(place)
@@ -204,8 +204,7 @@ def command(
             else:
                 early: dict[str, Any] = {} if early_stopping is None else {"early_stopping": early_stopping, "measure": choose_by}
                 model = train(dataset, C=C[0], validation=validation, **early, **common, **options)
-        if temporary:
-            model = without_data(model)
+        model = with_origin(model, made_of)
         assert model_path is not None  # only a dry run has none, and ends with its plan
         written = save_trained(model, model_path, replace)
         if folder is not None and model.converged:

@@ -40,11 +40,9 @@ def rows_of(
 
     Raises BadInputError for a store with another recipe, and for raw input that does not fit the recipe.
     """
-    raw, data = raw or Raw(), streamed(framed(data))
+    raw, data = raw or Raw(), streamed(with_labels(framed(data), recipe))
     if isinstance(data, tuple):
-        words = {} if recipe is None else {word: number for number, word in recipe.labels.names.items()}
-        X, y, *weight = data
-        data = in_memory(X, y, weight[0] if weight else None, words)
+        data = arrays_of(data, recipe)
     elif is_frame(data):
         expect(FRAME.name)
         yield from _scored(FRAME.name, data, recipe, raw)
@@ -90,6 +88,29 @@ def framed(data: Any) -> Any:
         except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
             raise BadInputError(f"the rows: column {name!r}: {error}") from None
     return pa.table(columns)
+
+
+def with_labels(data: Any, recipe: Recipe | None) -> Any:
+    """One frame of (frame, labels) where `recipe` makes features of columns; anything else unchanged."""
+    rule = None if recipe is None or recipe.table is None else recipe.labels
+    if rule is None or rule.column is None or not (isinstance(data, tuple) and len(data) == 2 and is_frame(data[0])):
+        return data
+    import pyarrow as pa
+
+    if rule.comparison is not None:
+        raise UsageError(f"data: labels are the outcome of {rule.comparison}; give the frame with that column, without labels")
+    frame, labels = pa.table(data[0]), pa.array(data[1])
+    kept = [name for name in frame.column_names if name != rule.column]
+    if len(labels) != frame.num_rows:
+        raise BadInputError(f"X has {frame.num_rows:,} rows, y {len(labels):,}")
+    return frame.select(kept).append_column(rule.column, labels)
+
+
+def arrays_of(data: tuple[Any, ...], recipe: Recipe | None) -> MemoryDataset:
+    """(X, y) or (X, y, row weights) as a data set; labels that are words get the numbers of `recipe`."""
+    words = {} if recipe is None else {word: number for number, word in recipe.labels.names.items()}
+    X, y, *weight = data
+    return in_memory(X, y, weight[0] if weight else None, words)
 
 
 def open_store(path: str | os.PathLike):

@@ -14,6 +14,7 @@ import numpy as np
 
 from streamcut.errors import UsageError
 from streamcut.exports.linear_form import LinearForm
+from streamcut.exports.targets import KEEPING
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import ABSENT, BINNED, BOOLEAN, CATEGORICAL, INTEGER, NUMBER, NUMERIC, TEXT, Column
 from streamcut.io.tables.encoder import interval_names
@@ -117,7 +118,7 @@ def raw_form(model: Model, form: LinearForm, program: str) -> RawForm | None:
     return RawForm(form, tuple(_parts(recipe, program)), table.missing)
 
 
-_OTHERWISE = "export it to one that keeps the recipe (compact, json), or the weights of the features alone: --without-recipe"
+_OTHERWISE = f"export it to {KEEPING}, or the weights of the features alone: --without-recipe"
 
 
 def _parts(recipe: Recipe, program: str) -> Iterator[Number | Category | Cross]:
