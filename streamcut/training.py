@@ -23,9 +23,10 @@ from streamcut.execution.feed import Feed
 from streamcut.execution.occurring import OccurringDataset, occurring
 from streamcut.execution.parted import Shards
 from streamcut.execution.plan import Machine, MemoryPlan, Needs, plan_memory
-from streamcut.execution.row_state import RowState, ScratchShelf, scratch_folder
+from streamcut.execution.row_state import RowState, ScratchShelf
 from streamcut.execution.runner import Interrupted, Runner
 from streamcut.execution.scaled import ScaledDataset, scaled
+from streamcut.foundation.files import scratch_folder
 from streamcut.foundation.interrupts import first_interrupt_asks
 from streamcut.foundation.machine import memory_limit
 from streamcut.foundation.redaction import redacted
@@ -296,7 +297,6 @@ class Session:
         chosen, manifest = self.options, self.dataset.manifest
         self._peak_before = peak_bytes()  # not caused by this training
         warm_up(self.job, manifest)
-        scratch = scratch_folder(chosen.scratch)
         self.runner: Runner | DaskRunner
         if chosen.distributed:
             if not self.job.distributable:
@@ -309,15 +309,17 @@ class Session:
                 raise UsageError(f"--scheduler: {chosen.scheduler}: {error}; run pip install 'streamcut[dask]'") from None
             on = connect(self._scheduler, workers=self.job.workers, deadline=chosen.deadline, silence=chosen.silence)
             self._cluster = cluster = self._stack.enter_context(on)
-            cluster.prepare(self.dataset, scratch, self.job.warm_up)
+            cluster.prepare(self.dataset, scratch := scratch_folder(chosen.scratch), self.job.warm_up)
             self.job, self.plan = smallest_change(self.job, self._planned, threads=False, others=self._others)
             self.runner = runner_on(cluster, self.dataset, self.job.lanes, self.plan, scratch=scratch, stop=self.stop)
         else:
             self.job, self.plan = self.planned()
             self.dataset = self._shards.of(self.plan)
             given: Any = {"stop": self.stop, "ahead": self.plan.ahead}
+            far = getattr(self.job, "far", False)
+            scratch = scratch_folder(chosen.scratch) if self.plan.spilled or far else None
             given["row_state"] = RowState(manifest.statistics.n_rows, scratch if self.plan.spilled else None)
-            given["shelf"] = ScratchShelf(scratch) if getattr(self.job, "far", False) else MEMORY
+            given["shelf"] = ScratchShelf(scratch) if far else MEMORY
             self.runner = Runner(Feed(self.dataset, self.plan.pinned), self.job.lanes, self.job.workers, **given)
         self.runner.feed.readings = self.readings
         self._stack.enter_context(self.runner)

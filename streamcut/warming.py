@@ -23,6 +23,7 @@ from streamcut.compiler.rehearsal import Rehearsal
 from streamcut.config import CHOICES, LINEAR, SOLVERS, TrainOptions
 from streamcut.errors import StreamcutError, UsageError
 from streamcut.evaluation import evaluate
+from streamcut.foundation.files import scratch_folder
 from streamcut.io.conversion.prepared import rehearse
 from streamcut.io.memory import MemoryDataset
 from streamcut.solver_table import SOLVER_TABLE
@@ -83,7 +84,7 @@ def warm_up(
         return compile_all(works, **how)
     best, place = kinds_here()[0], Path(into)
     place.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory() as cache:
+    with TemporaryDirectory(dir=scratch_folder(None)) as cache:
         target = {"NUMBA_CPU_NAME": best.cpu, "NUMBA_CPU_FEATURES": "", "STREAMCUT_KERNELS": cache, "NUMBA_CACHE_DIR": cache}
         found = compile_all(works, environment=target, **how)
         for file in sorted(Path(cache).rglob("*.nbc")):

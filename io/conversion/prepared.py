@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib import import_module
 from io import BytesIO
-from tempfile import gettempdir
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from streamcut.compiler.compiling import compiler
 from streamcut.errors import NotFoundError, UsageError
 from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.files import scratch_folder
 from streamcut.foundation.shown import expect_known
 from streamcut.foundation.systems import give_back, resident_bytes
 from streamcut.io.conversion.options import ConvertOptions, spelled
@@ -109,7 +109,7 @@ def prepared(inputs: Any, output: str | os.PathLike, options: dict[str, Any]) ->
 def _scratch_folder(settings: ConvertOptions, output: str) -> str:
     """The folder of unnamed scratch files: that of the sorted runs, or next to the output."""
     if settings.scratch is None and is_url(output):
-        return gettempdir()
+        return str(scratch_folder(None))
     return os.path.dirname(os.path.abspath(output)) if settings.scratch is None else os.fspath(settings.scratch)
 
 

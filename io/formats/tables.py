@@ -49,7 +49,7 @@ def _table(
             found.rehearse()
         return [found]
 
-    def score(data: Any, recipe: Recipe, raw: Raw, scratch: str) -> Iterator[Chunk]:
+    def score(data: Any, recipe: Recipe, raw: Raw) -> Iterator[Chunk]:
         """Columns named by `keep` go to `kept`, in batches. Raises BadInputError if one is missing or of another type."""
         from streamcut.io.formats.finding import find_files
         from streamcut.io.tables.source import Reading, TableRows

@@ -10,7 +10,7 @@ from typing import Any
 
 from streamcut.data.inputs import arrays_of, framed, is_frame, with_labels
 from streamcut.errors import UsageError
-from streamcut.execution.row_state import scratch_folder
+from streamcut.foundation.files import scratch_folder
 from streamcut.foundation.redaction import redacted
 from streamcut.io.dataset import Dataset
 from streamcut.io.formats.finding import claim, is_raw

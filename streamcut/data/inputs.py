@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from streamcut.errors import BadInputError, UsageError
-from streamcut.execution.row_state import scratch_folder
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.shown import unknown
 from streamcut.io.formats.by_readers import NPZ, STORE
@@ -144,7 +143,7 @@ def raw_format(path: str, wanted: str) -> str | None:
 def _scored(kind: str, data: Any, recipe: Recipe | None, raw: Raw) -> Iterator[Chunk]:
     score = FORMATS[kind].score
     assert score is not None
-    yield from score(data, recipe or PLAIN, raw, str(scratch_folder(None)))
+    yield from score(data, recipe or PLAIN, raw)
 
 
 def _matches(path: str) -> bool:

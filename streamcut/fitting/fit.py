@@ -23,8 +23,8 @@ from streamcut.data.datasets import opened, origin
 from streamcut.data.inputs import framed, is_frame
 from streamcut.data.row_columns import keys_of_groups, times_of_rows
 from streamcut.errors import UsageError, spelled
-from streamcut.execution.row_state import scratch_folder
 from streamcut.fitting.fitted import Fitted
+from streamcut.foundation.files import scratch_folder
 from streamcut.foundation.interrupts import first_interrupt_asks
 from streamcut.foundation.units import part_of
 from streamcut.io.conversion.convert import convert as converted
