@@ -16,7 +16,7 @@ import numpy as np
 from streamcut.bundle.shelf import MEMORY
 from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.data.by_data import for_data
-from streamcut.data.datasets import measurable, opened, stored
+from streamcut.data.datasets import measurable, opened, stored, with_origin
 from streamcut.early_stopping import EarlyStopping, expect_possible, measuring_bytes
 from streamcut.errors import MemoryBudgetError, UsageError
 from streamcut.execution.feed import Feed
@@ -136,14 +136,6 @@ def train(
     if stop is None and asked():
         warnings.warn("training was interrupted; the model is the best so far", UserWarning, stacklevel=2)
     return with_origin(model, made_of)
-
-
-def with_origin(model: Model, made_of: dict[str, Any] | None) -> Model:
-    """`model` with the `origin` of its training data in place of the path of the temporary store that was made of them; None:
-    they were not converted."""
-    if made_of is None:
-        return model
-    return replace(model, parameters={name: value for name, value in model.parameters.items() if name != "data"} | made_of)
 
 
 def checked(options: dict[str, Any]) -> tuple[TrainOptions, Any]:

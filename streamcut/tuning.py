@@ -9,6 +9,7 @@ from itertools import product
 from typing import Any
 
 from streamcut.config import LIMITS, RESOURCES, WATCHERS, CheckpointOptions, TrainOptions
+from streamcut.data.datasets import measurable, opened, stored, with_origin
 from streamcut.errors import UsageError
 from streamcut.foundation.shown import Shown
 from streamcut.foundation.units import plain
@@ -18,7 +19,7 @@ from streamcut.io.row_view import folds_of
 from streamcut.models.checkpoint_places import below
 from streamcut.models.model import Model
 from streamcut.solvers.progress import Observer
-from streamcut.training import measurable, opened, stored, train, with_origin
+from streamcut.training import train
 
 _FIRST = ("C", "l1", "gamma", "budget", "nu")  # the order of options in tables; others follow as given
 _NO_GRID = {*RESOURCES, *LIMITS, *WATCHERS, "task", "warm_start"}

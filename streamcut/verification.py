@@ -85,7 +85,7 @@ def _verified(trained: Any, data: Any, prove: bool, passes: int, memory: str, fo
     scale = trained.parameters.get("scale", "none")
     if scale != "none":  # its certificate is for the scaled problem
         data = ScaledDataset(data, scale)
-        divisors = _as_long(data.divisors, len(trained.weights))
+        divisors = np.append(data.divisors, np.ones(len(trained.weights)))[: len(trained.weights)]
         trained = replace(trained, weights=np.ascontiguousarray((trained.weights.T * divisors).T))
     if isinstance(trained, MappedModel):
         trained, data = trained.inner, _features(trained, data)
@@ -157,11 +157,6 @@ def _misstated(model: Any) -> tuple[str, ...]:
         if name in options and name in asked and recorded - {asked[name]}:
             wrong.append(f"its record says {name} {recorded.pop()}, its parameters {asked[name]}")
     return tuple(wrong)
-
-
-def _as_long(values: np.ndarray, size: int) -> np.ndarray:
-    """The first `size` values, padded with ones."""
-    return np.concatenate([values[:size], np.ones(max(0, size - len(values)))])
 
 
 def _features(model: MappedModel, data: Any) -> MappedDataset:

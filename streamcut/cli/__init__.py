@@ -49,9 +49,11 @@ COMMANDS = {  # `command` is in streamcut.cli.<name>, - as _; descriptions are h
     "export": "Write a model in the format of another program.",
     "flags": "Translate options of other SVM programs into ours.",
     "warm-up": "Compile ahead of time what commands need.",
+    "example": "Write small data to try things on.",
 }
 EPILOG = """\b
 Examples:
+  streamcut example clicks clicks.csv
   streamcut fit clicks.csv --label click -o m.npz
   streamcut convert train.svm.gz train.zarr
   streamcut train train.zarr --model m.npz --memory 4GB
@@ -98,7 +100,7 @@ class _Commands(click.Group):
         self.format_usage(ctx, formatter)
         self.format_help_text(ctx, formatter)
         self.format_commands(ctx, formatter)
-        formatter.write("\nMore: streamcut COMMAND --help; examples and exit codes: streamcut --help-all\n")
+        formatter.write("More: streamcut COMMAND --help; examples and exit codes: streamcut --help-all\n")
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -153,7 +155,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(VisibleFormatter())
     compiler.announce = lambda: click.echo(NOTICE, err=True)
-    if (sys.argv[1:] if arguments is None else arguments)[:1] != ["export"]:  # its libraries may need frames
+    if (sys.argv[1:] if arguments is None else arguments)[:1] not in (["export"], ["example"]):  # their libraries may need frames
         sys.meta_path.insert(0, _NoFrames)
     with waits_end_by(signals.leaving):
         code = _run(arguments)

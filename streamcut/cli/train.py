@@ -158,10 +158,10 @@ def command(
     with ExitStack() as held, signals.deferred() as stop:
         if model_path is not None and not dry_run:
             held.enter_context(reserved_output(model_path, "--output", replace))
-        from streamcut.data.datasets import stored
+        from streamcut.data.datasets import stored, with_origin
         from streamcut.models.checkpoint_places import remove_checkpoints
         from streamcut.models.files import plain
-        from streamcut.training import opened, train, with_origin
+        from streamcut.training import opened, train
 
         made = stored(data, label, convert or None, options["scratch"], options["memory"])
         with waits_end_by(stop):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -88,6 +89,14 @@ def origin(data: Any, convert: Mapping[str, Any], store: Dataset) -> dict[str, A
     kept |= {name: made[name] for name in ("shard_nnz",) if name in made}  # it follows from the memory
     path = {"data": redacted(os.fspath(data))} if isinstance(data, str | os.PathLike) else {}
     return {**path, "convert": kept}
+
+
+def with_origin(model: Model, made_of: dict[str, Any] | None) -> Model:
+    """`model` with the `origin` of its training data in place of the path of the temporary store that was made of them; None:
+    they were not converted."""
+    if made_of is None:
+        return model
+    return replace(model, parameters={name: value for name, value in model.parameters.items() if name != "data"} | made_of)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ import numpy as np
 
 from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.data.by_data import for_data, with_free_intercept
-from streamcut.data.datasets import opened, origin
+from streamcut.data.datasets import opened, origin, with_origin
 from streamcut.data.inputs import framed, is_frame
 from streamcut.data.row_columns import keys_of_groups, times_of_rows
 from streamcut.errors import UsageError, spelled
@@ -42,7 +42,7 @@ from streamcut.models.checkpoint_places import below
 from streamcut.options.option import documented
 from streamcut.options.training import SINGLE
 from streamcut.solvers.progress import Observer
-from streamcut.training import checked, train, with_origin
+from streamcut.training import checked, train
 from streamcut.tuning import Tuned, tune
 
 FIRST, LEAST, MOST = (0.01, 0.1, 1.0), 1e-4, 1e3  # values of C tried first, and the range of further ones

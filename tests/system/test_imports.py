@@ -37,6 +37,7 @@ WIRING = {
     "data",
     "early_stopping",
     "evaluation",
+    "example",
     "flags",
     "grids",
     "prediction",
