@@ -87,7 +87,8 @@ def train(
     convert          raw data: more options of `streamcut.convert`, such as {"categorical": "site", "hash_bits": 22}
     checkpoint       a folder for checkpoints, or a CheckpointOptions, which also resumes
     stop             called after every block of rows, or pass; once it returns True, the best model so far is returned
-    on_iteration     called with each solvers.progress.Iteration; on_plan: called with the memory plan before any work
+    on_iteration     called with each solvers.progress.Iteration
+    on_plan          called with the memory plan before any work
     callback         as on_iteration, but once it returns True training ends with the best model so far, as if interrupted
     early_stopping   linear solvers, with `validation`: end after that many consecutive iterations without a better model on it,
                      and return the best by `measure` (of streamcut.evaluate; None: its first)
