@@ -8,7 +8,6 @@ make_venv .venv-demo -e .
 bin=$PWD/.venv-demo/bin
 rm -rf demo
 mkdir demo
-"$bin/python" scripts/tools/demo_data.py demo
 cd demo
 
 run() {  # show a command, then run it
@@ -16,6 +15,8 @@ run() {  # show a command, then run it
     "$bin/$1" "${@:2}"
 }
 
+run streamcut example tumours train.svm
+run streamcut example tumours-test test.svm
 run streamcut convert train.svm train.zarr
 run streamcut info train.zarr
 run streamcut train train.zarr --model m.npz --memory 1GB

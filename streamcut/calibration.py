@@ -26,9 +26,11 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
+from streamcut.data.datasets import labelled
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.ceiling import Ceiling
 from streamcut.execution.kept_rows import BLOCK_BYTES, HELD_BYTES, KeptRows
+from streamcut.io.dataset import Dataset
 from streamcut.models.files import as_model
 from streamcut.models.link import Link, Sigmoid, Softmax
 from streamcut.models.model import Model
@@ -43,7 +45,7 @@ _DECREASE = 1e-4
 
 
 def calibrate(model: Model | str | os.PathLike, data: Any, *, memory: str = "auto") -> Model:
-    """`model` with probabilities fitted on `data`: a store (path or opened), svmlight file, (X, y) or (X, y, row weights).
+    """`model` with probabilities fitted on `data`: what `evaluate` takes, with labels.
 
     The rows should not be the training rows, whose scores are too extreme: a UserWarning is given where the data is known to be
     the same. Each row takes 24 bytes for two classes; for K, 16 + 8 K. Beyond 64 MiB, or what `memory` leaves, these go
@@ -60,15 +62,16 @@ def calibrate(model: Model | str | os.PathLike, data: Any, *, memory: str = "aut
     model = as_model(model, ceiling.expect_model)
     if model.task not in ("binary", "multiclass"):
         raise UsageError(f"probabilities are for classifiers, not for models of task {model.task}")
-    if _of_training(model, data):
-        warnings.warn("these are the training rows: probabilities fitted on them are overconfident", stacklevel=2)
     rows: KeptRows | None = None
-    ceiling.beside("rows kept, block by block", _FITTING)
-    for chunk, scores in scored_chunks(model, data, ceiling=ceiling):
-        rows = KeptRows(_row_type(scores), held=min(HELD_BYTES, ceiling.left)) if rows is None else rows
-        classes = model.is_positive if model.task == "binary" else model.classes_of  # type: ignore[attr-defined]
-        weight = np.ones(chunk.n_rows) if chunk.weight is None else chunk.weight
-        _keep(rows, scores, classes(chunk.y, chunk.first_row), weight)
+    with labelled(model, data, memory) as labelled_rows:
+        if _of_training(model, data, labelled_rows):
+            warnings.warn("these are the training rows: probabilities fitted on them are overconfident", stacklevel=2)
+        ceiling.beside("rows kept, block by block", _FITTING)
+        for chunk, scores in scored_chunks(model, labelled_rows, ceiling=ceiling):
+            rows = KeptRows(_row_type(scores), held=min(HELD_BYTES, ceiling.left)) if rows is None else rows
+            classes = model.is_positive if model.task == "binary" else model.classes_of  # type: ignore[attr-defined]
+            weight = np.ones(chunk.n_rows) if chunk.weight is None else chunk.weight
+            _keep(rows, scores, classes(chunk.y, chunk.first_row), weight)
     if rows is None:
         raise BadInputError("there are no rows to fit probabilities to")
     fitted = _linked(model, rows)
@@ -109,13 +112,13 @@ def _linked(model: Model, rows: KeptRows) -> Model:
     return replace(model, link=link)
 
 
-def _of_training(model: Model, data: Any) -> bool:
-    """Whether `data` is known to be the training data of `model`."""
-    if isinstance(data, str | os.PathLike):
-        trained_on = model.parameters.get("data")
-        return trained_on is not None and os.path.realpath(trained_on) == os.path.realpath(data)
-    manifest = getattr(data, "manifest", None)
-    return manifest is not None and bool(model.fingerprint) and manifest.fingerprint == model.fingerprint
+def _of_training(model: Model, data: Any, rows: Dataset) -> bool:
+    """Whether `data`, opened as `rows`, are the training data of `model`: the same rows, or the same place (features that were
+    scaled or mapped in training have a fingerprint of their own)."""
+    if rows.manifest.fingerprint == model.fingerprint:
+        return True
+    place = model.parameters.get("data")
+    return place is not None and isinstance(data, str | os.PathLike) and os.path.realpath(place) == os.path.realpath(data)
 
 
 def tempered(rows: KeptRows) -> tuple[float, tuple[float, ...]]:

@@ -22,6 +22,7 @@ EXACT_KERNEL = solvers("exact-kernel")
 SAMPLED = solvers("sampled")
 SOLVERS = tuple(SOLVER_TABLE)
 SCHEDULERS = ("threads", "sync", "local-cluster")  # or the address of a Dask scheduler, or its scheduler file
+IN_MEMORY = "a model in memory"  # recorded as the warm start
 _OFF = {"bias": 0.0, "tol": None, "tol_relative": None}  # values that mean "off" for a solver without the option
 _checkpoint = partial(option, group="Checkpoints")
 
@@ -320,7 +321,7 @@ class TrainOptions(TrainDeclarations):
         """The options in JSON types; a warm-start model in memory is recorded as just that."""
         start = self.warm_start
         if start is not None:
-            start = os.fspath(start) if isinstance(start, str | os.PathLike) else "a model in memory"
+            start = os.fspath(start) if isinstance(start, str | os.PathLike) else IN_MEMORY
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return {**values, "warm_start": start, "loss": self.chosen_loss, "maintenance": self.chosen_maintenance}
 

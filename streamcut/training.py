@@ -18,15 +18,16 @@ from streamcut.bundle.shelf import MEMORY
 from streamcut.compiler.first_use import COMPILING, first_use
 from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.data.by_data import for_data
-from streamcut.data.datasets import measurable, opened, stored
+from streamcut.data.datasets import measurable, opened, stored, with_origin
 from streamcut.errors import MemoryBudgetError, UsageError, spelled
 from streamcut.execution.feed import Feed
 from streamcut.execution.occurring import OccurringDataset, occurring
 from streamcut.execution.parted import Shards
 from streamcut.execution.plan import Machine, MemoryPlan, Needs, plan_memory
-from streamcut.execution.row_state import RowState, ScratchShelf, scratch_folder
+from streamcut.execution.row_state import RowState, ScratchShelf
 from streamcut.execution.runner import Interrupted, Runner
 from streamcut.execution.scaled import ScaledDataset, scaled
+from streamcut.foundation.files import scratch_folder
 from streamcut.foundation.interrupts import first_interrupt_asks
 from streamcut.foundation.machine import memory_limit
 from streamcut.foundation.redaction import redacted
@@ -84,7 +85,8 @@ def train(
     convert          raw data: more options of `streamcut.convert`, such as {"categorical": "site", "hash_bits": 22}
     checkpoint       a folder for checkpoints, or streamcut.CheckpointOptions, which also resumes
     stop             called after every block of rows, or pass; once it returns True, the best model so far is returned
-    on_iteration     called with each solvers.progress.Iteration; on_plan: called with the memory plan before any work
+    on_iteration     called with each solvers.progress.Iteration
+    on_plan          called with the memory plan before any work
     callback         as on_iteration, but once it returns True training ends with the best model so far, as if interrupted
     progress         True: show lines and a bar on a terminal, lines in a notebook, an occasional line in a log; or a Display
 
@@ -105,7 +107,7 @@ def train(
     chosen, scheduler = checked(options)
     told = list[bool]()
     with ExitStack() as held:
-        place, temporary = held.enter_context(stored(data, label, convert, chosen.scratch, chosen.memory))
+        place, made_of = held.enter_context(stored(data, label, convert, chosen.scratch, chosen.memory))
         if chosen.validation is not None:
             rows = measurable(chosen.validation, opened(place).recipe, chosen.scratch, chosen.memory)
             chosen = replace(chosen, validation=held.enter_context(rows))
@@ -120,12 +122,7 @@ def train(
         model = run.finished(lambda: run.job.solve(run.runner, record, run.plan))
     if stop is None and asked():
         warnings.warn("training was interrupted; the model is the best so far", UserWarning, stacklevel=2)
-    return without_data(model) if temporary else model
-
-
-def without_data(model: Model) -> Model:
-    """`model` without the path of its training data, which was temporary."""
-    return replace(model, parameters={name: value for name, value in model.parameters.items() if name != "data"})
+    return with_origin(model, made_of)
 
 
 def checked(options: dict[str, Any]) -> tuple[TrainOptions, Any]:
@@ -298,8 +295,10 @@ class Session:
             self.job, self.plan = self.planned()
             self.dataset = self._shards.of(self.plan)
             given: Any = {"stop": self.stop, "ahead": self.plan.ahead}
+            far = getattr(self.job, "far", False)
+            scratch = scratch_folder(chosen.scratch) if self.plan.spilled or far else None
             given["row_state"] = RowState(manifest.statistics.n_rows, scratch if self.plan.spilled else None)
-            given["shelf"] = ScratchShelf(scratch) if getattr(self.job, "far", False) else MEMORY
+            given["shelf"] = ScratchShelf(scratch) if far else MEMORY
             self.runner = Runner(Feed(self.dataset, self.plan.pinned), self.job.lanes, self.job.workers, **given)
         self.runner.feed.readings = self.readings
         self._stack.enter_context(self.runner)

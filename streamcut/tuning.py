@@ -9,6 +9,7 @@ from itertools import product
 from typing import Any
 
 from streamcut.config import LIMITS, RESOURCES, WATCHERS, CheckpointOptions, TrainOptions
+from streamcut.data.datasets import measurable, opened, stored, with_origin
 from streamcut.errors import UsageError
 from streamcut.foundation.shown import Shown
 from streamcut.foundation.units import plain
@@ -18,7 +19,7 @@ from streamcut.io.row_view import folds_of
 from streamcut.models.checkpoint_places import below
 from streamcut.models.model import Model
 from streamcut.solvers.progress import Observer
-from streamcut.training import measurable, opened, stored, train, without_data
+from streamcut.training import train
 
 _FIRST = ("C", "l1", "gamma", "budget", "nu")  # the order of options in tables; others follow as given
 _NO_GRID = {*RESOURCES, *LIMITS, *WATCHERS, "task", "warm_start"}
@@ -104,7 +105,7 @@ def tune(
         raise UsageError(f"{', '.join(twice)}: already in the grid")
     how = options.get("scratch"), options.get("memory", "auto")
     with ExitStack() as held:
-        place, temporary = held.enter_context(stored(data, label, convert, *how))
+        place, made_of = held.enter_context(stored(data, label, convert, *how))
         whole = opened(place)
         Cs = points.pop("C", [1.0] if "C" not in options else [options.pop("C")])
         others = [dict(zip(points, values, strict=True)) for values in product(*points.values())]
@@ -125,9 +126,7 @@ def tune(
             search.resources["readings"] += model.resources["readings"]
             if "bytes_read" in search.resources:
                 search.resources["bytes_read"] += model.history[-1]["bytes_read"]
-        return Tuned(
-            without_data(model) if temporary else model, best, list(search.cells.values()), search.table, search.resources
-        )
+        return Tuned(with_origin(model, made_of), best, list(search.cells.values()), search.table, search.resources)
 
 
 def _values(name: str, values: Sequence[Any]) -> list[Any]:

@@ -23,11 +23,10 @@ import numpy as np
 
 from streamcut.bundle.l1_only import L1Only
 from streamcut.bundle.penalty import penalty_of
-from streamcut.data.inputs import open_store
+from streamcut.data.datasets import labelled
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.ceiling import Ceiling
 from streamcut.execution.scaled import ScaledDataset
-from streamcut.io.memory import MemoryDataset
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.losses.sequence import SequenceRisk
 from streamcut.measures.classes import loss_of
@@ -61,7 +60,8 @@ def verify(
     memory: str = "auto",
     force: bool = False,
 ) -> Verification:
-    """Recompute the certificate of `model` on `data`: an opened data set, the path of a store, (X, y) or (X, y, row weights).
+    """Recompute the certificate of `model` on `data`, the rows that it was trained on: an opened data set, the path of a store,
+    of text or of a table, a frame, (X, y) or (X, y, row weights).
 
     prove    also prove the recorded bound from the rows and the weights alone, without trusting the certificate: linear models
              by a training that starts from the weights where possible and ends once the bound is proved or refuted; kernel
@@ -76,14 +76,15 @@ def verify(
     """
     ceiling = Ceiling(memory)
     trained: Any = as_model(model, ceiling.expect_model)
-    if isinstance(data, tuple):
-        data = MemoryDataset(data[0], data[1], weight=data[2] if len(data) > 2 else None)
-    elif isinstance(data, str | os.PathLike):
-        data = open_store(data)
+    with labelled(trained, data, memory) as rows:
+        return _verified(trained, rows, prove, passes, memory, force, ceiling)
+
+
+def _verified(trained: Any, data: Any, prove: bool, passes: int, memory: str, force: bool, ceiling: Ceiling) -> Verification:
     scale = trained.parameters.get("scale", "none")
     if scale != "none":  # its certificate is for the scaled problem
         data = ScaledDataset(data, scale)
-        divisors = _as_long(data.divisors, len(trained.weights))
+        divisors = np.append(data.divisors, np.ones(len(trained.weights)))[: len(trained.weights)]
         trained = replace(trained, weights=np.ascontiguousarray((trained.weights.T * divisors).T))
     if isinstance(trained, MappedModel):
         trained, data = trained.inner, _features(trained, data)
@@ -95,7 +96,10 @@ def verify(
         expect_provable(trained)
     same = data.manifest.fingerprint == trained.fingerprint
     if not same and not force:
-        raise UsageError("this is not the data that the model was trained on (fingerprints differ); use --force to continue")
+        raise UsageError(
+            "this is not the data that the model was trained on (fingerprints differ): these are other rows, or the same in "
+            "another order or in shards of another size (--shard-nnz); use --force to continue"
+        )
     sorts = isinstance(trained, LinearModel) and GlobalLoss.trained(trained)
     ceiling.expect_rows(trained, data.manifest, GlobalLoss.row_bytes if sorts else (0, 0))
     found = _found(trained, data, same)
@@ -156,11 +160,6 @@ def _misstated(model: Any) -> tuple[str, ...]:
         if name in options and name in asked and recorded - {asked[name]}:
             wrong.append(f"its record says {name} {recorded.pop()}, its parameters {asked[name]}")
     return tuple(wrong)
-
-
-def _as_long(values: np.ndarray, size: int) -> np.ndarray:
-    """The first `size` values, padded with ones."""
-    return np.concatenate([values[:size], np.ones(max(0, size - len(values)))])
 
 
 def _features(model: MappedModel, data: Any) -> MappedDataset:

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from tempfile import gettempdir
 from typing import Any
 
 from streamcut.errors import NotFoundError, UsageError
+from streamcut.foundation.files import scratch_folder
 from streamcut.foundation.shown import expect_known
 from streamcut.foundation.systems import give_back, resident_bytes
 from streamcut.io.conversion.options import ConvertOptions, spelled
@@ -97,7 +97,7 @@ def prepared(inputs: Any, output: str | os.PathLike, options: dict[str, Any]) ->
 def _scratch_folder(settings: ConvertOptions, output: str) -> str:
     """The folder of unnamed scratch files: that of the sorted runs, or next to the output."""
     if settings.scratch is None and is_url(output):
-        return gettempdir()
+        return str(scratch_folder(None))
     return os.path.dirname(os.path.abspath(output)) if settings.scratch is None else os.fspath(settings.scratch)
 
 

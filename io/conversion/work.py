@@ -16,12 +16,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from tempfile import gettempdir
 
 import numpy as np
 
 from streamcut.errors import BadInputError, NotFoundError
 from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.files import scratch_folder
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.conversion.plan import ConvertPlan
 from streamcut.io.conversion.progress import Reporter
@@ -169,7 +169,7 @@ def _scratch(output: str, settings: ConvertOptions) -> Path:
     """The folder of runs: inside OUTPUT.partial, whose lock we hold, or in --scratch (for URLs TMPDIR) under a unique name."""
     if settings.scratch is None and not is_url(output):
         return Path(output + PARTIAL) / SCRATCH_FOLDER
-    folder = Path(gettempdir() if settings.scratch is None else settings.scratch)
+    folder = scratch_folder(settings.scratch)
     if not folder.is_dir():
         raise NotFoundError(f"--scratch: {folder} is not a directory")
     digest = hashlib.sha256((output if is_url(output) else os.path.realpath(output)).encode()).hexdigest()[:12]

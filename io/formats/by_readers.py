@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from streamcut.errors import BadInputError, UsageError
+from streamcut.foundation.files import scratch_folder
 from streamcut.io.formats.format import Conversion, Format, Raw, at
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def _matrix(name: str, help: str, reader: Callable[..., TableReader], *, unpacke
     return _by_readers(name, readers, help, labels="file", options=(*_NAMED, "feature_names", *_KEPT), **more)
 
 
-def _score_tenx(path: Any, recipe: Recipe, raw: Raw, scratch: str) -> Iterator[Chunk]:
+def _score_tenx(path: Any, recipe: Recipe, raw: Raw) -> Iterator[Chunk]:
     from streamcut.io.sources.scipy_files import SideFiles
     from streamcut.io.sources.tenx_files import TenXReader
 
@@ -150,8 +151,8 @@ def _anndata(paths: Sequence[str], options: ConvertOptions, scratch: str) -> Seq
     return [_ANNDATA_READER(path, *columns, layer=options.layer, scratch=scratch) for path in paths]
 
 
-def _score_anndata(path: Any, recipe: Recipe, raw: Raw, scratch: str) -> Iterator[Chunk]:
-    more = {"layer": recipe.layer, "scratch": scratch, "keep": raw.keep, "named": bool(raw.keep) or raw.named}
+def _score_anndata(path: Any, recipe: Recipe, raw: Raw) -> Iterator[Chunk]:
+    more = {"layer": recipe.layer, "scratch": str(scratch_folder(None)), "keep": raw.keep, "named": bool(raw.keep) or raw.named}
     reader = partial(_ANNDATA_READER, path, **more)
     return _scored(path, ANNDATA.name, recipe, raw, reader)
 

@@ -118,7 +118,7 @@ class Format:
     readers   (paths, options, scratch folder) -> readers of the files; [] for streaming formats
     memory    (readers, bytes of a block of text, threads) -> bytes that reading takes, except rows longer than a block
     source    the rows of a conversion
-    score     (path, recipe, how it is read, scratch folder) -> rows for a model of this recipe; None: needs a store first
+    score     (path, recipe, how it is read) -> rows for a model of this recipe; None: needs a store first
     table     (path or frame) -> its streamcut.io.tables.files.TableFile; for tables only
     """
 

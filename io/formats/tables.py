@@ -47,7 +47,7 @@ def _table(
         with readable(paths[0] if isinstance(paths[0], str) else _FRAME):
             return [OpenedTables([table(path) for path in paths], options)]
 
-    def score(data: Any, recipe: Recipe, raw: Raw, scratch: str) -> Iterator[Chunk]:
+    def score(data: Any, recipe: Recipe, raw: Raw) -> Iterator[Chunk]:
         """Columns named by `keep` go to `kept`, in batches. Raises BadInputError if one is missing or of another type."""
         from streamcut.io.formats.finding import find_files
         from streamcut.io.tables.source import Reading, TableRows

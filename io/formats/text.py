@@ -68,7 +68,7 @@ def _options(options: ConvertOptions) -> SvmlightOptions:
     return SvmlightOptions(**given | ({} if options.recipe is None else by_recipe(options.recipe)))
 
 
-def _score(path: Any, recipe: Recipe, raw: Raw, scratch: str) -> Iterator[Chunk]:
+def _score(path: Any, recipe: Recipe, raw: Raw) -> Iterator[Chunk]:
     from streamcut.io.text.options import SvmlightOptions, by_recipe
     from streamcut.io.text.svmlight import SvmlightSource
     from streamcut.io.unchanged import FileStates
@@ -129,7 +129,7 @@ def _vw_source(given: Conversion) -> VwSource:
     return VwSource(list(given.paths), how, plan.block_bytes, plan.block_bytes + plan.row_bytes // BYTES, given.room())
 
 
-def _vw_score(path: Any, recipe: Recipe, raw: Raw, scratch: str) -> Iterator[Chunk]:
+def _vw_score(path: Any, recipe: Recipe, raw: Raw) -> Iterator[Chunk]:
     from streamcut.io.formats.finding import find_files
     from streamcut.io.text.vw import VwOptions, VwSource
     from streamcut.io.unchanged import FileStates

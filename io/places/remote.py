@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from typing import IO, Any, TypeVar
 
 from streamcut.errors import DiskFullError, NotFoundError, UsageError
-from streamcut.foundation.files import disk_full, failpoint
+from streamcut.foundation.files import disk_full, failpoint, scratch_folder
 from streamcut.foundation.opened import read_file
 from streamcut.foundation.redaction import redacted
 from streamcut.io.places.answers import ask, asking, attempts, final, pause
@@ -238,7 +238,7 @@ def write_parts(url: str, parts: Iterable[bytes | memoryview], *, size: int | No
 def object_written(url: str, *, size: int | None = None) -> Iterator[IO[bytes]]:
     """A scratch file that is uploaded when the context ends without error: a failed upload is repeated from it."""
     expect_writable(url)
-    folder = tempfile.gettempdir()
+    folder = scratch_folder(None)
     with disk_full(folder, size), tempfile.NamedTemporaryFile(prefix="streamcut-", dir=folder) as file:
         yield file
         file.flush()

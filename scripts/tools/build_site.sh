@@ -3,6 +3,8 @@
 # elsewhere. PYTHON names the interpreter, which needs streamcut with its extra `dev`.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+rm -rf build/package && mkdir -p build/package/streamcut  # io/ is imported as streamcut.io: one tree for what reads docstrings
+ln -s "$PWD"/streamcut/* "$PWD/io" build/package/streamcut
 NO_MKDOCS_2_WARNING=1 "${PYTHON:-python}" -P -m mkdocs build --strict --quiet
 python=${PYTHON:-python}
 "$python" -P - build/site <<'END'

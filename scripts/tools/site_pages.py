@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import re
 import textwrap
-from inspect import getdoc, signature
 from pathlib import Path
 from typing import Any
 
 import click
+import griffe
 from mkdocs.structure.files import File
 
 import streamcut
@@ -41,10 +41,10 @@ def commands() -> str:
         assert command is not None
         own = click.Context(command, info_name=name, parent=context)
         lines += ["", f"## {name}", "", "```", " ".join(command.get_usage(own).split()).removeprefix("Usage: "), "```", ""]
-        lines += [_prose(command.help or ""), "", "| option | what it does |", "|---|---|"]
+        lines += [_prose(command.help or "")]
         for parameter in command.get_params(own):
             if isinstance(parameter, click.Option) and not parameter.hidden and (record := parameter.get_help_record(own)):
-                lines.append(f"| `{_cell(record[0])}` | {_cell(_plain(record[1]))} |")
+                lines += ["", f"`{record[0]}`", f":   {_plain(' '.join(record[1].split()))}"]
     return "\n".join([*lines, "", "## Exit codes and examples", "", "```", _unmarked(EPILOG), "```", ""])
 
 
@@ -62,56 +62,46 @@ def _unmarked(text: str) -> str:
 
 def _plain(text: str) -> str:
     """What Markdown would take for markup escaped, but for code."""
-    return "".join(part if part.startswith("`") else re.sub(r"([<*_])", r"\\\1", part) for part in re.split(r"(`[^`]*`)", text))
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
+    parts = re.split(r"(`[^`]*`)", text)
+    return "".join(part if part[:1] == "`" else re.sub(r"([*_{])", r"\\\1", part).replace("<", "&lt;") for part in parts)
 
 
 def functions() -> str:
     """The names of the package."""
-    lines = ["# Python", "", "Everything below is an attribute of `streamcut`, loaded when first used.", ""]
-    for name in streamcut._HOMES:
-        lines += ["", *_described(f"streamcut.{name}", getattr(streamcut, name))]
-    return "\n".join(lines)
+    about = "Everything below is an attribute of `streamcut`, loaded when first used."
+    return "\n\n".join(["# Python", about, *(f"::: streamcut.{name}" for name in streamcut._HOMES)])
 
 
 def classes() -> str:
     """The estimators."""
-    lines = ["# Estimators", "", "scikit-learn estimators; they take arrays, sparse matrices, frames and paths of stores.", ""]
-    for name in estimators.__all__:
-        lines += ["", *_described(f"streamcut.estimators.{name}", getattr(estimators, name))]
-    return "\n".join(lines)
+    about = "scikit-learn estimators; they take arrays, sparse matrices, frames and paths of stores."
+    return "\n\n".join(["# Estimators", about, *(f"::: streamcut.estimators.{name}" for name in estimators.__all__)])
 
 
-def _described(name: str, thing: Any) -> list[str]:
-    """A heading, how it is called, and its docstring."""
-    found = signature(thing).parameters.values()
-    called = ", ".join(str(each.replace(annotation=each.empty)) for each in found if each.kind is not each.VAR_KEYWORD)
-    taken = "  # and options by name" if any(each.kind is each.VAR_KEYWORD for each in found) else ""
-    head = textwrap.fill(f"{name}({called})", 90, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
-    title = f"## {name.split('.')[-1]}"
-    return [title, "", "```python", head + taken, "```", "", *_docstring(getdoc(thing) or "")]
+class Docstrings(griffe.Extension):
+    """Docstrings of functions in Markdown: lists of names and what they mean, examples; those of classes are numpydoc."""
+
+    def on_function(self, *, func: griffe.Function, **_: Any) -> None:
+        if func.docstring is not None:
+            func.docstring.value = _markdown(func.docstring.value)
+
+    def on_class(self, *, cls: griffe.Class, **_: Any) -> None:
+        if cls.docstring is not None:
+            lines = cls.docstring.value.splitlines()  # indented ones describe a parameter; others have its type
+            cls.docstring.value = "\n".join(_plain(line) if line[:1] == " " else line for line in lines)
 
 
-def _docstring(text: str) -> list[str]:
-    """Paragraphs; lists of names and what they mean as tables; examples as code."""
-    lines: list[str] = []
+def _markdown(text: str) -> str:
+    blocks = []
     for block in re.split(r"\n\s*\n", text):
         entries = _entries(block)
         if block.lstrip().startswith(">>>"):
-            lines += ["```pycon", *textwrap.dedent(block).splitlines(), "```", ""]
+            blocks.append(f"```pycon\n{textwrap.dedent(block)}\n```")
         elif entries:
-            lines += [
-                "| name | what it is |",
-                "|---|---|",
-                *(f"| `{name}` | {_cell(_plain(told))} |" for name, told in entries),
-                "",
-            ]
+            blocks += [f"`{name}`\n:   {_plain(told)}" for name, told in entries]
         else:
-            lines += [_plain(" ".join(block.split())), ""]
-    return lines
+            blocks.append(_plain(" ".join(block.split())))
+    return "\n\n".join(blocks)
 
 
 def _entries(block: str) -> list[tuple[str, str]]:

@@ -8,14 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.certifying.estimators import problem_of
+from streamcut.certifying.estimators import problem_of, problem_of_ours
 from streamcut.certifying.model_files import read_problem
 from streamcut.certifying.problem import FREE, Problem
 from streamcut.certifying.record import Certified
 from streamcut.certifying.running import DividedDataset, certified
-from streamcut.data.datasets import opened
+from streamcut.data.datasets import labelled
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.ceiling import Ceiling
+from streamcut.models.files import is_model, load_model
+from streamcut.models.model import Model
 
 MOST_PASSES = 30  # beyond which training is the better tool
 
@@ -38,7 +40,8 @@ def certify(
                or MaxAbsScaler and one of them), a linear model of streamcut, or the path of its file, of LIBLINEAR's text
                or of the JSON of `export`. Several classes are one problem (softmax, Crammer & Singer) or one for each class
                against the rest, which are added up
-    data       the rows that it was fitted to: an opened data set, the path of a store, (X, y) or (X, y, row weights)
+    data       the rows that it was fitted to: an opened data set, the path of a store, of text or (for a model of ours) of a
+               table, a frame, (X, y) or (X, y, row weights)
     passes     over the rows, 1 to 30
     C, loss    of F = ½‖w‖² + C Σ u_i ℓ_i, if the model does not record them; if given, they override it
     epsilon    of the epsilon-insensitive losses, if the model does not record it
@@ -52,14 +55,18 @@ def certify(
     if not 1 <= passes <= MOST_PASSES:
         raise UsageError(f"passes: {passes} is not from 1 to {MOST_PASSES}; to continue from here, train with warm_start")
     from_file = isinstance(model, str | os.PathLike)
-    problem = read_problem(os.fspath(model), Ceiling(memory).expect_model) if from_file else problem_of(model)
+    ours, expect = model if isinstance(model, Model) else None, Ceiling(memory).expect_model
+    if from_file and is_model(model):
+        ours = load_model(model, expect)
+        problem = problem_of_ours(ours, os.fspath(model))
+    else:
+        problem = read_problem(os.fspath(model), expect) if from_file else problem_of(model)
     problem = problem.completed(C, loss, intercept, epsilon)
-    dataset = opened(_relabelled(problem, data))
-    statistics = dataset.manifest.statistics
-    problem = _fitted_to(problem, statistics)
-    if problem.divisors is not None:
-        dataset = DividedDataset(dataset, problem.divisors)
-    return certified(problem, dataset, passes, memory)
+    with labelled(ours, _relabelled(problem, data), memory) as dataset:
+        problem = _fitted_to(problem, dataset.manifest.statistics)
+        if problem.divisors is not None:
+            dataset = DividedDataset(dataset, problem.divisors)
+        return certified(problem, dataset, passes, memory)
 
 
 def _relabelled(problem: Problem, data: Any) -> Any:

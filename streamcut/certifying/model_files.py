@@ -9,13 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.certifying.estimators import problem_of_ours
 from streamcut.certifying.problem import Problem
 from streamcut.errors import CorruptError, UsageError
 from streamcut.foundation.opened import opened_file, readable
 from streamcut.io.places.remote import is_url, read_object, size_of
 from streamcut.loss_table import JOINT_LOSSES
-from streamcut.models.files import is_model, load_model
 from streamcut.models.multiclass import ONE_VS_REST
 
 _LIBLINEAR = {
@@ -34,12 +32,10 @@ _TIMES = 8  # the size of a file: memory of its text as objects
 
 
 def read_problem(path: str, expect: Callable[[int], None] = lambda size: None) -> Problem:
-    """The problem in the model file `path`; `expect` is called with the bytes needed before they are allocated.
+    """The problem in the file `path` of another program; `expect` is called with the bytes needed before they are allocated.
 
     Raises UsageError for files that certify does not read, CorruptError for a damaged one, NotFoundError.
     """
-    if is_model(path):
-        return problem_of_ours(load_model(path, expect), path)
     size = size_of(path) if is_url(path) else os.path.getsize(path)
     expect(_TIMES * (size or 0))
     if is_url(path):

@@ -47,9 +47,11 @@ COMMANDS = {  # `command` is in streamcut.cli.<name>, - as _; descriptions are h
     "verify": "Recompute a model's certificate from its training data.",
     "certify": "Prove how far any linear model is from its optimum.",
     "export": "Write a model in the format of another program.",
+    "example": "Write small data to try things on.",
 }
 EPILOG = """\b
 Examples:
+  streamcut example clicks clicks.csv
   streamcut fit clicks.csv --label click -o m.npz
   streamcut convert train.svm.gz train.zarr
   streamcut train train.zarr --model m.npz --memory 4GB
@@ -95,7 +97,7 @@ class _Commands(click.Group):
         self.format_usage(ctx, formatter)
         self.format_help_text(ctx, formatter)
         self.format_commands(ctx, formatter)
-        formatter.write("\nMore: streamcut COMMAND --help; examples and exit codes: streamcut --help-all\n")
+        formatter.write("More: streamcut COMMAND --help; examples and exit codes: streamcut --help-all\n")
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -150,7 +152,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(VisibleFormatter())
     first_use.announce = lambda: click.echo(NOTICE, err=True)
-    if (sys.argv[1:] if arguments is None else arguments)[:1] != ["export"]:  # its libraries may need frames
+    if (sys.argv[1:] if arguments is None else arguments)[:1] not in (["export"], ["example"]):  # their libraries may need frames
         sys.meta_path.insert(0, _NoFrames)
     with waits_end_by(signals.leaving):
         code = _run(arguments)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from itertools import chain, islice
 from typing import Any
 
 import click
@@ -77,10 +78,12 @@ def command(
 
     raw = Raw(index_base=index_base, labelled=False, format=format, strict=strict)
     reading: dict[str, Any] = {"raw": raw, "ceiling": Ceiling(memory), "ignore_extra_features": ignore_extra_features}
+    rows = explained(model, data, top=top, label=label, against=against, **reading)
+    first = list(islice(rows, 1))  # what is wrong with the model or the data is said before anything is written
     with output_file(path, replace=force) as file:
         if not as_json:
             file.write(_line(_NAMES))
-        for each in explained(model, data, top=top, label=label, against=against, **reading):
+        for each in chain(first, rows):
             file.write(_as_json(each) if as_json else _as_csv(each))
     for name, count in sorted(raw.counters.items()):
         note(f"{name}: {count:,}")

@@ -29,19 +29,12 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @click.argument("model")
 @click.argument("data")
-@click.option("--scores", "what", flag_value="scores", help="Print scores instead of labels.")
-@click.option(
-    "--probabilities",
-    "--probability",
-    "what",
-    flag_value="probability",
-    help="Print probabilities (of the positive label, of two).",
-)
-@click.option("--both", "what", flag_value="both", help="Print label and score, separated by a space.")
+@click.option("--scores", is_flag=True, help="Print scores instead of labels.")
+@click.option("--probabilities", "--probability", is_flag=True, help="Print probabilities (of the positive label, of two).")
+@click.option("--both", is_flag=True, help="Print label and score, separated by a space.")
 @click.option(
     "--certified",
-    "what",
-    flag_value="certified",
+    is_flag=True,
     help="Print label, whether it is proved to be that of the exact optimum, and bounds on its score.",
 )
 @trained_on_option
@@ -53,7 +46,10 @@ if TYPE_CHECKING:
 def command(
     model: str,
     data: str,
-    what: str | None,
+    scores: bool,
+    probabilities: bool,
+    both: bool,
+    certified: bool,
     trained_on: str | None,
     path: str | None,
     keep: str | tuple[()],
@@ -84,6 +80,7 @@ def command(
       streamcut predict m.npz new.parquet --keep user_id --both -o scores.parquet
       zcat test.svm.gz | streamcut predict m.npz - --both
     """
+    what = _one_of(scores=scores, probabilities=probabilities, both=both, certified=certified)
     if path is not None:
         refuse_existing(path, "--output", force, reads=[model, data])
 
@@ -96,7 +93,7 @@ def command(
 
     ceiling = Ceiling(memory)
     fitted = load_model(model, ceiling.expect_model)
-    if what == "probability":
+    if what == "probabilities":
         fitted.expected_link()  # raises before any work
     certifier: Any = None
     proved = rows = 0
@@ -113,17 +110,17 @@ def command(
         write = _writer(file, path, fitted, what, raw)
         ceiling.beside(f"lines of {write.rows:,} rows", write.rows * (200 + 150 * fitted.scores_per_row))
         try:
-            for chunk, scores in scored_chunks(
+            for chunk, values in scored_chunks(
                 fitted, data, ignore_extra_features=ignore_extra_features, raw=raw, ceiling=ceiling
             ):
-                labels = fitted.labels_of_chunk(chunk, scores)
+                labels = fitted.labels_of_chunk(chunk, values)
                 if certifier is not None:  # instead of scores
-                    scores = np.column_stack(certifier.answers(chunk, scores))
-                    proved += int(np.count_nonzero(scores[:, 0]))
-                    rows += len(scores)
-                for start in range(0, len(scores), write.rows):
+                    values = np.column_stack(certifier.answers(chunk, values))
+                    proved += int(np.count_nonzero(values[:, 0]))
+                    rows += len(values)
+                for start in range(0, len(values), write.rows):
                     part = slice(start, start + write.rows)
-                    write(labels[part], scores[part])
+                    write(labels[part], values[part])
             write.close()
             ceiling.keep()
         except BaseException:
@@ -134,6 +131,16 @@ def command(
     if certifier is not None:
         more = "" if 2 * proved >= rows else "; a smaller gap (--tol-relative of training) proves more"
         note(f"{proved:,} of {rows:,} labels are proved to be those of the optimum{more}.")
+
+
+def _one_of(**flags: bool) -> str | None:
+    """The flag that is on; those of the command line go before those of files and variables. Raises UsageError for several."""
+    context, on = click.get_current_context(), [name for name, value in flags.items() if value]
+    here = [name for name in on if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE]
+    chosen = here or on
+    if len(chosen) > 1:
+        raise click.UsageError(f"--{chosen[0]} and --{chosen[1]} exclude each other; give one of them.")
+    return chosen[0] if chosen else None
 
 
 def _suffix(path: str | None) -> str:
@@ -158,8 +165,8 @@ class _Lines:
         self._file, self._model, self._what = file, model, what
 
     def __call__(self, labels: np.ndarray, scores: np.ndarray) -> None:
-        columns = [] if self._what in ("scores", "probability") else [_texts(self._model.in_label_words(labels))]
-        if self._what == "probability":
+        columns = [] if self._what in ("scores", "probabilities") else [_texts(self._model.in_label_words(labels))]
+        if self._what == "probabilities":
             columns.append(_texts(self._model.probabilities_of(scores)))
         elif self._what is not None:
             columns.append(_texts(scores))

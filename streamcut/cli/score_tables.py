@@ -22,7 +22,7 @@ class AnswerTable:
     """Writes predictions, batch by batch: the columns kept, then `label`, `score` (one per class) and `probability` as requested.
 
     kind   "csv" or "parquet"
-    what   "scores", "both", "probability", or None for labels; "certified": labels and, instead of
+    what   "scores", "both", "probabilities", or None for labels; "certified": labels and, instead of
            scores, what is proved about them: columns proved, low, high
     kept   batches with columns of the input, in row order; empty for input without such columns
     rows   number of rows per call
@@ -60,13 +60,13 @@ class AnswerTable:
 
     def _answers(self, labels: np.ndarray, scores: np.ndarray) -> dict[str, pa.Array]:
         model, what, found = self._model, self._what, {}
-        if what not in ("scores", "probability"):
+        if what not in ("scores", "probabilities"):
             found["label"] = pa.array(model.in_label_words(labels))
         if what == "certified":
             return found | {"proved": pa.array(scores[:, 0] > 0.0), "low": pa.array(scores[:, 1]), "high": pa.array(scores[:, 2])}
         if what in ("scores", "both"):
             found |= self._by_class("score", scores)
-        if what == "probability":
+        if what == "probabilities":
             found |= self._by_class("probability", model.probabilities_of(scores))
         return found
 

@@ -211,7 +211,7 @@ def _value(value: Any, option: click.Option) -> Any:
     if option.is_flag:
         if not isinstance(value, bool):
             raise ValueError(f"{_shown(value)} is neither true nor false")
-        return value if option.is_bool_flag else option.flag_value if value else None
+        return value
     if isinstance(value, list) and value and all(map(_plain_value, value)):
         texts = [str(part) for part in value]
         return texts if option.multiple else ",".join(texts)

@@ -137,15 +137,15 @@ def command(
     with ExitStack() as held, signals.deferred() as stop:
         if model_path is not None and not dry_run:
             held.enter_context(reserved_output(model_path, "--output", replace))
-        from streamcut.data.datasets import stored
+        from streamcut.data.datasets import stored, with_origin
         from streamcut.models.checkpoint_places import remove_checkpoints
         from streamcut.models.files import plain
-        from streamcut.training import opened, train, without_data
+        from streamcut.training import opened, train
 
         made = stored(data, label, convert or None, options["scratch"], options["memory"])
         with waits_end_by(stop):
-            place, temporary = held.enter_context(made)
-            if temporary and (dry_run or checkpoint is not None):
+            place, made_of = held.enter_context(made)
+            if made_of is not None and (dry_run or checkpoint is not None):
                 what = "--dry-run plans" if dry_run else "--checkpoint is"
                 raise click.UsageError(f"{what} for a store; make one of {data} with `streamcut convert` first.")
             dataset = opened(place)
@@ -171,8 +171,7 @@ def command(
                 )
             else:
                 model = train(dataset, C=C[0], validation=validation, **common, **options)
-        if temporary:
-            model = without_data(model)
+        model = with_origin(model, made_of)
         assert model_path is not None  # only a dry run has none, and ends with its plan
         written = save_trained(model, model_path, replace)
         if folder is not None and model.converged:

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from streamcut.data.inputs import framed, is_frame
+from streamcut.data.inputs import arrays_of, framed, is_frame, with_labels
 from streamcut.errors import UsageError
-from streamcut.execution.row_state import scratch_folder
+from streamcut.foundation.files import scratch_folder
+from streamcut.foundation.redaction import redacted
 from streamcut.io.dataset import Dataset
 from streamcut.io.formats.finding import claim, is_raw
+from streamcut.io.memory import MemoryDataset
+from streamcut.io.recipe.comparison import require_same
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.sources.lazy import is_lazy, streamed
+from streamcut.models.model import Model
+
+# Options of `convert` that decide which rows there are and in which order; the recipe holds those that make features of them.
+_ROWS = (
+    "format", "index_column", "value_column", "index_base", "n_features", "wide_index", "max_line_bytes", "keep_zeros",
+    "missing_labels", "on_error", "max_errors", "shuffle", "group_by_qid",
+)  # fmt: skip
 
 
 def opened(data: Any) -> Dataset:
@@ -37,8 +48,8 @@ def opened(data: Any) -> Dataset:
 @contextmanager
 def stored(
     data: Any, label: str | None, convert: Mapping[str, Any] | None, scratch: str | None, memory: Any
-) -> Iterator[tuple[Any, bool]]:
-    """(`data`, False), or (a store made of a raw file or a frame and removed at the end, True).
+) -> Iterator[tuple[Any, dict[str, Any] | None]]:
+    """(`data`, None), or (a store made of a raw file or a frame and removed at the end, its `origin`).
 
     label, convert   the column with the labels, and more options of `streamcut.convert`; raw data need one of them
 
@@ -53,11 +64,11 @@ def stored(
             X, y, *weight = data
             with NewStore(place, memory=memory) as out:
                 out.append(X, y, weight=weight[0] if weight else None)
-            yield place, True
+            yield place, {}
         return
     raw = is_frame(data) or (isinstance(data, str | os.PathLike) and is_raw(os.fspath(data)))
     if label is None and not convert and not raw:
-        yield data, False
+        yield data, None
         return
     if isinstance(data, tuple) or hasattr(data, "manifest"):
         raise UsageError("label: a store and (X, y) have labels of their own; leave label and convert out")
@@ -65,13 +76,63 @@ def stored(
 
     with TemporaryDirectory(prefix="streamcut-", dir=scratch_folder(scratch)) as folder:
         place = os.path.join(folder, "data.zarr")
-        made(data, place, **{"memory": memory, "scratch": folder, **({"labels": label} if label else {}), **(convert or {})})
-        yield place, True
+        more = {**({"labels": label} if label else {}), **(convert or {})}
+        made(data, place, **{"memory": memory, "scratch": folder, **more})
+        yield place, origin(data, more, opened(place))
+
+
+def origin(data: Any, convert: Mapping[str, Any], store: Dataset) -> dict[str, Any]:
+    """What a model keeps of raw `data` of which `store` was made, to open its rows again with its recipe: the parameters `data`,
+    where it has a path, and `convert`, the options that the recipe does not hold."""
+    made = store.manifest.source.get("made_from", {})
+    kept = {name: value for name, value in convert.items() if name in _ROWS and value is not None}
+    kept |= {name: made[name] for name in ("shard_nnz",) if name in made}  # it follows from the memory
+    path = {"data": redacted(os.fspath(data))} if isinstance(data, str | os.PathLike) else {}
+    return {**path, "convert": kept}
+
+
+def with_origin(model: Model, made_of: dict[str, Any] | None) -> Model:
+    """`model` with the `origin` of its training data in place of the path of the temporary store that was made of them; None:
+    they were not converted."""
+    if made_of is None:
+        return model
+    return replace(model, parameters={name: value for name, value in model.parameters.items() if name != "data"} | made_of)
 
 
 @contextmanager
-def measurable(data: Any, recipe: Recipe | None, scratch: str | None, memory: Any) -> Iterator[Any]:
+def labelled(model: Model | None, data: Any, memory: Any = "auto") -> Iterator[Dataset]:
+    """The rows of `data` with the features and labels that `model` takes, as an opened data set: the one door to labelled rows.
+
+    model   None: another program's, whose features are those of `data`
+    data    a data set, the path of a store, of text or of a table, a frame, (X, y) or (X, y, row weights). Raw rows become a
+            temporary store, by the recipe and the options that those of training were converted with
+
+    Raises BadInputError for a store of another recipe, what `convert` and opening raise.
+    """
+    recipe, parameters = (None, {}) if model is None else (model.recipe, model.parameters)
+    how = dict(parameters.get("convert") or {})
+    if not isinstance(data, str | os.PathLike) or os.fspath(data) != parameters.get("data"):
+        how.pop("format", None)  # of the training data: this may be another container of the same rows
+    data = with_labels(framed(data), recipe)
+    if isinstance(data, tuple) and not is_lazy(data[0]):
+        yield arrays_of(data, recipe)
+        return
+    with ExitStack() as held:
+        if isinstance(data, tuple):
+            data, _ = held.enter_context(stored(data, None, None, None, memory))
+        rows = opened(held.enter_context(measurable(data, recipe, None, memory, {**how, "on_told": None})))
+        if recipe is not None and not isinstance(rows, MemoryDataset):
+            require_same(recipe, rows.recipe, str(rows.path))
+        yield rows
+
+
+@contextmanager
+def measurable(
+    data: Any, recipe: Recipe | None, scratch: str | None, memory: Any, convert: Mapping[str, Any] | None = None
+) -> Iterator[Any]:
     """Evaluation data for models with `recipe`: a store as it is, raw rows as a store made by the recipe.
+
+    convert   more arguments of `convert`
 
     Raises what `convert` raises.
     """
@@ -79,12 +140,12 @@ def measurable(data: Any, recipe: Recipe | None, scratch: str | None, memory: An
     if not is_frame(data) and not (isinstance(data, str | os.PathLike) and is_raw(os.fspath(data))):
         yield data
         return
-    from streamcut.io.conversion.convert import convert
+    from streamcut.io.conversion.convert import convert as made
 
     with TemporaryDirectory(prefix="streamcut-", dir=scratch_folder(scratch)) as folder:
         place = os.path.join(folder, "validation.zarr")
         how: dict[str, Any] = {} if recipe is None else {"recipe": recipe}
         if not is_frame(data) and (form := claim(os.fspath(data))) is not None and form.labels == "column":  # cells
             how = {} if recipe is None else {"labels": recipe.labels.column, "layer": recipe.layer}
-        convert(streamed(data), place, memory=memory, scratch=folder, **how)
+        made(streamed(data), place, **{"memory": memory, "scratch": folder, **how, **(convert or {})})
         yield place

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from streamcut.errors import BadInputError, UsageError
-from streamcut.execution.row_state import scratch_folder
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.shown import unknown
 from streamcut.io.formats.by_readers import NPZ, STORE
@@ -40,11 +39,9 @@ def rows_of(
 
     Raises BadInputError for a store with another recipe, and for raw input that does not fit the recipe.
     """
-    raw, data = raw or Raw(), streamed(framed(data))
+    raw, data = raw or Raw(), streamed(with_labels(framed(data), recipe))
     if isinstance(data, tuple):
-        words = {} if recipe is None else {word: number for number, word in recipe.labels.names.items()}
-        X, y, *weight = data
-        data = in_memory(X, y, weight[0] if weight else None, words)
+        data = arrays_of(data, recipe)
     elif is_frame(data):
         expect(FRAME.name)
         yield from _scored(FRAME.name, data, recipe, raw)
@@ -92,6 +89,29 @@ def framed(data: Any) -> Any:
     return pa.table(columns)
 
 
+def with_labels(data: Any, recipe: Recipe | None) -> Any:
+    """One frame of (frame, labels) where `recipe` makes features of columns; anything else unchanged."""
+    rule = None if recipe is None or recipe.table is None else recipe.labels
+    if rule is None or rule.column is None or not (isinstance(data, tuple) and len(data) == 2 and is_frame(data[0])):
+        return data
+    import pyarrow as pa
+
+    if rule.comparison is not None:
+        raise UsageError(f"data: labels are the outcome of {rule.comparison}; give the frame with that column, without labels")
+    frame, labels = pa.table(data[0]), pa.array(data[1])
+    kept = [name for name in frame.column_names if name != rule.column]
+    if len(labels) != frame.num_rows:
+        raise BadInputError(f"X has {frame.num_rows:,} rows, y {len(labels):,}")
+    return frame.select(kept).append_column(rule.column, labels)
+
+
+def arrays_of(data: tuple[Any, ...], recipe: Recipe | None) -> MemoryDataset:
+    """(X, y) or (X, y, row weights) as a data set; labels that are words get the numbers of `recipe`."""
+    words = {} if recipe is None else {word: number for number, word in recipe.labels.names.items()}
+    X, y, *weight = data
+    return in_memory(X, y, weight[0] if weight else None, words)
+
+
 def open_store(path: str | os.PathLike):
     """The store at `path`. Raises NotFoundError when there is none."""
     from streamcut.io.opening import open_dataset
@@ -123,7 +143,7 @@ def raw_format(path: str, wanted: str) -> str | None:
 def _scored(kind: str, data: Any, recipe: Recipe | None, raw: Raw) -> Iterator[Chunk]:
     score = FORMATS[kind].score
     assert score is not None
-    yield from score(data, recipe or PLAIN, raw, str(scratch_folder(None)))
+    yield from score(data, recipe or PLAIN, raw)
 
 
 def _matches(path: str) -> bool:

@@ -14,8 +14,7 @@ from typing import BinaryIO
 import numpy as np
 
 from streamcut.errors import NotFoundError
-from streamcut.execution.row_state import scratch_folder
-from streamcut.foundation.files import disk_full
+from streamcut.foundation.files import disk_full, scratch_folder
 
 BLOCK_BYTES = 4 << 20
 HELD_BYTES = 64 << 20  # of blocks in memory
@@ -28,7 +27,7 @@ class KeptRows:
     """
 
     def __init__(self, dtype: np.dtype, *, held: int = HELD_BYTES, folder: Path | None = None) -> None:
-        self.dtype, self._held, self._folder = dtype, held, scratch_folder(None) if folder is None else folder
+        self.dtype, self._held, self._folder = dtype, held, folder
         self._rows = max(1, BLOCK_BYTES // dtype.itemsize)
         self._blocks: list[np.ndarray] = []
         self._file: BinaryIO | None = None
@@ -78,6 +77,7 @@ class KeptRows:
     def _write(self, left: memoryview) -> None:
         try:
             if self._file is None:
+                self._folder = scratch_folder(self._folder)
                 self._file = tempfile.TemporaryFile(dir=self._folder, prefix="streamcut-", buffering=0)  # noqa: SIM115
         except (FileNotFoundError, PermissionError) as error:
             raise NotFoundError(f"{self._folder}: cannot create a scratch file there ({error.strerror}); set TMPDIR") from None

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import mmap
-import os
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator
@@ -136,13 +135,3 @@ class RowState:
     def _mapped(self, name: str, dtype: np.dtype, count: int, folder: Path) -> np.ndarray:
         self._maps[name] = scratch_map(folder, dtype.itemsize * count)
         return np.frombuffer(self._maps[name], dtype)
-
-
-def scratch_folder(chosen: str | None) -> Path:
-    """`chosen`, or TMPDIR, or /var/tmp (which is a disk more often than /tmp is), or Python's default for temporary files."""
-    if chosen is not None:
-        return Path(chosen)
-    usual = Path("/var/tmp")
-    if "TMPDIR" not in os.environ and os.access(usual, os.W_OK):
-        return usual
-    return Path(tempfile.gettempdir())

@@ -19,12 +19,12 @@ import numpy as np
 
 from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.data.by_data import for_data, with_free_intercept
-from streamcut.data.datasets import opened
+from streamcut.data.datasets import opened, origin, with_origin
 from streamcut.data.inputs import framed, is_frame
 from streamcut.data.row_columns import keys_of_groups, times_of_rows
 from streamcut.errors import UsageError, spelled
-from streamcut.execution.row_state import scratch_folder
 from streamcut.fitting.fitted import Fitted
+from streamcut.foundation.files import scratch_folder
 from streamcut.foundation.interrupts import first_interrupt_asks
 from streamcut.foundation.units import part_of
 from streamcut.io.conversion.convert import convert as converted
@@ -42,7 +42,7 @@ from streamcut.models.checkpoint_places import below
 from streamcut.options.option import documented
 from streamcut.options.training import SINGLE
 from streamcut.solvers.progress import Observer
-from streamcut.training import checked, train, without_data
+from streamcut.training import checked, train
 from streamcut.tuning import Tuned, tune
 
 FIRST, LEAST, MOST = (0.01, 0.1, 1.0), 1e-4, 1e3  # values of C tried first, and the range of further ones
@@ -53,12 +53,16 @@ _CHOSEN = ("C", "validation", "warm_start", "kernel", "nystroem", "fourier")  # 
 
 @dataclass
 class _Rows:
-    """Prepared data: opened, with the table files that it was made from, and remarks."""
+    """Prepared data: opened, with the table files that it was made from, and remarks.
+
+    store     its path, if it was made to be kept; made_of: the `origin` of one that is removed at the end
+    """
 
     data: Dataset
     files: Sequence[Any] = ()
     told: list[str] = field(default_factory=list)
     store: str | None = None
+    made_of: dict[str, Any] | None = None
 
 
 @documented(TrainOptions)
@@ -158,8 +162,7 @@ def fit(
             hooks["checkpoint"] = replace(checkpoint, directory=below(checkpoint.directory, "all"))
         start: dict[str, Any] = {"warm_start": tuned.model} if chosen.task in (*SINGLE, "auto") and not chosen.distributed else {}
         model = train(whole, C=best, **options, **hooks, **start)
-        if rows.store is None and not isinstance(data, str | os.PathLike):  # the path was temporary
-            model = without_data(model)
+        model = with_origin(model, rows.made_of)
         if stop is None and asked():
             warnings.warn("training was interrupted; the model is the best so far", UserWarning, stacklevel=2)
         line = next(line for line in tuned.table if line["C"] == best)
@@ -253,7 +256,9 @@ def _ready(
             options |= {name: _joined(options.get(name, ()), value) for name, value in by.items()}
         place = os.fspath(store) if store is not None else os.path.join(folder, "data.zarr")
         converted(paths or data, place, **options, resume=resume and store is not None, on_told=told.append)
-        yield _Rows(opened(place), files, [spelled(sentence) for sentence in told], None if store is None else place)
+        made = opened(place)
+        kept = {"store": place} if store is not None else {"made_of": origin(data, more, made)}
+        yield _Rows(made, files, [spelled(sentence) for sentence in told], **kept)
 
 
 def _kind(data: Any, wanted: str) -> tuple[str | None, list[str]]:

@@ -85,6 +85,8 @@ def csr_arrays(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[int, i
     from scipy.sparse import csr_array
 
     sparse = csr_array(X)
+    if sparse.ndim != 2:
+        raise BadInputError(f"X has {sparse.ndim} dimensions, not 2")
     check_csr(sparse)
     if not sparse.has_canonical_format:
         sparse = sparse.copy()

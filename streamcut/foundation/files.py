@@ -5,13 +5,14 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from streamcut.errors import DiskFullError, LockedError
+from streamcut.errors import DiskFullError, LockedError, NotFoundError
 from streamcut.foundation.systems import AT_ONCE, BINARY, NO_LINK, WINDOWS, lock, set_mode, sync_directory
 
 __all__ = ["sync_directory"]  # and everything defined here
@@ -49,6 +50,28 @@ def failpoint(name: str) -> None:
             Path(action[5:]).read_bytes()
         else:
             raise OSError(getattr(errno, action), os.strerror(getattr(errno, action)), name)
+
+
+def scratch_folder(chosen: str | os.PathLike | None) -> Path:
+    """`chosen`, or TMPDIR, or /var/tmp (which is a disk more often than /tmp is), or Python's default for temporary files.
+
+    Raises NotFoundError or DiskFullError where TMPDIR is set and cannot be used: Python would take another folder in silence.
+    """
+    if chosen is not None:
+        return Path(chosen)
+    if named := os.environ.get("TMPDIR"):
+        try:
+            with disk_full(named), tempfile.TemporaryFile(dir=named, prefix="streamcut-", buffering=0) as file:
+                file.write(b"\0" * 4096)
+        except DiskFullError as error:
+            raise DiskFullError(f"TMPDIR: {error}; set it to another folder, or give --scratch") from None
+        except OSError as error:
+            raise NotFoundError(
+                f"TMPDIR: {named}: {error.strerror}; set it to a folder that can be written to, or give --scratch"
+            ) from None
+        return Path(named)
+    usual = Path("/var/tmp")
+    return usual if os.access(usual, os.W_OK) else Path(tempfile.gettempdir())
 
 
 @contextmanager

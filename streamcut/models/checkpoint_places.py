@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Protocol
 
-from streamcut.foundation.files import locked, sync_directory, write_stream_durably
+from streamcut.foundation.files import locked, scratch_folder, sync_directory, write_stream_durably
 from streamcut.io.places.remote import expect_bucket, fetch_object, is_url, objects_below, remove_object, size_of, write_parts
 
 NAMES = ("even.checkpoint", "odd.checkpoint")
@@ -108,7 +108,7 @@ class ObjectPlace:
 
     def enter(self, stack: ExitStack) -> None:
         expect_bucket(self.name, "--checkpoint: ")
-        self._local = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="streamcut-")))
+        self._local = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="streamcut-", dir=scratch_folder(None))))
 
     def found(self) -> Iterator[tuple[str, Path]]:
         assert self._local is not None, "enter comes first"

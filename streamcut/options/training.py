@@ -40,7 +40,7 @@ class TrainDeclarations:
 
     # fmt: off
     task: str = _learnt("auto",
-        "What to learn. auto goes by the data: rows with a qid are ranked, fractions are targets, more than two labels classes.",
+        "What to learn. auto: by the data. Rows with a qid are ranked, fractions are targets, more than two labels are classes.",
         python="Rankings are within a qid; a sequence is the rows of one qid.", choices=TASKS, tried=("roc-area", "sequence"))
     # of one class C would change the length of w and nothing else
     C: float = _learnt(1.0, "Weight of the loss of one row, as in LIBLINEAR.",
@@ -153,8 +153,8 @@ class TrainDeclarations:
         python="That is, gap ≤ tol·C·Σu_i. None is off, too.", check=NOT_NEGATIVE, solvers="linear sampled smo",
         tried=(({"tol_relative": None}, 0.2),))
     tol_relative: float | None = _stop(1e-2,
-        "Stop when the gap is at most this share of the objective (of C·rows/1000 if greater); 0: off.",
-        python="That is, gap ≤ tol_relative·max(F(w), C·Σu_i/1000); training goes on until both hold.", check=NOT_NEGATIVE,
+        "Stop when the gap is at most this share of the objective; 0: off.",
+        python="That is, gap ≤ tol_relative·F(w), or 1e-12 of the loss at w = 0 if greater; both must hold.", check=NOT_NEGATIVE,
         solvers="linear smo", tried=(({"tol": None}, 0.3),))
     target: float | None = _stop(None, "Stop as soon as the objective is at most this.", check=FINITE,
         solvers="linear sampled smo", role="limit", tried=(1e9,))

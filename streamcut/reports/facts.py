@@ -7,7 +7,7 @@ import shlex
 
 import numpy as np
 
-from streamcut.config import COMMON, TrainOptions
+from streamcut.config import COMMON, IN_MEMORY, TrainOptions
 from streamcut.errors import BadInputError
 from streamcut.foundation.opened import read_lines
 from streamcut.models.linear import LinearModel
@@ -22,9 +22,18 @@ MOST_CLASSES = 20
 
 
 def command(model: Model, path: str | os.PathLike | None = None) -> str:
-    """The command line that trains `model` again; DATA stands for in-memory data."""
-    words = ["streamcut", "train", model.parameters.get("data", "DATA"), "--model", os.fspath(path or "m.npz")]
+    """The command line that trains `model` again, after one that makes the store of rows that were not in one; DATA stands for
+    in-memory data."""
+    data, file, before = model.parameters.get("data", "DATA"), os.fspath(path or "m.npz"), ""
+    if (convert := model.parameters.get("convert")) is not None:
+        options = [f"--{name.replace('_', '-')}={value}" for name, value in convert.items() if not isinstance(value, bool)]
+        flags = [f"--{name.replace('_', '-')}" for name, value in convert.items() if value is True]
+        before = f"{shlex.join(['streamcut', 'convert', data, 'rows.zarr', '--recipe', file, *options, *flags])} && "
+        data = "rows.zarr"
+    words = ["streamcut", "train", data, "--model", file]
     asked = {**model.parameters, "solver": model.solver}  # the meaning of "auto" may change
+    if asked.get("warm_start") == IN_MEMORY:
+        del asked["warm_start"]
     known = (*COMMON, "seed", *SOLVER_TABLE[model.solver].options) if model.solver in SOLVER_TABLE else tuple(asked)
     for name, field in TrainOptions.__dataclass_fields__.items():
         value = asked.get(name, field.default)
@@ -34,7 +43,7 @@ def command(model: Model, path: str | os.PathLike | None = None) -> str:
             value = 0  # switched off
         text = f"{value!r}s" if name in _SECONDS else repr(value) if isinstance(value, float) else str(value)
         words += [f"--{name.replace('_', '-')}", text]
-    return shlex.join(words)
+    return before + shlex.join(words)
 
 
 def loss_in_words(model: Model) -> str:

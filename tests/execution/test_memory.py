@@ -22,8 +22,9 @@ from kit.nights import by_night
 import streamcut
 from streamcut.errors import DiskFullError, ExitCode, MemoryBudgetError, NotFoundError
 from streamcut.execution.plan import Machine, Needs, plan_memory
-from streamcut.execution.row_state import SPILLED_BYTES, RowState, scratch_folder
+from streamcut.execution.row_state import SPILLED_BYTES, RowState
 from streamcut.foundation import machine
+from streamcut.foundation.files import scratch_folder
 from streamcut.foundation.machine import machine_memory, memory_limit
 from streamcut.foundation.systems import resident_bytes
 from streamcut.io.memory import MemoryDataset

@@ -93,7 +93,8 @@ def test_a_table_is_trained_on_as_the_store_that_is_made_of_it(folder, tmp_path)
     for model in models:
         np.testing.assert_array_equal(model.weights, models[1].weights)
         assert model.recipe == models[1].recipe
-        assert ("data" in model.parameters) == (model is models[1])
+    recorded = [model.parameters.get("data") for model in models]
+    assert recorded == [*(str(folder / name) for name in ("train.csv", "train.zarr", "train.csv")), None]
 
 
 @pytest.mark.parametrize("later", ["later.csv", "later.parquet", "later.zarr"])

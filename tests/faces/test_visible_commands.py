@@ -21,6 +21,7 @@ WORDS = [NAMES["escape"], NAMES["newline"], NAMES["markup"], NAMES["dollar"], NA
 MODEL, TWO, LINEAR = f"{FILE}.npz", f"{FILE}2.npz", f"{FILE}l.npz"
 STORE, TABLE, TEXT = f"{FILE}.zarr", f"{FILE}.jsonl", f"{FILE}.svm"
 LINES = [
+    ("example", "clicks", f"{FILE}.made.csv"),
     ("convert", TABLE, STORE, "--labels", "label"),
     ("convert", TABLE, "x.zarr", "--labels", "label", "--dry-run"),
     ("convert", TABLE, f"{STORE}t", "--labels", f"{NAMES['dollar']}=={NAMES['escape']}"),

@@ -42,7 +42,6 @@ def folder(tmp_path_factory) -> Path:
     """Where all commands of the guide's ```sh blocks have run, one after the other."""
     folder = tmp_path_factory.mktemp("guide")
     (folder / "scripts").symlink_to(ROOT / "scripts")
-    run([sys.executable, str(ROOT / "scripts" / "tools" / "demo_data.py"), "."], folder)
     lines = [line for text in GUIDE.values() for block in blocks("sh", text) for line in block.splitlines()]
     commands = [line for line in lines if line.split("#")[0].strip()]
     assert len(commands) >= 20

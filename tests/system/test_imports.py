@@ -36,6 +36,7 @@ WIRING = {
     "cross_validation",
     "data",
     "evaluation",
+    "example",
     "grids",
     "prediction",
     "proofs",

@@ -26,7 +26,7 @@ import distributed
 from distributed.scheduler import KilledWorker
 
 import streamcut
-from streamcut.errors import ClusterLostError, UsageError
+from streamcut.errors import ClusterLostError, StreamcutError, UsageError
 from streamcut.execution.dask import plan as dask_plan
 from streamcut.execution.dask import worker as dask_worker
 from streamcut.execution.dask.logs import MOST, of_our_own, says_something, without_tracebacks
@@ -341,6 +341,11 @@ def connect(scheduler: str | distributed.Client, *, workers: int, deadline: floa
                     raise OSError("no such file")
                 client = distributed.Client(scheduler_file=scheduler, timeout=10, set_as_default=False)
         except RuntimeError as error:
+            if StreamcutError.on_command_line:  # no script of the user's is run again
+                raise ClusterLostError(
+                    f"--scheduler: {scheduler}: its processes did not start ({error}); something ended one, or memory was short: "
+                    "try again, with fewer --workers"
+                ) from None
             raise UsageError(f"--scheduler: {scheduler}: its processes did not start ({error}). {UNGUARDED}") from None
         except (OSError, ValueError, KeyError) as error:
             raise ClusterLostError(

@@ -1,15 +1,14 @@
-"""example_data.py clicks|posts|cells FILE: the small data of the tutorials in docs/, made up, the same at every run.
+"""Small data to try things on, the same at every run: made up, or real data that scikit-learn ships."""
 
-clicks   CSV, 4,000 views of advertisements by time: site, device, age (with gaps), hour and whether somebody clicked
-posts    CSV, 1,500 posts on three topics
-cells    AnnData (.h5ad, needs anndata), 900 cells of three types, 2,000 genes: counts, and a layer "lognorm"
-"""
+from __future__ import annotations
 
 import csv
-import sys
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import numpy as np
+
+from streamcut.errors import UsageError
 
 TOPICS = {
     "gardening": "soil seed tomato prune compost bloom frost bulb hedge mulch",
@@ -28,7 +27,7 @@ def clicks(file: str) -> None:
     score = np.array([likes.get(name, 0.0) for name in site]) + 0.9 * (device == "phone") - 0.03 * (age - 40) - 1.5
     clicked = rng.random(n) < 1 / (1 + np.exp(-score))
     began = datetime(2026, 1, 1)
-    with open(file, "w", newline="") as out:
+    with open(file, "w", newline="", encoding="utf-8") as out:
         writer = csv.writer(out)
         writer.writerow(["time", "site", "device", "age", "click"])
         for row in range(n):
@@ -39,7 +38,7 @@ def clicks(file: str) -> None:
 
 def posts(file: str) -> None:
     rng = np.random.default_rng(2)
-    with open(file, "w", newline="") as out:
+    with open(file, "w", newline="", encoding="utf-8") as out:
         writer = csv.writer(out)
         writer.writerow(["topic", "text"])
         for _ in range(1_500):
@@ -54,7 +53,10 @@ def posts(file: str) -> None:
 
 
 def cells(file: str) -> None:
-    import anndata
+    try:
+        import anndata
+    except ModuleNotFoundError as error:
+        raise UsageError(f"cells: {error}; run pip install anndata") from None
     import pandas as pd
     from scipy.sparse import csr_matrix
 
@@ -66,10 +68,41 @@ def cells(file: str) -> None:
         counts[kind == j, 10 * j : 10 * j + 10] += rng.poisson(0.8, ((kind == j).sum(), 10))
     genes = pd.DataFrame(index=[f"GENE{j}" for j in range(2_000)])
     about = pd.DataFrame({"cell_type": kinds[kind]}, index=[f"CELL{i}" for i in range(900)])
-    found = anndata.AnnData(csr_matrix(counts.astype(np.float32)), about, genes)
-    found.layers["lognorm"] = csr_matrix(np.log1p(1e3 * counts / counts.sum(axis=1, keepdims=True)).astype(np.float32))
-    found.write_h5ad(file)
+    data = anndata.AnnData(csr_matrix(counts.astype(np.float32)), about, genes)
+    data.layers["lognorm"] = csr_matrix(np.log1p(1e3 * counts / counts.sum(axis=1, keepdims=True)).astype(np.float32))
+    data.write_h5ad(file)
 
 
-if __name__ == "__main__":
-    {"clicks": clicks, "posts": posts, "cells": cells}[sys.argv[1]](sys.argv[2])
+def tumours(file: str) -> None:
+    _tumours(file, 0)
+
+
+def tumours_held_out(file: str) -> None:
+    _tumours(file, 1)
+
+
+def _tumours(file: str, part: int) -> None:
+    """Columns are divided by their largest absolute value in training: their scales differ by a factor of 100,000."""
+    from sklearn.datasets import dump_svmlight_file, load_breast_cancer
+    from sklearn.model_selection import train_test_split
+
+    X, y = load_breast_cancer(return_X_y=True)
+    *rows, y_train, y_test = train_test_split(X, 2 * y - 1, test_size=0.25, random_state=0)
+    dump_svmlight_file(rows[part] / np.abs(rows[0]).max(axis=0), (y_train, y_test)[part], file, zero_based=False)
+
+
+def digits(file: str) -> None:
+    from sklearn.datasets import dump_svmlight_file, load_digits
+
+    X, y = load_digits(return_X_y=True)
+    dump_svmlight_file(X / 16, y, file, zero_based=False)
+
+
+EXAMPLES: dict[str, tuple[Callable[[str], None], str]] = {  # how it is written, and its usual file
+    "clicks": (clicks, "clicks.csv"),
+    "posts": (posts, "posts.csv"),
+    "cells": (cells, "cells.h5ad"),
+    "tumours": (tumours, "tumours.svm"),
+    "tumours-test": (tumours_held_out, "tumours-test.svm"),
+    "digits": (digits, "digits.svm"),
+}
