@@ -10,7 +10,7 @@ import numpy as np
 
 from streamcut.errors import UsageError
 from streamcut.execution.ceiling import Ceiling
-from streamcut.exports.targets import KEEPING, TARGETS, Target, target_of, that_hold
+from streamcut.exports.targets import TARGETS, Target, target_of, that_hold
 from streamcut.foundation.shown import unknown
 from streamcut.io.places.outputs import output
 from streamcut.models.files import as_model
@@ -80,7 +80,7 @@ def _expect_held(model: Model, link: OwnLink | None, to: str, target: Target) ->
     if recipe is not None and not target.recipe and recipe.form != "numbers":
         raise UsageError(
             f"{to} cannot say how rows become features, and this model takes {recipe.in_words()}; export it to "
-            f"{KEEPING}, or the weights of the features alone: --without-recipe"
+            f"{that_hold('recipe')}, or the weights of the features alone: --without-recipe"
         )
     if model.label_names and not target.words:
         raise UsageError(

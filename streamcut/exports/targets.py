@@ -75,9 +75,6 @@ TARGETS = {
 }
 
 
-KEEPING = "json or sklearn"  # those that hold every recipe, for messages
-
-
 def target_of(path: str) -> str:
     """The target for the ending of the file name `path`."""
     return next((name for name, target in TARGETS.items() if path.endswith(target.endings)), "liblinear")

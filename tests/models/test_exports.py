@@ -133,7 +133,7 @@ def test_words_are_the_labels_of_exports(problem, tmp_path):
     (tmp_path / "a.csv").write_text("\n".join(["what,f,g", *lines]))
     streamcut.convert(tmp_path / "a.csv", tmp_path / "a.zarr", labels="what")
     model = streamcut.train(tmp_path / "a.zarr")
-    with pytest.raises(UsageError, match=r"takes features of 2 columns.*export it to json or sklearn.*without.recipe"):
+    with pytest.raises(UsageError, match=r"takes features of 2 columns.*export it to sklearn or json.*without.recipe"):
         streamcut.export(model, tmp_path / "m", to="liblinear")
     assert not (tmp_path / "m").exists()
     streamcut.export(model, tmp_path / "m.joblib", without_recipe=True)
