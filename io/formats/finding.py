@@ -27,6 +27,7 @@ _FOREIGN = {  # by the name of a file: what it is, and what to do
     (".dta", ".sav", ".sas7bdat", ".xpt", ".rds", ".rdata"): "a file of a statistics program; save it as CSV or Parquet",
     (".db", ".sqlite", ".sqlite3", ".duckdb", ".mdb"): "a database; write the table to CSV or Parquet",
     (".avro", ".orc"): "a format that is not read; save it as Parquet",
+    (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst", ".7z", ".rar"): "an archive; unpack it, and give its files",
 }
 _ANY = "*/"  # before a name inside any one of the groups
 
@@ -42,7 +43,7 @@ def _expect_native(path: str) -> None:
     """Raise BadInputError for a name of a well-known format that is none of FORMATS."""
     for endings, what in _FOREIGN.items():
         if path.lower().endswith(endings):
-            raise BadInputError(f"{path}: {what} (text of such a name needs {given('format', 'svmlight')})")
+            raise BadInputError(f"{path}: {what}")
 
 
 def sniff(path: str) -> str:
@@ -134,8 +135,13 @@ def _sniff_head(path: str, head: bytes) -> str:
             return _of_members(path, {*file, *(_ANY + name for _, group in file.groups() for name in group)})
     if head.startswith(NPZ.heads):
         with readable(path), zipfile.ZipFile(regular(path)) as archive:
-            zarr = any(name.endswith(("zarr.json", ".zgroup")) for name in archive.namelist())
-        return (STORE if zarr else NPZ).name
+            names = [name for name in archive.namelist() if not name.endswith("/")]
+        if MANIFEST not in names and not all(name.endswith(".npy") for name in names):
+            zarr = any(name.endswith(("zarr.json", ".zgroup")) for name in names)
+            what = "a spreadsheet; save it as CSV" if "xl/workbook.xml" in names else "a zipped Zarr group" if zarr else ""
+            what = what or f"a zip archive ({', '.join(names[:3])}{', …' * (len(names) > 3)})"
+            raise BadInputError(f"{path}: {what}" + ("; unzip it, and give what was in it" if "CSV" not in what else ""))
+        return (STORE if MANIFEST in names else NPZ).name
     for name, each in FORMATS.items():
         if head.startswith(each.heads):
             return name

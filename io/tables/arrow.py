@@ -50,7 +50,7 @@ def called(found: pa.DataType) -> str:
 
 
 def plain_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """`batch` without types that few Arrow functions support: string views, dictionaries of them, unsigned codes."""
+    """`batch` without types that few Arrow functions support: views, dictionaries of them, unsigned codes, half precision."""
     columns = [_plain_column(column) for column in batch.columns]
     if all(new is old for new, old in zip(columns, batch.columns, strict=True)):
         return batch
@@ -66,6 +66,8 @@ def _plain_column(column: pa.Array) -> pa.Array:
         return pa.DictionaryArray.from_arrays(column.indices.cast(pa.int64()), words)
     if pa.types.is_string_view(found):
         return column.cast(pa.large_string())
+    if pa.types.is_float16(found):
+        return column.cast(pa.float32())
     return column.cast(pa.large_binary()) if _bytes_view(found) else column
 
 

@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from io import BufferedReader
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Protocol
 
 import pyarrow as pa
 
 from streamcut.errors import BadInputError, NotFoundError, StreamcutError, UsageError
-from streamcut.foundation.opened import IrregularFileError, opened_raw, regular
+from streamcut.foundation.opened import IrregularFileError, opened_file, regular
 from streamcut.io.tables.arrow import plain_batch
 from streamcut.io.tables.parquet_pages import PageError, Pages, pages_of
 from streamcut.io.text.inputs import STDIN
@@ -105,7 +105,7 @@ def opened(path: str) -> BinaryIO:
     """The bytes of a local file or a URL. Raises NotFoundError."""
     if "://" not in path:
         try:
-            return cast(BinaryIO, opened_raw(path))
+            return opened_file(path)  # buffered: a file system may return less than asked for
         except IrregularFileError as error:
             raise NotFoundError(f"{path}: {error.strerror}; a table as text may be piped to standard input, -") from None
         except OSError as error:

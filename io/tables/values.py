@@ -160,7 +160,6 @@ def _of_floats(values: pa.Array, kind: str | None) -> list[str]:
         return ["" if value is None else number_spelled(float(value), _OLD_DIGITS) for value in values.to_pylist()]
     if pa.types.is_decimal(values.type):
         return ["" if value is None else spelled(f"{value:f}", NUMBER) or "" for value in values.to_pylist()]
-    values = values.cast(pa.float32()) if pa.types.is_float16(values.type) else values
     texts = values.cast(pa.string()).to_pylist()  # the shortest that reads back as the same number of this width
     return ["" if text is None else number_spelled(float(text)) for text in texts]
 
