@@ -96,11 +96,12 @@ def convert(
     4
     """
     report, learned = _converted(streamed(inputs), output, options, progress, on_recipe, on_told)
-    if on_told is not None and learned:
-        from streamcut.io.tables.remarks import remarks
+    if on_told is not None:
+        from streamcut.io.tables.remarks import on_codings, remarks
 
-        for sentence in [said for path in report.outputs for said in remarks(open_dataset(path))]:
-            on_told(sentence)
+        for path, statistics in report.outputs.items():
+            for sentence in remarks(open_dataset(path)) if learned else on_codings(statistics.labels):
+                on_told(sentence)
     return report
 
 
@@ -184,6 +185,7 @@ def label_words(recipe: Recipe | None) -> tuple[tuple[float, str], ...]:
 def _lasting_options(settings: ConvertOptions, plan: ConvertPlan, kind: str) -> dict:
     """The options that determine the content of the store: a conversion resumes only with the same."""
     passing = {"memory", "threads", "scratch", "resume", "force", "split_output", "backend", "wide_index", "max_line_bytes"}
+    passing |= {"header"} if settings.header else set()
     given = replace(settings, recipe=None, feature_names=None)
     kept = {name: value for name, value in asdict(given).items() if name not in passing and value not in (None, (), [])}
     if settings.feature_names is not None:

@@ -8,14 +8,14 @@ import zipfile
 from collections import Counter
 from collections.abc import Sequence
 
-from streamcut.errors import BadInputError, NotFoundError, UsageError, given
+from streamcut.errors import BadInputError, NotFoundError, UsageError
 from streamcut.foundation.opened import IrregularFileError, opened_file, readable, regular
 from streamcut.io.formats.by_readers import ANNDATA, NPZ, STORE
 from streamcut.io.formats.format import Format
 from streamcut.io.formats.registry import FORMATS
 from streamcut.io.formats.tables import DOCUMENTS
 from streamcut.io.formats.text import SVMLIGHT
-from streamcut.io.places.remote import is_url, read_object, size_of
+from streamcut.io.places.remote import is_url, path_in, read_object, size_of
 from streamcut.io.sources.remote import remote_files
 from streamcut.io.stores.spec import MANIFEST
 from streamcut.io.text.inputs import expect_file, find_inputs
@@ -34,7 +34,7 @@ _ANY = "*/"  # before a name inside any one of the groups
 
 def claim(path: str) -> Format | None:
     """The format that a name claims, compressed or not."""
-    stem, suffix = os.path.splitext(path.lower())
+    stem, suffix = os.path.splitext(path_in(path).lower())
     ending = os.path.splitext(stem)[1] if suffix in _COMPRESSED else suffix
     return next((each for each in FORMATS.values() if ending in each.suffixes), None)
 
@@ -42,7 +42,7 @@ def claim(path: str) -> Format | None:
 def _expect_native(path: str) -> None:
     """Raise BadInputError for a name of a well-known format that is none of FORMATS."""
     for endings, what in _FOREIGN.items():
-        if path.lower().endswith(endings):
+        if path_in(path).lower().endswith(endings):
             raise BadInputError(f"{path}: {what}")
 
 
@@ -115,7 +115,7 @@ def _sniff_url(url: str) -> str:
         return claimed.name
     _expect_native(url)
     size = size_of(url)
-    if size is None or size_of(f"{url.rstrip('/')}/{MANIFEST}") is not None:
+    if size is None or (path_in(url) == url and size_of(f"{url.rstrip('/')}/{MANIFEST}") is not None):
         return STORE.name  # or nothing: opening it will tell
     if size == 0:
         return SVMLIGHT.name

@@ -35,9 +35,9 @@ def _source(given: Conversion) -> TableRows:
 
 
 def _table(
-    name: str, table: Callable[[Any], TableFile], *, asked: bool = True, remote: bool = True, text: str = "", **more: Any
+    name: str, table: Callable[..., TableFile], *, asked: bool = True, remote: bool = True, text: str = "", **more: Any
 ) -> Format:
-    """The format of files that `table` opens lazily. It raises BadInputError and NotFoundError."""
+    """The format of files that `table(path, spelling)` opens lazily. It raises BadInputError and NotFoundError."""
 
     def readers(paths: Sequence[Any], options: ConvertOptions, scratch: str) -> Sequence[Any]:
         """One opened table for all files."""
@@ -45,7 +45,7 @@ def _table(
         from streamcut.io.tables.opening import OpenedTables
 
         with readable(paths[0] if isinstance(paths[0], str) else _FRAME):
-            found = OpenedTables([table(path) for path in paths], options)
+            found = OpenedTables([table(path, options.spelling) for path in paths], options)
             found.rehearse()
         return [found]
 
@@ -61,7 +61,7 @@ def _table(
             raise BadInputError(f"{where}: a table, but the model takes {recipe.in_words()}; convert it as the training data was")
         if raw.labelled and recipe.labels.none:
             raise UsageError("the model was trained on rows without labels")
-        files = [table(each) for each in paths or [data]]
+        files = [table(each, recipe.table.spelling) for each in paths or [data]]
         threads = 1 if len(files) == 1 and not paths and (files[0].n_rows or _FEW) < _FEW else 2
         maker, reading = _maker(recipe, raw), Reading(block_bytes=_SCORED_AT_ONCE, threads=threads)
         rows = TableRows(files, maker, reading, same_columns=False, kept=raw.kept)
@@ -86,7 +86,7 @@ def _table(
         score=score,
         options=(
             "labels", "labels_as", "qid", "weights", "categorical", "numeric", "text", "time", "cross", "drop", "id", "ngrams",
-            "missing", "missing_labels", "max_categories", "recipe", "hash_bits", "standardise", "text_weights",
+            "header", "missing", "missing_labels", "max_categories", "recipe", "hash_bits", "standardise", "text_weights",
             "min_count", "stop_words",
         ),
         asked=asked,
@@ -110,21 +110,28 @@ def _maker(recipe: Recipe, raw: Raw) -> RowMaker:
     return recipe.prepared[how]
 
 
+def _typed(home: str) -> Callable[..., TableFile]:
+    """The files at `home`, whose values are not written as text."""
+    return lambda path, spelling=None: at(home)(path)
+
+
 _CSV = at("tables.text_files.CsvFile")
-CSV = _table("csv", _CSV, suffixes=(".csv",))
-TSV = _table("tsv", lambda path: _CSV(path, "\t"), suffixes=(".tsv", ".tab"))
-JSONL = _table("jsonl", at("tables.text_files.JsonFile"), suffixes=(".jsonl", ".ndjson", ".json"))
-PARQUET = _table("parquet", at("tables.files.ParquetTable"), suffixes=(".parquet",), heads=(b"PAR1",), variant=_parquet_or_lists)
+CSV = _table("csv", lambda path, *spelling: _CSV(path, None, *spelling), suffixes=(".csv",))
+TSV = _table("tsv", lambda path, *spelling: _CSV(path, "\t", *spelling), suffixes=(".tsv", ".tab"))
+JSONL = _table("jsonl", _typed("tables.json_files.JsonFile"), suffixes=(".jsonl", ".ndjson", ".json"))
+PARQUET = _table(
+    "parquet", _typed("tables.files.ParquetTable"), suffixes=(".parquet",), heads=(b"PAR1",), variant=_parquet_or_lists
+)
 ARROW = _table(
     "arrow",
-    at("tables.files.ArrowFile"),
+    _typed("tables.files.ArrowFile"),
     suffixes=(".arrow", ".arrows", ".feather", ".ipc"),
     heads=(b"ARROW1", b"\xff\xff\xff\xff"),
 )
 DOCUMENTS = _table(
     "documents",
-    at("tables.documents.DocumentFiles"),
+    _typed("tables.documents.DocumentFiles"),
     remote=False,
     text="a folder of texts, each a row; the folder that it lies in is its label",
 )
-FRAME = _table("frame", at("tables.frames.FrameFile"), asked=False)
+FRAME = _table("frame", _typed("tables.frames.FrameFile"), asked=False)

@@ -146,13 +146,21 @@ def _typed(values: pa.Array, kind: str | None) -> tuple[Words, np.ndarray]:
     fits = kind in _FITTING[found]
     odd = np.full(len(values), not fits)
     if found == "bytes":
-        return listed([value.hex() if value is not None else "" for value in values.to_pylist()]), odd
+        texts = [_text(value) if kind == TEXT else value.hex() for value in (value or b"" for value in values.to_pylist())]
+        return listed(texts), odd
     if found == "time" and kind is not None:
         texts, lost = spelled_times(values)
         return listed([text or "" for text in texts]), odd | lost
     if pa.types.is_floating(values.type) or pa.types.is_decimal(values.type):
         return listed(_of_floats(values, kind)), odd
     return _plain(values.cast(pa.string())), odd
+
+
+def _text(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.hex()
 
 
 def _of_floats(values: pa.Array, kind: str | None) -> list[str]:

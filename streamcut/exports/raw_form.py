@@ -110,6 +110,8 @@ def raw_form(model: Model, form: LinearForm, program: str) -> RawForm | None:
         raise UsageError(f"{program} cannot say what becomes of {recipe.in_words()}; {_OTHERWISE}")
     if not table.typed:
         raise UsageError(f"{program} cannot say how values are spelled by a recipe of an older version; {_OTHERWISE}")
+    if table.nulls:
+        raise UsageError(f"{program} cannot say that {', '.join(table.nulls)} (--missing) are missing values; {_OTHERWISE}")
     for column in table.columns:
         if column.role not in (NUMERIC, BINNED, CATEGORICAL) or (column.role == CATEGORICAL and column.type not in _TYPES):
             what = column.in_words() if column.role != CATEGORICAL else f"a category of type {column.type}"
