@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -211,9 +212,10 @@ def _guessed(name: str, sample: pa.RecordBatch, ngrams: str | None, where: str) 
     many = rows >= _FEW_ROWS and pc.count_distinct(column).as_py() > _DISTINCT * rows
     if kind == "number" and rows:
         least, most = pc.min_max(column).as_py().values()
+        widest = max(abs(least), abs(most))
         whole = pa.types.is_integer(column.type) or pc.all(pc.equal(column, pc.floor(column))).as_py()
-        if whole and (max(abs(least), abs(most)) >= EXACT or (many and (_NAMED.search(name) or most - least == rows - 1))):
-            also = "" if max(abs(least), abs(most)) >= EXACT else f"{given('numeric', name)} or "
+        if whole and (EXACT <= widest < math.inf or (many and (_NAMED.search(name) or most - least == rows - 1))):
+            also = "" if widest >= EXACT else f"{given('numeric', name)} or "
             return None, f"looks like an identifier; left out ({also}{given('categorical', name)} takes it)"
     if kind == "number":
         return Column(name, NUMERIC), ""
@@ -256,8 +258,11 @@ def written_otherwise(columns: Iterable[Column], values: pa.RecordBatch) -> list
     return found
 
 
-def names_are_data(first: pa.RecordBatch) -> bool:
-    """Whether the names of the columns look like a row: numbers that do not count or name years, or values of the columns."""
+def names_are_data(first: pa.RecordBatch) -> bool | None:
+    """Whether the names of the columns look like a row: numbers that do not count or name years, or values of the columns.
+
+    None: they may be a row, as nothing else than numbers that do tells them apart.
+    """
     numbers, words, again = [], 0, 0
     for name, column in zip(first.schema.names, first.columns, strict=True):
         kind = "" if pa.types.is_null(column.type) else kind_of(column.type)
@@ -271,7 +276,9 @@ def names_are_data(first: pa.RecordBatch) -> bool:
             words, again = words + 1, again + pc.is_in(pa.array([name]), column)[0].as_py()
     steps = {abs(after - before) for before, after in pairwise(numbers)}
     count = steps == {1.0} or (not steps and numbers in ([0.0], [1.0]))
-    return (bool(numbers) and not count and not all(each in _YEARS for each in numbers)) or (again > 1 and 2 * again > words)
+    if (numbers and not count and not all(each in _YEARS for each in numbers)) or (again > 1 and 2 * again > words):
+        return True
+    return None if numbers else False
 
 
 def of_words(column: pa.Array) -> bool:

@@ -198,8 +198,8 @@ class TableRows:
         schema = file.schema()
         if table.unnamed and file.spelled and len(schema) != table.unnamed:
             raise BadInputError(
-                f"{file.name}: {len(schema)} columns without names, but it takes {table.unnamed}, as in training, to tell which is "
-                "which; one that is not known, such as the labels, may be empty"
+                f"{file.name}: {len(schema)} columns without names, but it takes {table.unnamed}, as in training, to tell which "
+                "is which; one that is not known, such as the labels, may be empty"
             )
         require(file.name, schema, columns)
         if self._same_columns and set(schema.names) != set(first.schema().names):

@@ -22,7 +22,6 @@ from streamcut.io.tables import csv_kernels
 from streamcut.io.tables.arrow import NULLS
 from streamcut.io.tables.files import SAMPLE_ROWS, BatchSize, Part, opened, some, there, unique_names
 from streamcut.io.tables.roles import names_are_data
-from streamcut.io.tables.values import is_number
 from streamcut.io.text.blocks import BOM
 from streamcut.io.text.decompress import open_bytes
 from streamcut.io.text.inputs import NOT_UTF8, STDIN, Input, not_text
@@ -219,8 +218,9 @@ class CsvFile(TextFile):
         mark = "tabs" if self._delimiter == "\t" else repr(self._delimiter)
         found = [f"columns are separated by {mark}"] if self._delimiter != (self._given or ",") else []
         found += ["decimals are written with a comma"] if self._decimal == "," else []
-        names = [name for name in self.schema().names if self._names is None and is_number(name)]
-        return [*found, *([f"the first line names columns {some(names)} (if it is a row: --no-header)"] if names else [])]
+        unsure = self._names is None and names_are_data(self.sample()) is None
+        named = f"columns are named by the first line, {some(self.schema().names)} (if it is a row: --no-header)"
+        return [*found, *([named] if unsure else [])]
 
     def written(self, names: Sequence[str]) -> pa.RecordBatch:
         self.sample()
