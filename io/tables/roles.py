@@ -212,9 +212,9 @@ def _guessed(name: str, sample: pa.RecordBatch, ngrams: str | None, where: str) 
     many = rows >= _FEW_ROWS and pc.count_distinct(column).as_py() > _DISTINCT * rows
     if kind == "number" and rows:
         least, most = pc.min_max(column).as_py().values()
-        widest = max(abs(least), abs(most))
+        widest, counting = max(abs(least), abs(most)), pa.types.is_integer(column.type) and most - least == rows - 1
         whole = pa.types.is_integer(column.type) or pc.all(pc.equal(column, pc.floor(column))).as_py()
-        if whole and (EXACT <= widest < math.inf or (many and (_NAMED.search(name) or most - least == rows - 1))):
+        if whole and (EXACT <= widest < math.inf or (many and (_NAMED.search(name) or counting))):
             also = "" if widest >= EXACT else f"{given('numeric', name)} or "
             return None, f"looks like an identifier; left out ({also}{given('categorical', name)} takes it)"
     if kind == "number":
