@@ -137,10 +137,7 @@ class ConvertOptions:
         if self.split is None and self.split_output is not None:
             raise UsageError("--split-output needs --split")
         object.__setattr__(self, "label_map", _label_map(self.label_map))
-        try:
-            missing_in(self.missing)
-        except ValueError as error:
-            raise UsageError(f"--missing: {error}") from None
+        missing_in(self.missing)
         if self.recipe is not None:
             from streamcut.io.recipe.files import recipe_from  # NumPy, not needed for help and usage errors
 

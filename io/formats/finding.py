@@ -21,8 +21,9 @@ from streamcut.io.stores.spec import MANIFEST
 from streamcut.io.text.inputs import expect_file, find_inputs
 
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
+_SPREADSHEET = "a spreadsheet; save it as CSV"
 _FOREIGN = {  # by the name of a file: what it is, and what to do
-    (".xlsx", ".xlsm", ".xls", ".ods"): "a spreadsheet; save it as CSV",
+    (".xlsx", ".xlsm", ".xls", ".ods"): _SPREADSHEET,
     (".pkl", ".pickle", ".joblib"): "a pickle; save what it holds as Parquet, or give it to streamcut.convert in Python",
     (".dta", ".sav", ".sas7bdat", ".xpt", ".rds", ".rdata"): "a file of a statistics program; save it as CSV or Parquet",
     (".db", ".sqlite", ".sqlite3", ".duckdb", ".mdb"): "a database; write the table to CSV or Parquet",
@@ -138,9 +139,9 @@ def _sniff_head(path: str, head: bytes) -> str:
             names = [name for name in archive.namelist() if not name.endswith("/")]
         if MANIFEST not in names and not all(name.endswith(".npy") for name in names):
             zarr = any(name.endswith(("zarr.json", ".zgroup")) for name in names)
-            what = "a spreadsheet; save it as CSV" if "xl/workbook.xml" in names else "a zipped Zarr group" if zarr else ""
-            what = what or f"a zip archive ({', '.join(names[:3])}{', …' * (len(names) > 3)})"
-            raise BadInputError(f"{path}: {what}" + ("; unzip it, and give what was in it" if "CSV" not in what else ""))
+            what = "a zipped Zarr group" if zarr else f"a zip archive ({', '.join(names[:3])}{', …' * (len(names) > 3)})"
+            what = _SPREADSHEET if "xl/workbook.xml" in names else f"{what}; unzip it, and give what was in it"
+            raise BadInputError(f"{path}: {what}")
         return (STORE if MANIFEST in names else NPZ).name
     for name, each in FORMATS.items():
         if head.startswith(each.heads):

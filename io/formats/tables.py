@@ -35,9 +35,11 @@ def _source(given: Conversion) -> TableRows:
 
 
 def _table(
-    name: str, table: Callable[..., TableFile], *, asked: bool = True, remote: bool = True, text: str = "", **more: Any
+    name: str, opened: Callable[..., TableFile], *, spelled=False, asked=True, remote=True, text: str = "", **more: Any
 ) -> Format:
-    """The format of files that `table(path, spelling)` opens lazily. It raises BadInputError and NotFoundError."""
+    """The format of files that `opened` opens lazily, `spelled` with a Spelling. It raises BadInputError and NotFoundError."""
+
+    table = opened if spelled else lambda path, *_: opened(path)
 
     def readers(paths: Sequence[Any], options: ConvertOptions, scratch: str) -> Sequence[Any]:
         """One opened table for all files."""
@@ -110,28 +112,21 @@ def _maker(recipe: Recipe, raw: Raw) -> RowMaker:
     return recipe.prepared[how]
 
 
-def _typed(home: str) -> Callable[..., TableFile]:
-    """The files at `home`, whose values are not written as text."""
-    return lambda path, spelling=None: at(home)(path)
-
-
 _CSV = at("tables.text_files.CsvFile")
-CSV = _table("csv", lambda path, *spelling: _CSV(path, None, *spelling), suffixes=(".csv",))
-TSV = _table("tsv", lambda path, *spelling: _CSV(path, "\t", *spelling), suffixes=(".tsv", ".tab"))
-JSONL = _table("jsonl", _typed("tables.json_files.JsonFile"), suffixes=(".jsonl", ".ndjson", ".json"))
-PARQUET = _table(
-    "parquet", _typed("tables.files.ParquetTable"), suffixes=(".parquet",), heads=(b"PAR1",), variant=_parquet_or_lists
-)
+CSV = _table("csv", lambda path, *spelling: _CSV(path, None, *spelling), spelled=True, suffixes=(".csv",))
+TSV = _table("tsv", lambda path, *spelling: _CSV(path, "\t", *spelling), spelled=True, suffixes=(".tsv", ".tab"))
+JSONL = _table("jsonl", at("tables.json_files.JsonFile"), suffixes=(".jsonl", ".ndjson", ".json"))
+PARQUET = _table("parquet", at("tables.files.ParquetTable"), suffixes=(".parquet",), heads=(b"PAR1",), variant=_parquet_or_lists)
 ARROW = _table(
     "arrow",
-    _typed("tables.files.ArrowFile"),
+    at("tables.files.ArrowFile"),
     suffixes=(".arrow", ".arrows", ".feather", ".ipc"),
     heads=(b"ARROW1", b"\xff\xff\xff\xff"),
 )
 DOCUMENTS = _table(
     "documents",
-    _typed("tables.documents.DocumentFiles"),
+    at("tables.documents.DocumentFiles"),
     remote=False,
     text="a folder of texts, each a row; the folder that it lies in is its label",
 )
-FRAME = _table("frame", _typed("tables.frames.FrameFile"), asked=False)
+FRAME = _table("frame", at("tables.frames.FrameFile"), asked=False)

@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
+from streamcut.errors import UsageError
+
 NUMERIC, BINNED, CATEGORICAL, TEXT, TIME = ROLES = ("numeric", "binned", "categorical", "text", "time")
 BOOLEAN, INTEGER, NUMBER, BYTES = "boolean", "integer", "number", "bytes"
 TYPES = (BOOLEAN, INTEGER, NUMBER, TIME, TEXT, BYTES)
@@ -111,11 +113,11 @@ class Spelling:
 
 
 def missing_in(option: str) -> tuple[str, tuple[str, ...]]:
-    """(one of MISSING, spellings of missing values) of the option --missing. Raises ValueError for two of MISSING."""
+    """(one of MISSING, spellings of missing values) of the option --missing. Raises UsageError for two of MISSING."""
     listed = [each.strip() for each in option.split(",") if each.strip()]
     chosen = [each for each in listed if each in MISSING]
     if len(chosen) > 1:
-        raise ValueError(f"{' and '.join(chosen)} exclude each other")
+        raise UsageError(f"--missing: {' and '.join(chosen)} exclude each other")
     return (chosen or [MISSING[0]])[0], tuple(each for each in listed if each not in MISSING)
 
 

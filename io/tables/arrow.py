@@ -91,7 +91,7 @@ def without(batch: pa.RecordBatch, nulls: Sequence[str]) -> pa.RecordBatch:
         plain, kind = decoded(column), kind_of(column.type)
         if kind not in ("text", "number") or pa.types.is_null(plain.type):
             return column
-        values = plain if kind == "text" else plain.cast(pa.float64(), safe=False)
+        values = pc.utf8_trim_whitespace(plain) if kind == "text" else plain.cast(pa.float64(), safe=False)
         found = pc.is_in(values, pa.array(nulls if kind == "text" else numbers, values.type))
         return pc.if_else(found, pa.scalar(None, plain.type), plain) if found.true_count else column
 

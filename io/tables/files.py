@@ -92,13 +92,17 @@ class TableFile(Protocol):
         """As `batches`, but only the sequential work is done here; calling a part, at any time, does the rest. May be empty."""
 
 
-class WholeBatches:
-    """For files that one thread reads: parts are finished batches, and columns have types."""
+class SameColumns:
+    """For files whose rows have all columns."""
 
     keyed = goes_on = False
 
     def expect(self, names: Sequence[str], *, all_names: bool = False) -> None:
-        """Rows have all columns."""
+        """See TableFile."""
+
+
+class WholeBatches(SameColumns):
+    """For files that one thread reads: parts are finished batches, and columns have types."""
 
     def written(self: TableFile, names: Sequence[str]) -> pa.RecordBatch:
         return self.sample().select(names)
@@ -144,7 +148,7 @@ def unique_names(schema: pa.Schema, path: str) -> pa.Schema:
 def absent_names(schema: pa.Schema, names: Sequence[str]) -> list[str]:
     """Those of `names` that rows with the names of `schema` may lack: no name there is spelled alike."""
     alike = {name.strip().lower() for name in schema.names}
-    return [name for name in dict.fromkeys(names) if name.strip().lower() not in alike]
+    return [name for name in dict.fromkeys(names) if name.strip().lower() not in alike and name != "*"]
 
 
 def some(names: Sequence[str]) -> str:

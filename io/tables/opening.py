@@ -49,20 +49,20 @@ class OpenedTables:
         if options.recipe is None:
             named = [*columns_given(options), *names_in(options.drop), *names_in(options.id)]
             for file in files:
-                file.expect([name for name in named if name != "*"], all_names=True)
+                file.expect(named, all_names="*" not in named)
+            if not (options.header or first.spelled):
+                raise UsageError(f"{first.name}: --no-header is for CSV, and these columns have names")
             nulls = options.spelling.nulls
             table, labels, told = roles_of(without(first.sample(), nulls), options, first.name, goes_on=first.goes_on)
             self.told = [*getattr(first, "told", ()), *told]
             check_types(first.schema(), table, first.name, spelled=first.spelled)
             written = without(first.written([column.name for column in table.columns]), nulls)
-            table, given = with_types(table, written, first.name), columns_given(options)
-            guessed = [column for column in table.columns if column.name not in given]
-            self.told += written_otherwise(guessed, written)
+            table = with_types(table, written, first.name)
+            self.told += written_otherwise([each for each in table.columns if each.name not in columns_given(options)], written)
             labels = replace(labels, words=tuple((options.label_map or {}).items()))
             if labels.column is not None:
                 words = labels.words or options.labels_as == "words"
-                sample = first.written([labels.column]) if words else first.sample().select([labels.column])
-                sample = without(sample, nulls)
+                sample = without(first.written([labels.column]) if words else first.sample().select([labels.column]), nulls)
                 labels = typed_rule(labels, sample.column(0), options.labels_as, first.name)
             self.recipe = Recipe("table", options.hash_bits, dtype=options.dtype, labels=labels, table=table)
         else:

@@ -75,18 +75,15 @@ def roles_of(
     if clash := sorted(others & set(known)):
         raise UsageError(f"column {clash[0]!r} has two roles: {known[clash[0]].role}, and labels, qid, weights, id or dropped")
     columns, told = [], []
-    if goes_on and "*" not in others:
-        empty = [name for name in schema.names if pa.types.is_null(schema.field(name).type) and name not in {*known, *others}]
-        if empty:
-            raise UsageError(
-                f"{where}: no value of {'column' if len(empty) == 1 else 'columns'} {', '.join(empty)} is in the first "
-                f"{sample.num_rows:,} rows, from which types are guessed; {given_role(','.join(empty))}"
-            )
+    free = [] if "*" in others else [name for name in schema.names if name.strip() and name not in {*known, *others}]
+    if empty := [name for name in free if goes_on and pa.types.is_null(schema.field(name).type)]:
+        raise UsageError(
+            f"{where}: no value of {'column' if len(empty) == 1 else 'columns'} {', '.join(empty)} is in the first "
+            f"{sample.num_rows:,} rows, from which types are guessed; {given_role(','.join(empty))}"
+        )
     for name in schema.names:
         if name in known:
             columns.append(known[name])
-        elif not name.strip():
-            told += [f"column number {schema.names.index(name)} (0-based) has no name; left out (with a name it is taken)"]
         elif name not in others and "*" not in others:
             column, why = _guessed(name, sample, options.ngrams, where)
             columns += [] if column is None else [column]
@@ -198,6 +195,8 @@ def _guessed(name: str, sample: pa.RecordBatch, ngrams: str | None, where: str) 
     """
     column = sample.column(name)
     kind = kind_of(column.type)
+    if not name.strip():
+        return None, "has no name; left out (with a name it is taken)"
     if INDEX.fullmatch(name):
         return None, f"the index of a pandas frame; left out ({given('numeric', name)} or {given('categorical', name)} takes it)"
     if pa.types.is_null(column.type):
@@ -223,10 +222,10 @@ def _guessed(name: str, sample: pa.RecordBatch, ngrams: str | None, where: str) 
         return Column(name, TIME, parts=found), ""
     if kind == "text" and (odd := _odd_one_out(sample.column(name))) is not None:
         row, value = odd
+        missing = "" if "," in value else f"{given('missing', value.strip())} if it is no value, else "
         raise UsageError(
             f"{where}: nearly all values of column {name!r} are numbers, but that of row {row} (0-based) is {value!r}; say "
-            f"{given('missing', value)} if it is no value, else what the column is: {given('numeric', name)} (then such a row is "
-            f"an error) or {given('categorical', name)}"
+            f"{missing}what it is: {given('numeric', name)} (then such a row is an error) or {given('categorical', name)}"
         )
     alone = named_in(sample.schema, "text") == [name]
     if kind == "text" and (alone or of_words(column)):
@@ -246,15 +245,11 @@ def written_otherwise(columns: Iterable[Column], values: pa.RecordBatch) -> list
     """A sentence on each numeric one of `columns` whose values, as written, begin with zeros: they may be codes."""
     found = []
     for column in columns:
-        texts = values.column(column.name)
+        texts, name = values.column(column.name), column.name
         if column.role == NUMERIC and kind_of(texts.type) == "text":
-            zeros = texts.filter(pc.match_substring_regex(texts, r"^\s*[-+]?0\d"))
-            if len(zeros):
-                name = column.name
-                found.append(
-                    f"column {name!r}: {zeros[0].as_py()!r} is taken as a number, without the zeros before it "
-                    f"({given('categorical', name)} takes values as they are written)"
-                )
+            for text in texts.filter(pc.match_substring_regex(texts, r"^\s*[-+]?0\d"))[:1].to_pylist():
+                as_written = f"({given('categorical', name)} takes values as they are written)"
+                found.append(f"column {name!r}: {text!r} is taken as a number, without the zeros before it {as_written}")
     return found
 
 
@@ -311,7 +306,7 @@ def parts_of_texts(column: pa.Array) -> tuple[str, ...]:
 
 def _odd_one_out(column: pa.Array) -> tuple[int, str] | None:
     """(row, value) of the first text that is not a number, if nearly all are, or many different ones and it alone is not."""
-    known = [(row, text) for row, text in enumerate(column.to_pylist()) if text and text not in NULLS]
+    known = [(row, text) for row, text in enumerate(column.to_pylist()) if text and text.strip() not in NULLS]
     odd = [(row, text) for row, text in known if not _NUMBER.fullmatch(text.strip())]
     if not odd or len(known) < _FEW_TEXTS:
         return None

@@ -20,7 +20,7 @@ from streamcut.errors import BadInputError
 from streamcut.io.recipe.table import Spelling
 from streamcut.io.tables import csv_kernels
 from streamcut.io.tables.arrow import NULLS
-from streamcut.io.tables.files import SAMPLE_ROWS, BatchSize, Part, opened, some, there, unique_names
+from streamcut.io.tables.files import SAMPLE_ROWS, BatchSize, Part, SameColumns, opened, some, there, unique_names
 from streamcut.io.tables.roles import names_are_data
 from streamcut.io.text.blocks import BOM
 from streamcut.io.text.decompress import open_bytes
@@ -33,12 +33,12 @@ _QUOTED = re.compile(rb'"[^"]*"')
 _GUESS_LINES, _GUESS_MOST = 9, 1 << 26  # or from more, where this many lines are longer
 
 
-class TextFile(ABC):
+class TextFile(SameColumns, ABC):
     """The part common to both formats: bytes that are read front to back."""
 
     n_rows = None
     guesses = True
-    spelled = keyed = goes_on = False
+    spelled = False
     nothing = b" \t\r\n"  # bytes allowed in a block without rows
 
     def __init__(self, path: str) -> None:
@@ -63,9 +63,6 @@ class TextFile(ABC):
     def schema(self) -> pa.Schema:
         return self.sample().schema
 
-    def expect(self, names: Sequence[str], *, all_names: bool = False) -> None:  # noqa: B027 - rows have all columns
-        """See TableFile."""
-
     def sample(self) -> pa.RecordBatch:
         if self._first is None:
             head = self._beginning()
@@ -74,9 +71,8 @@ class TextFile(ABC):
             try:
                 self._first = self._guessed(head)
             except pa.ArrowException as error:
-                raise BadInputError(
-                    f"{self.name}: {self._error(str(error), -1 if self.spelled and self._names is None else 0)}"
-                ) from None
+                first = -1 if self.spelled and self._names is None else 0
+                raise BadInputError(f"{self.name}: {self._error(str(error), first)}") from None
             unique_names(self._first.schema, self.name)
         return self._first
 
@@ -209,6 +205,7 @@ class CsvFile(TextFile):
     def __init__(self, path: str, delimiter: str | None = None, spelling: Spelling = _USUAL) -> None:
         super().__init__(path)
         self._given, self._spelling = delimiter, spelling
+        self._nulls = [blank + text for text in (*NULLS, *spelling.nulls) for blank in ("", " ")]
         self._delimiter, self._decimal = delimiter or ",", "."
         self._head = b""  # the bytes that types were guessed from
 
@@ -278,11 +275,7 @@ class CsvFile(TextFile):
             read_options=pcsv.ReadOptions(block_size=len(block) + 1, use_threads=False, column_names=names),
             parse_options=pcsv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
             convert_options=pcsv.ConvertOptions(
-                **wanted,
-                check_utf8=not block.isascii(),
-                auto_dict_encode=False,
-                decimal_point=self._decimal,
-                null_values=[*NULLS, *self._spelling.nulls],
+                **wanted, check_utf8=not block.isascii(), decimal_point=self._decimal, null_values=self._nulls
             ),
         )
         return only_batch(table)

@@ -146,7 +146,8 @@ def _typed(values: pa.Array, kind: str | None) -> tuple[Words, np.ndarray]:
     fits = kind in _FITTING[found]
     odd = np.full(len(values), not fits)
     if found == "bytes":
-        texts = [_text(value) if kind == TEXT else value.hex() for value in (value or b"" for value in values.to_pylist())]
+        known = [value or b"" for value in values.to_pylist()]
+        texts = [value.decode(errors="replace") if kind == TEXT else value.hex() for value in known]
         return listed(texts), odd
     if found == "time" and kind is not None:
         texts, lost = spelled_times(values)
@@ -154,13 +155,6 @@ def _typed(values: pa.Array, kind: str | None) -> tuple[Words, np.ndarray]:
     if pa.types.is_floating(values.type) or pa.types.is_decimal(values.type):
         return listed(_of_floats(values, kind)), odd
     return _plain(values.cast(pa.string())), odd
-
-
-def _text(value: bytes) -> str:
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return value.hex()
 
 
 def _of_floats(values: pa.Array, kind: str | None) -> list[str]:
