@@ -162,8 +162,8 @@ class ConvertOptions:
     @property
     def spelling(self) -> Spelling:
         """How values of tables are written."""
-        if self.recipe is not None:
-            return Spelling() if self.recipe.table is None else self.recipe.table.spelling
+        if self.recipe is not None and self.recipe.table is not None:
+            return self.recipe.table.spelling
         return Spelling(self.header, missing_in(self.missing)[1])
 
     @property

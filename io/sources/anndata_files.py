@@ -62,10 +62,8 @@ class AnnDataReader:
 
     def _open(self, labels: str, qid: str | None, weight: str | None, layer: str | None) -> None:
         path, group = self.path, opened_members(self.path)
-        if "mod" in group:
-            raise BadInputError(f"{path}: MuData; write one of its modalities ({', '.join(group['mod'])}) as an .h5ad file")
         if "obs" not in group or not {"X", "layers", "raw", "raw.X"} & set(group):
-            raise BadInputError(f"{path}: not an AnnData file (obs, or X and layers, are missing)")
+            raise BadInputError(f"{path}: not an AnnData file (obs, or X and layers, are missing); it holds {', '.join(group)}")
         self._obs = self._frame(group, "obs")
         self._uns = group.get("uns") if isinstance(self._obs, Records) else None
         if layer is None and "X" not in group:

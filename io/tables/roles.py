@@ -107,8 +107,13 @@ def roles_of(
 def with_types(table: Table, values: pa.RecordBatch, where: str) -> Table:
     """`table` with the column types of `values`, its first rows, as written if all is text.
 
-    Raises UsageError for columns whose names would give the same features.
+    Raises UsageError for columns whose names would give the same features, BadInputError for categories that lose digits.
     """
+    for name in [
+        each.name for each in table.columns if each.role == CATEGORICAL and pa.types.is_floating(values[each.name].type)
+    ]:
+        if (pc.max(pc.abs(values[name])).as_py() or 0.0) >= EXACT:
+            raise BadInputError(f"{where}: column {name!r} holds more digits than a number keeps; write its values as texts")
     wanted = {TEXT: TEXT, TIME: TIME, BINNED: NUMBER, NUMERIC: NUMBER}
     columns = [replace(each, type=wanted.get(each.role) or type_of(values.column(each.name))) for each in table.columns]
     typed = replace(table, columns=tuple(columns))

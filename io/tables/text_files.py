@@ -195,8 +195,7 @@ class TextFile(SameColumns, ABC):
 class CsvFile(TextFile):
     """Values between delimiters with a line of names; quoted values may contain line ends.
 
-    delimiter  None: that of a first line `sep=;`, as Excel writes it, else that of `,` `;` tab `|` which is most frequent in the
-               line of names, `,` where none is
+    delimiter  None: that of a first line `sep=;`, else of `,` `;` tab `|` the most frequent in the line of names, `,` if none is
     """
 
     spelled = True
@@ -215,9 +214,9 @@ class CsvFile(TextFile):
         mark = "tabs" if self._delimiter == "\t" else repr(self._delimiter)
         found = [f"columns are separated by {mark}"] if self._delimiter != (self._given or ",") else []
         found += ["decimals are written with a comma"] if self._decimal == "," else []
-        unsure = self._names is None and names_are_data(self.sample()) is None
-        named = f"columns are named by the first line, {some(self.schema().names)} (if it is a row: --no-header)"
-        return [*found, *([named] if unsure else [])]
+        if self._names is None and names_are_data(self.sample()) is None:
+            found.append(f"columns are named by the first line, {some(self.schema().names)} (if it is a row: --no-header)")
+        return found
 
     def written(self, names: Sequence[str]) -> pa.RecordBatch:
         self.sample()

@@ -264,6 +264,13 @@ def test_numbers_of_too_many_digits_are_identifiers(run, tmp_path, values):
     assert f"n={values[1]}" in json.loads(found)["rows"][1]["features"]
 
 
+def test_long_numbers_in_json_are_no_categories_as_they_lose_digits(run, tmp_path):
+    content = "".join(f'{{"y": {i % 2}, "n": 1234567890123456{i:04d}, "x": {i / 4}}}\n' for i in range(200))
+    check(run, tmp_path, "t.jsonl", content, "--label y", [IDENTIFIER.format(""), "1 features"])
+    said = "column 'n' holds more digits than a number keeps; write its values as texts"
+    check(run, tmp_path, "t.jsonl", content, "--label y --categorical n --force", said, BAD)
+
+
 @pytest.mark.parametrize("values", [LONG.astype(float), [float(each) if i % 9 else None for i, each in enumerate(LONG)]])
 def test_identifiers_that_became_floats_are_left_out(run, tmp_path, values):
     pq.write_table(pa.table({"y": [0, 1] * 100, "user_id": values, "x": AGES}), tmp_path / "f.parquet")
