@@ -96,12 +96,11 @@ def convert(
     4
     """
     report, learned = _converted(streamed(inputs), output, options, progress, on_recipe, on_told)
-    if on_told is not None:
-        from streamcut.io.tables.remarks import on_codings, remarks
+    if on_told is not None and learned:
+        from streamcut.io.tables.remarks import remarks
 
-        for path, statistics in report.outputs.items():
-            for sentence in remarks(open_dataset(path)) if learned else on_codings(statistics.labels):
-                on_told(sentence)
+        for sentence in [said for path in report.outputs for said in remarks(open_dataset(path))]:
+            on_told(sentence)
     return report
 
 
@@ -157,6 +156,8 @@ def _converted(
     )
     for path, found in report.outputs.items():
         log.info("%s: %s rows, %s features, %s entries", path, f"{found.n_rows:,}", f"{found.n_features:,}", f"{found.nnz:,}")
+        if len(sizes) > 1 and set(found.labels or ()) == {-1.0, 0.0, 1.0} and on_told is not None:
+            on_told("labels are -1, 0 and 1: three classes; if 0 and -1 are one, make them the same in all inputs")
     recipe = source.recipe()
     return report, recipe is not None and recipe.table is not None and settings.recipe is None
 

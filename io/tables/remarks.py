@@ -46,14 +46,8 @@ def remarks(data: Dataset, positive: float | None = None) -> list[str]:
     return [*found, *_of_columns(*held_out_view(data, HeldOut(_PART, rows=statistics.n_rows)), positive)]
 
 
-def on_codings(labels: dict[float, int] | None) -> list[str]:
-    """A sentence on labels that are 1 and 0 in some inputs and 1 and -1 in others."""
-    mixed = labels is not None and set(labels) == {-1.0, 0.0, 1.0}
-    return ["labels are -1, 0 and 1: three classes; if 0 and -1 are one, make them the same in all inputs"] * mixed
-
-
 def _of_labels(recipe: Recipe, labels: dict[float, int] | None) -> list[str]:
-    found = on_codings(labels)
+    found = []
     names = recipe.labels.names
     alike = defaultdict(list)
     for word in names.values():

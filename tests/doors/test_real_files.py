@@ -367,4 +367,4 @@ def test_labels_that_become_three_classes_are_said(run, tmp_path):
     assert "note: labels are -1, 0 and 1: three classes; if 0 and -1 are one, make them the same in all inputs" in said
     code, _, said = run("convert", tmp_path / "1.svm", tmp_path / "p.zarr")
     assert "note" not in said
-    check(run, tmp_path, "t.csv", "y,x\n" + "1,2\n0,3\n-1,4\n" * 20, "--label y", "note: labels are -1, 0 and 1: three classes")
+    assert "note" not in check(run, tmp_path, "3.svm", "1 1:1\n0 2:1\n-1 3:1\n", "", "labels -1: 1, 0: 1, 1: 1")
