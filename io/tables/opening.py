@@ -48,8 +48,9 @@ class OpenedTables:
             expect_room(options.memory, file.held_bytes(), f"{file.name}: its largest pages or batch")
         if options.recipe is None:
             named = [*columns_given(options), *names_in(options.drop), *names_in(options.id)]
+            rest = len([file.schema() for file in files]) > 1 or first.goes_on  # where columns may be that the sample lacks
             for file in files:
-                file.expect(named, all_names="*" not in named)
+                file.expect(named if rest else (), all_names="*" not in named)
             if not (options.header or first.spelled):
                 raise UsageError(f"{first.name}: --no-header is for CSV, and these columns have names")
             nulls = options.spelling.nulls

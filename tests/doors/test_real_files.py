@@ -207,6 +207,11 @@ def test_a_late_key_is_found_where_other_keys_that_are_not_read_change_their_typ
     check(run, tmp_path, "t.jsonl.gz", content, "--label y --drop z", LATE.format(content.count("\n") - 1), BAD)
 
 
+def test_a_column_that_no_row_of_a_file_has_is_refused(run, tmp_path):
+    content = "".join(f'{{"y": {i % 2}, "a": {i / 4}}}\n' for i in range(200))
+    check(run, tmp_path, "t.jsonl", content, "--label y --numeric b", "no column 'b'; it has y, a", USAGE)
+
+
 def test_an_absent_key_is_a_missing_value(run, tmp_path):
     some = [{"y": i % 2, "a": "vw"[i % 3 == 0], "x": i % 7 + 0.5} for i in range(120)]
     lines = [json.dumps({name: value for name, value in row.items() if name != "x" or i % 5}) for i, row in enumerate(some)]
