@@ -187,6 +187,7 @@ def convert(
     cross: Any = ...,
     drop: Any = ...,
     id: Any = ...,
+    header: bool = True,
     missing: str = "own",
     labels_as: str = "auto",
     missing_labels: str = "error",

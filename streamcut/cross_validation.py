@@ -16,6 +16,7 @@ from streamcut.data.row_columns import files_of, keys_of_groups, times_of_rows
 from streamcut.errors import UsageError
 from streamcut.foundation.shown import Shown
 from streamcut.grids.search import Search
+from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.row_view import HeldOut, folds_of, held_out_view
 from streamcut.solvers.progress import Observer
 from streamcut.training import opened
@@ -96,7 +97,7 @@ def cross_validate(
     files: list[Any] = []
     given = dict(convert or {})
     if by is not None:
-        files = files_of(data, given.get("format", "auto"))
+        files = files_of(data, given.get("format", "auto"), ConvertOptions(**given).spelling)
         if not files:
             raise UsageError(f"{'groups' if time is None else 'time'}: {by!r} is a column of a table, which this data is not")
         if moved := sorted({"shuffle", "split", "missing_labels", "on_error"} & set(given)):

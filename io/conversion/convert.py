@@ -156,6 +156,8 @@ def _converted(
     )
     for path, found in report.outputs.items():
         log.info("%s: %s rows, %s features, %s entries", path, f"{found.n_rows:,}", f"{found.n_features:,}", f"{found.nnz:,}")
+        if len(sizes) > 1 and set(found.labels or ()) == {-1.0, 0.0, 1.0} and on_told is not None:
+            on_told("labels are -1, 0 and 1: three classes; if 0 and -1 are one, make them the same in all inputs")
     recipe = source.recipe()
     return report, recipe is not None and recipe.table is not None and settings.recipe is None
 
@@ -184,6 +186,7 @@ def label_words(recipe: Recipe | None) -> tuple[tuple[float, str], ...]:
 def _lasting_options(settings: ConvertOptions, plan: ConvertPlan, kind: str) -> dict:
     """The options that determine the content of the store: a conversion resumes only with the same."""
     passing = {"memory", "threads", "scratch", "resume", "force", "split_output", "backend", "wide_index", "max_line_bytes"}
+    passing |= {"header"} if settings.header else set()
     given = replace(settings, recipe=None, feature_names=None)
     kept = {name: value for name, value in asdict(given).items() if name not in passing and value not in (None, (), [])}
     if settings.feature_names is not None:

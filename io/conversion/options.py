@@ -13,14 +13,14 @@ from streamcut.foundation.opened import read_file
 from streamcut.foundation.systems import memory as memory_of_machine
 from streamcut.foundation.units import parse_size
 from streamcut.io.formats.registry import ASKED, FORMATS, kinds_with
-from streamcut.io.recipe.table import LABELS_AS, MISSING, MISSING_LABELS, TEXT_WEIGHTS
+from streamcut.io.recipe.table import LABELS_AS, MISSING_LABELS, TEXT_WEIGHTS, Spelling, missing_in
 from streamcut.io.stores.spec import BACKENDS
 from streamcut.options.option import Check, at_least, default_of, expect_valid, flag, option, options_of
 
 _NAMES = "Names, or a text with commas between them."
 _BYTES = "A number: bytes."
 _ROLES = ("categorical", "numeric", "standardise", "text", "text_weights", "time", "cross", "drop", "id", "ngrams", "missing",
-          "min_count", "stop_words")  # fmt: skip
+          "min_count", "stop_words", "header")  # fmt: skip
 BY_RECIPE = (*_ROLES, "labels_as", "hash_bits", "label_map", "multilabel", "label_weights", "qid", "weights")
 
 
@@ -58,7 +58,9 @@ class ConvertOptions:
     cross: Any = option((), "Pairs of categories as categories.", metavar="A*B", kind="names", python=_NAMES)
     drop: Any = option((), "Columns to leave out; '*': all not named elsewhere.", metavar="A,B", kind="names", python=_NAMES)
     id: Any = option((), "Columns that name a row; they make no features.", metavar="A", kind="names", python=_NAMES)
-    missing: str = option("own", "A missing value gets a feature of its own, gets none, or is an error.", choices=MISSING)
+    header: bool = option(True, "CSV: the first line names the columns; without, they are 0, 1, …")
+    missing: str = option("own", "A missing value gets a feature of its own (own), none (zero), or is an error; other words are "
+        "spellings of it: '?,unknown'.", metavar="own|zero|error|A,B")
     labels_as: str = option("auto",
         "Labels of tables. auto refuses words among numbers, and 1/0 in one file with 1/-1 in the next.", choices=LABELS_AS)
     missing_labels: str = option("error", "Rows without a label: stop, or leave them out.", choices=MISSING_LABELS)
@@ -135,6 +137,7 @@ class ConvertOptions:
         if self.split is None and self.split_output is not None:
             raise UsageError("--split-output needs --split")
         object.__setattr__(self, "label_map", _label_map(self.label_map))
+        missing_in(self.missing)
         if self.recipe is not None:
             from streamcut.io.recipe.files import recipe_from  # NumPy, not needed for help and usage errors
 
@@ -155,6 +158,13 @@ class ConvertOptions:
             if self.n_features not in (None, len(self.feature_names)):
                 raise UsageError(f"--feature-names: {len(self.feature_names):,} names for {self.n_features:,} features")
             object.__setattr__(self, "n_features", len(self.feature_names))
+
+    @property
+    def spelling(self) -> Spelling:
+        """How values of tables are written."""
+        if self.recipe is not None and self.recipe.table is not None:
+            return self.recipe.table.spelling
+        return Spelling(self.header, missing_in(self.missing)[1])
 
     @property
     def sorting(self) -> bool:

@@ -176,7 +176,7 @@ ANNDATA = _by_readers(
     "--layer raw is the matrix of raw",
     suffixes=(".h5ad",),
     heads=(b"\x89HDF\r\n\x1a\n",),
-    members=("X", "obs"),
+    members=("obs",),
     labels="column",
     options=(*_NAMED, "missing_labels", "layer", *_KEPT),
     score=_score_anndata,

@@ -8,32 +8,34 @@ import zipfile
 from collections import Counter
 from collections.abc import Sequence
 
-from streamcut.errors import BadInputError, NotFoundError, UsageError, given
+from streamcut.errors import BadInputError, NotFoundError, UsageError
 from streamcut.foundation.opened import IrregularFileError, opened_file, readable, regular
 from streamcut.io.formats.by_readers import ANNDATA, NPZ, STORE
 from streamcut.io.formats.format import Format
 from streamcut.io.formats.registry import FORMATS
 from streamcut.io.formats.tables import DOCUMENTS
 from streamcut.io.formats.text import SVMLIGHT
-from streamcut.io.places.remote import is_url, read_object, size_of
+from streamcut.io.places.remote import is_url, path_in, read_object, size_of
 from streamcut.io.sources.remote import remote_files
 from streamcut.io.stores.spec import MANIFEST
 from streamcut.io.text.inputs import expect_file, find_inputs
 
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
+_SPREADSHEET = "a spreadsheet; save it as CSV"
 _FOREIGN = {  # by the name of a file: what it is, and what to do
-    (".xlsx", ".xlsm", ".xls", ".ods"): "a spreadsheet; save it as CSV",
+    (".xlsx", ".xlsm", ".xls", ".ods"): _SPREADSHEET,
     (".pkl", ".pickle", ".joblib"): "a pickle; save what it holds as Parquet, or give it to streamcut.convert in Python",
     (".dta", ".sav", ".sas7bdat", ".xpt", ".rds", ".rdata"): "a file of a statistics program; save it as CSV or Parquet",
     (".db", ".sqlite", ".sqlite3", ".duckdb", ".mdb"): "a database; write the table to CSV or Parquet",
     (".avro", ".orc"): "a format that is not read; save it as Parquet",
+    (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst", ".7z", ".rar"): "an archive; unpack it, and give its files",
 }
 _ANY = "*/"  # before a name inside any one of the groups
 
 
 def claim(path: str) -> Format | None:
     """The format that a name claims, compressed or not."""
-    stem, suffix = os.path.splitext(path.lower())
+    stem, suffix = os.path.splitext(path_in(path).lower())
     ending = os.path.splitext(stem)[1] if suffix in _COMPRESSED else suffix
     return next((each for each in FORMATS.values() if ending in each.suffixes), None)
 
@@ -41,8 +43,8 @@ def claim(path: str) -> Format | None:
 def _expect_native(path: str) -> None:
     """Raise BadInputError for a name of a well-known format that is none of FORMATS."""
     for endings, what in _FOREIGN.items():
-        if path.lower().endswith(endings):
-            raise BadInputError(f"{path}: {what} (text of such a name needs {given('format', 'svmlight')})")
+        if path_in(path).lower().endswith(endings):
+            raise BadInputError(f"{path}: {what}")
 
 
 def sniff(path: str) -> str:
@@ -114,7 +116,7 @@ def _sniff_url(url: str) -> str:
         return claimed.name
     _expect_native(url)
     size = size_of(url)
-    if size is None or size_of(f"{url.rstrip('/')}/{MANIFEST}") is not None:
+    if size is None or (path_in(url) == url and size_of(f"{url.rstrip('/')}/{MANIFEST}") is not None):
         return STORE.name  # or nothing: opening it will tell
     if size == 0:
         return SVMLIGHT.name
@@ -134,8 +136,13 @@ def _sniff_head(path: str, head: bytes) -> str:
             return _of_members(path, {*file, *(_ANY + name for _, group in file.groups() for name in group)})
     if head.startswith(NPZ.heads):
         with readable(path), zipfile.ZipFile(regular(path)) as archive:
-            zarr = any(name.endswith(("zarr.json", ".zgroup")) for name in archive.namelist())
-        return (STORE if zarr else NPZ).name
+            names = [name for name in archive.namelist() if not name.endswith("/")]
+        if MANIFEST not in names and not all(name.endswith(".npy") for name in names):
+            zarr = any(name.endswith(("zarr.json", ".zgroup")) for name in names)
+            what = "a zipped Zarr group" if zarr else f"a zip archive ({', '.join(names[:3])}{', …' * (len(names) > 3)})"
+            what = _SPREADSHEET if "xl/workbook.xml" in names else f"{what}; unzip it, and give what was in it"
+            raise BadInputError(f"{path}: {what}")
+        return (STORE if MANIFEST in names else NPZ).name
     for name, each in FORMATS.items():
         if head.startswith(each.heads):
             return name

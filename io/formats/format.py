@@ -119,7 +119,7 @@ class Format:
     memory    (readers, bytes of a block of text, threads) -> bytes that reading takes, except rows longer than a block
     source    the rows of a conversion
     score     (path, recipe, how it is read) -> rows for a model of this recipe; None: needs a store first
-    table     (path or frame) -> its streamcut.io.tables.files.TableFile; for tables only
+    table     (path or frame, its Spelling) -> its streamcut.io.tables.files.TableFile; for tables only
     """
 
     name: str
@@ -141,4 +141,4 @@ class Format:
     learns: bool = False
     variant: Callable[[Sequence[str], ConvertOptions], str] | None = None
     check: Callable[[ConvertOptions], None] = lambda options: None
-    table: Callable[[Any], Any] | None = None
+    table: Callable[..., Any] | None = None

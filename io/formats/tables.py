@@ -35,9 +35,11 @@ def _source(given: Conversion) -> TableRows:
 
 
 def _table(
-    name: str, table: Callable[[Any], TableFile], *, asked: bool = True, remote: bool = True, text: str = "", **more: Any
+    name: str, opened: Callable[..., TableFile], *, spelled=False, asked=True, remote=True, text: str = "", **more: Any
 ) -> Format:
-    """The format of files that `table` opens lazily. It raises BadInputError and NotFoundError."""
+    """The format of files that `opened` opens lazily, `spelled` with a Spelling. It raises BadInputError and NotFoundError."""
+
+    table = opened if spelled else lambda path, *_: opened(path)
 
     def readers(paths: Sequence[Any], options: ConvertOptions, scratch: str) -> Sequence[Any]:
         """One opened table for all files."""
@@ -45,7 +47,7 @@ def _table(
         from streamcut.io.tables.opening import OpenedTables
 
         with readable(paths[0] if isinstance(paths[0], str) else _FRAME):
-            return [OpenedTables([table(path) for path in paths], options)]
+            return [OpenedTables([table(path, options.spelling) for path in paths], options)]
 
     def score(data: Any, recipe: Recipe, raw: Raw) -> Iterator[Chunk]:
         """Columns named by `keep` go to `kept`, in batches. Raises BadInputError if one is missing or of another type."""
@@ -59,7 +61,7 @@ def _table(
             raise BadInputError(f"{where}: a table, but the model takes {recipe.in_words()}; convert it as the training data was")
         if raw.labelled and recipe.labels.none:
             raise UsageError("the model was trained on rows without labels")
-        files = [table(each) for each in paths or [data]]
+        files = [table(each, recipe.table.spelling) for each in paths or [data]]
         threads = 1 if len(files) == 1 and not paths and (files[0].n_rows or _FEW) < _FEW else 2
         maker, reading = _maker(recipe, raw), Reading(block_bytes=_SCORED_AT_ONCE, threads=threads)
         rows = TableRows(files, maker, reading, same_columns=False, kept=raw.kept)
@@ -84,7 +86,7 @@ def _table(
         score=score,
         options=(
             "labels", "labels_as", "qid", "weights", "categorical", "numeric", "text", "time", "cross", "drop", "id", "ngrams",
-            "missing", "missing_labels", "max_categories", "recipe", "hash_bits", "standardise", "text_weights",
+            "header", "missing", "missing_labels", "max_categories", "recipe", "hash_bits", "standardise", "text_weights",
             "min_count", "stop_words",
         ),
         asked=asked,
@@ -109,9 +111,9 @@ def _maker(recipe: Recipe, raw: Raw) -> RowMaker:
 
 
 _CSV = at("tables.text_files.CsvFile")
-CSV = _table("csv", _CSV, suffixes=(".csv",))
-TSV = _table("tsv", lambda path: _CSV(path, "\t"), suffixes=(".tsv", ".tab"))
-JSONL = _table("jsonl", at("tables.text_files.JsonFile"), suffixes=(".jsonl", ".ndjson", ".json"))
+CSV = _table("csv", lambda path, *spelling: _CSV(path, None, *spelling), spelled=True, suffixes=(".csv",))
+TSV = _table("tsv", lambda path, *spelling: _CSV(path, "\t", *spelling), spelled=True, suffixes=(".tsv", ".tab"))
+JSONL = _table("jsonl", at("tables.json_files.JsonFile"), suffixes=(".jsonl", ".ndjson", ".json"))
 PARQUET = _table("parquet", at("tables.files.ParquetTable"), suffixes=(".parquet",), heads=(b"PAR1",), variant=_parquet_or_lists)
 ARROW = _table(
     "arrow",

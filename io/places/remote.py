@@ -52,6 +52,11 @@ def is_url(path: Any) -> bool:
     return isinstance(path, str) and "://" in path
 
 
+def path_in(url: str) -> str:
+    """`url` without the query of http(s), which may be a signature; elsewhere `?` is part of a name or of a glob."""
+    return url.partition("?")[0] if url.startswith(("http://", "https://")) else url
+
+
 def file_system(url: str) -> tuple[Any, str]:
     """(fsspec file system, the path in it without a trailing slash). Raises NotFoundError."""
     try:

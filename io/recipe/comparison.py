@@ -70,4 +70,5 @@ def _tables(there: Table, here: Table) -> str | None:
     if sorted(there.crosses) != sorted(here.crosses):
         crosses = (", ".join("*".join(cross) for cross in table.crosses) or "none" for table in (there, here))
         return "the crosses are {} there and {} here".format(*crosses)
-    return None if there.missing == here.missing else f"missing values are {there.missing!r} there and {here.missing!r} here"
+    theirs, ours = (", ".join((table.missing, *table.nulls)) for table in (there, here))
+    return None if theirs == ours else f"missing values are {theirs!r} there and {ours!r} here"

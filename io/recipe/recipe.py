@@ -16,8 +16,8 @@ from typing import Any, Self
 
 from streamcut.io.recipe.table import NUMERIC, TYPES, Column, Comparison, Table, known
 
-VERSIONS = (1, 2, 3)  # 2: tables whose columns have types; 3: those with standardised numbers or tf-idf
-_USUAL = {"centre": 0.0, "spread": 1.0, "documents": 0, "frequencies": ()}  # of a column without weighting
+VERSIONS = (1, 2, 3, 4)  # 2: columns of tables have types; 3: standardised numbers, tf-idf; 4: own nulls, or no names
+_USUAL = {"centre": 0.0, "spread": 1.0, "documents": 0, "frequencies": (), "nulls": (), "unnamed": 0}  # left out of the JSON
 _NAMES_AT_ONCE = 1 << 14  # there may be millions, and JSON needs a copy
 FORMS = ("numbers", "hashed", "table", "vw")
 
@@ -103,6 +103,8 @@ class Recipe:
     def version(self) -> int:
         if self.table is None or not self.table.typed:
             return 1
+        if self.table.nulls or self.table.unnamed:
+            return 4
         return 3 if any(column.weighed for column in self.table.columns) else 2
 
     def in_words(self) -> str:
@@ -126,8 +128,8 @@ class Recipe:
     def to_json(self) -> bytes:
         """Canonical JSON: sorted keys, no spaces, ASCII, and a line feed."""
         record = {"version": self.version, **asdict(replace(self, names=None))}
-        for typed in (record["labels"], *(record["table"] or {}).get("columns", ())):
-            if typed["type"] is None:
+        for typed in filter(None, (record["labels"], record["table"], *(record["table"] or {}).get("columns", ()))):
+            if typed.get("type", "") is None:
                 del typed["type"]
             for name in [name for name, usual in _USUAL.items() if typed.get(name) == usual]:
                 del typed[name]

@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
+from streamcut.errors import UsageError
+
 NUMERIC, BINNED, CATEGORICAL, TEXT, TIME = ROLES = ("numeric", "binned", "categorical", "text", "time")
 BOOLEAN, INTEGER, NUMBER, BYTES = "boolean", "integer", "number", "bytes"
 TYPES = (BOOLEAN, INTEGER, NUMBER, TIME, TEXT, BYTES)
@@ -103,11 +105,30 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
+class Spelling:
+    """How to read values as text: whether a first line names the columns, and texts that stand for no value (others: NULLS)."""
+
+    header: bool = True
+    nulls: tuple[str, ...] = ()
+
+
+def missing_in(option: str) -> tuple[str, tuple[str, ...]]:
+    """(one of MISSING, spellings of missing values) of the option --missing. Raises UsageError for two of MISSING."""
+    listed = [each.strip() for each in option.split(",") if each.strip()]
+    chosen = [each for each in listed if each in MISSING]
+    if len(chosen) > 1:
+        raise UsageError(f"--missing: {' and '.join(chosen)} exclude each other")
+    return (chosen or [MISSING[0]])[0], tuple(each for each in listed if each not in MISSING)
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """How a row of a table becomes features: `columns` in the order of the table, then `crosses` of two categories or more.
 
     missing     "own": a missing value is a category of its own, or a 0 and an indicator; "zero": it has no feature; "error"
     qid, weight   columns with the group and the weight of a row
+    nulls       texts (and the numbers that they spell) that stand for no value, in every column
+    unnamed     the number of columns of text without a line of names, where these are 0, 1, …; 0: there are names
     """
 
     columns: tuple[Column, ...]
@@ -115,16 +136,22 @@ class Table:
     missing: str = "own"
     qid: str | None = None
     weight: str | None = None
+    nulls: tuple[str, ...] = ()
+    unnamed: int = 0
 
     def __post_init__(self) -> None:
         names = [column.name for column in self.columns]
         categories = {column.name for column in self.columns if column.role in (CATEGORICAL, BINNED)}
-        if self.missing not in MISSING or len(set(names)) < len(names):
+        if self.missing not in MISSING or len(set(names)) < len(names) or self.unnamed < 0:
             raise ValueError("columns of a table")
         if any(len(cross) < 2 or not set(cross) <= categories for cross in self.crosses):
             raise ValueError("a cross has two categories or more")
         if len({column.type is None for column in self.columns}) > 1:
             raise ValueError("either all columns have a type or none has")
+
+    @property
+    def spelling(self) -> Spelling:
+        return Spelling(not self.unnamed, self.nulls)
 
     @property
     def typed(self) -> bool:
@@ -156,7 +183,7 @@ class Table:
         known(cls, record)
         columns = tuple(Column.from_record(column) for column in record["columns"])
         crosses = tuple(tuple(str(name) for name in cross) for cross in record.get("crosses", ()))
-        return cls(**{**record, "columns": columns, "crosses": crosses})
+        return cls(**{**record, "columns": columns, "crosses": crosses, "nulls": tuple(map(str, record.get("nulls", ())))})
 
 
 _DENIED = {">": "<=", "<": ">=", ">=": "<", "<=": ">", "==": "!=", "!=": "=="}

@@ -62,10 +62,13 @@ class AnnDataReader:
 
     def _open(self, labels: str, qid: str | None, weight: str | None, layer: str | None) -> None:
         path, group = self.path, opened_members(self.path)
-        if "X" not in group or "obs" not in group:
-            raise BadInputError(f"{path}: not an AnnData file (X and obs are missing)")
+        if "obs" not in group or not {"X", "layers", "raw", "raw.X"} & set(group):
+            raise BadInputError(f"{path}: not an AnnData file (obs, or X and layers, are missing); it holds {', '.join(group)}")
         self._obs = self._frame(group, "obs")
         self._uns = group.get("uns") if isinstance(self._obs, Records) else None
+        if layer is None and "X" not in group:
+            held = list(group.get("layers") or ()) + [_RAW] * bool({"raw", "raw.X"} & set(group))
+            raise UsageError(f"{path}: has no X; --layer names the matrix to read, one of {', '.join(held) or 'none'}")
         self.X, var = (group["X"], "var") if layer is None else self._layer(group, layer)
         self.form, self.n_rows, self.n_features = self._form_and_shape()
         parts = [self.X] if isinstance(self.X, Array) else [self.X[name] for name in ("data", "indices", "indptr")]

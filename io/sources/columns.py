@@ -12,6 +12,7 @@ from streamcut.errors import BadInputError, NotFoundError
 from streamcut.foundation.opened import opened_file, opened_raw, readable, regular
 from streamcut.io.places.archives import array_header
 from streamcut.io.text.decompress import ShortLines, open_bytes
+from streamcut.io.text.inputs import NOT_UTF8, not_text
 
 
 class ColumnFile:
@@ -41,16 +42,14 @@ class ColumnFile:
                 regular(self.path), dtype, max(0, min(count, length - start)), offset=offset + start * dtype.itemsize
             )
         else:
-            with readable(self.path):
-                found = self._read_lines(start, count)
+            found = self._read_lines(start, count)
         if len(found) < count:
             raise BadInputError(f"{self.path}: {start + len(found)} values, but the matrix has more rows than that")
         return found
 
     def expect_end(self, rows: int) -> None:
         """Raise BadInputError when the file has values for more than `rows` rows."""
-        more = self._array[2] > rows if self._array is not None else len(self._read_lines(rows, 1)) > 0
-        if more:
+        if (self._array[2] - rows if self._array is not None else len(self._read_lines(rows, 1))) > 0:
             raise BadInputError(f"{self.path}: more values than the {rows} rows of the matrix")
 
     def _open_array(self) -> None:
@@ -63,12 +62,13 @@ class ColumnFile:
             self._array = (file.tell(), dtype, shape[0])
 
     def _read_lines(self, start: int, count: int) -> np.ndarray:
-        if self._lines is None or start < self._next:
-            self._lines, self._next = _open_text(self.path), 0
-        lines = self._lines
-        for _ in itertools.islice(lines, start - self._next):
-            pass
-        words = [line.strip() for line in itertools.islice(lines, count)]
+        with readable(self.path):
+            if self._lines is None or start < self._next:
+                self._lines, self._next = _open_text(self.path, self.what), 0
+            lines = self._lines
+            for _ in itertools.islice(lines, start - self._next):
+                pass
+            words = [line.strip() for line in itertools.islice(lines, count)]
         self._next = start + len(words)
         blank = next((i for i, word in enumerate(words) if not word), None)
         if blank is not None:
@@ -81,7 +81,14 @@ class ColumnFile:
             return np.array(words, dtype=object)
 
 
-def _open_text(path: str) -> io.TextIOWrapper:
-    """A text file, compressed or not, for reading lines."""
+def _open_text(path: str, what: str) -> Iterator[str]:
+    """The lines of a text file, compressed or not. Raises BadInputError, also for other kinds of files."""
     stream, _ = open_bytes(opened_raw(path), path)
-    return io.TextIOWrapper(io.BufferedReader(ShortLines(stream, path)), encoding="utf-8-sig")
+    file = io.BufferedReader(ShortLines(stream, path))
+    try:
+        if (kind := not_text(file.peek(16))) is None:
+            yield from io.TextIOWrapper(file, encoding="utf-8-sig")
+            return
+    except UnicodeDecodeError:
+        kind = NOT_UTF8
+    raise BadInputError(f"{path}: {kind}; {what} needs a text file with one value per line, or a .npy file of np.save")

@@ -7,7 +7,7 @@ from typing import Any
 
 from streamcut.errors import NotFoundError
 from streamcut.io.places.answers import ask
-from streamcut.io.places.remote import retried
+from streamcut.io.places.remote import path_in, retried
 from streamcut.io.stores.spec import MANIFEST
 
 
@@ -17,6 +17,8 @@ def remote_files(url: str) -> list[str]:
     Folders are listed without hidden files and marker files of writers (`_SUCCESS`). Raises NotFoundError when a glob
     matches nothing, or a folder holds nothing.
     """
+    if path_in(url) != url:
+        return [url]
     try:
         from fsspec.core import url_to_fs
 

@@ -80,7 +80,8 @@ class Array:
         self._array, self._where = array, where
         self.shape, self.dtype, self.attrs = array.shape, array.dtype, array.attrs
         self._sides = array.chunks  # None: contiguous
-        self.chunk_bytes = 0 if self._sides is None else self.dtype.itemsize * math.prod(int(side) for side in self._sides)
+        item = self.dtype.itemsize * (2 if self.dtype.hasobject else 1)  # a string of any length: 8 bytes here, 16 in HDF5
+        self.chunk_bytes = 0 if self._sides is None else item * math.prod(int(side) for side in self._sides)
         if self.chunk_bytes > _MOST_CHUNK:
             raise BadInputError(f"{where}: a chunk would take {self.chunk_bytes:,} bytes; {_MOST_CHUNK:,} is the maximum")
         if hasattr(array, "metadata"):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
-NULLS = frozenset(pcsv.ConvertOptions().null_values)  # spellings of a missing number, boolean or time in a text
+NULLS = frozenset(  # spellings of a missing number, boolean or time in a text
+    [*pcsv.ConvertOptions().null_values, "?", "None", "none", "NONE", "Null", "NAN", "Nan", "na", "<NA>", "NaT", "\\N"]
+)
 _FEW_ROWS = 1 << 12  # of a batch: copying longer columns takes longer than a call for each
 EXACT = 1 << 53  # whole numbers up to it are exact doubles
 _POWERS = 22  # so are powers of ten up to this one
@@ -50,7 +53,7 @@ def called(found: pa.DataType) -> str:
 
 
 def plain_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """`batch` without types that few Arrow functions support: string views, dictionaries of them, unsigned codes."""
+    """`batch` without types that few Arrow functions support: views, dictionaries of them, unsigned codes, half precision."""
     columns = [_plain_column(column) for column in batch.columns]
     if all(new is old for new, old in zip(columns, batch.columns, strict=True)):
         return batch
@@ -66,11 +69,33 @@ def _plain_column(column: pa.Array) -> pa.Array:
         return pa.DictionaryArray.from_arrays(column.indices.cast(pa.int64()), words)
     if pa.types.is_string_view(found):
         return column.cast(pa.large_string())
+    if pa.types.is_float16(found):
+        return column.cast(pa.float32())
     return column.cast(pa.large_binary()) if _bytes_view(found) else column
 
 
 def _bytes_view(found: pa.DataType) -> bool:
     return pa.types.is_binary_view(found)
+
+
+def without(batch: pa.RecordBatch, nulls: Sequence[str]) -> pa.RecordBatch:
+    """`batch` with no value where one is spelled as one of `nulls`, or is the number that it spells."""
+    if not nulls:
+        return batch
+    numbers = []
+    for text in nulls:
+        with suppress(ValueError):
+            numbers.append(float(text))
+
+    def known(column: pa.Array) -> pa.Array:
+        plain, kind = decoded(column), kind_of(column.type)
+        if kind not in ("text", "number") or pa.types.is_null(plain.type):
+            return column
+        values = pc.utf8_trim_whitespace(plain) if kind == "text" else plain.cast(pa.float64(), safe=False)
+        found = pc.is_in(values, pa.array(nulls if kind == "text" else numbers, values.type))
+        return pc.if_else(found, pa.scalar(None, plain.type), plain) if found.true_count else column
+
+    return pa.RecordBatch.from_arrays([known(column) for column in batch.columns], batch.schema.names)
 
 
 def decoded(column: pa.Array) -> pa.Array:

@@ -34,12 +34,3 @@ def last_line_end(data, delimiter):
                 found = at
                 break
     return found
-
-
-@kernel
-def quotes(data):
-    """The number of quotes in `data`, uint8."""
-    count = 0
-    for at in range(len(data)):
-        count += data[at] == _QUOTE
-    return count

@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from io import BufferedReader
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Protocol
 
 import pyarrow as pa
 
-from streamcut.errors import BadInputError, NotFoundError, StreamcutError, UsageError
-from streamcut.foundation.opened import IrregularFileError, opened_raw, regular
+from streamcut.errors import BadInputError, NotFoundError, StreamcutError, UsageError, given
+from streamcut.foundation.opened import IrregularFileError, opened_file, regular
 from streamcut.io.tables.arrow import plain_batch
 from streamcut.io.tables.parquet_pages import PageError, Pages, pages_of
 from streamcut.io.text.inputs import STDIN
@@ -46,8 +46,12 @@ class TableFile(Protocol):
     n_rows     None if unknown before reading
     position   bytes read so far of a file that is read front to back, else None
     guesses, spelled   whether types are guessed from the beginning; whether all values are written as text
+    keyed              whether rows name their values, so that a name may be absent
+    goes_on            whether rows follow those that types are guessed from
     """
 
+    keyed: bool
+    goes_on: bool
     name: str
     guesses: bool
     spelled: bool
@@ -71,6 +75,9 @@ class TableFile(Protocol):
     def sample(self) -> pa.RecordBatch:
         """Some of the first rows, with all columns; no rows for an empty file."""
 
+    def expect(self, names: Sequence[str], *, all_names: bool = False) -> None:
+        """Where rows name their values, `names` are columns, too; `all_names`: a name that is none of the columns is an error."""
+
     def written(self, names: Sequence[str]) -> pa.RecordBatch:
         """These columns of the sample, as text if all values are written as text."""
 
@@ -85,7 +92,16 @@ class TableFile(Protocol):
         """As `batches`, but only the sequential work is done here; calling a part, at any time, does the rest. May be empty."""
 
 
-class WholeBatches:
+class SameColumns:
+    """For files whose rows have all columns."""
+
+    keyed = goes_on = False
+
+    def expect(self, names: Sequence[str], *, all_names: bool = False) -> None:
+        """See TableFile."""
+
+
+class WholeBatches(SameColumns):
     """For files that one thread reads: parts are finished batches, and columns have types."""
 
     def written(self: TableFile, names: Sequence[str]) -> pa.RecordBatch:
@@ -105,7 +121,7 @@ def opened(path: str) -> BinaryIO:
     """The bytes of a local file or a URL. Raises NotFoundError."""
     if "://" not in path:
         try:
-            return cast(BinaryIO, opened_raw(path))
+            return opened_file(path)  # buffered: a file system may return less than asked for
         except IrregularFileError as error:
             raise NotFoundError(f"{path}: {error.strerror}; a table as text may be piped to standard input, -") from None
         except OSError as error:
@@ -127,6 +143,22 @@ def unique_names(schema: pa.Schema, path: str) -> pa.Schema:
     if twice:
         raise BadInputError(f"{path}: {len(twice)} column names occur twice, for example {twice[0]!r}; rename the columns")
     return schema
+
+
+def absent_names(schema: pa.Schema, names: Sequence[str]) -> list[str]:
+    """Those of `names` that rows with the names of `schema` may lack: no name there is spelled alike."""
+    alike = {name.strip().lower() for name in schema.names}
+    return [name for name in dict.fromkeys(names) if name.strip().lower() not in alike and name != "*"]
+
+
+def some(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + ", …" * (len(names) > 3)
+
+
+def given_role(names: str) -> str:
+    """What to say about columns that cannot be guessed."""
+    roles = given("numeric", names), given("categorical", names), given("drop", names)
+    return "say what it is: {} or {}, or leave it out: {}".format(*roles)
 
 
 def require(path: str, schema: pa.Schema, wanted: Sequence[str]) -> None:

@@ -9,10 +9,11 @@ import pyarrow as pa
 
 from streamcut.errors import BadInputError, UsageError
 from streamcut.io.tables.arrow import plain_batch
-from streamcut.io.tables.files import SAMPLE_ROWS, BatchSize, WholeBatches, pieces, unique_names
+from streamcut.io.tables.files import SAMPLE_ROWS, BatchSize, WholeBatches, absent_names, pieces, unique_names
 from streamcut.io.tables.roles import INDEX
 
 NAME = "the frame"
+KEYED = b"streamcut.keyed"  # in the schema of a table made of rows that name their values
 
 
 class FrameFile(WholeBatches):
@@ -31,6 +32,7 @@ class FrameFile(WholeBatches):
         self._once = isinstance(frame, pa.RecordBatchReader)
         self._first: pa.RecordBatch | None = None  # of a single-use stream, until it is returned by `batches`
         self._schema: pa.Schema | None = None
+        self.keyed = isinstance(frame, pa.Table) and KEYED in (frame.schema.metadata or {})
         if hasattr(frame, "__len__"):
             self.n_rows = len(frame)
 
@@ -40,6 +42,11 @@ class FrameFile(WholeBatches):
 
     def held_bytes(self, columns: Sequence[str] | None = None) -> int:
         return 0
+
+    def expect(self, names: Sequence[str], *, all_names: bool = False) -> None:
+        for name in absent_names(self.schema(), names) if self.keyed else ():
+            self._frame = self._frame.append_column(name, pa.nulls(len(self._frame)))
+            self._first = self._schema = None
 
     def schema(self) -> pa.Schema:
         if self._schema is None:

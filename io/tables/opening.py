@@ -12,10 +12,11 @@ from streamcut.errors import BadInputError, UsageError
 from streamcut.io.conversion.plan import expect_room
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import TEXT
+from streamcut.io.tables.arrow import without
 from streamcut.io.tables.dictionary import KeyRoom
 from streamcut.io.tables.files import ParquetTable, TableFile, require
 from streamcut.io.tables.labels import typed_rule
-from streamcut.io.tables.roles import check_types, label_rule, roles_of, with_types
+from streamcut.io.tables.roles import check_types, columns_given, label_rule, names_in, roles_of, with_types, written_otherwise
 from streamcut.io.tables.rows import RowMaker
 from streamcut.io.tables.source import Reading, TableRows, batch_bytes, to_find, with_numbers, with_words
 from streamcut.io.text.inputs import STDIN
@@ -44,14 +45,23 @@ class OpenedTables:
         for file in files:
             expect_room(options.memory, file.held_bytes(), f"{file.name}: its largest pages or batch")
         if options.recipe is None:
-            table, labels, told = roles_of(first.sample(), options, first.name)
+            named = [*columns_given(options), *names_in(options.drop), *names_in(options.id)]
+            rest = len([file.schema() for file in files]) > 1 or first.goes_on  # where columns may be that the sample lacks
+            for file in files:
+                file.expect(named if rest else (), all_names="*" not in named)
+            if not (options.header or first.spelled):
+                raise UsageError(f"{first.name}: --no-header is for CSV, and these columns have names")
+            nulls = options.spelling.nulls
+            table, labels, told = roles_of(without(first.sample(), nulls), options, first.name, goes_on=first.goes_on)
             self.told = [*getattr(first, "told", ()), *told]
             check_types(first.schema(), table, first.name, spelled=first.spelled)
-            table = with_types(table, first.written([column.name for column in table.columns]), first.name)
+            written = without(first.written([column.name for column in table.columns]), nulls)
+            table = with_types(table, written, first.name)
+            self.told += written_otherwise([each for each in table.columns if each.name not in columns_given(options)], written)
             labels = replace(labels, words=tuple((options.label_map or {}).items()))
             if labels.column is not None:
                 words = labels.words or options.labels_as == "words"
-                sample = first.written([labels.column]) if words else first.sample().select([labels.column])
+                sample = without(first.written([labels.column]) if words else first.sample().select([labels.column]), nulls)
                 labels = typed_rule(labels, sample.column(0), options.labels_as, first.name)
             self.recipe = Recipe("table", options.hash_bits, dtype=options.dtype, labels=labels, table=table)
         else:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from streamcut.io.recipe.recipe import LabelRule
 from streamcut.io.recipe.table import (
     BINNED,
     BOOLEAN,
+    BOOLEANS,
     CATEGORICAL,
     INTEGER,
     NUMBER,
@@ -27,10 +29,12 @@ from streamcut.io.recipe.table import (
     Column,
     Comparison,
     Table,
+    missing_in,
 )
 from streamcut.io.tables.arrow import EXACT, NULLS, ValueOfRowError, decoded, kind_of
+from streamcut.io.tables.files import given_role
 from streamcut.io.tables.times import ENDLESS, times_of
-from streamcut.io.tables.values import type_of
+from streamcut.io.tables.values import is_number, type_of
 
 if TYPE_CHECKING:
     from streamcut.io.conversion.options import ConvertOptions
@@ -40,6 +44,7 @@ _PARTS = ("month", "weekday", "hour")  # of a time, by default
 _FEW_ROWS = 50  # least rows to call a column an identifier
 _DISTINCT = 0.9  # and least fraction of distinct values
 _NAMED = re.compile(r"(^|[^a-z])(id|key|uuid|guid|row|index|number|nr|no)$|[a-z]I[dD]$|^Unnamed: 0$", re.IGNORECASE)
+_YEARS = range(1800, 2200)
 _FEW_TEXTS = 20  # least rows to call a text among numbers a mistake
 _LONG = 40  # characters: texts of a greater mean length are not categories
 _SEVERAL = 3  # words of a text
@@ -49,11 +54,13 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\d($|[ T]\d\d:\d\d)")
 INDEX = re.compile(r"__index_level_\d+__")  # pandas' name for the index of a frame in Parquet and Arrow
 
 
-def roles_of(sample: pa.RecordBatch, options: ConvertOptions, where: str) -> tuple[Table, LabelRule, list[str]]:
+def roles_of(
+    sample: pa.RecordBatch, options: ConvertOptions, where: str, *, goes_on: bool = False
+) -> tuple[Table, LabelRule, list[str]]:
     """(the columns of a table that begins with `sample`, its labels, a sentence for each guess to report).
 
-    `where` names the table in messages. Columns that look like identifiers, or that cannot become features, are left out unless
-    the options name them.
+    `where` names the table in messages; `goes_on`: types are guessed from the sample, and rows follow. Columns that look like
+    identifiers, or that cannot become features, are left out unless the options name them.
 
     Raises UsageError for options that do not fit the table, and for columns whose role only the user can know.
     """
@@ -68,6 +75,12 @@ def roles_of(sample: pa.RecordBatch, options: ConvertOptions, where: str) -> tup
     if clash := sorted(others & set(known)):
         raise UsageError(f"column {clash[0]!r} has two roles: {known[clash[0]].role}, and labels, qid, weights, id or dropped")
     columns, told = [], []
+    free = [] if "*" in others else [name for name in schema.names if name.strip() and name not in {*known, *others}]
+    if empty := [name for name in free if goes_on and pa.types.is_null(schema.field(name).type)]:
+        raise UsageError(
+            f"{where}: no value of {'column' if len(empty) == 1 else 'columns'} {', '.join(empty)} is in the first "
+            f"{sample.num_rows:,} rows, from which types are guessed; {given_role(','.join(empty))}"
+        )
     for name in schema.names:
         if name in known:
             columns.append(known[name])
@@ -86,14 +99,21 @@ def roles_of(sample: pa.RecordBatch, options: ConvertOptions, where: str) -> tup
         if len(cross) < 2 or not set(cross) <= categories:
             bad = next((name for name in cross if name not in categories), cross[0])
             raise UsageError(f"--cross: {'*'.join(cross)}: {bad!r} is not a categorical or binned column")
-    return Table(tuple(columns), crosses, options.missing, options.qid, options.weights), label, told
+    missing, nulls = missing_in(options.missing)
+    unnamed = 0 if options.header else len(schema)
+    return Table(tuple(columns), crosses, missing, options.qid, options.weights, nulls, unnamed), label, told
 
 
 def with_types(table: Table, values: pa.RecordBatch, where: str) -> Table:
     """`table` with the column types of `values`, its first rows, as written if all is text.
 
-    Raises UsageError for columns whose names would give the same features.
+    Raises UsageError for columns whose names would give the same features, BadInputError for categories that lose digits.
     """
+    for name in [
+        each.name for each in table.columns if each.role == CATEGORICAL and pa.types.is_floating(values[each.name].type)
+    ]:
+        if (pc.max(pc.abs(values[name])).as_py() or 0.0) >= EXACT:
+            raise BadInputError(f"{where}: column {name!r} holds more digits than a number keeps; write its values as texts")
     wanted = {TEXT: TEXT, TIME: TIME, BINNED: NUMBER, NUMERIC: NUMBER}
     columns = [replace(each, type=wanted.get(each.role) or type_of(values.column(each.name))) for each in table.columns]
     typed = replace(table, columns=tuple(columns))
@@ -180,6 +200,8 @@ def _guessed(name: str, sample: pa.RecordBatch, ngrams: str | None, where: str) 
     """
     column = sample.column(name)
     kind = kind_of(column.type)
+    if not name.strip():
+        return None, "has no name; left out (with a name it is taken)"
     if INDEX.fullmatch(name):
         return None, f"the index of a pandas frame; left out ({given('numeric', name)} or {given('categorical', name)} takes it)"
     if pa.types.is_null(column.type):
@@ -190,34 +212,73 @@ def _guessed(name: str, sample: pa.RecordBatch, ngrams: str | None, where: str) 
         parts = _PARTS[:2] if pa.types.is_date(column.type) else _PARTS[2:] if pa.types.is_time(column.type) else _PARTS
         return Column(name, TIME, parts=parts), ""
     column = decoded(column).drop_null()
-    rows, whole = len(column), pa.types.is_integer(column.type)
+    rows = len(column)
     many = rows >= _FEW_ROWS and pc.count_distinct(column).as_py() > _DISTINCT * rows
-    if kind == "number" and whole and rows:
+    if kind == "number" and rows:
         least, most = pc.min_max(column).as_py().values()
-        if max(abs(least), abs(most)) >= EXACT or (many and (_NAMED.search(name) or most - least == rows - 1)):
-            return None, f"looks like an identifier; left out ({given('numeric', name)} or {given('categorical', name)} takes it)"
+        widest, counting = max(abs(least), abs(most)), pa.types.is_integer(column.type) and most - least == rows - 1
+        whole = pa.types.is_integer(column.type) or pc.all(pc.equal(column, pc.floor(column))).as_py()
+        if whole and (EXACT <= widest < math.inf or (many and (_NAMED.search(name) or counting))):
+            also = "" if widest >= EXACT else f"{given('numeric', name)} or "
+            return None, f"looks like an identifier; left out ({also}{given('categorical', name)} takes it)"
     if kind == "number":
         return Column(name, NUMERIC), ""
     if kind == "text" and (found := parts_of_texts(column)):
         return Column(name, TIME, parts=found), ""
     if kind == "text" and (odd := _odd_one_out(sample.column(name))) is not None:
         row, value = odd
+        missing = "" if "," in value else f"{given('missing', value.strip())} if it is no value, else "
         raise UsageError(
-            f"{where}: nearly all values of column {name!r} are numbers, but that of row {row} (0-based) is {value!r}; say what "
-            f"it is: {given('numeric', name)} (then such a row is an error) or {given('categorical', name)}"
+            f"{where}: nearly all values of column {name!r} are numbers, but that of row {row} (0-based) is {value!r}; say "
+            f"{missing}what it is: {given('numeric', name)} (then such a row is an error) or {given('categorical', name)}"
         )
     alone = named_in(sample.schema, "text") == [name]
     if kind == "text" and (alone or of_words(column)):
         least, most, characters = _ngrams(ngrams)
         told = "" if alone else f"taken as text, by its words ({given('categorical', name)} takes each text as one value)"
         return Column(name, TEXT, ngrams=(least, most), characters=characters), told
+    some = [text for text in column.slice(0, _FEW_ROWS).to_pylist() if text not in NULLS] if kind == "text" else []
+    marked = bool(some) and all(map(_MARKED.fullmatch, some)) and not all(map(_NUMBER.fullmatch, some))
+    why = f"numbers such as {some[0]!r} have to be plain, like 1234.5" if marked else "nearly all values differ"
     if many and kind in ("text", "bytes"):
         also = f"{given('text', name)} or " if kind == "text" else ""
-        some = column.slice(0, _FEW_ROWS).to_pylist()
-        marked = kind == "text" and all(map(_MARKED.fullmatch, some))
-        why = f"numbers such as {some[0]!r} have to be plain, like 1234.5" if marked else "nearly all values differ"
         return None, f"{why}; left out ({also}{given('categorical', name)} takes it)"
-    return Column(name, CATEGORICAL), ""
+    return Column(name, CATEGORICAL), f"{why}; each is taken as a category" if marked else ""
+
+
+def written_otherwise(columns: Iterable[Column], values: pa.RecordBatch) -> list[str]:
+    """A sentence on each numeric one of `columns` whose values, as written, begin with zeros: they may be codes."""
+    found = []
+    for column in columns:
+        texts, name = values.column(column.name), column.name
+        if column.role == NUMERIC and kind_of(texts.type) == "text":
+            for text in texts.filter(pc.match_substring_regex(texts, r"^\s*[-+]?0\d"))[:1].to_pylist():
+                as_written = f"({given('categorical', name)} takes values as they are written)"
+                found.append(f"column {name!r}: {text!r} is taken as a number, without the zeros before it {as_written}")
+    return found
+
+
+def names_are_data(first: pa.RecordBatch) -> bool | None:
+    """Whether the names of the columns look like a row: numbers that do not count or name years, or values of the columns.
+
+    None: they may be a row, as nothing else than numbers that do tells them apart.
+    """
+    numbers, words, again = [], 0, 0
+    for name, column in zip(first.schema.names, first.columns, strict=True):
+        kind = "" if pa.types.is_null(column.type) else kind_of(column.type)
+        if name in NULLS:
+            continue
+        if is_number(name.strip()):
+            numbers.append(float(name))
+        elif kind in ("number", "bool", "time") and not _TIME.match(name) and name not in BOOLEANS:
+            return False
+        elif kind == "text":
+            words, again = words + 1, again + pc.is_in(pa.array([name]), column)[0].as_py()
+    steps = {abs(after - before) for before, after in pairwise(numbers)}
+    count = steps == {1.0} or (not steps and numbers in ([0.0], [1.0]))
+    if (numbers and not count and not all(each in _YEARS for each in numbers)) or (again > 1 and 2 * again > words):
+        return True
+    return None if numbers else False
 
 
 def of_words(column: pa.Array) -> bool:
@@ -249,15 +310,13 @@ def parts_of_texts(column: pa.Array) -> tuple[str, ...]:
 
 
 def _odd_one_out(column: pa.Array) -> tuple[int, str] | None:
-    """(row, value) of the first text that is not a number, if nearly all are."""
-    known = [(row, text) for row, text in enumerate(column.to_pylist()) if text]
-    first, odd = None, 0
-    for row, text in known if len(known) >= _FEW_TEXTS else ():
-        if not _NUMBER.fullmatch(text.strip()):
-            first, odd = first or (row, text), odd + 1
-            if odd >= (1 - _DISTINCT) * len(known):
-                return None
-    return first
+    """(row, value) of the first text that is not a number, if nearly all are, or many different ones and it alone is not."""
+    known = [(row, text) for row, text in enumerate(column.to_pylist()) if text and text.strip() not in NULLS]
+    odd = [(row, text) for row, text in known if not _NUMBER.fullmatch(text.strip())]
+    if not odd or len(known) < _FEW_TEXTS:
+        return None
+    alone = len({text for _, text in odd}) == 1 and len({text for _, text in known}) > max(_FEW_ROWS, len(known) / _SEVERAL)
+    return odd[0] if alone or len(odd) < (1 - _DISTINCT) * len(known) else None
 
 
 def check_types(schema: pa.Schema, table: Table, where: str, *, spelled: bool = False) -> None:

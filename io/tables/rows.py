@@ -14,7 +14,7 @@ from streamcut.errors import BadInputError
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import BOOLEAN, BYTES, INTEGER, NUMBER, TEXT, TIME
-from streamcut.io.tables.arrow import floats_of, kind_of
+from streamcut.io.tables.arrow import floats_of, kind_of, without
 from streamcut.io.tables.encoder import Encoder, Place
 from streamcut.io.tables.labels import LabelReader
 
@@ -94,7 +94,8 @@ class RowMaker:
         Its first row is number `row` of `file` and `first_row` overall.
         Raises BadInputError naming the file, the row and the column.
         """
-        given, counters = batch.num_rows, Counter[str]()
+        given, counters, kept = batch.num_rows, Counter[str](), batch.select(self.keep)
+        batch = without(batch, self.table.nulls)
         rows = np.arange(row, row + given)
         if self.reads_labels:
             batch, rows = self._labelled(batch, file, rows, counters)
@@ -114,7 +115,8 @@ class RowMaker:
             first_row,
         )
         labelled = None if len(rows) == given else rows - row
-        return chunk, counters, batch.select(self.keep) if self.keep else None, labelled
+        kept = kept if labelled is None else kept.take(pa.array(labelled))
+        return chunk, counters, kept if self.keep else None, labelled
 
     def _labelled(
         self, batch: pa.RecordBatch, file: str, rows: np.ndarray, counters: Counter[str]

@@ -18,9 +18,9 @@ from streamcut.foundation.chunk import Chunk
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import CATEGORICAL, NUMERIC, TEXT, Column, Table
 from streamcut.io.sources.row_source import check_groups, describe
-from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, floats_together, numbers_of
+from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, floats_together, numbers_of, without
 from streamcut.io.tables.dictionary import KeyCounter, KeyRoom, within_room
-from streamcut.io.tables.files import BatchSize, Part, TableFile, is_text, require
+from streamcut.io.tables.files import BatchSize, Part, TableFile, given_role, is_text, require
 from streamcut.io.tables.fitting import found
 from streamcut.io.tables.labels import LabelCodings
 from streamcut.io.tables.roles import check_types, label_read_as, read_as
@@ -179,7 +179,7 @@ class TableRows:
             first = row if number == file else 0
             schema = self._schema(self.files[number], columns)
             for batch in self.files[number].batches(schema, first, self._size(number)):
-                yield number, first, batch
+                yield number, first, without(batch, self.maker.table.nulls)
                 first += batch.num_rows
 
     def _size(self, number: int) -> BatchSize:
@@ -191,13 +191,22 @@ class TableRows:
 
     def _schema(self, file: TableFile, columns: Sequence[str]) -> pa.Schema:
         """The types used to read `columns` of a file."""
-        schema, roles = file.schema(), {column.name: column for column in self.maker.table.columns}
+        table, first = self.maker.table, self.files[0]
+        roles = {column.name: column for column in table.columns}
+        if not roles.keys().isdisjoint(file.schema().names):
+            file.expect([*roles, *(first.schema().names if self._same_columns else ())])
+        schema = file.schema()
+        if table.unnamed and file.spelled and len(schema) != table.unnamed:
+            raise BadInputError(
+                f"{file.name}: {len(schema)} columns without names, but it takes {table.unnamed}, as in training, to tell which "
+                "is which; one that is not known, such as the labels, may be empty"
+            )
         require(file.name, schema, columns)
-        first = self.files[0]
         if self._same_columns and set(schema.names) != set(first.schema().names):
             other = sorted(set(schema.names) ^ set(first.schema().names))[0]
+            more = f" ({given_role(other)})" if file.keyed else ""
             here, there = (file.name, first.name) if other in schema.names else (first.name, file.name)
-            raise BadInputError(f"{file.name}: other columns than {first.name}: {here} has {other!r}, {there} does not")
+            raise BadInputError(f"{file.name}: other columns than {first.name}: {here} has {other!r}, {there} does not{more}")
         check_types(schema, self.maker.table, file.name, spelled=file.spelled)
         for name in columns:
             try:

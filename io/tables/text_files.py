@@ -15,21 +15,25 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pcsv
-import pyarrow.json as pjson
 
 from streamcut.errors import BadInputError
+from streamcut.io.recipe.table import Spelling
 from streamcut.io.tables import csv_kernels
-from streamcut.io.tables.files import SAMPLE_ROWS, BatchSize, Part, opened, there, unique_names
+from streamcut.io.tables.arrow import NULLS
+from streamcut.io.tables.files import SAMPLE_ROWS, BatchSize, Part, SameColumns, opened, some, there, unique_names
+from streamcut.io.tables.roles import names_are_data
 from streamcut.io.text.blocks import BOM
 from streamcut.io.text.decompress import open_bytes
-from streamcut.io.text.inputs import STDIN, Input
+from streamcut.io.text.inputs import NOT_UTF8, STDIN, Input, not_text
 
 GUESS_BYTES = 1 << 20  # types are guessed from this much of a text, regardless of the block size
+_SEP = re.compile(rb"(?:\xef\xbb\xbf)?sep=(.)\r?\n", re.IGNORECASE)
+_USUAL = Spelling()
 _QUOTED = re.compile(rb'"[^"]*"')
 _GUESS_LINES, _GUESS_MOST = 9, 1 << 26  # or from more, where this many lines are longer
 
 
-class _TextFile(ABC):
+class TextFile(SameColumns, ABC):
     """The part common to both formats: bytes that are read front to back."""
 
     n_rows = None
@@ -42,6 +46,8 @@ class _TextFile(ABC):
         self._stream: _Counted | None = None
         self._first: pa.RecordBatch | None = None
         self._kept: BinaryIO | None = None  # standard input whose beginning has been read
+        self._names: list[str] | None = None  # of the columns if there is no line of names
+        self._skipped = 0  # bytes of a line before all others
 
     @property
     def position(self) -> int | None:
@@ -60,11 +66,13 @@ class _TextFile(ABC):
     def sample(self) -> pa.RecordBatch:
         if self._first is None:
             head = self._beginning()
+            if what := not_text(head[:16]):
+                raise BadInputError(f"{self.name}: {what}")
             try:
                 self._first = self._guessed(head)
             except pa.ArrowException as error:
-                said = _csv_error(str(error), -1) if self.spelled else _json_error(str(error), 0)
-                raise BadInputError(f"{self.name}: {said}") from None
+                first = -1 if self.spelled and self._names is None else 0
+                raise BadInputError(f"{self.name}: {self._error(str(error), first)}") from None
             unique_names(self._first.schema, self.name)
         return self._first
 
@@ -79,16 +87,16 @@ class _TextFile(ABC):
 
     def parts(self, schema: pa.Schema, start: int, size: BatchSize) -> Iterator[Part]:
         self.sample()  # finds the delimiter
-        seen, quotes, names = 0, 0, None
+        seen, skipped, names, block = 0, self._skipped, self._names, b""
         with self._bytes() as stream:
             self._stream = stream
             for block, whole in self._blocks(stream, size):
                 if not whole:
                     yield self._too_long
                     return
+                block, skipped = block[skipped:], 0
                 if not block.strip(self.nothing):
                     continue
-                quotes += int(csv_kernels.quotes(np.frombuffer(block, np.uint8))) if self.spelled else 0
                 part: Part = partial(self._rows, block, names, schema)
                 names = self.schema().names
                 if seen < start:  # rows before `start`
@@ -98,7 +106,7 @@ class _TextFile(ABC):
                         continue
                     part = partial(there, batch.slice(start - seen + batch.num_rows))
                 yield part
-            if self.spelled and quotes % 2:
+            if self.spelled and self._line_end(block + b"\n") <= len(block):
                 yield self._never_closed
 
     def _blocks(self, stream: _Counted, wanted: BatchSize) -> Iterator[tuple[bytes, bool]]:
@@ -148,7 +156,11 @@ class _TextFile(ABC):
         )
 
     def _never_closed(self, first: int) -> pa.RecordBatch:
-        raise BadInputError(f"{self.name}: an odd number of quotes: one is never closed, or occurs undoubled in a value")
+        raise BadInputError(f"{self.name}: a quote at the beginning of a value is never closed: the rows after it are lost in it")
+
+    @abstractmethod
+    def _error(self, said: str, first: int) -> str:
+        """Arrow's message on a block whose first line is row `first`."""
 
     @abstractmethod
     def _guessed(self, head: bytes) -> pa.RecordBatch:
@@ -165,6 +177,7 @@ class _TextFile(ABC):
             self._kept = cast(BinaryIO, _Joined(head, stream.raw_stream))
         if not head.strip():
             raise BadInputError(f"{self.name}: empty")
+        self.goes_on = len(head) == wanted
         if len(head) == wanted and (cut := head.rfind(b"\n") + 1):
             head = head[:cut]
         return head
@@ -179,18 +192,19 @@ class _TextFile(ABC):
         return _Counted(stream, closes=self.name != STDIN)
 
 
-class CsvFile(_TextFile):
+class CsvFile(TextFile):
     """Values between delimiters with a line of names; quoted values may contain line ends.
 
-    delimiter  None: that of `,` `;` tab `|` which is most frequent in the line of names, `,` where none is
+    delimiter  None: that of a first line `sep=;`, else of `,` `;` tab `|` the most frequent in the line of names, `,` if none is
     """
 
     spelled = True
     nothing = b"\r\n"  # blanks and tabs are values
 
-    def __init__(self, path: str, delimiter: str | None = None) -> None:
+    def __init__(self, path: str, delimiter: str | None = None, spelling: Spelling = _USUAL) -> None:
         super().__init__(path)
-        self._given = delimiter
+        self._given, self._spelling = delimiter, spelling
+        self._nulls = [blank + text for text in (*NULLS, *spelling.nulls) for blank in ("", " ")]
         self._delimiter, self._decimal = delimiter or ",", "."
         self._head = b""  # the bytes that types were guessed from
 
@@ -199,22 +213,35 @@ class CsvFile(_TextFile):
         """What was guessed about the text, if it is unusual."""
         mark = "tabs" if self._delimiter == "\t" else repr(self._delimiter)
         found = [f"columns are separated by {mark}"] if self._delimiter != (self._given or ",") else []
-        return [*found, *(["decimals are written with a comma"] if self._decimal == "," else [])]
+        found += ["decimals are written with a comma"] if self._decimal == "," else []
+        if self._names is None and names_are_data(self.sample()) is None:
+            found.append(f"columns are named by the first line, {some(self.schema().names)} (if it is a row: --no-header)")
+        return found
 
     def written(self, names: Sequence[str]) -> pa.RecordBatch:
         self.sample()
         texts = {name: pa.string() for name in names}
-        return self._parsed(self._head, column_types=texts, include_columns=list(names)).slice(0, SAMPLE_ROWS)
+        return self._parsed(self._head, self._names, column_types=texts, include_columns=list(names)).slice(0, SAMPLE_ROWS)
 
     def _guessed(self, head: bytes) -> pa.RecordBatch:
-        self._delimiter, self._decimal = _marks(head, self._given)
-        first, self._head = self._parsed(head), head
-        for field in first.schema:
+        mark = _SEP.match(head)
+        self._skipped = mark.end() if mark else len(BOM) if head.startswith(BOM) else 0
+        head = head[self._skipped :]
+        self._delimiter, self._decimal = _marks(head, mark[1].decode() if mark and self._given is None else self._given)
+        if not self._spelling.header:
+            names = re.split(rb"[\r\n]", head, maxsplit=1)[0].replace(b'"', b"").split(self._delimiter.encode())
+            numbered = [str(number) for number in range(len(names))]
+            self._names = numbered if names != [name.encode() for name in numbered] else None
+        first, self._head = self._parsed(head, self._names), head
+        if self._spelling.header and names_are_data(first):
+            raise BadInputError(
+                f"{self.name}: the first line looks like a row ({some(first.schema.names)}), not like names of columns; write "
+                "names above it, or convert with --no-header, which names them 0, 1, …"
+            )
+        for number, field in enumerate(first.schema):
             if pa.types.is_binary(field.type):
-                row = next(row for row, value in enumerate(first.column(field.name)) if not _is_utf8(value.as_py()))
-                raise BadInputError(
-                    f"{self.name}: row {row} (0-based), column {field.name!r}: not UTF-8; convert the file, with iconv"
-                )
+                row = next(row for row, value in enumerate(first.column(number)) if not _is_utf8(value.as_py()))
+                raise BadInputError(f"{self.name}: row {row} (0-based), column {field.name!r}: {NOT_UTF8}")
         return first
 
     def _line_end(self, block: bytes) -> int:
@@ -223,12 +250,23 @@ class CsvFile(_TextFile):
         return (block.rfind(b"\n") + 1) or (block.rfind(b"\r") + 1)
 
     def _rows(self, block: bytes, names: Sequence[str] | None, schema: pa.Schema, first: int) -> pa.RecordBatch:
-        if names is not None and block.startswith(BOM):
+        if block.startswith(BOM):
             block = BOM + block  # Arrow strips the first one as the byte order mark of a file
         try:
             return self._parsed(block, names, column_types=schema, include_columns=schema.names)
         except pa.ArrowException as error:
-            raise BadInputError(f"{self.name}: {_csv_error(str(error), first - (names is None), self.schema().names)}") from None
+            raise BadInputError(f"{self.name}: {self._error(str(error), first - (names is None), self.schema().names)}") from None
+
+    def _error(self, said: str, first: int, names: Sequence[str] = ()) -> str:
+        """Arrow's message on a block whose first line, its row 1, is row `first` (0-based), with the columns `names`."""
+        row = re.search(r"Row #(\d+): (.*)", said, re.DOTALL)
+        if row is None:
+            return one_line(said)
+        what = re.sub(r"^CSV conversion error to (\w+): ", r"not \1: ", row[2])
+        column = re.search(r"In CSV column #(\d+)", said)
+        number = int(column[1]) if column else 0
+        where = "" if column is None else f", column {names[number]!r}" if names else f", column number {number} (0-based)"
+        return f"row {first + int(row[1]) - 1} (0-based){where}: {one_line(what)}"
 
     def _parsed(self, block: bytes, names: Sequence[str] | None = None, **wanted: Any) -> pa.RecordBatch:
         table = pcsv.read_csv(
@@ -236,10 +274,10 @@ class CsvFile(_TextFile):
             read_options=pcsv.ReadOptions(block_size=len(block) + 1, use_threads=False, column_names=names),
             parse_options=pcsv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
             convert_options=pcsv.ConvertOptions(
-                **wanted, check_utf8=not block.isascii(), auto_dict_encode=False, decimal_point=self._decimal
+                **wanted, check_utf8=not block.isascii(), decimal_point=self._decimal, null_values=self._nulls
             ),
         )
-        return _only(table)
+        return only_batch(table)
 
 
 def _marks(head: bytes, delimiter: str | None) -> tuple[str, str]:
@@ -258,81 +296,14 @@ def _marks(head: bytes, delimiter: str | None) -> tuple[str, str]:
     return delimiter, "," if commas and not points else "."
 
 
-class JsonFile(_TextFile):
-    """JSON lines: an object on each line."""
-
-    def _guessed(self, head: bytes) -> pa.RecordBatch:
-        if head.removeprefix(BOM).lstrip().startswith(b"["):
-            raise BadInputError(f"{self.name}: a JSON array; JSON lines have an object on each line")
-        self._expect_utf8(head if len(head) < GUESS_BYTES else head[: head.rfind(b"\n") + 1], 0)
-        return self._parsed(head, None)
-
-    def _line_end(self, block: bytes) -> int:
-        return block.rfind(b"\n") + 1
-
-    def _rows(self, block: bytes, names: Sequence[str] | None, schema: pa.Schema, first: int) -> pa.RecordBatch:
-        self._expect_utf8(block, first)
-        try:
-            return self._parsed(block, schema).select(schema.names)
-        except pa.ArrowException as error:
-            raise BadInputError(f"{self.name}: {_json_error(str(error), first)}") from None
-
-    def _expect_utf8(self, block: bytes, first: int) -> None:
-        """Raise for bytes that are not UTF-8: Arrow accepts any bytes in JSON."""
-        if block.isascii():
-            return
-        ends = pa.py_buffer(np.array([0, len(block)], np.int64))
-        try:
-            pa.Array.from_buffers(pa.large_string(), 1, [None, ends, pa.py_buffer(block)]).validate(full=True)
-        except pa.ArrowInvalid:
-            lines = block.decode("utf-8", "surrogateescape").split("\n")
-            wrong = next(i for i, line in enumerate(lines) if any("\udc80" <= letter <= "\udcff" for letter in line))
-            row = first + sum(line.strip() != "" for line in lines[:wrong])
-            raise BadInputError(f"{self.name}: row {row} (0-based): not UTF-8; convert the file, with iconv") from None
-
-    def _parsed(self, block: bytes, schema: pa.Schema | None) -> pa.RecordBatch:
-        table = pjson.read_json(
-            pa.BufferReader(block),
-            read_options=pjson.ReadOptions(block_size=len(block) + 1, use_threads=False),
-            parse_options=pjson.ParseOptions(
-                explicit_schema=schema,
-                newlines_in_values=False,
-                unexpected_field_behavior="infer" if schema is None else "ignore",
-            ),
-        )
-        return _only(table)
-
-
-def _only(table: pa.Table) -> pa.RecordBatch:
+def only_batch(table: pa.Table) -> pa.RecordBatch:
     """The only batch of a table, or one without rows."""
     for batch in table.combine_chunks().to_batches():
         return batch
     return pa.RecordBatch.from_pylist([], table.schema)
 
 
-def _csv_error(said: str, first: int, names: Sequence[str] = ()) -> str:
-    """Arrow's message on a block whose first line, its row 1, is row `first` (0-based), with the columns `names`."""
-    row = re.search(r"Row #(\d+): (.*)", said, re.DOTALL)
-    if row is None:
-        return _one_line(said)
-    what = re.sub(r"^CSV conversion error to (\w+): ", r"not \1: ", row[2])
-    column = re.search(r"In CSV column #(\d+)", said)
-    number = int(column[1]) if column else 0
-    where = "" if column is None else f", column {names[number]!r}" if names else f", column number {number} (0-based)"
-    return f"row {first + int(row[1]) - 1} (0-based){where}: {_one_line(what)}"
-
-
-def _json_error(said: str, first: int) -> str:
-    """Arrow's message on a block that begins with row `first`; Arrow counts from 0."""
-    row = re.search(r"^(.*) in row (\d+)$", said, re.DOTALL)
-    said = said.removeprefix("JSON parse error: ")
-    if row is None:
-        return f"a row from {first} (0-based) on: {_one_line(said)}"
-    what = re.sub(r"Column\(/([^)]*)\)", r"column '\1'", row[1].removeprefix("JSON parse error: "))
-    return f"row {first + int(row[2])} (0-based): {_one_line(what)}"
-
-
-def _one_line(said: str) -> str:
+def one_line(said: str) -> str:
     """Arrow's message on one line: it quotes values with their line ends."""
     return " ".join(said.split())
 

@@ -146,7 +146,9 @@ def _typed(values: pa.Array, kind: str | None) -> tuple[Words, np.ndarray]:
     fits = kind in _FITTING[found]
     odd = np.full(len(values), not fits)
     if found == "bytes":
-        return listed([value.hex() if value is not None else "" for value in values.to_pylist()]), odd
+        known = [value or b"" for value in values.to_pylist()]
+        texts = [value.decode(errors="replace") if kind == TEXT else value.hex() for value in known]
+        return listed(texts), odd
     if found == "time" and kind is not None:
         texts, lost = spelled_times(values)
         return listed([text or "" for text in texts]), odd | lost
@@ -160,7 +162,6 @@ def _of_floats(values: pa.Array, kind: str | None) -> list[str]:
         return ["" if value is None else number_spelled(float(value), _OLD_DIGITS) for value in values.to_pylist()]
     if pa.types.is_decimal(values.type):
         return ["" if value is None else spelled(f"{value:f}", NUMBER) or "" for value in values.to_pylist()]
-    values = values.cast(pa.float32()) if pa.types.is_float16(values.type) else values
     texts = values.cast(pa.string()).to_pylist()  # the shortest that reads back as the same number of this width
     return ["" if text is None else number_spelled(float(text)) for text in texts]
 

@@ -16,6 +16,17 @@ from streamcut.foundation.opened import opened_stream
 from streamcut.io.places.remote import is_url, size_of
 
 STDIN = "-"
+NOT_UTF8 = "not UTF-8; convert the file, with iconv"
+_UTF16 = "text in UTF-16; convert it with: iconv -f UTF-16 -t UTF-8 OLD > NEW"
+_BINARY = {b"\xff\xfe": _UTF16, b"\xfe\xff": _UTF16, b"PK\x03\x04": "a zip archive or an .npz file", b"PAR1": "a Parquet file",
+           b"ARROW1": "an Arrow file", b"\x93NUMPY": "a NumPy array, whose name must end in .npy", b"\x89HDF": "an HDF5 file",
+           b"\x80\x04": "a pickle", b"\x80\x05": "a pickle"}  # fmt: skip
+
+
+def not_text(head: bytes) -> str | None:
+    """What a file is that begins with `head` and is not text in UTF-8; None: it may be."""
+    known = next((what for mark, what in _BINARY.items() if head.startswith(mark)), None)
+    return known or ("no text: it holds zero bytes" if b"\0" in head else None)
 
 
 @dataclass(frozen=True, slots=True)

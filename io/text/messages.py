@@ -9,6 +9,9 @@ from streamcut.io.text import kernels as k
 
 NUMBER = re.compile(rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _INDEX = re.compile(rb"\d+")
+_BLANK = "a blank stands beside a colon; remove it with: sed 's/[ \\t]*:[ \\t]*/:/g' OLD > NEW"
+_VALUE = "features need values, as in 7:1"
+_LIBFFM = re.compile(rb"\d+:\d+:[^:]*")
 _SHOWN = 60  # characters of a token
 OLD_MAC = "lines end in a carriage return alone (old Mac line ends); convert them with: tr '\\r' '\\n' < OLD > NEW"
 
@@ -121,14 +124,17 @@ def _reason(code, line, at, token, rules, n_features, label_map) -> tuple[str, s
         if name in (b"cost", b"sid") and colon:
             return f"{name.decode()}: is not supported", None
         if not colon:
-            return "expected index:value", None
+            apart = line[at + len(token) :].lstrip(b" \t").startswith(b":")
+            return "expected index:value", _BLANK if apart else _VALUE if _INDEX.fullmatch(token) else None
         if _INDEX.fullmatch(name.removeprefix(b"-")):
             return "negative feature index", None
         return "the feature index is not a whole number", "--hash-bits=22 hashes names of features" if name else None
     if colon and not value:
-        return "the value is missing after the colon", "is the file cut off?"
+        return "the value is missing after the colon", _BLANK if line[at + len(token) :].strip() else "is the file cut off?"
     if b":" in value:
-        return "more than one colon", "this looks like libffm's field:feature:value, which is not svmlight"
+        if _LIBFFM.fullmatch(token):
+            return "more than one colon", "this looks like libffm's field:feature:value, which is not svmlight"
+        return "more than one colon", "two features without a blank between them: is the line damaged?"
     return "the value is not a number", _number_hint(value)
 
 
@@ -137,6 +143,8 @@ def _label_reason(token: bytes, rules: k.Rules, label_map: bool) -> tuple[str, s
         return "the label is missing, or has a weight", "a label comes first in every row; --label-weights reads label:weight"
     if label_map:
         return "the label is not in --label-map", None
+    if token.endswith(b","):
+        return "several labels", "labels stand without blanks, as in 3,4,5; remove them with: sed 's/, */,/g' OLD > NEW"
     if b"," in token:
         return "several labels", "--multilabel LABEL makes the rows that have LABEL +1 and the others -1"
     if _is_number(token):
@@ -167,8 +175,8 @@ def _guess(line: bytes, first_line: bool) -> str | None:
         return "this looks like JSON"
     if b"|" in text:
         return "this looks like Vowpal Wabbit: say --format=vw"
-    if first_line and re.fullmatch(rb"\d+[ \t]+\d+([ \t]+\d+)?", text):
-        return "this looks like the header of an XMLC file, 'rows features labels'; remove the line"
+    if first_line and re.fullmatch(rb"\d\d+[ \t]+\d+([ \t]+\d+)?", text):
+        return f"if this is the header of an XMLC file, 'rows features labels', remove the line; else {_VALUE}"
     if b":" not in text and (text.count(b",") >= 2 or text.count(b";") >= 2):
         return "this looks like CSV"
     if text.startswith((b"PK\x03", b"PAR1", b"<")):

@@ -249,7 +249,7 @@ def errors_options(command: Any) -> Any:
 
 
 TABLE = ("format", "labels_as", "missing_labels", "categorical", "numeric", "standardise", "text", "text_weights", "ngrams",
-         "min_count", "stop_words", "time", "cross", "drop", "id", "missing", "weights", "hash_bits", "max_categories",
+         "min_count", "stop_words", "time", "cross", "drop", "id", "header", "missing", "weights", "hash_bits", "max_categories",
          "layer")  # fmt: skip
 _TABLES = "Tables and text (see convert --help-all)"
 

@@ -86,7 +86,7 @@ def framed(data: Any) -> Any:
             columns[str(name)] = pa.array([row.get(name) for row in rows])
         except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
             raise BadInputError(f"the rows: column {name!r}: {error}") from None
-    return pa.table(columns)
+    return pa.table(columns, metadata={"streamcut.keyed": ""})
 
 
 def with_labels(data: Any, recipe: Recipe | None) -> Any:

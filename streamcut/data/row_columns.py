@@ -16,6 +16,7 @@ from streamcut.errors import BadInputError, UsageError
 from streamcut.io.formats.finding import find_files
 from streamcut.io.formats.registry import FORMATS
 from streamcut.io.formats.tables import FRAME
+from streamcut.io.recipe.table import Spelling
 from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, decoded, kind_of
 from streamcut.io.tables.files import BatchSize, TableFile, require
 from streamcut.io.tables.times import times_of
@@ -23,7 +24,7 @@ from streamcut.io.tables.times import times_of
 _BATCH = BatchSize(4 << 20, 1 << 16, 64 << 20)
 
 
-def files_of(data: Any, wanted: str = "auto") -> list[TableFile]:
+def files_of(data: Any, wanted: str, spelling: Spelling) -> list[TableFile]:
     """The files of a table, or a frame as one; empty for data without columns."""
     data = framed(data)
     if is_frame(data):
@@ -31,7 +32,7 @@ def files_of(data: Any, wanted: str = "auto") -> list[TableFile]:
         return [] if table is None else [table(data)]
     kind, paths = find_files([os.fspath(data)], wanted) if isinstance(data, str | os.PathLike) else ("", [])
     table = FORMATS[kind].table if kind in FORMATS else None
-    return [] if table is None else [table(path) for path in paths]
+    return [] if table is None else [table(path, spelling) for path in paths]
 
 
 def keys_of_groups(files: Sequence[TableFile], column: str) -> np.ndarray:

@@ -252,7 +252,7 @@ def _ready(
         if form.variant is not None and form.variant(paths, ConvertOptions(**options)) != kind:
             form = FORMATS[form.variant(paths, ConvertOptions(**options))]
         if form.table is not None:
-            files = [form.table(path) for path in paths or [data]]
+            files = [form.table(path, ConvertOptions(**options).spelling) for path in paths or [data]]
             options |= {name: _joined(options.get(name, ()), value) for name, value in by.items()}
         place = os.fspath(store) if store is not None else os.path.join(folder, "data.zarr")
         converted(paths or data, place, **options, resume=resume and store is not None, on_told=told.append)

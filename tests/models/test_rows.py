@@ -181,9 +181,10 @@ def test_what_is_not_known_is_said():
     with pytest.raises(BadInputError, match="strict"):
         streamcut.predict(model, {**row, "site": "new"}, strict=True)
     del row["count"]
-    for given in (row, [row], pd.DataFrame([row])):
-        with pytest.raises(BadInputError, match="no column 'count'; it has age, size, flag, site"):
-            model.predict(given)
+    with pytest.raises(BadInputError, match="no column 'count'; it has age, size, flag, site"):
+        model.predict(pd.DataFrame([row]))
+    for given in (row, [row]):  # a key that a row lacks is a missing value
+        np.testing.assert_array_equal(model.decision_function(given), model.decision_function({**row, "count": None}))
 
 
 def test_what_was_prepared_is_no_part_of_a_model():

@@ -18,6 +18,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils import murmurhash3_32
 
 NULLS = b"|#N/A|#N/A N/A|#NA|-1.#IND|-1.#QNAN|-NaN|-nan|1.#IND|1.#QNAN|N/A|NA|NULL|NaN|n/a|nan|null".split(b"|")  # of Arrow
+NULLS += rb"?|None|none|NONE|Null|NAN|Nan|na|<NA>|NaT|\N".split(b"|")
 NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 WHOLE = re.compile(rb"[ \t]*-?[0-9]{1,18}[ \t]*")
 NAN, INFINITE = re.compile(rb"[+-]?nan", re.I), re.compile(rb"[+-]?inf(inity)?", re.I)
@@ -64,6 +65,16 @@ def records(text: bytes, delimiter: str) -> list[Record]:
             found.append(Record("".join(lines[begin : reader.line_num]).encode("latin-1"), [c.encode("latin-1") for c in cells]))
         begin = reader.line_num
     return found
+
+
+def never_closed(text: bytes, delimiter: str) -> bool:
+    """Whether a quote that opens a cell is open at the end."""
+    inside, before = False, "\n"
+    for each in text.decode("latin-1"):
+        opens = each == '"' and (before in (delimiter, "\n", "\r") or before == "closed")
+        before = each if not inside else "closed" if each == '"' else ""
+        inside = (each != '"') if inside else opens
+    return inside
 
 
 def objects(text: bytes, spec: Spec) -> tuple[list[bytes], list[list[bytes]], set[int | None]]:
