@@ -23,3 +23,89 @@ def test_one_against_the_rest_does_not_diverge_where_nothing_bounds_dual_variabl
     y = (X @ rng.standard_normal((120, 3)) + 0.3 * rng.standard_normal((600, 3))).argmax(axis=1).astype(float)
     options = {"loss": loss, "C": C, "row_cache": row_cache, "solver": "bundle-dca", "max_passes": MOST}
     assert streamcut.train((X, y), task="multiclass", strategy="one-vs-rest", **options).converged
+
+
+def each_alone(X, y, **options):
+    """The models of each class against the rest."""
+    return [streamcut.train((X, np.where(y == label, 1.0, -1.0)), task="binary", **options) for label in np.unique(y)]
+
+
+@pytest.mark.parametrize("intercept", ["regularised", "free"])
+@pytest.mark.parametrize("loss", ["logistic", "squared-hinge"])
+def test_one_against_the_rest_ends_on_unscaled_features_as_each_class_alone(loss, intercept):
+    X, y = unscaled()
+    options = {"loss": loss, "intercept": intercept}
+    together = streamcut.train((X, y), task="multiclass", strategy="one-vs-rest", max_passes=MOST, **options)
+    alone = each_alone(X, y, **options)
+    assert together.converged
+    assert together.history[-1]["passes"] == sum(model.history[-1]["passes"] for model in alone)
+    for k, model in enumerate(alone):
+        assert together.certificates[k].primal == model.certificate.primal
+        np.testing.assert_array_equal(together.weights[:, k], model.weights)
+
+
+def test_one_against_the_rest_by_newton_goes_on_wherever_it_was_stopped(tmp_path):
+    X, y = unscaled()
+    options = {"task": "multiclass", "strategy": "one-vs-rest", "loss": "logistic", "solver": "newton"}
+    whole, passes = streamcut.train((X, y), **options), []
+
+    def stop():
+        return len(passes) >= 9
+
+    def resumed(**more):
+        passes.clear()
+        kept = streamcut.config.CheckpointOptions(str(tmp_path / "run"), iterations=1, **more)
+        return streamcut.train((X, y), checkpoint=kept, on_iteration=passes.append, stop=stop if not more else None, **options)
+
+    with pytest.raises(KeyboardInterrupt):  # in the second class: the third has no model
+        resumed()
+    model = resumed(resume=True)
+    np.testing.assert_array_equal(model.weights, whole.weights)
+    assert [line["primal"] for line in model.history] == [line["primal"] for line in whole.history]
+    assert 0 < len(passes) < len(whole.history) - 6
+    limited = streamcut.train((X, y), max_passes=2, **options)
+    assert limited.history[-1]["passes"] == 6
+    assert streamcut.train((X, y), warm_start=whole, **options).history[-1]["passes"] == 3
+
+
+def noisy(rows=400, seed=0):
+    """(X, y) of two classes."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((rows, 3))
+    return X, np.where(X[:, 0] + rng.standard_normal(rows) > 0.0, 1.0, -1.0)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared-hinge", "hinge"])
+@pytest.mark.parametrize("Cs", [[1e-6, 1.0], [1e-8, 1.0]])
+def test_a_grid_ends_however_far_apart_its_costs_are(loss, Cs):
+    X, y = noisy()
+    models, options = {}, {"loss": loss, "intercept": "free"}
+
+    def keep(point, fold, tried):
+        models[point["C"], fold] = tried
+
+    found = streamcut.tune((X, y), {"C": Cs}, folds=3, max_passes=MOST, on_model=keep, **options)
+    assert len(models) == 6
+    assert all(tried.result["converged"] for tried in models.values())
+    alone = streamcut.train((X, y), C=found.best.options["C"], **options).certificate
+    here = found.model.certificate
+    assert found.model.converged
+    assert max(here.lower_bound, alone.lower_bound) <= min(here.primal, alone.primal)
+
+
+def test_a_grid_takes_newtons_method_where_each_of_its_problems_would():
+    X, y = unscaled(classes=2)
+    found = streamcut.tune((X, y), {"C": [1.0, 100.0]}, folds=3, loss="logistic", max_passes=MOST)
+    assert found.model.converged
+    assert sum(row["passes"] for row in found.table) < 100
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared-hinge", "huber", "squared"])
+def test_wide_unscaled_features_converge(loss):
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((500, 300)) * 10.0 ** rng.uniform(-2.0, 3.0, 300)
+    t = X / X.std(axis=0) @ rng.standard_normal(300) + rng.standard_normal(500)
+    y, task = (t, "regression") if loss in ("huber", "squared") else (np.where(t > 0.0, 1.0, -1.0), "binary")
+    for more in ({"intercept": "free"}, {"l1": 0.5}):
+        model = streamcut.train((X, y), task=task, loss=loss, max_passes=MOST, **more)
+        assert model.converged, more
