@@ -25,7 +25,16 @@ from streamcut.foundation.units import part_of
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.io.row_view import Folds
 from streamcut.jobs.job import identity
-from streamcut.jobs.linear import cache_wanted, climbs, constant_feature, on_few_rows, penalty_needs, threads_wanted, two_labels
+from streamcut.jobs.linear import (
+    cache_wanted,
+    climbs,
+    constant_feature,
+    detail,
+    on_few_rows,
+    penalty_needs,
+    threads_wanted,
+    two_labels,
+)
 from streamcut.jobs.origins import classes_origins, linear_origin
 from streamcut.jobs.several_classes import Proved, classes_apart, multiclass_model
 from streamcut.losses import row_loss
@@ -237,17 +246,18 @@ class ColumnsJob:
         return ColumnsOracle(runner, self.risk, found, **how, at_once=self.at_once, streams=plan.streams, order=order)
 
     def model(
-        self, answers: list[Answer], history: list[Iteration], manifest: Manifest, C: float, l1: float, unit: float
+        self, answers: list[Answer], history: list[Iteration], manifest: Manifest, C: float, l1: float, oracle: ColumnsOracle
     ) -> Model:
         """The model from the columns of a point, which are removed from `answers`, so that no weights are kept twice."""
         options, d, constant = self.options, manifest.statistics.n_features, self._constant(manifest.statistics)
         asked = options.tol, options.tol_relative
         certificates = tuple(
             Certificate(
-                a.primal, a.bound, a.c_bar, *asked, a.reason is StopReason.CONVERGED, a.reason, unit=unit, raised=a.raised
+                *(a.primal, a.bound, a.c_bar), *asked, a.reason is StopReason.CONVERGED, a.reason,
+                unit=oracle.unit, raised=a.raised, detail=detail(a.reason, oracle),
             )
             for a in answers
-        )
+        )  # fmt: skip
         if self.several:
             assert self.risk.labels is not None
             witnesses = [answer.witness for answer in answers]
@@ -311,7 +321,7 @@ class ColumnsTrainer:
             own = answers[:each]
             del answers[:each]
             history = iterations if len(job.points) == 1 else history_of(own, iterations)
-            model = job.model(own, history, manifest, point.C, l1, oracle.unit)
+            model = job.model(own, history, manifest, point.C, l1, oracle)
             known = {} if most is None else {"l1_max": most[number]}
             found.append(replace(model, parameters={**model.parameters, **known}))
         return found

@@ -109,3 +109,15 @@ def test_wide_unscaled_features_converge(loss):
     for more in ({"intercept": "free"}, {"l1": 0.5}):
         model = streamcut.train((X, y), task=task, loss=loss, max_passes=MOST, **more)
         assert model.converged, more
+
+
+@pytest.mark.parametrize("more", [{"solver": "bundle-dca"}, {"l1": 0.5, "intercept": "free"}])
+def test_a_stop_says_what_helps_where_features_differ_in_size(more):
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((300, 8)) * 10.0 ** np.linspace(-3.0, 3.0, 8)
+    y = X / X.std(axis=0) @ np.ones(8) + rng.standard_normal(300)
+    stopped = streamcut.train((X, y), task="regression", max_passes=20, **more)
+    assert not stopped.converged
+    assert "feature 7" in stopped.certificate.in_words()
+    assert "scale std" in stopped.certificate.in_words()
+    assert streamcut.train((X, y), task="regression", max_passes=MOST, scale="std", **more).converged
