@@ -173,7 +173,7 @@ class TrainOptions(TrainDeclarations):
     def in_columns(self) -> bool:
         """Whether the problem, or one for each class, is trained as columns of the weights (streamcut.solvers.columns)."""
         priced = self.record.dual and self.free and self.l1 != 0.0 and self.problem in ("binary", "regression")
-        return priced or (self.record.family == "linear" and self.problem == "one-vs-rest")
+        return priced or (self.record.dual and self.problem == "one-vs-rest")
 
     def _check_intercept(self) -> None:
         """What an unregularised intercept can be combined with; without an intercept `bias` is 0."""

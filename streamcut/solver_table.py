@@ -107,7 +107,7 @@ _RECORDS: dict[str, SolverRecord] = {
     ),
     "newton": SolverRecord(
         family="linear",
-        trains={"binary": "newton", "regression": "newton", "ranking": "newton_pairs"},
+        trains={"binary": "newton", "regression": "newton", "one-vs-rest": "newton", "ranking": "newton_pairs"},
         margins=True,
         curved=True,
         max_cuts=8,

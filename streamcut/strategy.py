@@ -24,6 +24,10 @@ _PRODUCTS, _MORE = 8.0, 16.0
 # with --scale std) dual ascent takes a tenth to a half of the passes in about as much time, where they reach 20 to 2e6 (susy to
 # computer) two to twelve times as long.
 _FEATURES, _ROWS, _LOOSE, _SCALED = 64, 50, 1e-4, 10.0
+# Smooth losses: the most features where rows are not scaled (spambase 9 to 15 passes, dual ascent 38 to more than 60; 800 rows of
+# 150 features between 0.01 and 1000 in size, 0.1 s and never) or dense (usps:3, 256 features, C = 1 and 100: 8 to 13 passes, dual
+# ascent 10 to more than 60). A class is rare with fewer rows than features, and than this part of all.
+_WIDE, _RARE = 1000, 0.02
 _DENSE, _TOGETHER, _SOLVED = 0.25, 8.0, 24.0  # of dense rows that many products cost what one does, of Cholesky's as many
 _ROOM = 4  # matrices take at most this fraction (1/4) of memory
 _MATRICES = 5
@@ -36,6 +40,7 @@ _JOBS = {  # by problem for linear solvers, else by family
     "ranking": ("streamcut.jobs.global_risk", "RankingJob"),
     "one-class": ("streamcut.jobs.one_class", "OneClassJob"),
     **dict.fromkeys(JOINT_LOSSES, ("streamcut.jobs.multiclass", "MulticlassJob")),
+    "one-vs-rest": ("streamcut.jobs.one_by_one", "OneByOneJob"),
     "columns": ("streamcut.jobs.columns", "ColumnsJob"),
     "sequence": ("streamcut.jobs.sequence", "SequenceJob"),
     "budgeted": ("streamcut.jobs.budgeted", "BudgetedJob"),
@@ -67,20 +72,32 @@ def choose(options: TrainOptions, statistics: Statistics) -> TrainOptions:
 def _few(options: TrainOptions, statistics: Statistics) -> bool:
     """Whether H = Σ u ℓ″ x xᵀ costs little next to the passes it saves, and fits in memory."""
     D = statistics.n_features + (options.bias != 0.0)
-    if options.problem == "binary" and min((statistics.labels or {0.0: D}).values()) < D:
-        return False  # a rare class: the curvature is that of few rows, and far from it others matter (kdd99: 10 passes, not 100)
-    if options.problem != "ranking" and ROW_LOSSES[options.chosen_loss].kinks:
+    rarest = min((statistics.labels or {0.0: D}).values())
+    if options.problem in ("binary", "one-vs-rest") and rarest < min(D, _RARE * statistics.n_rows):
+        return False  # the curvature is that of few rows, and far from it others matter (kdd99: 10 passes, not 100)
+    scaled = is_scaled(options, statistics)
+    if options.problem == "one-vs-rest" and scaled:
+        return False
+    smooth = options.problem != "ranking" and not ROW_LOSSES[options.chosen_loss].kinks
+    if options.problem != "ranking" and not smooth:
         asked = min(options.tol or 1.0, options.tol_relative or 1.0)
-        scaled = options.scale != "none" or statistics.max_abs_value <= _SCALED
         if D > _FEATURES or statistics.n_rows < _ROWS * D or asked < _LOOSE or scaled:
             return False
     entries = max(statistics.nnz, 1)
     per_row = entries / max(statistics.n_rows, 1)
-    row = D * D / (2.0 * _TOGETHER) if per_row > _DENSE * D else 0.5 * per_row * per_row
+    dense = per_row > _DENSE * D
+    row = D * D / (2.0 * _TOGETHER) if dense else 0.5 * per_row * per_row
     products = statistics.n_rows * row + (statistics.groups or 0) * D * D + D**3 / _SOLVED
     most = _PRODUCTS * (_MORE if options.problem == "ranking" or options.chosen_loss == "squared" else 1.0)
     matrices = _ROOM * _MATRICES * 8 * D * D
-    return products <= most * entries and (matrices < _ALWAYS or memory_limit(options.memory) >= matrices)
+    wide = smooth and D <= _WIDE and (dense or not scaled)
+    return (wide or products <= most * entries) and (matrices < _ALWAYS or memory_limit(options.memory) >= matrices)
+
+
+def is_scaled(options: TrainOptions, statistics: Statistics) -> bool:
+    """Whether features are of similar size, as far as that is known: then several problems on the same rows (classes against the
+    rest, a grid) are best trained in the same passes, as columns, else one after another where `choose` takes Newton's method."""
+    return options.scale != "none" or statistics.max_abs_value <= _SCALED
 
 
 def job_class(options: TrainOptions) -> type[Job]:

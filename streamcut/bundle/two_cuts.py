@@ -187,7 +187,7 @@ def minimise(slopes: Callable[[np.ndarray], np.ndarray], columns: int) -> np.nda
         on = open_ & (found < 0.0)
         low, at_low = np.where(on, high, low), np.where(on, found, at_low)
         high, open_ = np.where(on, 2.0 * high, high), on
-    k = np.where(falls, np.where(at_high <= flat, high, low), 0.0)
+    k = np.where(falls, np.where(at_high <= np.minimum(flat, -at_low), high, low), 0.0)  # a start may be flat at k = 1 already
     todo = falls & (at_high > flat) & (at_low < -flat)
     for _ in range(_MOST):
         if not todo.any():

@@ -1,6 +1,7 @@
 """Shares of a row in K classes as 16-bit codes. A code q of every class except the target stands for p = (q / 65535)²; the target
-has the rest. Codes are exact at both ends, where most shares of a bounded loss are, and fine near 0. They are rounded down, of
-losses without bounds only if the nearest codes add up to more than 1.
+has the rest. Codes are exact at both ends, where most shares of a bounded loss are, and fine near 0. They are the nearest ones,
+and those below only if these add up to more than 1: all rounded down, each pass first regains what rounding has lost (77
+classes of text, C = 10: more than 100 passes, not 16).
 """
 
 import numpy as np
@@ -17,14 +18,13 @@ def code_below(share):
 
 
 @kernel
-def encode(bounded, t, share, codes):
+def encode(t, share, codes):
     """codes (K,) = the codes of `share`; the target's is 0."""
     total = 0.0
-    if not bounded:
-        for k in range(len(share)):
-            codes[k] = code_of(share[k]) if k != t else np.uint16(0)
-            total += share_of(codes[k])
-    if bounded or total > 1.0:
+    for k in range(len(share)):
+        codes[k] = code_of(max(share[k], 0.0)) if k != t else np.uint16(0)
+        total += share_of(codes[k])
+    if total > 1.0:
         for k in range(len(share)):
             codes[k] = code_below(share[k]) if share[k] > 0.0 and k != t else np.uint16(0)
 
@@ -58,4 +58,4 @@ def remember(loss, target, z, codes):
     share = np.empty(z.shape[1])
     for i in range(len(z)):
         loss.dual(z[i], target[i], share)
-        encode(loss.bounded(), target[i], share, codes[i, 0])
+        encode(target[i], share, codes[i, 0])

@@ -41,7 +41,7 @@ def merge_shares(bounded, target, codes, into, gone, weight):
             if bounded and codes[i, into, k] != codes[i, gone, k]:
                 codes[i, into, k] = code_below(share[k])
         if not bounded:
-            encode(False, target[i], share, codes[i, into])
+            encode(target[i], share, codes[i, into])
 
 
 @helper
@@ -234,7 +234,7 @@ def ascend(loss, rows, margins, start, slots, grids, visits, sums, scratch):
                 i = group + at
                 t, weight = rows.y[i], weight_of(rows.u, i)
                 if shares[at, 0] != _AT_BOUND:
-                    encode(loss.bounded(), t, shares[at], codes[i, slots.ascent])
+                    encode(t, shares[at], codes[i, slots.ascent])
                 add_change(loss, rows, i, t, weight, bias, nothing, codes[i, slots.predicted], 0, grids, sums, buffers)
                 add_change(loss, rows, i, t, weight, bias, nothing, codes[i, slots.ascent], 1, grids, sums, buffers)
     return bad
@@ -258,11 +258,11 @@ def _score_group(loss, group, rows, margins, start, slots, shares, buffers):
         if bad < 0 and not np.isfinite(total):
             bad = i
         loss.dual(there, t, buffers.before)
-        encode(loss.bounded(), t, buffers.before, codes[i, slots.predicted])
+        encode(t, buffers.before, codes[i, slots.predicted])
         if loss.bounded() and _undivided(share):
             ahead = lead(loss, t, z[i], share)
             if ahead > 0.0:
-                encode(True, t, share, codes[i, slots.ascent])
+                encode(t, share, codes[i, slots.ascent])
                 margins.keys[i] = ahead + _NOT_FREE if ahead < _FAR else np.inf
                 share[0] = _AT_BOUND
     return bad
@@ -343,5 +343,5 @@ def write_back(loss, cached, first_row, slot, bias, grids, codes, sums, past, bu
         t, now = cached.target[i], codes[cached.number[i] - first_row, slot]
         for k in range(len(now)):  # `past[:] = now` takes seconds to compile, for its error message on different lengths
             past[k] = now[k]
-        encode(loss.bounded(), t, cached.share[i], now)
+        encode(t, cached.share[i], now)
         add_change(loss, cached, i, t, cached.weight[i], bias, past, now, 1, grids, sums, buffers)

@@ -22,7 +22,7 @@ from streamcut.jobs.linear import threads_wanted
 from streamcut.models.checkpoint_places import below
 from streamcut.models.model import Model
 from streamcut.solvers.progress import Observer
-from streamcut.strategy import choose
+from streamcut.strategy import choose, is_scaled
 from streamcut.training import checked, job_class, train
 
 Splits = list[tuple[Dataset, Dataset]]  # for each fold: training rows, evaluation rows
@@ -89,21 +89,22 @@ class Search:
     resources: dict[str, Any] = field(default_factory=lambda: {"readings": 0.0})
 
     def __post_init__(self) -> None:
-        self.Cs, self.options = [plain(C) for C in self.Cs], {name: plain(value) for name, value in self.options.items()}
+        self.options = {name: plain(value) for name, value in self.options.items()}
         found = [for_data(checked({**self.options, **point, "C": C})[0], self.data) for point in self.others for C in self.Cs]
-        self.chosen = chosen = found[0]
+        self.chosen, self.Cs = (chosen := found[0]), [each.C for each in found[: len(self.Cs)]]
         if len({each.record.family for each in found}) > 1:
             raise UsageError("grid: linear and kernel models are tuned separately")
         self._measure = measure_to_choose("binary" if chosen.task == "auto" else chosen.task, self.measure)
         self._linear = chosen.record.family == "linear"
         self._goes_on = self._linear and all(hasattr(job_class(each), "trainer") for each in found)
         self._columns = all(_is_column(each) for each in found)
-        curved = [choose(each, self.data.manifest.statistics).record.curved for each in found if each.free]
-        self._newton = bool(curved) and all(curved)
+        statistics = self.data.manifest.statistics  # flights, a free intercept: 0.9 s by Newton's method, as columns 3.4
+        alone = [(each.free or not is_scaled(each, statistics)) and choose(each, statistics).record.curved for each in found]
+        self._columns = self._columns and not (all(alone) and not chosen.distributed)
 
     def on_validation(self, validation: Dataset) -> None:
         """Train on all rows, measure on `validation`."""
-        if self._columns and len(self.cells_wanted) > 1 and not self._newton:  # flights, a free intercept: 0.9 s, as columns 3.4
+        if self._columns and len(self.cells_wanted) > 1:
             self._together(None, lambda models: [evaluate(model, validation) for model, _ in models])
         else:
             self._each([(self.data, validation)])

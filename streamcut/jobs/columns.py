@@ -25,9 +25,9 @@ from streamcut.foundation.units import part_of
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.io.row_view import Folds
 from streamcut.jobs.job import identity
-from streamcut.jobs.linear import cache_wanted, climbs, constant_feature, penalty_needs, threads_wanted, two_labels
+from streamcut.jobs.linear import cache_wanted, climbs, constant_feature, detail, penalty_needs, threads_wanted, two_labels
 from streamcut.jobs.origins import classes_origins, linear_origin
-from streamcut.jobs.several_classes import Proved, multiclass_model, several_labels
+from streamcut.jobs.several_classes import Proved, classes_apart, multiclass_model
 from streamcut.losses import row_loss
 from streamcut.losses.columns import Column, ColumnsRisk
 from streamcut.losses.pointwise import PointwiseRisk
@@ -83,9 +83,7 @@ class ColumnsJob:
         labels: tuple[float, ...] | None = None
         positive, rest = 1.0, False
         if options.problem == "one-vs-rest":
-            labels = several_labels(statistics)
-            if len(labels) == 2:
-                raise UsageError("strategy: with two classes, one-vs-rest is task binary; use that")
+            labels = classes_apart(statistics)
         elif options.problem == "binary":
             negative, positive, rest = two_labels(statistics, options.positive_label)
             labels = negative, positive
@@ -245,9 +243,12 @@ class ColumnsJob:
         options, d, constant = self.options, manifest.statistics.n_features, self._constant(manifest.statistics)
         asked, scale = (options.tol, options.tol_relative), {"unit": oracle.unit, "equal": oracle.equal}
         certificates = tuple(
-            Certificate(a.primal, a.bound, a.c_bar, *asked, a.reason is StopReason.CONVERGED, a.reason, raised=a.raised, **scale)
+            Certificate(
+                *(a.primal, a.bound, a.c_bar), *asked, a.reason is StopReason.CONVERGED, a.reason,
+                raised=a.raised, detail=detail(a.reason, oracle), **scale,
+            )
             for a in answers
-        )
+        )  # fmt: skip
         if self.several:
             assert self.risk.labels is not None
             witnesses = [answer.witness for answer in answers]

@@ -204,8 +204,8 @@ def certificate(solution: Solution, oracle: Any, options: TrainOptions, *, unit:
 
 
 def detail(reason: StopReason, oracle: Any) -> str:
-    """The detail for a training that ended because of rounding or scale: the column responsible."""
-    if reason not in (StopReason.STALLED, StopReason.SCALE):
+    """The detail for a training that ended at a limit, or because of rounding or scale: features that differ much in size."""
+    if reason not in (StopReason.STALLED, StopReason.SCALE, StopReason.MAX_PASSES, StopReason.TIME):
         return ""
     sizes = oracle.column_sizes()
     sizes, places = sizes[sizes > 0.0], np.flatnonzero(sizes > 0.0)
@@ -215,4 +215,4 @@ def detail(reason: StopReason, oracle: Any) -> str:
     if sizes[largest] < _APART * sizes[smallest]:
         return ""
     names = f"feature {places[largest]} is {sizes[largest] / sizes[smallest]:.1g} times as large as feature {places[smallest]}"
-    return f"{names} (0-based); --scale brings columns to similar sizes"
+    return f"{names} (0-based); scale std brings them to similar sizes"

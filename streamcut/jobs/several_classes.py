@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamcut.config import TrainOptions
-from streamcut.errors import BadInputError
+from streamcut.errors import BadInputError, UsageError
 from streamcut.foundation.fields import by_name
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.jobs.origins import strategy_of
@@ -25,6 +25,14 @@ def several_labels(statistics: Statistics) -> tuple[float, ...]:
     if len(found) == 1:
         raise BadInputError(f"all {statistics.n_rows:,} rows have label {next(iter(found)):g}; training needs two classes")
     return tuple(sorted(found))
+
+
+def classes_apart(statistics: Statistics) -> tuple[float, ...]:
+    """The labels of one-vs-rest, increasing. Raises BadInputError as several_labels, UsageError when there are two."""
+    labels = several_labels(statistics)
+    if len(labels) == 2:
+        raise UsageError("strategy: with two classes, one-vs-rest is task binary; use that")
+    return labels
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
@@ -32,7 +32,7 @@ from streamcut.errors import CorruptError, DiskFullError, UsageError
 from streamcut.foundation.fields import Fields, shown
 from streamcut.foundation.opened import IrregularFileError, open_regular, opened_raw
 from streamcut.foundation.redaction import redacted
-from streamcut.models.checkpoint_places import checkpoint_place
+from streamcut.models.checkpoint_places import below, checkpoint_place
 
 log = logging.getLogger(__name__)
 
@@ -258,6 +258,11 @@ class Checkpoints:
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
+
+    def part(self, name: str) -> Checkpoints:
+        """Those of a part of the run, in a folder of its own below this one."""
+        below_it = replace(self._options, directory=below(self._options.directory, name))
+        return Checkpoints(below_it, {**self._identity, "part": name})
 
     def due(self) -> bool:
         """Whether the present state should be saved."""

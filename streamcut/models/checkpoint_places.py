@@ -13,7 +13,7 @@ from streamcut.foundation.files import locked, scratch_folder, sync_directory, w
 from streamcut.io.places.remote import expect_bucket, fetch_object, is_url, objects_below, remove_object, size_of, write_parts
 
 NAMES = ("even.checkpoint", "odd.checkpoint")
-ALONG = ("C=", "l1=")  # prefixes of the folders of a path's steps
+ALONG = ("C=", "l1=", "class=")  # prefixes of the folders of a path's steps, and of classes trained one by one
 
 
 class CheckpointPlace(Protocol):
@@ -54,22 +54,23 @@ def remove_checkpoints(directory: str, *, nested: bool = False) -> None:
     if is_url(directory):
         root = directory.rstrip("/")
         found = {f"{root}/{name}".rpartition("/") for name in objects_below(root)}
-        kept = {place for place, _, name in found if name in NAMES and (nested or _of_step(place, root))}
+        kept = {place for place, _, name in found if name in NAMES and (nested or _of_steps(place[len(root) + 1 :] or "."))}
         for url in sorted(kept) or [root]:
             ObjectPlace(url).remove()
         return
     folder = Path(directory)
-    steps = sorted(path for begin in ALONG for path in folder.glob(f"{begin}*")) or [folder]
-    for place in sorted(path.parent for path in folder.glob("**/lock")) if nested else steps:
-        FolderPlace(place).remove()
+    locked = {folder, *(path.parent for path in folder.glob("**/lock"))}
+    for place in sorted(locked, reverse=True):  # the deepest first
+        if nested or _of_steps(place.relative_to(folder).as_posix()):
+            FolderPlace(place).remove()
     for place in [*(folder.glob("*") if nested else ()), folder]:
         if place.is_dir() and not any(place.iterdir()):
             place.rmdir()
 
 
-def _of_step(place: str, root: str) -> bool:
-    name = place[len(root) + 1 :]
-    return name.startswith(ALONG) and "/" not in name
+def _of_steps(place: str) -> bool:
+    """Whether a place, relative to that of the run, is its own (".") or that of a step, or of a class in one."""
+    return place == "." or all(name.startswith(ALONG) for name in place.split("/"))
 
 
 class FolderPlace:

@@ -136,14 +136,15 @@ def flag(name: str, known: Option) -> str:
 
 
 def expect_valid(record: Any, *, flags: bool = False) -> None:
-    """Scalars of NumPy become plain ones, in place; raise UsageError, naming the option, for a value that it does not take.
+    """Numbers become plain ones of the declared type, in place; raise UsageError, naming the option, for a value that it does
+    not take.
 
     `flags`: messages name options as the command line does.
     """
     for name, each in record.__dataclass_fields__.items():
         if (given := getattr(record, name)) is each.default:  # which is valid, and most are it
             continue
-        object.__setattr__(record, name, value := plain(given))
+        object.__setattr__(record, name, value := _declared(plain(given), each.type))
         known = each.metadata.get("option", _ANY)
         chosen = not known.choices or value in known.choices
         if chosen and (known.check is None or known.check(value)):
@@ -153,6 +154,17 @@ def expect_valid(record: Any, *, flags: bool = False) -> None:
         if not chosen:
             raise UsageError(f"{where}: {unknown(value, [str(choice) for choice in known.choices if choice is not None])}")
         raise UsageError(f"{where}: {value!r} {known.check.complaint}")
+
+
+def _declared(value: Any, declared: Any) -> Any:
+    """A number as its option is declared, so that 1, 1.0 and NumPy's give the same bits; anything else unchanged."""
+    kind = {"float": float, "int": int}.get(str(getattr(declared, "__name__", declared)).partition(" ")[0])
+    if kind is None or isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    try:
+        return number if (number := kind(value)) == value else value
+    except (OverflowError, ValueError):  # infinity or NaN where a whole number belongs, an integer beyond float64: not valid
+        return value
 
 
 def having(record: Any, **wanted: str) -> tuple[str, ...]:

@@ -17,10 +17,12 @@ Two cuts bound F: that of the newest shares, and G, all older ones mixed by the 
         p, q = the master problem; its value is the bound;   G ← pG + qU
         y ← r + (1 − e^−σ)(C U − r);   σ ← 2σ/(2 + σ)
 
-A plain pass has σ = 1 and ends at y = C U. Each column has a Guard (streamcut.solvers.acceleration): the kind of its passes.
-Where its first σ is below 1, its plain passes solve for cached rows at once, if features are few
-(streamcut.oracles.dual.interior), and the resulting weights are scored next. With an l1 passes are plain at first: along a row
-the dual's curvature involves only the nonzero features of w, which steps exploit (streamcut.compiled.columns.bent_along).
+A plain pass has σ = 1 and ends at y = C U. So does the last one before accelerated passes, but with a smooth loss, or if passes
+are stuck, y = w_b then: nothing bounds the shares of a smooth loss, and steps for σC from C U overshoot more with every pass.
+Each column has a Guard (streamcut.solvers.acceleration): the kind of its passes. Where its first σ is below 1, its plain passes
+solve for cached rows at once, if features are few (streamcut.oracles.dual.interior), and the resulting weights are scored next.
+With an l1 passes are plain at first: along a row the dual's curvature involves only the nonzero features of w, which steps
+exploit (streamcut.compiled.columns.bent_along).
 """
 
 from __future__ import annotations
@@ -175,8 +177,7 @@ def _join(s: State, oracle: ColumnsOracle, waiting: list[int], origins: Sequence
 
 
 def _placed(s: State, oracle: ColumnsOracle, count: int, origins: Sequence[Origin] | None) -> dict[int, Origin | None]:
-    """The origins of the last `count` columns, by place; their intercepts start there, free ones without one at the best
-    constant."""
+    """The origins of the last `count` columns, by place; intercepts start there, free ones without one at the best constant."""
     A = len(oracle.active)
     first = {a: None if origins is None else origins[int(oracle.active[a])] for a in range(A - count, A)}
     for a, origin in first.items():
@@ -264,6 +265,9 @@ def _after(s: State, oracle: ColumnsOracle, sums: Any, W: np.ndarray, *, stuck: 
             e[a], line.stretch = -np.expm1(-line.stretch), 2.0 * line.stretch / (2.0 + line.stretch)
         line.solved = sums.solved.get(a) if line.guard.plain and line.k > 0.0 else None
     vectors.towards(s.y, sums.w, 1.0, s.U, C, e)
+    for a, line in enumerate(s.lines):
+        if e[a] == 1.0 and not line.guard.plain and line.trace and (oracle.risk.loss.smooth or stuck[a]):
+            s.y[:, a] = s.best[:, a] if l1 is None else s.best[:, a] + l1[a] * np.sign(s.best[:, a])
     if oracle.free:
         s.y[-1] = sums.w[-1] + _moved(s.lines, C * s.U[-1], e)
 

@@ -1,0 +1,121 @@
+"""One class against the rest, one class after another: problems of two classes (streamcut.jobs.binary) by Newton's method."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from streamcut.config import TrainOptions
+from streamcut.execution.plan import MemoryPlan, Needs
+from streamcut.execution.runner import Interrupted, PassRunner
+from streamcut.io.manifest import Manifest
+from streamcut.jobs.binary import BinaryJob
+from streamcut.jobs.origins import classes_origins
+from streamcut.jobs.several_classes import Proved, classes_apart, multiclass_model
+from streamcut.losses import row_loss
+from streamcut.losses.pointwise import PointwiseRisk
+from streamcut.models.certificate import StopReason
+from streamcut.models.linear import LinearModel
+from streamcut.models.multiclass import MulticlassModel
+from streamcut.solvers.progress import Iteration, Progress
+from streamcut.solvers.warm_start import Origin
+
+_TOTALS = ("passes", "seconds", "rows", "nnz", "bytes_read", "bytes_computed")
+
+
+@dataclass(frozen=True)
+class OneByOneJob(BinaryJob):
+    """The job of the first class; `classes` are the labels of all, `origins` their starting points."""
+
+    classes: tuple[float, ...] = ()
+    origins: tuple[Origin, ...] | None = None
+    task: ClassVar[str] = "multiclass"
+
+    @classmethod
+    def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
+        classes, alone = classes_apart(manifest.statistics), replace(options, warm_start=None)
+        risk = PointwiseRisk(row_loss(options.chosen_loss, options.as_dict(), classes[0]), options.positive_weight)
+        first = cls.of(alone, manifest, risk, (classes[1], classes[0]), True)
+        job = replace(first, options=options, classes=classes)
+        if options.warm_start is None:
+            return job
+        return replace(job, origins=classes_origins(options, manifest, classes, job._constant(manifest)))
+
+    def of_class(self, number: int) -> BinaryJob:
+        """The problem of one class."""
+        label, origin = self.classes[number], None if self.origins is None else self.origins[number]
+        risk = replace(self.risk, loss=row_loss(self.options.chosen_loss, self.options.as_dict(), label))
+        labels = self.classes[number == 0], label
+        return BinaryJob(
+            self.options, risk, labels, True, self.solver, self.max_cuts, self.lanes, self.workers, origin, self.order
+        )  # fmt: skip
+
+    def needs(self, manifest: Manifest) -> Needs:
+        """Those of a class, and the weights and proofs of all."""
+        needs, K = super().needs(manifest), len(self.classes)
+        models = f"weights and proofs of {K} classes", 3 * 8 * needs.dimension * K
+        return replace(needs, more=(*needs.more, models))
+
+    def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
+        begin = None if self.origins is None else [origin.digest() for origin in self.origins]
+        return {**super().identity(fingerprint, plan), "classes": list(self.classes), "warm_start": begin}
+
+    def trainer(self, runner: PassRunner, plan: MemoryPlan) -> OneByOneTrainer:  # type: ignore[override]
+        return OneByOneTrainer(self, runner, plan)
+
+    def warm_up(self, manifest: Manifest) -> None:
+        self.of_class(0).warm_up(manifest)
+
+
+@dataclass(frozen=True)
+class OneByOneTrainer:
+    """As streamcut.jobs.linear.Trainer, but each C starts from zero."""
+
+    job: OneByOneJob
+    runner: PassRunner
+    plan: MemoryPlan
+
+    def train(self, C: float, progress: Progress, *, l1: float | str | None = None, keep: bool = False) -> MulticlassModel:
+        """As Trainer.train. Limits of passes hold for each class, one of time for all; each class has a checkpoint of its own.
+
+        Raises Interrupted unless the last class has begun.
+        """
+        job, models, K = self.job, list[LinearModel](), len(self.job.classes)
+        keep = keep or progress.checkpoints is not None  # the end of a class is read again by what resumes in a later one
+        if progress.checkpoints is not None and progress.checkpoints.found is None:
+            progress.checkpoints.save({"classes": K}, {}, lambda: None)
+        for number, label in enumerate(job.classes):
+            with ExitStack() as held:
+                own, seen = self._progress(number, progress, models), progress.history
+                if progress.checkpoints is not None:
+                    own.checkpoints = held.enter_context(progress.checkpoints.part(f"class={label:.17g}"))
+                models.append(job.of_class(number).trainer(self.runner, self.plan).train(C, own, l1=l1, keep=keep))
+            progress.history = seen + [_of_all(line, seen, models[:-1], f"{number + 1} of {K}") for line in own.history]
+            if models[-1].certificate.stop_reason is StopReason.INTERRUPTED and number + 1 < K:
+                raise Interrupted
+        W = np.stack([np.append(model.weights, [model.intercept] * (job.options.bias != 0.0)) for model in models], axis=1)
+        witnesses = [model.witness for model in models if model.witness is not None]
+        proved = Proved(W, tuple(model.certificate for model in models), witnesses, progress.history, 1.0)
+        return multiclass_model(proved, job.options, job.classes, self.runner.feed.data.manifest, C=C, l1=models[0].l1)
+
+    def _progress(self, number: int, all_: Progress, models: list[LinearModel]) -> Progress:
+        """The progress of a class, which has its part of the time that is left."""
+        rule, seen, K = all_.rule, all_.history, len(self.job.classes)
+        if rule.max_time is not None:
+            rule = replace(rule, max_time=(rule.max_time - (seen[-1].seconds if seen else 0.0)) / (K - number))
+        named, before = partial(_of_all, before=seen, classes=f"{number + 1} of {K}"), tuple(models)
+        observe = all_.observe
+        return Progress(rule, observe and (lambda line: observe(named(line, models=before))), stop=all_.stop)
+
+
+def _of_all(line: Iteration, before: list[Iteration], models: Any, classes: str) -> Iteration:
+    """An iteration of a class as one of all: after those `before`, with the sums of the `models` that there are."""
+    primal = line.primal + sum(model.certificate.primal for model in models)
+    bound = line.lower_bound + sum(model.certificate.lower_bound for model in models)
+    totals = {name: getattr(line, name) + (getattr(before[-1], name) if before else 0) for name in _TOTALS}
+    found = replace(line, iteration=len(before) + line.iteration, primal=primal, lower_bound=bound, gap=primal - bound)
+    return replace(found, **totals, allowed_gap=0.0, waits_for="", classes=classes)
