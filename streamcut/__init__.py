@@ -9,6 +9,7 @@ __version__ = "0.1.0"
 
 _HOMES = {  # the module, and the name in it
     "open": ("streamcut.io.opening", "open_dataset"),
+    "rows": ("streamcut.io.sources.arrays", "in_memory"),
     "convert": ("streamcut.io.conversion.convert", "convert"),
     "create": ("streamcut.io.conversion.create", "NewStore"),
     "train": ("streamcut.training", "train"),

@@ -18,6 +18,7 @@ from streamcut.io.conversion.progress import Progress
 from streamcut.io.opening import open_dataset as open
 from streamcut.io.places.answers import set_timeout as set_timeout
 from streamcut.io.recipe.recipe import Recipe
+from streamcut.io.sources.arrays import in_memory as rows
 from streamcut.locating.locate import locate as locate
 from streamcut.locating.standard_errors import standard_errors as standard_errors
 from streamcut.models.files import load_model as load_model

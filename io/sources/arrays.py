@@ -12,6 +12,7 @@ from streamcut.foundation.chunk import check_csr
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.recipe.recipe import LabelRule, Recipe
 from streamcut.io.sources.row_source import BlockSize, row_ranges
+from streamcut.io.stores.spec import SHARD_NNZ
 
 
 class Entries(NamedTuple):
@@ -147,15 +148,47 @@ class LabelNumbers:
         return y
 
 
-def in_memory(X: Any, y: Any, weight: Any = None, words: Mapping[str, float] | None = None) -> MemoryDataset:
-    """A data set of arrays or a data frame of numbers (whose columns name the features), with labels as numbers or words.
+def in_memory(
+    X: Any,
+    y: Any,
+    weight: Any = None,
+    words: Mapping[str, float] | None = None,
+    *,
+    qid: Any = None,
+    shard_nnz: int = SHARD_NNZ,
+) -> MemoryDataset:
+    """Rows in memory as a data set: what the pair (X, y) is, with weights and queries. Public as `streamcut.rows`.
 
-    words   {word: number} of the permitted labels; None: words are numbered in order of appearance
+    Every function that takes data takes it. Arrays are shared where their types allow it, so don't write into them afterwards.
 
-    Raises BadInputError.
+    Parameters
+    ----------
+    X : array, SciPy sparse matrix or data frame of numbers, shape (n, d)
+        float32 and int8 stay as they are, everything else becomes float64. A frame's columns name the features.
+    y : array-like, shape (n,)
+        Labels, numbers or words.
+    weight : array-like, shape (n,), optional
+        Row weights, at least 0; float64.
+    words : mapping of str to float, optional
+        The number of each permitted label. Without it words are numbered 0, 1, … in order of appearance.
+    qid : array-like, shape (n,), optional
+        Query of each row, for rankings; rows of one query stand together; int64.
+    shard_nnz : int
+        Rows are cut into shards of at most so many entries (a longer row or query stands alone).
+
+    Returns
+    -------
+    MemoryDataset
+
+    Raises
+    ------
+    BadInputError
+        For no rows, lengths that differ, a malformed matrix, values that are not finite, labels outside `words`, negative
+        weights, and queries that are not grouped.
     """
     names, labels = column_names(X), LabelNumbers(words or {}, learn=words is None)
-    found = MemoryDataset(matrix_of(X) if names is not None else X, labels.of(y), weight=weight)
+    matrix = matrix_of(X) if names is not None else X
+    found = MemoryDataset(matrix, labels.of(y), weight=weight, qid=qid, shard_nnz=shard_nnz)
     if names is not None or labels.rule.words:
         found.recipe = Recipe(labels=labels.rule, names=names)
     return found
