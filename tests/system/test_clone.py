@@ -1,0 +1,46 @@
+"""A clone is a package: with nothing installed but the dependencies, Python in its root imports streamcut."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BARE = f"import sys; sys.path += {[entry for entry in sys.path if entry and Path(entry) != ROOT]!r}; "  # no .pth file is read
+
+pytestmark = pytest.mark.smoke
+
+
+def said(code: str) -> str:
+    """What a Python in the root of the clone prints, for which no install has mapped io/ to streamcut.io."""
+    run = subprocess.run([sys.executable, "-S", "-c", BARE + code], cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, run.stderr
+    return run.stdout.strip()
+
+
+def test_it_trains():
+    data = "(numpy.eye(4), [1, 1, -1, -1])"
+    assert said(f"import numpy, streamcut; print(streamcut.train({data}, max_passes=1).certificate.converged)") in (
+        "True",
+        "False",
+    )
+
+
+def test_each_folder_has_one_name():
+    code = """
+import io, streamcut, streamcut.training
+from pathlib import Path
+names = {}
+for name, module in [*sys.modules.items()]:
+    if getattr(module, "__file__", None):
+        names.setdefault(Path(module.__file__).resolve(), set()).add(name)
+ours = {file: names[file] for file in names if str(file).startswith(%r)}
+print({file: each for file, each in ours.items() if len(each) > 1} or "once", len(ours) > 50)
+print(Path(streamcut.io.__file__).resolve(), io.StringIO.__module__)
+"""
+    once, places = said(code % f"{ROOT}/").splitlines()
+    assert once == "once True"
+    assert places == f"{ROOT / 'io' / '__init__.py'} _io"
