@@ -7,17 +7,16 @@ import os
 import signal
 from collections import Counter
 from functools import cache
+from itertools import count
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from sklearn.datasets import load_svmlight_file
 
 from streamcut.cli import main
-from streamcut.compiler import compiling
-from streamcut.foundation.files import _hits
 
 ROOT = Path(__file__).resolve().parent.parent
+_RUNS = count()
 
 # Some tests have Dask's workers in this process; see streamcut.execution.dask.logs.of_our_own.
 os.environ["DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED"] = "False"
@@ -59,6 +58,8 @@ def one_child_compiles():
     A command starts children, rehearses and ends them, which for each of hundreds of small trainings takes longer than compiling.
     Commands and workers in processes of their own do that here, too (tests/execution/test_compiling.py).
     """
+    from streamcut.compiler import compiling  # private: no public name says how kernels are compiled
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compiling.Compiler, "run", lambda compiler, work, *arguments: work(*arguments))
         patch.setattr(compiling, "_CHILD", _CHILD)
@@ -69,7 +70,7 @@ def one_child_compiles():
 @pytest.fixture(autouse=True)
 def failpoints_count_from_one() -> None:
     """Whatever tests before have visited."""
-    _hits.clear()
+    os.environ["STREAMCUT_FAILPOINT_RUN"] = str(next(_RUNS))
 
 
 @pytest.fixture(scope="session")
@@ -99,6 +100,8 @@ def run(capfd):
 
 @cache
 def _load(path: Path, n_features: int | None):
+    from sklearn.datasets import load_svmlight_file  # takes seconds to import, and few tests need it
+
     with lzma.open(path) as file:
         return load_svmlight_file(file, n_features=n_features, zero_based=False)
 

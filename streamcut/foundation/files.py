@@ -22,22 +22,24 @@ UNREACHABLE = {  # the name cannot be read or written here
     errno.ENAMETOOLONG, errno.ELOOP, errno.ENXIO,
 }  # fmt: skip
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}
-_hits: Counter[str] = Counter()
+_hits: Counter[tuple[str | None, str]] = Counter()
 
 
 def failpoint(name: str) -> None:
     """Do nothing, unless STREAMCUT_FAILPOINT=`name:N:action` makes the N-th visit kill, raise or sleep.
 
     Actions: `kill` (SIGKILL), `stop` (SIGSTOP), an errno name such as `ENOSPC` or `EIO`, `sleep=SECONDS`, `hold=FIFO` (until
-    another process opens this named pipe for writing and closes it). Several are separated by commas.
+    another process opens this named pipe for writing and closes it). Several are separated by commas. Visits are counted from one
+    for each value of STREAMCUT_FAILPOINT_RUN.
     """
     wanted = os.environ.get("STREAMCUT_FAILPOINT")
     if not wanted:
         return
-    _hits[name] += 1
+    visited = os.environ.get("STREAMCUT_FAILPOINT_RUN"), name
+    _hits[visited] += 1
     for point in wanted.split(","):
         where, count, action = point.split(":")
-        if where != name or int(count) != _hits[name]:
+        if where != name or int(count) != _hits[visited]:
             continue
         if action in ("kill", "stop"):
             os.kill(os.getpid(), signal.SIGKILL if action == "kill" else signal.SIGSTOP)

@@ -184,6 +184,15 @@ def test_a_failed_write_leaves_the_old_content(tmp_path, monkeypatch, point, act
         assert "5 bytes needed" in str(caught.value)
 
 
+def test_visits_are_counted_from_one_in_every_run(tmp_path, monkeypatch):
+    monkeypatch.setenv("STREAMCUT_FAILPOINT", "file_tmp:1:ENOSPC")
+    for run in ("one", "two"):
+        monkeypatch.setenv("STREAMCUT_FAILPOINT_RUN", run)
+        with pytest.raises(DiskFullError):
+            write_durably(tmp_path / "file", b"abc")
+        write_durably(tmp_path / "file", b"abc")
+
+
 def test_a_first_write_that_fails_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.setenv("STREAMCUT_FAILPOINT", "file_tmp:2:ENOSPC")
     with pytest.raises(DiskFullError):
