@@ -22,6 +22,7 @@ _HOMES = {  # the module, and the name in it
     "convert": ("streamcut.io.conversion.convert", "convert"),
     "create": ("streamcut.io.conversion.create", "NewStore"),
     "train": ("streamcut.training", "train"),
+    "CheckpointOptions": ("streamcut.config", "CheckpointOptions"),
     "predict": ("streamcut.prediction", "predict"),
     "explain": ("streamcut.reports.explained", "explain"),
     "evaluate": ("streamcut.evaluation", "evaluate"),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from streamcut.calibration import calibrate as calibrate
 from streamcut.certifying.certify import certify as certify
 from streamcut.config import CheckpointOptions
+from streamcut.config import CheckpointOptions as CheckpointOptions
 from streamcut.cross_validation import cross_validate as cross_validate
 from streamcut.evaluation import evaluate as evaluate
 from streamcut.execution.plan import MemoryPlan

@@ -78,7 +78,7 @@ def cross_validate(
     time        a column of a table: its rows are split by time into folds + 1 parts of about equal size; each part but the
                 first is measured by a model of all earlier parts. Rows without a time are always trained on
     measure     of streamcut.evaluate, for `values` and `mean`; None: the first that models of the task have
-    checkpoint  linear solvers: a folder for checkpoints, or a CheckpointOptions, which also resumes
+    checkpoint  linear solvers: a folder for checkpoints, or streamcut.CheckpointOptions, which also resumes
 
     Linear solvers train the models of all folds in the same passes over the data, unless a column defines the folds. The other
     arguments and the errors raised are those of `tune`.

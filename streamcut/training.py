@@ -84,7 +84,7 @@ def train(
                      or rows as dicts. Raw data is converted to a temporary store in `scratch`
     label            raw data: the column with the labels (or a comparison)
     convert          raw data: more options of `streamcut.convert`, such as {"categorical": "site", "hash_bits": 22}
-    checkpoint       a folder for checkpoints, or a CheckpointOptions, which also resumes
+    checkpoint       a folder for checkpoints, or streamcut.CheckpointOptions, which also resumes
     stop             called after every block of rows, or pass; once it returns True, the best model so far is returned
     on_iteration     called with each solvers.progress.Iteration; on_plan: called with the memory plan before any work
     callback         as on_iteration, but once it returns True training ends with the best model so far, as if interrupted

@@ -78,7 +78,7 @@ def tune(
                 the first that models of the task have
     on_model    called with (options of the point, fold from 0, result); on_trained: with (options, fold, model) before
                 models are measured, where they are trained together; the fold of all rows is None
-    checkpoint  linear solvers: a folder for checkpoints, or a CheckpointOptions, which also resumes; the caller removes it
+    checkpoint  linear solvers: a folder for checkpoints, or streamcut.CheckpointOptions, which also resumes; the caller removes it
                 at the end
 
     Models of linear solvers are trained together on threads: each pass over the data serves all folds and values of l1 (and of

@@ -174,7 +174,7 @@ def in_memory(
     qid : array-like, shape (n,), optional
         Query of each row, for rankings; rows of one query stand together; int64.
     shard_nnz : int
-        Rows are cut into shards of at most so many entries (a longer row or query stands alone).
+        The most nonzero values of a shard, into which the rows are cut; a larger row or query is a shard by itself.
 
     Returns
     -------

@@ -93,7 +93,7 @@ def fit(
     C            a value or several; None: 0.01, 0.1 and 1, then further powers of ten while the last is the best (0.0001 to 1000)
     measure      of streamcut.evaluate: the one to choose C by; None: log loss where there are probabilities
     on_told      called with a sentence about each step
-    checkpoint   a folder for checkpoints, or a CheckpointOptions, which also resumes; needs `store`
+    checkpoint   a folder for checkpoints, or streamcut.CheckpointOptions, which also resumes; needs `store`
     stop         called after every block of rows; on_iteration: called with each solvers.progress.Iteration
 
     In addition to what `convert` does, numbers are standardised, and texts (several words in most values, or long) get tf-idf
