@@ -112,9 +112,8 @@ def test_an_extreme_weight_of_the_loss_ends_and_claims_nothing_false(name, C, al
     rows, options, passes = ALL[name]
     guard = {"max_time": 5.0} if passes is None else {"max_passes": 60}
     end = alone(outcome, ROWS[rows], {**options, **guard, "C": C}, seconds=FIRST)
-    assert end["bound"] <= end["primal"]
-    assert end["F"] == pytest.approx(end["primal"], rel=1e-6)
-    assert np.isfinite(end["bound"])
+    assert -np.inf < end["bound"] <= end["F"] * (1 + 1e-9)
+    assert end["F"] <= end["primal"] * (1 + 1e-9) < np.inf
 
 
 # --- degenerate data ------------------------------------------------------------------------------------------------------------
