@@ -1,12 +1,13 @@
 """Random changes of the source, one at a time: do the nearest tests notice? What survives is a test that is missing.
 
-Usage: python scripts/checks/mutate.py [FILE …] [--changes N] [--seed K] [--tests N] [--seconds S] [--folder DIR]
+Usage: python scripts/checks/mutate.py [FILE …] [--changes N] [--seed K] [--tests N | --suite TEST …] [--seconds S] [--folder DIR]
 
 Each change is one operator, comparison, constant, `min` or `max` of a FILE (default: the files that size memory, prove bounds and
 keep data), made in a copy of the sources, which lies in --folder if that is given, and stays there: kernels are then compiled
 once for all runs. The nearest tests are those whose files name the module or bear its name, then those of the modules that import
-it; those that start clusters come last. What they do not decide in so many seconds is counted apart. Prints what survived; ends
-with 1 if anything did. Some survivors are no faults: the change makes a thing slower, or means the same.
+it; those that start clusters come last. With --suite the same tests are asked of every change: files or folders, in that order.
+What is not decided in so many seconds of processor time is counted apart: of a suite that takes fewer it never ends. Prints what
+survived; ends with 1 if anything did. Some survivors are no faults: the change makes a thing slower, or means the same.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ import ast
 import os
 import random
 import re
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -140,13 +143,20 @@ def copy(to: Path) -> None:
 
 
 def fails(tree: Path, tests: list[str], seconds: float | None = None) -> bool | None:
-    """Whether a test fails; None if all take longer than so many seconds."""
+    """Whether a test fails; None if they take longer than so many seconds of processor time, or wait for eight times as long."""
     environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-P", "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
+    limits = {}
+    if seconds is not None:
+        limits = {
+            "timeout": 8 * seconds,
+            "preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds) + 5)),
+        }
     try:
-        return subprocess.run(command, cwd=tree, env=environment, timeout=seconds, capture_output=True).returncode != 0
+        code = subprocess.run(command, cwd=tree, env=environment, capture_output=True, **limits).returncode
     except subprocess.TimeoutExpired:
         return None
+    return None if code == -signal.SIGXCPU else code != 0
 
 
 def noticed(change: Change, tree: Path, tests: list[str], seconds: float) -> bool | None:
@@ -166,8 +176,13 @@ def main() -> int:
     parser.add_argument("--changes", type=int, default=30, metavar="N", help="how many (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, metavar="K", help="which (default: %(default)s)")
     parser.add_argument("--tests", type=int, default=6, metavar="N", help="test files a change (default: %(default)s)")
+    parser.add_argument("--suite", nargs="+", metavar="TEST", help="tests of every change, instead of the nearest files")
     parser.add_argument(
-        "--seconds", type=float, default=300.0, metavar="S", help="of the tests of a change (default: %(default)s)"
+        "--seconds",
+        type=float,
+        default=300.0,
+        metavar="S",
+        help="of processor time for the tests of a change (default: %(default)s)",
     )
     parser.add_argument("--folder", type=Path, metavar="DIR", help="of the copy, which is kept (default: one that is removed)")
     asked = parser.parse_args()
@@ -180,7 +195,7 @@ def main() -> int:
         folder = asked.folder or Path(temporary, "copy")
         copy(folder)
         for change in drawn:
-            tests = nearest(change.file, asked.tests)
+            tests = asked.suite or nearest(change.file, asked.tests)
             decided, by = None, "by"
             if tests not in sound and fails(folder, tests):
                 by = "without it fails one of"

@@ -67,9 +67,6 @@ class OneByOneJob(BinaryJob):
     def trainer(self, runner: PassRunner, plan: MemoryPlan) -> OneByOneTrainer:  # type: ignore[override]
         return OneByOneTrainer(self, runner, plan)
 
-    def warm_up(self, manifest: Manifest) -> None:
-        self.of_class(0).warm_up(manifest)
-
 
 @dataclass(frozen=True)
 class OneByOneTrainer:

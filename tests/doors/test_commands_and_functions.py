@@ -1,0 +1,185 @@
+"""Commands, functions and estimators do the same, measures and exports agree with others, exit codes say what was wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from doors.tables import table
+from sklearn import metrics
+
+import streamcut
+from streamcut import estimators
+
+
+@pytest.fixture
+def clicks(command):
+    """The table t.csv, its store t.zarr, and a model of it, m.npz."""
+    frame = table()
+    frame.to_csv("t.csv", index=False)
+    assert command("convert t.csv t.zarr --label click")[0] == 0
+    code, out, _ = command("train t.zarr --loss logistic --C 0.5 -o m.npz --json --quiet")
+    assert code == 0
+    return frame, json.loads(out.splitlines()[-1])
+
+
+def test_commands_are_the_functions(clicks, command):
+    frame, result = clicks
+    model = streamcut.train("t.zarr", loss="logistic", C=0.5)
+    assert result["primal"] == model.certificate.primal
+    assert np.array_equal(streamcut.load_model("m.npz").weights, model.weights)
+    assert np.array_equal(streamcut.train(frame, label="click", loss="logistic", C=0.5).weights, model.weights)
+
+    probabilities = streamcut.predict(model, "t.csv", output="probabilities")
+    assert command("predict m.npz t.csv --probabilities -o p.txt")[0] == 0
+    assert [float(line.split()[-1]) for line in Path("p.txt").read_text().splitlines()] == list(probabilities)
+
+    code, out, _ = command("evaluate m.npz t.zarr --json")
+    assert code == 0
+    assert json.loads(out)["accuracy"] == streamcut.evaluate(model, "t.zarr").accuracy
+    assert len(command("weights m.npz")[1].splitlines()) == 2 + len(model.weights)
+    assert command("verify m.npz t.zarr")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "words"),
+    [
+        ("train t.zarr -o m.npz", 2, "m.npz.*--force"),
+        ("train t.zarr -o n.npz --loss nonsense", 2, "nonsense"),
+        ("train t.zarr -o n.npz --no-such-option", 2, "--no-such-option"),
+        ("train t.csv -o n.npz", 2, "--label"),
+        ("predict t.csv t.csv", 4, "not a streamcut model"),
+        ("train none.zarr -o n.npz", 4, "none.zarr"),
+        ("train t.zarr -o n.npz --memory 1MB", 7, r"at least \d+"),
+        ("train t.zarr -o n.npz --loss logistic --max-passes 1 --tol 1e-9 --require-convergence", 9, "not converged"),
+    ],
+)
+def test_exit_codes_say_what_was_wrong(line, code, words, clicks, command):
+    ended, _, err = command(line)
+    assert ended == code, err
+    assert re.search(words, err), err
+    assert "Traceback" not in err
+
+
+def test_what_is_read_with_a_damaged_file_is_refused_as_corrupt(clicks, command):
+    for file in sorted(Path("t.zarr").rglob("*")):
+        if file.is_file() and "manifest" not in file.name and file.suffix != ".json":
+            file.write_bytes(b"\0" * file.stat().st_size)
+    assert command("train t.zarr -o n.npz")[0] == 5
+
+
+def test_the_command_line_is_above_the_command_in_a_file_and_that_above_the_rest_of_it(clicks, command):
+    Path("run.toml").write_text("C = 7.0\nloss = 'hinge'\n[train]\nC = 0.25\nloss = 'logistic'\n")
+    for flags, C in (("", 0.25), ("--C 0.5", 0.5)):
+        assert command(f"train t.zarr --config run.toml -o c.npz --force {flags}")[0] == 0
+        assert np.array_equal(streamcut.load_model("c.npz").weights, streamcut.train("t.zarr", loss="logistic", C=C).weights)
+
+
+def test_fit_and_tune_choose_what_is_best_on_rows_held_out(command):
+    table(600).to_csv("t.csv", index=False)
+    code, out, err = command("fit t.csv --label click -o m.npz --store t.zarr")
+    assert code == 0, err
+    best = re.search(r"C = (\S+) was best", out)
+    assert best, out
+    assert pytest.approx(float(best[1]), rel=1e-2) == streamcut.load_model("m.npz").C
+    assert streamcut.tune("t.zarr", {"C": [1e-4, 1.0]}, folds=3, loss="logistic").model.C == 1.0
+
+
+@pytest.fixture(scope="module")
+def scored():
+    """A model of scores with many ties, X, y, and weights of its rows."""
+    rng = np.random.default_rng(3)
+    X = rng.integers(-1, 2, (300, 5)).astype(float)
+    y = (X[:, 0] + 0.7 * rng.standard_normal(300) > 0).astype(float)
+    return streamcut.train((X, y), loss="logistic"), X, y, rng.uniform(0.5, 2, 300)
+
+
+def test_measures_are_those_of_scikit_learn(scored):
+    model, X, y, weight = scored
+    found = streamcut.evaluate(model, streamcut.rows(X, y, weight=weight))
+    s, labels, p = model.decision_function(X), model.predict(X), np.reshape(model.predict_proba(X).T, (-1, len(y)))[-1]
+    for name, theirs, of in (
+        ("accuracy", metrics.accuracy_score, labels),
+        ("precision", metrics.precision_score, labels),
+        ("recall", metrics.recall_score, labels),
+        ("f1", metrics.f1_score, labels),
+        ("roc_auc", metrics.roc_auc_score, s),
+        ("average_precision", metrics.average_precision_score, s),
+        ("log_loss", metrics.log_loss, p),
+    ):
+        assert getattr(found, name) == pytest.approx(theirs(y, of, sample_weight=weight)), name
+
+
+def test_measures_of_numbers_are_those_of_scikit_learn(scored):
+    _, X, _, weight = scored
+    y = X @ np.arange(5.0) + np.random.default_rng(4).standard_normal(300)
+    model = streamcut.train((X, y), task="regression")
+    found, predicted = streamcut.evaluate(model, streamcut.rows(X, y, weight=weight)), model.predict(X)
+    for name, theirs in (
+        ("r2", metrics.r2_score),
+        ("mean_squared_error", metrics.mean_squared_error),
+        ("mean_absolute_error", metrics.mean_absolute_error),
+    ):
+        assert getattr(found, name) == pytest.approx(theirs(y, predicted, sample_weight=weight)), name
+
+
+def test_an_export_scores_as_the_model_does(clicks):
+    frame, _ = clicks
+    model = streamcut.load_model("m.npz")
+    streamcut.export(model, "m.joblib")
+    theirs = joblib.load("m.joblib").predict_proba(frame.drop(columns="click"))[:, 1]
+    np.testing.assert_allclose(streamcut.predict(model, frame, output="probabilities"), theirs, rtol=1e-6)
+
+
+@pytest.mark.process
+def test_the_least_memory_that_a_refusal_names_is_enough(folder):
+    rng = np.random.default_rng(0)
+    X = sp.random_array((20_000, 2000), density=0.01, format="csr", rng=rng)
+    with streamcut.create("s.zarr", shard_nnz=20_000) as out:
+        out.append(X, rng.integers(0, 2, 20_000).astype(float))
+    arguments = ["train", "s.zarr", "-o", "m.npz", "--max-passes", "2", "--json", "-q", "--workers", "1"]
+    command = [sys.executable, "-P", "-m", "streamcut", *arguments]
+    refused = subprocess.run([*command, "--memory", "1MB"], capture_output=True, text=True)
+    assert refused.returncode == 7
+    least = re.search(r"at least (\d+)MB", refused.stderr)[1]
+    done = subprocess.run([*command, "--memory", f"{least}MB"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["peak"] <= int(least) * 10**6
+
+
+_RBF = {"kernel": "rbf", "gamma": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("estimator", "parameters", "options"),
+    [
+        ("LinearSVM", {"C": 0.5}, {"C": 0.5}),
+        ("LinearSVM", {"loss": "squared-hinge", "intercept_penalty": False}, {"loss": "squared-hinge", "intercept": "free"}),
+        ("LogisticRegression", {"l1": 2.0}, {"loss": "logistic", "l1": 2.0}),
+        ("LinearSVR", {"loss": "huber"}, {"loss": "huber"}),
+        ("KernelSVM", _RBF, {**_RBF, "solver": "smo"}),
+        ("OneClassSVM", {"nu": 0.3}, {"task": "one-class", "nu": 0.3}),
+        ("RankingSVM", {}, {"task": "ranking"}),
+        ("SequenceSVM", {"C": 0.1}, {"task": "sequence", "C": 0.1}),
+    ],
+)
+def test_estimators_are_train(estimator, parameters, options):
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((120, 4))
+    s = X @ rng.standard_normal(4) + 0.3 * rng.standard_normal(120)
+    targets = {"LinearSVR": s, "RankingSVM": np.round(s), "SequenceSVM": np.clip(np.round(s), 0, 2)}
+    y = targets.get(estimator, np.where(s > 0, 1.0, -1.0))
+    qid = np.repeat(np.arange(30), 4) if estimator in ("RankingSVM", "SequenceSVM") else None
+    fitted = getattr(estimators, estimator)(**parameters).fit(X, y, **({} if qid is None else {"groups": qid}))
+    model = streamcut.train(streamcut.rows(X, y, qid=qid), **options)
+    weights = "coefficients" if estimator == "KernelSVM" else "weights"
+    assert np.array_equal(getattr(fitted.model_, weights), getattr(model, weights))
+    predicted = fitted.predict(X, groups=qid) if estimator == "SequenceSVM" else fitted.predict(X)
+    np.testing.assert_array_equal(predicted, model.predict(X, qid=qid) if estimator == "SequenceSVM" else model.predict(X))

@@ -1,0 +1,92 @@
+"""Damage is found, a conversion that was killed ends with the same bytes, and malformed text is refused where it is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from kit.bad_input import OK, TEXTS
+
+import streamcut
+from streamcut.errors import StreamcutError
+
+STREAMCUT = [sys.executable, "-P", "-m", "streamcut"]
+
+
+@pytest.mark.parametrize("backend", ["zarr", "hdf5"])
+def test_no_flipped_bit_is_trained_on(backend, command):
+    """`check` finds it, or it is of no consequence: training then fails, or gives the same weights."""
+    rng, choice = np.random.default_rng(0), random.Random(1)
+    X, y = sp.random_array((200, 30), density=0.3, format="csr", rng=rng), rng.integers(0, 2, 200).astype(float)
+    with streamcut.create("s", shard_nnz=500, backend=backend) as out:
+        out.append(X, y)
+    files = [path for path in (*sorted(Path("s").rglob("*")), Path("s")) if path.is_file() and path.stat().st_size]
+    weights = streamcut.train("s", solver="cpa", max_passes=2).weights
+    for _ in range(60):
+        file = choice.choice(files)
+        sound = file.read_bytes()
+        place, bit = choice.randrange(len(sound)), choice.randrange(8)
+        file.write_bytes(sound[:place] + bytes([sound[place] ^ 1 << bit]) + sound[place + 1 :])
+        assert command("check s --read-data")[0] in (3, 4, 5), (file, place, bit)
+        try:
+            same = np.array_equal(streamcut.train("s", solver="cpa", max_passes=2).weights, weights)
+        except StreamcutError:
+            same = True
+        assert same, (file, place, bit)
+        file.write_bytes(sound)
+    assert command("check s --read-data")[0] == 0
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory) -> Path:
+    """400 lines of svmlight text, and beside it the store that a conversion makes of them undisturbed."""
+    rng, path = np.random.default_rng(0), tmp_path_factory.mktemp("text") / "t.svm"
+    lines = (" ".join([f"{rng.integers(0, 2)}", *(f"{j}:{rng.random():.3f}" for j in range(1, 20))]) for _ in range(400))
+    path.write_text("\n".join(lines) + "\n")
+    streamcut.convert(str(path), path.with_suffix(".zarr"), shard_nnz=1000)
+    return path
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("point", "torn"),
+    [
+        ("convert.journal:2:kill", 0),
+        ("convert.shard_meta:3:kill", 0),
+        ("convert.rename:1:kill", 0),
+        ("convert.rename:1:kill", 40),
+    ],
+)
+def test_a_conversion_that_was_killed_ends_with_the_same_bytes(point, torn, folder, text):
+    """Also where the last bytes of its journal never reached the disk."""
+    arguments = ["convert", text, "a.zarr", "--shard-nnz", "1000", "--quiet"]
+    killed = subprocess.run([*STREAMCUT, *arguments], env={**os.environ, "STREAMCUT_FAILPOINT": point})
+    assert killed.returncode == -signal.SIGKILL
+    assert not Path("a.zarr").exists()
+    if torn:
+        (journal,) = Path().rglob("*journal*")
+        os.truncate(journal, journal.stat().st_size - torn)
+    streamcut.convert(str(text), "a.zarr", shard_nnz=1000, resume=True)
+    for path in sorted(text.with_suffix(".zarr").rglob("*")):
+        if path.is_file():
+            ours, theirs = (Path("a.zarr") / path.relative_to(text.with_suffix(".zarr"))).read_bytes(), path.read_bytes()
+            assert ours == theirs or {**json.loads(ours), "created": 0} == {**json.loads(theirs), "created": 0}
+
+
+@pytest.mark.parametrize(("text", "options", "code", "words"), [case[1:] for case in TEXTS], ids=[case[0] for case in TEXTS])
+def test_malformed_text_is_refused_where_it_is_wrong(text, options, code, words, command):
+    Path("in.svm").write_bytes(text)
+    ended, _, err = command(f"convert in.svm out.zarr {options}")
+    assert ended == code, err
+    assert re.search(words, err, re.DOTALL), err
+    assert "Traceback" not in err
+    assert Path("out.zarr").exists() == (code == OK)

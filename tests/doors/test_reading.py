@@ -1,0 +1,139 @@
+"""Data in every form becomes the rows that it says, as pandas, SciPy and scikit-learn read it."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import scipy.io
+import scipy.sparse as sp
+from doors.tables import content, table
+from sklearn.datasets import load_svmlight_file
+from sklearn.feature_extraction import DictVectorizer, FeatureHasher
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+import streamcut
+
+
+def test_a_table_is_one_table_in_every_container(folder):
+    """The store, and the predictions of a model trained on the container, are the same to the last bit."""
+    frame = table()
+    frame.to_csv("t.csv", index=False)
+    frame.to_csv("t.tsv", index=False, sep="\t")
+    frame.to_json("t.jsonl", orient="records", lines=True)
+    pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), "t.parquet", row_group_size=70)
+    same = []
+    for number, source in enumerate((frame, "t.csv", "t.tsv", "t.jsonl", "t.parquet")):
+        streamcut.convert(source, f"{number}.zarr", labels="click", threads=1 + number % 2)
+        model = streamcut.train(source, label="click", loss="logistic")
+        same.append((*content(f"{number}.zarr"), streamcut.predict(model, "t.csv", output="probabilities")))
+    for other in same[1:]:
+        for ours, theirs in zip(same[0], other, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+
+
+def test_features_are_those_of_scikit_learn(folder):
+    frame = table()
+    rows = frame[["site"]].to_dict("records")
+    streamcut.convert(frame[["site", "click"]], "dictionary.zarr", labels="click")
+    ours, theirs = content("dictionary.zarr")[0], DictVectorizer(sparse=False).fit_transform(rows)
+    assert sorted(map(tuple, ours.T.tolist())) == sorted(map(tuple, theirs.T.tolist()))
+
+    streamcut.convert(frame[["site", "click"]], "hashed.zarr", labels="click", hash_bits=10)
+    hashed = FeatureHasher(1024, input_type="string").transform([[f"site={row['site']}"] for row in rows]).toarray()
+    np.testing.assert_array_equal(content("hashed.zarr")[0], hashed)
+
+    streamcut.convert(frame[["words", "click"]], "words.zarr", labels="click", text="words", dtype="float64")
+    tfidf = TfidfVectorizer(token_pattern=r"(?u)\b\w\w+\b", sublinear_tf=True).fit_transform(frame["words"]).toarray()
+    ours = content("words.zarr")[0]
+    order = [min(range(tfidf.shape[1]), key=lambda k: abs(column - tfidf[:, k]).sum()) for column in ours.T]
+    assert sorted(order) == list(range(tfidf.shape[1]))
+    np.testing.assert_allclose(ours, tfidf[:, order], atol=1e-6)
+
+    few = frame[["age", "click"]][:40]
+    streamcut.convert(few, "numbers.zarr", labels="click", dtype="float64")
+    ages = content("numbers.zarr")[0][:, 0]
+    np.testing.assert_allclose(ages, (few["age"] - few["age"].mean()) / few["age"].std(ddof=0), atol=3e-3)
+
+
+def test_what_training_has_not_seen_is_counted_and_missing_values_are_allowed(command):
+    frame = table()
+    frame.to_csv("t.csv", index=False)
+    assert command("train t.csv --label click --loss logistic -o m.npz")[0] == 0
+    frame.loc[0, "site"], frame.loc[1, "age"] = "new", None
+    frame.drop(columns="click").to_csv("new.csv", index=False)
+    code, out, err = command("predict m.npz new.csv --probabilities")
+    assert (code, len(out.splitlines())) == (0, 400)
+    assert re.search("site.*: 1", err)
+    assert command("predict m.npz new.csv --strict")[0] == 3
+
+
+NUMBERS = ["1", "-0.5", ".25", "5.", "3e2", "0.1234567", "1e-7", "123456.789", "2.5E+1", "0"]
+HARD = ["4.9e-324", "3.3e-310", "-2.2250738585072011e-308", "1.7976931348623157e100"]  # subnormal, almost normal, large
+HARD += [
+    "9007199254740993.00000000001",
+    "0.1000000000000000055511151231257827",
+    "123456789012345678901234567890e-10",
+]  # near halves
+
+
+def test_svmlight_text_is_read_as_scikit_learn_reads_it(folder):
+    rng = random.Random(5)
+    with open("t.svm", "w", newline="") as file:
+        for _ in range(3000):
+            features = sorted(rng.sample(range(1, 400), rng.randrange(9)))
+            entries = [f"{j}:{rng.choice(NUMBERS + HARD)}" for j in features]
+            file.write(" ".join([rng.choice(["1", "-1", "+1", "1.0"]), *entries]) + rng.choice(["", " # x", "#x", "\r"]) + "\n")
+    X, y = load_svmlight_file("t.svm", n_features=399)
+    for number, options in enumerate(({}, {"threads": 3, "shard_nnz": 500}, {"backend": "hdf5", "shard_nnz": 900})):
+        streamcut.convert("t.svm", f"{number}.store", n_features=399, dtype="float64", **options)
+        ours, labels = content(f"{number}.store")
+        np.testing.assert_array_equal(ours, X.toarray())
+        np.testing.assert_array_equal(labels, y)
+
+
+@pytest.fixture
+def matrix(folder):
+    """X.npz, X.mtx, y.txt, and the rows as a store, x.zarr: X (300, 20), y (300,)."""
+    rng = np.random.default_rng(0)
+    X, y = sp.random_array((300, 20), density=0.3, format="csr", rng=rng), rng.integers(0, 2, 300).astype(float)
+    np.savetxt("y.txt", y)
+    sp.save_npz("X.npz", X)
+    scipy.io.mmwrite("X.mtx", X)
+    streamcut.convert("X.npz", "x.zarr", labels="y.txt", dtype="float64")
+    return X.toarray(), y
+
+
+def ordered(X, y) -> list:
+    """The rows in an order of their own."""
+    return sorted(map(tuple, np.column_stack([X, y]).round(9).tolist()))
+
+
+def test_matrices_are_read(matrix):
+    streamcut.convert("X.mtx", "mtx.zarr", labels="y.txt", dtype="float64")
+    for path in ("x.zarr", "mtx.zarr"):
+        X, y = content(path)
+        np.testing.assert_allclose(X, matrix[0], rtol=1e-12)
+        np.testing.assert_array_equal(y, matrix[1])
+
+
+def test_shuffled_rows_are_the_rows_in_an_order_of_the_seed(matrix):
+    orders = []
+    for number, seed in enumerate((3, 4, 3)):
+        streamcut.convert("x.zarr", f"{number}.zarr", shuffle=seed, shard_nnz=200 + number)
+        orders.append(content(f"{number}.zarr"))
+        assert ordered(*orders[-1]) == ordered(*matrix)
+        assert (orders[-1][1] != matrix[1]).mean() > 0.2
+    assert (orders[0][1] != orders[1][1]).mean() > 0.2
+    np.testing.assert_array_equal(orders[0][0], orders[2][0])
+
+
+def test_the_parts_of_a_split_are_the_rows(matrix):
+    streamcut.convert("x.zarr", "a.zarr", split=0.25, split_output="b.zarr")
+    a, b = content("a.zarr"), content("b.zarr")
+    assert ordered(np.vstack([a[0], b[0]]), np.concatenate([a[1], b[1]])) == ordered(*matrix)
+    assert 40 <= min(len(a[1]), len(b[1])) <= 110
