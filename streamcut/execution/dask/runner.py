@@ -27,7 +27,6 @@ from typing import Any
 import distributed
 
 from streamcut.errors import ClusterLostError, LockedError
-from streamcut.execution.cost import RANGES_FROM, RANGES_WORKERS
 from streamcut.execution.dask import row_exchange
 from streamcut.execution.dask.cluster import LOCAL, Cluster, connect, lost, lost_if_silent
 from streamcut.execution.dask.flights import Flights, RowsMovedError
@@ -49,6 +48,8 @@ __all__ = ["LOCAL", "Cluster", "DaskRunner", "connect"]
 log = logging.getLogger(__name__)
 
 _FOLDER = "streamcut-rows-"  # prefix of folders in the scratch folder
+RANGES_FROM = 64 << 20  # bytes of all partial sums of a pass; above, workers add them up, each a range of features
+RANGES_WORKERS = 4  # at least this many workers: fewer relieve the client's line too little
 _CHECK = 1.0  # seconds between checks of the list of workers
 _ATTEMPTS = 3  # at a pass: the row state may be handed on more than once
 _INLINE = 1 << 18  # the most bytes of a pass that are sent to each worker through the scheduler
