@@ -19,7 +19,7 @@ from streamcut.cli.parameters import force_option, json_option, memory_option, q
 @json_option
 @quiet_option
 def command(model: str, data: str, path: str | None, memory: str, force: bool, as_json: bool, quiet: bool) -> None:
-    """Fit probabilities for MODEL, of two or several classes, on the store or svmlight file DATA; the model file keeps them.
+    """Fit probabilities for MODEL, of two or several classes, on labelled rows (a store, text, a table), kept in its file.
 
     Two classes: 1 / (1 + exp(A·score + B)) for the positive label (Platt scaling). Several: proportional to
     exp(scale·score + offset) with an offset for each class. DATA should not be what the model was trained on.

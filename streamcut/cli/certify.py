@@ -51,7 +51,7 @@ def command(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Prove how far MODEL is above the optimum of its problem on the store DATA, at most and at least.
+    """Prove how far MODEL is above the optimum of its problem on the rows of DATA, at most and at least.
 
     MODEL is a linear model for classes or numbers: ours, a text model of LIBLINEAR, or the JSON of `export`. Of several
     classes, each against the rest, it is the sum of their problems that is certified, in the same passes.

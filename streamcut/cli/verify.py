@@ -29,7 +29,7 @@ _ONLY_PROVING = "--passes needs --prove"
 def command(
     model: str, data: str | None, prove: bool, passes: int | None, memory: str, force: bool, as_json: bool
 ) -> None:  # fmt: skip
-    """Check the certificate of MODEL against the store DATA: does it fit these rows and, with --prove, is it true?
+    """Check the certificate of MODEL against the rows of DATA: does it fit them and, with --prove, is it true?
 
     \b
     One pass recomputes, and refutes the record where it differs:
@@ -47,7 +47,8 @@ def command(
     recorded one (refuted), or --passes are used up. For all linear models; slower: it takes about the passes that
     training took. Calibrated probabilities (`calibrate`) are not checked.
 
-    Without DATA it is the store that training was given, under the same path.
+    DATA is a store, text or a table, which the recipe of MODEL prepares. Without it: what training was given, under the same
+    path.
 
     Exits with code 5 when anything is refuted, with 9 when --prove could neither prove nor refute the recorded bound.
 
