@@ -221,9 +221,13 @@ class TrainOptions(TrainDeclarations):
 
     def _given(self) -> list[str]:
         """The options that are not at their defaults, and do not mean "off"."""
-        values = {name: (getattr(self, name), each.default) for name, each in self.__dataclass_fields__.items()}
-        changed = [name for name, (value, default) in values.items() if not (value is default or value == default)]
-        return [name for name in changed if name not in _OFF or values[name][0] != _OFF[name] or self._intercept_stays(name)]
+        found = []
+        for name, each in self.__dataclass_fields__.items():
+            if (value := getattr(self, name)) is each.default or value == each.default:
+                continue
+            if name not in _OFF or value != _OFF[name] or self._intercept_stays(name):
+                found.append(name)
+        return found
 
     def _check_fit(self) -> None:
         """Every option given must apply to the task and the solver."""

@@ -40,6 +40,7 @@ from streamcut.solvers.progress import Progress
 _EPOCHS = 1.0  # unless epochs are given
 _ROUND_BYTES = 96  # per row: responses, their sums, norms, signs, temporaries of the water level and of sampling
 _SMO_BYTES = 168  # per row: α, gradient, bounds, norms, products with the mean row, and the results at the end
+_LARGEST = float(np.finfo(np.float32).max)
 _SUPPORT_BYTES = 800  # per support row of an iterative solver, without its entries
 _SCORING_BYTES = 96 << 20  # for scoring held-out rows
 
@@ -173,7 +174,7 @@ class ExactKernelJob:
             kernel.moved(rows), kernel, signs, upper, dimension=d, bias=options.bias != 0.0,
             cache_bytes=plan.row_cache // (1 + self.sharing), workers=self.workers, shared=shared,
         )  # fmt: skip
-        if not state.diagonal.max() <= np.finfo(np.float32).max:
+        if not state.diagonal.max() <= _LARGEST:
             raise BadInputError(
                 f"kernel: values of {options.kernel} reach {state.diagonal.max():g}, too large for float32, which kernel columns "
                 "are; scale the features"
