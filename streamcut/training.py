@@ -244,7 +244,12 @@ class Session:
         peak = (own := peak_bytes()) + (0 if self._cluster is None else self._cluster.peak())
         counted = own if self._cluster is None or not self._cluster.local else peak  # remote workers have limits of their own
         warn_of_peak(self.plan.budget, counted, self._peak_before if counted == own else 0)
-        resources = {"budget": self.plan.budget, "planned": self.plan.total, "peak": peak, "readings": self.readings.value}
+        resources: dict[str, Any] = {
+            "budget": self.plan.budget,
+            "planned": self.plan.total,
+            "peak": peak,
+            "readings": self.readings.value,
+        }
         resources["plan"] = [*self.plan.lines, ("pinned shards", self.plan.pinned_bytes)]
         parameters = model.parameters | ({} if self.dataset.path is None else {"data": redacted(self.dataset.path)})
         return replace(model, resources=resources, parameters=parameters)
@@ -275,7 +280,6 @@ class Session:
         chosen, manifest = self.options, self.dataset.manifest
         restart_peak()
         self._peak_before = peak_bytes()  # not caused by this training
-        scratch = scratch_folder(chosen.scratch)
         self.runner: Runner | DaskRunner
         if chosen.distributed:
             if not self.job.distributable:
@@ -288,7 +292,7 @@ class Session:
                 raise UsageError(f"--scheduler: {chosen.scheduler}: {error}; run pip install 'streamcut[dask]'") from None
             on = connect(self._scheduler, workers=self.job.workers, deadline=chosen.deadline, silence=chosen.silence)
             self._cluster = cluster = self._stack.enter_context(on)
-            cluster.prepare(self.dataset, scratch)
+            cluster.prepare(self.dataset, scratch := scratch_folder(chosen.scratch))
             self.job, self.plan = smallest_change(self.job, self._planned, threads=False, others=self._others)
             self.runner = runner_on(cluster, self.dataset, self.job.lanes, self.plan, scratch=scratch, stop=self.stop)
         else:
@@ -296,9 +300,9 @@ class Session:
             self.dataset = self._shards.of(self.plan)
             given: Any = {"stop": self.stop, "ahead": self.plan.ahead}
             far = getattr(self.job, "far", False)
-            scratch = scratch_folder(chosen.scratch) if self.plan.spilled or far else None
-            given["row_state"] = RowState(manifest.statistics.n_rows, scratch if self.plan.spilled else None)
-            given["shelf"] = ScratchShelf(scratch) if far else MEMORY
+            spilled = scratch_folder(chosen.scratch) if self.plan.spilled or far else None
+            given["row_state"] = RowState(manifest.statistics.n_rows, spilled if self.plan.spilled else None)
+            given["shelf"] = ScratchShelf(spilled) if spilled is not None and far else MEMORY
             self.runner = Runner(Feed(self.dataset, self.plan.pinned), self.job.lanes, self.job.workers, **given)
         self.runner.feed.readings = self.readings
         self._stack.enter_context(self.runner)

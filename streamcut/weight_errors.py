@@ -13,6 +13,7 @@ They are those at the model's weights; its certificate says how near the optimum
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,7 +33,7 @@ from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
 from streamcut.prediction import scored_chunks
 
-_CURVATURES = {  # ℓ″ at scores
+_CURVATURES: dict[str, Callable[[np.ndarray], np.ndarray]] = {  # ℓ″ at scores
     "logistic": lambda s: 0.25 / np.cosh(0.5 * np.clip(s, -1400.0, 1400.0)) ** 2,
     "squared": np.ones_like,
     "poisson": np.exp,

@@ -126,7 +126,7 @@ class Format:
     readers: Callable[[Sequence[Any], ConvertOptions, str], Sequence[Any]]
     memory: Callable[[Sequence[Any], int, int], int]
     source: Callable[[Conversion], RowSource]
-    score: Callable[[Any, Recipe, Raw, str], Iterator[Chunk]] | None = None
+    score: Callable[[Any, Recipe, Raw], Iterator[Chunk]] | None = None
     help: str = ""
     asked: bool = True
     suffixes: tuple[str, ...] = ()

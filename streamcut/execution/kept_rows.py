@@ -77,11 +77,12 @@ class KeptRows:
     def _write(self, left: memoryview) -> None:
         try:
             if self._file is None:
-                self._folder = scratch_folder(self._folder)
-                self._file = tempfile.TemporaryFile(dir=self._folder, prefix="streamcut-", buffering=0)  # noqa: SIM115
+                folder = self._folder = scratch_folder(self._folder)
+                self._file = tempfile.TemporaryFile(dir=folder, prefix="streamcut-", buffering=0)  # noqa: SIM115
         except (FileNotFoundError, PermissionError) as error:
             raise NotFoundError(f"{self._folder}: cannot create a scratch file there ({error.strerror}); set TMPDIR") from None
         self._file.seek(0, 2)
+        assert self._folder is not None
         with disk_full(self._folder, len(left)):
             while left:
                 left = left[self._file.write(left) :]

@@ -90,7 +90,8 @@ class OneByOneTrainer:
                 own, seen = self._progress(number, progress, models), progress.history
                 if progress.checkpoints is not None:
                     own.checkpoints = held.enter_context(progress.checkpoints.part(f"class={label:.17g}"))
-                models.append(job.of_class(number).trainer(self.runner, self.plan).train(C, own, l1=l1, keep=keep))
+                trainer: Any = job.of_class(number).trainer(self.runner, self.plan)
+                models.append(trainer.train(C, own, l1=l1, keep=keep))
             progress.history = seen + [_of_all(line, seen, models[:-1], f"{number + 1} of {K}") for line in own.history]
             if models[-1].certificate.stop_reason is StopReason.INTERRUPTED and number + 1 < K:
                 raise Interrupted

@@ -83,8 +83,7 @@ class Epoch:
             shown["dual"] = f"{self.dual:.4g}"
         if self.validation is not None:
             shown["validation"] = f"{self.validation:.4f}" if self.accuracy_met is None else f"{100 * self.validation:.2f} %"
-        shown |= {"vectors": f"{self.support_vectors:,}", "maintained": f"{100 * self.maintained:.1f} %"}
-        return shown if self.progress_lost is None else {**shown, "progress lost": f"{100 * self.progress_lost:.2g} %"}
+        return {**shown, "vectors": f"{self.support_vectors:,}", "maintained": f"{100 * self.maintained:.1f} %"}
 
 
 class Method(Protocol):
