@@ -35,11 +35,11 @@ def _source(given: Conversion) -> TableRows:
 
 
 def _table(
-    name: str, opened: Callable[..., TableFile], *, spelled=False, asked=True, remote=True, text: str = "", **more: Any
+    name: str, opened: Callable[..., TableFile], *, asked: bool = True, remote: bool = True, text: str = "", **more: Any
 ) -> Format:
-    """The format of files that `opened` opens lazily, `spelled` with a Spelling. It raises BadInputError and NotFoundError."""
+    """The format of files that `opened` opens lazily, CSV with a Spelling. It raises BadInputError and NotFoundError."""
 
-    table = opened if spelled else lambda path, *_: opened(path)
+    table = opened if name in ("csv", "tsv") else lambda path, *_: opened(path)
 
     def readers(paths: Sequence[Any], options: ConvertOptions, scratch: str) -> Sequence[Any]:
         """One opened table for all files."""
@@ -111,8 +111,8 @@ def _maker(recipe: Recipe, raw: Raw) -> RowMaker:
 
 
 _CSV = at("tables.text_files.CsvFile")
-CSV = _table("csv", lambda path, *spelling: _CSV(path, None, *spelling), spelled=True, suffixes=(".csv",))
-TSV = _table("tsv", lambda path, *spelling: _CSV(path, "\t", *spelling), spelled=True, suffixes=(".tsv", ".tab"))
+CSV = _table("csv", lambda path, *spelling: _CSV(path, None, *spelling), suffixes=(".csv",))
+TSV = _table("tsv", lambda path, *spelling: _CSV(path, "\t", *spelling), suffixes=(".tsv", ".tab"))
 JSONL = _table("jsonl", at("tables.json_files.JsonFile"), suffixes=(".jsonl", ".ndjson", ".json"))
 PARQUET = _table("parquet", at("tables.files.ParquetTable"), suffixes=(".parquet",), heads=(b"PAR1",), variant=_parquet_or_lists)
 ARROW = _table(
