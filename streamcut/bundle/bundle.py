@@ -210,8 +210,9 @@ class Bundle:
         if near is None and not penalty.priced:
             master = penalty.solve_master(rows, self._gram, values, c_bar, beta, tolerance, matters=matters)
         elif penalty.threshold is not None:
-            master, intercept = Verified(0.0), (near or penalty.within).middle
-            mix_newest(rows, values, self._pulls, c_bar, beta, near or penalty.within, penalty.threshold)
+            around = near or penalty.within
+            intercept = mix_newest(rows, values, self._pulls, c_bar, beta, around, penalty.threshold)
+            master = Verified(0.0)
         else:
             gap, intercept = solve_priced(self._gram, values, self._pulls, c_bar, beta, near or penalty.within)
             master = Verified(gap)

@@ -38,7 +38,7 @@ class L2:
     free: ClassVar[bool] = False  # whether the last number of w is an unpenalised intercept
     within: ClassVar[Interval] = EVERYWHERE  # where the optimal one is proved to be
     priced: ClassVar[bool] = False  # whether the master problem prices the pull on it
-    centred: ClassVar[bool] = False  # whether an optimum in the middle of others is better than one at an end
+    centred: ClassVar[bool] = False  # whether an intercept in the middle of its optima is better than one at an end
     proximal: ClassVar[bool] = False  # whether it stays near the point to which dual ascent has moved it
 
     def weights(self, v: np.ndarray) -> np.ndarray:
@@ -176,7 +176,6 @@ class FreeIntercept(L2):
     l1: float = 0.0  # type: ignore[misc]
     free: ClassVar[bool] = True
     priced: ClassVar[bool] = True
-    centred: ClassVar[bool] = True
     proximal: ClassVar[bool] = True
 
     def known(self, *within: float) -> Self:
@@ -188,6 +187,10 @@ class FreeIntercept(L2):
     @property
     def threshold(self) -> float | None:  # type: ignore[override]
         return self.l1 or None
+
+    @property
+    def centred(self) -> bool:  # type: ignore[override]
+        return self.l1 == 0.0  # else the answer is the point scored last, which has the fewest weights
 
     @property
     def costs(self) -> L2:

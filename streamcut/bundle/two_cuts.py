@@ -20,6 +20,7 @@ import numpy as np
 from streamcut.bundle.intercept import Interval
 from streamcut.compiled import columns_vectors
 
+_LEVEL = 1e-6  # of the pulls of its cuts: that of a mixture which counts as none
 _PIECES = 10  # Newton steps, or half steps, where there are thresholds
 
 
@@ -120,8 +121,9 @@ def mix(
 
 def mix_newest(
     rows: np.ndarray, b: np.ndarray, pulls: np.ndarray, total: float, beta: np.ndarray, within: Interval, l1: float
-) -> None:
-    """Mix the newest of T cuts with all older ones as they are mixed by `beta` (T,), in place; Σ beta = total.
+) -> float:
+    """Mix the newest of T cuts with all older ones as they are mixed by `beta` (T,), in place; Σ beta = total. Returns an
+    intercept: the end to which the mixture pulls, or the middle where it does not; with no mixture the newest cut decides.
 
     rows (T, D), b and pulls (T,) are the cuts, of which the first is the zero cut; the pulls are on a free intercept `within`.
     """
@@ -134,6 +136,8 @@ def mix_newest(
     beta[:] = p * total * old
     beta[-1] = q * total
     beta[0] = max(0.0, total - float(beta[1:].sum()))
+    pull, size = (float(beta @ each) if p + q > 0.0 else float(each[-1]) for each in (pulls, np.abs(pulls)))
+    return within.middle - within.half * np.sign(pull) * (abs(pull) > _LEVEL * size)
 
 
 class _Piece(NamedTuple):

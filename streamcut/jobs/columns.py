@@ -241,7 +241,8 @@ class ColumnsJob:
     ) -> Model:
         """The model from the columns of a point, which are removed from `answers`, so that no weights are kept twice."""
         options, d, constant = self.options, manifest.statistics.n_features, self._constant(manifest.statistics)
-        asked, scale = (options.tol, options.tol_relative), dict[str, Any](unit=oracle.unit, equal=oracle.equal)
+        asked = options.tol, options.tol_relative
+        scale: dict[str, Any] = {"unit": oracle.unit, "equal": oracle.equal}
         certificates = tuple(
             Certificate(
                 *(a.primal, a.bound, a.c_bar), *asked, a.reason is StopReason.CONVERGED, a.reason,

@@ -127,6 +127,7 @@ class BundleState:
         """
         if not (self.penalty.centred and oracle.kinked and self.F_b - self.bound <= _SOLVED * self.F_b):
             return
+        before = self.w, self.k
         for side, part in ((-1.0, 1.0), (1.0, 0.5)):  # to one end; half-way to the other
             self.w = self.w_b.copy()
             self.w[-1] += side
@@ -134,6 +135,7 @@ class BundleState:
             self.move(part * minimise_along_line(0.0, -_FLAT * oracle.c_bar, oracle.C, oracle), oracle)
         if self.F_b - self.bound <= rule.allowed_gap(self.F_b, oracle.c_bar):  # F may differ by rounding
             self.best = Best(self.w_b, self.F_b, self.raised)
+        self.w, self.k = before
 
     def level(self, oracle: Any) -> None:
         """Set the free intercept of w_b to the best one for its other weights, if the oracle finds it. The data is not read."""

@@ -138,7 +138,7 @@ def test_models_with_a_price_on_weights_are_minimised(seed):
     for _ in range(20_000):  # proximal gradient descent
         v = slow - (Q @ slow - q) / np.linalg.norm(Q, 2)
         slow = np.sign(v) * np.maximum(np.abs(v) - l1 / np.linalg.norm(Q, 2), 0.0)
-    fast = _sparse_minimum(Q, q, l1, rng.standard_normal(d), 1e-18)
+    fast = _sparse_minimum(Q, q, np.full(d, l1), rng.standard_normal(d), 1e-18)
     np.testing.assert_allclose(fast, slow, atol=1e-7)
     assert np.array_equal(fast == 0.0, np.abs(slow) < 1e-9)
 
