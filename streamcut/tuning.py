@@ -83,7 +83,8 @@ def tune(
                 removes it at the end
 
     Models of linear solvers are trained together on threads: each pass over the data serves all folds and values of l1 (and of
-    C, where they do not continue from each other). Where possible each C continues from the previous one (`train_path`), also
+    C, where they do not continue from each other); or one after another, where features differ much in size, or the intercept
+    is free, and `train` takes Newton's method. Where possible each C continues from the previous one (`train_path`), also
     for the models of all rows, from which the answer is chosen. Each model equals the one trained alone on the same rows with one
     worker. Only where memory is too small for a row cache each, models of bundle-dca share one, with fewer cuts: they are then
     different models within the same tolerance, with certificates of their own, and reproducible as long as memory is the same.

@@ -17,12 +17,11 @@ Two cuts bound F: that of the newest shares, and G, all older ones mixed by the 
         p, q = the master problem; its value is the bound;   G ← pG + qU
         y ← r + (1 − e^−σ)(C U − r);   σ ← 2σ/(2 + σ)
 
-A plain pass has σ = 1 and ends at y = C U. So does the last one before accelerated passes, but with a smooth loss, or if passes
-are stuck, y = w_b then: nothing bounds the shares of a smooth loss, and steps for σC from C U overshoot more with every pass.
-Each column has a Guard (streamcut.solvers.acceleration): the kind of its passes. Where its first σ is below 1, its plain passes
-solve for cached rows at once, if features are few (streamcut.oracles.dual.interior), and the resulting weights are scored next.
-With an l1 passes are plain at first: along a row the dual's curvature involves only the nonzero features of w, which steps
-exploit (streamcut.compiled.columns.bent_along).
+A plain pass has σ = 1 and ends at y = C U; the last one before accelerated passes, with a smooth loss or if passes are stuck, at
+y = w_b: nothing bounds the shares of a smooth loss, and steps for σC from C U overshoot more with every pass. Each column has a
+Guard (streamcut.solvers.acceleration): the kind of its passes. Where its first σ is below 1, its plain passes solve for cached
+rows at once, if features are few (streamcut.oracles.dual.interior), and the resulting weights are scored next. With an l1 passes
+are plain at first: steps exploit that only nonzero features bend the dual (streamcut.compiled.columns.bent_along).
 """
 
 from __future__ import annotations
@@ -362,8 +361,7 @@ def _answer(s: State, a: int, oracle: ColumnsOracle, reason: StopReason) -> Answ
 
 
 def _leave(s: State, oracle: ColumnsOracle, rule: StoppingRule, progress: Progress) -> None:
-    """Store the answers of columns that have converged and remove them; where columns wait, also of those at their limit of
-    passes."""
+    """Store the answers of columns that have converged and remove them; where columns wait, of those at their limit, too."""
     limitless, stay = replace(rule, target=None, max_passes=None, max_time=None), []
     for a, column in enumerate(oracle.active.tolist()):
         line, c_bar = s.lines[a], float(oracle.costs[a] * oracle.totals[a])

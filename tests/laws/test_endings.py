@@ -148,3 +148,15 @@ def test_many_classes_trained_together_end_although_dual_variables_are_stored_sm
     words = rng.standard_normal((2000, 60)) * (rng.random((2000, 60)) < 0.1)  # of each class
     y = (X @ words + 0.01 * rng.standard_normal((3000, 60))).argmax(axis=1).astype(float)
     assert streamcut.train((X, y), task="multiclass", C=10.0, tol_relative=1e-3, max_passes=40).converged
+
+
+@pytest.mark.parametrize(("loss", "C"), [("squared-hinge", 1.0), ("logistic", 30.0)])
+def test_wide_sparse_rows_take_few_passes_with_a_smooth_loss(loss, C):
+    rng, rows, features, entries = np.random.default_rng(0), 2000, 20_000, 80
+    frequency = np.arange(1.0, features + 1.0) ** -0.9
+    words = rng.choice(features, size=(rows, entries), p=frequency / frequency.sum()).ravel()
+    X = sp.csr_array(sp.coo_array((np.ones(rows * entries), (np.repeat(np.arange(rows), entries), words)), (rows, features)))
+    y = (X @ rng.standard_normal((features, 3))).argmax(axis=1).astype(float)
+    options = {"loss": loss, "C": C, "tol_relative": 1e-3, "max_passes": MOST}
+    model = streamcut.train((X, np.where(y == 1.0, 1.0, -1.0)), **options)
+    assert model.history[-1]["passes"] <= 9

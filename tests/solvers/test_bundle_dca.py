@@ -368,7 +368,7 @@ def test_a_run_goes_on_wherever_it_was_stopped(loss, tmp_path):
 class Half:
     """What a course needs of an oracle whose steps are half of plain ones."""
 
-    accelerated, first_stretch, solved = True, 0.5, None
+    accelerated, first_stretch, solved, smooth = True, 0.5, None, False
 
 
 def test_one_kind_of_passes_takes_over_from_the_other_where_it_is_slow():

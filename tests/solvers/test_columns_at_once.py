@@ -48,7 +48,7 @@ def test_a_grid_of_unscaled_features_converges_on_its_own_rows(task, loss):
 
 def test_classes_of_unscaled_features_converge_and_are_proved():
     data = MemoryDataset(*problem(classes=4)[:2])
-    model = train(data, **REST, C=10.0, **DEFAULT)
+    model = train(data, **REST, C=10.0, solver="bundle-dca", **DEFAULT)
     assert model.converged
     assert model.history[-1]["passes"] <= 40
     assert verify(model, data).consistent

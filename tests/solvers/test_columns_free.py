@@ -129,7 +129,7 @@ def test_a_grid_has_them_in_one_set_of_passes(task):
     X, y, _ = problem(240)
     y = {"regression": X @ np.arange(10.0) + 50.0, "multiclass": y}.get(task.get("task"), np.where(y > 2.0, 1.0, -1.0))
     given = {**task, "intercept": "free", "tol": None, "tol_relative": 1e-3}
-    tuned = streamcut.tune((X, y), {"C": [0.1, 1.0]}, folds=3, **given)
+    tuned = streamcut.tune((X, y), {"C": [0.1, 1.0]}, folds=3, solver="bundle-dca", **given)
     assert tuned.resources["groups"] == 1
     assert tuned.model.free
     assert tuned.model.converged

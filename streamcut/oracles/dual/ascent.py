@@ -40,6 +40,7 @@ class DualAscent(DecomposableOracle):
 
     reached: np.ndarray | None = None  # the w′ at the end of the last pass and its sweeps, where passes are accelerated
     solved: np.ndarray | None = None  # the w that solves for the rows cached then, if requested
+    smooth = False  # whether the dual is strongly concave, and passes are plain at first (streamcut.solvers.acceleration)
     _mixed = False  # whether all rows of a batch come in one random order, not group after group
 
     def prepare(
@@ -175,6 +176,7 @@ class DualOracle(DualAscent, LinearOracle):
         self.prepare(partial(MergePass, loss), caches, cuts=cuts, order=order, sweeps=sweeps, seed=seed)
         self._solves = bool(caches) and solving_bytes(loss, runner.feed.data.manifest.statistics, self.dimension) > 0
         self._streams = streams if order.has_streams(runner.feed.data.manifest.statistics, runner.lanes) else 1
+        self.smooth = loss.smooth
 
     @property
     def first_stretch(self) -> float:
