@@ -1,4 +1,4 @@
-"""Commands, functions and estimators do the same, measures and exports agree with others, exit codes say what was wrong."""
+"""Commands, functions and estimators do the same, exports score alike, and exit codes say what was wrong."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from doors.tables import table
-from sklearn import metrics
 
 import streamcut
 from streamcut import estimators
@@ -90,44 +89,6 @@ def test_fit_and_tune_choose_what_is_best_on_rows_held_out(command):
     assert best, out
     assert pytest.approx(float(best[1]), rel=1e-2) == streamcut.load_model("m.npz").C
     assert streamcut.tune("t.zarr", {"C": [1e-4, 1.0]}, folds=3, loss="logistic").model.C == 1.0
-
-
-@pytest.fixture(scope="module")
-def scored():
-    """A model of scores with many ties, X, y, and weights of its rows."""
-    rng = np.random.default_rng(3)
-    X = rng.integers(-1, 2, (300, 5)).astype(float)
-    y = (X[:, 0] + 0.7 * rng.standard_normal(300) > 0).astype(float)
-    return streamcut.train((X, y), loss="logistic"), X, y, rng.uniform(0.5, 2, 300)
-
-
-def test_measures_are_those_of_scikit_learn(scored):
-    model, X, y, weight = scored
-    found = streamcut.evaluate(model, streamcut.rows(X, y, weight=weight))
-    s, labels, p = model.decision_function(X), model.predict(X), np.reshape(model.predict_proba(X).T, (-1, len(y)))[-1]
-    for name, theirs, of in (
-        ("accuracy", metrics.accuracy_score, labels),
-        ("precision", metrics.precision_score, labels),
-        ("recall", metrics.recall_score, labels),
-        ("f1", metrics.f1_score, labels),
-        ("roc_auc", metrics.roc_auc_score, s),
-        ("average_precision", metrics.average_precision_score, s),
-        ("log_loss", metrics.log_loss, p),
-    ):
-        assert getattr(found, name) == pytest.approx(theirs(y, of, sample_weight=weight)), name
-
-
-def test_measures_of_numbers_are_those_of_scikit_learn(scored):
-    _, X, _, weight = scored
-    y = X @ np.arange(5.0) + np.random.default_rng(4).standard_normal(300)
-    model = streamcut.train((X, y), task="regression")
-    found, predicted = streamcut.evaluate(model, streamcut.rows(X, y, weight=weight)), model.predict(X)
-    for name, theirs in (
-        ("r2", metrics.r2_score),
-        ("mean_squared_error", metrics.mean_squared_error),
-        ("mean_absolute_error", metrics.mean_absolute_error),
-    ):
-        assert getattr(found, name) == pytest.approx(theirs(y, predicted, sample_weight=weight)), name
 
 
 def test_an_export_scores_as_the_model_does(clicks):

@@ -127,6 +127,7 @@ TRAININGS = {  # linear models: every way through the code that ends with a cert
     "squared hinge": Training("weighted", {"loss": "squared-hinge", "solver": "bundle-dca"}, 8),
     "squared hinge, newton": Training("weighted", {"loss": "squared-hinge", "solver": "newton"}, 14),
     "smoothed hinge": Training("weighted", {"loss": "smoothed-hinge"}, 12),
+    "smoothed hinge, bundle-dca": Training("weighted", {"loss": "smoothed-hinge", "solver": "bundle-dca"}, 12),
     "logistic": Training("weighted", {"loss": "logistic", "solver": "bundle-dca"}, 8),
     "logistic, newton, free intercept": Training("weighted", {"loss": "logistic", "solver": "newton", "intercept": "free"}, 10),
     "elastic net": Training("weighted", {"loss": "logistic", "l1": 2.0, "solver": "bundle-dca"}, 8),

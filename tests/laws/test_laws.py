@@ -132,16 +132,18 @@ def test_a_training_that_was_stopped_ends_as_if_it_had_not_been(name, store, tmp
     whole = streamcut.train(data, **options)
     flags = [f"--{option.replace('_', '-')}={value}" for option, value in options.items()]
     flags += [f"--checkpoint={tmp_path / 'run'}", "--checkpoint-iterations=1", "-q", "-o", tmp_path / "resumed.npz"]
+    checkpoint = streamcut.CheckpointOptions(str(tmp_path / "run"), iterations=1)
     try:
-        streamcut.train(data, **options, checkpoint=str(tmp_path / "run"), on_iteration=seen.append, stop=lambda: len(seen) >= 2)
+        streamcut.train(data, **options, checkpoint=checkpoint, on_iteration=seen.append, stop=lambda: len(seen) >= 2)
     except KeyboardInterrupt:
         assert len(seen) < 2, "there was a model to return"
+    assert list((tmp_path / "run").glob("*.checkpoint"))
     assert run("train", data, "--resume", *flags)[0] == 0
     assert bits(streamcut.load_model(tmp_path / "resumed.npz"), tmp_path / "a.npz") == bits(whole, tmp_path / "b.npz")
 
 
 @pytest.mark.process
-@pytest.mark.xfail(strict=True, reason="what memory leaves for the row cache follows the measured size of the process")
+@pytest.mark.xfail(strict=False, reason="the row cache follows the measured size of the process: most runs differ, not all")
 def test_memory_that_cuts_the_row_cache_short_does_not_choose_the_bits(tmp_path):
     """One command twice, and stopped and resumed: `train` with 2 MB more than the least, where the cache would take 7."""
     rng, n = np.random.default_rng(0), 200_000

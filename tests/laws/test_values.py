@@ -142,12 +142,10 @@ def asked(loss: str, intercept: str, **options) -> tuple[str, dict]:
 
 
 _UNIX = "beside a free intercept the column is all but a second one, and the bound is lost in the rounding of their difference"
+_LOST = ("hinge", "squared-hinge", "smoothed-hinge", "huber", "epsilon-insensitive", "quantile", "poisson")
 
 
-_ASTRAY = ("hinge", "squared-hinge", "smoothed-hinge", "huber", "epsilon-insensitive", "quantile", "poisson")
-
-
-@pytest.mark.parametrize(("loss", "intercept"), failing(LOSSES, {(loss, "free"): _UNIX for loss in _ASTRAY}))
+@pytest.mark.parametrize(("loss", "intercept"), failing(LOSSES, {(loss, "free"): _UNIX for loss in _LOST}))
 def test_a_column_of_unix_time_beside_ordinary_ones_converges(loss, intercept, alone):
     kind, options = asked(loss, intercept)
     for seed in range(3):
@@ -160,8 +158,6 @@ EXPECTED = {  # the best intercept of y = 3 alone
     "poisson": np.log(3.0),
     **dict.fromkeys(("squared", "huber", "epsilon-insensitive", "squared-epsilon-insensitive", "quantile"), 3.0),
 }
-
-
 _AT_0 = "where no feature pulls, a free intercept stays at 0"
 _NOTHING = "at an optimum of 0 what rounding can have done counts as a gap, and no tolerance allows it"
 CONSTANT = [(loss, penalty) for loss in EXPECTED for penalty in ("none", "l1", "l1_only")]
@@ -232,7 +228,7 @@ def test_a_search_with_a_free_intercept_ends(alone):
     rows = Rows(sp.csr_array(X), np.where(X[:, 0] + rng.standard_normal(400) > 0, 1.0, -1.0))
     options = {"loss": "logistic", "intercept": "free"}
     assert "1e-05" in alone(searched, rows, {"C": [1e-5]}, options, seconds=FIRST)
-    assert "1.0" in alone(searched, rows, {"C": [1e-6, 1.0]}, options, seconds=20)
+    assert "1.0" in alone(searched, rows, {"C": [1e-6, 1.0]}, options, seconds=10)
 
 
 @pytest.mark.parametrize("strategy", ["crammer-singer", "one-vs-rest"])

@@ -1,0 +1,88 @@
+"""Measures are those of scikit-learn; those that it lacks, of rankings and sequences, are written out here."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from sklearn import metrics
+
+import streamcut
+
+NAMES = {
+    "binary": ("accuracy", "precision", "recall", "f1"),
+    "classes": ("accuracy", "balanced_accuracy"),
+    "numbers": ("r2", "mean_squared_error", "mean_absolute_error"),
+    "counts": ("r2", "mean_poisson_deviance"),
+}
+
+
+def rows(task: str) -> tuple[np.ndarray, np.ndarray]:
+    """X of few values, so that many scores are equal and some 0, and y."""
+    rng = np.random.default_rng(3)
+    X = rng.integers(-1, 2, (300, 3)).astype(float)
+    s = X @ [1.0, 0.5, -2.0] + 0.7 * rng.standard_normal(300)
+    targets = {
+        "binary": np.sign(s),
+        "classes": np.clip(np.round(s), -1, 1),
+        "numbers": s,
+        "counts": np.floor(np.exp(np.clip(s, -2, 2))),
+    }
+    return X, targets[task]
+
+
+@pytest.mark.parametrize("task", NAMES)
+def test_measures_are_those_of_scikit_learn(task):
+    X, y = rows(task)
+    weight = np.random.default_rng(4).uniform(0.5, 2, len(y))
+    loss = {"binary": "logistic", "counts": "poisson"}.get(task, "auto")
+    kind = {"classes": "multiclass", "numbers": "regression", "counts": "regression"}.get(task, "binary")
+    model = streamcut.train((X, y), loss=loss, task=kind, intercept="none")
+    found, predicted = streamcut.evaluate(model, streamcut.rows(X, y, weight=weight)), model.predict(X)
+    for name in NAMES[task]:
+        theirs = getattr(metrics, name if hasattr(metrics, name) else f"{name}_score")
+        assert getattr(found, name) == pytest.approx(theirs(y, predicted, sample_weight=weight)), name
+    if task == "classes":
+        assert found.macro_f1 == pytest.approx(metrics.f1_score(y, predicted, sample_weight=weight, average="macro"))
+    if task == "binary":
+        s, p = model.decision_function(X), np.reshape(model.predict_proba(X).T, (-1, len(y)))[-1]
+        assert np.sum(s == 0) > 5
+        assert found.roc_auc == pytest.approx(metrics.roc_auc_score(y, s, sample_weight=weight))
+        assert found.average_precision == pytest.approx(metrics.average_precision_score(y, s, sample_weight=weight))
+        assert found.log_loss == pytest.approx(metrics.log_loss(y, p, sample_weight=weight))
+
+
+def test_measures_of_rankings():
+    """Means over queries; gains are 2^label − 1."""
+    rng = np.random.default_rng(5)
+    X, qid = rng.standard_normal((120, 3)), np.repeat(np.arange(20), 6)
+    y = np.clip(np.round(X[:, 0] + rng.standard_normal(120)), 0, 3)
+    model = streamcut.train(streamcut.rows(X, y, qid=qid))
+    found, s, queries = streamcut.evaluate(model, streamcut.rows(X, y, qid=qid)), model.decision_function(X), y.reshape(20, 6)
+    for k in (1, 5):
+        assert getattr(found, f"ndcg_at_{k}") == pytest.approx(metrics.ndcg_score(2**queries - 1, s.reshape(20, 6), k=k))
+    means = [metrics.average_precision_score(one > 0, of) for one, of in zip(queries, s.reshape(20, 6), strict=True) if one.any()]
+    assert found.map == pytest.approx(sum(means) / 20)
+
+
+def test_measures_of_sequences():
+    """Chunks begin with B-x, or with an I-x that no x precedes."""
+    rng = np.random.default_rng(6)
+    letters = rng.choice(list("obi"), 200)
+    X = (letters[:, None] == list("obi")) + rng.standard_normal((200, 3))
+    qid, y = np.repeat(np.arange(40), 5), np.argmax(letters[:, None] == list("obi"), axis=1) + 1.0
+    data = streamcut.rows(X, y, qid=qid)
+    model = streamcut.train(data, task="sequence")
+    found = streamcut.evaluate(model, data, label_names={1.0: "O", 2.0: "B-x", 3.0: "I-x"})
+    predicted = np.array(list("obi"))[model.predict(X, qid=qid).astype(int) - 1]
+
+    def chunks(tags: np.ndarray) -> set:
+        tags = [(q, "".join(tags[qid == q])) for q in range(40)]
+        return {(q, chunk.span()) for q, text in tags for chunk in re.finditer("bi*|i+", text)}
+
+    ours, true = chunks(predicted), chunks(letters)
+    assert found.accuracy == pytest.approx(np.mean(predicted == letters))
+    assert found.sequence_accuracy == pytest.approx(np.mean((predicted == letters).reshape(40, 5).all(axis=1)))
+    assert found.chunk_f1 == pytest.approx(2 * len(ours & true) / (len(ours) + len(true)))
+    assert found.chunk_count == len(true)
