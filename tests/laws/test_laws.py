@@ -198,7 +198,6 @@ def test_a_row_of_weight_two_is_the_row_twice(name):
         ("KernelSVM", {"kernel": "rbf", "gamma": 0.5, "tol": 1e-6}),
     ],
 )
-@pytest.mark.xfail(strict=True, reason='class_weight="balanced" counts rows, not their weights')
 def test_balanced_classes_count_the_weights_of_rows(estimator, options):
     X, y, _, _ = ROWS["weighted"]
     times = np.random.default_rng(0).integers(0, 4, len(y)) * np.where(y > 0, 3, 1)

@@ -221,7 +221,6 @@ def searched(rows: Rows, grid: dict, options: dict) -> str:
             return str(error)
 
 
-@pytest.mark.xfail(strict=True, reason="the intercepts of a search are found together, and near weights of 0 none gains any more")
 def test_a_search_with_a_free_intercept_ends(alone):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((400, 3))
