@@ -4,9 +4,9 @@ What is proved, and by what:
 
 * `primal` is recomputed from the rows alone: that the model reaches it is certain. So are C̄ and unit, in which tolerances are
   expressed; whether the gap is within them is then arithmetic.
-* `witness_bound` is recomputed from what the model keeps. For a linear model that is a cutting plane, which shows that the record is
-  consistent, not that it is true. For a kernel model it is the dual variables, whose feasibility the rows show: this bound is true
-  whatever the file claims (of sequences with a kernel, but for the transitions).
+* `witness_bound` is recomputed from what the model keeps. For a linear model that is a cutting plane: it shows that the record is
+  consistent, not that it is true. For a kernel model it is the dual variables, which the rows show to be feasible: this bound is
+  true whatever the file claims (of sequences with a kernel, but for the transitions).
 * `proof` is made from the rows and the weights alone, by training passes that do not use the certificate.
 """
 
