@@ -91,8 +91,6 @@ def test_the_scale_of_a_kernel_does_not_count_weights(weight):
     sample_weight = np.linspace(0.0, 2.0, 100)
     assert KernelSVM(class_weight=weight).fit(A, b, sample_weight).gamma_ == pytest.approx(expected, rel=1e-9)
     assert BudgetedKernelSVM(class_weight=weight).fit(A, b).gamma_ == pytest.approx(expected, rel=1e-9)
-    machine = BudgetedKernelSVM().partial_fit(A, b, [0, 1], sample_weight)
-    assert machine.partial_fit(A[:50], b[:50], sample_weight=sample_weight[:50]).gamma_ == pytest.approx(expected, rel=1e-9)
 
 
 # --- attributes -----------------------------------------------------------------------------------------------------------------

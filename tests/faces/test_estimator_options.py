@@ -62,7 +62,7 @@ LEFT_OUT = {
     OneClassSVM: FEATURES,
     RankingSVM: FEATURES,
     SequenceSVM: FEATURES,
-    BudgetedKernelSVM: {"warm_start", "scheduler", "deadline", "silence", "loss"},  # partial_fit; threads only; the hinge alone
+    BudgetedKernelSVM: {"warm_start", "scheduler", "deadline", "silence", "loss"},  # threads only; the hinge alone
     BudgetedKernelSVR: {"warm_start", "scheduler", "deadline", "silence"},
     KernelSVM: {"scheduler", "deadline", "silence"},
 }
