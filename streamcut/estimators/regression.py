@@ -113,7 +113,7 @@ class LinearSVR(Regressor, RowLosses):
 
         X, y, sample_weight are as for `fit`. A call minimises ½‖w − w_before‖² + C Σ loss over its rows by dual ascent, in
         epochs over them until one gains at most `tol` in mean loss, at most `sweeps`. All rows in one call give what `fit`
-        gives. A store counts as one call per shard, and arrays of more than 4 million entries are split likewise. Nothing is
+        gives. A store counts as one call per shard, and arrays of more than 2 million entries are split likewise. Nothing is
         proved about several calls: primal_objective_ is the objective on the rows of the last one, lower_bound_ is 0. In
         addition to the parameters of the problem (no l1, no scale), tol, sweeps and random_state apply.
 
