@@ -6,10 +6,9 @@ import logging
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,8 +21,7 @@ from streamcut.data.datasets import measurable, opened, stored, with_origin
 from streamcut.errors import MemoryBudgetError, UsageError, spelled
 from streamcut.execution.feed import Feed
 from streamcut.execution.occurring import OccurringDataset, occurring
-from streamcut.execution.parted import Shards
-from streamcut.execution.plan import Machine, MemoryPlan, Needs, plan_memory
+from streamcut.execution.plan import BASE, ROWS, Machine, MemoryPlan, Needs, beside, plan_memory
 from streamcut.execution.row_state import RowState, ScratchShelf
 from streamcut.execution.runner import Interrupted, Runner
 from streamcut.execution.scaled import ScaledDataset, scaled
@@ -39,9 +37,8 @@ from streamcut.io.memory import MemoryDataset
 from streamcut.io.recipe.comparison import require_same
 from streamcut.jobs.all_features import with_all_features
 from streamcut.jobs.job import Job
-from streamcut.jobs.smaller import in_files, lowerable, smallest_change
+from streamcut.jobs.smaller import lowerable, smallest_change
 from streamcut.jobs.weights import check_weights
-from streamcut.loss_table import JOINT_LOSSES
 from streamcut.models.checkpoint import Checkpoints
 from streamcut.models.files import as_model
 from streamcut.models.linear import LinearModel
@@ -59,7 +56,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 run_log = logging.getLogger("streamcut.run")  # the progress of a training, which the command line shows in its own way
 
-_TO_LOAD = 64 << 20  # kernels of Newton's method and BLAS, loaded once it is chosen: 54 MB as measured
+_CURVED = 54 * 10**6  # kernels of Newton's method and BLAS
+_HDF5 = 16 * 10**6  # its library
 
 
 @documented(TrainOptions)
@@ -168,7 +166,6 @@ class Session:
             self.dataset = occurring(self.dataset)
         self._scheduler, self._on_plan, self._display = scheduler, on_plan, display
         self.more, self._between, self._one = more, between, one
-        self._shards = Shards(self.dataset, whole=options.distributed)
         check_weights(self.dataset.manifest.statistics, options)
         self._choose(options)
         self._stack = ExitStack()
@@ -182,14 +179,17 @@ class Session:
         if chosen is not options and not chosen.distributed:
             smallest = replace(self.job, workers=1) if chosen.workers is None else self.job  # type: ignore[type-var]
             try:
-                self._planned(smallest, to_load=_TO_LOAD)
+                self._planned(smallest)
             except MemoryBudgetError:
                 self.options, self.job = options, job_class(options).planned(options, manifest)
 
     def planned(self) -> tuple[Job, MemoryPlan]:
         """The job and memory plan on threads that entering the context uses. Raises MemoryBudgetError."""
         threads, files = self.options.workers is None, self.dataset.manifest if self._one else None
-        return smallest_change(self.job, self._planned, threads=threads, others=self._others, manifest=files)
+        job, plan = smallest_change(self.job, self._planned, threads=threads, manifest=files)
+        machine, rows = self._machine(job), dict(plan.lines).get(ROWS, 0)
+        taken = resident_bytes() - COMPILING * first_use.compiled
+        return job, beside(plan, self.dataset.manifest, taken - machine.base - rows, machine)
 
     def __enter__(self) -> Session:
         try:
@@ -293,11 +293,10 @@ class Session:
             on = connect(self._scheduler, workers=self.job.workers, deadline=chosen.deadline, silence=chosen.silence)
             self._cluster = cluster = self._stack.enter_context(on)
             cluster.prepare(self.dataset, scratch := scratch_folder(chosen.scratch))
-            self.job, self.plan = smallest_change(self.job, self._planned, threads=False, others=self._others)
+            self.job, self.plan = smallest_change(self.job, self._planned, threads=False)
             self.runner = runner_on(cluster, self.dataset, self.job.lanes, self.plan, scratch=scratch, stop=self.stop)
         else:
             self.job, self.plan = self.planned()
-            self.dataset = self._shards.of(self.plan)
             given: Any = {"stop": self.stop, "ahead": self.plan.ahead}
             far = getattr(self.job, "far", False)
             spilled = scratch_folder(chosen.scratch) if self.plan.spilled or far else None
@@ -316,30 +315,10 @@ class Session:
         if self._on_plan is not None:
             self._on_plan(self.plan)
 
-    def _others(self) -> Iterator[tuple[str, Job]]:
-        """(options, job) that do almost the same in less memory."""
-        chosen = self.options
-        if chosen.record.curved and not chosen.l1_only:
-            other = replace(chosen, solver="bundle-dca", max_cuts=None)
-            yield "--solver=bundle-dca", replace(job_class(other).planned(other, self.dataset.manifest), workers=1)  # type: ignore[type-var]
-        if chosen.problem in JOINT_LOSSES and chosen.record.family == "linear":
-            if self._one and not chosen.distributed:
-                yield from in_files(self.job, self.dataset.manifest)
-            loss = JOINT_LOSSES[chosen.problem].apart
-            apart = replace(chosen, strategy="one-vs-rest", loss=loss, target=None, max_cuts=None, solver="auto", cut="predicted")
-            said = f" --loss={loss}" * (loss != "hinge") + " --solver=auto" * (not chosen.record.dual)
-            said += " --cut=predicted" * (chosen.cut != "predicted") + " without --max-cuts" * (chosen.max_cuts is not None)
-            (*_, least) = job_class(apart).planned(apart, self.dataset.manifest).in_groups()  # type: ignore[attr-defined]
-            yield f"--strategy=one-vs-rest{said}", replace(least, workers=1)
-
-    def _planned(self, job: Job, *, to_load: int = 0) -> MemoryPlan:
-        return self._shards.planned(partial(self._planned_for, job, to_load=to_load), job.needs(self.dataset.manifest).most_mixed)
-
-    def _planned_for(self, job: Job, data: Dataset, *, to_load: int) -> MemoryPlan:
-        chosen, manifest = self.options, data.manifest
+    def _planned(self, job: Job) -> MemoryPlan:
+        """The memory plan of `job`. Raises MemoryBudgetError."""
+        chosen, data, manifest = self.options, self.dataset, self.dataset.manifest
         needs, more = job.needs(manifest), self.more
-        if data is not self.dataset:  # its slots take little memory: shrink batches before reducing their number
-            needs = replace(needs, mixing=tuple(each for each in needs.mixing if each.streams == needs.mixing[0].streams))
         if isinstance(data, OccurringDataset):
             columns = needs.weights and max(1, needs.weights // manifest.statistics.n_features)
             more, data = more + data.memory(job.workers, columns), data.inner
@@ -362,13 +341,18 @@ class Session:
             def plan(needs: Needs) -> MemoryPlan:
                 return self._cluster.plan(ClusterNeeds(needs, manifest, job.lanes), budget=budget)
         else:
-            in_memory, lower = isinstance(self.dataset, MemoryDataset), lowerable(chosen, job)
-            machine = Machine(budget, resident_bytes() + to_load, job.workers, in_memory, lower)
+            machine = self._machine(job)
 
             def plan(needs: Needs) -> MemoryPlan:
                 return plan_memory(needs, manifest, machine)
 
         return needs.planned(plan)
+
+    def _machine(self, job: Job) -> Machine:
+        """What is declared of this process: nothing that is measured decides the size of the row cache, and so the weights."""
+        base = BASE + _CURVED * self.options.record.curved + _HDF5 * (self.dataset.manifest.backend == "hdf5")
+        in_memory, lower = isinstance(self.dataset, MemoryDataset), lowerable(self.options, job)
+        return Machine(memory_limit(self.options.memory), base, job.workers, in_memory, lower)
 
 
 def _with_fewer_features(options: TrainOptions, data: Dataset) -> bool:

@@ -101,7 +101,7 @@ class ConvertOptions:
     max_errors: int | None = option(None, "With --on-error skip, stop after N lines.  [default: 1000]", metavar="N",
         check=at_least(0))
     backend: str = option("zarr", "File format of the shards.", choices=BACKENDS)
-    shard_nnz: int | None = option(None, "Entries of a shard.  [default: 4194304, less below --memory 800MB]", metavar="N",
+    shard_nnz: int | None = option(None, "Entries of a shard.  [default: 2097152, less where --memory is short]", metavar="N",
         check=at_least(1))
     shuffle: int | None = option(None, "Put the rows (or the groups of equal qid) in random order.", metavar="SEED",
         check=at_least(0))

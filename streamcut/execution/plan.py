@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from streamcut.errors import MemoryBudgetError, given
+from streamcut.errors import MemoryBudgetError
 from streamcut.execution.row_state import SPILLED_BYTES
 from streamcut.execution.runner import ROW_BLOCK
 from streamcut.foundation.shown import Shown, html_table
@@ -16,11 +17,12 @@ from streamcut.io.dataset import shard_bytes
 from streamcut.io.manifest import Manifest
 from streamcut.io.stores.buffers import buffer_bytes
 
-_CACHED = 0.9  # of the row cache is kept when streams take memory: cached rows save more passes
+ROWS = "rows in memory"
 JOINED = "rows put together"  # rows from different shards: streams have this line among their own
-SLACK = 48 << 20  # machine code, Python objects, histograms, stacks of threads, what the allocator keeps
+BASE = 132 * 10**6  # of a process with NumPy, Numba and the kernels of a training
+RESERVE = 48 << 20  # Python objects, histograms, orders of rows, stacks of threads, what the allocator keeps
+_FOR_CACHE = 0.75  # of what is free; pinned shards have the rest, and give way where a process takes more than is declared
 _SPREAD = 4 << 20  # run-to-run variation of a process: a refusal's minimum must suffice in the next run
-_LEAST_PART = 1 / 64  # of the current shard size: with smaller shards a store has too many files
 _ROW_ARRAYS = 5  # kinds of row state at most
 _TEMPORARIES = 24  # bytes per row of the current block: scores and coefficients
 
@@ -47,7 +49,7 @@ class Needs:
     """The inputs of the memory plan.
 
     dimension   length of a dense vector; `vectors` of them for each worker, max_cuts + 1 in the bundle (−1: there is none)
-    row_bytes   row state of one row; row_arrays: of each of its arrays, where known
+    row_bytes   row state of one row
     row_cache   (least, most) bytes for copies of rows, or for what `cached` names
     more        (what, bytes) of anything else
     per_worker  (what, bytes) of anything else per thread, wherever it runs
@@ -77,7 +79,6 @@ class Needs:
     ahead: bool = False
     whole: int = 0
     held: int = 0
-    row_arrays: tuple[int, ...] = ()
     climbing: bool = False
 
     @property
@@ -85,45 +86,19 @@ class Needs:
         """The number of weights of the model."""
         return self.whole or self.dimension
 
-    @property
-    def most_mixed(self) -> tuple[int, int]:
-        """(streams, batch) of the best of `mixing`; (1, 0) if it is empty."""
-        return (self.mixing[0].streams, self.mixing[0].batch) if self.mixing else (1, 0)
-
     def planned(self, plan: Callable[[Needs], MemoryPlan]) -> MemoryPlan:
-        """The plan by `plan`, with several places if possible: if need be, the row state goes to disk for that, unless passes
-        after the first read nothing.
+        """The plan by `plan`, with rows from several places at once where that pays: as many, and as many rows, as fit.
 
-        Raises MemoryBudgetError when nothing fits, however little is read at once.
+        Raises MemoryBudgetError when not even rows from one place fit.
         """
-        least, refused, found, aside = None, None, None, None
-        try:
-            least = plan(self)
-        except MemoryBudgetError as error:
-            refused = error
-        besides = tuple(each for each in self.per_worker if each[0] != JOINED)
-        for streams, size, always, ahead, batch in self.mixing:
-            if least is not None and not (always or least.reads_again or least.row_cache == 0):
-                continue
-            more = (*besides, (f"rows of {streams} streams", size))
-            needs = replace(self, streams=streams, batch=batch, ahead=ahead, per_worker=more, mixing=())
-            try:
-                mixed = plan(needs)
-            except MemoryBudgetError as error:
-                refused = refused and error
-                continue
-            cached = least is None or always or mixed.row_cache >= _CACHED * least.row_cache
-            if cached and (least is None or mixed.spilled == least.spilled):
-                found = found or needs
-                if least is None or mixed.reads_again == least.reads_again:
-                    found = needs
-                    break
-            elif cached and least is not None and least.reads_again:
-                aside = aside or needs
-        if (best := found or aside) is not None:
-            return plan(best)
-        if least is None:
-            raise refused  # type: ignore[misc]
+        least = plan(replace(self, mixing=()))
+        if not self.mixing or not (self.mixing[0].always or least.reads_again or least.row_cache == 0):
+            return least
+        others = tuple(each for each in self.per_worker if each[0] != JOINED)
+        for streams, size, _, ahead, batch in self.mixing:
+            batches = (*others, (f"rows of {streams} streams", size))
+            with suppress(MemoryBudgetError):
+                return plan(replace(self, streams=streams, batch=batch, ahead=ahead, per_worker=batches, mixing=()))
         return least
 
 
@@ -131,11 +106,11 @@ class Needs:
 class Machine:
     """What a plan divides, and among how many threads.
 
-    budget     bytes; base: bytes of the process now, kernels loaded
+    budget     bytes; base: declared bytes of a process of this kind, kernels loaded
     workers    threads
-    in_memory  the rows are the caller's arrays, already counted in `base`
+    in_memory  the rows are the caller's arrays
     lower      options that reduce the needs, named in a refusal
-    slack      Python objects, stacks and what the allocator keeps
+    reserve    Python objects, stacks and what the allocator keeps
     processes  that share the budget, each of which may take a little more in the next run
     """
 
@@ -144,7 +119,7 @@ class Machine:
     workers: int
     in_memory: bool = False
     lower: tuple[str, ...] = ("--max-cuts", "--workers")
-    slack: int = SLACK
+    reserve: int = RESERVE
     processes: int = 1
 
 
@@ -157,7 +132,6 @@ class MemoryPlan(Shown):
     streams    places of a lane that each worker reads from; batch: groups of rows in a batch then, 0: the usual number
     ahead      extra threads per worker read from them and score
     reads_again  whether passes after the first read data
-    parted      shards are read in parts (streamcut.execution.parted), which `pinned` counts
     climbing    as in Needs
     """
 
@@ -171,7 +145,6 @@ class MemoryPlan(Shown):
     batch: int = 0
     ahead: bool = False
     reads_again: bool = True
-    parted: bool = False
     climbing: bool = False
 
     @property
@@ -202,62 +175,79 @@ class MemoryPlan(Shown):
 
 
 def plan_memory(needs: Needs, manifest: Manifest, machine: Machine) -> MemoryPlan:
-    """Divide the budget of `machine` among the `needs` of a run on the data of this manifest.
+    """Divide the budget of `machine` among the `needs` of a run on the data of this manifest, by declared numbers alone.
 
-    Necessities first, then the row state (on disk if it does not fit), the row cache, and as many pinned shards as fit.
-    Raises MemoryBudgetError with the minimum, and the options that lower it.
+    Necessities first, then the row state (on disk if it does not fit). A fixed part of what they leave free, were there one
+    worker, is for the row cache: its size decides bits. The rest is for pinned shards, which decide none, and give way to further
+    workers and to what the process takes in fact (`beside`). Raises MemoryBudgetError with the minimum, and the options that
+    lower it.
     """
-    budget, workers, in_memory = machine.budget, machine.workers, machine.in_memory
-    row_bytes, cached = needs.row_bytes, needs.cached
-    streamed: dict[str, Any] = {"streams": needs.streams, "batch": needs.batch, "ahead": needs.ahead}
+    budget, (least, most) = machine.budget, needs.row_cache
+    lines, spilled = _necessities(needs, manifest, machine)
+    if (free := budget - _sum(lines)) < 0:
+        raise _refusal(machine, lines)
+    alone, _ = _necessities(needs, manifest, replace(machine, workers=1))
+    if (more := min(most - least, int(_FOR_CACHE * (budget - _sum(alone))))) > 0:
+        lines.append((f"more of the {needs.cached}" if least else needs.cached, more))
+        if (free := free - more) < 0:
+            raise _refusal(machine, lines, grows=True)
     sizes = [shard_bytes(manifest, shard) for shard in manifest.shards]
-    everything = frozenset(range(len(sizes)))
-    n_rows = manifest.statistics.n_rows
-    block = _block_rows(needs, manifest)
-    in_progress = workers * block * _TEMPORARIES
+    pinned = frozenset(range(len(sizes))) if machine.in_memory else _pinned(sizes, free)
+    kept = 0 if machine.in_memory else sum(sizes[shard] for shard in pinned)
+    streamed: dict[str, Any] = {"streams": needs.streams, "batch": needs.batch, "ahead": needs.ahead}
+    again = len(pinned) < len(sizes)
+    return MemoryPlan(budget, tuple(lines), pinned, kept, spilled, least + max(more, 0), **streamed, reads_again=again)
+
+
+def _necessities(needs: Needs, manifest: Manifest, machine: Machine) -> tuple[list[tuple[str, int]], bool]:
+    """((what, bytes) of all that a run cannot do without, whether the row state is in scratch files)."""
+    workers, n_rows = machine.workers, manifest.statistics.n_rows
+    rows = needs.row_bytes * n_rows
+    reading = 0 if machine.in_memory else workers * needs.streams * buffer_bytes(manifest)
+    work = workers * (_block_rows(needs, manifest) * _TEMPORARIES + _sum(needs.per_worker))
+    in_memory = sum(shard_bytes(manifest, shard) for shard in manifest.shards) * machine.in_memory
     lines = [
-        *[("interpreter, libraries, kernels", machine.base)] * (machine.base > 0),
+        ("interpreter, libraries, kernels", machine.base),
+        (ROWS, in_memory),
         *_vectors(needs, workers),
         *needs.more,
-        *[(f"{what}, {workers} workers", workers * size) for what, size in needs.per_worker],
-        *[(f"rows in progress, {workers} workers", in_progress)] * (in_progress > 0),
-        ("slack", machine.slack),
+        (f"blocks of rows of {workers} workers", work),
+        (f"buffers of {workers} workers", reading),
+        ("work between passes", max(0, _sum(needs.between) - reading)),
+        (needs.cached, needs.row_cache[0]),
+        ("reserve", machine.reserve),
     ]
-    least, most = needs.row_cache
-    if least > 0:
-        lines.append((cached, least))
-    row_state = (f"row state, {row_bytes} bytes × {n_rows:,} rows", row_bytes * n_rows)
-    in_rows, kept = [row_state] * (row_bytes > 0), list[tuple[str, int]]()
-    if not in_memory:
-        longest = max(length for shard in manifest.shards for length in (a.stored_bytes for a in shard.arrays.values()))
-        reading = ("reading", workers * longest)
-        complete = [*lines, *in_rows, reading, *_beyond(needs.between, in_progress), *_more_cache(cached, least, most)]
-        kept = [*complete, ("all rows", sum(sizes))]
-        if _sum(kept) <= budget:  # nothing is read again, no worker needs buffers
-            plan = MemoryPlan(budget, tuple(complete), everything, sum(sizes), row_cache=most, **streamed)
-            return replace(plan, reads_again=False)
-        buffers = workers * needs.streams * buffer_bytes(manifest)
-        lines += [(f"buffers of {workers} workers", buffers), *_beyond(needs.between, in_progress + buffers)]
-    else:
-        lines += _beyond(needs.between, in_progress)
-    mapped = workers * (_mapped(needs, n_rows) + block * row_bytes)
-    spilled = mapped < row_state[1] and _sum([*lines, row_state]) > budget
-    lines += [(f"{row_state[0]}, in scratch files", mapped)] if spilled else in_rows
-    if _sum(lines) > budget:
-        if kept and _sum(kept) < _sum(lines):  # of few rows
-            raise _refusal(machine, kept, "")
-        by_shard = 0 if in_memory else buffers + in_progress * (needs.block_rows is None)
-        raise _refusal(machine, lines, _smaller_shards(manifest, budget - _sum(lines), by_shard))
-    most = min(most, least + budget - _sum(lines))
-    lines.extend(_more_cache(cached, least, most))
-    if in_memory:
-        return MemoryPlan(budget, tuple(lines), everything, 0, spilled, most, **streamed, reads_again=False)
-    pinned, used, free = set(), 0, budget - _sum(lines)
+    lines = [(what, size) for what, size in lines if size > 0]
+    state = (f"row state, {needs.row_bytes} bytes × {n_rows:,} rows", rows)
+    mapped = workers * (_ROW_ARRAYS * SPILLED_BYTES + _block_rows(needs, manifest) * needs.row_bytes)
+    spilled = mapped < rows and _sum([*lines, state]) > machine.budget
+    return [*lines, *[(f"{state[0]}, in scratch files", mapped) if spilled else state] * (rows > 0)], spilled
+
+
+def _pinned(sizes: list[int], free: int) -> frozenset[int]:
+    """The first shards that fit in `free` bytes."""
+    pinned = set[int]()
     for shard, size in enumerate(sizes):
-        if used + size <= free:
+        if size <= free:
             pinned.add(shard)
-            used += size
-    return MemoryPlan(budget, tuple(lines), frozenset(pinned), used, spilled, most, **streamed)
+            free -= size
+    return frozenset(pinned)
+
+
+def beside(plan: MemoryPlan, manifest: Manifest, more: int, machine: Machine) -> MemoryPlan:
+    """`plan` in a process that takes `more` bytes than declared: fewer shards are pinned, nothing else changes.
+
+    Raises MemoryBudgetError when that is not enough.
+    """
+    if more <= 0:
+        return plan
+    lines = (*plan.lines, ("what this process has besides", more))
+    if (free := plan.budget - _sum(lines)) < 0:
+        raise _refusal(machine, list(lines), grows=plan.row_cache > 0)
+    sizes = [shard_bytes(manifest, shard) for shard in manifest.shards]
+    pinned = plan.pinned if plan.pinned_bytes == 0 else _pinned(sizes, free)
+    kept = sum(sizes[shard] for shard in pinned) * (plan.pinned_bytes > 0)
+    return replace(plan, lines=lines, pinned=pinned, pinned_bytes=kept)
 
 
 def _vectors(needs: Needs, workers: int) -> list[tuple[str, int]]:
@@ -275,42 +265,20 @@ def _block_rows(needs: Needs, manifest: Manifest) -> int:
     return min(manifest.statistics.n_rows, max(ROW_BLOCK, most_rows))
 
 
-def _mapped(needs: Needs, n_rows: int) -> int:
-    """Bytes of scratch files with the row state that a worker has mapped, besides the rows in progress."""
-    if needs.row_arrays:
-        return sum(min(SPILLED_BYTES, size * n_rows) for size in needs.row_arrays)
-    return min(needs.row_bytes // 8, _ROW_ARRAYS) * SPILLED_BYTES
-
-
-def _beyond(between: tuple[tuple[str, int], ...], free: int) -> list[tuple[str, int]]:
-    """The part of the work between passes that exceeds what passes leave free."""
-    return [(f"{what}, beyond what passes leave free", size - free) for what, size in between if size > free]
-
-
-def _more_cache(cached: str, least: int, most: int) -> list[tuple[str, int]]:
-    return [(cached, most - least)] if most > least else []
-
-
-def _sum(lines: list[tuple[str, int]]) -> int:
+def _sum(lines: Iterable[tuple[str, int]]) -> int:
     return sum(size for _, size in lines)
 
 
-def _smaller_shards(manifest: Manifest, free: int, by_shard: int) -> str:
-    """The option of `convert` with which a run that lacks −`free` bytes would fit; `by_shard` bytes are proportional to the
-    shard size. Empty where that is not enough."""
-    left, entries = by_shard + free - _SPREAD, max(shard.nnz for shard in manifest.shards)
-    if left < _LEAST_PART * by_shard:
-        return ""
-    return f", or convert the data again with {given('shard-nnz', 1 << int(math.log2(max(1.0, entries * left / by_shard))))}"
-
-
-def _refusal(machine: Machine, lines: list[tuple[str, int]], smaller: str) -> MemoryBudgetError:
+def _refusal(machine: Machine, lines: list[tuple[str, int]], *, grows: bool = False) -> MemoryBudgetError:
+    """`grows`: a larger budget would enlarge the row cache, which leaves less than all of it for the last line."""
     least, lower = _sum(lines) + machine.processes * _SPREAD, machine.lower
+    if grows:
+        least = machine.budget + int((least - machine.budget) / (1.0 - _FOR_CACHE))
     shown = f"{math.ceil(least / 1e6)}MB" if least < 1e10 else f"{math.ceil(least / 1e9)}GB"  # as --memory takes it, rounded up
     parts = "; ".join(f"{what}: {format_bytes(size)}" for what, size in lines)
     error = MemoryBudgetError(
         f"--memory: {format_bytes(machine.budget)} is too little: this run needs at least {shown} ({parts}). "
-        f"Raise --memory{', or lower one of ' * bool(lower)}{', '.join(lower)}{smaller}"
+        f"Raise --memory{', or lower one of ' * bool(lower)}{', '.join(lower)}"
     )
     error.least = least
     return error

@@ -168,7 +168,6 @@ class ColumnsJob:
             dimension=features * K,
             vectors=4,
             row_bytes=sum(arrays),
-            row_arrays=arrays,
             more=(*self._halves(features), *penalty_needs(replace(self.options, intercept="auto"), features * K), models),
             whole=whole,
             row_cache=cache_wanted(self.options, manifest, self.lanes, part=_CACHED, row_bytes=cached),

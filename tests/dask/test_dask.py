@@ -23,7 +23,7 @@ from distributed.core import error_message
 from kit import clusters
 from kit.clusters import same, started
 from kit.contracts.runner import ROWS, OnRows, Order, RunnerContract, make_store
-from kit.dask import nothing, runner_on
+from kit.dask import runner_on
 
 import streamcut
 from streamcut import errors
@@ -115,7 +115,7 @@ def test_what_killed_clients_left_is_removed(client, dataset, tmp_path):
 def test_rows_in_memory_are_refused(client, tmp_path):
     cluster = Cluster(client, local=False, deadline=1.0)
     with pytest.raises(UsageError, match="streamcut convert"):
-        cluster.prepare(MemoryDataset(np.eye(2), [0, 1]), tmp_path, nothing)
+        cluster.prepare(MemoryDataset(np.eye(2), [0, 1]), tmp_path)
 
 
 def test_workers_that_see_other_data_are_refused(client, dataset, tmp_path):
@@ -123,12 +123,12 @@ def test_workers_that_see_other_data_are_refused(client, dataset, tmp_path):
     other = make_store(tmp_path / "other.zarr")
     other.manifest = replace(other.manifest, fingerprint="of other data")
     with pytest.raises(CorruptError, match=r"other\.zarr: a worker on .* sees other data"):
-        cluster.prepare(other, tmp_path, nothing)
+        cluster.prepare(other, tmp_path)
 
 
 def test_a_worker_with_too_little_memory_is_refused(client, dataset, tmp_path):
     cluster = Cluster(client, local=False, deadline=1.0)
-    cluster.prepare(dataset, tmp_path, nothing)
+    cluster.prepare(dataset, tmp_path)
     lanes = plan_lanes(dataset.manifest.statistics, 2)
     with pytest.raises(MemoryBudgetError, match=r"may use 1\.40 GB, but this run needs at least \d{4,}MB there"):
         cluster.plan(ClusterNeeds(Needs(50_000_000, 10, row_bytes=24), dataset.manifest, lanes), budget=10**12)
@@ -246,7 +246,7 @@ async def is_late(which, until, dask_worker):
 
 def test_who_does_not_answer_is_waited_for_until_it_counts_as_gone(client, dataset, tmp_path, monkeypatch):
     cluster = Cluster(client, local=False, deadline=20.0)
-    cluster.prepare(dataset, tmp_path, nothing)
+    cluster.prepare(dataset, tmp_path)
     silent, other = cluster.workers
     monkeypatch.setattr(cluster, "running", lambda: {other})
     released = tmp_path / "released"

@@ -7,12 +7,8 @@ from streamcut.execution.dask.runner import Cluster, DaskRunner
 from streamcut.execution.plan import Needs
 
 
-def nothing(manifest):
-    """Kernels are compiled when they are needed."""
-
-
 def runner_on(client, dataset, lanes, scratch, *, deadline=20.0, **options):
     cluster = Cluster(client, local=False, deadline=deadline)
-    cluster.prepare(dataset, scratch, nothing)
+    cluster.prepare(dataset, scratch)
     cluster.plan(ClusterNeeds(Needs(41, 10, row_bytes=24), dataset.manifest, lanes), budget=10**10)
     return DaskRunner(cluster, dataset, lanes, scratch=scratch, **options)

@@ -132,7 +132,7 @@ def test_a_training_that_was_stopped_ends_as_if_it_had_not_been(name, store, tmp
     whole = streamcut.train(data, **options)
     flags = [f"--{option.replace('_', '-')}={value}" for option, value in options.items()]
     flags += [f"--checkpoint={tmp_path / 'run'}", "--checkpoint-iterations=1", "-q", "-o", tmp_path / "resumed.npz"]
-    checkpoint = streamcut.CheckpointOptions(str(tmp_path / "run"), iterations=1)
+    checkpoint = streamcut.CheckpointOptions(str(tmp_path / "run"), every=0.0)
     try:
         streamcut.train(data, **options, checkpoint=checkpoint, on_iteration=seen.append, stop=lambda: len(seen) >= 2)
     except KeyboardInterrupt:

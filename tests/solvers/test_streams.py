@@ -92,7 +92,7 @@ def test_pieces_that_come_together_are_others_in_each_pass():
         (10_000, 0, False, False, 4),
         (40_000, 20_000, False, False, 1),
         (10_000, 0, False, True, 4),
-        (10_000, 5_000, True, False, 1),  # a row cache brings more
+        (10_000, 5_000, True, False, 4),
         (10_000, 5_000, True, True, 4),
     ],
 )
@@ -113,7 +113,7 @@ def test_memory_decides_how_many_there_are(budget, cache, reads, always, found):
     [
         (20_000, True, (4, False)),
         (10_000, True, (4, True)),
-        (10_000, False, (1, False)),
+        (10_000, False, (4, True)),
         (7_000, True, (4, True)),
         (5_000, True, (1, True)),
     ],
@@ -129,12 +129,6 @@ def test_the_row_state_goes_to_disk_where_it_leaves_no_memory_for_several_places
 
     best = Needs(dimension=10, mixing=(Streamed(4, 5000, True), Streamed(2, 5000, True))).planned(plan)
     assert (best.streams, best.spilled) == found
-
-
-def test_the_most_that_is_mixed_is_the_first_choice():
-    choices = Streamed(4, 900, True, batch=32), Streamed(4, 500, True, batch=16), Streamed(2, 300, True, batch=8)
-    assert Needs(dimension=10, mixing=choices).most_mixed == (4, 32)
-    assert Needs(dimension=10).most_mixed == (1, 0)
 
 
 def test_row_59_rows_sorted_by_label_converge_under_the_tightest_memory(monkeypatch):
