@@ -131,7 +131,7 @@ def test_a_training_that_was_stopped_ends_as_if_it_had_not_been(name, store, tmp
     data, options, seen = store(ALL[name].rows, shard_nnz=150), short(name), []
     whole = streamcut.train(data, **options)
     flags = [f"--{option.replace('_', '-')}={value}" for option, value in options.items()]
-    flags += [f"--checkpoint={tmp_path / 'run'}", "--checkpoint-iterations=1", "-q", "-o", tmp_path / "resumed.npz"]
+    flags += [f"--checkpoint={tmp_path / 'run'}", "--checkpoint-every=0s", "-q", "-o", tmp_path / "resumed.npz"]
     checkpoint = streamcut.CheckpointOptions(str(tmp_path / "run"), every=0.0)
     try:
         streamcut.train(data, **options, checkpoint=checkpoint, on_iteration=seen.append, stop=lambda: len(seen) >= 2)
@@ -160,7 +160,7 @@ def test_memory_that_cuts_the_row_cache_short_does_not_choose_the_bits(tmp_path)
 
     least = re.search(r"at least (\d+)MB", train("1MB", "refused").stderr)[1]
     memory = f"{int(least) + 2}MB"
-    checkpoint = ("--checkpoint=run", "--checkpoint-iterations=1")
+    checkpoint = ("--checkpoint=run", "--checkpoint-every=0s")
     runs = [
         train(memory, "whole", "--max-passes=4"),
         train(memory, "again", "--max-passes=4"),
