@@ -53,8 +53,8 @@ class Duration(click.ParamType):
         if match is None:
             self.fail(f"{value!r} is not a duration; write for example 90s, 10m or 2h", param, ctx)
         seconds = float(match[1]) * _SECONDS[match[2]]
-        if not 0 < seconds < math.inf:
-            self.fail(f"{value!r} must be above 0", param, ctx)
+        if not seconds < math.inf:
+            self.fail(f"{value!r} is too long", param, ctx)
         return seconds
 
 

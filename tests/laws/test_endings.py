@@ -112,7 +112,7 @@ def test_wide_unscaled_features_converge(loss):
         assert model.converged, more
 
 
-@pytest.mark.parametrize("more", [{"solver": "bundle-dca"}, {"l1": 0.5, "intercept": "free"}])
+@pytest.mark.parametrize("more", [{"solver": "bundle-dca"}, {"solver": "bundle-dca", "l1": 0.5, "intercept": "free"}])
 def test_a_stop_says_what_helps_where_features_differ_in_size(more):
     rng = np.random.default_rng(3)
     X = rng.standard_normal((300, 8)) * 10.0 ** np.linspace(-3.0, 3.0, 8)

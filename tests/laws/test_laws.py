@@ -143,7 +143,6 @@ def test_a_training_that_was_stopped_ends_as_if_it_had_not_been(name, store, tmp
 
 
 @pytest.mark.process
-@pytest.mark.xfail(strict=False, reason="the row cache follows the measured size of the process: most runs differ, not all")
 def test_memory_that_cuts_the_row_cache_short_does_not_choose_the_bits(tmp_path):
     """One command twice, and stopped and resumed: `train` with 2 MB more than the least, where the cache would take 7."""
     rng, n = np.random.default_rng(0), 200_000
