@@ -21,8 +21,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
-from kit.fuzzing import FUZZERS, make
-from kit.fuzzing_text import TEXTS
+from inside.kit.fuzzing import FUZZERS
+from inside.kit.fuzzing_text import TEXTS
+from kit.fuzzing import make
 
 
 def main() -> int:

@@ -13,26 +13,21 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 import distributed
+import kit.shared.dask_partitioned
 import psutil
 import pytest
 from kit.clusters import growing
-from kit.contracts.runner import make_store
 from kit.dask_owned import ASKED, FEW, apart
 from kit.waiting import until
 
 import streamcut
-from streamcut.config import CheckpointOptions
+from streamcut import CheckpointOptions, load_model
 from streamcut.errors import ClusterLostError
-from streamcut.execution.dask.cluster import patience
-from streamcut.foundation.machine import available_cpus
-from streamcut.models.files import load_model
+
+dataset = kit.shared.dask_partitioned.dataset
+
 
 SILENCE = 3.0
-
-
-@pytest.fixture(scope="module")
-def dataset(tmp_path_factory):
-    return make_store(tmp_path_factory.mktemp("partitioned") / "rows.zarr")
 
 
 class Gate:
@@ -226,34 +221,3 @@ def test_57_workers_that_stand_still_are_taken_back_and_nothing_else_is_said(dat
     assert process.returncode == 0, more
     assert "Traceback" not in "".join(said) + more
     assert load_model(tmp_path / "m.npz").weights.tobytes() == here.weights.tobytes()
-
-
-def test_busy_machines_have_more_time(monkeypatch):
-    def limit(turns, load, *, local):
-        monkeypatch.setattr("os.getloadavg", lambda: (load * available_cpus(), 0.0, 0.0))
-        return patience(10.0, [{"metrics": {"event_loop_interval": turn}} for turn in turns], local=local)
-
-    assert limit([0.02, 0.021, 0.03], 0.5, local=True) == 10.0
-    assert limit([0.02, 0.02, 0.02], 3.0, local=False) == 10.0, "the load is that of another machine"
-    assert limit([0.02, 0.02, 0.02], 3.0, local=True) == pytest.approx(30.0)
-    assert limit([0.02, 9.0, 0.02], 0.0, local=False) == 10.0, "one worker alone is late: it is the one that is ill"
-    assert limit([0.1, 0.1, 0.02], 0.0, local=False) == pytest.approx(25.0)
-    assert limit([9.0, 9.0], 40.0, local=True) == 50.0
-    assert patience(10.0, [], local=False) == patience(10.0, [{}], local=False) == 10.0
-
-
-@pytest.mark.long
-def test_busy_processes_beside_a_cluster_cost_no_worker(dataset, tmp_path, caplog):
-    """Eight of them for each processor, while workers start and train."""
-    here = streamcut.train(dataset, **FEW)
-    busy = [subprocess.Popen([sys.executable, "-P", "-c", "while True: pass"]) for _ in range(8 * available_cpus())]
-    try:
-        model = streamcut.train(
-            dataset, scheduler="local-cluster", workers=2, scratch=str(tmp_path), silence=30.0, deadline=600.0, **FEW
-        )
-    finally:
-        for each in busy:
-            each.kill()
-            each.wait()
-    assert "silent" not in caplog.text
-    assert model.weights.tobytes() == here.weights.tobytes()

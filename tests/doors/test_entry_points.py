@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
-
 import distributed
 import numpy as np
 
 import streamcut
-
-
-def test_importing_the_main_module_runs_nothing():
-    importlib.reload(importlib.import_module("streamcut.__main__"))
 
 
 def test_a_cluster_whose_processes_end_while_they_start_is_lost_and_no_script_is_blamed(tmp_path, run, monkeypatch):

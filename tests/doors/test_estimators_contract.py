@@ -7,11 +7,10 @@ import pickle
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import load_iris, make_classification
+from sklearn.datasets import load_iris
 from sklearn.ensemble import StackingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
-from sklearn.svm import SVC
 
 import streamcut
 from streamcut.errors import BadInputError, UsageError
@@ -81,16 +80,6 @@ def test_a_grid_over_kernels():
         assert GridSearchCV(machine, grid, cv=2, error_score="raise").fit(*TWO).best_score_ > 0.9
     linear = KernelSVM(kernel="linear").fit(*TWO)
     assert KernelSVM(kernel="linear", gamma=0.3).fit(*TWO).primal_objective_ == linear.primal_objective_
-
-
-@pytest.mark.parametrize("weight", [None, "balanced", {0: 0.1, 1: 10.0}], ids=str)
-def test_the_scale_of_a_kernel_does_not_count_weights(weight):
-    A, b = make_classification(n_samples=100, n_features=10, weights=[0.833], random_state=2)
-    expected = SVC(class_weight=weight).fit(A, b)._gamma
-    assert KernelSVM(class_weight=weight).fit(A, b).gamma_ == pytest.approx(expected, rel=1e-9)
-    sample_weight = np.linspace(0.0, 2.0, 100)
-    assert KernelSVM(class_weight=weight).fit(A, b, sample_weight).gamma_ == pytest.approx(expected, rel=1e-9)
-    assert BudgetedKernelSVM(class_weight=weight).fit(A, b).gamma_ == pytest.approx(expected, rel=1e-9)
 
 
 # --- attributes -----------------------------------------------------------------------------------------------------------------

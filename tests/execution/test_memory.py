@@ -2,104 +2,26 @@
 
 from __future__ import annotations
 
-import errno
-import json
-import os
 import re
 import subprocess
-import sys
 import tracemalloc
 from dataclasses import replace
-from pathlib import Path
 
+import kit.shared.memory
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from kit.first_runs import within
-from kit.nights import by_night
+from kit.shared.memory import ROOM, STREAMCUT, command, least, result_within
 
 import streamcut
-from streamcut.errors import DiskFullError, ExitCode, MemoryBudgetError, NotFoundError
-from streamcut.execution.plan import Machine, Needs, plan_memory
-from streamcut.execution.row_state import RowState
-from streamcut.foundation import machine
-from streamcut.foundation.files import scratch_folder
-from streamcut.foundation.machine import machine_memory, memory_limit
-from streamcut.foundation.systems import resident_bytes
-from streamcut.io.memory import MemoryDataset
-from streamcut.io.opening import open_dataset
-from streamcut.models.files import load_model, save_model
-from streamcut.training import train
+from streamcut import load_model, save_model, train
+from streamcut.errors import ExitCode
+
+stores = kit.shared.memory.stores
+queries = kit.shared.memory.queries
+
 
 pytestmark = pytest.mark.process
-
-ROOT = Path(__file__).resolve().parents[2]
-STREAMCUT = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()"]
-ROOM = 60 * 10**6  # what the budget has above the least that must be
-FEW_CUTS = ["--max-cuts", "100", "--max-passes", "4", "--tol", "0", "--tol-relative", "0"]
-
-
-@pytest.fixture(scope="module")
-def stores(tmp_path_factory) -> dict[int, Path]:
-    """{k: store of k times ROOM decoded}, which fit no budget of a test but for that of a thousand rows, 0."""
-    folder = tmp_path_factory.mktemp("sizes")
-    found = {}
-    for times in (0, 2, 4):
-        found[times] = folder / f"{times}.zarr"
-        rows = ["--rows", str(max(1000, times * ROOM // 396)), "--features", "5000", "--shard-nnz", str(1 << 17)]
-        made = subprocess.run(
-            [sys.executable, str(ROOT / "scripts" / "tools" / "make_data.py"), str(found[times]), "--kind", "text", *rows],
-            capture_output=True,
-        )
-        assert made.returncode == 0, made.stderr
-    return found
-
-
-def line_of(store: Path, folder: Path, memory: str, *more: str) -> list[str]:
-    model = ["--model", str(folder / "m.npz"), "--force", "--json"]
-    return [*STREAMCUT, "train", str(store), *model, "--memory", memory, *FEW_CUTS, *more]
-
-
-def command(store: Path, folder: Path, memory: str, *more: str, **options) -> subprocess.CompletedProcess:
-    line = line_of(store, folder, memory, *more)
-    return subprocess.run(line, capture_output=True, text=True, timeout=120, **options)
-
-
-def result_of(done: subprocess.CompletedProcess) -> dict:
-    """What a training reported."""
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-def result_within(budget: int, line: list[str]) -> dict:
-    """What the command `line` reports, once its kernels are compiled if it takes more than `budget`."""
-
-    def run() -> dict:
-        return result_of(subprocess.run(line, capture_output=True, text=True, timeout=600))
-
-    return within(budget, run, lambda result: result["peak"])
-
-
-def least(store: Path, folder: Path, *more: str) -> str:
-    """The minimum that a refusal states, as it states it."""
-    done = command(store, folder, "1MB", *more)
-    assert done.returncode == ExitCode.MEMORY, done.stderr
-    return re.search(r"at least (\d+MB)", done.stderr)[1]
-
-
-SOLVERS = [["--solver", "ocas"], ["--cut", "exact"], ["--solver", "cpa"], ["--solver", "bundle-dca"]]
-
-
-@pytest.mark.parametrize("solver", by_night(SOLVERS, [SOLVERS[0], SOLVERS[2]]), ids=lambda s: s[1])
-def test_the_peak_is_below_the_budget_and_the_same_for_more_data(stores, tmp_path, solver):
-    budget = memory_limit(least(stores[2], tmp_path, *solver)) + ROOM
-    peaks = []
-    for store in (stores[2], stores[4]):
-        result = result_within(budget, line_of(store, tmp_path, f"{budget}B", *solver))
-        assert result["peak"] <= result["planned"] <= result["budget"] == budget
-        peaks.append(result["peak"])
-    if "bundle-dca" not in solver:  # its row cache is a part of the data while the budget allows
-        assert max(peaks) <= 1.05 * min(peaks)
 
 
 def test_folds_trained_together_keep_the_promise_and_share_their_passes(stores, tmp_path):
@@ -115,68 +37,6 @@ def test_folds_trained_together_keep_the_promise_and_share_their_passes(stores, 
         assert result["peak"] <= budget
         assert 1 <= result["groups"] <= groups
         assert result["readings"] <= 3 * result["groups"] + 1, "3 passes to train each group, one to measure"
-
-
-def test_the_minimum_of_a_refusal_is_enough_and_row_state_spills_without_changing_a_bit(stores, tmp_path):
-    from streamcut.models.files import load_model
-
-    done = command(stores[4], tmp_path, "2GB", "--solver", "ocas")
-    assert done.returncode == 0, done.stderr
-    roomy = load_model(tmp_path / "m.npz")
-    for more in (["--solver", "ocas"], ["--cut", "exact"], ["--solver", "cpa"]):
-        memory = least(stores[4], tmp_path, *more)
-        result = result_within(memory_limit(memory), line_of(stores[4], tmp_path, memory, *more))
-        assert result["peak"] <= memory_limit(memory)
-        if "ocas" in more:
-            narrow = load_model(tmp_path / "m.npz")
-            np.testing.assert_array_equal(narrow.weights, roomy.weights)
-            assert narrow.certificate == roomy.certificate
-    done = command(stores[4], tmp_path, least(stores[4], tmp_path, "--dry-run"), "--dry-run")
-    assert done.returncode == 0
-
-
-FAMILIES = {
-    "roc-area": ["--task", "roc-area"],
-    "f1": ["--loss", "f1"],
-    "multiclass": ["--task", "multiclass"],
-    "multiclass-ocas": ["--task", "multiclass", "--solver", "ocas"],
-    "one-vs-rest": ["--task", "multiclass", "--strategy", "one-vs-rest"],
-    "ranking": ["--task", "ranking"],
-    "sequence": ["--task", "sequence"],
-    "sequence-ocas": ["--task", "sequence", "--solver", "ocas"],
-    "nystroem": ["--kernel", "rbf", "--gamma", "1", "--nystroem", "20"],
-    "bsca": ["--kernel", "rbf", "--gamma", "1", "--budget", "20"],
-    "sampled-linear": ["--solver", "sampled-linear", "--kernel", "rbf", "--gamma", "1", "--samples", "50"],
-}
-QUERIES = ("ranking", "sequence", "sequence-ocas", "multiclass", "multiclass-ocas", "one-vs-rest")
-SHORT = {"bsca": ["--max-time", "2s"], "one-vs-rest": ["--max-passes", "2"]}
-
-
-@pytest.fixture(scope="module")
-def queries(tmp_path_factory) -> Path:
-    """Rows in queries, with five labels."""
-    store = tmp_path_factory.mktemp("queries") / "ranking.zarr"
-    rows = ["--rows", "150000", "--features", "2000", "--shard-nnz", str(1 << 17)]
-    maker = [sys.executable, str(ROOT / "scripts" / "tools" / "make_data.py"), str(store), "--kind", "ranking", *rows]
-    assert subprocess.run(maker, capture_output=True).returncode == 0
-    return store
-
-
-@pytest.mark.thirds
-@pytest.mark.parametrize("family", by_night(FAMILIES, ("multiclass-ocas", "sequence-ocas", "nystroem", "f1", "bsca", "sequence")))
-def test_the_least_of_every_kind_of_training_is_enough(stores, queries, tmp_path, family):
-    store = queries if family in QUERIES else stores[2]
-    limits = SHORT.get(family, ["--max-cuts", "20", "--max-passes", "2"])
-    line = [*STREAMCUT, "train", str(store), *FAMILIES[family], *limits, "--model", str(tmp_path / "m.npz"), "--json"]
-    refused = subprocess.run([*line, "--memory", "1MB"], capture_output=True, text=True, timeout=120)
-    assert refused.returncode == ExitCode.MEMORY, refused.stderr
-    assert ", 0 bytes" not in refused.stderr
-    assert ("--max-cuts" in refused.stderr) == (family not in SHORT)
-    assert ("--budget" in refused.stderr) == (family == "bsca")
-    assert ("--samples" in refused.stderr) == (family == "sampled-linear")
-    minimum = re.search(r"at least (\d+MB)", refused.stderr)[1]
-    result = result_within(memory_limit(minimum), [*line, "--memory", minimum, "--force"])
-    assert result["peak"] <= result["planned"] <= memory_limit(minimum)
 
 
 def test_newton_is_left_out_where_only_dual_ascent_fits(tmp_path):
@@ -231,171 +91,14 @@ def test_there_are_fewer_threads_before_a_refusal(queries, tmp_path):
     np.testing.assert_array_equal(first.weights, second.weights)
 
 
-LIMITED = """
-import faulthandler, resource, sys
-faulthandler.dump_traceback_later(30, exit=True)
-from pathlib import Path
-from streamcut.training import train
-def limit(plan):
-    files = sum(size for what, size in plan.lines if "in scratch files" in what)  # pages that the limit does not count
-    room = int((plan.total - plan.lines[0][1] - files) * float(sys.argv[3]))
-    data = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmData:"))
-    resource.setrlimit(resource.RLIMIT_DATA, (1024 * int(data.split()[1]) + room,) * 2)
-train(sys.argv[4], max_cuts=100, max_passes=3)  # loads kernels: LLVM ends the process when it finds no memory for them
-try:
-    train(sys.argv[1], memory=sys.argv[2], max_cuts=100, max_passes=3, on_plan=limit)
-except MemoryError:
-    sys.exit(7)
-"""
-
-
-@pytest.mark.thirds
-@pytest.mark.parametrize("share", [0.05, 0.2, 0.5, 1.0])
-def test_a_limit_of_the_system_is_a_memory_error_and_what_was_planned_is_enough(stores, tmp_path, share):
-    memory = f"{memory_limit(least(stores[4], tmp_path)) + ROOM}B"
-    limited = [sys.executable, "-P", "-c", LIMITED, str(stores[4]), memory, str(share), str(stores[0])]
-    done = subprocess.run(limited, capture_output=True, timeout=60)
-    assert done.returncode == (0 if share == 1.0 else 7), done.stderr.decode()[-2000:]
-
-
-# --- row state ------------------------------------------------------------------------------------------------------------------
-
-
-def test_spilled_row_state_is_not_resident_and_keeps_what_it_is_given(tmp_path):
-    n = 4_000_000
-    state = RowState(n, tmp_path)
-    state.add("z")
-    state.add("codes", np.uint16, (3,))
-    assert list(tmp_path.iterdir()) == []  # the files have no names
-    before = resident_bytes()
-    for start in range(0, n, 11_045):
-        stop = min(n, start + 11_045)
-        state.arrays["z"][start:stop] = np.arange(start, stop)
-        state.arrays["codes"][start:stop] = np.arange(start, stop)[:, None] % 1000
-        state.release(start, stop)
-    assert resident_bytes() - before < 12 << 20
-    np.testing.assert_array_equal(state.arrays["z"], np.arange(n))
-    np.testing.assert_array_equal(state.arrays["codes"], np.repeat(np.arange(n)[:, None] % 1000, 3, axis=1))
-
-
-def test_a_full_or_missing_scratch_folder_is_told_at_once(tmp_path, monkeypatch):
-    with pytest.raises(NotFoundError, match="scratch"):
-        RowState(10, tmp_path / "no").add("z")
-
-    def full(*_):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "posix_fallocate", full)
-    with pytest.raises(DiskFullError, match=r"8,000 bytes needed"):
-        RowState(1000, tmp_path).add("z")
-
-
-def test_scratch_goes_where_it_is_told(monkeypatch):
-    assert scratch_folder("/x") == Path("/x")
-    monkeypatch.delenv("TMPDIR", raising=False)
-    assert scratch_folder(None) == Path("/var/tmp")
-
-
-# --- the plan -------------------------------------------------------------------------------------------------------------------
-
-
-def plan(store: Path, budget: int, **other):
-    needs = Needs(**{"dimension": 5001, "max_cuts": 50, "row_bytes": 16, **other})
-    return plan_memory(needs, open_dataset(store).manifest, Machine(budget, base=10**8, workers=2))
-
-
-def test_a_plan_never_exceeds_its_budget_and_pins_more_the_more_there_is(stores):
-    with pytest.raises(MemoryBudgetError) as refused:
-        plan(stores[4], 10**6)
-    minimum = int(re.search(r"at least (\d+)MB", str(refused.value))[1]) * 10**6
-    pinned = []
-    for budget in range(minimum, minimum + 400 * 10**6, 20 * 10**6):
-        found = plan(stores[4], budget)
-        assert found.total <= budget
-        pinned.append(len(found.pinned))
-    assert pinned == sorted(pinned)
-    assert pinned[-1] == len(open_dataset(stores[4]).manifest.shards)
-    assert not found.spilled
-    rows = dict(found.describe(pinned[-1]))
-    assert list(rows)[-1] == "budget"
-
-
-def test_row_state_spills_only_where_that_gains_something(stores):
-    needed = plan(stores[4], 10**10, row_bytes=400).needed - 50 * 10**6  # the rows' 242 MB don't fit
-    few = plan(stores[2], 10**9)
-    assert not few.spilled
-    with pytest.raises(MemoryBudgetError):  # 150,000 rows of 16 bytes are less than what their scratch files would take
-        plan(stores[2], few.needed - 1)
-    tight = plan(stores[4], needed, row_bytes=400)
-    assert tight.spilled
-    assert tight.total <= needed
-    rows = open_dataset(stores[4]).manifest.statistics.n_rows
-    more, less = (plan(stores[4], 10**10, row_bytes=size).needed for size in (400, 16))
-    assert more - less == 384 * rows, "what is in memory as a whole is not counted again where it is worked on"
-
-
-@pytest.mark.parametrize(
-    ("own", "folder", "names", "stat"),
-    [
-        ("0::/a/b", "a", ("memory.max", "memory.current"), "inactive_file 1000000"),
-        ("4:memory:/a/b\n0::/", "memory/a", ("memory.limit_in_bytes", "memory.usage_in_bytes"), "total_inactive_file 1000000"),
-    ],
-    ids=["version 2", "version 1"],
-)
-def test_limits_of_control_groups_count(tmp_path, own, folder, names, stat):
-    (tmp_path / "own").write_text(own + "\n")
-    place = tmp_path / "cgroup" / folder
-    (place / "b").mkdir(parents=True)
-    for where, limit in ((place, "30000000"), (place / "b", "max" if "max" in names[0] else "9223372036854771712")):
-        (where / names[0]).write_text(limit + "\n")
-        (where / names[1]).write_text("11000000\n")
-        (where / "memory.stat").write_text(stat + "\nanon 5\n")
-    assert machine_memory(tmp_path / "cgroup", tmp_path / "own") == (30_000_000, 20_000_000)
-
-
-def test_without_control_groups_the_machine_is_what_counts(tmp_path):
-    total, available = machine_memory(tmp_path, tmp_path / "none")
-    assert 0 < available < total
-    assert memory_limit("auto") > 0.5 * available
-
-
-def test_the_kernel_is_asked_once_in_a_moment(monkeypatch):
-    """What is there is looked at anew before long, but not for each of many small fits."""
-    answers = iter([(100 << 30, 50 << 30), (100 << 30, 10 << 30)])
-    now = [1e9]
-    monkeypatch.setattr(machine, "machine_memory", lambda: next(answers))
-    monkeypatch.setattr(machine.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(machine, "_asked", machine._asked)
-    first = memory_limit("auto")
-    assert (memory_limit("auto"), memory_limit("50%")) == (first, 50 << 30)
-    now[0] += 1.0
-    assert abs(memory_limit("auto") - first + (32 << 30)) < 1 << 30
-
-
 def test_the_default_bundle_does_not_depend_on_memory():
     rng = np.random.default_rng(0)
     X = sp.random_array((300, 20), density=0.3, format="csr", rng=rng)
     y = np.where(rng.random(300) < 0.5, 1.0, -1.0)
-    one, other = (train(MemoryDataset(X, y), solver="ocas", memory=memory, max_passes=20) for memory in ("4GB", "20GB"))
+    one, other = (train(streamcut.rows(X, y), solver="ocas", memory=memory, max_passes=20) for memory in ("4GB", "20GB"))
     np.testing.assert_array_equal(one.weights, other.weights)
     assert one.resources["budget"] == 4 * 10**9
     assert one.resources["peak"] > 0
-
-
-def test_a_peak_above_the_budget_is_told(stores, monkeypatch, caplog):
-    from streamcut import training
-
-    limits = {"max_cuts": 20, "max_passes": 2, "memory": "2GB"}
-    assert train(str(stores[2]), **limits).resources["peak"] <= 2 * 10**9
-    assert caplog.messages == []
-    told = iter([10**9, 3 * 10**9])  # before the run, and after it
-    monkeypatch.setattr(training, "peak_bytes", lambda: next(told))
-    train(str(stores[2]), **limits)
-    assert caplog.messages == ["peak memory was 3.00 GB, more than 2.00 GB (memory); where that is a hard limit, give less"]
-    caplog.clear()
-    told = iter([3 * 10**9, 3 * 10**9])  # whoever calls us has used more before: that is not ours to answer for
-    train(str(stores[2]), **limits)
-    assert caplog.messages == []
 
 
 def test_a_model_of_many_classes_is_written_without_a_copy_of_what_it_has(tmp_path):

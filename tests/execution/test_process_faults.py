@@ -8,78 +8,23 @@ from __future__ import annotations
 import json
 import os
 import re
-import resource
-import shlex
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
+import kit.shared.process_faults
 import pytest
 from kit.nights import by_night
+from kit.shared.process_faults import STREAMCUT, TRAIN, shell
 
-import streamcut
-from streamcut.compiler.first_use import NOTICE
-from streamcut.models.files import load_model
+from streamcut import load_model
+
+made = kit.shared.process_faults.made
+folder = kit.shared.process_faults.folder
+
 
 pytestmark = pytest.mark.process
-
-STREAMCUT = f"{shlex.quote(sys.executable)} -c 'from streamcut.cli import main; main()'"
-TRAIN = "train rows.zarr --model new.npz --solver ocas --max-passes 2"
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("made")
-    rng = np.random.default_rng(0)
-    drawn = zip(rng.choice([-1, 1], 200), rng.random(200), rng.integers(2, 9, 200), strict=True)
-    rows = [f"{y} 1:{y * x:.3f} {k}:1\n" for y, x, k in drawn]
-    (folder / "rows.svm").write_text("".join(rows))
-    streamcut.convert(folder / "rows.svm", folder / "rows.zarr", shard_nnz=100)
-    streamcut.save_model(streamcut.train(str(folder / "rows.zarr"), solver="ocas", max_passes=2), folder / "m.npz")
-    return folder
-
-
-@pytest.fixture
-def folder(made, tmp_path) -> Path:
-    for path in made.iterdir():
-        (tmp_path / path.name).symlink_to(path)
-    return tmp_path
-
-
-def shell(folder: Path, line: str) -> subprocess.CompletedProcess:
-    """`line` in a shell, where {} is streamcut."""
-    return subprocess.run(["bash", "-c", line.replace("{}", STREAMCUT)], cwd=folder, capture_output=True, text=True, timeout=120)
-
-
-# --- 35: pipes nobody reads, closed and full streams ---
-
-
-@pytest.mark.thirds
-@pytest.mark.parametrize(
-    ("line", "code", "creates"),
-    [
-        ("set -o pipefail; {} predict m.npz rows.svm | true", 141, None),
-        ("{} predict m.npz rows.svm >&-", 141, None),
-        ("{} info rows.zarr >&-", 141, None),
-        (f"{{}} {TRAIN} >&-", 0, "new.npz"),
-        (f"{{}} {TRAIN} >&- 2>&- <&-", 0, "new.npz"),
-        (f"{{}} {TRAIN} 2>/dev/full", 0, "new.npz"),
-        ("{} convert rows.svm new.zarr 2>&-", 0, "new.zarr"),
-        ("{} convert - new.zarr <&-", 3, None),
-        ("{} predict m.npz nothing.svm 2>&-", 4, None),
-    ],
-)
-def test_35_streams(folder, line, code, creates):
-    before = {path.name for path in folder.iterdir()}
-    found = shell(folder, line)
-    assert (found.returncode, "Traceback" in found.stderr) == (code, False), found.stderr
-    assert {path.name for path in folder.iterdir()} - before == ({creates} if creates else set())
-    if creates == "new.npz":
-        load_model(folder / creates)
-    if code == 141:
-        assert found.stderr in ("", f"{NOTICE}\n")
 
 
 # --- 36: few descriptors ---
@@ -107,13 +52,6 @@ def test_41_what_it_names_is_enough_to_start(folder):
     assert shell(folder, f"ulimit -d {least}; {{}} info rows.zarr").returncode == 0
     found = shell(folder, f"ulimit -d {least}; {{}} {TRAIN}")
     assert (found.returncode in (0, 7), "Traceback" in found.stderr) == (True, False), found.stderr
-
-
-def test_41_plenty_is_no_limit(monkeypatch):
-    from streamcut.foundation.machine import expect_room
-
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (2**40, resource.RLIM_INFINITY))
-    expect_room()
 
 
 # --- 47: the terminal goes ---
@@ -189,9 +127,3 @@ def test_47_a_signal_that_python_drops_comes_again(number, where):
     )
     said = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated", signal.SIGHUP: "hung up"}[number]
     assert (done.returncode, done.stderr) == (128 + number, f"streamcut: {said}\n")
-
-
-def test_47_what_else_python_drops_is_shown_as_ever():
-    script = "from streamcut.cli import signals\nsignals.install()\nclass Late:\n    def __del__(self): 1 / 0\nLate()"
-    done = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True, timeout=40)
-    assert "ZeroDivisionError" in done.stderr

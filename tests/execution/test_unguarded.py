@@ -1,6 +1,5 @@
 """A script that trains on local-cluster outside `if __name__ == "__main__":` is told so: each process that it starts runs it."""
 
-import multiprocessing
 import subprocess
 import sys
 
@@ -8,7 +7,6 @@ import numpy as np
 import pytest
 
 import streamcut
-from streamcut.execution.dask.cluster import refuse_to_train_again
 
 pytestmark = pytest.mark.process
 
@@ -30,10 +28,3 @@ def test_a_script_without_the_guard_is_told_of_it(tmp_path):
     last = ended.stderr.strip().splitlines()[-1]
     assert last.startswith("streamcut.errors.UsageError: scheduler: local-cluster: its processes did not start")
     assert 'put the script\'s code below if __name__ == "__main__":' in last
-
-
-def test_a_process_that_is_being_started_refuses(monkeypatch):
-    refuse_to_train_again()  # this one may
-    monkeypatch.setattr(multiprocessing.current_process(), "_inheriting", True, raising=False)
-    with pytest.raises(SystemExit, match="local-cluster starts processes"):
-        refuse_to_train_again()

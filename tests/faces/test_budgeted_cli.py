@@ -12,8 +12,8 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
+from streamcut import load_model
 from streamcut.errors import ExitCode
-from streamcut.models.files import load_model
 
 RBF = ("--kernel", "rbf", "--gamma", 0.5, "--C", 4, "--budget", 30, "--quiet")
 

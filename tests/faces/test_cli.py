@@ -17,11 +17,11 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
+import streamcut
 import streamcut.cli
+from streamcut import load_model
 from streamcut.cli import COMMANDS, cli
-from streamcut.cli.signals import HungUp, Terminated
 from streamcut.errors import ExitCode
-from streamcut.models.files import load_model
 
 pytestmark = [pytest.mark.smoke, pytest.mark.process]
 
@@ -188,13 +188,6 @@ def test_bad_data_and_paths(run, folder, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("10m", 600), ("1.5h", 5400), ("1d", 86400)])
-def test_durations(text, seconds):
-    from streamcut.cli.parameters import Duration
-
-    assert Duration().convert(text, None, None) == seconds
-
-
 # --- predict ------------------------------------------------------------------------------------------------------------------
 
 
@@ -318,45 +311,6 @@ def test_export(run, folder, tmp_path):
     assert run("export", folder / "m.npz", tmp_path / "m.txt")[0] == ExitCode.USAGE
 
 
-# --- what ends a command ------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("error", "code"),
-    [
-        (OSError(28, "No space left on device", "x"), 8),
-        (PermissionError(13, "Permission denied", "x"), 4),
-        (OSError(30, "Read-only file system", "x"), 4),
-        (OSError(5, "Input/output error", "x"), 5),
-        (MemoryError("tried to allocate"), 7),
-        (KeyboardInterrupt(), 130),
-        (Terminated(), 143),
-        (HungUp(), 129),
-        (RuntimeError("can't start new thread"), 7),
-        (BrokenPipeError(32, "Broken pipe"), 141),
-    ],
-)
-def test_every_end_has_its_code(run, monkeypatch, error, code):
-    def fail(*_, **__):
-        raise error
-
-    monkeypatch.setattr("streamcut.io.opening.open_dataset", fail)
-    found, out, err = run("info", "x.zarr")
-    assert (found, out) == (code, "")
-    assert "Traceback" not in err
-
-
-def test_a_bug_shows_its_traceback():
-    code = (
-        "import streamcut.io.opening as opening\ndef fail(*_, **__): raise ZeroDivisionError('a bug')\n"
-        "opening.open_dataset = fail\nfrom streamcut.cli import main; main(['info', 'x'])"
-    )
-    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True)
-    assert done.returncode == ExitCode.BUG
-    assert "Traceback" in done.stderr
-    assert "a bug" in done.stderr
-
-
 @pytest.mark.thirds
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_signals_end_training_with_the_best_model_so_far(folder, tmp_path, number, code):
@@ -372,24 +326,6 @@ def test_signals_end_training_with_the_best_model_so_far(folder, tmp_path, numbe
     assert "Traceback" not in err
     assert load_model(tmp_path / "m.npz").certificate.stop_reason == "interrupted"
     assert [path.name for path in tmp_path.iterdir()] == ["m.npz"]
-
-
-def test_a_signal_that_was_swallowed_is_not_forgotten():
-    from streamcut.cli import signals
-
-    with pytest.raises(Terminated):
-        signals._receive(signal.SIGTERM, None)
-    with signals.deferred() as stop:
-        assert stop()
-    with pytest.raises(Terminated):
-        signals.raise_received()
-    with signals.deferred() as stop:
-        assert not stop()
-        signals._receive(signal.SIGINT, None)
-        assert stop()
-    with pytest.raises(KeyboardInterrupt):
-        signals.raise_received()
-    signals.raise_received()  # once only
 
 
 def test_without_a_command_there_is_help(run):

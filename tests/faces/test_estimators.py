@@ -16,6 +16,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
+import streamcut
 from streamcut import convert, load_model, save_model, train
 from streamcut import open as open_store
 from streamcut.errors import UsageError
@@ -30,7 +31,6 @@ from streamcut.estimators import (
     RankingSVM,
     SequenceSVM,
 )
-from streamcut.io.memory import MemoryDataset
 
 STOPS_EARLIER = {  # they compare to 7 digits what is trained to a tolerance, from other rows in another order
     "check_sample_weight_equivalence_on_dense_data": "training stops within its tolerance, which is not 1e-7",
@@ -255,11 +255,11 @@ def test_class_weights_are_those_of_rows():
     weighted = LinearSVM(class_weight={0: 1.0, 1: 3.0}).fit(X, y)
     by_row = LinearSVM().fit(X, y, np.where(y == 1, 3.0, 1.0))
     np.testing.assert_array_equal(weighted.coef_, by_row.coef_)
-    assert train(MemoryDataset(X, y), positive_weight=3.0, tol=1e-6, tol_relative=None).certificate.primal == pytest.approx(
+    assert train(streamcut.rows(X, y), positive_weight=3.0, tol=1e-6, tol_relative=None).certificate.primal == pytest.approx(
         by_row.primal_objective_, rel=1e-2
     )
     with pytest.raises(UsageError, match="class_weight"):
-        LinearSVM(class_weight="balanced").fit(MemoryDataset(X, y))
+        LinearSVM(class_weight="balanced").fit(streamcut.rows(X, y))
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -5,40 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from kit.shared.fit import ROWS, table
 
 import streamcut
 from streamcut.cli import cli
 from streamcut.errors import BadInputError, NotFoundError, UsageError
-from streamcut.foundation.systems import resident_bytes
-from streamcut.io.recipe.recipe import Recipe
-from streamcut.io.row_view import HeldOut, drawn_groups
-
-ROWS = 1200
-
-
-def table(seed=0):
-    r = np.random.default_rng(seed)
-    words = [f"{c}word" for c in "abcdefgh"]
-    frame = pd.DataFrame({
-        "row": np.arange(ROWS),
-        "year": 2000.0 + r.integers(0, 5, ROWS),
-        "flag": r.random(ROWS) < 0.5,
-        "city": r.choice(["New York", "Rome"], ROWS),
-        "note": [" ".join(r.choice(words, 6)) for _ in range(ROWS)],
-        "same": 3,
-        "user": r.integers(0, 60, ROWS),
-        "day": pd.date_range("2024-01-01", periods=ROWS, freq="h").astype(str),
-    })  # fmt: skip
-    frame.loc[::7, "year"] = np.nan
-    odds = 2.0 * frame.flag - 1.0 + frame.note.str.contains("aword") + (frame.year.fillna(2002) - 2002)
-    frame["y"] = np.where(r.random(ROWS) < 1 / (1 + np.exp(-odds)), "yes", "no")
-    return frame
 
 
 def run_main(*arguments):
@@ -71,11 +47,6 @@ def test_a_frame_becomes_a_model_that_beats_the_shares_of_labels(found):
     assert "without features" in text
     assert found.certificate.in_words() in text
     assert "flag=true" in [each.name for each in found.largest]
-
-
-def test_what_was_trained_to_choose_is_not_trained_again(monkeypatch):
-    monkeypatch.setattr("streamcut.tuning.train", None)
-    assert streamcut.fit(table(), "y", C=[0.1, 1.0]).model.converged
 
 
 def test_it_says_what_it_left_out_and_what_is_constant(found):
@@ -131,20 +102,6 @@ def test_rows_come_as_they_are(found, tmp_path):
     np.testing.assert_array_equal(streamcut.predict(tmp_path / "m.npz", tmp_path / "rows.csv", output="probabilities"), expected)
 
 
-def test_standardised_numbers_have_mean_0_and_deviation_1_and_missing_ones_are_the_mean(tmp_path):
-    streamcut.convert(table(), tmp_path / "a.zarr", labels="y", numeric="year,row", standardise=True, drop="*")
-    data = streamcut.open(tmp_path / "a.zarr")
-    chunk = data.read(0)
-    names = np.array(data.recipe.names)[chunk.indices]
-    values = chunk.data[names == "year"]
-    known = table().year.notna().sum()
-    assert abs(values.sum() / known) < 1e-3
-    assert np.square(values).sum() / known == pytest.approx(1.0, abs=1e-3)
-    year = next(column for column in data.recipe.table.columns if column.name == "year")
-    assert year.in_words() == "numeric, standardised"
-    assert Recipe.from_json(data.recipe.to_json()) == data.recipe
-
-
 def test_texts_have_the_tf_idf_of_scikit_learn(tmp_path):
     from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -158,15 +115,6 @@ def test_texts_have_the_tf_idf_of_scikit_learn(tmp_path):
     places = [vectors.vocabulary_[name] for name in data.recipe.names]
     ours[np.repeat(np.arange(ROWS), np.diff(chunk.indptr)), np.array(places)[chunk.indices]] = chunk.data
     np.testing.assert_allclose(ours, theirs, atol=1e-12)
-
-
-def test_memory_and_threads_change_no_recipe(tmp_path):
-    recipes = set()
-    for name, more in {"a": {}, "b": {"threads": 1, "memory": resident_bytes() + 300 * 10**6, "shard_nnz": 500}}.items():
-        given = {"standardise": True, "text": "note", "text_weights": "tfidf", "id": "row"}
-        streamcut.convert(table(), tmp_path / f"{name}.zarr", labels="y", **given, **more)
-        recipes.add(streamcut.open(tmp_path / f"{name}.zarr").recipe.to_json())
-    assert len(recipes) == 1
 
 
 def test_groups_and_times_decide_which_rows_are_held_out():
@@ -239,14 +187,3 @@ def test_the_command_says_it_and_replaces_nothing(tmp_path):
     assert told["measures"]["log_loss"] < told["baseline"]["log_loss"]
     with pytest.raises(NotFoundError):
         run("fit", tmp_path / "none.csv", "--target", "y", "-o", tmp_path / "n.npz")
-
-
-@pytest.mark.parametrize("rows", [10, 180, 5000])
-def test_just_the_share_is_held_out_wherever_chunks_begin(rows):
-    held = HeldOut(0.2, seed=3, rows=rows)
-    folds = np.concatenate([held.of(SimpleNamespace(n_rows=count), first) for first, count in ((0, 7), (7, rows - 7))])
-    assert np.count_nonzero(folds == 0) == rows // 5
-    keys = np.arange(rows, dtype=np.uint64) // 5
-    which = drawn_groups(keys, 0.2, 3)
-    assert abs(which.sum() - rows / 5) <= 5
-    assert all(len(set(which[keys == key])) == 1 for key in keys[::5][:20])

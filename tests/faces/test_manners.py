@@ -5,42 +5,18 @@ from __future__ import annotations
 import logging
 import runpy
 import sys
-from importlib import import_module
 
+import kit.shared.manners
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 import streamcut
-from streamcut.config import TrainOptions
-from streamcut.errors import StreamcutError, UsageError, given, spelled
-from streamcut.estimators import LinearSVM
-from streamcut.foundation.shown import meant
-from streamcut.io.memory import MemoryDataset
-from streamcut.kernels.kernel import Kernel
-from streamcut.models.model import Model
+from streamcut.errors import StreamcutError, given, spelled
+
+rows = kit.shared.manners.rows
+
 
 pytestmark = pytest.mark.smoke
-
-
-@pytest.fixture(scope="module")
-def rows() -> tuple[sp.csr_matrix, np.ndarray]:
-    rng = np.random.default_rng(0)
-    X = sp.random_array((300, 20), density=0.4, rng=rng, format="csr", data_sampler=rng.normal)
-    return sp.csr_matrix(X), np.where(X @ rng.normal(size=20) > 0, 1.0, -1.0)
-
-
-# --- representations ----------------------------------------------------------------------------------------------------------
-
-
-def kinds(base: type) -> set[type]:
-    return {base, *(kind for child in base.__subclasses__() for kind in kinds(child))}
-
-
-@pytest.mark.parametrize("module", ["kernel", "linear", "mapped", "multiclass", "sequence"])
-def test_no_model_shows_its_arrays(module):
-    import_module(f"streamcut.models.{module}")
-    assert {kind.__repr__ for kind in kinds(Model)} == {Model.__repr__}
 
 
 @pytest.mark.parametrize(
@@ -71,54 +47,16 @@ def test_a_store_says_what_it_is(rows, tmp_path):
         new.append(*rows)
     for data, name, place in (
         (streamcut.open(tmp_path / "rows.zarr"), "ZarrStore", f"path={tmp_path / 'rows.zarr'}, "),
-        (MemoryDataset(*rows), "MemoryDataset", ""),
+        (streamcut.rows(*rows), "MemoryDataset", ""),
     ):
         assert repr(data).startswith(f"{name}({place}rows=300, features=20, nnz={rows[0].nnz:,}, labels=2, shards=1, decoded=")
         assert "<th style='text-align:left'>nnz</th>" in data._repr_html_()
 
 
 def test_a_name_in_a_table_is_no_markup(rows):
-    data = MemoryDataset(*rows)
+    data = streamcut.rows(*rows)
     data.path = "<b>"
     assert "&lt;b&gt;" in data._repr_html_()
-
-
-# --- suggestions --------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (
-            lambda rows: streamcut.train(rows, tolerance_relative=1e-3),
-            "no option tolerance_relative; did you mean tol_rel",
-        ),
-        (lambda rows: streamcut.train(rows, maxcuts=3), r"no option maxcuts; did you mean max_cuts\?"),
-        (lambda rows: streamcut.train(rows, quux=3), r"train has no option quux; help\(streamcut.train\) lists them"),
-        (
-            lambda rows: streamcut.train(rows, loss="squared_hinge"),
-            r"loss: 'squared_hinge' is unknown; did you mean squared-hinge",
-        ),
-        (lambda rows: streamcut.train(rows, task="Multiclass"), r"task: .*; did you mean multiclass\? use one of auto, binary"),
-        (lambda rows: streamcut.train(rows, solver="xyz"), "solver: 'xyz' is unknown; use one of auto, "),
-        (lambda rows: streamcut.train(rows, scheduler="local_cluster"), r"scheduler: .*; did you mean local-cluster\?"),
-        (
-            lambda rows: streamcut.convert("x.svm", "x.zarr", shard_nzz=3),
-            r"convert has no option shard_nzz; did you mean shard_nnz\?",
-        ),
-        (lambda rows: streamcut.convert("x.svm", "x.zarr", backend="zar"), r"backend: 'zar' is unknown; did you mean zarr\?"),
-        (lambda rows: LinearSVM(solver="bundle_dca").fit(*rows), r"LinearSVM: 'bundle_dca' .* did you mean bundle-dca\?"),
-        (lambda rows: Kernel("rfb"), r"kernel: 'rfb' is unknown; did you mean rbf\?"),
-    ],
-)
-def test_what_was_meant_is_suggested(rows, call, message):
-    with pytest.raises(UsageError, match=message):
-        call(rows)
-
-
-def test_only_what_is_close_is_suggested():
-    assert meant("memry", ["memory", "model"]) == "did you mean memory?"
-    assert meant("zzz", ["memory", "model"]) == ""
 
 
 # --- types --------------------------------------------------------------------------------------------------------------------
@@ -166,7 +104,3 @@ def test_messages_name_options_as_they_are_given(monkeypatch):
     assert spelled("--no-standardise, --force: no") == "standardise=False, force: no"
     monkeypatch.setattr(StreamcutError, "on_command_line", True)
     assert spelled(said) == "(--drop 'a row' or --drop 3, --hash-bits 22, --dtype float64, --force, `tune --C 1`)"
-
-
-def test_no_row_cache_has_two_names():
-    assert TrainOptions(row_cache="none") == TrainOptions(row_cache="0")

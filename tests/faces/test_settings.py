@@ -7,13 +7,10 @@ import os
 import subprocess
 import sys
 
-import click
 import numpy as np
 import pytest
 
 import streamcut
-from streamcut.cli import COMMANDS, cli
-from streamcut.cli.settings import _options
 from streamcut.errors import ExitCode
 
 
@@ -138,19 +135,6 @@ def test_a_variable_that_is_nearly_right_is_noticed(run, store, monkeypatch):
     _, _, err = run("train", store, "--dry-run")
     assert "streamcut: the variable STREAMCUT_TRAIN_MEMRY is not read; did you mean memory" in err
     assert "SERVICE_HOST" not in err
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_option_of_every_command_has_its_own_variable(name):
-    command = cli.get_command(click.Context(cli), name)
-    options = _options(command)
-    assert "config" in options
-    variables = [option.envvar if isinstance(option.envvar, list) else [option.envvar] for option in options.values()]
-    assert {variable for some in variables for variable in some} == {
-        f"STREAMCUT_{name}_{key}".upper().replace("-", "_") for key in options
-    }
-    assert cli.get_command(click.Context(cli), name) is command
-    assert len([option for option in command.params if option.name == "config"]) == 1
 
 
 def test_a_shell_completes_commands_and_options():

@@ -14,43 +14,24 @@ import os
 import re
 import threading
 import zipfile
-from dataclasses import replace
 from pathlib import Path
 
+import kit.shared.bad_input
 import numpy as np
 import pytest
 import zstandard
 from kit.bad_input import BAD, CORRUPT, GOOD, LONG, MEMORY, MISSING, OK, TEXTS, USAGE
+from kit.shared.bad_input import refused
 from reference.rows import read_rows
 
 import streamcut
-from streamcut.io.stores.manifest_file import manifest_bytes, read_manifest
+
+folder = kit.shared.bad_input.folder
+store = kit.shared.bad_input.store
+model = kit.shared.bad_input.model
+
 
 pytestmark = pytest.mark.smoke
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
-def store(folder) -> Path:
-    (folder / "good.svm").write_bytes(GOOD)
-    streamcut.convert("good.svm", "good.zarr")
-    return folder / "good.zarr"
-
-
-def refused(run, arguments: str, code: int, words: str) -> None:
-    """The command line ends with `code` and one message, without a traceback and without leaving a file."""
-
-    before = set(os.listdir())
-    found, out, err = run(*arguments.split())
-    assert (found, out) == (code, ""), err
-    assert re.search(words, err), err
-    assert "Traceback" not in err
-    assert set(os.listdir()) == before
 
 
 @pytest.mark.parametrize(("text", "options", "code", "words"), [case[1:] for case in TEXTS], ids=[f"{case[0]}" for case in TEXTS])
@@ -95,15 +76,6 @@ def test_40_classes_are_a_matter_of_training(run, folder, text):
     refused(run, "train out.zarr --model m.npz --task binary", BAD, "label")
 
 
-def test_41_a_row_beyond_the_memory(run, folder, monkeypatch):
-    """The limit is shrunk, not the row grown."""
-    from streamcut.io.conversion.plan import ConvertPlan
-
-    monkeypatch.setattr(ConvertPlan, "longest", 3)
-    (folder / "in.svm").write_bytes(b"1 1:1\n1 1:1 2:1 3:1 4:1\n")
-    refused(run, "convert in.svm out.zarr", MEMORY, r"row 1 .*4 entries.*raise --memory")
-
-
 def test_42_places(run, folder, monkeypatch):
     (folder / "d" / "e").mkdir(parents=True)
     (folder / "d" / "a.svm").write_bytes(GOOD)
@@ -127,12 +99,6 @@ def test_42_places(run, folder, monkeypatch):
         refused(run, command, MISSING, "a pipe or a device, not a streamcut store")
     monkeypatch.setattr(os, "access", lambda *_: False)  # whoever runs the tests as root can read everything
     refused(run, "convert d/a.svm out.zarr", MISSING, "permission")
-
-
-@pytest.fixture
-def model(run, store) -> Path:
-    assert run("train", "good.zarr", "--model", "m.npz", "--quiet")[0] == OK
-    return store.with_name("m.npz")
 
 
 def test_a_model_in_the_place_of_data(run, model):
@@ -165,18 +131,6 @@ def test_44_features_that_the_model_lacks(run, folder, model, data):
 
         assert re.search(words, err), err
         assert run(command, "m.npz", data, "--ignore-extra-features")[0] == OK
-
-
-@pytest.mark.parametrize(
-    "command", ["info good.zarr", "check good.zarr", "train good.zarr --model x.npz", "predict m.npz good.zarr"]
-)
-def test_45_a_newer_format(run, model, store, command, monkeypatch):
-    from streamcut.io.stores import manifest_file
-
-    manifest = replace(read_manifest(store / "manifest.json"), format_version=3)
-    monkeypatch.setattr(manifest_file, "NEEDS", "9.9")
-    (store / "manifest.json").write_bytes(manifest_bytes(manifest))
-    refused(run, command, MISSING, "needs streamcut >= 9.9")
 
 
 def test_46_other_containers(run, folder, store, model):

@@ -7,29 +7,13 @@ import shutil
 import signal
 from pathlib import Path
 
+import kit.shared.foreign_files
 import pytest
+from kit.shared.foreign_files import ROWS, USAGE, tree
 
 import streamcut
-from streamcut.io.stores.leftovers import PARTIAL_LAYOUT, RUNS, STORE, expect_ours, remove
-from streamcut.io.stores.writer import StoreWriter
 
-ROWS = "1 1:1 3:0.5\n-1 2:1\n1 1:2\n-1 2:2 3:-1\n"
-USAGE = 2
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch) -> Path:
-    (tmp_path / "a.svm").write_text(ROWS * 20)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def tree(folder: Path) -> dict[str, bytes | str]:
-    found: dict[str, bytes | str] = {}
-    for path in sorted(folder.rglob("*")):
-        name = str(path.relative_to(folder))
-        found[name] = os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else "folder"
-    return found
+folder = kit.shared.foreign_files.folder
 
 
 PARTIALS = {
@@ -105,29 +89,6 @@ def test_43_files_of_others_inside_a_store_that_is_to_be_replaced(run, folder, p
     assert run("convert", "a.svm", "o.zarr", "--force")[0] == 0
 
 
-def test_43_a_file_that_comes_while_the_new_store_is_made(folder):
-    streamcut.convert("a.svm", "o.zarr")
-    chunk = streamcut.open("o.zarr").read(0)
-    before = tree(folder / "o.zarr")
-    with StoreWriter(folder / "o.zarr", options={}, force=True) as writer:
-        writer.append(chunk, {})
-        (folder / "o.zarr" / "notes.txt").write_text("mine")
-        with pytest.raises(streamcut.errors.UsageError, match=r"notes\.txt"):
-            writer.finish({})
-    assert tree(folder / "o.zarr") == {**before, "notes.txt": b"mine"}
-
-
-def test_43_a_store_that_appears_meanwhile_is_not_replaced(folder):
-    streamcut.convert("a.svm", "b.zarr")
-    chunk = streamcut.open("b.zarr").read(0)
-    with StoreWriter(folder / "o.zarr", options={}) as writer:
-        writer.append(chunk, {})
-        os.rename("b.zarr", "o.zarr")
-        with pytest.raises(streamcut.errors.UsageError, match="exists"):
-            writer.finish({})
-    assert streamcut.open("o.zarr").manifest.statistics.n_rows == 80
-
-
 @pytest.mark.parametrize("visit", [1, 2, 3])
 @pytest.mark.parametrize("then", [["--resume"], ["--force"], []])
 def test_43_a_replacement_that_was_killed_ends_with_one_of_the_two(run, folder, visit, then):
@@ -172,52 +133,12 @@ def test_43_refused_lines_that_may_have_been_corrected_are_replaced_by_force_onl
     assert "x 1:1" in Path("o.zarr.rejects").read_text()
 
 
-def test_43_files_in_the_scratch_folder_stay(run, folder):
-    from streamcut.io.conversion.options import ConvertOptions
-    from streamcut.io.conversion.work import _scratch
-
-    (folder / "tmp").mkdir()
-    place = _scratch("o.zarr", ConvertOptions(scratch="tmp"))
-    place.mkdir()
-    (place / "notes").write_text("mine")
-    code, _, err = run("convert", "a.svm", "o.zarr", "--shuffle", 1, "--scratch", "tmp")
-    assert (code, "notes" in err) == (USAGE, True)
-    assert (place / "notes").read_text() == "mine"
-
-
 def test_43_a_lock_with_content_in_a_folder_of_checkpoints_stays(run, folder):
     streamcut.convert("a.svm", "a.zarr")
     (folder / "run").mkdir()
     (folder / "run" / "lock").write_text("mine")
     assert run("train", "a.zarr", "--model", "m.npz", "--checkpoint", "run", "--quiet")[0] == 0
     assert (folder / "run" / "lock").read_text() == "mine"
-
-
-def test_43_what_comes_between_the_look_and_the_removal_stays(folder):
-    streamcut.convert("a.svm", "o.zarr")
-    (folder / "o.zarr" / "notes").write_text("mine")
-    with pytest.raises(streamcut.errors.UsageError):
-        remove(folder / "o.zarr", STORE)
-    assert len(tree(folder / "o.zarr")) > 10
-
-
-def test_every_file_that_is_made_has_a_known_name(folder, monkeypatch):
-    """Or else a conversion that was killed could never be cleaned up."""
-    for backend in ("zarr", "hdf5"):
-        streamcut.convert("a.svm", f"{backend}.store", backend=backend, shard_nnz=10)
-        expect_ours(folder / f"{backend}.store", STORE)
-    child = os.fork()
-    if child == 0:
-        os.environ["STREAMCUT_FAILPOINT"] = "convert.chunk_rename:2:kill"
-        streamcut.convert("a.svm", "o.zarr", shard_nnz=10)
-    os.waitpid(child, 0)
-    expect_ours(folder / "o.zarr.partial", PARTIAL_LAYOUT)
-    assert any(".tmp" in name for name in tree(folder / "o.zarr.partial"))
-    (folder / "runs" / "000000").mkdir(parents=True)
-    for name in ("key", "length", "indices", "data", "y", "qid", "weight"):
-        (folder / "runs" / "000000" / name).touch()
-    remove(folder / "runs", RUNS)
-    assert not (folder / "runs").exists()
 
 
 @pytest.mark.parametrize("there", [True, False])

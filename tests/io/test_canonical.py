@@ -2,136 +2,23 @@
 
 from __future__ import annotations
 
-import datetime
-import importlib.util
-import json
-from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import kit.shared.canonical
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
+from kit.shared.canonical import CONTAINERS
 
 import streamcut
 from streamcut.errors import BadInputError, UsageError
-from streamcut.io.opening import open_dataset
-from streamcut.io.recipe.recipe import Recipe
 
-N = 60
-SITES = ["a*b", "a", "x=y", "back\\slash", "07", "ä"]
-ROLES = {"categorical": "flag,count,size,day,site", "numeric": "price", "time": "when:year,weekday,hour", "cross": "site*flag"}
-TYPES = {
-    "flag": "boolean",
-    "count": "integer",
-    "size": "number",
-    "day": "time",
-    "site": "text",
-    "price": "number",
-    "when": "time",
-}
-
-
-def table(missing: bool) -> pa.Table:
-    """Rows with a column of each type; `missing`: every seventh value of a feature is."""
-    rng = np.random.default_rng(5)
-
-    def column(values: list[Any], kind: pa.DataType, shift: int) -> pa.Array:
-        return pa.array([None if missing and (i + shift) % 7 == 0 else v for i, v in enumerate(values)], kind)
-
-    when = [
-        datetime.datetime(2023, 12, 30, 22) + datetime.timedelta(minutes=17 * i, milliseconds=250 * (i % 2)) for i in range(N)
-    ]
-    return pa.table(
-        {
-            "bought": pa.array(((np.arange(N) % 3 == 0) ^ (rng.random(N) < 0.2)).tolist()),
-            "flag": column((rng.random(N) < 0.5).tolist(), pa.bool_(), 0),
-            "count": column(rng.integers(-3, 4, N).tolist(), pa.int64(), 1),
-            "size": column((rng.integers(1, 6, N) / 4).tolist(), pa.float64(), 2),
-            "day": column([w.replace(hour=0, minute=0, second=0, microsecond=0) for w in when], pa.timestamp("us"), 3),
-            "site": column([SITES[i % len(SITES)] for i in range(N)], pa.string(), 4),
-            "price": column(rng.normal(size=N).round(3).tolist(), pa.float64(), 5),
-            "when": column(when, pa.timestamp("us"), 6),
-        }
-    )
-
-
-def in_jsonl(rows: pa.Table, path: Path) -> Any:
-    path.write_text("".join(json.dumps(row, default=datetime.datetime.isoformat) + "\n" for row in rows.to_pylist()))
-    return path
-
-
-def written(write: Callable[[pa.Table, Path], Any]) -> Callable[[pa.Table, Path], Any]:
-    def make(rows: pa.Table, path: Path) -> Path:
-        write(rows, path)
-        return path
-
-    return make
-
-
-def as_views(rows: pa.Table, _: Path) -> pa.Table:
-    """Texts as polars gives them: views, and dictionaries of views with unsigned codes."""
-    coded = rows["site"].combine_chunks().dictionary_encode()
-    views = pa.DictionaryArray.from_arrays(coded.indices.cast(pa.uint32()), coded.dictionary.cast(pa.string_view()))
-    rows = rows.set_column(rows.column_names.index("site"), "site", views)
-    return rows.set_column(0, "bought", pa.array([str(value).lower() for value in rows["bought"].to_pylist()], pa.string_view()))
-
-
-CONTAINERS: dict[str, tuple[str, Callable[[pa.Table, Path], Any]]] = {
-    "csv of pandas": (".csv", written(lambda rows, path: rows.to_pandas().to_csv(path, index=False))),
-    "csv of arrow": (".csv", written(pa.csv.write_csv)),
-    "json": (".jsonl", in_jsonl),
-    "parquet": (".parquet", written(pa.parquet.write_table)),
-    "feather": (".arrow", written(pa.feather.write_feather)),
-    "arrow": ("", lambda rows, path: rows),
-    "views": ("", as_views),
-    "pandas": ("", lambda rows, path: rows.to_pandas()),
-    "dicts": ("", lambda rows, path: rows.to_pylist()),
-}
-if importlib.util.find_spec("polars"):
-    CONTAINERS["polars"] = ("", lambda rows, path: __import__("polars").from_arrow(rows))
-if importlib.util.find_spec("duckdb"):
-    CONTAINERS["duckdb"] = ("", lambda rows, path: __import__("duckdb").from_arrow(rows))
-
-
-@pytest.fixture(scope="module", params=[False, True], ids=["full", "missing"])
-def everywhere(request, tmp_path_factory):
-    """({container: the rows in it}, and the same of the first row, and of a row without any value; {container: its model})."""
-    folder = tmp_path_factory.mktemp("containers")
-    rows = table(request.param)
-    nothing = pa.table(
-        {name: rows[name][:1] if name == "bought" else pa.array([None], rows[name].type) for name in rows.column_names}
-    )
-    data: dict[str, dict[str, Any]] = {}
-    for what, part in {"many": rows, "one": rows.slice(0, 1), "none": nothing}.items():
-        data[what] = {name: make(part, folder / f"{what} {name}{suffix}") for name, (suffix, make) in CONTAINERS.items()}
-    models = {}
-    for name, container in data["many"].items():
-        store = folder / f"{name}.zarr"
-        given = pa.Table.from_pylist(container) if name == "dicts" else container
-        streamcut.convert(given, store, labels="bought", hash_bits=None, **ROLES)
-        models[name] = streamcut.train(str(store), C=1.0, loss="logistic", bias=1.0), open_dataset(store)
-    return data, models
-
-
-def test_each_container_trains_the_same_model(everywhere):
-    _, models = everywhere
-    model, store = models["arrow"]
-    assert {column.name: column.type for column in store.recipe.table.columns} == TYPES
-    assert "count=-3" in store.recipe.names
-    assert "site*flag=a\\*b*true" in store.recipe.names
-    for other, its_store in models.values():
-        assert replaced_number(its_store.recipe) == replaced_number(store.recipe)
-        assert its_store.manifest.fingerprint == store.manifest.fingerprint
-        np.testing.assert_array_equal(other.weights, model.weights)
-
-
-def replaced_number(recipe: Recipe) -> bytes:
-    return recipe.to_json().replace(b'"integer"', b'"number"')
+everywhere = kit.shared.canonical.everywhere
 
 
 @pytest.mark.thirds
@@ -170,7 +57,7 @@ LABELS = {
 @pytest.mark.parametrize("kind", LABELS)
 def test_a_label_is_one_label(tmp_path, kind):
     streamcut.convert(pa.table({"y": LABELS[kind], "x": np.arange(40.0)}), tmp_path / "o.zarr", labels="y", numeric="x")
-    found = open_dataset(tmp_path / "o.zarr")
+    found = streamcut.open(tmp_path / "o.zarr")
     assert found.recipe.labels.words == ()
     np.testing.assert_array_equal(found.read(0).y, [1, 0] * 20)
 
@@ -188,14 +75,14 @@ def test_a_label_of_anndata_is_that_of_a_table(tmp_path, kind):
     obs = pd.DataFrame({"y": column}, index=[str(i) for i in range(20)])
     anndata.AnnData(np.eye(20, dtype=np.float32), obs=obs).write_h5ad(tmp_path / "a.h5ad")
     streamcut.convert(tmp_path / "a.h5ad", tmp_path / "a.zarr", labels="y")
-    found = open_dataset(tmp_path / "a.zarr")
+    found = streamcut.open(tmp_path / "a.zarr")
     assert found.recipe.labels.words == ()
     np.testing.assert_array_equal(found.read(0).y, [1, 0] * 10)
 
 
 def stored(frame: Any, folder: Path, **options: Any) -> Any:
     streamcut.convert(frame, folder / "o.zarr", labels="y", force=True, **options)
-    return open_dataset(folder / "o.zarr")
+    return streamcut.open(folder / "o.zarr")
 
 
 def test_decimals_are_rounded_as_their_digits(tmp_path):
@@ -257,7 +144,7 @@ def test_row_64_times_that_no_calendar_has(run, tmp_path, kind):
     parts = "year,month,weekday" if kind == "dates" else "year,week,weekday,hour"
     report = streamcut.convert(frame, tmp_path / "o.zarr", labels="y", time=f"a:{parts}")
     assert report.counters["values of a that are no times of the years 1 to 9999"] == 10
-    names = open_dataset(tmp_path / "o.zarr").recipe.names
+    names = streamcut.open(tmp_path / "o.zarr").recipe.names
     assert {name for name in names if "missing" not in name} >= {"a.year=1970", "a.weekday=thu"}
     assert len(names) == len(parts.split(",")) + 1
     spelled = stored(frame, tmp_path, categorical="a")
@@ -333,7 +220,7 @@ def test_row_65_dictionaries_are_plain_columns(tmp_path, kind, role):
         streamcut.convert(frame, tmp_path / "o.zarr", labels=other, missing_labels="skip", drop="y", force=True, **options) if (
             other == "a"
         ) else stored(frame, tmp_path, **options)
-        return open_dataset(tmp_path / "o.zarr")
+        return streamcut.open(tmp_path / "o.zarr")
 
     expected, coded = found(PLAIN), found(DICTIONARIES[kind])
     assert coded.recipe == expected.recipe
@@ -369,30 +256,6 @@ def test_row_67_names_with_all_that_keys_are_made_of(tmp_path):
         streamcut.convert(frame, tmp_path / "p.zarr", labels="y", time="d:hour")
 
 
-def test_row_67_recipes_of_the_first_version_keep_their_keys(tmp_path):
-    record = {
-        "version": 1,
-        "form": "table",
-        "hash_bits": None,
-        "labels": {"column": "y"},
-        "names": ["a=True", "a=true", "a*b=p*q*r", "n", "b=3.0", "b=r"],
-        "table": {
-            "columns": [
-                {"name": name, "role": role} for name, role in (("a", "categorical"), ("b", "categorical"), ("n", "numeric"))
-            ],
-            "crosses": [["a", "b"]],
-        },
-    }
-    recipe = Recipe.from_json(json.dumps(record).encode())
-    assert recipe.version == 1
-    assert Recipe.from_json(recipe.to_json()) == recipe
-    assert b'"type"' not in recipe.to_json()
-    (tmp_path / "t.csv").write_text("y,a,b,n\n1,True,3.0,0\n0,p*q,r,0\n1,p,q*r,0\n")
-    streamcut.convert(tmp_path / "t.csv", tmp_path / "t.zarr", recipe=recipe)
-    found = open_dataset(tmp_path / "t.zarr").read(0)
-    assert found.indices.tolist() == [0, 4, 2, 5, 2]
-
-
 def test_row_68_a_word_among_numbers(run, tmp_path):
     rows = [f"{i % 2},{i}.5" for i in range(10_000)]
     rows[7777] = "-,3.5"
@@ -410,7 +273,7 @@ def test_row_68_a_word_among_numbers(run, tmp_path):
     for name in ("t.csv", "t.parquet"):
         code, _, said = run("convert", tmp_path / name, tmp_path / "w.zarr", "--labels", "y", "--labels-as", "words", "--force")
         assert code == 0
-        assert [word for word, _ in open_dataset(tmp_path / "w.zarr").recipe.labels.words] == ["0", "1", "-"]
+        assert [word for word, _ in streamcut.open(tmp_path / "w.zarr").recipe.labels.words] == ["0", "1", "-"]
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
@@ -427,7 +290,7 @@ def test_row_68_one_label_is_0_in_one_file_and_minus_1_in_the_next(run, tmp_path
     assert f"2.{kind}: row 1 (0-based) has -1" in said
     assert not (tmp_path / "o.zarr").exists()
     assert run(*given, "--labels-as", "numbers")[0] == 0
-    assert open_dataset(tmp_path / "o.zarr").manifest.statistics.labels == {-1.0: 2, 0.0: 2, 1.0: 4}
+    assert streamcut.open(tmp_path / "o.zarr").manifest.statistics.labels == {-1.0: 2, 0.0: 2, 1.0: 4}
 
 
 def test_row_68_three_labels_are_three_labels(tmp_path):
@@ -435,7 +298,7 @@ def test_row_68_three_labels_are_three_labels(tmp_path):
     for name, labels in (("1", [0, 1, 1]), ("2", [-1, 1, 1]), ("3", [-1, 0, 1])):
         pa.parquet.write_table(pa.table({"y": labels, "x": list("aba")}), tmp_path / f"{name}.parquet")
     streamcut.convert([tmp_path / f"{i}.parquet" for i in (1, 2, 3)], tmp_path / "o.zarr", labels="y")
-    assert len(open_dataset(tmp_path / "o.zarr").manifest.statistics.labels) == 3
+    assert len(streamcut.open(tmp_path / "o.zarr").manifest.statistics.labels) == 3
 
 
 @pytest.fixture(scope="module")

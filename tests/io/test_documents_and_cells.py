@@ -14,7 +14,6 @@ from click.testing import CliRunner
 import streamcut
 from streamcut.cli import cli
 from streamcut.errors import BadInputError, UsageError
-from streamcut.io.opening import open_dataset
 
 TOPICS = {"cars": ["wheel", "engine"], "space": ["orbit", "moon"]}
 
@@ -44,7 +43,7 @@ def test_a_folder_of_documents_is_the_table_of_its_texts(folders, tmp_path):
     ]
     streamcut.convert(pd.DataFrame(rows), tmp_path / "frame.zarr", label="label", text="text", text_weights="tfidf")
     run("convert", folders / "train", tmp_path / "folder.zarr", "--text-weights", "tfidf", "-q")
-    a, b = open_dataset(tmp_path / "frame.zarr"), open_dataset(tmp_path / "folder.zarr")
+    a, b = streamcut.open(tmp_path / "frame.zarr"), streamcut.open(tmp_path / "folder.zarr")
     assert a.recipe == b.recipe
     assert "café" in b.recipe.names
     for name in ("indptr", "indices", "data", "y"):
@@ -120,7 +119,7 @@ def test_files_of_anndata_before_0_7_are_read_alike(cells, tmp_path, layer):
     for age in ("new", "old"):
         how = {} if layer is None else {"layer": layer}
         streamcut.convert(cells / f"{age}.h5ad", tmp_path / f"{age}.zarr", label="cell_type", **how)
-        stores.append(open_dataset(tmp_path / f"{age}.zarr"))
+        stores.append(streamcut.open(tmp_path / f"{age}.zarr"))
     assert stores[0].recipe == stores[1].recipe
     assert stores[0].recipe.names == tuple(f"gene{j}" for j in range(8 if layer is None else 12))
     for name in ("indptr", "indices", "data", "y"):

@@ -10,7 +10,6 @@ import pytest
 
 import streamcut
 from streamcut.errors import UsageError
-from streamcut.io.opening import open_dataset
 
 
 def table(n=60):
@@ -20,7 +19,7 @@ def table(n=60):
 
 
 def rows_of(path):
-    data = open_dataset(str(path))
+    data = streamcut.open(str(path))
     return [data.read(shard) for shard in range(len(data.manifest.shards))]
 
 

@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamcut
-from streamcut.io.opening import open_dataset
 
 BAD, USAGE = 3, 2
 USERS = "click,site\n" + "".join(f"{i % 2},u{i}\n" for i in range(2000))
@@ -93,14 +92,14 @@ def test_files_with_their_columns_in_another_order_are_one_table(run, tmp_path):
     (tmp_path / "1.csv").write_text(GOOD)
     (tmp_path / "2.csv").write_text("price,click,site\n" + "".join(f"{i}.5,{i % 2},{'abc'[i % 3]}\n" for i in range(40)))
     assert run("convert", tmp_path / "1.csv", tmp_path / "2.csv", tmp_path / "o.zarr", "--labels", "click", "-q")[0] == 0
-    data = open_dataset(tmp_path / "o.zarr").read(0)
+    data = streamcut.open(tmp_path / "o.zarr").read(0)
     np.testing.assert_array_equal(data.indices[: len(data.indices) // 2], data.indices[len(data.indices) // 2 :])
 
 
 def test_a_mark_at_the_beginning_and_quoted_lines_are_read(run, tmp_path):
     (tmp_path / "bom.csv").write_bytes(b"\xef\xbb\xbf" + b'click,site\n1,"a\nb"\n0,"say ""x"", y"\n1,c\n')
     assert run("convert", tmp_path / "bom.csv", tmp_path / "o.zarr", "--labels", "click", "-q")[0] == 0
-    found = open_dataset(tmp_path / "o.zarr")
+    found = streamcut.open(tmp_path / "o.zarr")
     assert found.recipe.names == ("site=a\nb", 'site=say "x", y', "site=c")
     assert found.recipe.labels.column == "click"
 

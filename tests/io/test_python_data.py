@@ -16,9 +16,6 @@ from reference.rows import store_bytes
 
 import streamcut
 from streamcut.errors import BadInputError, MemoryBudgetError, UsageError
-from streamcut.foundation.chunk import csr_arrays
-from streamcut.io.opening import open_dataset
-from streamcut.io.sources.arrays import LabelNumbers
 
 N, D = 300, 40
 FORMATS = ("csr", "csc", "coo", "lil", "dok", "dia", "bsr")
@@ -33,7 +30,7 @@ def rows() -> tuple[sp.csr_array, np.ndarray]:
 
 def whole(path: Path) -> tuple[np.ndarray, list]:
     """The rows of a store, dense, and their labels."""
-    data, parts, labels = open_dataset(path), [], []
+    data, parts, labels = streamcut.open(path), [], []
     for shard in range(len(data.manifest.shards)):
         chunk = data.read(shard)
         values = np.ones(chunk.nnz) if chunk.data is None else chunk.data
@@ -62,7 +59,7 @@ def test_blocks_of_any_form_and_size_make_the_same_store(rows, tmp_path, form):
     found, labels = whole(tmp_path / "many.zarr")
     np.testing.assert_array_equal(found, X.toarray())
     assert labels == [float(word == "spam") for word in y]
-    one, many = (open_dataset(tmp_path / f"{name}.zarr") for name in ("one", "many"))
+    one, many = (streamcut.open(tmp_path / f"{name}.zarr") for name in ("one", "many"))
     assert one.manifest.fingerprint == many.manifest.fingerprint
     assert (many.recipe.names is None) == ("frame" not in form)
     assert out.statistics == many.manifest.statistics
@@ -89,7 +86,7 @@ def test_groups_weights_and_rows_without_labels(rows, tmp_path):
     assert out.statistics.weight_sum == N + qid.sum()
     with streamcut.create(tmp_path / "none.zarr") as out:
         out.append(X)
-    assert open_dataset(tmp_path / "none.zarr").recipe.labels.none
+    assert streamcut.open(tmp_path / "none.zarr").recipe.labels.none
     with pytest.raises(BadInputError, match="no labels"):
         streamcut.train(tmp_path / "none.zarr")
 
@@ -139,7 +136,7 @@ def test_what_create_refuses(rows, tmp_path):
     assert os.listdir(tmp_path) == ["a.zarr"]
     with streamcut.create(tmp_path / "a.zarr", force=True) as out:
         out.append(X[:5], y[:5])
-    assert open_dataset(tmp_path / "a.zarr").manifest.statistics.n_rows == 5
+    assert streamcut.open(tmp_path / "a.zarr").manifest.statistics.n_rows == 5
 
 
 _KILLED = """
@@ -195,7 +192,7 @@ def test_every_frame_makes_the_same_store(table, tmp_path):
     frames = {"arrow": table, "pandas": table.to_pandas(), "stream": Stream(table), "reader": table.to_reader(50)}
     for name, frame in frames.items():
         assert streamcut.convert(frame, tmp_path / f"{name}.zarr", labels="click", standardise=False).rows == 400
-    prints = {open_dataset(tmp_path / f"{name}.zarr").manifest.fingerprint for name in frames}
+    prints = {streamcut.open(tmp_path / f"{name}.zarr").manifest.fingerprint for name in frames}
     assert len(prints) == 1
     with pytest.raises(UsageError, match=r"can be read only once.*standardise=False"):
         streamcut.convert(table.to_reader(50), tmp_path / "x.zarr", labels="click")
@@ -229,31 +226,3 @@ def test_train_takes_what_there_is(rows, table, tmp_path, monkeypatch):
         streamcut.train(X)
     with pytest.raises(BadInputError, match="'eggs' is none of"):
         streamcut.evaluate(first, (X[:1], ["eggs"]))
-
-
-def test_labels_of_python():
-    numbers = LabelNumbers({}, learn=True)
-    assert numbers.of(["b", "a", "b"]).tolist() == [0, 1, 0]
-    assert numbers.of(pd.Categorical(["c", "a"])).tolist() == [2, 1]
-    assert numbers.rule.words == (("b", 0.0), ("a", 1.0), ("c", 2.0))
-    with pytest.raises(BadInputError, match="labels were words before"):
-        numbers.of([1.0])
-    with pytest.raises(BadInputError, match=r"row 3 .*the label is nan"):
-        LabelNumbers({}, learn=True).of([1.0, np.nan], 2)
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int8, np.int64, bool])
-@pytest.mark.parametrize("shape", [(4, 3), (1, 1), (5, 0), (0, 3)])
-@pytest.mark.parametrize("zeros", [False, True])
-def test_dense_rows_are_the_entries_that_scipy_finds(dtype, shape, zeros):
-    """Those without a zero go a shorter way. None shares memory with what came: that may be read-only."""
-    X = np.asfortranarray(np.arange(1, 1 + shape[0] * shape[1]).reshape(shape).astype(dtype))
-    if zeros and X.size:
-        X[0, 0] = 0
-    indptr, indices, values, found = csr_arrays(X)
-    expected = sp.csr_array(X)
-    assert found == shape
-    assert (indptr.dtype, indices.dtype) == (np.int64, np.int32)
-    for ours, theirs in ((indptr, expected.indptr), (indices, expected.indices), (values, expected.data)):
-        np.testing.assert_array_equal(ours, theirs)
-    assert not np.shares_memory(values, X)

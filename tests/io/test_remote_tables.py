@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamcut
-from streamcut.io.opening import open_dataset
 
 
 @pytest.fixture
@@ -36,7 +35,7 @@ def test_tables_behind_urls_are_converted_and_scored(bucket, tmp_path, run, url)
     code, _, said = run("convert", url, tmp_path / "r.zarr", "--labels", "click", "-q")
     assert code == 0, said
     streamcut.convert(bucket, tmp_path / "l.zarr", labels="click")
-    stores = [open_dataset(tmp_path / name) for name in ("r.zarr", "l.zarr")]
+    stores = [streamcut.open(tmp_path / name) for name in ("r.zarr", "l.zarr")]
     assert stores[0].manifest.fingerprint == stores[1].manifest.fingerprint
     model = streamcut.train(tmp_path / "l.zarr")
     streamcut.save_model(model, tmp_path / "m.npz")

@@ -6,7 +6,6 @@ import pandas
 import pytest
 
 import streamcut
-from streamcut.io.opening import open_dataset
 
 FRAME = pandas.DataFrame(
     {
@@ -22,7 +21,7 @@ OTHERS = [("csv", ";", "."), ("csv", ";", ","), ("csv", "\t", "."), ("csv", "|",
 def stored(path, **options):
     told = []
     streamcut.convert(path, path.with_suffix(".zarr"), labels="label", on_told=told.append, **options)
-    return open_dataset(path.with_suffix(".zarr")), told
+    return streamcut.open(path.with_suffix(".zarr")), told
 
 
 @pytest.mark.parametrize(("suffix", "delimiter", "decimal"), OTHERS)
@@ -76,5 +75,5 @@ def test_types_are_guessed_from_whole_rows_however_long_they_are(tmp_path, suffi
     lines = "".join(json.dumps({"number": number, "label": label, "text": text}) + "\n" for number, label, text in rows)
     (tmp_path / f"a.{suffix}").write_text(f"number,label,text\n{csv}" if suffix == "csv" else lines)
     streamcut.convert(tmp_path / f"a.{suffix}", tmp_path / "a.zarr", labels="label", drop=["text"])
-    recipe = open_dataset(tmp_path / "a.zarr").recipe
+    recipe = streamcut.open(tmp_path / "a.zarr").recipe
     assert [(column.name, column.role) for column in recipe.table.columns] == [("number", "numeric")]

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
+import kit.shared.texts
 import numpy as np
 import pandas as pd
 import pytest
+from kit.shared.texts import RARE
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 import streamcut
 from streamcut.errors import BadInputError, UsageError
-from streamcut.io.opening import open_dataset
-from streamcut.io.tables.stop_words import ENGLISH
 
-N = 300
-COMMON, RARE = ["alpha", "beta", "gamma", "the", "and"], [f"word{k}" for k in range(200)]
-
-
-@pytest.fixture(scope="module")
-def frame() -> pd.DataFrame:
-    r = np.random.default_rng(3)
-    texts = [" ".join([*r.choice(COMMON, 5), *r.choice(RARE, r.integers(1, 4))]) for _ in range(N)]
-    return pd.DataFrame({"text": texts, "city": r.choice(["Rome", "Oslo"], N), "y": r.integers(0, 2, N)})
+frame = kit.shared.texts.frame
 
 
 def rows(path):
-    data = open_dataset(path)
+    data = streamcut.open(path)
     X = np.zeros((data.manifest.statistics.n_rows, data.manifest.statistics.n_features))
     for shard in range(len(data.manifest.shards)):
         chunk = data.read(shard)
@@ -51,20 +43,6 @@ def test_rare_words_and_stop_words_are_left_out_as_by_a_vocabulary(frame, tmp_pa
         expected = TfidfVectorizer(ngram_range=(least, most), vocabulary=kept, sublinear_tf=True).fit_transform(frame.text)
     np.testing.assert_allclose(found[[f"text={gram}" for gram in kept]].to_numpy(), expected.toarray(), rtol=1e-12)
     assert (found[["city=Rome", "city=Oslo"]].sum(axis=1) == 1).all()
-
-
-def test_scoring_knows_the_words_that_are_left_and_counts_texts_of_which_it_knows_none(frame, tmp_path):
-    model = streamcut.train(frame, label="y", loss="logistic", convert={"text": "text", "min_count": 4, "stop_words": "english"})
-    names = model.recipe.names
-    assert not [name for name in names if name.removeprefix("text=") in ENGLISH]
-    told = streamcut.predict(model, frame, output="scores")
-    assert not told.unseen
-    new = pd.DataFrame({"text": ["alpha never before", "nothing of this", ""], "city": ["Rome"] * 3})
-    with pytest.warns(UserWarning, match="values of text that training did not see: 1 "):
-        found = streamcut.predict(model, new, output="scores")
-    weight = dict(zip(names, model.weights, strict=False))
-    assert found[0] - found[2] == pytest.approx(weight["text=alpha"])
-    assert found[1] == found[2]
 
 
 def test_a_file_of_stop_words_and_what_is_refused(frame, tmp_path):
@@ -96,7 +74,7 @@ def test_long_texts_are_texts_however_few_were_sampled(tmp_path, count):
     })  # fmt: skip
     frame.to_csv(tmp_path / "t.csv", index=False)
     streamcut.convert(tmp_path / "t.csv", tmp_path / "t.zarr", labels="y")
-    roles = {column.name: column.role for column in open_dataset(tmp_path / "t.zarr").recipe.table.columns}
+    roles = {column.name: column.role for column in streamcut.open(tmp_path / "t.zarr").recipe.table.columns}
     assert roles["note"] == roles["short"] == "text"
     assert roles["site"] == ("text" if count == 2 else "categorical")
     found = rows(tmp_path / "t.zarr")
@@ -107,4 +85,4 @@ def test_long_texts_are_texts_however_few_were_sampled(tmp_path, count):
 def test_words_that_occur_once_need_no_values(tmp_path, second, stored):
     frame = pd.DataFrame({"text": ["red fox", second] * 30, "y": [0, 1] * 30})
     streamcut.convert(frame, tmp_path / "a.zarr", labels="y", text="text", text_weights="counts", on_told=None)
-    assert (open_dataset(tmp_path / "a.zarr").read(0).data is not None) == stored
+    assert (streamcut.open(tmp_path / "a.zarr").read(0).data is not None) == stored

@@ -44,13 +44,3 @@ def least(loss: str, X, y, C, u, start, free: bool):
     for method in ("BFGS", "Nelder-Mead", "BFGS"):
         v = minimize(objective, v, method=method, options={"maxiter": 2000}).x
     return v
-
-
-def foreign(w, b, C, loss, task):
-    """A model that says all but the intercept."""
-    from streamcut.certifying.problem import Problem
-    from streamcut.certifying.running import model_of, nothing
-
-    labels = (-1.0, 1.0) if task == "labels" else None
-    problem = Problem(w, b, "it", C=C, loss=loss, fit="free", labels=labels, options=OWN.get(loss, {}))
-    return model_of(problem.completed(None, None, None), [nothing()])

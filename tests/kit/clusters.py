@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import distributed
 
-from streamcut.models.files import load_model
+from streamcut import load_model
 
 
 @contextmanager

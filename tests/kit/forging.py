@@ -6,34 +6,11 @@ import json
 import os
 import pickle
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
-
-from streamcut.io.manifest import ShardInfo
-from streamcut.io.stores import codec
-from streamcut.io.stores.manifest_file import fingerprint, manifest_bytes, read_manifest
-
-
-def forge(store: Path, shard: int, arrays: dict[str, np.ndarray]) -> None:
-    """Replace arrays of a native store's shard with checksums, manifest and fingerprint to match."""
-    manifest = read_manifest(store / "manifest.json")
-    info = manifest.shards[shard]
-    forged = dict(info.arrays)
-    for name, array in arrays.items():
-        payload = codec.encode(array)
-        crc = codec.crc32c(payload)
-        (store / f"shards/{shard:06d}/{name}/c.0").write_bytes(payload + codec.trailer(crc))
-        forged[name] = replace(
-            forged[name], content_crc32c=codec.crc32c(array), stored_bytes=len(payload), stored_crc32c=crc, dtype=array.dtype.name
-        )
-    shards = list(manifest.shards)
-    shards[shard] = ShardInfo(info.rows, info.nnz, info.ones, forged, info.files)
-    manifest = replace(manifest, shards=tuple(shards), fingerprint=fingerprint(manifest.statistics.n_features, shards))
-    (store / "manifest.json").write_bytes(manifest_bytes(manifest))
 
 
 def external_link(file: h5py.Group) -> None:

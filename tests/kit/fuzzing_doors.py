@@ -19,37 +19,12 @@ from typing import Any
 import h5py
 import numpy as np
 import scipy.sparse as sp
-from kit.watching import opened_in
 
 from streamcut.errors import StreamcutError
-from streamcut.io.formats.finding import sniff
-from streamcut.io.sources.anndata_files import AnnDataReader
-from streamcut.io.sources.canonical import RowRules
-from streamcut.io.sources.row_source import BlockSize, TableSource
-from streamcut.io.sources.scipy_files import MatrixMarketReader, NpyReader, NpzReader, SideFiles
-from streamcut.io.sources.tenx_files import TenXReader
-from streamcut.models.checkpoint import open_checkpoint
-from streamcut.models.files import load_model
 
 REFUSED = (3, 4, 5, 7)
 _SECONDS = 20
 X = sp.csr_matrix(np.random.default_rng(0).integers(0, 3, (30, 7)).astype(np.float64))
-
-
-def rows(path: Path, kind: str) -> list[np.ndarray]:
-    """All that is read of a matrix."""
-    side, name = SideFiles(None), str(path)
-    if kind == "h5ad":
-        assert sniff(name) == "anndata"
-        reader: Any = AnnDataReader(name, "y", scratch=str(path.parent))
-    elif kind == "npz":
-        reader = NpzReader(name, side, 0, str(path.parent))
-    else:
-        reader = {"10x": TenXReader, "npy": NpyReader, "mtx": MatrixMarketReader}[kind](name, side, 0)
-    if reader.held_bytes > 1 << 30:
-        raise MemoryError  # which the plan of a conversion tells
-    source = TableSource([name], [reader], RowRules(), BlockSize(100, 1 << 20))
-    return [array for chunk, _ in source.blocks() for array in (chunk.indptr, chunk.indices, chunk.data, chunk.y)]
 
 
 def _outcome(read: Callable[[], Any]) -> str:
@@ -67,34 +42,6 @@ def _outcome(read: Callable[[], Any]) -> str:
     assert refused.exit_code in REFUSED, refused
     assert len(str(refused)) < 2000, refused
     return f"refused ({int(refused.exit_code)})"
-
-
-def bits(rng: random.Random, made: Path) -> Iterator[str]:
-    """One bit of a matrix, a model or a checkpoint: refused, or the same numbers."""
-    folder = made / "bits"
-    folder.mkdir(exist_ok=True)
-    readers: dict[Path, Callable[[Path], Any]] = {}
-    for layout in ("csr", "csc", "coo"):
-        for compressed in (False, True):
-            path = folder / f"{layout}-{compressed}.npz"
-            sp.save_npz(path, X.asformat(layout), compressed=compressed)
-            readers[path] = lambda path: rows(path, "npz")
-    readers |= dict.fromkeys((made / name for name in ("linear.npz", "kernel.npz")), load_model)
-    readers |= dict.fromkeys((made / "run").glob("*.checkpoint"), open_checkpoint)
-    contents = {path: path.read_bytes() for path in readers}
-    sound = {path: read(path) for path, read in readers.items()}
-    while True:
-        path = rng.choice(list(readers))
-        content = bytearray(contents[path])
-        content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
-        place = folder / f"flipped{path.suffix}"
-        place.write_bytes(content)
-        found: list[Any] = []
-        outcome = _outcome(lambda: found.append(readers[path](place)))  # noqa: B023
-        if outcome == "taken":
-            assert path.parent == folder, f"a changed bit of {path.name} was not noticed"
-            assert all(np.array_equal(a, b) for a, b in zip(found[0], sound[path], strict=True)), path.name
-        yield f"{'matrix' if path.parent == folder else path.suffix}: {outcome}"
 
 
 # --- lies ---
@@ -222,25 +169,6 @@ def _npy(rng: random.Random, path: Path) -> None:
     path.write_bytes(content)
 
 
-def lies(rng: random.Random, made: Path) -> Iterator[str]:
-    """Matrices whose types, shapes, links and flags are not what they should be: refused, or taken as they are."""
-    folder, outside = made / "lies", made / "outside"
-    folder.mkdir(exist_ok=True)
-    with _private(outside):
-        while True:
-            kind = rng.choice(["npz", "npz", "h5ad", "h5ad", "10x", "mtx", "npy"])
-            path = folder / f"x.{kind}"
-            path.unlink(missing_ok=True)  # HDF5 may have it open yet
-            if kind in ("h5ad", "10x"):
-                _hdf5(rng, path, kind, outside)
-            else:
-                {"npz": _npz, "mtx": _text, "npy": _npy}[kind](rng, path)
-            with opened_in(outside) as names:
-                outcome = _outcome(lambda: rows(path, kind))  # noqa: B023
-            assert names == [], f"{names} outside were opened"
-            yield f"{kind}: {outcome}"
-
-
 @contextmanager
 def _private(folder: Path) -> Iterator[None]:
     """A file that nobody may open, and a pipe that would block."""
@@ -250,6 +178,3 @@ def _private(folder: Path) -> Iterator[None]:
     if not (folder / "pipe").exists():
         os.mkfifo(folder / "pipe")
     yield
-
-
-DOORS: dict[str, Callable[[random.Random, Path], Iterator[str]]] = {"bits": bits, "lies": lies}

@@ -5,18 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from streamcut.io.stores.manifest_file import _digest, canonical_json, fingerprint, shard_from_record
-
-
-def sealed(record: dict) -> bytes:
-    """The manifest of this record, with a fingerprint and a checksum that fit if there can be any."""
-    try:
-        shards = [shard_from_record(shard, record["backend"], k) for k, shard in enumerate(record["shards"])]
-        record = {**record, "fingerprint": fingerprint(record["statistics"]["n_features"], shards)}
-    except (ValueError, TypeError, KeyError, AttributeError):
-        pass
-    return canonical_json({**record, "sha256": _digest(record)}) + b"\n"
-
 
 def manifest_of(store: Path) -> dict:
     record = json.loads((store / "manifest.json").read_bytes())

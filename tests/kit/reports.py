@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from streamcut.io.memory import MemoryDataset
-from streamcut.training import train
+import streamcut
+from streamcut import train
 
 
 def arrays(classes: int = 2, seed: int = 0, n: int = 500):
@@ -35,5 +35,5 @@ def trained(kind: str):
         "sampled": {"kernel": "rbf", "solver": "sampled-linear", "gamma": 0.1, "tol": 0.01},
         "nystroem": {"kernel": "rbf", "nystroem": 20, "gamma": 0.1},
     }[kind]
-    data = MemoryDataset(X, y, qid=qid)
+    data = streamcut.rows(X, y, qid=qid)
     return train(data, **options), data

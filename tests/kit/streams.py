@@ -3,10 +3,6 @@
 import numpy as np
 import scipy.sparse as sp
 
-from streamcut.oracles.dual.random_order import RandomOrder
-
-SMALL = RandomOrder(nnz=30, batch=8, within=False)  # batches of about 60 rows of the data below
-
 
 def rows(n=1500, d=12, seed=0):
     rng = np.random.default_rng(seed)

@@ -4,11 +4,6 @@ from __future__ import annotations
 
 import random
 
-from reference.svmlight import parse_file
-
-from streamcut.errors import BadInputError
-from streamcut.io.text.svmlight import SvmlightOptions, SvmlightSource
-
 ALPHABET = b"0123456789+-.eE: \t\n\r#qid,abx_\x00\xff"
 
 
@@ -20,47 +15,6 @@ VALID = b"""1 1:0.5 3:7e-3 20:-1.25 # doc
 3:2 1:1 1:2
 1,2 3:4\r
 2"""
-
-
-OPTIONS = [
-    SvmlightOptions(on_error="skip", max_errors=10**9, group_by_qid=True),
-    SvmlightOptions(
-        index_base=0, n_features=12, dtype="float64", duplicates="sum", label_weights=True, on_error="skip", group_by_qid=True
-    ),
-    SvmlightOptions(multilabel=2.0, duplicates="last", keep_zeros=True, on_error="skip", group_by_qid=True),
-    SvmlightOptions(label_map={"1": 1.0, "-1": 0.0, "ab": 5.0}, hash_bits=3, on_error="skip", group_by_qid=True),
-]
-
-
-def read(path, options, **arguments):
-    """(y, qid, weight, indices, values of each row; refused line numbers; counters)"""
-    source = SvmlightSource([str(path)], options, **arguments)
-    rows = []
-    try:
-        for chunk, _ in source.blocks():
-            for i in range(chunk.n_rows):
-                entries = slice(chunk.indptr[i], chunk.indptr[i + 1])
-                qid = None if chunk.qid is None else int(chunk.qid[i])
-                weight = 1.0 if chunk.weight is None else chunk.weight[i]
-                rows.append((chunk.y[i], qid, weight, chunk.indices[entries].tolist(), chunk.data[entries].tolist()))
-    except BadInputError as error:
-        if "no rows" not in str(error):
-            raise
-    return rows, [reject.line for reject in source.rejects], source.counters
-
-
-def agrees(path, text, options, least=0, **arguments):
-    path.write_bytes(text)
-    rows, refused, counters = read(path, options, **arguments)
-    expected, expected_refused = parse_file(text, options)
-    assert refused == expected_refused
-    assert len(rows) >= least
-    assert rows == [row[:5] for row in expected]
-    if not options.hash_bits:
-        assert counters["unsorted_rows"] == sum(row.unsorted for row in expected)
-    assert counters["explicit_zeros"] == sum(row.zeros for row in expected)
-    assert counters["underflows"] == sum(row.underflows for row in expected)
-    assert counters["duplicates"] == sum(row.duplicates for row in expected)
 
 
 def random_line(generator: random.Random, qid: bool) -> bytes:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from html.parser import HTMLParser
 from pathlib import Path
-
-from streamcut.foundation.shown import html
 
 NAMES = {
     "escape": "a\x1b[31mred\x1b]0;title\x07",
@@ -21,18 +18,6 @@ NAMES = {
 
 def is_harmless(text: str) -> bool:
     return all(c.isprintable() or c == "\n" for c in text)
-
-
-def load_words(page: Path, name: str) -> bool:
-    """Whether the page is well-formed, has no script but its numbers, and shows the name escaped."""
-    found = page.read_bytes().decode()
-    tags: list[tuple[str, dict]] = []
-    parser = HTMLParser()
-    parser.handle_starttag = lambda tag, given: tags.append((tag, dict(given)))
-    parser.feed(found)
-    assert [given.get("type") for tag, given in tags if tag == "script"] == ["application/json"]
-    assert is_harmless(found)
-    return html(name).replace("&#x27;", "'").split("&")[0] in found.replace("&#x27;", "'")
 
 
 def on_terminal(command: list[str], folder: Path) -> tuple[int, bytes]:

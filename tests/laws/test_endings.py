@@ -55,7 +55,7 @@ def test_one_against_the_rest_by_newton_goes_on_wherever_it_was_stopped(tmp_path
 
     def resumed(**more):
         passes.clear()
-        kept = streamcut.config.CheckpointOptions(str(tmp_path / "run"), every=0.0, **more)
+        kept = streamcut.CheckpointOptions(str(tmp_path / "run"), every=0.0, **more)
         return streamcut.train((X, y), checkpoint=kept, on_iteration=passes.append, stop=stop if not more else None, **options)
 
     with pytest.raises(KeyboardInterrupt):  # in the second class: the third has no model

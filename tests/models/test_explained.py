@@ -13,7 +13,6 @@ import pytest
 
 import streamcut
 from streamcut.errors import BadInputError, UsageError
-from streamcut.io.memory import MemoryDataset
 
 
 def frame(n: int, seed: int) -> pd.DataFrame:
@@ -30,7 +29,7 @@ def case(request, tmp_path_factory):
     place = tmp_path_factory.mktemp("explained") / "rows.zarr"
     if request.param == "arrays":
         X = np.random.default_rng(0).normal(size=(200, 6))
-        data = MemoryDataset(X, np.sign(X[:, 0]), weight=np.arange(200.0))
+        data = streamcut.rows(X, np.sign(X[:, 0]), weight=np.arange(200.0))
         return streamcut.train(data), X[:40], (X, np.sign(X[:, 0]), np.arange(200.0))
     label = {"two": "old", "softmax": "kind", "numbers": "size"}[request.param]
     more = {"two": {"loss": "logistic"}, "softmax": {"task": "multiclass", "loss": "softmax"}, "numbers": {"task": "regression"}}

@@ -7,60 +7,19 @@ import json
 import re
 import subprocess
 import sys
-from dataclasses import replace
 
 import joblib
+import kit.shared.exports
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from kit.shared.exports import ROWS
 
 import streamcut
 from streamcut.errors import UsageError
-from streamcut.io.memory import MemoryDataset
-from streamcut.io.recipe.recipe import Recipe
-from streamcut.loss_table import ROW_LOSSES
-from streamcut.models.link import Sigmoid, Softmax
 
-ROWS = 10_000
-
-
-@pytest.fixture(scope="module")
-def problem() -> tuple[sp.csr_array, np.ndarray]:
-    rng = np.random.default_rng(0)
-    X = sp.random_array((ROWS, 40), density=0.3, rng=rng, format="csr", data_sampler=rng.normal)
-    return X, X @ rng.normal(size=(40, 4)) + rng.normal(size=(ROWS, 4))
-
-
-KINDS = {
-    "hinge": {"loss": "hinge"},
-    "logistic": {"loss": "logistic"},
-    "F1": {"loss": "f1"},
-    "four classes": {"task": "multiclass"},
-    "softmax": {"task": "multiclass", "loss": "softmax"},
-    "one-vs-rest": {"task": "multiclass", "strategy": "one-vs-rest"},
-    "one-vs-rest, logistic": {"task": "multiclass", "strategy": "one-vs-rest", "loss": "logistic"},
-}
-NUMBERS = {
-    **{loss: {"task": "regression", "loss": loss} for loss, each in ROW_LOSSES.items() if each.targets == "numbers"},
-    "ranking": {"task": "ranking"},
-    "ROC area": {"task": "roc-area"},
-}
-
-
-@pytest.fixture(scope="module", params=KINDS)
-def model(request, problem):
-    X, scores = problem
-    y = scores.argmax(axis=1) if "task" in KINDS[request.param] else np.sign(scores[:, 0])
-    return streamcut.train(MemoryDataset(X[:300], y[:300].astype(float)), C=0.3, tol_relative=0.1, **KINDS[request.param])
-
-
-@pytest.fixture(scope="module", params=NUMBERS)
-def numbers(request, problem):
-    """A model whose answers are numbers."""
-    X, scores = problem
-    y = {"ROC area": np.sign(scores[:300, 0]), "poisson": np.round(np.abs(scores[:300, 0]))}.get(request.param, scores[:300, 0])
-    qid = np.arange(300, dtype=np.int64) // 10 if request.param == "ranking" else None
-    return streamcut.train(MemoryDataset(X[:300], y, qid=qid), C=0.3, tol_relative=0.1, **NUMBERS[request.param])
+problem = kit.shared.exports.problem
+model = kit.shared.exports.model
 
 
 def test_scikit_learn_scores_as_we_do(model, problem, tmp_path):
@@ -90,28 +49,6 @@ def test_an_onnx_runtime_scores_as_we_do(model, problem, tmp_path):
     np.testing.assert_array_equal(labels, model.predict(X))
     if found.shape == (ROWS, 2):
         np.testing.assert_allclose(found.sum(axis=1), 1.0)
-
-
-def test_an_onnx_runtime_gives_the_numbers_of_regressions_and_rankings(numbers, problem, tmp_path):
-    runtime = pytest.importorskip("onnxruntime")
-    X, _ = problem
-    streamcut.export(numbers, tmp_path / "m.onnx")
-    session = runtime.InferenceSession(tmp_path / "m.onnx", providers=["CPUExecutionProvider"])
-    (found,) = session.run(["answer"], {"X": X.toarray()})
-    np.testing.assert_allclose(found, numbers.predict(X), rtol=1e-10, atol=1e-12)
-    streamcut.export(numbers, tmp_path / "m.joblib")
-    np.testing.assert_allclose(joblib.load(tmp_path / "m.joblib").predict(X), numbers.predict(X), rtol=1e-10, atol=1e-12)
-
-
-def test_an_onnx_runtime_gives_fitted_probabilities(model, problem, tmp_path):
-    runtime = pytest.importorskip("onnxruntime")
-    X, _ = problem
-    link = Sigmoid(-2.0, 0.1, 50) if model.scores_per_row == 1 else Softmax(0.7, (0.1, 0.0, -0.2, 0.3), 50)
-    fitted = replace(model, link=link)
-    streamcut.export(fitted, tmp_path / "m.onnx")
-    _, found = runtime.InferenceSession(tmp_path / "m.onnx", providers=["CPUExecutionProvider"]).run(None, {"X": X.toarray()})
-    expected = fitted.probabilities_of(fitted.decision_function(X))
-    np.testing.assert_allclose(found[:, 1] if model.scores_per_row == 1 else found, expected, rtol=1e-10, atol=1e-12)
 
 
 def test_json_says_all_that_scoring_needs(model, problem, tmp_path):
@@ -151,25 +88,6 @@ def test_words_are_the_labels_of_exports(problem, tmp_path):
     assert said["names"] == ["f", "g"]
 
 
-def test_what_cannot_be_said_is_refused_unless_it_is_to_be_left_out(model, problem, tmp_path):
-    X, _ = problem
-    fitted = replace(model, link=Sigmoid(-2.0, 0.1, 50) if model.scores_per_row == 1 else Softmax(0.7, (), 50))
-    for to in ("sklearn", "liblinear"):
-        with pytest.raises(UsageError, match=r"were fitted; export it to onnx or json.*without.probabilities"):
-            streamcut.export(fitted, tmp_path / "m", to=to)
-    with pytest.raises(UsageError, match="'pmml' is unknown"):
-        streamcut.export(model, tmp_path / "m.pmml", to="pmml")
-    assert list(tmp_path.iterdir()) == []
-    streamcut.export(fitted, tmp_path / "m.json")
-    assert json.loads((tmp_path / "m.json").read_text())["link"]["rows"] == 50
-    streamcut.export(fitted, tmp_path / "m.joblib", without_probabilities=True)
-    bare = joblib.load(tmp_path / "m.joblib")
-    assert not hasattr(bare, "predict_proba")
-    np.testing.assert_array_equal(bare.predict(X), model.predict(X))
-    streamcut.export(fitted, tmp_path / "m.json", without_probabilities=True)
-    assert json.loads((tmp_path / "m.json").read_text())["link"] is None
-
-
 def test_liblinear_knows_the_probabilities_of_logistic_models_alone(model, tmp_path):
     if model.own_link is not None and "softmax" in (model.parameters.get("loss"), getattr(model, "strategy", "")):
         with pytest.raises(UsageError, match=r"softmax|cannot hold the probabilities"):
@@ -180,23 +98,9 @@ def test_liblinear_knows_the_probabilities_of_logistic_models_alone(model, tmp_p
     assert (solver == "solver_type L2R_LR") == model.has_probabilities
 
 
-def test_the_command_offers_what_there_is(run, model, tmp_path):
-    from streamcut.exports.targets import TARGETS
-
-    code, told, _ = run("export", "--help-all")
-    assert code == 0
-    for name, target in TARGETS.items():
-        assert re.search(rf"^ *{name} +.*{re.escape(target.what[:20])}", told, re.MULTILINE)
-    assert f"[{'|'.join(TARGETS)}]" in told
-    streamcut.save_model(replace(model, recipe=Recipe(form="hashed", hash_bits=6)), tmp_path / "m.npz")
-    code, _, said = run("export", tmp_path / "m.npz", tmp_path / "m.joblib")
-    assert (code, "hashed into 2^6" in said) == (2, True)
-    assert run("export", tmp_path / "m.npz", tmp_path / "m.joblib", "--without-recipe") == (0, "", "")
-
-
 def test_kernel_models_have_no_linear_form(problem, tmp_path):
     X, scores = problem
-    data = MemoryDataset(X[:80], np.sign(scores[:80, 0]))
+    data = streamcut.rows(X[:80], np.sign(scores[:80, 0]))
     model = streamcut.train(data, kernel="rbf", gamma=0.1, budget=5, epochs=1)
     for to in ("liblinear", "sklearn", "onnx", "json"):
         with pytest.raises(UsageError, match=r"has no models of|only linear models"):

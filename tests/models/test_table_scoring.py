@@ -5,44 +5,19 @@ from __future__ import annotations
 import csv
 import io
 
+import kit.shared.table_scoring
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
+from kit.shared.table_scoring import frame
 
 import streamcut
-from streamcut.data.inputs import Raw
+from streamcut import load_model
 from streamcut.errors import BadInputError, UsageError
-from streamcut.models.files import load_model, save_model
 
-N = 500
-
-
-def frame(n: int, seed: int) -> pa.Table:
-    rng = np.random.default_rng(seed)
-    fruit = rng.choice(["apple", "pear", "plum", "fig"], n)
-    size = rng.normal(size=n).round(3)
-    kind = np.where(np.isin(fruit, ["apple", "pear"]) & (size > -0.5), "yes", "no")
-    return pa.table({"id": np.arange(n) + 10**6, "kind": kind, "fruit": fruit, "size": size})
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """train.parquet and later.parquet (with a new fruit), the store of the first and a model of it, by dictionary and hashed."""
-    place = tmp_path_factory.mktemp("scoring")
-    later = frame(200, 2)
-    fruit = ["kiwi" if i % 50 == 7 else name for i, name in enumerate(later["fruit"].to_pylist())]
-    later = later.set_column(2, "fruit", pa.array(fruit))
-    pa.parquet.write_table(frame(N, 1), place / "train.parquet")
-    pa.parquet.write_table(later, place / "later.parquet")
-    pa.csv.write_csv(later, place / "later.csv")
-    for name, bits in (("d", None), ("h", 10)):
-        options = {"labels": "kind", "id": "id", "numeric": "size", "standardise": False, "hash_bits": bits}
-        streamcut.convert(place / "train.parquet", place / f"{name}.zarr", **options)
-        save_model(streamcut.train(str(place / f"{name}.zarr"), C=10.0), place / f"{name}.npz")
-        streamcut.convert(place / "later.parquet", place / f"{name}-later.zarr", recipe=place / f"{name}.npz")
-    return place
+folder = kit.shared.table_scoring.folder
 
 
 @pytest.mark.parametrize("name", ["d", "h"])
@@ -65,39 +40,6 @@ def test_raw_tables_get_the_answers_of_stores(folder, name):
     measured = streamcut.evaluate(model, folder / "later.csv").measures()
     assert measured == streamcut.evaluate(model, folder / f"{name}-later.zarr").measures()
     assert measured["accuracy"] == np.mean(words == np.array(later["kind"].to_pylist())) > 0.9
-
-
-def test_what_training_did_not_see_is_counted(folder):
-    raw = Raw(labelled=False)
-    streamcut.predict(folder / "d.npz", folder / "later.parquet", raw=raw)
-    assert raw.counters == {"values of fruit that training did not see": 4}
-    raw = Raw(labelled=False)
-    streamcut.predict(folder / "h.npz", folder / "later.parquet", raw=raw)
-    assert raw.counters == {}
-
-
-def test_rows_without_labels_are_scored_and_not_measured(folder, tmp_path):
-    later = pa.parquet.read_table(folder / "later.parquet")
-    bare = later.drop_columns(["kind", "id"])
-    scores = streamcut.predict(folder / "d.npz", later, output="scores")
-    np.testing.assert_array_equal(streamcut.predict(folder / "d.npz", bare, output="scores"), scores)
-    with pytest.raises(BadInputError, match="the frame: no column 'kind'; it has fruit, size"):
-        streamcut.evaluate(folder / "d.npz", bare)
-    holes = later.set_column(1, "kind", pa.array([None if i % 4 else k for i, k in enumerate(later["kind"].to_pylist())]))
-    with pytest.raises(BadInputError, match=r"row 1 \(0-based\), column 'kind': the label is missing"):
-        streamcut.evaluate(folder / "d.npz", holes)
-    raw = Raw(missing_labels="skip")
-    assert streamcut.evaluate(folder / "d.npz", holes, raw=raw).rows == 50
-    assert raw.counters["rows without label left out"] == 150
-    pa.parquet.write_table(bare, tmp_path / "bare.parquet")
-    streamcut.convert(tmp_path / "bare.parquet", tmp_path / "bare.zarr", recipe=folder / "d.npz", labels="none")
-    np.testing.assert_array_equal(streamcut.predict(folder / "d.npz", tmp_path / "bare.zarr", output="scores"), scores)
-    for use in (
-        lambda: streamcut.evaluate(folder / "d.npz", tmp_path / "bare.zarr"),
-        lambda: streamcut.train(tmp_path / "bare.zarr"),
-    ):
-        with pytest.raises(BadInputError, match=r"bare\.zarr: its rows have no labels"):
-            use()
 
 
 def test_labels_of_another_store_are_taken_by_their_words(folder, tmp_path):
@@ -141,18 +83,6 @@ def test_tables_that_the_recipe_does_not_fit(folder, tmp_path, change, reason):
     for data, where in ((tmp_path / "x.parquet", r"x\.parquet"), (changed, "the frame")):
         with pytest.raises(BadInputError, match=f"{where}: {reason}"):
             streamcut.predict(folder / "d.npz", data)
-
-
-def test_a_table_needs_a_model_of_tables_and_text_one_of_text(folder, tmp_path):
-    (tmp_path / "a.svm").write_text("1 1:1\n-1 2:1\n")
-    streamcut.convert(tmp_path / "a.svm", tmp_path / "a.zarr")
-    model = streamcut.train(tmp_path / "a.zarr")
-    with pytest.raises(BadInputError, match=r"later\.csv: a table, but the model takes numbered features"):
-        streamcut.predict(model, folder / "later.csv")
-    with pytest.raises(BadInputError, match=r"a\.svm: svmlight text, but the model takes features of 2 columns, by a dictionary"):
-        streamcut.predict(folder / "d.npz", tmp_path / "a.svm")
-    with pytest.raises(UsageError, match="a store keeps no columns"):
-        streamcut.predict(folder / "d.npz", folder / "d.zarr", raw=Raw(keep=("id",)))
 
 
 def test_svmlight_rows_need_no_labels_to_be_scored(tmp_path):

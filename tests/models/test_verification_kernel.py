@@ -10,11 +10,9 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import streamcut
+from streamcut import load_model, save_model, train, verify
 from streamcut.errors import BadInputError, UsageError
-from streamcut.io.memory import MemoryDataset
-from streamcut.models.files import load_model, save_model
-from streamcut.training import train
-from streamcut.verification import verify
 
 KERNELS = {
     "rbf": {"kernel": "rbf", "gamma": 0.4},
@@ -47,7 +45,7 @@ def objective(model, X, y, weight) -> float:
 @pytest.mark.parametrize("repeated", [False, True])
 def test_the_certificate_of_smo_is_confirmed(tmp_path, kernel, bias, weighted, repeated):
     X, y, weight = problem(weighted=weighted, repeated=repeated)
-    data = MemoryDataset(X, y, weight=weight, shard_nnz=200)
+    data = streamcut.rows(X, y, weight=weight, shard_nnz=200)
     model = train(data, solver="smo", C=3.0, bias=bias, positive_weight=1.7, **KERNELS[kernel])
     save_model(model, tmp_path / "m.npz")
     found = verify(load_model(tmp_path / "m.npz"), data)
@@ -76,7 +74,7 @@ def forged(model):
 @pytest.mark.parametrize("bias", [1.0, 0.0])
 def test_a_forged_certificate_of_smo_is_caught(bias):
     X, y, _ = problem()
-    data = MemoryDataset(X, y)
+    data = streamcut.rows(X, y)
     model = train(data, solver="smo", C=3.0, bias=bias, **KERNELS["rbf"])
     assert verify(model, data).consistent
     for lie, other in forged(model):
@@ -89,7 +87,7 @@ def test_no_claimed_dual_beats_the_optimum(seed):
     """Whatever coefficients a file claims, the bound is below the optimum: it is 0 unless they are a feasible point."""
     rng = np.random.default_rng(seed)
     X, y, _ = problem(n=40)
-    data = MemoryDataset(X, y)
+    data = streamcut.rows(X, y)
     model = train(data, solver="smo", C=1.0, bias=0.0, tol=1e-8, tol_relative=None, **KERNELS["rbf"])
     beta = model.coefficients * rng.choice([0.3, 1.0, 1.5], model.n_support)
     found = verify(replace(model, coefficients=beta), data)
@@ -100,7 +98,7 @@ def test_no_claimed_dual_beats_the_optimum(seed):
 @pytest.mark.parametrize("solver", ["sbp", "pegasos", "bsca"])
 def test_the_objective_of_a_model_without_certificate_is_computed(solver):
     X, y, _ = problem()
-    data = MemoryDataset(X, y)
+    data = streamcut.rows(X, y)
     more = {"budget": 20} if solver == "bsca" else {"epochs": 1.0, "bias": 0.0}
     model = train(data, solver=solver, C=0.5, **KERNELS["rbf"], **more)
     found = verify(model, data)
@@ -113,7 +111,7 @@ def test_the_objective_of_a_model_without_certificate_is_computed(solver):
 @pytest.mark.parametrize("strategy", ["crammer-singer", "one-vs-rest"])
 def test_several_classes(strategy, weighted):
     X, y, weight = problem(classes=4, weighted=weighted)
-    data = MemoryDataset(X, y, weight=weight, shard_nnz=200)
+    data = streamcut.rows(X, y, weight=weight, shard_nnz=200)
     model = train(data, task="multiclass", strategy=strategy, C=0.5)
     found = verify(model, data)
     assert found.consistent
@@ -130,7 +128,7 @@ def test_several_classes(strategy, weighted):
 
 def test_several_classes_with_a_kernel():
     X, y, _ = problem(classes=3)
-    data = MemoryDataset(X, y)
+    data = streamcut.rows(X, y)
     found = verify(train(data, task="multiclass", solver="bsca", budget=20, C=0.5, **KERNELS["rbf"]), data)
     assert found.recorded is None
     assert found.primal == pytest.approx(sum(each.primal for each in found.classes))
@@ -138,7 +136,7 @@ def test_several_classes_with_a_kernel():
 
 def test_the_certificate_in_nystroem_features_is_confirmed(tmp_path):
     X, y, _ = problem()
-    data = MemoryDataset(X, y, shard_nnz=200)
+    data = streamcut.rows(X, y, shard_nnz=200)
     model = train(data, nystroem=20, C=0.1, **KERNELS["rbf"])
     save_model(model, tmp_path / "m.npz")
     found = verify(load_model(tmp_path / "m.npz"), data, prove=True)
@@ -153,7 +151,7 @@ def test_the_certificate_in_nystroem_features_is_confirmed(tmp_path):
 
 def test_rows_show_the_dual_variables_of_smo_to_be_the_proof_and_other_models_claim_none():
     X, y, _ = problem()
-    data = MemoryDataset(X, y)
+    data = streamcut.rows(X, y)
     found = verify(train(data, solver="smo", **KERNELS["rbf"]), data, prove=True)
     assert found.proved
     assert found.proof.passes == 0

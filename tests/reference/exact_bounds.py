@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from reference.exact import ExactRows, objective
 
+import streamcut
+from streamcut import verify
 from streamcut.config import TrainOptions
 from streamcut.execution.feed import Feed
 from streamcut.execution.plan import MemoryPlan
@@ -22,7 +24,6 @@ from streamcut.io.memory import MemoryDataset
 from streamcut.loss_table import ROW_LOSSES
 from streamcut.solvers.progress import Progress, StoppingRule
 from streamcut.training import job_class
-from streamcut.verification import verify
 
 _CACHE = 1 << 18
 
@@ -169,7 +170,7 @@ def check(loss: str, seed: int, passes: int = 8, **size: Any) -> list[Violation]
     given, rng = problem(loss, seed, **size), np.random.default_rng([seed, 1])
     solver, rule = _SOLVERS[seed % len(_SOLVERS)], _RULES[int(rng.integers(len(_RULES)))]
     limit = int(rng.choice([1, 2, 3, passes, passes, passes]))
-    data = MemoryDataset(given.X, given.y, weight=given.weight, shard_nnz=given.X.size // 3 + 1)
+    data = streamcut.rows(given.X, given.y, weight=given.weight, shard_nnz=given.X.size // 3 + 1)
     chosen = {**given.options, **solver, **rule, "max_passes": limit}
     way = _WAYS[seed // len(_SOLVERS) % len(_WAYS)]
     models = list(_trained(data, chosen, given.C, way))
@@ -179,7 +180,7 @@ def check(loss: str, seed: int, passes: int = 8, **size: Any) -> list[Violation]
     return [Violation(kind, f"{what}; {seen}") for kind, what in _false(models, exact, given.bias, data)]
 
 
-def _false(models: list[Any], exact: ExactRows, bias: float, data: MemoryDataset) -> Iterator[tuple[str, str]]:
+def _false(models: list[Any], exact: ExactRows, bias: float, data: Any) -> Iterator[tuple[str, str]]:
     """(kind, what) of claims that are false."""
     parts = [exact.parts(model, bias) for model in models]
     for i, model in enumerate(models):

@@ -14,9 +14,11 @@ import numpy as np
 from reference import exact
 from reference.exact_bounds import Violation, problem, solved
 
+import streamcut
+from streamcut import verify
 from streamcut.io.memory import MemoryDataset
 from streamcut.loss_table import ROW_LOSSES
-from streamcut.verification import Verification, verify
+from streamcut.verification import Verification
 
 WAYS: dict[str, dict[str, Any]] = {
     "crammer-singer": {"strategy": "crammer-singer"},
@@ -102,7 +104,7 @@ def check(way: str, seed: int, passes: int = 6, one_type: bool = False) -> list[
     solvers = _COLUMNS if way.startswith("one-vs-rest") else _SOLVERS
     solver, rule = solvers[seed % len(solvers)], _RULES[int(rng.integers(len(_RULES)))]
     options = {"task": "multiclass", "bias": given.bias, "C": given.C, **WAYS[way]}
-    data = MemoryDataset(given.X, target.astype(float), weight=given.weight, shard_nnz=given.X.size // 3 + 1)
+    data = streamcut.rows(given.X, target.astype(float), weight=given.weight, shard_nnz=given.X.size // 3 + 1)
     limits = {"max_passes": int(rng.choice([1, 2, 3, passes, passes]))}
     best = {"solver": "ocas" if solver["solver"] == "bundle-dca" else "bundle-dca", "tol": None, "tol_relative": 1e-9}
     best |= {"solver": "bundle-dca", "max_passes": 40, "l1": solver.get("l1", 0.0)} if solvers is _COLUMNS else {"max_passes": 10}

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+import streamcut
+from streamcut import train
 from streamcut.foundation.rounding import CutError
 from streamcut.io.memory import MemoryDataset
 from streamcut.models.certificate import Certificate, StopReason, Witness
@@ -20,7 +22,6 @@ from streamcut.models.mapped import MappedModel
 from streamcut.models.model import Model
 from streamcut.models.multiclass import MulticlassModel
 from streamcut.models.sequence import KernelSequenceModel, SequenceModel
-from streamcut.training import train
 
 _TWO = {"task": "binary", "bias": 1.0}
 _NUMBERS = {"task": "regression"}
@@ -92,7 +93,7 @@ def rows(kind: str, seed: int = 0) -> dict[str, Any]:
 
 
 def dataset(given: dict[str, Any]) -> MemoryDataset:
-    return MemoryDataset(given["X"], given["y"], shard_nnz=200, **{k: v for k, v in given.items() if k not in ("X", "y")})
+    return streamcut.rows(given["X"], given["y"], shard_nnz=200, **{k: v for k, v in given.items() if k not in ("X", "y")})
 
 
 def trained(name: str, **more: Any) -> tuple[Model, dict[str, Any]]:

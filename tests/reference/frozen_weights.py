@@ -8,12 +8,13 @@ scripts/tools/freeze_weights.py writes the file; it uses no more of streamcut th
 import json
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from streamcut.io.memory import MemoryDataset
-from streamcut.training import train
+import streamcut
+from streamcut import train
 
 FILE = Path(__file__).with_suffix(".json")
 
@@ -85,52 +86,52 @@ def _rows(rng: np.random.Generator, n: int, d: int = 10):
     return sp.random_array((n, d), density=0.4, format="csr", rng=rng, data_sampler=rng.standard_normal)
 
 
-def _two() -> MemoryDataset:
+def _two() -> Any:
     rng = np.random.default_rng(1)
     X = _rows(rng, 160)
-    return MemoryDataset(X, np.where(X @ rng.standard_normal(10) + 0.5 * rng.standard_normal(160) > 0.3, 1.0, -1.0))
+    return streamcut.rows(X, np.where(X @ rng.standard_normal(10) + 0.5 * rng.standard_normal(160) > 0.3, 1.0, -1.0))
 
 
-def _weighted() -> MemoryDataset:
+def _weighted() -> Any:
     rng = np.random.default_rng(2)
     X = _rows(rng, 160).astype(np.float32)
     y = np.where(X @ rng.standard_normal(10) + rng.standard_normal(160) > 0.0, 2.0, 1.0)
-    return MemoryDataset(X, y, weight=rng.integers(0, 5, 160) / 2, shard_nnz=150)
+    return streamcut.rows(X, y, weight=rng.integers(0, 5, 160) / 2, shard_nnz=150)
 
 
-def _ones() -> MemoryDataset:
+def _ones() -> Any:
     rng = np.random.default_rng(3)
     X = _rows(rng, 160)
     y = np.where(X @ rng.standard_normal(10) > 0.0, 1.0, 0.0)
-    return MemoryDataset((X != 0).astype(np.int8), y)
+    return streamcut.rows((X != 0).astype(np.int8), y)
 
 
-def _classes() -> MemoryDataset:
+def _classes() -> Any:
     rng = np.random.default_rng(4)
     X = _rows(rng, 150)
-    return MemoryDataset(X, np.argmax(X @ rng.standard_normal((10, 3)) + 0.3 * rng.standard_normal((150, 3)), axis=1) + 1.0)
+    return streamcut.rows(X, np.argmax(X @ rng.standard_normal((10, 3)) + 0.3 * rng.standard_normal((150, 3)), axis=1) + 1.0)
 
 
-def _queries() -> MemoryDataset:
+def _queries() -> Any:
     rng = np.random.default_rng(5)
     X = _rows(rng, 150)
     y = np.clip(np.round(X @ rng.standard_normal(10) / 2 + 0.5 * rng.standard_normal(150) + 1), 0, 3)
-    return MemoryDataset(X, y, qid=np.repeat(np.arange(25), 6))
+    return streamcut.rows(X, y, qid=np.repeat(np.arange(25), 6))
 
 
-def _levels() -> MemoryDataset:
+def _levels() -> Any:
     rng = np.random.default_rng(6)
     X = _rows(rng, 120)
-    return MemoryDataset(X, np.clip(np.round(X @ rng.standard_normal(10) / 2 + 0.5 * rng.standard_normal(120) + 1), 0, 3))
+    return streamcut.rows(X, np.clip(np.round(X @ rng.standard_normal(10) / 2 + 0.5 * rng.standard_normal(120) + 1), 0, 3))
 
 
-def _sequences() -> MemoryDataset:
+def _sequences() -> Any:
     rng = np.random.default_rng(7)
     lengths = rng.integers(1, 7, 40)
     y = np.concatenate([(rng.integers(3) + np.arange(n)) % 3 for n in lengths]) + 1.0
     X = sp.random_array((len(y), 6), density=0.5, format="csr", rng=rng).toarray()
     X[np.arange(len(y)), y.astype(int)] += rng.random(len(y)) > 0.4
-    return MemoryDataset(sp.csr_array(X), y, qid=np.repeat(np.arange(40), lengths))
+    return streamcut.rows(sp.csr_array(X), y, qid=np.repeat(np.arange(40), lengths))
 
 
 DATA = {

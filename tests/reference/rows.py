@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from streamcut.io.opening import open_dataset
+import streamcut
 
 
 def make_rows(n: int, seed: int, *, groups: int | None = None, features: int = 40) -> list[tuple]:
@@ -37,7 +37,7 @@ def write_svmlight(path: Path, rows: list[tuple]) -> Path:
 
 def read_rows(path: Path) -> list[tuple]:
     """The rows of a store in the form of `make_rows`; values are float32 there, and rounded back to three digits here."""
-    data = open_dataset(path)
+    data = streamcut.open(path)
     rows = []
     for shard in range(len(data.manifest.shards)):
         chunk = data.read(shard)

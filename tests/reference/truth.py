@@ -156,7 +156,7 @@ def _rows(given: Any, kind: str, rule: dict[str, Any], seed: int, rng: np.random
     how = ({}, {"row_cache": "0"}, {"lanes": 2})[seed % 3] if free and l1 else solvers[seed % len(solvers)]
     options = {**given.options, **how, **rule, "C": given.C} | ({"l1": l1} if l1 else {})
     options |= {"intercept": "free"} if free else {}
-    data = MemoryDataset(given.X, given.y, weight=given.weight, shard_nnz=given.X.size // 3 + 1)
+    data = streamcut.rows(given.X, given.y, weight=given.weight, shard_nnz=given.X.size // 3 + 1)
 
     def problems(model: Any) -> list[tuple[Problem, Claimed]]:
         rows = _forms(given)
@@ -225,7 +225,7 @@ def _classes(given: Any, kind: str, rule: dict[str, Any], seed: int, rng: np.ran
         options["solver"] = ("bundle-dca", "ocas", "cpa")[seed % 3]
     if kind == "crammer-singer":
         options["strategy"] = kind
-    data = MemoryDataset(given.X, target.astype(float), weight=given.weight, shard_nnz=given.X.size // 3 + 1)
+    data = streamcut.rows(given.X, target.astype(float), weight=given.weight, shard_nnz=given.X.size // 3 + 1)
 
     def problems(model: Any) -> list[tuple[Problem, Claimed]]:
         X, D = _forms(given), given.X.shape[1] + (given.bias != 0.0)
@@ -285,7 +285,7 @@ def _structured(given: Any, kind: str, rule: dict[str, Any], seed: int, rng: np.
         options |= {"normalisation": "queries"} if kind == "queries" else {}
     if kind in ("one-class", "ranking", "queries", "roc-area"):
         given = replace(given, bias=0.0)
-    data = MemoryDataset(X, np.ones(n) if kind == "one-class" else y, qid=qid, shard_nnz=X.size // 3 + 1)
+    data = streamcut.rows(X, np.ones(n) if kind == "one-class" else y, qid=qid, shard_nnz=X.size // 3 + 1)
 
     def problems(model: Any) -> list[tuple[Problem, Claimed]]:
         rows, claim = _forms(given), model.certificate

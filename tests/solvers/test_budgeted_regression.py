@@ -2,93 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-import scipy.sparse as sp
-from kit.nights import by_night
-from scipy.optimize import minimize
+from kit.shared.budgeted_regression import GAMMA, _rows
 
 import streamcut
-from streamcut.compiled import budget as passes
-from streamcut.config import CheckpointOptions
 from streamcut.errors import UsageError
 from streamcut.estimators import BudgetedKernelSVR
-from streamcut.io.memory import MemoryDataset
-from streamcut.kernels.kernel import Kernel
-from streamcut.losses import row_loss
-from streamcut.models.certificate import StopReason
-from streamcut.solvers.budget import MODES, exported, new_slots
-from streamcut.solvers.budget_problem import Problem
-
-GAMMA, NEVER = 0.4, (1 << 61, 1 << 62)
-TUBE = {"loss": "epsilon-insensitive", "epsilon": 0.2, "quantile": 0.5}
-PART = {"loss": "quantile", "epsilon": 0.1, "quantile": 0.8}
-
-
-def _rows(n=60, d=5, seed=0, weighted=False):
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(n, d)) * (random.random((n, d)) < 0.8)
-    y = 7.0 + np.sin(X.sum(axis=1)) + 0.3 * random.normal(size=n)
-    return sp.csr_array(X), y, random.uniform(0.5, 2.0, n) if weighted else None
-
-
-def _problem(options, d, n, C=2.0, kernel=None, **more):
-    loss = row_loss(options["loss"], options)
-    return Problem(kernel or Kernel("rbf", gamma=GAMMA), C, (float("nan"),), n, d, loss=loss, **more)
-
-
-def _box(options, C):
-    """(low, high, ε) of the α of a row."""
-    if options["loss"] == "quantile":
-        return (options["quantile"] - 1.0) * C, options["quantile"] * C, 0.0
-    return -C, C, options["epsilon"]
-
-
-@pytest.mark.parametrize("options", by_night([TUBE, PART], [PART]), ids=lambda options: options["loss"])
-def test_without_a_budget_the_dual_reaches_its_optimum(options):
-    X, y, weight = _rows(weighted=True)
-    problem = _problem(options, 5, 60, offset=7.0)
-    rows = problem.rows(MemoryDataset(X, y, weight=weight).read(0), float("nan"))
-    model, alpha, random = new_slots(problem, None, MODES["none"]), np.zeros(60), np.random.default_rng(1)
-    for _ in range(300):
-        passes.ascend(random.permutation(60), rows, alpha, NEVER, problem.kernel.compiled, MODES["none"], model)
-    low, high, epsilon = _box(options, 2.0)
-    K, z = problem.kernel.matrix(X, X), y - 7.0
-
-    def lost(parts):  # α = p − q
-        a = parts[:60] - parts[60:]
-        slope = K @ a - z
-        return 0.5 * a @ K @ a - a @ z + epsilon * parts.sum(), np.concatenate([slope + epsilon, epsilon - slope])
-
-    limits = [(0.0, high * u) for u in weight] + [(0.0, -low * u) for u in weight]
-    best = minimize(lost, np.zeros(120), jac=True, bounds=limits, method="L-BFGS-B", options={"maxiter": 5000, "ftol": 1e-14})
-    ours = alpha @ z - epsilon * np.abs(alpha).sum() - 0.5 * alpha @ K @ alpha
-    assert ours == pytest.approx(-best.fun, rel=1e-6)
-    assert model.sums[passes.ALPHA] == pytest.approx(alpha @ z - epsilon * np.abs(alpha).sum())
-    assert (low * weight <= alpha).all()
-    assert (alpha <= high * weight).all()
-    residual = z - K @ alpha
-    primal = 0.5 * alpha @ K @ alpha
-    primal += weight @ (np.maximum(residual - epsilon, 0.0) * high - np.maximum(-residual - epsilon, 0.0) * low)
-    assert primal == pytest.approx(ours, rel=1e-4)
-
-
-@pytest.mark.parametrize("options", [TUBE, PART], ids=lambda options: options["loss"])
-def test_gradient_steps_are_those_of_the_slow_version(options):
-    X, y, _ = _rows(n=40, seed=2)
-    problem = _problem(options, 5, 40, C=0.5)
-    model, order = new_slots(problem, None, MODES["none"]), np.random.default_rng(3).integers(0, 40, 150)
-    passes.descend(order, problem.rows(MemoryDataset(X, y).read(0), 0.0), 40, problem.kernel.compiled, MODES["none"], model)
-    low, high, epsilon = _box(options, 0.5)
-    K, beta = problem.kernel.matrix(X, X), np.zeros(40)
-    for t, i in enumerate(order.tolist(), 1):
-        residual = y[i] - K[i] @ beta
-        beta *= 1.0 - 1.0 / t
-        beta[i] += 40 / t * (high if residual > epsilon else low if residual < -epsilon else 0.0)
-    coefficients, vectors = exported(model, 1.0 / 150)
-    np.testing.assert_allclose(problem.kernel.matrix(X, vectors) @ coefficients, K @ beta, atol=1e-9)
 
 
 def test_a_budget_of_vectors_fits_a_curve_and_its_quantiles():
@@ -104,30 +24,6 @@ def test_a_budget_of_vectors_fits_a_curve_and_its_quantiles():
     assert model.history[-1]["dual"] <= model.history[-1]["primal_met"]
     upper = streamcut.train((X, y), **options, loss="quantile", quantile=0.9)
     assert np.mean(y <= upper.predict(X)) == pytest.approx(0.9, abs=0.04)
-
-
-@pytest.mark.parametrize("solver", ["bsca", "bsgd"])
-def test_the_model_is_kept_verified_and_gone_on_with(solver, tmp_path, monkeypatch):
-    monkeypatch.setattr("streamcut.solvers.budget._STEPS", 50)
-    X, y, weight = _rows(n=300, seed=5, weighted=True)
-    data = MemoryDataset(X, y, weight=weight)
-    options = {"kernel": "rbf", "gamma": GAMMA, "budget": 20, "epochs": 3.0, "solver": solver, "task": "regression"}
-    whole, asked = streamcut.train(data, **options), iter(range(100))
-    first = CheckpointOptions(str(tmp_path / "c"))
-    part = streamcut.train(data, **options, checkpoint=first, stop=lambda: next(asked) == 9)
-    assert part.stop_reason is StopReason.INTERRUPTED
-    again = streamcut.train(data, **options, checkpoint=replace(first, resume=True))
-    np.testing.assert_array_equal(again.coefficients, whole.coefficients)
-    streamcut.save_model(whole, tmp_path / "m.npz")
-    loaded = streamcut.load_model(tmp_path / "m.npz")
-    np.testing.assert_array_equal(loaded.predict(X), whole.predict(X))
-    K = whole.kernel.matrix(whole.support, whole.support)
-    residual = np.abs(y - whole.predict(X))
-    primal = 0.5 * whole.coefficients @ K @ whole.coefficients + weight @ np.maximum(residual - 0.1, 0.0)
-    assert streamcut.verify(loaded, data).primal == pytest.approx(primal, rel=1e-9)
-    warm = streamcut.train(data, **options, warm_start=str(tmp_path / "m.npz"))
-    assert warm.intercept == whole.intercept
-    assert warm.history[0]["primal_met"] < whole.history[0]["primal_met"]
 
 
 def test_validation_is_told_as_r2(tmp_path):

@@ -1,240 +1,12 @@
 """bundle-dca: its certificate above all, then what must never change the answer, then kernels against slow versions."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
-import scipy.sparse as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from kit.nights import by_night
-from reference import bundle_dca as slow
-from reference import svm
+from kit.shared.bundle_dca import problem
 
-from streamcut.bundle.penalty import SQUARES
-from streamcut.compiled import dual, records
-from streamcut.config import CheckpointOptions
+import streamcut
+from streamcut import CheckpointOptions, train
 from streamcut.errors import UsageError
-from streamcut.execution.feed import Feed
-from streamcut.execution.lanes import plan_lanes
-from streamcut.execution.row_cache import ROW_BYTES, CacheSize
-from streamcut.execution.runner import Runner
-from streamcut.foundation.rounding import Grids
-from streamcut.foundation.units import parse_size
-from streamcut.io.memory import MemoryDataset
-from streamcut.losses.hinge import Hinge
-from streamcut.losses.pointwise import PointwiseRisk
-from streamcut.models.certificate import StopReason
-from streamcut.oracles.dual.ascent import ORDER, DualOracle
-from streamcut.oracles.dual.interior import solving_bytes
-from streamcut.solvers import bundle_dca
-from streamcut.solvers.acceleration import Course
-from streamcut.solvers.progress import Progress, StoppingRule
-from streamcut.training import train
-
-# The certificate
-
-
-def problem(n, d, *, seed, weights=False, dtype=np.float64):
-    """Noisy rows of unequal lengths; some have no features, some stand there twice, some weigh nothing."""
-    rng = np.random.default_rng(seed)
-    X = sp.random_array((n, d), density=rng.uniform(0.1, 0.8), format="csr", rng=rng, data_sampler=rng.standard_normal)
-    X.data = X.data.astype(dtype)
-    y = np.where(X @ rng.standard_normal(d) + 0.5 * rng.standard_normal(n) > 0.2, 1.0, -1.0)
-    y[:2] = 1.0, -1.0
-    twice = rng.integers(0, n, n // 5)
-    X, y = sp.vstack([X, X[twice]]).tocsr(), np.append(y, y[twice])
-    u = rng.uniform(0.2, 3.0, len(y)) * (rng.random(len(y)) < 0.9) if weights else None
-    if weights:
-        u[:2] = 1.0
-    return X, y, u
-
-
-def dense(X, bias):
-    return np.hstack([X.toarray(), np.full((X.shape[0], 1), bias)]) if bias else X.toarray()
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    st.integers(0, 100_000),
-    st.integers(4, 40),
-    st.integers(1, 8),
-    st.sampled_from([0.01, 0.3, 10.0]),
-    st.booleans(),
-    st.sampled_from([1.0, 0.3, 4.0]),
-    st.sampled_from([0.0, 1.0]),
-    st.sampled_from(["0", "30%", "100%"]),
-    st.integers(1, 3),
-    st.integers(4, 9),
-)
-def test_bound_is_never_above_and_primal_never_below_the_optimum(
-    seed, n, d, C, weights, positive_weight, bias, row_cache, lanes, max_cuts
-):
-    X, y, u = problem(n, d, seed=seed, weights=weights)
-    every = (np.ones(len(y)) if u is None else u) * np.where(y > 0, positive_weight, 1.0)
-    run = solve(
-        MemoryDataset(X, y, weight=u, shard_nnz=17), C=C, positive_weight=positive_weight, bias=bias, row_cache=row_cache,
-        lanes=lanes, max_cuts=max_cuts, max_passes=25,
-    )  # fmt: skip
-    A = dense(X, bias)
-    best, dual_value = svm.optimum(A, y, C, every, gap=1e-5)
-    for line in run.history:
-        assert line.lower_bound <= best * (1 + 1e-12)
-        assert line.primal >= dual_value * (1 - 1e-12)
-    assert run.primal == pytest.approx(svm.primal(run.w, A, y, C, every), rel=1e-11)
-    assert run.lower_bound <= run.witness.bound(C * every.sum()) * (1 + 1e-12) + 1e-300
-
-
-@pytest.mark.parametrize("seeds", by_night([range(300), range(300, 1000)], [range(300, 1000)]), ids=str)
-def test_bound_is_never_above_what_liblinear_reaches(seeds):
-    from liblinear import liblinearutil as liblinear
-
-    nearly = 0
-    for seed in seeds:
-        rng = np.random.default_rng(seed)
-        X, y, _ = problem(int(rng.integers(4, 25)), int(rng.integers(1, 7)), seed=seed)
-        C, bias, lanes = float(rng.choice([0.01, 0.3, 10.0])), float(rng.choice([0.0, 1.0])), int(rng.integers(1, 4))
-        options = {
-            "row_cache": str(rng.choice(["0", "40%"])),
-            "lanes": lanes,
-            "max_cuts": int(rng.integers(4, 9)),
-        }
-        run = solve(MemoryDataset(X, y, shard_nnz=17), C=C, bias=bias, tol=1e-6, sweeps=4, max_passes=6, **options)
-        model = liblinear.train(y, sp.csr_matrix(X), f"-s 3 -c {C!r} -B {bias or -1} -e 1e-8 -q")
-        weights, constant = model.get_decfun()
-        w = np.append(weights, constant if bias else []) * model.get_labels()[0]
-        best = svm.primal(w, dense(X, bias), y, C, np.ones(len(y)))
-        assert run.lower_bound <= best * (1 + 1e-12), seed
-        nearly += run.lower_bound >= 0.99 * best
-    assert nearly > 0.3 * len(seeds)  # so that a bound above the optimum would show
-
-
-def solve(
-    data, *, C=1.0, positive_weight=1.0, bias=1.0, row_cache="0", sweeps=50, lanes=1, max_cuts=16, workers=1, tol=1e-3,
-    max_passes=300,
-):  # fmt: skip
-    """Without `train`, whose plan and threads take longer than these problems."""
-    manifest, risk = data.manifest, PointwiseRisk(Hinge(1.0), positive_weight)
-    everything = CacheSize.bytes_of_all(manifest)
-    budget = parse_size(row_cache, total=everything) if row_cache != "0" else 0
-    planned = plan_lanes(manifest.statistics, lanes)
-    with Runner(Feed(data, frozenset(range(len(manifest.shards)))), planned, workers) as runner:
-        size = CacheSize.planned(manifest, budget, len(planned))
-        oracle = DualOracle(runner, risk, C=C, bias=bias, cuts=max_cuts, size=size, sweeps=sweeps)
-        rule = StoppingRule(tol, None, max_passes=max_passes)
-        return bundle_dca.solve(oracle, Progress(rule), max_cuts=max_cuts)
-
-
-@pytest.mark.parametrize("row_cache", ["0", "30%"])
-def test_tight_tolerance_is_reached_with_shares_of_16_bits(row_cache):
-    for C in (0.1, 1000.0):
-        X, y, _ = problem(60, 6, seed=3)
-        run = solve(MemoryDataset(X, y), C=C, row_cache=row_cache, tol=1e-7, max_cuts=40, max_passes=3000)
-        assert run.reason is StopReason.CONVERGED
-
-
-@pytest.mark.parametrize(("accelerated", "C"), [(False, 1.0), (True, 1.0), (True, 30.0)])
-def test_passes_are_those_of_the_slow_version(accelerated, C, monkeypatch):
-    if not accelerated:
-        monkeypatch.setattr(DualOracle, "accelerated", False)
-    X, y, u = problem(400, 10, seed=1, weights=True)
-    data = MemoryDataset(X, y, weight=u)
-    orders = ([ORDER.drawn(data.manifest.statistics, k, 0, mixed=True)[0].tolist()] for k in range(100))
-    F, bound, passes = slow.bundle_dca(dense(X, 1.0), y, C, u, 1e-4, orders, accelerated=accelerated)
-    run = solve(data, C=C, tol=1e-4, max_cuts=200)
-    assert passes > 10
-    assert abs(run.history[-1].passes - passes) <= 3  # whose shares are not rounded, whose master problem is solved less well
-    assert run.primal == pytest.approx(F, rel=1e-3)
-    assert run.lower_bound == pytest.approx(bound, rel=1e-3)
-
-
-def many_features():
-    rng = np.random.default_rng(1)
-    X = sp.random_array((6000, 1000), density=0.02, format="csr", rng=rng, data_sampler=lambda size: np.ones(size))
-    y = np.where(X @ rng.standard_normal(1000) + 4.0 * rng.standard_normal(6000) > 0.0, 1.0, -1.0)
-    return MemoryDataset(X, y)
-
-
-@pytest.mark.parametrize("row_cache", ["0", "10%"])
-def test_accelerated_passes_are_far_fewer_where_features_are_many(row_cache, monkeypatch):
-    data = many_features()
-    accelerated = solve(data, C=10.0, row_cache=row_cache)
-    monkeypatch.setattr(DualOracle, "accelerated", False)
-    plain = solve(data, C=10.0, row_cache=row_cache)
-    for run in accelerated, plain:
-        assert run.reason is StopReason.CONVERGED
-    assert accelerated.history[-1].passes <= 0.6 * plain.history[-1].passes
-    assert accelerated.lower_bound <= plain.primal
-    assert plain.lower_bound <= accelerated.primal
-
-
-def test_16_lanes_with_row_caches_take_no_more_than_three_times_the_passes_of_one():
-    data = many_features()
-    one, many = (solve(data, row_cache="30%", lanes=lanes) for lanes in (1, 16))
-    assert one.reason is many.reason is StopReason.CONVERGED
-    assert many.history[-1].passes <= 3 * one.history[-1].passes
-    assert many.lower_bound <= one.primal
-    assert one.lower_bound <= many.primal
-
-
-def test_fewer_passes_than_ocas_and_far_fewer_with_a_row_cache():
-    X, y, _ = problem(3000, 40, seed=2)
-    passes = [train(MemoryDataset(X, y), solver="ocas", tol_relative=None, C=10.0).history[-1]["passes"]]
-    passes += [solve(MemoryDataset(X, y), C=10.0, row_cache=share).history[-1].passes for share in ("0", "30%")]
-    assert passes[1] < passes[0] / 2
-    assert passes[1:] <= [14, 6]
-
-
-# What must not change the answer
-
-
-def same(a, b):
-    np.testing.assert_array_equal(a.w, b.w)
-    assert (a.primal, a.lower_bound) == (b.primal, b.lower_bound)
-    assert [line.lower_bound for line in a.history] == [line.lower_bound for line in b.history]
-
-
-@pytest.mark.thirds
-@pytest.mark.parametrize("row_cache", ["0", "20%"])
-@pytest.mark.parametrize("weights", [False, True])
-def test_shards_and_workers_do_not_change_a_bit(row_cache, weights):
-    X, y, u = problem(12_000, 40, seed=4, weights=weights, dtype=np.float32)
-    options = {"lanes": 3, "row_cache": row_cache}
-    base = solve(MemoryDataset(X, y, weight=u), **options)
-    for shard_nnz, workers in ((997, 1), (30_000, 2), (50_000, 3)):
-        same(base, solve(MemoryDataset(X, y, weight=u, shard_nnz=shard_nnz), workers=workers, **options))
-
-
-@pytest.mark.parametrize("max_cuts", [4, 6])
-def test_sums_that_go_on_from_the_last_pass_are_those_of_all_rows(monkeypatch, max_cuts):
-    X, y, u = problem(500, 20, seed=9, weights=True)
-    data = MemoryDataset(X, y, weight=u)
-    options = {"max_cuts": max_cuts, "row_cache": "20%", "C": 10.0, "lanes": 2}
-    going_on = solve(data, **options)
-    ascend, known = DualOracle.ascend, []
-
-    def from_nothing(oracle, *args, **options):
-        known.append(oracle._last is not None)
-        oracle._last = None
-        return ascend(oracle, *args, **options)
-
-    monkeypatch.setattr(DualOracle, "ascend", from_nothing)
-    same(going_on, solve(data, **options))
-    assert known[0] is False
-    assert all(known[1:])
-
-
-def test_values_that_are_all_one_need_no_values():
-    X, y, _ = problem(500, 30, seed=5)
-    X.data[:] = 1.0
-    ones = MemoryDataset(X, y)
-    values = MemoryDataset(sp.csr_array((np.append(X.data[:-1], 2.0), X.indices, X.indptr), X.shape), y)
-    values.read(0).data[-1] = 1.0
-    assert ones.read(0).data is None
-    assert values.read(0).data is not None
-    a, b = (solve(data, row_cache="50%") for data in (ones, values))
-    assert a.primal == pytest.approx(b.primal, rel=2e-3)
-    assert a.lower_bound == pytest.approx(b.lower_bound, rel=2e-3)
 
 
 @pytest.mark.parametrize("row_cache", ["0", "30%"])
@@ -250,111 +22,28 @@ def test_a_stopped_run_goes_on_to_the_same_bits(tmp_path, row_cache):
         "max_passes": 40,
         "lanes": 2,
     }
-    whole = train(MemoryDataset(X, y), **options)
+    whole = train(streamcut.rows(X, y), **options)
     calls = iter(range(10**9))
-    stopped = train(MemoryDataset(X, y), checkpoint=str(tmp_path / "c"), stop=lambda: next(calls) > 12, **options)
-    assert stopped.certificate.stop_reason is StopReason.INTERRUPTED
+    stopped = train(streamcut.rows(X, y), checkpoint=str(tmp_path / "c"), stop=lambda: next(calls) > 12, **options)
+    assert stopped.certificate.stop_reason == "interrupted"
     assert 1 < stopped.history[-1]["passes"] < whole.history[-1]["passes"]
-    resumed = train(MemoryDataset(X, y), checkpoint=CheckpointOptions(str(tmp_path / "c"), resume=True), **options)
+    resumed = train(streamcut.rows(X, y), checkpoint=CheckpointOptions(str(tmp_path / "c"), resume=True), **options)
     np.testing.assert_array_equal(resumed.weights, whole.weights)
     assert resumed.certificate == whole.certificate
-
-
-def test_what_decides_the_bits_is_in_the_model():
-    X, y, _ = problem(500, 20, seed=7)
-    model = train(MemoryDataset(X, y), solver="bundle-dca", row_cache="10%")
-    assert model.parameters["lanes"] == 1
-    size = parse_size(model.parameters["row_cache"])
-    manifest = MemoryDataset(X, y).manifest
-    in_row = ROW_BYTES + solving_bytes(Hinge(), manifest.statistics, 21)
-    assert 0 < size < CacheSize.bytes_of_all(manifest, in_row) / 9
-    again = train(MemoryDataset(X, y), solver="bundle-dca", row_cache=model.parameters["row_cache"])
-    np.testing.assert_array_equal(model.weights, again.weights)
 
 
 def test_too_small_a_bundle_or_cache_is_refused():
     X, y, _ = problem(50, 5, seed=8)
     with pytest.raises(UsageError, match="bundle-dca needs 4 cuts, not 3"):
-        train(MemoryDataset(X, y), solver="bundle-dca", max_cuts=3)
+        train(streamcut.rows(X, y), solver="bundle-dca", max_cuts=3)
     with pytest.raises(UsageError, match="row_cache: 100B is too little"):
-        train(MemoryDataset(X, y), solver="bundle-dca", row_cache="100B")
-
-
-# Kernels and parts
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    st.integers(0, 10_000), st.sampled_from([0.0, 2.0]), st.sampled_from([np.int8, np.float32, np.float64, None]), st.booleans()
-)
-def test_one_visit_is_that_of_the_slow_version(seed, bias, dtype, fine):
-    rng = np.random.default_rng(seed)
-    n, d, C, T = 30, 7, 0.5, 5
-    X = sp.random_array((n, d), density=0.4, format="csr", rng=rng)
-    X.data = np.ones(X.nnz) if dtype is None else rng.integers(-5, 6, X.nnz).astype(dtype)
-    data = None if dtype is None else X.data
-    sign, u = rng.choice([-1.0, 1.0], n), rng.uniform(0, 2, n)
-    codes = rng.choice(np.array([0, 65535, 20_000, 400], np.uint16), (n, T))
-    mixture = np.array([0.5, 0.0, 0.2, 0.0, 0.25])
-    A = dense(X, bias).astype(float)
-    w, z_b = rng.standard_normal(A.shape[1]), rng.standard_normal(n)
-    base = ((codes / 65535.0) ** 2 * mixture).sum(axis=1)
-    order, places = rng.permutation(8), rng.permutation(2)  # row 0 is the fourth of a batch of 16
-    near = int(rng.integers(1, 9))  # which changes nothing
-    fetched = np.concatenate([np.sort(order[start : start + near]) for start in range(0, 8, near)])
-    groups = [[g + 8 * p + o for o in order if 0 <= g + 8 * p + o < n] for g in range(-3, n, 16) for p in places]
-    w_run, grids = w.copy(), Grids.holding(1e4, 1e4)
-    grids = grids.finer(n) if fine else grids
-    indptr, indices = X.indptr.astype(np.int64), X.indices.astype(np.int32)
-    last = rng.choice([-1, 0])
-    known = (codes[:, last] / 65535.0) ** 2 if last >= 0 else np.zeros(n)
-    cuts, z, keys, sums = np.zeros((2, grids.folds, len(w))), np.empty(n), np.empty(n), np.zeros((2, 4))
-    loss = Hinge(1.0)
-    bad = dual.ascend(
-        loss,
-        records.Rows(indptr, indices, data, sign, u),
-        records.Margins(z_b, z, codes, keys),
-        records.Start(w, 0.3, loss.parts(mixture), C, bias),
-        records.Slots(1, 3, int(last)),
-        grids,
-        records.Visits(order, places, 3, 2, fetched, near),
-        records.DualSums(w_run, cuts, sums),
-        records.Scratch(np.empty(8), np.empty(8, np.int64)),
-    )
-    f, running = slow.sweep(A, sign, C, u, w, base, groups)
-    assert bad == -1
-    np.testing.assert_allclose(z, sign * (A @ w), atol=1e-12)
-    active = z_b + 0.3 * (z - z_b) < 1.0
-    found = (codes[:, 3] / 65535.0) ** 2
-    np.testing.assert_array_equal(codes[:, 1], np.where(active, 65535, 0))
-    np.testing.assert_allclose(found, f, atol=2e-3)  # shares are rounded, and later rows see it
-    np.testing.assert_allclose(w_run, w + C * A.T @ (sign * u * (found - base)), atol=1e-6)
-    np.testing.assert_allclose(running, w_run, atol=2e-2 * C)
-    cuts[1] += cuts[0]  # the second came as its difference to the first
-    sums[1] += sums[0]
-    for column, shares in ((0, active.astype(float)), (1, found)):
-        a, b = slow.cut(A, sign, u, shares - known)
-        np.testing.assert_allclose(cuts[column].sum(axis=0) / u.sum(), a, atol=1e-9)
-        assert sums[column].sum() / u.sum() == pytest.approx(b, abs=1e-9)
-    assert ((keys < 1000) == ((found > 0.0) & (found < 1.0))).all()
-
-
-def test_every_code_is_its_share_again():
-    codes = np.arange(65536, dtype=np.uint16).reshape(-1, 1).repeat(2, axis=1)
-    codes[:, 1] = 65535 - codes[:, 1]
-    before = codes.copy()
-    dual.merge_shares(Hinge(), codes, 0, 1, 0.0)
-    np.testing.assert_array_equal(codes, before)
-    dual.merge_shares(Hinge(), codes, 0, 1, 0.25)
-    shares = (before / 65535.0) ** 2
-    np.testing.assert_array_equal(codes[:, 1], before[:, 1])
-    np.testing.assert_allclose((codes[:, 0] / 65535.0) ** 2, 0.75 * shares[:, 0] + 0.25 * shares[:, 1], atol=2e-5)
+        train(streamcut.rows(X, y), solver="bundle-dca", row_cache="100B")
 
 
 @pytest.mark.parametrize("loss", ["hinge", "logistic"])
 def test_a_run_goes_on_wherever_it_was_stopped(loss, tmp_path):
     X, y, _ = problem(600, 12, seed=5)
-    data = MemoryDataset(X, y)
+    data = streamcut.rows(X, y)
     common = {"C": 30.0, "loss": loss, "lanes": 1, "scheduler": "sync", "row_cache": "10%", "tol": 1e-9, "max_passes": 24}
     alone = train(data, **common)
     for stop in (1, 5, 14):
@@ -363,27 +52,3 @@ def test_a_run_goes_on_wherever_it_was_stopped(loss, tmp_path):
         resumed = train(data, checkpoint=CheckpointOptions(place, resume=True), **common)
         assert resumed.weights.tobytes() == alone.weights.tobytes()
         assert resumed.certificate == alone.certificate
-
-
-class Half:
-    """What a course needs of an oracle whose steps are half of plain ones."""
-
-    accelerated, first_stretch, solved, smooth = True, 0.5, None, False
-
-
-def test_one_kind_of_passes_takes_over_from_the_other_where_it_is_slow():
-    state = SimpleNamespace(F_b=0.0, value=0.0, penalty=SQUARES)
-    course, kinds = Course.at(state, Half), []
-    for number in range(24):
-        state.F_b = 1.0 + 0.99**number  # hardly falls
-        ascent = SimpleNamespace(stretch=course.stretch or course.guard.first)
-        Half.reached = np.zeros(1)
-        course.advance(ascent, np.zeros(1), Half, stuck=False)
-        kinds.append(course.guard.plain)
-    assert kinds == [False] * 7 + [True] * 7 + [False] * 7 + [True] * 3
-    course = Course.at(state, Half)
-    for number in range(40):
-        state.F_b = 1.0 / (number + 1) ** 2
-        Half.reached = np.zeros(1)
-        course.advance(SimpleNamespace(stretch=0.5), np.zeros(1), Half, stuck=False)
-        assert not course.guard.plain

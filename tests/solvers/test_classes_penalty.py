@@ -7,41 +7,16 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from kit.nights import by_night
+from kit.shared.classes_penalty import KINDS, LABELS, NIGHTLY, SEVERAL, WAYS, problem, routes
 from reference import classes as slow
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
-from streamcut.config import CheckpointOptions
+import streamcut
+from streamcut import CheckpointOptions, load_model, save_model, train, verify
 from streamcut.errors import UsageError
-from streamcut.grids.selection import train_path
-from streamcut.io.memory import MemoryDataset
-from streamcut.models.files import load_model, save_model
-from streamcut.training import train
-from streamcut.verification import verify
 
-LABELS = (-1.0, 2.0, 5.0)
-SEVERAL = {"task": "multiclass", "scheduler": "sync"}
-KINDS = {
-    "softmax": {"loss": "softmax"},
-    "crammer-singer": {},
-    "ovr-hinge": {"strategy": "one-vs-rest"},
-    "ovr-logistic": {"strategy": "one-vs-rest", "loss": "logistic"},
-    "ovr-squared-hinge": {"strategy": "one-vs-rest", "loss": "squared-hinge"},
-}
-WAYS = {"cpa": {"solver": "cpa"}, "ocas": {"solver": "ocas"}, "bundle-dca": {"row_cache": "50%"}, "uncached": {"row_cache": "0"}}
-NIGHTLY = ("ovr-logistic", "ovr-squared-hinge")  # alike but for the loss
-ROUTES = [(kind, way) for kind in KINDS for way in WAYS if not (kind.startswith("ovr") and way in ("cpa", "ocas"))]
 kinds = pytest.mark.parametrize("kind", by_night(KINDS, NIGHTLY))
-ROUTES_BY_NIGHT = [each for each in ROUTES if each[0] in NIGHTLY or each == ("ovr-hinge", "uncached")]
-routes = pytest.mark.parametrize("route", by_night(ROUTES, ROUTES_BY_NIGHT), ids=" by ".join)
 LOSSES = {"ovr-hinge": "hinge", "ovr-logistic": "logistic", "ovr-squared-hinge": "squared-hinge"}
-
-
-def problem(n=90, d=10, *, seed=0, weights=False):
-    """Noisy rows of three classes, which four of the features tell apart; row weights that may be 0."""
-    rng = np.random.default_rng(seed)
-    X = sp.random_array((n, d), density=0.6, format="csr", rng=rng, data_sampler=rng.standard_normal)
-    scores = 2.0 * (X @ (rng.standard_normal((d, 3)) * (np.arange(d) < 4)[:, None])) + rng.gumbel(size=(n, 3))
-    return X, np.asarray(LABELS)[scores.argmax(axis=1)], rng.uniform(0.2, 3.0, n) * (rng.random(n) < 0.9) if weights else None
 
 
 def with_bias(X, bias):
@@ -65,7 +40,7 @@ def test_the_optimum_is_between_bound_and_primal(route):
     l1, C, bias, weights = (0.4, 0.3, 0.0, True) if way in ("cpa", "bundle-dca") else (3.0, 2.0, 1.0, False)
     X, y, u = problem(weights=weights)
     tol = 1e-3 if way == "cpa" or (way == "uncached" and kind.startswith("ovr")) else 1e-5
-    data = MemoryDataset(X, y, weight=u, shard_nnz=200)
+    data = streamcut.rows(X, y, weight=u, shard_nnz=200)
     model = train(
         data, **SEVERAL, **KINDS[kind], **WAYS[way], l1=l1, C=C, bias=bias, lanes=2, tol=tol, tol_relative=None, max_passes=400
     )
@@ -89,7 +64,7 @@ def test_the_optimum_is_between_bound_and_primal(route):
 @kinds
 def test_a_large_lambda_leaves_nothing_and_a_model_of_few_weights_is_a_small_file(kind, tmp_path):
     X, y, _ = problem(200, 2000, seed=4)
-    data = MemoryDataset(X, y)
+    data = streamcut.rows(X, y)
     assert not train(data, **SEVERAL, **KINDS[kind], l1=1e4).weights.any()
     for k, l1 in enumerate((0.0, 20.0)):
         model = train(data, **SEVERAL, **KINDS[kind], l1=l1, tol=1e-2, tol_relative=None)
@@ -110,7 +85,7 @@ def test_steps_are_long_where_thresholds_leave_few_features(loss):
     """Along a row the dual bends by ‖x‖² only where w has all its features: here it has a few of 1,200."""
     X, y, _ = problem(200, 2000, seed=4)
     options = {"strategy": "one-vs-rest", "loss": loss, "l1": 5.0, "row_cache": "100%", "tol": 1e-2, "tol_relative": None}
-    model = train(MemoryDataset(X, y), **SEVERAL, **options, lanes=1, max_passes=20)
+    model = train(streamcut.rows(X, y), **SEVERAL, **options, lanes=1, max_passes=20)
     assert model.converged  # by steps for ‖x‖² it takes more than a hundred passes
 
 
@@ -120,9 +95,9 @@ def test_neither_shards_nor_threads_nor_stops_change_a_bit(route, tmp_path):
     X, y, u = problem(300, seed=2, weights=True)
     options = {"task": "multiclass", **KINDS[kind], **WAYS[way], "l1": 1.5, "scale": "std", "lanes": 3}
     options |= {"max_passes": 6, "tol": 1e-9}
-    data = MemoryDataset(X, y, weight=u)
+    data = streamcut.rows(X, y, weight=u)
     whole = train(data, **options, scheduler="sync")
-    others = [train(MemoryDataset(X, y, weight=u, shard_nnz=100), **options, workers=3)]
+    others = [train(streamcut.rows(X, y, weight=u, shard_nnz=100), **options, workers=3)]
     for passes in (2, 4, 6):
         keep = CheckpointOptions(str(tmp_path / way), every=0.0, resume=True)
         others.append(train(data, **{**options, "max_passes": passes}, checkpoint=keep))
@@ -140,21 +115,21 @@ def test_scaled_is_the_scaled_problem_with_weights_for_values_as_they_are(kind, 
     X = sp.csr_array(X * np.geomspace(0.01, 100.0, X.shape[1]))
     scaler = MaxAbsScaler() if scale == "max-abs" else StandardScaler(with_mean=False)
     options = {**SEVERAL, **KINDS[kind], "tol": 1e-6, "tol_relative": None, "l1": 0.2}
-    ours = train(MemoryDataset(X, y), scale=scale, **options)
-    theirs = train(MemoryDataset(sp.csr_matrix(scaler.fit_transform(sp.csr_matrix(X))), y), **options)
+    ours = train(streamcut.rows(X, y), scale=scale, **options)
+    theirs = train(streamcut.rows(sp.csr_matrix(scaler.fit_transform(sp.csr_matrix(X))), y), **options)
     for one, other in zip(ours.certificates, theirs.certificates, strict=True):
         assert one.lower_bound <= other.primal * (1.0 + 1e-12)
         assert other.lower_bound <= one.primal * (1.0 + 1e-12)
     np.testing.assert_allclose(ours.weights, theirs.weights / scaler.scale_[:, None], rtol=0.2, atol=0.05 / scaler.scale_.min())
     np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(scaler.transform(sp.csr_matrix(X))), atol=0.05)
-    assert verify(ours, MemoryDataset(X, y)).consistent
+    assert verify(ours, streamcut.rows(X, y)).consistent
 
 
 @routes
 def test_a_warm_start_begins_with_the_weights_and_their_proof(route):
     kind, way = route
     X, y, u = problem(seed=5, weights=True)
-    data, options = MemoryDataset(X, y, weight=u), {**SEVERAL, **KINDS[kind], "tol_relative": None}
+    data, options = streamcut.rows(X, y, weight=u), {**SEVERAL, **KINDS[kind], "tol_relative": None}
     model = train(data, **options, tol=1e-5)
     again = train(data, **options, **WAYS[way], tol=1e-4, warm_start=model)
     assert again.converged
@@ -170,37 +145,13 @@ def test_a_warm_start_begins_with_the_weights_and_their_proof(route):
 
 def test_what_is_no_model_to_begin_with_is_refused():
     X, y, _ = problem()
-    data = MemoryDataset(X, y)
-    two = train(MemoryDataset(X, np.where(y > 0, 1.0, -1.0)))
+    data = streamcut.rows(X, y)
+    two = train(streamcut.rows(X, np.where(y > 0, 1.0, -1.0)))
     with pytest.raises(UsageError, match="it takes a linear one for several classes"):
         train(data, **SEVERAL, warm_start=two)
-    others = train(MemoryDataset(X, y + 1.0), **SEVERAL)
+    others = train(streamcut.rows(X, y + 1.0), **SEVERAL)
     with pytest.raises(UsageError, match="do not have the same classes"):
         train(data, **SEVERAL, warm_start=others)
-    wide = train(MemoryDataset(sp.csr_array(sp.hstack([X, X])), y), **SEVERAL)
+    wide = train(streamcut.rows(sp.csr_array(sp.hstack([X, X])), y), **SEVERAL)
     with pytest.raises(UsageError, match="20 features, but the data has 10"):
         train(data, **SEVERAL, warm_start=wide)
-
-
-@routes
-def test_every_model_of_a_path_has_its_certificate(route, tmp_path):
-    kind, way = route
-    along = {"cpa": "C", "ocas": "l1", "bundle-dca": "l1", "uncached": "C"}[way]
-    X, y, _ = problem(seed=6)
-    data, models = MemoryDataset(X, y), []
-    options = {**SEVERAL, **KINDS[kind], **WAYS[way], "tol": 1e-3, "tol_relative": None}
-    path = {"Cs": (0.1, 1.0, 4.0)} if along == "C" else {"Cs": (1.0,), "l1s": (8.0, 2.0, 0.3)}
-    last, tried = train_path(data, **path, **options, on_model=lambda model, _: models.append(model))
-    for model, line in zip(models, tried, strict=True):
-        assert model.converged
-        assert verify(model, data).consistent
-        cold = train(data, **options, C=line.C, l1=line.l1 or 0.0)
-        for one, two in zip(model.certificates, cold.certificates, strict=True):
-            assert one.lower_bound <= two.primal
-            assert two.lower_bound <= one.primal
-    assert last.weights.tobytes() == models[-1].weights.tobytes()
-    keep = CheckpointOptions(str(tmp_path / "run"))
-    for _ in range(2):  # the second time all of it comes from checkpoints
-        again, _ = train_path(data, **path, **options, checkpoint=keep)
-        assert again.weights.tobytes() == last.weights.tobytes()
-        keep = CheckpointOptions(str(tmp_path / "run"), resume=True)

@@ -1,7 +1,6 @@
 """One-vs-rest: every class has the certificate that its own training would have, whatever runs beside it."""
 
 import lzma
-import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -16,19 +15,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 import streamcut
-from streamcut.config import CheckpointOptions, TrainOptions
+from streamcut import CheckpointOptions, train, verify
 from streamcut.errors import UsageError
-from streamcut.execution.feed import Feed
-from streamcut.execution.lanes import plan_lanes
-from streamcut.execution.plan import MemoryPlan
-from streamcut.execution.row_state import RowState
-from streamcut.execution.runner import Runner
-from streamcut.io.memory import MemoryDataset
-from streamcut.jobs.columns import ColumnsJob
-from streamcut.jobs.multiclass import MulticlassJob
-from streamcut.solvers.progress import Progress, StoppingRule
-from streamcut.training import train
-from streamcut.verification import verify
 
 WAYS = {"cached": {}, "uncached": {"row_cache": "0"}, "few cached": {"row_cache": "30%"}}
 ways = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
@@ -47,7 +35,7 @@ def values(loss, margins):
 def optimum(loss, X, sign, C, u):
     """min F of one class; the constant feature is the last of X."""
     if loss == "hinge":
-        return train(MemoryDataset(X, sign, weight=u), C=C, bias=0.0, tol=1e-6, tol_relative=None).certificate.primal
+        return train(streamcut.rows(X, sign, weight=u), C=C, bias=0.0, tol=1e-6, tol_relative=None).certificate.primal
     common = {"C": C, "fit_intercept": False, "tol": 1e-10}
     fitted = LogisticRegression(**common, max_iter=10_000) if loss == "logistic" else LinearSVC(**common, max_iter=1_000_000)
     w = fitted.fit(X, sign, sample_weight=u).coef_[0]
@@ -60,7 +48,7 @@ def optimum(loss, X, sign, C, u):
 @pytest.mark.parametrize(("bias", "weights"), [(0.0, True), (2.0, False)])
 def test_every_class_has_a_certificate(loss, way, bias, weights):
     X, y, u = problem(150, weights=weights)
-    data = MemoryDataset(X, y, weight=u)
+    data = streamcut.rows(X, y, weight=u)
     model = train(data, **REST, **way, loss=loss, C=0.5, bias=bias, tol=1e-4, tol_relative=None)
     rows = np.hstack([X.toarray(), np.full((len(y), 1), bias)]) if bias else X.toarray()
     every = np.ones(len(y)) if u is None else u
@@ -83,10 +71,10 @@ def test_every_class_has_a_certificate(loss, way, bias, weights):
 def test_workers_and_shards_change_no_bit(loss, way):
     X, y, u = problem(2000, 30, weights=True)
     options = {**REST, **way, "loss": loss, "lanes": 3, "tol": 1e-6, "tol_relative": None, "max_passes": 12}
-    expected = train(MemoryDataset(X, y, weight=u), **options, scheduler="sync")
+    expected = train(streamcut.rows(X, y, weight=u), **options, scheduler="sync")
     assert expected.history[-1]["passes"] == 12
     for shard_nnz, workers in ((1 << 20, 3), (4000, 2)):
-        same(train(MemoryDataset(X, y, weight=u, shard_nnz=shard_nnz), **options, workers=workers), expected)
+        same(train(streamcut.rows(X, y, weight=u, shard_nnz=shard_nnz), **options, workers=workers), expected)
 
 
 @pytest.mark.thirds
@@ -95,7 +83,7 @@ def test_stopped_and_resumed_at_any_pass_is_uninterrupted(case, tmp_path):
     loss, way = case.split(", ")
     X, y, u = problem(120, weights=True)
     X, y = sp.csr_array(X), np.where(np.arange(120) < 3, 20.0, y)  # a class of few rows is done before others
-    data = MemoryDataset(X, y, weight=u)
+    data = streamcut.rows(X, y, weight=u)
     options = {**REST, **WAYS[way], "loss": loss, "C": 10.0, "l1": 0.1, "tol": 1e-4, "tol_relative": None}
     whole = train(data, **options)
     lengths = set()
@@ -117,7 +105,7 @@ def test_backends_change_no_bit(kind, tmp_path):
     with streamcut.create(path, shard_nnz=600) as made:
         made.append(X, y, weight=u)
     options = {**REST, "row_cache": "40%", "max_passes": 6, "tol": 1e-9, "tol_relative": None}
-    same(train(str(path), **options), train(MemoryDataset(X, y, weight=u), **options))
+    same(train(str(path), **options), train(streamcut.rows(X, y, weight=u), **options))
 
 
 @losses
@@ -125,9 +113,9 @@ def test_a_row_twice_is_a_row_of_weight_two_and_one_of_weight_zero_is_none(loss)
     X, y, _ = problem(120)
     times = np.arange(120) % 3
     options = {**REST, "loss": loss, "tol": 1e-5, "tol_relative": None}
-    weighted = train(MemoryDataset(X, y, weight=times.astype(float)), **options)
+    weighted = train(streamcut.rows(X, y, weight=times.astype(float)), **options)
     again = np.repeat(np.arange(120), times)
-    repeated = train(MemoryDataset(sp.csr_array(X[again]), y[again]), **options)
+    repeated = train(streamcut.rows(sp.csr_array(X[again]), y[again]), **options)
     assert weighted.converged
     assert repeated.converged
     overlap(weighted, repeated)
@@ -139,10 +127,10 @@ def test_limits_end_every_class_and_say_so():
     X, y, _ = problem()
     tight = {**REST, "tol": 1e-12, "tol_relative": None}
     for limit, reason in (({"max_passes": 3}, "max_passes"), ({"max_time": 1e-9}, "time")):
-        model = train(MemoryDataset(X, y), **tight, **limit)
+        model = train(streamcut.rows(X, y), **tight, **limit)
         assert {c.stop_reason for c in model.certificates} == {reason}
         assert not model.converged
-        assert verify(model, MemoryDataset(X, y)).consistent
+        assert verify(model, streamcut.rows(X, y)).consistent
 
 
 def test_claims_about_values_far_from_one_are_true():
@@ -150,7 +138,7 @@ def test_claims_about_values_far_from_one_are_true():
     X = X.toarray()
     X[:, 0] = 1e12 * (1.0 + 1e-13 * X[:, 0])
     X[:, 1] = 1e12 * np.sign(X[:, 1])
-    data = MemoryDataset(sp.csr_array(X), y)
+    data = streamcut.rows(sp.csr_array(X), y)
     model = train(data, **REST, tol=1e-9, tol_relative=None, max_passes=50)
     assert verify(model, data).consistent
     for label, claim in zip(model.labels, model.certificates, strict=True):
@@ -161,7 +149,7 @@ def test_claims_about_values_far_from_one_are_true():
 
 def test_verify_proves_a_bound_of_its_own():
     X, y, u = problem(weights=True)
-    data = MemoryDataset(X, y, weight=u)
+    data = streamcut.rows(X, y, weight=u)
     model = train(data, **REST, tol=1e-5, tol_relative=None)
     found = verify(model, data, prove=True)
     assert found.consistent
@@ -175,7 +163,7 @@ def test_verify_proves_a_bound_of_its_own():
 @pytest.mark.parametrize("loss", ["hinge", "logistic"])
 def test_a_warm_start_begins_with_the_weights_and_their_proof(loss):
     X, y, u = problem(weights=True)
-    data, options = MemoryDataset(X, y, weight=u), {**REST, "loss": loss, "tol_relative": None}
+    data, options = streamcut.rows(X, y, weight=u), {**REST, "loss": loss, "tol_relative": None}
     model = train(data, **options, tol=1e-5)
     again = train(data, **options, tol=1e-4, warm_start=model)
     assert again.converged
@@ -188,7 +176,7 @@ def test_a_warm_start_begins_with_the_weights_and_their_proof(loss):
 
 def test_a_warm_start_of_a_joint_model_has_weights_alone():
     X, y, _ = problem()
-    data = MemoryDataset(X, y)
+    data = streamcut.rows(X, y)
     joint = train(data, task="multiclass")
     model = train(data, **REST, tol=1e-4, tol_relative=None, warm_start=joint)
     assert model.converged
@@ -197,7 +185,7 @@ def test_a_warm_start_of_a_joint_model_has_weights_alone():
 
 def test_a_warm_start_with_a_proof_that_does_not_hold_is_refused():
     X, y, _ = problem()
-    data = MemoryDataset(X, y)
+    data = streamcut.rows(X, y)
     model = train(data, **REST, tol=1e-5, tol_relative=None)
     witnesses = (*model.witnesses[:2], replace(model.witnesses[2], b=model.witnesses[2].b + 1.0), model.witnesses[3])
     with pytest.raises(UsageError, match="cutting plane does not hold on this data"):
@@ -210,15 +198,15 @@ def test_classes_of_one_row_and_rows_without_features():
     X.eliminate_zeros()
     y[7] = 100.0
     for bias in (0.0, 1.0):
-        model = train(MemoryDataset(X, y), **REST, bias=bias, tol=1e-4, tol_relative=None)
+        model = train(streamcut.rows(X, y), **REST, bias=bias, tol=1e-4, tol_relative=None)
         assert 100.0 in model.labels
         assert model.converged
-        assert verify(model, MemoryDataset(X, y)).consistent
+        assert verify(model, streamcut.rows(X, y)).consistent
 
 
 def test_rows_without_any_feature_at_all():
     X = sp.csr_array((9, 3))
-    model = train(MemoryDataset(X, np.arange(9) % 3), **REST, bias=0.0)
+    model = train(streamcut.rows(X, np.arange(9) % 3), **REST, bias=0.0)
     assert model.converged
     assert not model.weights.any()
     assert [c.primal for c in model.certificates] == pytest.approx([9.0] * 3)
@@ -226,7 +214,7 @@ def test_rows_without_any_feature_at_all():
 
 def test_the_model_says_which_class_is_furthest():
     X, y, _ = problem()
-    model = train(MemoryDataset(X, y), **REST, max_passes=2, tol=1e-9, tol_relative=None)
+    model = train(streamcut.rows(X, y), **REST, max_passes=2, tol=1e-9, tol_relative=None)
     assert model.in_words().startswith("0 of 4 classes converged.")
     assert set(model.result()["classes"]) == {"-1", "2", "5", "9"}
     found = streamcut.evaluate(model, (X, y))
@@ -236,41 +224,20 @@ def test_the_model_says_which_class_is_furthest():
 
 def test_two_classes_are_task_binary():
     with pytest.raises(UsageError, match="task binary"):
-        train(MemoryDataset(np.eye(4), np.array([1.0, 2.0, 1.0, 2.0])), **REST)
+        train(streamcut.rows(np.eye(4), np.array([1.0, 2.0, 1.0, 2.0])), **REST)
 
 
 @pytest.mark.parametrize("solver", ["ocas", "cpa"])
 def test_cutting_planes_do_not_train_one_vs_rest(solver):
     X, y, _ = problem(30)
     with pytest.raises(UsageError, match="bundle-dca"):
-        train(MemoryDataset(X, y), **REST, solver=solver)
+        train(streamcut.rows(X, y), **REST, solver=solver)
 
 
 def test_other_losses_are_no_strategy_of_all_at_once():
     X, y, _ = problem(30)
     with pytest.raises(UsageError, match="loss: logistic for several classes needs strategy one-vs-rest"):
-        train(MemoryDataset(X, y), task="multiclass", loss="logistic")
-
-
-class _Sent(Runner):
-    """Runs every pass, and merges every partial sum, as it comes out of a pickle: what happens on a cluster."""
-
-    def run(self, work):
-        total, report = super().run(pickle.loads(pickle.dumps(work)))
-        return pickle.loads(pickle.dumps(total)), report
-
-
-@pytest.mark.parametrize("options", [REST, {"task": "multiclass"}], ids=["rest", "crammer-singer"])
-def test_passes_travel_to_other_processes_and_rows_to_scratch_files(options, tmp_path):
-    X, y, _ = problem()
-    data = MemoryDataset(X, y)
-    chosen = TrainOptions(**options, max_passes=8)
-    job = (ColumnsJob if "strategy" in options else MulticlassJob).planned(chosen, data.manifest)
-    models = []
-    for kind, row_state in ((Runner, None), (_Sent, RowState(len(y), tmp_path))):
-        with kind(Feed(data, frozenset([0])), plan_lanes(data.manifest.statistics, 2), row_state=row_state) as runner:
-            models.append(job.solve(runner, Progress(StoppingRule(max_passes=8)), MemoryPlan(0, (), frozenset([0]), 0)))
-    np.testing.assert_array_equal(models[0].weights, models[1].weights)
+        train(streamcut.rows(X, y), task="multiclass", loss="logistic")
 
 
 @pytest.mark.parametrize(("name", "classes"), [("dna", None), ("news20_bydate", (1.0, 7.0))])
@@ -278,7 +245,7 @@ def test_no_bound_is_above_what_liblinear_reaches_at_a_tight_tolerance(data_dir,
     liblinear = pytest.importorskip("liblinear.liblinearutil")
     with lzma.open(data_dir / name / "train.svm.xz") as file:
         X, y = load_svmlight_file(file, zero_based=False, dtype=np.float32)
-    model = train(MemoryDataset(X, y), **REST, tol=1e-3)
+    model = train(streamcut.rows(X, y), **REST, tol=1e-3)
     assert model.solver == "bundle-dca"
     assert model.converged
     rows = sp.hstack([sp.csr_matrix(X, dtype=np.float64), np.ones((len(y), 1))]).tocsr()
@@ -299,7 +266,7 @@ def test_no_bound_is_above_what_liblinear_reaches_at_a_tight_tolerance(data_dir,
 
 def test_probabilities_are_the_odds_of_the_classes(tmp_path):
     X, y, _ = problem()
-    model = train(MemoryDataset(X, y), **REST, loss="logistic")
+    model = train(streamcut.rows(X, y), **REST, loss="logistic")
     streamcut.save_model(model, tmp_path / "m.npz")
     again = streamcut.load_model(tmp_path / "m.npz")
     p = expit(again.decision_function(X))

@@ -2,52 +2,17 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
-import scipy.sparse as sp
-from reference.grids import grid, kept
+from kit.shared.columns_at_once import DEFAULT, problem
 
-from streamcut.config import CheckpointOptions
-from streamcut.io.memory import MemoryDataset
-from streamcut.io.row_view import Folds
-from streamcut.jobs.columns import Point
-from streamcut.training import train
-from streamcut.verification import verify
+import streamcut
+from streamcut import CheckpointOptions, train, verify
 
 REST = {"task": "multiclass", "strategy": "one-vs-rest", "scheduler": "sync"}
-DEFAULT = {"tol": None, "tol_relative": 1e-2}
-
-
-def problem(n=400, *, classes=2, seed=0):
-    """Features of sizes 1, 30 and 1000; numbers, or labels of so many classes."""
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, 3))
-    s = X @ np.array([1.0, -1.0, 0.5]) + 0.5 * rng.standard_normal(n)
-    y = s if classes == 0 else np.searchsorted(np.quantile(s, np.arange(1, classes) / classes), s).astype(float)
-    return sp.csr_array(X * np.array([1.0, 30.0, 1000.0])), y, rng.uniform(0.5, 2.0, n)
-
-
-TUBE = pytest.param("regression", "epsilon-insensitive", marks=pytest.mark.long)
-
-
-@pytest.mark.parametrize(("task", "loss"), [("binary", "hinge"), TUBE])
-def test_a_grid_of_unscaled_features_converges_on_its_own_rows(task, loss):
-    X, y, u = problem(classes=2 if task == "binary" else 0)
-    folds, points = Folds(3, seed=1), [Point(C, 0.0, fold) for C in (1.0, 10.0) for fold in (-1, 0, 1)]
-    found = grid(MemoryDataset(X, y, weight=u), points, folds, task=task, loss=loss, bias=1.0, **DEFAULT)
-    for point, model in zip(points, found, strict=True):
-        mine = kept(folds, len(y), point.fold)
-        own = MemoryDataset(sp.csr_array(X[mine]), y[mine], weight=u[mine])
-        other = train(own, task=task, loss=loss, C=point.C, bias=1.0, scheduler="sync", **DEFAULT).certificate
-        claim = model.certificate
-        assert claim.converged
-        assert model.history[-1]["passes"] <= 40
-        assert claim.lower_bound <= other.primal
-        assert other.lower_bound <= claim.primal
 
 
 def test_classes_of_unscaled_features_converge_and_are_proved():
-    data = MemoryDataset(*problem(classes=4)[:2])
+    data = streamcut.rows(*problem(classes=4)[:2])
     model = train(data, **REST, C=10.0, solver="bundle-dca", **DEFAULT)
     assert model.converged
     assert model.history[-1]["passes"] <= 40
@@ -56,7 +21,7 @@ def test_classes_of_unscaled_features_converge_and_are_proved():
 
 @pytest.mark.parametrize("late", [1, 3])
 def test_stopped_and_resumed_is_uninterrupted(late, tmp_path):
-    data = MemoryDataset(*problem(classes=4)[:2])
+    data = streamcut.rows(*problem(classes=4)[:2])
     options = {**REST, "C": 10.0, "tol": 1e-7, "tol_relative": None, "max_passes": 16}
     whole = train(data, **options)
     checkpoint = CheckpointOptions(str(tmp_path), every=0.0)

@@ -6,20 +6,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from kit.columns import REST, overlap, problem, same
-from reference.grids import grid
 from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 import streamcut
-from streamcut.config import CheckpointOptions
+from streamcut import CheckpointOptions, train, verify
 from streamcut.errors import UsageError
 from streamcut.estimators import LinearSVM
-from streamcut.io.memory import MemoryDataset
-from streamcut.io.row_view import Folds
-from streamcut.jobs.columns import Point
-from streamcut.training import train
-from streamcut.verification import verify
 
 FREE = {**REST, "intercept": "free", "tol": None, "tol_relative": 1e-5, "max_passes": 300}
 
@@ -29,11 +23,11 @@ FREE = {**REST, "intercept": "free", "tol": None, "tol_relative": 1e-5, "max_pas
 def test_every_class_is_trained_as_it_is_by_itself(loss, C):
     X, y, u = problem(200, weights=True)
     X = sp.csr_array(X + 1.0 * (X != 0.0))
-    data = MemoryDataset(X, y, weight=u)
+    data = streamcut.rows(X, y, weight=u)
     model = train(data, **{**FREE, "tol_relative": 1e-4}, loss=loss, C=C)
     assert model.free
     for k, label in enumerate(model.labels):
-        own = MemoryDataset(X, np.where(y == label, 1.0, -1.0), weight=u)
+        own = streamcut.rows(X, np.where(y == label, 1.0, -1.0), weight=u)
         alone = train(own, loss=loss, C=C, intercept="free", tol=None, tol_relative=1e-6).certificate
         found = model.certificates[k]
         assert found.converged
@@ -58,8 +52,8 @@ def test_thresholds_spare_them():
     """The elastic net: next to a general optimiser on w = p − q, p, q ≥ 0."""
     X, y, u = problem(200, weights=True)
     X, (C, l1) = sp.csr_array(X + 1.0 * (X != 0.0)), (1.0, 5.0)
-    model = train(MemoryDataset(X, y, weight=u), **FREE, loss="logistic", C=C, l1=l1)
-    assert verify(model, MemoryDataset(X, y, weight=u)).consistent
+    model = train(streamcut.rows(X, y, weight=u), **FREE, loss="logistic", C=C, l1=l1)
+    assert verify(model, streamcut.rows(X, y, weight=u)).consistent
     assert not model.weights.all()
     A, signs = X.toarray(), np.where(y == model.labels[0], 1.0, -1.0)
 
@@ -83,8 +77,8 @@ def test_thresholds_spare_them():
 def test_workers_shards_and_checkpoints_change_no_bit(way, tmp_path):
     X, y, u = problem(600, 12, weights=True)
     given = {**FREE, **way, "loss": "logistic", "C": 0.5, "tol_relative": 1e-7, "max_passes": 8}
-    whole = train(MemoryDataset(X, y, weight=u), **given, lanes=2, scheduler="sync")
-    data = MemoryDataset(X, y, weight=u, shard_nnz=900)
+    whole = train(streamcut.rows(X, y, weight=u), **given, lanes=2, scheduler="sync")
+    data = streamcut.rows(X, y, weight=u, shard_nnz=900)
     same(train(data, **given, lanes=2, workers=2), whole)
     for passes in (1, 5):
         kept = str(tmp_path / f"{passes}")
@@ -92,29 +86,9 @@ def test_workers_shards_and_checkpoints_change_no_bit(way, tmp_path):
         same(train(data, **given, lanes=2, checkpoint=CheckpointOptions(kept, resume=True)), whole)
 
 
-def test_columns_that_are_trained_in_groups_are_the_same_problems():
-    X, y, _ = problem(300)
-    data = MemoryDataset(X, y)
-    points = [Point(C, 0.0, fold) for C in (0.1, 2.0) for fold in (-1, 0)]
-    how: dict = {
-        "task": "binary",
-        "positive_label": 2.0,
-        "intercept": "free",
-        "tol": None,
-        "tol_relative": 1e-5,
-        "max_passes": 300,
-    }
-    at_once = grid(data, points, Folds(3, seed=2), **how)
-    in_groups = grid(data, points, Folds(3, seed=2), **how, group=1)
-    for one, two in zip(at_once, in_groups, strict=True):
-        assert one.certificate.lower_bound <= two.certificate.primal
-        assert two.certificate.lower_bound <= one.certificate.primal
-    assert verify(at_once[0], data).consistent
-
-
 def test_a_file_and_a_warm_start_go_on_from_what_is_proved(tmp_path):
     X, y, u = problem(weights=True)
-    data, given = MemoryDataset(X, y, weight=u), {**FREE, "loss": "logistic"}
+    data, given = streamcut.rows(X, y, weight=u), {**FREE, "loss": "logistic"}
     model = train(data, **given)
     streamcut.save_model(model, tmp_path / "m.npz")
     again = streamcut.load_model(tmp_path / "m.npz")
@@ -133,7 +107,7 @@ def test_a_grid_has_them_in_one_set_of_passes(task):
     assert tuned.resources["groups"] == 1
     assert tuned.model.free
     assert tuned.model.converged
-    assert verify(tuned.model, MemoryDataset(X, y)).consistent
+    assert verify(tuned.model, streamcut.rows(X, y)).consistent
 
 
 def test_folds_that_leave_one_label_are_named():

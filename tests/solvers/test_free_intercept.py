@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
-from functools import cache
 from itertools import count
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from kit.nights import by_night
+from kit.shared.free_intercept import OF_NUMBERS, rows, trained
 from sklearn import linear_model, svm
 
-from streamcut.bundle import priced_master
-from streamcut.bundle.bundle import Bundle
-from streamcut.bundle.intercept import Interval, Nearby
-from streamcut.bundle.penalty import FreeIntercept
-from streamcut.config import CheckpointOptions
+import streamcut
+from streamcut import CheckpointOptions, train, verify
 from streamcut.errors import BadInputError, UsageError
 from streamcut.estimators import LinearSVM, LinearSVR, LogisticRegression
-from streamcut.foundation.rounding import CutError
-from streamcut.grids.selection import train_path
-from streamcut.io.memory import MemoryDataset
-from streamcut.models.files import load_model, save_model
-from streamcut.models.linear import LinearModel
-from streamcut.training import train
-from streamcut.verification import verify
 
 LOSSES = {  # ℓ(score, target)
     "hinge": lambda s, y: np.maximum(0.0, 1.0 - y * s),
@@ -35,24 +24,11 @@ LOSSES = {  # ℓ(score, target)
     "squared": lambda s, y: 0.5 * (s - y) ** 2,
     "epsilon-insensitive": lambda s, y: np.maximum(0.0, np.abs(s - y) - 0.1),
 }
-OF_NUMBERS = ("squared", "epsilon-insensitive")
 CURVED = ("squared-hinge", "logistic", "squared")
 
 
 def objective(loss: str, w: np.ndarray, b: float, X, y, C: float) -> float:
     return 0.5 * float(w @ w) + C * float(LOSSES[loss](X @ w + b, y).sum())
-
-
-@cache
-def rows(loss: str, seed: int, n: int = 120, d: int = 6):
-    """Rows far from 0, features of different sizes, few positive labels, targets far from 0."""
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, d)) * np.exp(rng.standard_normal(d)) + rng.choice([0.0, 3.0])
-    score = X @ rng.standard_normal(d) + 0.5 * rng.standard_normal(n)
-    if loss in OF_NUMBERS:
-        return X, score + 50.0
-    y = np.where(score > np.quantile(score, rng.choice([0.5, 0.9])), 1.0, -1.0)
-    return X, y
 
 
 def exact(loss: str, X, y, C: float) -> tuple[float, np.ndarray]:
@@ -67,12 +43,6 @@ def exact(loss: str, X, y, C: float) -> tuple[float, np.ndarray]:
     found.fit(X, y)
     w, b = np.ravel(found.coef_), float(np.ravel(found.intercept_)[0])
     return objective(loss, w, b, X, y, C), np.append(w, b)
-
-
-def trained(data, loss: str, **given):
-    usual = {"intercept": "free", "tol": None, "tol_relative": 1e-7, "max_passes": 300, "workers": 1}
-    task = "regression" if loss in OF_NUMBERS else "binary"
-    return train(data, loss=loss, task=task, **{**usual, **given})
 
 
 @pytest.mark.thirds
@@ -112,9 +82,9 @@ def test_large_columns_leave_the_bound_what_it_is(loss):
     X = rng.gamma(1.0, 1.0, (400, 6)) * [1.0, 1e6, 2e6, 50.0, 1e3, 1e4]
     y = X @ [1.0, 1e-6, -1e-6, 0.1, 1e-3, 1e-4] + rng.standard_normal(400) + 7.0
     asked = {"task": "regression", "loss": loss, "intercept": "free", "solver": "newton", "tol": None, "tol_relative": 1e-7}
-    model = train(MemoryDataset(X, y), **asked, max_passes=40)
+    model = train(streamcut.rows(X, y), **asked, max_passes=40)
     assert model.certificate.gap <= 1e-7 * model.certificate.primal
-    assert verify(model, MemoryDataset(X, y)).consistent
+    assert verify(model, streamcut.rows(X, y)).consistent
     if loss == "squared":
         theirs = linear_model.Ridge(alpha=1.0).fit(X, y)
         np.testing.assert_allclose(model.intercept, theirs.intercept_, rtol=1e-6)
@@ -153,12 +123,12 @@ def bits(model) -> tuple:
 def test_workers_shards_and_checkpoints_change_no_bit(tmp_path, loss, solver, l1):
     X, y = rows(loss, 4, 400)
     given = {"solver": solver, "lanes": 2, "C": 0.1, "max_passes": 12, "tol_relative": 1e-9, "l1": l1}
-    whole = bits(trained(MemoryDataset(sp.csr_array(X), y), loss, **given))
-    assert bits(trained(MemoryDataset(sp.csr_array(X), y, shard_nnz=300), loss, **{**given, "workers": 2})) == whole
+    whole = bits(trained(streamcut.rows(sp.csr_array(X), y), loss, **given))
+    assert bits(trained(streamcut.rows(sp.csr_array(X), y, shard_nnz=300), loss, **{**given, "workers": 2})) == whole
     for blocks in count(1, 5):
         asked, folder = iter(range(blocks)), str(tmp_path / str(blocks))
         options = CheckpointOptions(folder, every=0.0, resume=True)
-        data = MemoryDataset(sp.csr_array(X), y, shard_nnz=300)
+        data = streamcut.rows(sp.csr_array(X), y, shard_nnz=300)
         try:
             model = trained(
                 data, loss, **given, checkpoint=options, stop=lambda left=asked: next(left, None) is None, scheduler="sync"
@@ -199,61 +169,6 @@ def test_an_elastic_net_of_labels_is_that_of_scikit_learn():
     assert model.intercept == pytest.approx(theirs.intercept_[0], rel=1e-3)
 
 
-def test_an_elastic_net_has_a_target_a_path_a_warm_start_and_measures():
-    X, y = rows("hinge", 6, 300)
-    data = MemoryDataset(sp.csr_array(X), y)
-    given = {"loss": "hinge", "intercept": "free", "l1": 0.5, "tol": None, "max_passes": 500}
-    cold = train(data, C=1.0, tol_relative=1e-4, **given)
-    assert cold.certificate.converged
-    loose = train(data, C=1.0, **given, target=1.05 * cold.certificate.primal, max_time=60.0)
-    assert loose.certificate.stop_reason == "target"
-    assert cold.certificate.primal < loose.certificate.primal <= 1.05 * cold.certificate.primal
-    again = train(data, C=1.0, tol_relative=1e-4, warm_start=cold, **given)
-    assert again.certificate.converged
-    assert len(again.history) < len(cold.history)
-    found: list = []
-    train_path(data, [0.1, 1.0], tol_relative=1e-4, on_model=lambda model, tried: found.append(model), **given)
-    assert all(model.certificate.converged for model in found)
-    assert abs(found[1].certificate.primal - cold.certificate.primal) <= cold.certificate.gap + found[1].certificate.gap
-    assert [found.consistent for found in (verify(cold, data), verify(cold, data, prove=True))] == [True, True]
-
-
-def test_rows_prove_it_and_refute_a_better_record(tmp_path):
-    X, y = rows("logistic", 5, 300)
-    data = MemoryDataset(sp.csr_array(X), y)
-    model = trained(data, "logistic")
-    save_model(model, tmp_path / "m.npz")
-    loaded = load_model(tmp_path / "m.npz")
-    assert isinstance(loaded, LinearModel)
-    assert loaded.free
-    found = verify(loaded, data, prove=True)
-    assert found.consistent
-    assert found.proof is not None
-    loose = train(data, loss="logistic", intercept="free", tol_relative=1e-3)
-    assert loose.certificate.gap > 1e-6 * loose.certificate.primal
-    better = replace(loose.certificate, lower_bound=loose.certificate.primal * (1.0 - 1e-12))
-    assert not verify(replace(loose, certificate=better), data).consistent
-
-
-def test_a_path_and_a_warm_start_end_where_cold_ones_do():
-    X, y = rows("hinge", 6, 300)
-    data = MemoryDataset(sp.csr_array(X), y)
-    given = {"loss": "hinge", "intercept": "free", "tol": None, "tol_relative": 1e-6, "max_passes": 500, "workers": 1}
-    models: list = []
-    train_path(data, [0.1, 1.0, 10.0], on_model=lambda model, tried: models.append(model), **given)
-    assert len(models) == 3
-    for model in models:
-        cold = train(data, C=model.C, **given)
-        assert model.certificate.converged
-        assert model.certificate.lower_bound <= cold.certificate.primal
-        assert cold.certificate.lower_bound <= model.certificate.primal
-        again = train(data, C=model.C, warm_start=cold, **given)
-        assert again.certificate.lower_bound >= cold.certificate.lower_bound
-        other = train(data, C=model.C * 3.0, warm_start=cold, **given)
-        assert other.certificate.converged
-        assert other.certificate.lower_bound <= train(data, C=model.C * 3.0, **given).certificate.primal
-
-
 def test_estimators_speak_scikit_learns_language():
     X, y = rows("logistic", 7)
     theirs = linear_model.LogisticRegression(C=2.0, tol=1e-10, max_iter=1000).fit(X, y)
@@ -289,19 +204,10 @@ def test_none_is_a_bias_of_0():
     assert bits(train((X, y), intercept="none"))[:3] == bits(train((X, y), bias=0.0))[:3]
 
 
-def test_nothing_is_proved_as_long_as_nothing_bounds_the_intercept():
-    bundle = Bundle(2, 10.0, 4, penalty=FreeIntercept())
-    bundle.add(np.array([0.5, -0.25, 1.0]), 0.75, CutError(0.0, 0.0))
-    found = bundle.solve(1e-9, near=Interval(-1.0, 1.0))
-    assert found.lower_bound == found.taken == 0.0
-    bundle.penalty = bundle.penalty.known(-0.5, 0.5)
-    assert bundle.solve(1e-9, near=Interval(-1.0, 1.0)).lower_bound > 0.0
-
-
 def test_rows_of_one_label_are_refused():
     X, y = rows("hinge", 10)
     with pytest.raises(BadInputError, match="label -1 have weight 0"):
-        train(MemoryDataset(X, y, weight=(y > 0).astype(float)), intercept="free")
+        train(streamcut.rows(X, y, weight=(y > 0).astype(float)), intercept="free")
 
 
 @pytest.mark.parametrize("largest", [6, 10_000])
@@ -311,67 +217,8 @@ def test_counts_and_their_intercept_next_to_scikit_learn(largest):
     X = rng.normal(size=(500, 5))
     y = rng.poisson(np.exp(np.clip(X @ rng.normal(size=5) - 1.0, -5.0, np.log(largest)))).astype(float)
     model = train(
-        MemoryDataset(X, y), task="regression", loss="poisson", intercept="free", tol=None, tol_relative=1e-8, max_passes=60
+        streamcut.rows(X, y), task="regression", loss="poisson", intercept="free", tol=None, tol_relative=1e-8, max_passes=60
     )
     assert model.certificate.converged
     peer = linear_model.PoissonRegressor(alpha=1.0 / len(y), solver="newton-cholesky", tol=1e-12, max_iter=300).fit(X, y)
     np.testing.assert_allclose(np.append(model.weights, model.intercept), np.append(peer.coef_, peer.intercept_), atol=2e-4)
-
-
-@pytest.mark.parametrize("primal", [3.0, 40.0])  # a ball that ends before −C̄a, and one that holds it
-def test_an_intercept_is_no_further_than_a_cut_allows_and_hardly_less(primal):
-    """½‖w‖² + C̄(⟨a, w⟩ + pull·t + b) ≤ F* ≤ primal for some w of the ball ½‖w − near‖² ≤ primal − bound."""
-    random = np.random.default_rng(4)
-    near, a, c_bar, pull, b = random.normal(size=5), random.normal(size=5), 1.5, 0.7, 0.2
-    radius, away = np.sqrt(2.0 * (primal - 2.0)), np.linalg.norm(near + c_bar * a)
-    assert (away > radius) == (primal == 3.0)
-    w = -c_bar * a if away <= radius else near - radius * (near + c_bar * a) / away
-    expected = (primal - 0.5 * w @ w - c_bar * (a @ w + b)) / (c_bar * pull)
-    found = Nearby(c_bar, near, primal, 2.0).farthest(pull, a @ a, a @ near, b, CutError(0.0, 0.0))
-    assert expected <= found <= expected + 1e-6 * abs(expected)
-
-
-def test_the_intercept_has_no_part_in_the_length_of_a_line():
-    w_b, w = np.array([1.0, -2.0, 5.0]), np.array([2.0, 1.0, -3.0])
-    assert FreeIntercept().line(w_b, w) == (1.0 + 9.0, 1.0 - 6.0)
-
-
-@pytest.mark.parametrize("length", [2, 9, 10, 30])
-def test_the_intercept_has_no_part_in_the_objective(length):
-    w = np.append(np.arange(1.0, length), 1e9)
-    expected = 0.5 * w[:-1] @ w[:-1] + 3.0 * 0.25
-    assert expected <= FreeIntercept().objective(w, 3.0, 0.25) <= expected * (1.0 + 1e-12)
-
-
-def priced(seed: int) -> tuple:
-    """Cuts (the zero cut first), their pulls, an interval, and the gap of the master problem at β and c, by its formula."""
-    rng = np.random.default_rng(seed)
-    A, b, pulls = rng.standard_normal((7, 4)), rng.standard_normal(7), 10.0 ** rng.integers(-2, 3) * rng.standard_normal(7)
-    A[0], b[0], pulls[0] = 0.0, 0.0, 0.0
-    total, within = 10.0 ** rng.integers(-1, 3), Interval(*np.sort(rng.normal(scale=5.0, size=2)))
-
-    def gap(beta, c):
-        w = -beta @ A
-        primal = 0.5 * w @ w + total * np.max(b + A @ w + pulls * c)
-        return primal - ((b + pulls * within.middle) @ beta - 0.5 * w @ w - within.half * abs(pulls @ beta))
-
-    return A @ A.T, b, pulls, total, within, gap
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_a_free_intercept_is_priced_by_its_interval(monkeypatch, seed):
-    gram, b, pulls, total, within, gap = priced(seed)
-    beta = np.zeros(7)
-    told, c = priced_master.solve_priced(gram, b, pulls, total, beta, within)
-    assert within.low - 1e-12 <= c <= within.high + 1e-12
-    assert beta.min() >= 0.0
-    assert beta.sum() == pytest.approx(total)
-    size = total * (1.0 + np.abs(gram).max() * total + np.abs(pulls).max() * 20.0)
-    assert gap(beta, c) <= told + 1e-14 * size
-    assert told <= 1e-8 * size
-
-    poor = np.random.default_rng(seed).dirichlet(np.ones(7))
-    monkeypatch.setattr(priced_master, "interior_point", lambda *_: (np.append(poor, [0.0, 0.0]), np.array([0.0, 0.0])))
-    told, c = priced_master.solve_priced(gram, b, pulls, total, beta, within)
-    assert c == within.middle
-    assert told == pytest.approx(gap(beta, c), rel=1e-9)

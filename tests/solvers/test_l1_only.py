@@ -9,48 +9,14 @@ from itertools import count, product
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from flint import arb
-from reference.optimum import precision
-from reference.truth import _exactly, row_loss
+from kit.shared.l1_only import HOW, rows, task, text
 from sklearn.linear_model import Lasso, LogisticRegression
 
-from streamcut.bundle.l1_only import L1Only
-from streamcut.config import CheckpointOptions, TrainOptions
+import streamcut
+from streamcut import CheckpointOptions, load_model, save_model, train, verify
 from streamcut.errors import UsageError
-from streamcut.execution.feed import Feed
-from streamcut.execution.lanes import plan_lanes
-from streamcut.execution.plan import MemoryPlan
-from streamcut.execution.runner import Runner
-from streamcut.foundation.rounding import CutError
-from streamcut.grids.selection import train_path
-from streamcut.io.memory import MemoryDataset
-from streamcut.jobs.binary import BinaryJob
-from streamcut.models.files import load_model, save_model
-from streamcut.oracles.chosen_columns import entry_bytes
-from streamcut.solvers.progress import Progress, StoppingRule
-from streamcut.training import train
-from streamcut.verification import verify
 
-SMOOTH = {
-    "squared": {}, "huber": {"delta": 1.0}, "squared-epsilon-insensitive": {"epsilon": 0.1}, "poisson": {}, "logistic": {},
-    "squared-hinge": {}, "smoothed-hinge": {},
-}  # fmt: skip
-OF_LABELS = ("logistic", "squared-hinge", "smoothed-hinge")
-HOW = [("newton", "none"), ("working-set", "none"), ("working-set", "free")]
 EXACT = {"tol": None, "tol_relative": 1e-10, "max_passes": 60}
-
-
-def rows(loss: str, n: int = 200, d: int = 9, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, d))
-    score = X[:, :3] @ np.array([1.0, -0.7, 0.4]) + 0.4 * rng.standard_normal(n)
-    if loss in OF_LABELS:
-        return X, np.where(score > 0.0, 1.0, -1.0)
-    return X, rng.poisson(np.exp(np.clip(score, -3.0, 2.0))).astype(float) if loss == "poisson" else score
-
-
-def task(loss: str) -> dict:
-    return {"task": "binary" if loss in OF_LABELS else "regression", "loss": loss, **SMOOTH[loss]}
 
 
 def lasso_optimum(X: np.ndarray, y: np.ndarray, C: float, l1: float, free: bool) -> Fraction:
@@ -106,7 +72,7 @@ def test_lasso_is_true_in_exact_arithmetic(seed, solver, intercept):
     l1 = float(10.0 ** rng.uniform(-4, 0) * C * np.abs(X.T @ y).max())
     rule = {"tol_relative": (1e-2, 1e-6, 1e-12)[seed % 3], "tol": None, "max_passes": 40}
     free = intercept == "free"
-    model = train(MemoryDataset(X, y), task="regression", l1_only=l1, intercept=intercept, solver=solver, C=C, **rule)
+    model = train(streamcut.rows(X, y), task="regression", l1_only=l1, intercept=intercept, solver=solver, C=C, **rule)
     A, t, found = [[Fraction(v) for v in row] for row in X.tolist()], [Fraction(v) for v in y.tolist()], model.certificate
     optimum = lasso_optimum(X, y, C, l1, free)
     assert Fraction(found.lower_bound) <= optimum
@@ -117,53 +83,10 @@ def test_lasso_is_true_in_exact_arithmetic(seed, solver, intercept):
     assert found.converged or seed % 3 == 2
 
 
-@pytest.mark.thirds
-@pytest.mark.parametrize(("solver", "intercept"), HOW)
-@pytest.mark.parametrize("loss", SMOOTH)
-@pytest.mark.parametrize("l1", [0.5, 20.0])
-def test_every_smooth_loss_is_true_and_converges(loss, l1, solver, intercept):
-    X, y = rows(loss, 60, 5)
-    with precision():
-        own, weights = SMOOTH[loss], []
-        for tol in (1e-2, 1e-5, 1e-11):
-            asked = {**task(loss), "l1_only": l1, "intercept": intercept, "tol": None, "tol_relative": tol, "max_passes": 80}
-            model = train(MemoryDataset(X, y), solver=solver, **asked)
-            assert model.converged or tol < 1e-10
-            weights.append((model, [arb(v) for v in (*model.weights.tolist(), model.intercept)]))
-        terms = [term for x, v in zip(X.tolist(), y.tolist(), strict=True)
-                 for term in row_loss(loss, own, [*[arb(a) for a in x], arb(1)], v, _exactly(1.0))]  # fmt: skip
-
-        def F(w):  # noqa: N802
-            return arb(l1) * sum((abs(v) for v in w[:-1]), arb(0)) + sum((term.value(w) for term in terms), arb(0))
-
-        values = [F(w) for _, w in weights]
-        for (model, _), value in zip(weights, values, strict=True):
-            assert not bool(arb(model.certificate.primal) < value)
-            assert not any(bool(arb(model.certificate.lower_bound) > other) for other in values)
-        assert weights[-1][0].certificate.gap <= 1e-8 * weights[-1][0].certificate.primal
-
-
-def test_any_cut_bounds_the_optimum_in_the_box():
-    rng = np.random.default_rng(2)
-    for _ in range(200):
-        l1, most, c_bar = 10.0 ** rng.uniform(-3, 3, 3)
-        a, b = rng.standard_normal(4) * 10.0 ** rng.uniform(-3, 3), float(rng.standard_normal())
-        error = CutError(*(10.0 ** rng.uniform(-12, 0, 2)).tolist())
-        bound, _ = L1Only(l1, most=most).bound(c_bar, a, b, error)
-        for _ in range(50):
-            w = rng.standard_normal(4) * (rng.random(4) < 0.6)
-            w *= rng.random() * most / l1 / max(np.abs(w).sum(), 1e-300)
-            off = rng.standard_normal(4)
-            true = [Fraction(v) for v in (a + error.slope * off / np.linalg.norm(off) * 0.999).tolist()]
-            says = sum((v * Fraction(x) for v, x in zip(true, w.tolist(), strict=True)), Fraction(b) - Fraction(error.offset))
-            value = Fraction(l1) * sum(abs(Fraction(v)) for v in w.tolist()) + Fraction(c_bar) * says
-            assert Fraction(bound) <= value or np.abs(w).sum() * l1 > most
-
-
 @pytest.mark.parametrize("l1", ["60%", "10%", 0.3])
 def test_it_is_scikit_learns_lasso(l1):
     X, y = rows("squared")
-    model = train(MemoryDataset(X, y), task="regression", l1_only=l1, intercept="none", **EXACT)
+    model = train(streamcut.rows(X, y), task="regression", l1_only=l1, intercept="none", **EXACT)
     theirs = Lasso(alpha=model.l1 / len(y), fit_intercept=False, tol=1e-13, max_iter=100_000).fit(X, y)
     np.testing.assert_allclose(model.weights, theirs.coef_, atol=1e-6)
     assert np.count_nonzero(model.weights) == np.count_nonzero(theirs.coef_)
@@ -173,7 +96,7 @@ def test_it_is_scikit_learns_lasso(l1):
 @pytest.mark.parametrize("bias", [0.0, 2.0])
 def test_it_is_liblinears_logistic_loss(bias):
     X, y = rows("logistic")
-    model = train(MemoryDataset(X, y), loss="logistic", l1_only=1.0, C=0.3, bias=bias, **EXACT)
+    model = train(streamcut.rows(X, y), loss="logistic", l1_only=1.0, C=0.3, bias=bias, **EXACT)
     known = {"l1_ratio": 1.0, "solver": "liblinear", "tol": 1e-10, "max_iter": 10_000}
     theirs = LogisticRegression(C=0.3, fit_intercept=bias > 0, intercept_scaling=bias or 1.0, **known).fit(X, y)
     np.testing.assert_allclose(model.weights, theirs.coef_[0], atol=1e-4)
@@ -185,27 +108,27 @@ def test_it_is_liblinears_logistic_loss(bias):
 
 def test_beyond_the_largest_all_weights_are_0():
     X, y = rows("logistic")
-    model = train(MemoryDataset(X, y), loss="logistic", l1_only="100%", intercept="none")
+    model = train(streamcut.rows(X, y), loss="logistic", l1_only="100%", intercept="none")
     assert not model.weights.any()
     assert model.history[-1]["passes"] <= 3
-    assert train(MemoryDataset(X, y), loss="logistic", l1_only="90%", intercept="none").weights.any()
+    assert train(streamcut.rows(X, y), loss="logistic", l1_only="90%", intercept="none").weights.any()
 
 
 def test_weights_shards_and_workers():
     X, y = rows("squared-hinge")
     u = np.random.default_rng(1).integers(1, 4, len(y)).astype(float)
     asked = {"loss": "squared-hinge", "l1_only": 2.0, "positive_weight": 2.0, **EXACT}
-    models = [train(MemoryDataset(X, y, weight=u, shard_nnz=nnz), workers=n, **asked) for nnz, n in ((300, 1), (99, 2))]
+    models = [train(streamcut.rows(X, y, weight=u, shard_nnz=nnz), workers=n, **asked) for nnz, n in ((300, 1), (99, 2))]
     np.testing.assert_array_equal(models[0].weights, models[1].weights)
     assert models[0].certificate == models[1].certificate
     again = np.repeat(np.arange(len(y)), u.astype(int))
-    repeated = train(MemoryDataset(X[again], y[again]), **asked)
+    repeated = train(streamcut.rows(X[again], y[again]), **asked)
     assert repeated.certificate.primal == pytest.approx(models[0].certificate.primal, rel=1e-8)
 
 
 def test_it_is_saved_resumed_verified_and_proved(tmp_path):
     X, y = rows("logistic")
-    data, asked = MemoryDataset(sp.csr_array(X), y, shard_nnz=300), {"loss": "logistic", "l1_only": 0.4, **EXACT}
+    data, asked = streamcut.rows(sp.csr_array(X), y, shard_nnz=300), {"loss": "logistic", "l1_only": 0.4, **EXACT}
     questions = count()
     whole = train(data, stop=lambda: next(questions) < 0, **asked)
     left, kept = iter(range(next(questions) // 2)), str(tmp_path / "kept")
@@ -228,7 +151,7 @@ def test_it_is_saved_resumed_verified_and_proved(tmp_path):
 
 def test_a_model_with_another_penalty_starts_it_and_proves_nothing():
     X, y = rows("squared")
-    data = MemoryDataset(X, y)
+    data = streamcut.rows(X, y)
     start = train(data, task="regression", C=0.01)
     model = train(data, task="regression", l1_only="20%", warm_start=start, **EXACT)
     cold = train(data, task="regression", l1_only="20%", **EXACT)
@@ -236,21 +159,12 @@ def test_a_model_with_another_penalty_starts_it_and_proves_nothing():
     assert model.certificate.primal == pytest.approx(cold.certificate.primal, rel=1e-8)
 
 
-def text(n: int = 400, d: int = 3000, seed: int = 0) -> tuple[sp.csr_array, np.ndarray]:
-    """Rows with few of many features, of which twenty matter."""
-    rng = np.random.default_rng(seed)
-    X = sp.random_array((n, d), density=0.01, format="csr", rng=rng, data_sampler=lambda size: rng.standard_normal(size))
-    X[:, 40:] *= 0.7
-    score = 3.0 * (X[:, :20] @ np.linspace(2.0, 0.5, 20)) + 0.3 * rng.standard_normal(n)
-    return X, score
-
-
 @pytest.mark.parametrize("loss", ["squared", "logistic", "squared-hinge"])
 @pytest.mark.parametrize("intercept", ["none", "free"])
 def test_many_features_take_three_passes(loss, intercept):
     X, y = text()
     y = y + 2.0 if loss == "squared" else np.where(y > 0.7, 1.0, -1.0)
-    model = train(MemoryDataset(X, y), **task(loss), l1_only=0.5, intercept=intercept, tol=None, tol_relative=1e-5)
+    model = train(streamcut.rows(X, y), **task(loss), l1_only=0.5, intercept=intercept, tol=None, tol_relative=1e-5)
     assert model.solver == "working-set"
     assert model.converged
     assert model.history[-1]["passes"] <= 3
@@ -266,55 +180,11 @@ def test_many_features_take_three_passes(loss, intercept):
         assert model.certificate.primal == pytest.approx(F, rel=1e-5)
 
 
-def test_columns_that_have_no_room_together_take_turns():
-    X, y = text()
-    y = np.where(y > 0.0, 1.0, -1.0)
-    rule = {"tol": None, "tol_relative": 1e-4, "max_passes": 100}
-    data = MemoryDataset(X, y)
-    whole = train(data, loss="logistic", l1_only=0.2, intercept="none", **rule)
-    options = TrainOptions(task="binary", loss="logistic", l1_only=0.2, intercept="none", **rule)
-    job = BinaryJob.planned(options, data.manifest)
-    few = int(0.1 * X.nnz) * entry_bytes(data.manifest)
-    with Runner(Feed(data), plan_lanes(data.manifest.statistics, 2), 2) as runner:
-        plan = MemoryPlan(0, (), frozenset(), 0, row_cache=few)
-        model = job.solve(runner, Progress(StoppingRule(None, 1e-4, max_passes=100)), plan)
-    columns = np.count_nonzero(whole.weights)
-    assert columns * X.nnz / X.shape[1] > 0.1 * X.nnz  # more than there is room for
-    assert model.converged
-    assert 3 < model.history[-1]["passes"] < 100
-    assert model.certificate.lower_bound <= whole.certificate.primal
-    assert model.certificate.primal == pytest.approx(whole.certificate.primal, rel=1e-4)
-
-
-@pytest.mark.parametrize("intercept", ["none", "free", "regularised"])
-def test_a_path_takes_little_more_than_its_last_value(intercept):
-    X, y = text()
-    data, models = MemoryDataset(X, y), []
-    asked = {"task": "regression", "intercept": intercept, "tol": None, "tol_relative": 1e-5}
-    steps = ["90%", "50%", "20%", "10%", "5%"]
-    _, tried = train_path(data, [2.0], l1s=steps, alone=True, on_model=lambda model, _: models.append(model), **asked)
-    assert sum(line.passes for line in tried) <= 3 + 3 * (intercept == "free") + 2 * len(steps)
-    assert [np.count_nonzero(model.weights) for model in models] == sorted(np.count_nonzero(model.weights) for model in models)
-    assert models[0].weights.any()
-    for part, model in zip(steps, models, strict=True):
-        cold = train(data, C=2.0, l1_only=part, **asked)
-        assert cold.l1 == pytest.approx(model.l1, rel=1e-12)
-        assert model.converged
-        assert model.certificate.primal == pytest.approx(cold.certificate.primal, rel=1e-5)
-        assert max(cold.certificate.lower_bound, model.certificate.lower_bound) <= min(
-            cold.certificate.primal, model.certificate.primal
-        )
-        assert model.describe()["l1_only"] is True
-    none = train(data, C=2.0, l1_only="100%", **asked)
-    assert np.abs(none.weights).max() <= 1e-5 * (intercept == "free")  # whose best value is found by steps
-    assert none.history[-1]["passes"] <= 6
-
-
 @pytest.mark.parametrize("intercept", ["none", "free"])
 def test_working_sets_are_resumed_verified_and_the_same_on_workers(tmp_path, intercept):
     X, y = text()
     y = np.where(y > 0.3, 1.0, -1.0)
-    data = MemoryDataset(X, y, shard_nnz=1500)
+    data = streamcut.rows(X, y, shard_nnz=1500)
     asked = {"loss": "squared-hinge", "l1_only": 0.4, "intercept": intercept, "tol": None, "tol_relative": 1e-9, "lanes": 3}
     questions = count()
     whole = train(data, stop=lambda: next(questions) < 0, workers=1, **asked)
@@ -339,7 +209,7 @@ def test_working_sets_are_resumed_verified_and_the_same_on_workers(tmp_path, int
 
 
 def test_what_is_not_there_is_refused():
-    data = MemoryDataset(*rows("logistic"))
+    data = streamcut.rows(*rows("logistic"))
     with pytest.raises(UsageError, match="l1_only: 'hinge' is not one of its losses"):
         train(data, l1_only=1.0)
     with pytest.raises(UsageError, match="l1_only: newton has no free intercept"):

@@ -2,77 +2,18 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
+from kit.shared.nystroem import OPTIONS, rings
 
-from streamcut.compiled import feature_maps
+import streamcut
+from streamcut import evaluate, load_model, predict, save_model, train, verify
 from streamcut.errors import UsageError
-from streamcut.evaluation import evaluate
-from streamcut.execution.feed import Feed
-from streamcut.io.memory import MemoryDataset
-from streamcut.kernels.kernel import Kernel
-from streamcut.models.files import load_model, save_model
-from streamcut.oracles.landmarks import nystroem_map
-from streamcut.oracles.mapped import MappedDataset
-from streamcut.prediction import predict
-from streamcut.training import train
-from streamcut.verification import verify
-
-
-def rings(n=200, seed=0):
-    rng = np.random.default_rng(seed)
-    X = np.where(rng.random((n, 3)) > 0.2, rng.standard_normal((n, 3)), 0.0)
-    return X, np.where(X[:, 0] ** 2 + np.sin(2 * X[:, 1]) + 0.2 * rng.standard_normal(n) > 0.8, 2.0, 1.0)
-
-
-def drawn(X, y, kernel, landmarks, seed=0) -> MappedDataset:
-    data = MemoryDataset(X, y)
-    return MappedDataset(data, nystroem_map(Feed(data), kernel, landmarks, seed))
-
-
-def test_cholesky_with_pivots():
-    rng = np.random.default_rng(1)
-    B = rng.standard_normal((12, 5))
-    K = B @ B.T  # rank 5
-    L, pivots = np.zeros((12, 12)), np.empty(12, np.int64)
-    rank = feature_maps.pivoted_cholesky(K, 1e-9, L, pivots)
-    assert rank == 5
-    assert sorted(pivots) == list(range(12))
-    assert np.allclose(L[:, :5] @ L[:, :5].T, K[np.ix_(pivots, pivots)])
-    inverse = np.zeros((5, 5))
-    feature_maps.inverse_transposed(np.ascontiguousarray(L[:5, :5]), inverse)
-    assert np.allclose(inverse.T @ L[:5, :5], np.eye(5))
-
-
-@pytest.mark.parametrize("kernel", [Kernel("rbf", 0.5), Kernel("poly", 0.5, 2, 1.0)])
-def test_with_all_rows_as_landmarks_features_give_the_kernel(kernel):
-    X, y = rings(60)
-    data = drawn(X, y, kernel, 60)
-    features = data.map.features(data.inner.read(0))
-    K = kernel.matrix(X, X)
-    assert np.allclose(features @ features.T, K, atol=1e-4 * K.max())
-    assert data.manifest.statistics.max_abs_value >= np.abs(features).max()
-    assert data.manifest.statistics.max_squared_norm >= (features.astype(np.float64) ** 2).sum(axis=1).max()
-
-
-def test_few_landmarks_project():
-    X, y = rings(80)
-    kernel = Kernel("rbf", 0.5)
-    data = drawn(X, y, kernel, 20, seed=3)
-    features = data.map.features(data.inner.read(0)).astype(np.float64)
-    rows = data.map.landmarks
-    S = sp.csr_array((rows.data, rows.indices, rows.indptr), shape=(rows.n_rows, 3)).toarray()
-    KS = kernel.matrix(X, S)
-    assert np.allclose(features @ features.T, KS @ np.linalg.pinv(kernel.matrix(S, S)) @ KS.T, atol=1e-4)
-
-
-OPTIONS = {"kernel": "rbf", "gamma": 0.5, "nystroem": 40, "C": 1.0}
 
 
 def test_training_predicting_and_the_file(tmp_path):
     X, y = rings(400)
     Xt, yt = rings(1000, seed=1)
-    model = train(MemoryDataset(X, y), **OPTIONS)
-    linear = train(MemoryDataset(X, y))
+    model = train(streamcut.rows(X, y), **OPTIONS)
+    linear = train(streamcut.rows(X, y))
     accuracy = evaluate(model, (Xt, yt)).accuracy
     assert model.converged
     assert accuracy > evaluate(linear, (Xt, yt)).accuracy + 0.1
@@ -80,29 +21,21 @@ def test_training_predicting_and_the_file(tmp_path):
     again = load_model(tmp_path / "m.npz")
     assert np.array_equal(again.decision_function(Xt), model.decision_function(Xt))
     assert np.array_equal(predict(again, (Xt, yt)), model.predict(Xt))
-    assert verify(again, MemoryDataset(X, y)).consistent
+    assert verify(again, streamcut.rows(X, y)).consistent
 
 
 def test_approaches_the_exact_machine():
     X, y = rings(150)
-    exact = train(MemoryDataset(X, y), solver="sampled-linear", kernel="rbf", gamma=0.5, samples=150, bias=0, tol=1e-4)
-    model = train(MemoryDataset(X, y), **{**OPTIONS, "nystroem": 150}, bias=0, tol_relative=1e-4)
+    exact = train(streamcut.rows(X, y), solver="sampled-linear", kernel="rbf", gamma=0.5, samples=150, bias=0, tol=1e-4)
+    model = train(streamcut.rows(X, y), **{**OPTIONS, "nystroem": 150}, bias=0, tol_relative=1e-4)
     assert model.inner.certificate.lower_bound <= exact.certificate.primal * (1 + 1e-3)
     assert exact.certificate.lower_bound <= model.inner.certificate.primal * (1 + 1e-3)
-
-
-def test_shards_and_workers_change_no_bit(monkeypatch):
-    X, y = rings(300)
-    bits = lambda model: (model.inner.weights.tobytes(), model.inner.certificate.primal)  # noqa: E731
-    want = bits(train(MemoryDataset(X, y), **OPTIONS, lanes=4, workers=1))
-    monkeypatch.setattr("streamcut.oracles.mapped.SHARD_NNZ", 1600)
-    assert bits(train(MemoryDataset(X, y, shard_nnz=300), **OPTIONS, lanes=4, workers=2)) == want
 
 
 def test_other_tasks_take_features():
     X, _ = rings(300)
     y = np.digitize(np.sin(2 * X[:, 0]) + X[:, 1], [-0.5, 0.5]).astype(float)
-    model = train(MemoryDataset(X, y), task="multiclass", solver="ocas", **OPTIONS)
+    model = train(streamcut.rows(X, y), task="multiclass", solver="ocas", **OPTIONS)
     assert evaluate(model, (X, y)).accuracy > 0.8
     with pytest.raises(UsageError, match="sequence"):
-        train(MemoryDataset(X, y, qid=np.arange(300) // 3), task="sequence", solver="ocas", **OPTIONS)
+        train(streamcut.rows(X, y, qid=np.arange(300) // 3), task="sequence", solver="ocas", **OPTIONS)

@@ -3,58 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 from itertools import count
+from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
+from kit.shared.one_class import mean_of_lowest, rows
 from sklearn.svm import OneClassSVM
 
-from streamcut.bundle.one_class import FreeOffset, without_offset
-from streamcut.config import CheckpointOptions
+import streamcut
+from streamcut import CheckpointOptions, evaluate, load_model, save_model, train, verify
 from streamcut.errors import BadInputError, UsageError
-from streamcut.evaluation import evaluate
-from streamcut.execution.feed import Feed
-from streamcut.execution.lanes import Lanes
-from streamcut.execution.runner import Runner
-from streamcut.foundation.rounding import CutError
-from streamcut.io.memory import MemoryDataset
-from streamcut.losses.one_class import OneClass
-from streamcut.measures.global_loss import _of_one_group
-from streamcut.models.files import load_model, save_model
-from streamcut.oracles.decomposable import Cut
-from streamcut.oracles.dual.one_class import ordered
-from streamcut.training import train
-from streamcut.verification import verify
 
 
-@cache
-def rows(n: int = 300) -> sp.csr_array:
-    """Rows that mostly lie to one side of the origin."""
-    rng = np.random.default_rng(0)
-    X = sp.random_array((n, 8), density=0.6, format="csr", rng=rng, data_sampler=lambda size: rng.gamma(2.0, 0.5, size) - 0.3)
-    return sp.csr_array(X)
-
-
-def data(n: int = 300) -> MemoryDataset:
-    return MemoryDataset(rows(n), np.ones(n), shard_nnz=400)
-
-
-def mean_of_lowest(scores: np.ndarray, nu: float) -> float:
-    """The slow way: sorted, the last one counts in part."""
-    k = nu * len(scores)
-    parts = np.clip(k - np.arange(len(scores)), 0.0, 1.0)
-    return float(np.sort(scores) @ parts / k)
-
-
-@pytest.mark.parametrize("nu", [0.001, 0.1, 0.37, 0.5, 1.0])
-@pytest.mark.parametrize("ties", [False, True])
-def test_the_risk_is_that_of_the_lowest_scores(nu, ties):
-    scores = np.random.default_rng(1).normal(0.3, 1.0, 83)
-    scores = scores.round() if ties else scores
-    expected = max(0.0, 1.0 - mean_of_lowest(scores, nu))
-    assert _of_one_group(OneClass(nu), np.zeros(83), scores) == pytest.approx(expected, abs=1e-12)
+def data(n: int = 300) -> Any:
+    return streamcut.rows(rows(n), np.ones(n), shard_nnz=400)
 
 
 @pytest.mark.parametrize("solver", ["bundle-dca", "ocas", "cpa"])
@@ -79,7 +42,7 @@ def test_the_plane_is_libsvms(solver, nu):
 
 
 def test_units_of_features_are_of_no_matter():
-    models = [train(MemoryDataset(rows() * unit, np.ones(300)), task="one-class", nu=0.1) for unit in (1.0, 2.0**-20, 2.0**20)]
+    models = [train(streamcut.rows(rows() * unit, np.ones(300)), task="one-class", nu=0.1) for unit in (1.0, 2.0**-20, 2.0**20)]
     directions = [model.weights / np.linalg.norm(model.weights) for model in models]
     for model, direction in zip(models, directions, strict=True):
         assert len(model.history) == len(models[0].history)
@@ -106,7 +69,7 @@ def test_it_is_saved_stopped_resumed_and_evaluated(solver, tmp_path):
 
 def test_rows_around_the_origin_have_no_plane(caplog):
     X = np.random.default_rng(0).standard_normal((200, 3))
-    model = train(MemoryDataset(np.vstack([X, -X]), np.ones(400)), task="one-class", nu=0.5)
+    model = train(streamcut.rows(np.vstack([X, -X]), np.ones(400)), task="one-class", nu=0.5)
     assert model.converged
     assert not model.weights.any()
     assert "the origin lies amid the rows" in caplog.text
@@ -120,14 +83,14 @@ def test_what_makes_no_sense_is_refused():
     with pytest.raises(UsageError, match=r"C: 2\.0 is an option of task"):
         train(data(), task="one-class", C=2.0)
     with pytest.raises(BadInputError, match="weights"):
-        train(MemoryDataset(rows(), np.ones(300), weight=np.full(300, 2.0)), task="one-class")
+        train(streamcut.rows(rows(), np.ones(300), weight=np.full(300, 2.0)), task="one-class")
 
 
 @pytest.mark.parametrize("nu", [0.05, 0.3, 1.0])
 def test_few_passes_do_and_shards_and_workers_change_no_bit(nu):
     kinds = [(400, 1), (100, 2), (4000, 2)]
     models = [
-        train(MemoryDataset(rows(), np.ones(300), shard_nnz=nnz), task="one-class", nu=nu, workers=workers, row_cache="30%")
+        train(streamcut.rows(rows(), np.ones(300), shard_nnz=nnz), task="one-class", nu=nu, workers=workers, row_cache="30%")
         for nnz, workers in kinds
     ]
     assert {(*model.weights.tolist(), model.intercept) for model in models} == {
@@ -149,35 +112,3 @@ def test_its_bound_is_proved_from_the_rows():
     assert checked.proof.lower_bound >= model.certificate.lower_bound
     false = replace(model, certificate=replace(model.certificate, lower_bound=1.01 * model.certificate.primal))
     assert not verify(false, data(), prove=True).consistent
-
-
-@pytest.mark.parametrize("nu", [0.001, 0.1, 0.37, 1.0 - 1e-13, 1.0])
-@pytest.mark.parametrize("pull", [-0.2, -1e-14, 0.0, 1e-14, 0.3])
-def test_any_shares_become_a_cut_of_the_risk(nu, pull):
-    """For any weights the risk is at least what the cut says, whatever the shares added up to."""
-    rng, n, constant = np.random.default_rng(3), 50, 0.5
-    X = rng.standard_normal((n, 4)) + 1.0
-    mean = min(1.0, max(0.0, nu - pull))  # of the shares
-    f = np.clip(rng.random(n), 0.0, 1.0)
-    f = f * mean / f.mean() if mean <= f.mean() else 1.0 - (1.0 - f) * (1.0 - mean) / (1.0 - f.mean())
-    exact = CutError(1e-15, 1e-15)
-    ones = Cut(np.append(-X.mean(axis=0), constant * (nu - 1.0)), 1.0, exact)
-    penalty = FreeOffset.of(ones, nu, constant, 1.0, 9.0)
-    a = -(f @ X) / n
-    b, error = penalty.feasible(a, float(f.mean()), CutError(1e-13, 1e-13), constant * (nu - float(f.mean())))
-    a, b, error = without_offset(a, b, error, nu, 1e6)
-    assert error.slope < 1e-3 or nu < 1.0 - 1e-9
-    for w in 10.0 ** rng.uniform(-3, 2, (200, 1)) * rng.standard_normal((200, 4)):
-        risk = max(0.0, 1.0 - mean_of_lowest(X @ w, nu))
-        doubt = error.slope * np.linalg.norm(w) + error.offset
-        assert a @ w + b <= risk + doubt + 1e-12 * (1.0 + np.abs(X @ w).max())
-
-
-def test_order_statistics_are_those_of_a_sort():
-    z = np.random.default_rng(4).standard_normal(5000).round(2)
-    z[:7] = [-0.0, 0.0, np.inf, -1e-320, 1e300, -1e300, 5e-324]
-    with Runner(Feed(MemoryDataset(rows(5000), np.ones(5000)), frozenset([0])), Lanes((0, 1234, 5000)), 1) as runner:
-        runner.row_state.add("z")
-        runner.row_state.arrays["z"][:] = z
-        for place in (0, 1, 77, 2500, 4998, 4999):
-            assert ordered(runner, "z", place) == np.sort(z)[place]

@@ -7,11 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from streamcut.evaluation import evaluate
-from streamcut.io.conversion.convert import convert
-from streamcut.io.memory import MemoryDataset
-from streamcut.io.opening import open_dataset
-from streamcut.training import train
+import streamcut
+from streamcut import convert, evaluate, train
 
 OPTIMA = json.loads((Path(__file__).parents[1] / "reference" / "optima.json").read_text())
 ONE_AGAINST_REST = {"news20_bydate": 1.0}
@@ -25,7 +22,7 @@ CASES = [(name, float(C)) for name, found in sorted(OPTIMA.items()) for C in sor
 @pytest.mark.parametrize(("name", "C"), CASES, ids=lambda value: str(value))
 def test_certificates_enclose_liblinears_optimum(load, name, C):
     X, y = load(name)
-    data = MemoryDataset(X, y)
+    data = streamcut.rows(X, y)
     optimum = OPTIMA[name][str(C)]
     iterations = {}
     for solver, cut in (("ocas", "predicted"), ("ocas", "exact"), ("bundle-dca", "predicted")):
@@ -56,7 +53,7 @@ PASSES = {  # (exact, predicted) to gap ≤ 1e-3·C̄ as measured with a prototy
 
 @pytest.mark.parametrize(("name", "C"), PASSES, ids=lambda value: str(value))
 def test_passes_are_those_of_the_prototype(load, name, C):
-    data = MemoryDataset(*load(name))
+    data = streamcut.rows(*load(name))
     for cut, expected in zip(("exact", "predicted"), PASSES[name, C], strict=True):
         model = train(data, C=C, solver="ocas", cut=cut, tol_relative=None)
         assert model.history[-1]["passes"] <= 1.1 * expected + 1
@@ -64,7 +61,7 @@ def test_passes_are_those_of_the_prototype(load, name, C):
 
 @pytest.mark.parametrize("name", ["a9a", "reuters_moneyfx", "reuters21578"])
 def test_cpa_converges_within_a_thousand_passes(load, name):
-    model = train(MemoryDataset(*load(name)), solver="cpa", tol_relative=None, max_passes=1000)
+    model = train(streamcut.rows(*load(name)), solver="cpa", tol_relative=None, max_passes=1000)
     optimum = OPTIMA[name]["1.0"]
     assert model.certificate.converged
     assert model.certificate.lower_bound <= optimum["primal"]
@@ -72,8 +69,8 @@ def test_cpa_converges_within_a_thousand_passes(load, name):
 
 
 def test_accuracy_on_a9a(load):
-    model = train(MemoryDataset(*load("a9a")))
-    assert 0.849 <= evaluate(model, MemoryDataset(*load("a9a", "test"))).accuracy <= 0.851
+    model = train(streamcut.rows(*load("a9a")))
+    assert 0.849 <= evaluate(model, streamcut.rows(*load("a9a", "test"))).accuracy <= 0.851
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +84,7 @@ def stores(tmp_path_factory, data_dir):
         ("one", {"shard_nnz": 4 << 20}),
     ):
         convert([source], str(folder / name), **options)
-    return {path.name: open_dataset(str(path)) for path in folder.iterdir() if path.name in ("zarr", "hdf5", "one")}
+    return {path.name: streamcut.open(str(path)) for path in folder.iterdir() if path.name in ("zarr", "hdf5", "one")}
 
 
 @pytest.mark.parametrize("solver", [{"solver": "ocas"}, {"solver": "ocas", "cut": "exact"}, {"solver": "cpa"}], ids=str)
@@ -102,6 +99,6 @@ def test_backend_workers_shards_and_memory_do_not_change_a_bit(stores, solver):
 
 def test_float32_text_and_its_store_give_the_same_model_as_arrays(stores, load):
     X, y = load("reuters_moneyfx")
-    arrays = train(MemoryDataset(X.astype(np.float32), y), lanes=4)
+    arrays = train(streamcut.rows(X.astype(np.float32), y), lanes=4)
     stored = train(stores["zarr"], lanes=4)
     np.testing.assert_array_equal(arrays.weights, stored.weights)

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 
+import kit.shared.row_weights
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import streamcut
 from streamcut.errors import BadInputError
-from streamcut.io.memory import MemoryDataset
-from streamcut.io.stores.manifest_file import manifest_bytes, parse_manifest
+
+no_warnings = kit.shared.row_weights.no_warnings
+
 
 BAD = 3
-
-
-@pytest.fixture(autouse=True)
-def no_warnings():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        yield
 
 
 def weighted(*weights: str, labels: tuple[int, ...] = (1, -1)) -> str:
@@ -74,26 +68,11 @@ def test_59_arrays_in_memory():
     X, y = sp.csr_array(np.eye(4)), np.array([1.0, -1.0, 1.0, -1.0])
     for weight, words in ((np.zeros(4), "all rows have weight 0"), (np.array([0.0, 1, 0, 1]), "label 1 have weight 0")):
         with pytest.raises(BadInputError, match=words):
-            streamcut.train(MemoryDataset(X, y, weight=weight))
+            streamcut.train(streamcut.rows(X, y, weight=weight))
 
 
 def test_some_rows_of_weight_0_are_rows_that_are_not_there():
     X, y = sp.csr_array(np.eye(6)), np.array([1.0, -1.0] * 3)
-    model = streamcut.train(MemoryDataset(X, y, weight=np.array([1.0, 1, 1, 1, 0, 0])), tol=1e-9)
-    fewer = streamcut.train(MemoryDataset(X[:4], y[:4]), tol=1e-9)
+    model = streamcut.train(streamcut.rows(X, y, weight=np.array([1.0, 1, 1, 1, 0, 0])), tol=1e-9)
+    fewer = streamcut.train(streamcut.rows(X[:4], y[:4]), tol=1e-9)
     np.testing.assert_allclose(model.weights, fewer.weights, atol=1e-6)
-
-
-def test_weights_of_labels_are_kept_whatever_the_blocks_and_come_back(tmp_path):
-    rng = np.random.default_rng(0)
-    labels, weights = rng.choice([1, 2, 3], 500), np.round(rng.random(500), 3)
-    lines = [f"{label}:{weight} {k % 7 + 1}:1\n" for k, (label, weight) in enumerate(zip(labels, weights, strict=True))]
-    (tmp_path / "a.svm").write_text("".join(lines))
-    found = []
-    for threads in (1, 3):
-        streamcut.convert(tmp_path / "a.svm", tmp_path / f"{threads}.zarr", label_weights=True, shard_nnz=60, threads=threads)
-        found.append(streamcut.open(tmp_path / f"{threads}.zarr").manifest)
-    assert found[0].statistics == found[1].statistics
-    expected = {label: weights[labels == label].sum() for label in (1, 2, 3)}
-    np.testing.assert_allclose(list(found[0].statistics.label_weights.values()), list(expected.values()), rtol=1e-12)
-    assert parse_manifest(manifest_bytes(found[0]), "here").statistics == found[0].statistics

@@ -9,28 +9,10 @@ from functools import cache
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from reference import sampled as slow
+from kit.shared.sampled_proof import RBF, SOLVERS, problem
 
-from streamcut.io.memory import MemoryDataset
-from streamcut.kernels.kernel import Kernel
-from streamcut.models.files import load_model, save_model
-from streamcut.training import train
-from streamcut.verification import verify
-
-SOLVERS = ("sampled-linear", "sampled-constant")
-RBF = {"kernel": "rbf", "gamma": 0.5}
-
-
-@cache
-def problem(seed=0, n=80, classes=2):
-    """(X, y, row weights, some of them 0)."""
-    rng = np.random.default_rng(seed)
-    X = np.where(rng.random((n, 3)) > 0.2, rng.standard_normal((n, 3)), 0.0)
-    scores = np.stack([np.sin(2 * X[:, 0] + c) + X[:, 1] * (c - 0.5) for c in range(classes)], axis=1)
-    y = np.argmax(scores + 0.5 * rng.standard_normal((n, classes)), axis=1).astype(float)
-    weight = rng.uniform(0.0, 3.0, n)
-    weight[:3] = 0.0
-    return X, y, weight
+import streamcut
+from streamcut import load_model, save_model, train, verify
 
 
 @cache
@@ -43,81 +25,12 @@ def sequences(seed=0, count=60):
     return sp.csr_array(np.stack([np.cos(2 * angle), np.sin(2 * angle)], 1)), y, np.repeat(np.arange(count), lengths)
 
 
-def by_row(model, X, coefficients):
-    """`coefficients` of the support vectors by row of X; rows of X differ."""
-    places = {row.tobytes(): i for i, row in enumerate(X)}
-    found = np.zeros((len(X), *coefficients.shape[1:]))
-    found[[places[vector.tobytes()] for vector in model.support.toarray()]] = coefficients
-    return found
-
-
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize(("samples", "seed"), [(5, 0), (12, 1), (30, 2), (80, 3)])
-def test_primal_and_bound_of_two_classes(solver, weighted, samples, seed):
-    X, y, weight = problem(seed)
-    kernel, C, bias, sign = Kernel("rbf", 0.5), 2.0, 0.7, np.where(y == 1.0, 1.0, -1.0)
-    u = weight * np.where(y == 1.0, 1.6, 1.0) if weighted else np.ones(len(y))
-    data = MemoryDataset(X, y, weight=weight if weighted else None)
-    model = train(
-        data, solver=solver, C=C, bias=bias, samples=samples, seed=seed, tol=1e-2, max_passes=60,
-        positive_weight=1.6 if weighted else 1.0, **RBF,
-    )  # fmt: skip
-    K = kernel.matrix(X, X) + bias**2
-    found = model.certificate
-    f = K @ by_row(model, X, model.coefficients)
-    w = by_row(model, X, model.coefficients)
-    primal = 0.5 * w @ f + C * u @ np.maximum(0.0, 1.0 - sign * f)
-    assert found.primal - found.raised == pytest.approx(primal, rel=1e-11)
-    assert primal < found.primal < primal * (1 + 1e-9)
-    alpha = sign * by_row(model, X, model.point.coefficients)
-    assert np.all(alpha >= 0.0)
-    assert np.all(alpha <= C * u * (1 + 1e-12))
-    value = alpha.sum() - 0.5 * (alpha * sign) @ K @ (alpha * sign)
-    assert found.lower_bound == pytest.approx(max(value, 0.0), rel=1e-9)
-    assert found.lower_bound <= value
-    if not weighted:
-        assert found.lower_bound <= slow.hinge_optimum(K, sign, C, 300)[1] * (1 + 1e-12)
-    checked = verify(model, data)
-    assert checked.consistent
-    assert checked.primal_agrees
-    assert checked.bound_agrees
-
-
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize(("samples", "weighted"), [(8, False), (25, True), (80, True)])
-def test_primal_and_bound_of_several_classes(solver, samples, weighted):
-    X, y, weight = problem(4, classes=4)
-    data, C, target = MemoryDataset(X, y, weight=weight if weighted else None), 1.5, y.astype(int)
-    u = weight if weighted else np.ones(len(y))
-    model = train(data, task="multiclass", solver=solver, C=C, bias=0, samples=samples, tol=1e-2, max_passes=60, **RBF)
-    K, rows = Kernel("rbf", 0.5).matrix(X, X), np.arange(len(y))
-    f = K @ by_row(model, X, model.coefficients)
-    margins = f - f[rows, target][:, None] + 1.0
-    margins[rows, target] = 0.0
-    primal = 0.5 * np.sum(by_row(model, X, model.coefficients) * f) + C * u @ margins.max(axis=1)
-    assert model.certificate.primal - model.certificate.raised == pytest.approx(primal, rel=1e-11)
-    assert primal < model.certificate.primal < primal * (1 + 1e-9)
-    dual = by_row(model, X, model.point.coefficients)
-    alpha = -dual
-    alpha[rows, target] = 0.0
-    assert np.all(alpha >= 0.0)
-    assert np.all(alpha.sum(axis=1) <= C * u * (1 + 1e-12))
-    assert np.allclose(dual[rows, target], alpha.sum(axis=1), rtol=1e-12)
-    value = alpha.sum() - 0.5 * np.sum(dual * (K @ dual))
-    assert model.certificate.lower_bound == pytest.approx(value, rel=1e-9)
-    assert model.certificate.lower_bound < value
-    checked = verify(model, data)
-    assert checked.consistent
-    assert checked.bound_agrees
-
-
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("samples", [5, 20, 60])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_no_answer_of_sequences_is_below_the_bound(tmp_path, solver, samples, seed):
     X, y, qid = sequences(seed)
-    data = MemoryDataset(X, y, qid=qid, shard_nnz=60)
+    data = streamcut.rows(X, y, qid=qid, shard_nnz=60)
     common = {"task": "sequence", "C": 0.5, "bias": 0}
     best = train(data, tol=1e-5, tol_relative=None, **common).certificate
     model = train(data, solver=solver, samples=samples, tol=1e-2, max_passes=60, seed=seed, **common)
@@ -137,7 +50,7 @@ def test_no_answer_of_sequences_is_below_the_bound(tmp_path, solver, samples, se
 @pytest.mark.parametrize("bias", [0.0, 2.0])
 def test_the_objective_of_linear_sequences_is_confirmed(solver, bias):
     X, y, qid = sequences()
-    data = MemoryDataset(X, y, qid=qid, shard_nnz=60)
+    data = streamcut.rows(X, y, qid=qid, shard_nnz=60)
     model = train(data, task="sequence", solver=solver, bias=bias, C=0.5)
     found = verify(model, data)
     assert found.consistent
@@ -168,14 +81,14 @@ def test_an_honest_model_whose_scores_cancel_out_is_not_called_a_liar(seed, solv
     rng = np.random.default_rng(seed)
     X, y = rng.standard_normal((30, 3)) * 10.0 ** rng.uniform(0, 2, 3), np.arange(30) % 2.0
     how = {"kernel": "poly", "gamma": 0.1, "degree": 2, "coef0": 1.0, "C": 5000.0}
-    model = train(MemoryDataset(X, y), solver=solver, samples=6, tol=0.05, **how)
-    assert verify(model, MemoryDataset(X, y, shard_nnz=10)).consistent
+    model = train(streamcut.rows(X, y), solver=solver, samples=6, tol=0.05, **how)
+    assert verify(model, streamcut.rows(X, y, shard_nnz=10)).consistent
 
 
 @pytest.mark.parametrize("classes", [2, 4])
 def test_lies_are_caught(classes):
     X, y, _ = problem(5, classes=classes)
-    data, task = MemoryDataset(X, y), "binary" if classes == 2 else "multiclass"
+    data, task = streamcut.rows(X, y), "binary" if classes == 2 else "multiclass"
     model = train(data, task=task, solver="sampled-linear", samples=40, tol=1e-2, **RBF)
     assert verify(model, data).consistent
     for lie, other in lies(model):
@@ -187,7 +100,7 @@ def test_estimates_are_no_convergence(solver):
     outcomes = set()
     for seed in range(12):
         X, y, _ = problem(seed, n=300)
-        model = train(MemoryDataset(X, y), solver=solver, samples=20, seed=seed, tol=1e-2, C=5.0, **RBF)
+        model = train(streamcut.rows(X, y), solver=solver, samples=20, seed=seed, tol=1e-2, C=5.0, **RBF)
         found = model.certificate
         outcomes.add(str(model.stop_reason))
         assert model.converged == (found.gap <= 1e-2 * found.c_bar)
@@ -204,9 +117,9 @@ def test_estimates_are_no_convergence(solver):
 def test_a_target_that_only_the_estimate_reaches_is_not_reached():
     X, y, _ = problem(1, n=400)
     seen = []
-    train(MemoryDataset(X, y), solver="sampled-constant", samples=15, C=5.0, on_iteration=seen.append, **RBF)
+    train(streamcut.rows(X, y), solver="sampled-constant", samples=15, C=5.0, on_iteration=seen.append, **RBF)
     lowest = min(line.primal_estimate for line in seen if line.cuts > 0)
-    model = train(MemoryDataset(X, y), solver="sampled-constant", samples=15, C=5.0, target=lowest, **RBF)
+    model = train(streamcut.rows(X, y), solver="sampled-constant", samples=15, C=5.0, target=lowest, **RBF)
     assert model.facts["primal_estimate"] <= lowest < model.certificate.primal
     assert model.stop_reason == "samples"
 
@@ -214,7 +127,7 @@ def test_a_target_that_only_the_estimate_reaches_is_not_reached():
 def test_progress_says_estimate():
     X, y, _ = problem()
     seen = []
-    train(MemoryDataset(X, y), solver="sampled-constant", samples=20, on_iteration=seen.append, max_passes=3, **RBF)
+    train(streamcut.rows(X, y), solver="sampled-constant", samples=20, on_iteration=seen.append, max_passes=3, **RBF)
     shown = seen[-1].columns()
     assert {"primal (estimate)", "bound (estimate)"} <= set(shown)
     assert not {"primal", "bound", "model"} & set(shown)
@@ -222,7 +135,7 @@ def test_progress_says_estimate():
 
 def test_who_is_interrupted_before_the_proof_has_a_model_without_one():
     X, y, _ = problem(n=300)
-    asked, data = [], MemoryDataset(X, y, shard_nnz=100)
+    asked, data = [], streamcut.rows(X, y, shard_nnz=100)
     train(data, solver="sampled-linear", samples=20, max_passes=3, stop=lambda: asked.append(0) or False, **RBF)
     late = iter(range(len(asked)))
     model = train(data, solver="sampled-linear", samples=20, max_passes=3, stop=lambda: next(late) == len(asked) - 1, **RBF)

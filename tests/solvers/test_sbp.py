@@ -4,200 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
-from reference import sbp as reference
-from reference import smo as exact
+from kit.shared.sbp import problem
 
 import streamcut
-from streamcut.compiled.kernel_columns import WIDTH
 from streamcut.errors import UsageError
-from streamcut.execution.feed import Feed
-from streamcut.execution.lanes import plan_lanes
-from streamcut.execution.runner import Interrupted, Runner
-from streamcut.io.memory import MemoryDataset
-from streamcut.kernels.kernel import Kernel
-from streamcut.models.certificate import StopReason
-from streamcut.oracles.kernel_columns import Responses
-from streamcut.solvers.papers import kernel_iterations
-from streamcut.solvers.papers.kernel_iterations import Limits
-from streamcut.solvers.papers.sbp import StochasticBatchPerceptron
-from streamcut.solvers.progress import Progress, StoppingRule
-
-RBF = Kernel("rbf", gamma=0.3)
-FOR_EVER = StoppingRule(None, None)
-
-
-def problem(seed=1, n=120, d=6, noise=0.5):
-    generator = np.random.default_rng(seed)
-    X = sp.random_array((n, d), density=0.7, rng=generator, format="csr", data_sampler=generator.normal)
-    signs = np.where(X.toarray()[:, 0] * 2 + noise * generator.normal(size=n) > 0, 1.0, -1.0)
-    return X, signs
-
-
-def responses(X, y, kernel=RBF, *, lanes=1, workers=1, shard_nnz=1 << 20, pinned=True, averaged=True):
-    data = MemoryDataset(X, y, shard_nnz=shard_nnz)
-    shards = frozenset(range(len(data.manifest.shards))) if pinned else frozenset()
-    runner = Runner(Feed(data, shards), plan_lanes(data.manifest.statistics, lanes), workers)
-    return Responses(runner, kernel, 1.0, averaged=averaged)
-
-
-def trained(X, y, steps, *, seed=0, **options):
-    own = {name: options.pop(name) for name in ("lanes", "workers", "shard_nnz", "pinned", "kernel") if name in options}
-    solver = StochasticBatchPerceptron(responses(X, y, **own), random=np.random.default_rng(seed), **options)
-    for _ in range(steps):
-        solver.iterate()
-    return solver
-
-
-@pytest.mark.parametrize("bias", [False, True])
-def test_step_by_step_as_on_a_dense_matrix(bias):
-    X, signs = problem()
-    nu, steps = 0.05, 150
-    alpha, c = reference.average(RBF.matrix(X, X), signs, nu, steps, np.random.default_rng(0), bias=bias)
-    ours = trained(X, signs, steps, nu=nu, bias=bias)
-    sums = np.zeros(len(signs))
-    sums[ours.responses.numbers] = ours.responses.alpha_sum
-    np.testing.assert_allclose(sums / steps, alpha, atol=1e-12)
-    np.testing.assert_allclose(ours.responses.c_sum / steps, c, atol=1e-12)
-    assert ours.responses.evaluations == steps * len(signs)
-
-
-@pytest.mark.parametrize("bias", [False, True])
-def test_it_comes_to_the_pareto_front_of_smo(bias):
-    """ν taken from the optimum for C, as in the paper: norm and mean hinge loss come within 1 % of it."""
-    X, signs = problem(noise=1.0)
-    C, m = 1.0, len(signs)
-    K = RBF.matrix(X, X)
-    best = exact.solve(K, signs, np.full(m, C), bias=bias)
-    scores = K @ (best * signs)
-    norm = np.sqrt((best * signs) @ scores)
-    intercept = np.median((signs - scores)[(best > 1e-6) & (best < C - 1e-6)]) if bias else 0.0
-    hinge = np.maximum(0.0, 1.0 - signs * (scores + intercept)).mean()
-    figures = trained(X, signs, 3_000, nu=hinge / norm, bias=bias, batch=16).figures()
-    assert figures["norm"] == pytest.approx(norm, rel=0.01)
-    assert figures["mean_hinge"] == pytest.approx(hinge, rel=0.01)
-
-
-@pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize("C", [0.1, 1.0])
-def test_nu_from_c_comes_near_the_optimum_for_it(C, bias):
-    X, signs = problem(noise=1.0)
-    m, K = len(signs), RBF.matrix(X, X)
-    best = exact.objective(K, signs, exact.solve(K, signs, np.full(m, C), bias=bias))
-    figures = trained(X, signs, 2_000, C=C, bias=bias, batch=16).figures()
-    assert best <= 0.5 * figures["norm"] ** 2 + C * m * figures["mean_hinge"] <= 1.02 * best
-
-
-@pytest.mark.parametrize("bias", [False, True])
-def test_figures_are_those_of_the_predictor(bias):
-    X, signs = problem()
-    solver = trained(X, signs, 300, nu=0.05, bias=bias, batch=5)
-    alpha, intercept = solver.predictor()
-    own = solver.responses
-    coefficients = np.zeros(len(signs))
-    coefficients[own.numbers] = alpha * signs[own.numbers]
-    scores = RBF.matrix(X, X) @ coefficients
-    figures = solver.figures()
-    assert figures["mean_hinge"] == pytest.approx(np.maximum(0.0, 1.0 - signs * (scores + intercept)).mean(), rel=1e-9)
-    assert figures["norm"] == pytest.approx(np.sqrt(coefficients @ scores), rel=1e-9)
-    assert figures["norm"] <= 1.0 / figures["margin"] * (1 + 1e-9)
-
-
-@pytest.mark.parametrize("batch", [1, 7, 40])
-@pytest.mark.parametrize("bias", [False, True])
-def test_same_bits_however_it_is_run(batch, bias):
-    X, signs = problem(n=300)
-    solvers = [
-        trained(X, signs, 40, C=1.0, bias=bias, batch=batch, **how)
-        for how in ({}, {"lanes": 3, "workers": 2}, {"shard_nnz": 97, "pinned": False}, {"shard_nnz": 300, "lanes": 2})
-    ]
-    assert len({solver.responses.c_sum.tobytes() for solver in solvers}) == 1
-    assert len({solver.predictor()[0].tobytes() for solver in solvers}) == 1
-
-
-def test_a_batch_that_holds_all_rows_under_water_is_the_exact_gradient():
-    X, signs = problem()
-    one, other = (trained(X, signs, 50, nu=0.02, batch=len(signs), seed=seed) for seed in (1, 2))
-    assert np.array_equal(one.responses.c_sum, other.responses.c_sum)
-
-
-def test_batches_count_their_own_kernel_values():
-    X, signs = problem()
-    solver = trained(X, signs, 1, nu=0.05, batch=6)
-    assert solver.responses.evaluations == 6 * len(signs) + 36
-    assert solver.rows_seen == 6
-
-
-def test_without_slack_a_separable_problem_is_separated():
-    generator = np.random.default_rng(4)
-    X = generator.normal(size=(80, 2))
-    X = sp.csr_array(X[np.abs(X[:, 0]) > 0.3])
-    signs = np.sign(X.toarray()[:, 0])
-    solver = trained(X, signs, 2000, nu=1e-9)
-    assert np.all(solver.responses.c_sum > 0)
-
-
-@pytest.mark.parametrize("ones", [False, True])
-@pytest.mark.parametrize("kernel", [RBF, Kernel("linear"), Kernel("poly", gamma=0.4, degree=2, coef0=1.0)], ids=lambda k: k.name)
-def test_columns_and_blocks_are_the_kernel_to_the_same_bits(kernel, ones):
-    X, signs = problem(n=90)
-    if ones:
-        X.data[:] = 1.0
-    K = kernel.matrix(X, X) * signs * signs[:, None]
-    rows = np.arange(3, 3 + 2 * WIDTH + 5)
-    steps = np.random.default_rng(0).normal(size=len(rows))
-    single, block = (responses(X, signs, kernel) for _ in range(2))
-    for row, step in zip(rows, steps, strict=True):
-        single.step(np.array([row]), np.array([step]))
-    block.step(rows, steps)
-    np.testing.assert_allclose(single.c, K[:, rows] @ steps, rtol=1e-11, atol=1e-12)
-    np.testing.assert_allclose(block.c, single.c, rtol=1e-12, atol=1e-13)
-    one, same = responses(X, signs, kernel), responses(X, signs, kernel)
-    one.step(rows[:1], steps[:1])
-    same.step(rows[:2], np.array([steps[0], 0.0]))
-    assert np.array_equal(one.c, same.c)
-    assert one.square_of(rows, steps) == pytest.approx(steps @ K[np.ix_(rows, rows)] @ steps, rel=1e-10)
-    assert one.square_of(rows[:1], steps[:1]) == pytest.approx(steps[0] ** 2 * abs(K[rows[0], rows[0]]), rel=1e-12)
-
-
-def test_it_stops_on_epochs_evaluations_held_out_error_and_when_asked():
-    X, signs = problem()
-    m = len(signs)
-
-    def run(limits, held_out=None, **how):
-        solver = StochasticBatchPerceptron(responses(X, signs), nu=0.05, random=np.random.default_rng(0))
-        return kernel_iterations.run(solver, Progress(FOR_EVER, **how), limits, held_out)
-
-    fit = run(Limits(epochs=2.0))
-    assert (fit.reason, fit.history[-1].rows_seen) == (StopReason.EPOCHS, 2 * m)
-    fit = run(Limits(evaluations=10.5 * m))
-    assert (fit.reason, fit.history[-1].rows_seen) == (StopReason.EVALUATIONS, 11)
-    asked = iter([False] * 5 + [True] * 2)
-    assert run(Limits(), stop=lambda: next(asked)).reason is StopReason.INTERRUPTED
-    with pytest.raises(Interrupted):
-        run(Limits(), stop=lambda: True)
-
-    errors = iter([0.5, 0.2, 0.3] + [0.2] * 100)
-    seen = []
-
-    def held_out(alpha, intercept):
-        seen.append(alpha)
-        return next(errors)
-
-    fit = run(Limits(), held_out)
-    assert fit.reason is StopReason.SETTLED
-    assert np.array_equal(fit.alpha, seen[1])
-    assert fit.history[-1].rows_seen > m
 
 
 def test_train_gives_a_model_that_is_saved_and_loaded(tmp_path):
-    from streamcut.models.files import load_model, save_model
+    from streamcut import load_model, save_model
 
     X, signs = problem(n=200)
     labels = np.where(signs > 0, 7.0, 3.0)
-    model = streamcut.train(MemoryDataset(X, labels), solver="sbp", kernel="rbf", gamma=0.3, epochs=3, batch=4)
+    model = streamcut.train(streamcut.rows(X, labels), solver="sbp", kernel="rbf", gamma=0.3, epochs=3, batch=4)
     assert np.mean(model.predict(X) == labels) > 0.85
-    assert model.stop_reason is StopReason.EPOCHS
+    assert model.stop_reason == "epochs"
     assert model.history[-1]["evaluations"] == model.facts["evaluations"]
     save_model(model, tmp_path / "m.npz")
     again = load_model(tmp_path / "m.npz")
@@ -219,7 +39,7 @@ def test_train_on_a_store_with_held_out_rows_is_train_in_memory(tmp_path, run):
     assert len(dataset.manifest.shards) > 1
     errors = [line["error"] for line in stored.history]
     assert np.mean(stored.predict(X[200:]) != signs[200:]) == pytest.approx(min(errors))
-    in_memory = streamcut.train(MemoryDataset(X[:200], rows), **options)
+    in_memory = streamcut.train(streamcut.rows(X[:200], rows), **options)
     np.testing.assert_allclose(stored.decision_function(X), in_memory.decision_function(X), rtol=1e-9, atol=1e-12)
 
 
@@ -235,4 +55,4 @@ def test_train_on_a_store_with_held_out_rows_is_train_in_memory(tmp_path, run):
 def test_what_makes_no_sense_is_refused(options, complaint):
     X, signs = problem(n=20)
     with pytest.raises(UsageError, match=complaint):
-        streamcut.train(MemoryDataset(X, signs), kernel="rbf", **options)
+        streamcut.train(streamcut.rows(X, signs), kernel="rbf", **options)

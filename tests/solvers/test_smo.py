@@ -4,182 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from reference import smo as reference
 
-from streamcut.compiled import smo as kernels
+import streamcut
+from streamcut import train
 from streamcut.estimators import KernelSVM
-from streamcut.foundation.systems import resident_bytes
-from streamcut.io.memory import MemoryDataset
-from streamcut.kernels.kernel import Kernel
-from streamcut.models.certificate import StopReason
-from streamcut.oracles.kernel_columns import SharedColumns
-from streamcut.solvers import smo
-from streamcut.solvers.progress import Progress, StoppingRule
-from streamcut.training import train
-
-KERNELS = [Kernel("rbf", gamma=0.5), Kernel("linear"), Kernel("poly", gamma=0.5, degree=2, coef0=1.0)]
-
-
-def solver(X, signs, upper, kernel, *, bias, cache_bytes=1 << 20, workers=1):
-    chunk = MemoryDataset(X, signs).read(0)
-    upper = np.broadcast_to(np.asarray(upper, np.float64), (len(signs),)).copy()
-    return smo.SMO(
-        chunk,
-        kernel,
-        np.asarray(signs, np.int8),
-        upper,
-        dimension=X.shape[1],
-        bias=bias,
-        cache_bytes=cache_bytes,
-        workers=workers,
-    )
-
-
-def problem(seed, n=60, d=5):
-    generator = np.random.default_rng(seed)
-    X = sp.random_array((n, d), density=0.6, rng=generator, format="csr", data_sampler=generator.normal)
-    signs = np.where(X.toarray()[:, 0] + 0.7 * generator.normal(size=n) > 0, 1.0, -1.0)
-    signs[:2] = 1.0, -1.0
-    return X, signs
-
-
-@pytest.mark.thirds
-@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
-@pytest.mark.parametrize("bias", [True, False])
-@settings(max_examples=6, deadline=None)
-@given(seed=st.integers(0, 10**6), C=st.sampled_from([0.05, 1.0, 20.0]), slots=st.sampled_from([2, 7, 60]))
-def test_the_dual_is_that_of_plain_steps(kernel, bias, seed, C, slots):
-    X, signs = problem(seed)
-    upper = C * np.random.default_rng(seed).choice([0.5, 1.0, 2.0], len(signs))
-    K = kernel.matrix(X, X)
-    ours = solver(X, signs, upper, kernel, bias=bias, cache_bytes=4 * 60 * slots)
-    assert ours.solve(1e-5)
-    value = ours.certify()
-    expected = reference.objective(K, signs, reference.solve(K, signs, upper, bias=bias, tolerance=1e-6))
-    assert value.dual == pytest.approx(reference.objective(K, signs, ours.alpha), rel=1e-9)
-    assert value.dual >= expected * (1 - 1e-6)  # plain steps may end before they are there
-    assert value.primal == pytest.approx(reference.primal(K, signs, upper, ours.alpha, value.intercept), rel=1e-9)
-    assert expected <= value.primal * (1 + 1e-12)
-    assert np.all((ours.alpha >= 0) & (ours.alpha <= upper))
-
-
-@pytest.mark.parametrize("bias", [True, False])
-def test_rows_that_are_left_out_come_back(bias):
-    """Many steps, so that rows are left out several times; a cache of few columns, so that columns come and go."""
-    X, signs = problem(3, n=400, d=8)
-    kernel = Kernel("rbf", gamma=0.2)
-    K = kernel.matrix(X, X)
-    ours = solver(X, signs, 3.0, kernel, bias=bias, cache_bytes=4 * 400 * 20)
-    assert ours.solve(1e-6)
-    assert ours.steps > 400
-    exact = ours.certify()
-    gradient = signs * (K @ (ours.alpha * signs)) - 1.0
-    np.testing.assert_allclose(ours.gradient, gradient, atol=1e-9)
-    assert exact.gap <= 1e-4 * exact.dual
-
-
-@pytest.mark.parametrize("bias", [True, False])
-def test_the_gap_is_what_was_asked_for_and_both_sides_are_true(bias):
-    X, signs = problem(5, n=200)
-    kernel, upper = Kernel("rbf", gamma=0.5), np.full(200, 2.0)
-    seen = []
-    rule = StoppingRule(1e-4, None)
-    value, reason, history = smo.run(solver(X, signs, upper, kernel, bias=bias), Progress(rule, seen.append), upper.sum())
-    K = kernel.matrix(X, X)
-    best = reference.objective(K, signs, reference.solve(K, signs, upper, bias=bias, tolerance=1e-9))
-    assert reason is StopReason.CONVERGED
-    assert value.dual <= best * (1 + 1e-12) <= value.primal * (1 + 1e-12)
-    assert value.gap <= 1e-4 * upper.sum()
-    assert seen == history
-    assert [line.tolerance for line in history] == sorted((line.tolerance for line in history), reverse=True)
-
-
-def test_any_number_of_threads_gives_the_same_bits():
-    X, signs = problem(7, n=300)
-    one, three = (solver(X, signs, 1.0, KERNELS[0], bias=True, workers=workers) for workers in (1, 3))
-    for each in (one, three):
-        each.solve(1e-3)
-    assert one.certify() == three.certify()
-    assert np.array_equal(one.alpha, three.alpha)
-
-
-def test_it_stops_when_asked():
-    X, signs = problem(9, n=1200)
-    rule = StoppingRule(1e-9, None)
-    ours = solver(X, signs, 100.0, KERNELS[0], bias=True, cache_bytes=1 << 24)
-    asked = iter([False])
-    value, reason, _ = smo.run(ours, Progress(rule, stop=lambda: next(asked, True)), 120000.0)
-    assert reason is StopReason.INTERRUPTED
-    assert value.dual <= value.primal
-    assert not smo.SMO.solve(solver(X, signs, 100.0, KERNELS[0], bias=True), 1e-9, lambda: True)
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.integers(0, 10**6), st.integers(2, 40))
-def test_balance_is_exact(seed, n):
-    import math
-
-    generator = np.random.default_rng(seed)
-    signs = np.where(np.arange(n) % 2, 1.0, -1.0)
-    upper = generator.uniform(0.5, 2.0, n)
-    alpha = generator.choice([0.0, 0.5, 1.0], n) * upper
-    alpha[signs > 0] *= min(1.0, alpha[signs < 0].sum() / max(alpha[signs > 0].sum(), 1e-300))
-    alpha[signs < 0] *= min(1.0, alpha[signs > 0].sum() / max(alpha[signs < 0].sum(), 1e-300))
-    smo.balance(alpha, signs, upper)
-    assert math.fsum(alpha * signs) == 0.0
-    assert np.all((alpha >= 0.0) & (alpha <= upper))
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.integers(0, 10**6), st.integers(2, 30))
-def test_no_other_intercept_loses_less(seed, n):
-    generator = np.random.default_rng(seed)
-    signs = np.where(np.arange(n) % 2, 1.0, -1.0)
-    upper, responses = generator.uniform(0.5, 2.0, n), generator.normal(size=n).round(1)
-
-    def loss(b):
-        return upper @ np.maximum(0.0, 1.0 - responses - signs * b)
-
-    best = loss(smo.best_intercept(signs, upper, responses))
-    assert all(best <= loss(b) + 1e-12 for b in generator.normal(size=200) * 2)
-
-
-def test_columns_keep_the_positions_that_stay():
-    cache = np.arange(12, dtype=np.float32)
-    kernels.compact(cache, 3, 4, np.array([0, 2]))
-    assert list(cache[:6]) == [0, 2, 4, 6, 8, 10]
-
-
-def test_a_cache_for_all_columns_takes_the_memory_of_those_that_are_in_it():
-    n, before = 20_000, resident_bytes()
-    cache = smo.KernelCache(n, 4 * n * n)  # 1.6 GB
-    for now in range(1, 4):
-        cache.put(7 * now, np.full(n, now, np.float32), now)
-    cache.narrow(np.arange(0, n, 2))
-    assert resident_bytes() - before < 32 << 20
-    for now in range(1, 4):
-        at = cache.slot_of[7 * now] * cache.width
-        assert (cache.numbers[at : at + cache.width] == now).all()
-
-
-@pytest.mark.parametrize(
-    ("name", "rows", "positive", "C", "gamma"),
-    [("svmguide1", 3089, 1.0, 2.0, 5e-4), ("dna", 1000, 1.0, 10.0, 0.01), ("a9a", 2000, 1.0, 1.0, 0.05)],
-)
-def test_the_dual_is_that_of_libsvm(load, name, rows, positive, C, gamma):
-    svmutil = pytest.importorskip("libsvm.svmutil")
-    X, y = load(name)
-    X, signs = X[:rows], np.where(y[:rows] == positive, 1.0, -1.0)
-    theirs = svmutil.svm_train(svmutil.svm_problem(signs, X), f"-t 2 -c {C} -g {gamma} -e 0.001 -q")
-    alpha = np.zeros(rows)
-    alpha[np.array(theirs.get_sv_indices()) - 1] = np.abs(np.array(theirs.get_sv_coef())[:, 0])
-    ours = solver(X, signs, C, Kernel("rbf", gamma=gamma), bias=True, cache_bytes=100 << 20)
-    assert ours.solve(1e-3)
-    K = Kernel("rbf", gamma=gamma).matrix(X, X)
-    assert ours.certify().dual == pytest.approx(reference.objective(K, signs, alpha), rel=1e-6)
 
 
 @pytest.mark.parametrize("kernel_cache", ["auto", "40KB"])
@@ -189,7 +17,7 @@ def test_classes_that_share_kernel_columns_have_the_bits_of_classes_that_do_not(
     y = X[:, :3].argmax(axis=1).astype(float)
     machine = KernelSVM(gamma=0.3, C=10.0, kernel_cache=kernel_cache).fit(X, y)
     options = {"kernel": "rbf", "gamma": 0.3, "C": 10.0, "solver": "smo", "task": "binary", "kernel_cache": kernel_cache}
-    apart = [train(MemoryDataset(X, y), positive_label=label, **options) for label in (0.0, 1.0, 2.0)]
+    apart = [train(streamcut.rows(X, y), positive_label=label, **options) for label in (0.0, 1.0, 2.0)]
     for k, model in enumerate(apart):
         (own,) = np.nonzero(machine.dual_coef_[k])
         found = np.column_stack([machine.support_vectors_[own].toarray(), machine.dual_coef_[k, own]])
@@ -199,17 +27,3 @@ def test_classes_that_share_kernel_columns_have_the_bits_of_classes_that_do_not(
     alone = sum(model.facts["evaluations"] for model in apart)
     if kernel_cache == "auto":  # a column that several classes want is computed once
         assert machine.model_.facts["evaluations"] < alone
-
-
-def test_shared_columns_are_computed_once_and_no_more_than_fit():
-    shared, asked = SharedColumns(10, 2 * 4 * 10), []
-
-    def column(row):
-        asked.append(row)
-        return np.full(10, float(row))
-
-    for row in (3, 5, 3, 7, 5):
-        found = shared.of(row, lambda row=row: column(row))
-        assert (found is None) == (row == 7)
-        assert found is None or (found.dtype == np.float32 and (found == row).all())
-    assert asked == [3, 5]

@@ -1,224 +1,16 @@
 """Multinomial logistic regression: kernels, solvers and certificates against slow versions and scikit-learn."""
 
 import json
-from decimal import Decimal
-from functools import cache
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from reference import softmax as slow
-from scipy.optimize import minimize_scalar
-from scipy.special import softmax as softmax_of
-from sklearn import metrics
+from kit.shared.softmax import WAYS, problem
 from sklearn.datasets import dump_svmlight_file
 
 import streamcut
-from streamcut.bundle.bundle import Merge
-from streamcut.bundle.newton_search import minimise_by_newton
-from streamcut.compiled import class_shares, multiclass, records
-from streamcut.config import CheckpointOptions
+from streamcut import CheckpointOptions, train, tune
 from streamcut.errors import UsageError
-from streamcut.execution.feed import Feed
-from streamcut.execution.lanes import plan_lanes
-from streamcut.execution.row_cache import CacheSize
-from streamcut.execution.runner import Runner
-from streamcut.exports.liblinear import liblinear_text
-from streamcut.foundation.rounding import Grids
-from streamcut.io.memory import MemoryDataset
-from streamcut.losses.classes import ClassesRisk
-from streamcut.losses.softmax import Softmax
-from streamcut.models.files import load_model, save_model
-from streamcut.oracles.classes import MulticlassOracle
-from streamcut.oracles.dual.classes import MulticlassDualOracle, row_bytes
-from streamcut.oracles.dual.passes import Ascent
-from streamcut.reports.page import Report
-from streamcut.training import train
-from streamcut.tuning import tune
-from streamcut.verification import verify
-
-WAYS = [("cpa", {}), ("ocas", {}), ("bundle-dca", {}), ("bundle-dca", {"row_cache": "0"})]
-LABELS = (-2.0, 1.0, 3.5, 7.0)
-EXACT = Grids(0.0, 0.0)  # ordinary sums
-SOFTMAX = Softmax(len(LABELS))
-
-
-def problem(n=150, d=8, *, seed=0, weights=False, classes=4):
-    """Noisy sparse rows of several classes; some have no features."""
-    rng = np.random.default_rng(seed)
-    X = sp.random_array((n, d), density=0.5, format="csr", rng=rng, data_sampler=rng.standard_normal)
-    scores = X @ rng.standard_normal((d, classes)) + rng.gumbel(size=(n, classes))
-    return X, np.asarray(LABELS[:classes])[scores.argmax(axis=1)], rng.uniform(0.2, 3.0, n) if weights else None
-
-
-def dense(X, bias=1.0):
-    X = X.toarray()
-    return np.hstack([X, np.full((len(X), 1), bias)]) if bias else X
-
-
-@cache
-def optimum(weights, bias, C):
-    X, y, u = problem(90, weights=weights, seed=3)
-    return slow.optimum(dense(X, bias), np.searchsorted(LABELS, y), C, np.ones(len(y)) if u is None else u)
-
-
-class TestKernels:
-    @settings(max_examples=40, deadline=None)
-    @given(st.integers(0, 10**6), st.integers(2, 30), st.floats(-6, 8), st.floats(-2, 3))
-    def test_a_row_goes_to_the_maximum_along_it(self, seed, K, power, spread):
-        rng = np.random.default_rng(seed)
-        Q, scores, new = 10.0**power, 10.0**spread * rng.standard_normal(K), np.empty(K)
-        p = rng.dirichlet(np.full(K, 0.3)) if seed % 3 else np.eye(K)[0]
-        SOFTMAX.step(p, scores, Q, 0, new)
-        assert new.sum() == pytest.approx(1.0, abs=1e-14)
-        np.testing.assert_allclose(new, slow.best_shares(p, scores, Q), atol=1e-9)
-
-    def test_a_row_without_features_goes_to_its_softmax(self):
-        new = np.empty(3)
-        SOFTMAX.step(np.array([1.0, 0.0, 0.0]), np.array([1.0, 2.0, 3.0]), 0.0, 0, new)
-        np.testing.assert_allclose(new, softmax_of([1.0, 2.0, 3.0]))
-
-    @pytest.mark.parametrize("bias", [0.0, 0.5])
-    @pytest.mark.parametrize("weights", [False, True])
-    def test_losses_and_cut(self, bias, weights):
-        X, y, u = problem(weights=weights)
-        rng, target = np.random.default_rng(1), np.searchsorted(LABELS, y)
-        W = rng.standard_normal((X.shape[1] + (bias != 0), 4))
-        Z, found = dense(X, bias) @ W, np.empty(len(y))
-        assert multiclass.losses(SOFTMAX, target, Z, found) == -1
-        np.testing.assert_allclose(found, slow.losses(target, Z), rtol=1e-13)
-        every, a, b = np.ones(len(y)) if u is None else u, np.zeros(W.shape), np.zeros(2)
-        rows = records.Rows(X.indptr.astype(np.int64), X.indices, X.data, target, u)
-        multiclass.cut(SOFTMAX, rows, np.zeros_like(Z), Z, 1.0, bias, EXACT, a, b)
-        expected, offset = slow.cut(W, dense(X, bias), target, every)
-        np.testing.assert_allclose(a / every.sum(), expected, atol=1e-12)
-        assert b[0] / every.sum() == pytest.approx(offset, rel=1e-12)
-        alpha, constants = np.empty(Z.shape), np.empty(len(y))
-        multiclass.duals(SOFTMAX, target, Z, alpha, constants)
-        np.testing.assert_allclose(constants - (alpha * Z).sum(axis=1), found, atol=1e-12)
-        Z[3, 2], Z[5, 0] = np.inf, np.nan
-        assert multiclass.losses(SOFTMAX, target, Z, found) == 3
-
-    def test_losses_of_large_scores(self):
-        Z, found = np.array([[800.0, -800.0], [-800.0, 800.0], [0.0, -40.0]]), np.empty(3)
-        multiclass.losses(SOFTMAX, np.zeros(3, np.int64), Z, found)
-        assert found.tolist() == [0.0, 1600.0, pytest.approx(np.exp(-40.0), rel=1e-14)]
-
-    @settings(max_examples=40, deadline=None)
-    @given(st.integers(0, 10**6), st.floats(1e-3, 10), st.floats(-5, 1), st.booleans())
-    def test_line_search(self, seed, A0, B0, weighted):
-        rng = np.random.default_rng(seed)
-        target, u = rng.integers(0, 4, 12), rng.uniform(0.5, 2.0, 12) if weighted else None
-        z_b, z = 2.0 * rng.standard_normal((2, 12, 4))
-
-        class Rows:
-            def slopes(self, k):
-                slopes, curvatures = np.zeros((len(k), 2)), np.zeros((len(k), 2))
-                for t in range(len(k)):
-                    for half in (slice(0, 6), slice(6, 12)):
-                        rows = target[half], z_b[half], z[half], k[t], None if u is None else u[half]
-                        multiclass.slopes(SOFTMAX, *rows, slopes[t], curvatures[t])
-                return slopes.sum(axis=1), curvatures.sum(axis=1)
-
-        def value(k):
-            return 0.5 * A0 * k * k + B0 * k + 0.7 * (1.0 if u is None else u) @ slow.losses(target, z_b + k * (z - z_b))
-
-        if u is None:
-            u = np.ones(12)
-        k, h = minimise_by_newton(A0, B0, 0.7, Rows()), 1e-4
-        best = min(minimize_scalar(value, bounds=(0.0, 2.0 * k + 1.0), method="bounded", options={"xatol": 1e-9}).fun, value(0.0))
-        assert value(k) - best <= 1e-3 * (value(0.0) - best) + 1e-12
-        numeric = (value(0.3 + h) - value(0.3 - h)) / (2 * h)
-        assert 0.3 * A0 + B0 + 0.7 * Rows().slopes(np.array([0.3]))[0][0] == pytest.approx(numeric, rel=1e-5, abs=1e-6)
-
-    @settings(max_examples=100, deadline=None)
-    @given(st.integers(0, 10**6), st.integers(2, 40))
-    def test_codes_are_of_the_simplex_and_near(self, seed, K):
-        rng = np.random.default_rng(seed)
-        share, codes, back = rng.dirichlet(np.full(K, 10.0 ** rng.uniform(-2, 1))), np.empty(K, np.uint16), np.empty(K)
-        class_shares.encode(K - 1, share, codes)
-        class_shares.decode(K - 1, codes, back)
-        assert codes[-1] == 0
-        assert ((codes / 65535.0) ** 2).sum() <= 1.0
-        np.testing.assert_allclose(back[:-1], share[:-1], atol=4e-5)
-
-
-class TestCertificate:
-    @pytest.mark.parametrize("bias", [0.0, 1.0])
-    @pytest.mark.parametrize("weights", [False, True])
-    @pytest.mark.parametrize(("solver", "more"), WAYS)
-    def test_encloses_the_optimum(self, solver, more, weights, bias):
-        X, y, u = problem(90, weights=weights, seed=3)
-        _, best = optimum(weights, bias, 0.8)
-        data = MemoryDataset(X, y, weight=u)
-        model = train(
-            data, task="multiclass", loss="softmax", solver=solver, C=0.8, bias=bias, tol=1e-6, tol_relative=None, **more
-        )
-        found = model.certificates[0]
-        assert model.converged
-        assert found.lower_bound <= best * (1 + 1e-12)
-        assert found.primal >= best * (1 - 1e-9)  # theirs is this close to the optimum
-        assert found.gap <= 1e-6 * found.c_bar
-        every = np.ones(len(y)) if u is None else u
-        recomputed = slow.primal(model.augmented_weights, dense(X, bias), np.searchsorted(LABELS, y), 0.8, every)
-        assert recomputed == pytest.approx(found.primal, rel=1e-11)
-        checked = verify(model, data, prove=True)
-        assert checked.consistent
-        assert checked.proved
-        assert best * (1 - 1e-5) <= checked.proof.lower_bound <= best * (1 + 1e-12)
-
-    @pytest.mark.parametrize("C", [0.01, 100.0])
-    def test_other_costs_and_exact_cuts(self, C):
-        X, y, _ = problem(90, seed=3)
-        _, best = optimum(False, 1.0, C)
-        for more in ({}, {"solver": "ocas", "cut": "exact"}):
-            model = train(MemoryDataset(X, y), task="multiclass", loss="softmax", C=C, tol=1e-4, **more)
-            assert model.converged
-            assert model.certificates[0].lower_bound <= best <= model.certificates[0].primal * (1 + 1e-9)
-
-    def test_two_classes_are_the_logistic_loss_with_half_the_norm(self):
-        X, y, _ = problem(100, classes=2)
-        options = {"tol": 1e-6, "tol_relative": None}
-        ours = train(MemoryDataset(X, y), task="multiclass", loss="softmax", C=0.5, **options)
-        binary = train(MemoryDataset(X, y), loss="logistic", C=1.0, **options)
-        assert binary.certificate.lower_bound <= 2 * ours.certificates[0].primal
-        assert 2 * ours.certificates[0].lower_bound <= binary.certificate.primal
-
-    def test_a_forged_model_is_caught(self):
-        X, y, _ = problem(90, seed=3)
-        data = MemoryDataset(X, y)
-        model = train(data, task="multiclass", loss="softmax")
-        model.weights[0, 0] += 0.1
-        assert not verify(model, data).consistent
-
-    @settings(max_examples=6, deadline=None)
-    @given(st.integers(0, 10**6), st.sampled_from([1e-150, 1.0, 1e150]))
-    def test_cuts_know_how_far_rounding_moved_them(self, seed, scale):
-        """Cuts of both kinds against sums in 60 digits."""
-        rng = np.random.default_rng(seed)
-        X, y, u = problem(25, 4, seed=seed % 9, weights=True)
-        data, target = MemoryDataset(X * scale, y, weight=u), np.searchsorted(LABELS, y)
-        rows = dense(X * scale, scale)
-        with Runner(Feed(data, frozenset([0])), plan_lanes(data.manifest.statistics, 2)) as runner:
-            sizes = {"cuts": 4, "size": None, "sweeps": 0}
-            oracle = MulticlassDualOracle(runner, ClassesRisk(LABELS, Softmax), C=1.0, bias=scale, **sizes)
-            w = rng.standard_normal(oracle.dimension) / scale
-            for cut, slot in zip(oracle.ascend(Ascent(w, np.zeros(4), 0, 1, 1.0, 0.0), first=True), (0, 1), strict=True):
-                share = (runner.rows["codes"][:, slot] / 65535.0) * (runner.rows["codes"][:, slot] / 65535.0)
-                a, b = slow.exact_cut(share, rows, target, u, oracle.total_weight)
-                off = [float((Decimal(x) - y) / Decimal(scale)) for x, y in zip(cut.a.tolist(), a.ravel(), strict=True)]
-                assert np.linalg.norm(off) <= cut.error.slope / scale
-                assert abs(float(Decimal(cut.b) - b)) <= cut.error.offset
-        with Runner(Feed(data, frozenset([0])), plan_lanes(data.manifest.statistics, 1)) as runner:
-            plain = MulticlassOracle(runner, ClassesRisk(LABELS, Softmax), C=1.0, bias=scale, keep_margins=False)
-            cut, loss = plain.start(w)
-            exact = sum(Decimal(float(v)) for v in u * slow.losses(target, rows @ w.reshape(-1, 4)))
-            assert loss >= float(exact) * (1 - 1e-13)
-            point = rng.standard_normal(plain.dimension) / scale  # a cut is below the loss everywhere
-            there = u @ slow.losses(target, rows @ point.reshape(-1, 4)) / u.sum()
-            assert cut.a @ point + cut.b <= there * (1 + 1e-12) + cut.error.offset + cut.error.slope * np.linalg.norm(point)
 
 
 class TestInvariance:
@@ -226,9 +18,9 @@ class TestInvariance:
     def test_workers_and_shards_change_no_bit(self, solver, more):
         X, y, u = problem(1000, 20, weights=True, seed=1)
         options = {"task": "multiclass", "loss": "softmax", "solver": solver, "lanes": 3, "max_passes": 8, "max_cuts": 6, **more}
-        expected = train(MemoryDataset(X, y, weight=u), **options, scheduler="sync")
+        expected = train(streamcut.rows(X, y, weight=u), **options, scheduler="sync")
         for shard_nnz, workers in ((1 << 20, 3), (3000, 2)):
-            model = train(MemoryDataset(X, y, weight=u, shard_nnz=shard_nnz), **options, workers=workers)
+            model = train(streamcut.rows(X, y, weight=u, shard_nnz=shard_nnz), **options, workers=workers)
             np.testing.assert_array_equal(model.weights, expected.weights)
             assert model.certificates == expected.certificates
 
@@ -237,9 +29,9 @@ class TestInvariance:
         X, y, _ = problem(300, 10, seed=2)
         own = {"task": "multiclass", "loss": "softmax", "solver": solver, "max_cuts": 6, "C": 10.0}
         options = {**own, "tol": 1e-9, "tol_relative": None, **more}
-        whole = train(MemoryDataset(X, y), **options, max_passes=14)
-        train(MemoryDataset(X, y), **options, max_passes=6, checkpoint=str(tmp_path))
-        resumed = train(MemoryDataset(X, y), **options, max_passes=14, checkpoint=CheckpointOptions(str(tmp_path), resume=True))
+        whole = train(streamcut.rows(X, y), **options, max_passes=14)
+        train(streamcut.rows(X, y), **options, max_passes=6, checkpoint=str(tmp_path))
+        resumed = train(streamcut.rows(X, y), **options, max_passes=14, checkpoint=CheckpointOptions(str(tmp_path), resume=True))
         np.testing.assert_array_equal(resumed.weights, whole.weights)
         assert resumed.certificates == whole.certificates
 
@@ -247,88 +39,17 @@ class TestInvariance:
     def test_weight_two_is_the_row_twice(self, solver):
         X, y, _ = problem(60, seed=5)
         options = {"task": "multiclass", "loss": "softmax", "solver": solver, "tol": 1e-6, "tol_relative": None}
-        twice = train(MemoryDataset(sp.vstack([X, X]), np.tile(y, 2)), **options).certificates[0]
-        weighted = train(MemoryDataset(X, y, weight=np.full(60, 2.0)), **options).certificates[0]
+        twice = train(streamcut.rows(sp.vstack([X, X]), np.tile(y, 2)), **options).certificates[0]
+        weighted = train(streamcut.rows(X, y, weight=np.full(60, 2.0)), **options).certificates[0]
         assert weighted.lower_bound <= twice.primal
         assert twice.lower_bound <= weighted.primal
 
     def test_a_path_over_c(self):
         X, y, _ = problem(200, seed=4)
-        results = tune(MemoryDataset(X, y, shard_nnz=200), {"C": [0.1, 1.0]}, folds=2, task="multiclass", loss="softmax")
+        results = tune(streamcut.rows(X, y, shard_nnz=200), {"C": [0.1, 1.0]}, folds=2, task="multiclass", loss="softmax")
         assert results.best.measure == "accuracy"
         assert results.model.converged
         assert results.model.certificates[0].lower_bound <= results.model.certificates[0].primal
-
-
-@settings(max_examples=15, deadline=None)
-@given(st.integers(0, 10**6), st.booleans())
-def test_both_cuts_are_what_rows_remember(seed, ones):
-    """Whatever w and the mixture, with sweeps over a cache and merges in between."""
-    X, y, u = problem(60, seed=seed % 7, weights=True)
-    if ones:
-        X.data[:] = 1.0
-    data, target, rng = MemoryDataset(X, y, weight=u), np.searchsorted(LABELS, y), np.random.default_rng(seed)
-    size = CacheSize.planned(data.manifest, 20_000, 2, row_bytes(4))
-    with Runner(Feed(data, frozenset([0])), plan_lanes(data.manifest.statistics, 2)) as runner:
-        oracle = MulticlassDualOracle(runner, ClassesRisk(LABELS, Softmax), C=1.0, bias=1.0, cuts=6, size=size, sweeps=3)
-        for number in range(3):
-            w, mixture = rng.standard_normal(oracle.dimension), np.zeros(6)
-            mixture[: 2 * number] = rng.dirichlet(np.ones(2 * number)) if number else 0.0
-            slots = 2 * number, 2 * number + 1
-            cuts = oracle.ascend(Ascent(w, mixture, *slots, 1.0, 0.0), first=number == 0)
-            for cut, slot in zip(cuts, slots, strict=True):
-                share = (runner.rows["codes"][:, slot] / 65535.0) ** 2
-                assert (share[np.arange(60), target] == 0.0).all()
-                assert (share.sum(axis=1) <= 1.0).all()
-                share[np.arange(60), target] = 1.0 - share.sum(axis=1)
-                expected = dense(X).T @ ((share - np.eye(4)[target]) * u[:, None]) / u.sum()
-                np.testing.assert_allclose(cut.a.reshape(-1, 4), expected, atol=1e-12)
-                assert cut.b == pytest.approx(
-                    u @ -np.where(share > 0, share * np.log(share + (share <= 0)), 0.0).sum(axis=1) / u.sum()
-                )
-            expected, _ = slow.cut(w.reshape(-1, 4), dense(X), target, u)
-            np.testing.assert_allclose(cuts[0].a.reshape(-1, 4), expected, atol=1e-4)  # as near as codes are
-        before = (runner.rows["codes"] / 65535.0) ** 2
-        oracle.follow([Merge(0, 3, 0.25)])
-        expected = 0.75 * before[:, 0] + 0.25 * before[:, 3]
-        np.testing.assert_allclose((runner.rows["codes"][:, 0] / 65535.0) ** 2, expected, atol=4e-5)
-
-
-@pytest.fixture(scope="module")
-def trained():
-    X, y, _ = problem(300)
-    return train(MemoryDataset(X, y), task="multiclass", loss="softmax", tol=1e-6, tol_relative=None), X, y
-
-
-class TestModel:
-    def test_probabilities_are_those_of_scikit_learn(self, trained, tmp_path):
-        model, X, y = trained
-        save_model(model, tmp_path / "m.npz")
-        again = load_model(tmp_path / "m.npz")
-        said = again.probabilities_of(again.decision_function(X))
-        W, _ = slow.optimum(dense(X), np.searchsorted(LABELS, y), 1.0, np.ones(len(y)))
-        np.testing.assert_allclose(said, softmax_of(dense(X) @ W, axis=1), atol=5e-3)
-        np.testing.assert_array_equal(again.predict(X), np.asarray(LABELS)[said.argmax(axis=1)])
-
-    def test_measures(self, trained):
-        model, X, y = trained
-        u = np.random.default_rng(0).uniform(0.1, 2.0, len(y))
-        found, p = streamcut.evaluate(model, (X, y, u)), model.probabilities_of(model.decision_function(X))
-        assert found.log_loss == pytest.approx(metrics.log_loss(np.searchsorted(LABELS, y), p, sample_weight=u))
-        assert found.log_loss == pytest.approx(found.mean_loss)
-        brier = ((p - (y[:, None] == np.asarray(LABELS))) ** 2).sum(axis=1)
-        assert found.brier_score == pytest.approx(np.average(brier, weights=u))
-        for k, each in enumerate(found.classes):
-            which, off = np.minimum((p[:, k] * 15).astype(int), 14), u * (p[:, k] - (y == LABELS[k]))
-            assert each["calibration_error"] == pytest.approx(sum(abs(off[which == b].sum()) for b in range(15)) / u.sum())
-        json.dumps(found.measures(), allow_nan=False)
-        report = Report(model, data=MemoryDataset(X, y))
-        assert set(report.quality.plots) == {"reliability"}
-        assert "true \\ predicted" in report.html()
-
-    def test_liblinear_has_none(self, trained):
-        with pytest.raises(UsageError, match="LIBLINEAR has no softmax"):
-            liblinear_text(trained[0], None)
 
 
 @pytest.mark.parametrize(
@@ -343,7 +64,7 @@ class TestModel:
 def test_options_that_do_not_fit(options, message):
     X, y, _ = problem(20)
     with pytest.raises(UsageError, match=message):
-        train(MemoryDataset(X, y), **{"loss": "softmax", **options})
+        train(streamcut.rows(X, y), **{"loss": "softmax", **options})
 
 
 def test_command_line(run, tmp_path):

@@ -7,11 +7,9 @@ import pytest
 import scipy.sparse as sp
 from reference import viterbi
 
-from streamcut import structured
+import streamcut
+from streamcut import structured, train
 from streamcut.errors import BadInputError, UsageError
-from streamcut.io.memory import MemoryDataset
-from streamcut.solvers import stabilised
-from streamcut.training import train
 
 
 class Ordered:
@@ -66,7 +64,7 @@ def grades(n=150, seed=0):
 
 def test_a_task_of_ones_own():
     X, y = grades()
-    model = structured.train(MemoryDataset(X, y), Ordered(4), tol_relative=1e-3)
+    model = structured.train(streamcut.rows(X, y), Ordered(4), tol_relative=1e-3)
     W = model.weights.reshape(4, 6)
     scores = X @ W.T + abs(np.arange(4) - y[:, None])
     F = 0.5 * np.sum(W**2) + np.sum(scores.max(axis=1) - (X @ W.T)[np.arange(len(y)), y.astype(int)])
@@ -74,10 +72,10 @@ def test_a_task_of_ones_own():
     assert certificate.converged
     assert F <= certificate.primal <= F * (1 + 1e-11)
     assert 0.999 * certificate.primal <= certificate.lower_bound <= certificate.primal
-    found = np.array(model.predict(MemoryDataset(X, y))).ravel()
+    found = np.array(model.predict(streamcut.rows(X, y))).ravel()
     assert np.array_equal(found, np.argmax(X @ W.T, axis=1))
     assert np.abs(found - y).mean() < 0.5
-    again = structured.train(MemoryDataset(X, y, shard_nnz=60), Ordered(4), tol_relative=1e-3)
+    again = structured.train(streamcut.rows(X, y, shard_nnz=60), Ordered(4), tol_relative=1e-3)
     assert again.weights.tobytes() == model.weights.tobytes()
 
 
@@ -86,7 +84,7 @@ def test_a_chain_in_python_is_the_built_in_one():
     lengths = rng.integers(1, 4, 15)
     y = rng.integers(0, 3, lengths.sum()).astype(float)
     X = sp.csr_array(rng.standard_normal((len(y), 3)) + y[:, None])
-    data = MemoryDataset(X, y, qid=np.repeat(np.arange(15), lengths))
+    data = streamcut.rows(X, y, qid=np.repeat(np.arange(15), lengths))
     own = structured.train(data, Chain(3), C=0.3, tol_relative=1e-3).certificate
     built_in = train(data, task="sequence", C=0.3, bias=0, tol_relative=1e-3).certificate
     assert own.lower_bound <= built_in.primal
@@ -101,19 +99,19 @@ def test_what_structured_tasks_refuse():
             return np.array([0])
 
     with pytest.raises(UsageError, match="Hasty: argmax"):
-        structured.train(MemoryDataset(X, y), Hasty(4), max_passes=50)
-    model = structured.train(MemoryDataset(X, y), Ordered(4), max_passes=2)
+        structured.train(streamcut.rows(X, y), Hasty(4), max_passes=50)
+    model = structured.train(streamcut.rows(X, y), Ordered(4), max_passes=2)
     with pytest.raises(BadInputError, match="features"):
-        model.predict(MemoryDataset(np.ones((2, 9)), np.zeros(2)))
+        model.predict(streamcut.rows(np.ones((2, 9)), np.zeros(2)))
     with pytest.raises(KeyboardInterrupt):
-        structured.train(MemoryDataset(X, y), Ordered(4), stop=lambda: True)
+        structured.train(streamcut.rows(X, y), Ordered(4), stop=lambda: True)
 
 
 @pytest.mark.parametrize("C", [0.1, 1.0])
 def test_cuts_ahead_of_the_best_point_save_passes(C):
     X, y = grades()
     both = [
-        structured.train(MemoryDataset(X, y), Ordered(4), C=C, tol=None, tol_relative=1e-3, solver=solver)
+        structured.train(streamcut.rows(X, y), Ordered(4), C=C, tol=None, tol_relative=1e-3, solver=solver)
         for solver in ("stabilised", "cpa")
     ]
     ours, cpa = (model.certificate for model in both)
@@ -130,7 +128,7 @@ def test_a_task_of_ones_own_with_a_kernel(features):
     rng = np.random.default_rng(5)
     X = rng.normal(size=(240, 2))
     y = np.digitize(np.sqrt((X**2).sum(axis=1)), [0.8, 1.4]).astype(float)  # rings, which no line tells apart
-    train_rows, rest = MemoryDataset(X[:160], y[:160]), MemoryDataset(X[160:], y[160:])
+    train_rows, rest = streamcut.rows(X[:160], y[:160]), streamcut.rows(X[160:], y[160:])
     options = {"C": 10.0, "tol": None, "tol_relative": 0.05}
     wrong = {}
     for name, more in (("linear", {}), ("kernel", {"kernel": "rbf", "gamma": 1.0, **features})):
@@ -156,12 +154,4 @@ def test_a_task_of_ones_own_with_a_kernel(features):
 def test_options_of_structured_tasks_that_make_no_sense(options, complaint):
     X, y = grades(20)
     with pytest.raises(UsageError, match=complaint):
-        structured.train(MemoryDataset(X, y), Ordered(4), **options)
-
-
-def test_a_slope_is_followed_to_where_it_is_nothing():
-    assert stabilised.guessed_step(-2.0, 2.0, 0.5) == 0.25
-    assert stabilised.guessed_step(-4.0, -2.0, 0.25) == 0.5
-    assert stabilised.guessed_step(-4.0, -3.0, 0.5) == 1.0
-    assert stabilised.guessed_step(1.0, 2.0, 0.5) == 0.0
-    assert stabilised.guessed_step(-1.0, -1.0, 0.5) == 1.0
+        structured.train(streamcut.rows(X, y), Ordered(4), **options)

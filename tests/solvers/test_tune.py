@@ -6,85 +6,18 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import replace
 
+import kit.shared.tune
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from kit.nights import by_night
-from sklearn.datasets import dump_svmlight_file
+from kit.shared.tune import arrays
 
 import streamcut
-from streamcut.cross_validation import cross_validate
+from streamcut import evaluate, load_model, tune
 from streamcut.errors import CorruptError, MemoryBudgetError, UsageError
-from streamcut.evaluation import evaluate
-from streamcut.grids.selection import train_path
-from streamcut.io.memory import MemoryDataset
-from streamcut.io.row_view import Folds, fold_views, folds_of
-from streamcut.jobs.columns import ColumnsJob
-from streamcut.models.files import load_model
-from streamcut.tuning import tune
 
-
-def arrays(seed=0, n=600, groups=None):
-    rng = np.random.default_rng(seed)
-    X = sp.random_array((n, 20), density=0.4, rng=rng, format="csr", data_sampler=rng.standard_normal)
-    y = np.where(X @ np.random.default_rng(9).standard_normal(20) + 0.5 * rng.standard_normal(n) > 0, 1.0, -1.0)
-    return X, y
-
-
-@pytest.fixture(scope="module")
-def stores(tmp_path_factory):
-    """(train.zarr of 12 shards, test.zarr)."""
-    folder = tmp_path_factory.mktemp("tune")
-    for name, seed in (("train", 0), ("test", 1)):
-        X, y = arrays(seed)
-        dump_svmlight_file(sp.csr_matrix(X), y, str(folder / f"{name}.svm"), zero_based=False)
-        streamcut.convert(str(folder / f"{name}.svm"), str(folder / f"{name}.zarr"), shard_nnz=420)
-    return str(folder / "train.zarr"), str(folder / "test.zarr")
-
-
-@pytest.mark.parametrize("grouped", [False, True])
-@pytest.mark.parametrize("opened", ["store", "memory"])
-def test_a_view_of_rows_is_the_data_without_the_others(stores, opened, grouped):
-    X, y = arrays()
-    qid = np.repeat(np.arange(150), 4) if grouped else None
-    whole = streamcut.open(stores[0])
-    if opened == "memory" or grouped:
-        whole = MemoryDataset(X, y, qid=qid, weight=np.arange(600) + 1.0, shard_nnz=420)
-    folds, first = folds_of(whole, 3, 5), np.cumsum([0, *(shard.rows for shard in whole.manifest.shards)])
-    assert len(first) > 8
-    fold_of = np.concatenate([folds.of(whole.read(i), first[i]) for i in range(len(first) - 1)])
-    assert np.bincount(fold_of).min() > 150
-    assert not grouped or (fold_of.reshape(-1, 4) == fold_of[::4, None]).all()
-    options = {"tol": 1e-8, "tol_relative": None, "lanes": 1, "task": "binary"}
-    for fold, (training, held_out) in enumerate(fold_views(whole, folds, 2)):
-        for view, kept in ((training, fold_of != fold), (held_out, fold_of == fold)):
-            weight = None if whole.manifest.statistics.weight_sum is None else whole_weights(whole)[kept]
-            values = sp.csr_matrix(X.astype(np.float32)) if opened == "store" and not grouped else X
-            same = MemoryDataset(values[kept], y[kept], weight=weight, qid=None if qid is None else qid[kept], n_features=20)
-            ours, theirs = view.manifest.statistics, same.manifest.statistics
-            assert ours == replace(theirs, weight_sum=ours.weight_sum, label_weights=ours.label_weights)
-            assert ours.weight_sum == pytest.approx(theirs.weight_sum)
-            begin = [view.read(i).first_row for i in range(len(first) - 1)]
-            assert begin == [np.count_nonzero(kept[:start]) for start in first[:-1]]
-        one, other = streamcut.train(view, **options), streamcut.train(same, **options)
-        np.testing.assert_array_equal(one.weights, other.weights)
-        assert training.manifest.fingerprint != held_out.manifest.fingerprint
-
-
-def whole_weights(data):
-    return np.concatenate([data.read(i).weight for i in range(len(data.manifest.shards))])
-
-
-def test_folds_are_those_of_the_rows_however_they_are_stored():
-    X, y = arrays()
-    one, other = (MemoryDataset(X, y, shard_nnz=size) for size in (420, 10**6))
-    for fold in range(3):
-        views = [fold_views(data, folds_of(data, 3, 1))[fold][1] for data in (one, other)]
-        labels = [np.concatenate([view.read(i).y for i in range(len(view.manifest.shards))]) for view in views]
-        np.testing.assert_array_equal(*labels)
-    assert fold_views(one, folds_of(one, 3, 2))[0][1].manifest.statistics != views[0].manifest.statistics
+stores = kit.shared.tune.stores
 
 
 def test_linear_models_on_validation_data(stores):
@@ -96,49 +29,6 @@ def test_linear_models_on_validation_data(stores):
     assert found.best is best
     assert best.options["C"] == found.model.C
     assert evaluate(found.model, validation).roc_auc == best.mean
-
-
-FAMILIES = [{}, {"loss": "logistic"}, {"l1": 5.0}, {"task": "regression", "loss": "squared"}]
-
-
-@pytest.mark.thirds
-@pytest.mark.parametrize("more", by_night(FAMILIES, FAMILIES[2:3]))
-def test_folds_are_columns_that_end_where_they_do_alone(stores, more):
-    """Each certificate holds for the rows of the other folds, and what was measured is what the model does on its own."""
-    data, Cs, seen, trained = stores[0], [1e-3, 0.1], [], {}
-    hooks = {
-        "on_model": lambda *line: seen.append(line),
-        "on_trained": lambda point, fold, model: trained.update({(fold, point["C"]): model}),
-    }
-    found = tune(data, {"C": Cs}, folds=3, **hooks, **more)
-    assert [(fold, point["C"]) for point, fold, _ in seen] == [(fold, C) for fold in range(3) for C in Cs]
-    whole = streamcut.open(data)
-    for fold, (rows, held_out) in enumerate(fold_views(whole, folds_of(whole, 3))):
-        for C in Cs:
-            alone = streamcut.train(rows, C=C, tol=1e-6, tol_relative=1e-6, **more).certificate
-            (tried,) = [tried for point, own, tried in seen if (own, point["C"]) == (fold, C)]
-            assert tried.result["converged"]
-            assert tried.result["lower_bound"] <= alone.primal
-            assert alone.lower_bound <= tried.result["primal"]
-            assert tried.result["primal"] <= alone.primal + 0.011 * max(alone.primal, tried.result["primal"])
-            assert tried.measures == evaluate(trained[fold, C], held_out).measures()
-    for cell in found.cells:
-        assert cell.mean == pytest.approx(np.mean([tried.value for point, _, tried in seen if point == cell.options]))
-    assert found.model.witness is not None
-    bound = found.model.witness.bound(found.model.certificate.c_bar, found.model.l1)
-    assert found.model.certificate.lower_bound == pytest.approx(bound)
-
-
-def test_folds_of_other_solvers_are_trained_one_by_one(stores):
-    data, Cs, seen = stores[0], [1e-4, 0.1], []
-    tune(data, {"C": Cs}, folds=3, solver="ocas", on_model=lambda *line: seen.append(line))
-    whole = streamcut.open(data)
-    for fold, (rows, held_out) in enumerate(fold_views(whole, folds_of(whole, 3))):
-        models = []
-        train_path(rows, Cs, on_model=lambda model, tried: models.append((model, tried)), solver="ocas")  # noqa: B023
-        for (model, alone), (_, _, tried) in zip(models, seen[2 * fold : 2 * fold + 2], strict=True):
-            assert tried.result == alone.result, "the certificate, to the last bit"
-            assert tried.measures == evaluate(model, held_out).measures()
 
 
 def test_all_folds_and_values_of_c_share_each_pass(stores):
@@ -155,31 +45,13 @@ def test_all_folds_and_values_of_c_share_each_pass(stores):
 @pytest.mark.long
 def test_too_many_for_the_memory_are_trained_in_groups():
     X, y = arrays()
-    data = MemoryDataset(sp.csr_array((X.data, 1000 * X.indices, X.indptr), shape=(len(y), 20_000)), y, shard_nnz=420)
+    data = streamcut.rows(sp.csr_array((X.data, 1000 * X.indices, X.indptr), shape=(len(y), 20_000)), y, shard_nnz=420)
     with pytest.raises(MemoryBudgetError) as refused:
         tune(data, {"C": [1e-3, 0.1]}, folds=4, memory="1MB")
     assert "max_cuts" not in str(refused.value)  # columns have no bundle
     found = tune(data, {"C": [1e-3, 0.1]}, folds=4, memory=f"{refused.value.least + (1 << 20)}B")
     assert found.resources["groups"] > 1
     assert all(line["converged"] for line in found.table)
-
-
-def test_the_largest_c_is_trained_first_and_models_are_of_the_points_that_asked_for_them(stores, monkeypatch):
-    """Groups that follow one another then have columns of about as many passes."""
-    made, order = ColumnsJob.of, []
-
-    def of(options, manifest, points, folds=None):
-        order.extend(point.C for point in points)
-        return made(options, manifest, points, folds)
-
-    monkeypatch.setattr(ColumnsJob, "of", of)
-    trained = []
-    tune(
-        stores[0], {"C": [0.01, 1.0, 10.0]}, folds=2, on_trained=lambda point, fold, model: trained.append((point["C"], model.C))
-    )
-    assert order == [10.0] * 3 + [1.0] * 3 + [0.01] * 3
-    assert all(asked == found for asked, found in trained)
-    assert sorted(C for C, _ in trained) == sorted(order)
 
 
 def test_an_error_of_one_ends_all(stores, monkeypatch):
@@ -221,19 +93,22 @@ def test_measures_of_the_task():
     X, _ = arrays()
     groups = np.repeat(np.arange(60), 10)
     y = np.round(X @ np.random.default_rng(9).standard_normal(20))
-    ranking = tune(MemoryDataset(X, y, qid=groups, shard_nnz=600), {"C": [0.01, 1.0]}, folds=2, task="ranking", max_passes=30)
+    ranking = tune(streamcut.rows(X, y, qid=groups, shard_nnz=600), {"C": [0.01, 1.0]}, folds=2, task="ranking", max_passes=30)
     assert ranking.best.measure == "pairwise_accuracy"
-    classes = MemoryDataset(X, np.digitize(y, [-2, 2]).astype(float), shard_nnz=600)
+    classes = streamcut.rows(X, np.digitize(y, [-2, 2]).astype(float), shard_nnz=600)
     for more in ({"strategy": "one-vs-rest"}, {"solver": "ocas"}, {"kernel": "rbf", "solver": "bsca", "epochs": 2.0}):
         several = tune(classes, {"C": [0.1, 1.0]}, folds=2, task="multiclass", **more)
         assert several.best.measure == "accuracy"
         assert several.best.mean > 0.5
     sequence = tune(
-        MemoryDataset(X, np.digitize(y, [-2, 2]).astype(float), qid=groups, shard_nnz=600), {"C": [0.1]}, folds=2, task="sequence"
+        streamcut.rows(X, np.digitize(y, [-2, 2]).astype(float), qid=groups, shard_nnz=600),
+        {"C": [0.1]},
+        folds=2,
+        task="sequence",
     )
     assert sequence.best.measure == "accuracy"
     with pytest.raises(UsageError, match="pairwise_accuracy"):
-        tune(MemoryDataset(X, y, qid=groups, shard_nnz=600), {"C": [1.0]}, folds=2, task="ranking", measure="accuracy")
+        tune(streamcut.rows(X, y, qid=groups, shard_nnz=600), {"C": [1.0]}, folds=2, task="ranking", measure="accuracy")
 
 
 @pytest.mark.parametrize(
@@ -325,30 +200,6 @@ def test_a_run_that_was_killed_goes_on_to_the_same_models(stores, tmp_path, run,
     np.testing.assert_array_equal(one.weights, other.weights)
     assert one.certificate == other.certificate
     assert not folder.exists()
-
-
-def test_cross_validation_of_queries_and_rows(stores):
-    X, _ = arrays()
-    qid = np.repeat(np.arange(60), 10)
-    data = MemoryDataset(X, np.round(X @ np.ones(20)), qid=qid, shard_nnz=600)
-    found = cross_validate(data, folds=3, task="ranking", C=0.1)
-    assert found.measure == "pairwise_accuracy"
-    assert found.values() == [line["pairwise_accuracy"] for line in found.table]
-    assert found.mean == pytest.approx(np.mean(found.values()))
-    assert found.deviation == pytest.approx(np.std(found.values()))
-    held_out = [view for _, view in fold_views(data, folds_of(data, 3))]
-    assert [line["fold"] for line in found.table] == [0, 1, 2]
-    seen = [set(np.concatenate([view.read(i).qid for i in range(len(view.manifest.shards))])) for view in held_out]
-    assert sorted(np.concatenate([list(queries) for queries in seen])) == list(range(60)), "no query is cut"
-    kernel = {"kernel": "rbf", "solver": "bsca", "budget": 20}
-    rows = cross_validate(stores[0], folds=4, measure="roc_auc", **kernel)
-    assert rows.measure == "roc_auc"
-    assert len(rows.values("accuracy")) == 4
-    views = fold_views(streamcut.open(stores[0]), Folds(4))
-    assert rows.values() == [evaluate(streamcut.train(training, **kernel), held_out).roc_auc for training, held_out in views]
-    assert "folds" in repr(rows)
-    with pytest.raises(UsageError, match="is tuned without"):
-        cross_validate(stores[0], folds=4, checkpoint="here", **kernel)
 
 
 def test_losses_and_weights_of_classes_are_problems_over_the_same_rows(stores, tmp_path, run):

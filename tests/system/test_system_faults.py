@@ -6,41 +6,29 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
 import click
-import numpy as np
+import kit.shared.system_faults
 import pytest
-import scipy.sparse as sp
+from kit.shared.system_faults import LIMITS, ended, forked, rows, unprivileged
 from kit.waiting import has_ended, state_of, ticks_of, until
 
-from streamcut.cli import cli, main
-from streamcut.errors import ExitCode, StreamcutError
-from streamcut.execution.row_state import RowState
-from streamcut.io.conversion.convert import convert
-from streamcut.io.memory import MemoryDataset
-from streamcut.models.files import load_model, save_model
-from streamcut.training import train
+import streamcut
+from streamcut import convert, load_model, save_model, train
+from streamcut.cli import cli
+
+folder = kit.shared.system_faults.folder
+text = kit.shared.system_faults.text
+
 
 cli.get_command(click.Context(cli), "train")  # whoever gives root's rights away may not see Python's own files any more
 
 pytestmark = pytest.mark.process
-
-NOBODY = 65534
 STREAMCUT = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()"]
-LIMITS = {"C": 0.1, "lanes": 2, "max_passes": 12, "tol": 1e-7, "tol_relative": None}
-
-
-@cache
-def rows() -> tuple[sp.csr_array, np.ndarray]:
-    rng = np.random.default_rng(0)
-    X = sp.random_array((600, 20), density=0.3, format="csr", rng=rng, data_sampler=rng.standard_normal)
-    return X, np.where(X @ rng.standard_normal(20) + 0.3 * rng.standard_normal(600) > 0, 1.0, -1.0)
 
 
 def bits(model) -> tuple:
@@ -49,61 +37,7 @@ def bits(model) -> tuple:
 
 @cache
 def undisturbed() -> tuple:
-    return bits(train(MemoryDataset(*rows(), shard_nnz=500), **LIMITS))
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """One that others may enter: pytest's own are closed to them."""
-    with tempfile.TemporaryDirectory(prefix="streamcut-test-") as name:
-        os.chmod(name, 0o755)
-        yield Path(name)
-
-
-@pytest.fixture
-def text(folder) -> Path:
-    X, y = rows()
-    lines = (
-        f"{label:g} " + " ".join(f"{j + 1}:{value:.9g}" for j, value in zip(X[[i]].indices, X[[i]].data, strict=True))
-        for i, label in enumerate(y)
-    )
-    path = folder / "a.svm"
-    path.write_text("\n".join(lines) + "\n")
-    return path
-
-
-def forked(work: Callable[[], object]) -> int:
-    """The process id of a forked child that does `work` and ends with its exit code."""
-    child = os.fork()
-    if child:
-        return child
-    code = 1
-    try:
-        work()
-        code = 0
-    except StreamcutError as error:
-        code = int(error.exit_code)
-    except SystemExit as error:
-        code = int(error.code)
-    finally:
-        os._exit(code)
-
-
-def ended(child: int) -> int:
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
-def unprivileged(work: Callable[[], object]) -> int:
-    """The exit code of `work` in a process for which permissions count: root gives its rights away."""
-
-    def dropped() -> None:
-        if os.geteuid() == 0:
-            os.setgroups([])
-            os.setresgid(NOBODY, NOBODY, NOBODY)
-            os.setresuid(NOBODY, NOBODY, NOBODY)
-        work()
-
-    return ended(forked(dropped))
+    return bits(train(streamcut.rows(*rows(), shard_nnz=500), **LIMITS))
 
 
 def read_only(root: Path) -> None:
@@ -120,24 +54,6 @@ def test_a_store_that_may_not_be_written_is_trained_on(folder, text):
     model = str(folder / "mine" / "m.npz")
     assert unprivileged(lambda: save_model(train(str(folder / "a.zarr"), **LIMITS), model)) == 0
     assert bits(load_model(model)) == bits(expected)
-
-
-@pytest.mark.parametrize("what", ["convert", "model", "checkpoint", "scratch"])
-def test_a_folder_that_may_not_be_written_is_told_as_such(folder, text, what):
-    convert(text, folder / "a.zarr", shard_nnz=1000)
-    train(str(folder / "a.zarr"), **LIMITS)  # loads all that the child needs
-    closed = folder / "closed"
-    closed.mkdir()
-    os.chmod(closed, 0o555)
-    command = ["train", str(folder / "a.zarr"), "--model"]
-    work = {
-        "convert": lambda: main(["convert", str(text), str(closed / "b.zarr")]),
-        "model": lambda: main([*command, str(closed / "m.npz")]),
-        "checkpoint": lambda: main([*command, str(folder / "m.npz"), "--checkpoint", str(closed / "run")]),
-        "scratch": lambda: RowState(10, closed).add("z"),
-    }[what]
-    assert unprivileged(work) == ExitCode.NOT_FOUND
-    assert list(closed.iterdir()) == []
 
 
 FILLS_UP = """
@@ -175,7 +91,7 @@ def test_a_process_that_is_stopped_for_a_while_goes_on(tmp_path):
 
     def work() -> None:
         os.environ.update(slow)
-        save_model(train(MemoryDataset(*rows(), shard_nnz=500), workers=2, **LIMITS), model)
+        save_model(train(streamcut.rows(*rows(), shard_nnz=500), workers=2, **LIMITS), model)
 
     child = forked(work)
     for _ in range(3):
@@ -192,7 +108,7 @@ def test_a_clock_that_is_set_back_has_no_effect(monkeypatch):
     expected = undisturbed()
     past = iter(range(10**9, 0, -3600))
     monkeypatch.setattr(time, "time", lambda: float(next(past)))
-    model = train(MemoryDataset(*rows(), shard_nnz=500), max_time=60.0, **LIMITS)
+    model = train(streamcut.rows(*rows(), shard_nnz=500), max_time=60.0, **LIMITS)
     assert bits(model) == expected
     assert all(0.0 <= line["seconds"] < 60.0 for line in model.history)
 

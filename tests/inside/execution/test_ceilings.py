@@ -1,0 +1,138 @@
+"""Commands that use a model keep their --memory: they refuse before the work with a figure, and stay below what they got."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+
+import kit.shared.ceilings
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import streamcut
+from streamcut import load_model
+from streamcut.errors import ExitCode, MemoryBudgetError
+from streamcut.execution.ceiling import Ceiling
+from streamcut.execution.kept_rows import HELD_BYTES, KeptRows
+from streamcut.exports.targets import TARGETS
+from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.systems import LINUX
+from streamcut.foundation.units import parse_size
+from streamcut.io.memory import MemoryDataset
+
+folder = kit.shared.ceilings.folder
+
+
+pytestmark = pytest.mark.process
+CHILD = """
+import atexit, sys
+from streamcut.foundation.systems import peak_bytes
+atexit.register(lambda: print("peak", peak_bytes(), file=sys.stderr))
+from streamcut.cli import main
+main()
+"""
+COMMANDS = {
+    "calibrate": ["calibrate", "m.npz", "rows.zarr", "-o", "calibrated.npz", "--force"],
+    "report": ["report", "m.npz", "--data", "rows.zarr", "-o", "m.html", "--force"],
+    "verify": ["verify", "m.npz", "rows.zarr"],
+    "export": ["export", "m.npz", "m.json", "--force"],
+}
+
+
+def figure(said: str) -> int:
+    return parse_size(re.search(r"at least (\d+[MG]B)", said)[1])
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_what_a_refusal_names_is_enough(run, folder, monkeypatch, name):
+    if name == "report":
+        pytest.importorskip("matplotlib")
+    monkeypatch.chdir(folder)
+    code, _, said = run(*COMMANDS[name], "--memory", "1MB")
+    assert (code, "--memory" in said) == (ExitCode.MEMORY, True), said
+    code, _, said = run(*COMMANDS[name], "--memory", f"{figure(said)}B")
+    assert code == 0, said
+
+
+@pytest.mark.skipif(not LINUX, reason="other systems count other peaks")
+@pytest.mark.parametrize("line", [["evaluate", "m.npz", "rows.zarr"], ["predict", "m.npz", "rows.zarr", "-o", "p.txt"]], ids=str)
+def test_the_peak_is_below_the_ceiling(folder, line):
+    def ran(memory: str) -> tuple[int, str, int]:
+        command = [sys.executable, "-P", "-c", CHILD, *line, "--memory", memory]
+        done = subprocess.run(command, cwd=folder, env=os.environ, capture_output=True, text=True, timeout=120)
+        return done.returncode, done.stderr, int(re.search(r"peak (\d+)", done.stderr)[1])
+
+    code, said, _ = ran("1MB")
+    assert code == ExitCode.MEMORY, said
+    assert not (folder / "p.txt").exists()
+    memory = figure(said)
+    code, said, peak = ran(f"{memory}B")
+    assert (code, peak <= memory) == (0, True), said
+
+
+class Unread(MemoryDataset):
+    """Rows that nobody may read."""
+
+    def read(self, shard, buffers=None):
+        raise AssertionError("a row was read")
+
+
+@pytest.mark.parametrize("function", [streamcut.predict, streamcut.evaluate, streamcut.calibrate, streamcut.verify])
+def test_refused_before_any_row_is_read(folder, function):
+    X = sp.csr_array(np.ones((2, 500)))
+    forced = {"force": True} if function is streamcut.verify else {}
+    with pytest.raises(MemoryBudgetError) as refused:
+        function(folder / "m.npz", Unread(X, np.array([-1.0, 1.0])), memory="1MB", **forced)
+    assert refused.value.least > 10**6
+
+
+@pytest.mark.parametrize("to", TARGETS)
+def test_every_form_of_an_export_is_refused(folder, tmp_path, to):
+    with pytest.raises(MemoryBudgetError):
+        streamcut.export(folder / "m.npz", tmp_path / "m", to=to, memory="1MB")
+    assert not (tmp_path / "m").exists()
+
+
+def test_rows_of_unknown_number_are_counted_as_they_come(folder):
+    ceiling, model = Ceiling("4GB"), load_model(folder / "m.npz")
+    ceiling.expect_rows(model, "svmlight", (10**6, 10**7))
+    rows = Chunk(np.zeros(1001, np.int64), np.empty(0, np.int32), None, np.zeros(1000))
+    ceiling.meet(rows)
+    with pytest.raises(MemoryBudgetError, match="2,000 rows so far"):  # those with weights take more
+        ceiling.meet(replace(rows, weight=np.ones(1000)))
+    with pytest.raises(MemoryBudgetError, match="so far"):
+        _meet_often(ceiling, rows)
+
+
+def test_the_largest_shard_counts(folder):
+    manifest = streamcut.rows(sp.csr_array(np.ones((4, 500))), np.array([-1.0, 1.0, 1.0, 1.0])).manifest
+    shards = tuple(replace(manifest.shards[0], rows=rows) for rows in (10, 4_000, 70))
+    with pytest.raises(MemoryBudgetError, match="4,000 rows at once"):
+        Ceiling("1MB").expect_rows(load_model(folder / "m.npz"), replace(manifest, shards=shards))
+
+
+def _meet_often(ceiling: Ceiling, rows: Chunk) -> None:
+    for _ in range(4):
+        ceiling.meet(rows)
+
+
+@pytest.mark.filterwarnings("ignore:these are the training rows")
+def test_calibrate_keeps_fewer_rows_in_memory_and_finds_the_same(folder, monkeypatch):
+    held: list[int] = []
+
+    def noting(dtype, **options):
+        held.append(options["held"])
+        return KeptRows(dtype, **options)
+
+    monkeypatch.setattr("streamcut.calibration.KeptRows", noting)
+    model, data = folder / "m.npz", folder / "rows.zarr"
+    free = streamcut.calibrate(model, data)
+    with pytest.raises(MemoryBudgetError) as refused:
+        streamcut.calibrate(model, data, memory="1MB")
+    tight = streamcut.calibrate(model, data, memory=f"{refused.value.least}B")
+    assert tight.link == free.link
+    assert held[1] < held[0] == HELD_BYTES

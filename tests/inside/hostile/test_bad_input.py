@@ -1,0 +1,44 @@
+"""The list of what is accepted and what is refused, through the command line; the number of the row begins the test's id.
+
+What only the parser decides is in test_svmlight.py as well, in more variants; here it is the exit code, and that the message
+names file, line and column. No row here leaves anything behind, and none a traceback.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import kit.shared.bad_input
+import pytest
+from kit.bad_input import MEMORY, MISSING
+from kit.shared.bad_input import refused
+
+from streamcut.io.stores.manifest_file import manifest_bytes, read_manifest
+
+folder = kit.shared.bad_input.folder
+store = kit.shared.bad_input.store
+model = kit.shared.bad_input.model
+
+
+pytestmark = pytest.mark.smoke
+
+
+def test_41_a_row_beyond_the_memory(run, folder, monkeypatch):
+    """The limit is shrunk, not the row grown."""
+    from streamcut.io.conversion.plan import ConvertPlan
+
+    monkeypatch.setattr(ConvertPlan, "longest", 3)
+    (folder / "in.svm").write_bytes(b"1 1:1\n1 1:1 2:1 3:1 4:1\n")
+    refused(run, "convert in.svm out.zarr", MEMORY, r"row 1 .*4 entries.*raise --memory")
+
+
+@pytest.mark.parametrize(
+    "command", ["info good.zarr", "check good.zarr", "train good.zarr --model x.npz", "predict m.npz good.zarr"]
+)
+def test_45_a_newer_format(run, model, store, command, monkeypatch):
+    from streamcut.io.stores import manifest_file
+
+    manifest = replace(read_manifest(store / "manifest.json"), format_version=3)
+    monkeypatch.setattr(manifest_file, "NEEDS", "9.9")
+    (store / "manifest.json").write_bytes(manifest_bytes(manifest))
+    refused(run, command, MISSING, "needs streamcut >= 9.9")

@@ -1,0 +1,158 @@
+"""Inputs that change while `convert` reads them: exit 3 with their name, and nothing under a final name (BAD_INPUT 57)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import kit.shared.changed_input
+import pytest
+from kit.shared.changed_input import KINDS
+
+import streamcut
+from streamcut.errors import BadInputError
+from streamcut.io.conversion import work
+from streamcut.io.unchanged import FileStates
+
+inputs = kit.shared.changed_input.inputs
+folder = kit.shared.changed_input.folder
+
+
+def truncated(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def grown(path: Path) -> None:
+    with open(path, "ab") as file:
+        file.write(b"1 1:1\n")
+
+
+def replaced(path: Path) -> None:
+    """Another file of the same size and time takes its name."""
+    times = path.stat()
+    other = path.with_name("other")
+    shutil.copyfile(path, other)
+    os.utime(other, ns=(times.st_atime_ns, times.st_mtime_ns))
+    os.replace(other, path)
+
+
+def rewritten(path: Path) -> None:
+    """As many bytes in place."""
+    content = path.read_bytes()
+    with open(path, "r+b") as file:
+        file.write(content[::-1])
+    os.utime(path, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns + 1))
+
+
+def removed(path: Path) -> None:
+    path.unlink()
+
+
+def meanwhile(monkeypatch, change) -> None:
+    """Do `change` when the first rows have been read."""
+    left = [change]
+
+    class Reporter(work.Reporter):
+        def reading(self, *place) -> None:
+            if left:
+                left.pop()()
+            super().reading(*place)
+
+    monkeypatch.setattr("streamcut.io.conversion.convert.Reporter", Reporter)
+
+
+CHANGES = [truncated, grown, replaced, rewritten, removed]
+WAYS = {
+    "threads": ["--threads", "3", "--shard-nnz", "900"],
+    "one-thread": ["--threads", "1", "--shard-nnz", "900"],
+    "shuffled": ["--shuffle", "1"],
+    "split": ["--split", "0.5", "--shard-nnz", "900"],
+    "skip": ["--on-error", "skip", "--shard-nnz", "900"],
+}
+
+
+def refused(run, folder: Path, name: str, victim: Path, options: list[str]) -> None:
+    before = {path.name for path in folder.iterdir()}
+    code, out, err = run("convert", name, "out.zarr", *KINDS[name], *options)
+    assert (code, out) == (3, ""), err
+    assert f"{victim.relative_to(folder)}: " in err
+    assert "while it was read" in err
+    assert "Traceback" not in err
+    assert {path.name for path in folder.iterdir()} <= before
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("name", [name for name in KINDS if name != "a.anndata"])
+def test_57_every_change_of_every_kind_of_input(run, folder, monkeypatch, name, change):
+    meanwhile(monkeypatch, lambda: change(folder / name))
+    refused(run, folder, name, folder / name, ["--shard-nnz", "900"])
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", ["a.svm", "a.svm.gz"])
+def test_57_every_way_to_convert_text(run, folder, monkeypatch, name, way):
+    meanwhile(monkeypatch, lambda: grown(folder / name))
+    refused(run, folder, name, folder / name, WAYS[way])
+
+
+def test_57_files_beside_a_matrix_and_inside_a_directory(run, folder, monkeypatch):
+    meanwhile(monkeypatch, lambda: rewritten(folder / "y.txt"))
+    refused(run, folder, "a.npz", folder / "y.txt", ["--shuffle", "2"])
+    files = [path for path in (folder / "a.anndata" / "X").rglob("*") if path.is_file()]
+    victim = max(files, key=lambda path: path.stat().st_size)
+    meanwhile(monkeypatch, lambda: rewritten(victim))
+    refused(run, folder, "a.anndata", victim, [])
+
+
+def test_57_standard_input_from_a_file(run, folder, monkeypatch):
+    meanwhile(monkeypatch, lambda: grown(folder / "a.svm"))
+    with open("a.svm") as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        code, _, err = run("convert", "-", "out.zarr")
+    assert (code, "-: grew from" in err) == (3, True), err
+    assert not Path("out.zarr").exists()
+
+
+def test_57_an_error_of_a_file_cut_short_says_that_it_changed(run, folder, monkeypatch):
+    """What the reader meets is a malformed line: only the change says why."""
+    text = (folder / "a.svm").read_text() * 400
+    (folder / "a.svm").write_text(text)
+    cut = text.index("\n", len(text) // 2) - 4
+    meanwhile(monkeypatch, lambda: os.truncate(folder / "a.svm", cut))
+    before = FileStates(["a.svm"])
+    refused(run, folder, "a.svm", folder / "a.svm", ["--threads", "1", "--memory", "auto"])
+    with pytest.raises(BadInputError, match=r"a\.svm: shrank from"):
+        before.expect()
+
+
+def test_57_a_store_that_was_there_stays(run, folder, monkeypatch):
+    assert run("convert", "a.svm", "out.zarr")[0] == 0
+    rows = streamcut.open("out.zarr").manifest
+    meanwhile(monkeypatch, lambda: grown(folder / "a.svm"))
+    code, _, err = run("convert", "a.svm", "out.zarr", "--force", "--shuffle", 1)
+    assert code == 3, err
+    assert streamcut.open("out.zarr").manifest == rows
+    assert not Path("out.zarr.partial").exists()
+
+
+@pytest.mark.parametrize("command", ["predict", "evaluate"])
+@pytest.mark.parametrize("change", [truncated, grown, replaced])
+def test_57_text_that_is_scored(run, folder, monkeypatch, command, change):
+    from streamcut import prediction
+
+    streamcut.convert("a.svm", "out.zarr")
+    assert run("train", "out.zarr", "--model", "m.npz", "--quiet")[0] == 0
+    score, left = prediction._within, [change]
+
+    def within(*arguments):
+        if left:
+            left.pop()(folder / "a.svm")
+        return score(*arguments)
+
+    monkeypatch.setattr(prediction, "_within", within)
+    code, out, err = run(command, "m.npz", "a.svm", *(["-o", "labels.txt"] if command == "predict" else []))
+    assert (code, out) == (3, ""), err
+    assert "a.svm: " in err
+    assert "while it was read" in err
+    assert not Path("labels.txt").exists()

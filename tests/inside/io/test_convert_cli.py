@@ -1,0 +1,56 @@
+"""convert, info and check as users run them: exit codes, stdout for data, stderr for people, help that documents all options."""
+
+import json
+import os
+from dataclasses import fields
+
+import kit.shared.convert_cli
+from click.testing import CliRunner
+
+from streamcut import convert
+from streamcut.cli.convert import command as convert_command
+from streamcut.cli.convert import progress_line
+from streamcut.errors import ExitCode
+from streamcut.io.conversion.options import ConvertOptions
+from streamcut.io.conversion.progress import Progress
+from streamcut.io.stores.zarr_layout import chunk_path
+
+text = kit.shared.convert_cli.text
+
+
+def test_check_lists_every_problem(run, tmp_path, text):
+    store = tmp_path / "a.zarr"
+    convert(text, store, shard_nnz=300)
+    os.remove(chunk_path(store, 0, "data"))
+    with open(chunk_path(store, 1, "indices"), "r+b") as file:
+        file.seek(20)
+        byte = file.read(1)
+        file.seek(20)
+        file.write(bytes([byte[0] ^ 1]))
+    code, out, err = run("check", store)
+    assert code == ExitCode.CORRUPT
+    assert len(out.splitlines()) == 1
+    code, out, err = run("check", store, "--read-data", "--json")
+    report = json.loads(out)
+    assert code == ExitCode.CORRUPT
+    assert not report["sound"]
+    assert len(report["problems"]) == 2
+    assert "2 problems found" in err
+    assert run("check", tmp_path / "none")[0] == ExitCode.NOT_FOUND
+
+
+def test_help_documents_every_option():
+    text = CliRunner().invoke(convert_command, ["--help-all"]).output
+    named = {param.name for param in convert_command.params}
+    assert {field.name for field in fields(ConvertOptions)} <= named
+    for param in convert_command.params:
+        if param.name not in ("inputs", "output"):
+            assert param.help, param.name
+            assert param.opts[-1] in text
+    assert "streamcut convert train.svm.gz train.zarr" in text
+
+
+def test_progress_lines():
+    assert progress_line(Progress("reading", 12345, 0.25, 5 * 10**6, 10.0)) == "reading  12,345 rows  25 %  500 kB/s  ETA 0:30"
+    assert progress_line(Progress("reading", 1000, None, None, 10.0)) == "reading  1,000 rows  100 rows/s"
+    assert progress_line(Progress("writing", 10, 1.0, None, 10.0)) == "writing  10 rows  100 %  1 rows/s"

@@ -1,0 +1,132 @@
+"""A model knows how its features were made: raw input is prepared alike, other data are refused by name."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+
+import kit.shared.recipe
+import numpy as np
+import pytest
+
+import streamcut
+from streamcut import load_model, save_model
+from streamcut.errors import BadInputError, CorruptError, NotFoundError, UsageError
+from streamcut.io.manifest import Manifest
+from streamcut.io.recipe.comparison import difference, require_same
+from streamcut.io.recipe.recipe import LabelRule, NewerRecipeError, Recipe
+from streamcut.io.stores.manifest_file import canonical_json, manifest_bytes, read_manifest
+from streamcut.io.stores.verify import verify_store
+
+folder = kit.shared.recipe.folder
+
+
+def test_a_model_of_hashed_features_hashes_raw_text(folder):
+    assert load_model(folder / "h.npz").recipe == Recipe("hashed", 8, 1, "float32", "sum")
+    scores = streamcut.predict(folder / "h.npz", folder / "test.zarr", output="scores")
+    np.testing.assert_array_equal(streamcut.predict(folder / "h.npz", folder / "named.test.svm", output="scores"), scores)
+    found = streamcut.evaluate(folder / "h.npz", folder / "named.test.svm")
+    assert found.measures() == streamcut.evaluate(folder / "h.npz", folder / "test.zarr").measures()
+    assert found.accuracy > 0.95
+    with pytest.raises(UsageError, match="hashes the features"):
+        streamcut.predict(folder / "h.npz", folder / "named.test.svm", index_base=0)
+
+
+@pytest.mark.parametrize("backend", ["zarr", "hdf5"])
+def test_damage_to_the_recipe_is_found(folder, tmp_path, backend):
+    streamcut.convert(folder / "named.svm", tmp_path / "s", hash_bits=8, backend=backend)
+    place = tmp_path / "s/recipe.json"
+    assert verify_store(tmp_path / "s", read_data=True).sound
+    content = place.read_bytes()
+    place.write_bytes(content.replace(b'"hash_bits":8', b'"hash_bits":9'))
+    assert "recipe.json" in verify_store(tmp_path / "s", read_data=False).problems[0]
+    with pytest.raises(CorruptError, match=r"recipe\.json"):
+        streamcut.train(str(tmp_path / "s"))
+    place.unlink()
+    with pytest.raises(CorruptError, match=r"recipe\.json: missing"):
+        streamcut.predict(folder / "h.npz", tmp_path / "s")
+
+
+def test_stores_of_the_first_version_tell_it_by_their_options(folder, tmp_path):
+    shutil.copytree(folder / "hashed.zarr", tmp_path / "old.zarr")
+    manifest = replace(read_manifest(tmp_path / "old.zarr/manifest.json"), format_version=1, extras={})
+    record = json.loads(manifest_bytes(manifest))
+    del record["extras"], record["sha256"]
+    import hashlib
+
+    digest = hashlib.sha256(canonical_json(record)).hexdigest()
+    (tmp_path / "old.zarr/manifest.json").write_bytes(canonical_json({**record, "sha256": digest}) + b"\n")
+    (tmp_path / "old.zarr/recipe.json").unlink()
+    old = streamcut.open(tmp_path / "old.zarr")
+    assert isinstance(old.manifest, Manifest)
+    assert (old.manifest.format_version, old.recipe) == (1, load_model(folder / "h.npz").recipe)
+
+
+def test_recipes_survive_json_and_refuse_what_they_do_not_know():
+    recipe = Recipe(labels=LabelRule((("a", -1.0), ("ß", 2.5)), None, True), names=("x", "y\n"), dtype="float64")
+    assert Recipe.from_json(recipe.to_json()) == recipe
+    with pytest.raises(NewerRecipeError, match="version 5"):
+        Recipe.from_json(b'{"version":5}')
+    for content in (b"[]", b'{"version":1,"more":1}', b'{"version":1,"form":"hashed"}', b'{"version":1,"names":[1]}', b"{", b""):
+        with pytest.raises(ValueError, match=r"."):
+            Recipe.from_json(content)
+    assert LabelRule((("a", 1.0), ("b", 1.0))).names == {}
+
+
+def test_names_are_compared_where_both_have_them():
+    a, b = Recipe(names=("x", "y")), Recipe(names=("x", "z", "w"))
+    assert difference(a, Recipe()) is difference(Recipe(), b) is difference(a, Recipe(names=("x", "y", "w"))) is None
+    assert difference(a, b) == "feature 1 (0-based) is 'y' there and 'z' here"
+    with pytest.raises(BadInputError, match="feature 1"):
+        require_same(a, b, "rows")
+    require_same(None, None, "rows")
+
+
+def test_a_recipe_of_a_later_version_asks_for_an_upgrade(folder, tmp_path):
+    model = load_model(folder / "h.npz")
+
+    class Later(Recipe):
+        def to_json(self):
+            return b'{"version":9}\n'
+
+    save_model(replace(model, recipe=Later("hashed", 8)), tmp_path / "m.npz")
+    with pytest.raises(NotFoundError, match="recipe version 9: upgrade"):
+        load_model(tmp_path / "m.npz")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"hash_bits": 10}, "either hashed or"),
+        ({"names": ["x", "x"]}, "share a name"),
+        ({"names": ["site=a"]}, "'price' is not a feature"),
+        ({"labels": {}}, "labels are of no column"),
+        ({"labels": {"column": 3}}, "column of a LabelRule cannot be 3"),
+        ({"labels": {"column": "y", "words": [["a", 10**400]]}}, "not well-formed"),
+        ({"labels": {"column": "y", "words": [["a", float("nan")]]}}, "not finite"),
+        ({"labels": {"column": "y", "comparison": {"column": "y", "operator": "~", "value": "3"}}}, "operator"),
+        ({"labels": {"column": "y", "comparison": {"column": "z", "operator": ">", "value": "3"}}}, "no column"),
+        ({"table": {"columns": [{"name": "price", "role": "text", "ngrams": [1.0, 2.5]}]}}, "cannot be 'text'"),
+        ({"table": {"columns": [{"name": "price", "role": "binned", "bins": 2.5}]}}, "bins of a Column cannot be 2.5"),
+        ({"table": {"columns": [{"name": "price", "role": "numeric", "type": "number", "spread": 0.0}]}}, "cannot be 'numeric'"),
+        (
+            {"table": {"columns": [{"name": "price", "role": "numeric", "type": "number", "centre": 1e999}]}},
+            "cannot be 'numeric'",
+        ),
+        ({"table": {"columns": [{"name": "price", "role": "numeric", "type": "number", "spread": "2"}]}}, "spread of a Column"),
+        ({"table": {"columns": [{"name": "price", "role": "categorical", "type": "text", "centre": 2.0}]}}, "cannot be 'categ"),
+        (
+            {"table": {"columns": [{"name": "a", "role": "text", "type": "text", "documents": 2, "frequencies": [3]}]}},
+            "cannot be",
+        ),
+        ({"table": {"columns": [{"name": "a", "role": "text", "type": "text", "documents": 2, "frequencies": 3}]}}, "not well-f"),
+        ({"index_base": True}, "index_base of a Recipe cannot be True"),
+    ],
+)
+def test_recipes_that_contradict_themselves_are_refused(change, reason):
+    sound = {"version": 1, "form": "table", "names": ["price", "site=a"], "labels": {"column": "y"}}
+    sound["table"] = {"columns": [{"name": "price", "role": "numeric"}, {"name": "site", "role": "categorical"}]}
+    assert Recipe.from_json(json.dumps(sound).encode()).names == ("price", "site=a")
+    with pytest.raises(ValueError, match=reason):
+        Recipe.from_json(json.dumps({**sound, **change}).encode())

@@ -1,0 +1,320 @@
+"""Every store passes the contract, other software opens what we write, and what is not a store is refused by name."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tracemalloc
+import zipfile
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import anndata
+import h5py
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import zarr
+from kit.contracts.store import KINDS, SHARD_NNZ
+from zarr.codecs import ZstdCodec
+
+import streamcut
+from inside.kit.contracts.store import Rows, StoreContract, make_rows
+from streamcut.errors import BadInputError, CorruptError, IncompleteError, NotFoundError, UsageError
+from streamcut.foundation.chunk import Chunk
+from streamcut.io.stores.buffers import buffer_bytes
+from streamcut.io.stores.manifest_file import manifest_bytes, read_manifest
+from streamcut.io.stores.spec import EXTRAS
+from streamcut.io.stores.verify import verify_store
+from streamcut.io.stores.writer import StoreWriter
+from streamcut.io.stores.zarr_fallback import ZarrPythonStore
+from streamcut.io.stores.zarr_store import ZarrStore
+
+pytestmark = pytest.mark.smoke
+
+
+def write(path: Path, rows: Rows, *, block: int = 37, backend: str = "zarr", shard_nnz: int = SHARD_NNZ, **options):
+    options = {"n_features": rows.X.shape[1], "options": {}, **options}
+    with StoreWriter(path, backend=backend, shard_nnz=shard_nnz, **options) as writer:
+        chunk = rows.chunk()
+        for start in range(0, chunk.n_rows, block):
+            writer.append(chunk.rows(start, min(start + block, chunk.n_rows)), {"row": start})
+        return writer.finish({"made": "by a test"})
+
+
+def with_other_codecs(source: Path, target: Path, zarr_format: int = 3) -> Path:
+    """The store as other software would copy it."""
+    shutil.copytree(source, target, ignore=lambda folder, names: {*names} - {"manifest.json", *EXTRAS})
+    root = zarr.open_group(target, mode="a", zarr_format=zarr_format)
+    compressors = {"compressors": [ZstdCodec(level=1)]} if zarr_format == 3 else {}
+    for k, shard in zarr.open_group(source, mode="r")["shards"].groups():
+        copy = root.require_group(f"shards/{k}", overwrite=False)
+        for name, array in shard.arrays():
+            copy.create_array(name, data=array[...], chunks=(97,), **compressors)
+    return target
+
+
+def zipped(source: Path, target: Path) -> Path:
+    with zipfile.ZipFile(target, "w") as archive:
+        for file in source.rglob("*"):
+            if file.is_file():
+                archive.write(file, file.relative_to(source))
+    return target
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def rows(request) -> Rows:
+    return make_rows(request.param)
+
+
+@pytest.fixture(scope="module")
+def native(rows, tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("native") / "a.zarr"
+    write(path, rows)
+    return path
+
+
+@pytest.fixture(scope="module")
+def hdf5(rows, native) -> Path:
+    path = native.with_name("a.h5")
+    write(path, rows, backend="hdf5")
+    return path
+
+
+@pytest.fixture(scope="module")
+def foreign(native) -> Path:
+    return with_other_codecs(native, native.with_name("foreign.zarr"))
+
+
+@pytest.fixture(scope="module")
+def archive(native) -> Path:
+    return zipped(native, native.with_name("a.zip"))
+
+
+class TestZarr(StoreContract):
+    @pytest.fixture
+    def dataset(self, native):
+        data = streamcut.open(native)
+        assert isinstance(data, ZarrStore)
+        return data
+
+
+class TestHDF5(StoreContract):
+    @pytest.fixture
+    def dataset(self, hdf5):
+        return streamcut.open(hdf5)
+
+
+class TestZip(StoreContract):
+    @pytest.fixture
+    def dataset(self, archive):
+        return streamcut.open(archive)
+
+
+class TestURL(StoreContract):
+    @pytest.fixture
+    def dataset(self, native):
+        return streamcut.open(f"file://{native}")
+
+
+class TestOtherCodecs(StoreContract):
+    @pytest.fixture
+    def dataset(self, foreign):
+        data = streamcut.open(foreign)
+        assert isinstance(data, ZarrPythonStore)
+        return data
+
+
+class TestMemory(StoreContract):
+    @pytest.fixture
+    def dataset(self, rows):
+        data = rows.X.astype(np.int8) if (rows.X.data == np.round(rows.X.data)).all() else rows.X
+        return streamcut.rows(data, rows.y, weight=rows.weight, qid=rows.qid, shard_nnz=SHARD_NNZ)
+
+
+def test_zarr_v2_is_read_through_zarr_python(tmp_path):
+    rows = make_rows("queries")
+    write(tmp_path / "a.zarr", rows)
+    data = streamcut.open(with_other_codecs(tmp_path / "a.zarr", tmp_path / "b.zarr", zarr_format=2))
+    assert isinstance(data, ZarrPythonStore)
+    np.testing.assert_array_equal(data.read(1).indices, streamcut.open(tmp_path / "a.zarr").read(1).indices)
+    assert verify_store(tmp_path / "b.zarr", read_data=True).sound
+
+
+def test_backends_and_memory_cut_alike_and_have_one_fingerprint(rows, native, tmp_path):
+    other = write(tmp_path / "a.h5", rows, backend="hdf5", block=400)
+    manifest = read_manifest(native / "manifest.json")
+    memory = streamcut.rows(rows.X, rows.y, weight=rows.weight, qid=rows.qid, shard_nnz=SHARD_NNZ).manifest
+    assert manifest.fingerprint == other.fingerprint
+    assert [(s.rows, s.nnz) for s in manifest.shards] == [(s.rows, s.nnz) for s in memory.shards]
+    np.testing.assert_allclose(manifest.statistics.weight_sum or 0, memory.statistics.weight_sum or 0, rtol=1e-12)
+    assert replace(manifest.statistics, weight_sum=None) == replace(memory.statistics, weight_sum=None)
+
+
+@pytest.mark.parametrize("backend", ["zarr", "hdf5"])
+def test_block_size_and_threads_do_not_change_a_byte(tmp_path, backend):
+    rows = make_rows("queries")
+    write(tmp_path / "a", rows, backend=backend, block=1, threads=1)
+    write(tmp_path / "b", rows, backend=backend, block=170, threads=4)
+    assert content(tmp_path / "a") == content(tmp_path / "b")
+
+
+def content(root: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
+
+
+def test_anndata_opens_every_shard(rows, native, tmp_path):
+    write(tmp_path / "a.h5", rows, backend="hdf5", n_features=None)
+    starts = np.cumsum([0] + [shard.rows for shard in read_manifest(native / "manifest.json").shards])
+    shards = zarr.open(native)["shards"]
+    for k, (start, stop) in enumerate(pairwise(starts)):
+        with h5py.File(tmp_path / "a.h5" / "shards" / f"{k:06d}.h5") as file:
+            for found in (anndata.io.read_elem(shards[f"{k:06d}"]), anndata.io.read_elem(file["/"])):
+                assert abs(sp.csr_array(found)[:, : rows.X.shape[1]] - rows.X[start:stop, : found.shape[1]]).sum() == 0
+                assert found.indices.dtype == found.indptr.dtype  # or SciPy and scikit-learn refuse most of what one does with it
+                assert found.tocoo().nnz == found.nnz
+            assert anndata.io.read_elem(shards[f"{k:06d}"]).shape == (stop - start, rows.X.shape[1])
+
+
+def test_the_number_of_features_may_be_known_at_the_end_only(tmp_path):
+    rows = make_rows("text")
+    for backend in ("zarr", "hdf5"):
+        found = write(tmp_path / backend, rows, backend=backend, n_features=None)
+        assert found.statistics.n_features == rows.X.indices.max() + 1
+        assert verify_store(tmp_path / backend, read_data=True).sound
+
+
+def test_types_are_the_smallest_that_keep_every_value(tmp_path):
+    values = {"int8": [1.0, -128, 127], "float32": [128.0, 0.5, 2.0**100], "float64": [0.1, 1.0, 1e100]}
+    for name, numbers in values.items():
+        X = sp.csr_array(np.array([numbers]))
+        manifest = write(tmp_path / name, Rows(X, np.array([numbers[0]]), np.array([abs(numbers[0])])))
+        assert {manifest.shards[0].arrays[a].dtype for a in ("data", "y")} == {name}
+        assert not manifest.shards[0].ones
+        np.testing.assert_array_equal(streamcut.open(tmp_path / name).read(0).data, numbers)
+
+
+def test_indices_beyond_32_bits(tmp_path):
+    far = 2**31 + 5
+    small = Chunk(np.array([0, 1]), np.array([3], np.int32), np.array([2.0]), np.array([1.0]))
+    large = Chunk(np.array([0, 2]), np.array([3, far]), None, np.array([1.0]))
+    with StoreWriter(tmp_path / "a", shard_nnz=2, options={}) as writer:
+        for k, chunk in enumerate((small, large, small)):
+            writer.append(chunk, {"k": k})
+        manifest = writer.finish({})
+    assert manifest.statistics.n_features == far + 1
+    data = streamcut.open(tmp_path / "a")
+    assert [data.read(k).indices.tolist() for k in range(3)] == [[3], [3, far], [3]]
+    assert [data.read(k).indices.dtype.itemsize for k in range(3)] == [4, 8, 4]
+
+
+@pytest.mark.parametrize("value", [1.0, 2.0])
+def test_reading_all_data_compares_values_with_what_is_said_of_them(tmp_path, monkeypatch, value):
+    X = sp.csr_array(np.full((3, 2), value))
+    manifest = write(tmp_path / "a", Rows(X, np.array([1.0, -1.0, 1.0]), None))
+    assert manifest.shards[0].ones == (value == 1.0)
+    assert verify_store(tmp_path / "a", read_data=True).sound
+    data = streamcut.open(tmp_path / "a")
+    data.manifest = replace(data.manifest, shards=(replace(manifest.shards[0], ones=value != 1.0),))
+    monkeypatch.setattr("streamcut.io.stores.verify.open_dataset", lambda *_, **__: data)
+    assert any("whether every value is 1" in problem for problem in verify_store(tmp_path / "a", read_data=True).problems)
+
+
+def test_values_that_are_all_one_are_neither_read_nor_held(tmp_path):
+    write(tmp_path / "a", make_rows("ones"))
+    shutil.rmtree(tmp_path / "a/shards/000000/data")
+    data = streamcut.open(tmp_path / "a")
+    assert data.read(0, data.buffers()).data is None
+    assert not verify_store(tmp_path / "a", read_data=False).sound
+
+
+def test_a_warm_read_allocates_nothing_worth_the_name(tmp_path):
+    rng = np.random.default_rng(0)
+    X = sp.random_array((20_000, 1000), density=0.02, format="csr", rng=rng)
+    write(tmp_path / "a", Rows(X, rng.choice([-1.0, 1.0], 20_000)), shard_nnz=200_000, block=20_000)
+    data = streamcut.open(tmp_path / "a")
+    buffers = data.buffers()
+    data.read(0, buffers)
+    tracemalloc.start()
+    try:
+        for _ in range(3):
+            for shard in range(len(data.manifest.shards)):
+                data.read(shard, buffers)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 20_000 < buffer_bytes(data.manifest)
+
+
+@pytest.mark.parametrize("backend", ["zarr", "hdf5"])
+def test_shards_that_do_not_exist(tmp_path, backend):
+    write(tmp_path / "a", make_rows("ones"), backend=backend)
+    with pytest.raises(IndexError):
+        streamcut.open(tmp_path / "a").read(99)
+
+
+def test_newer_formats_ask_for_a_newer_streamcut(tmp_path):
+    manifest = write(tmp_path / "a", make_rows("ones"))
+    (tmp_path / "a/manifest.json").write_bytes(manifest_bytes(replace(manifest, format_version=3)))
+    with pytest.raises(NotFoundError, match="needs streamcut >="):
+        streamcut.open(tmp_path / "a")
+
+
+def test_unfinished_stores_say_resume(tmp_path):
+    with StoreWriter(tmp_path / "a", options={}) as writer:
+        writer.append(make_rows("ones").chunk(), {"row": 0})
+    for name in ("a", "a.partial"):
+        with pytest.raises(IncompleteError, match="resume=True"):
+            streamcut.open(tmp_path / name)
+
+
+def test_a_lost_manifest_is_damage(tmp_path):
+    for backend in ("zarr", "hdf5"):
+        write(tmp_path / backend, make_rows("ones"), backend=backend)
+        (tmp_path / backend / "manifest.json").unlink()
+        with pytest.raises(CorruptError, match="missing"):
+            streamcut.open(tmp_path / backend)
+
+
+def test_rows_that_break_the_format_are_not_stored(tmp_path):
+    def chunk(indices, data, y=1.0, weight=None):
+        weight = None if weight is None else np.array([weight])
+        return Chunk(np.array([0, 2]), np.array(indices, np.int32), np.array(data, np.float64), np.array([y]), None, weight)
+
+    bad = {
+        "increase": chunk([2, 2], [1, 1]),
+        "outside": chunk([1, 10], [1, 1]),
+        "data holds nan": chunk([1, 2], [1, np.nan]),
+        "y holds nan": chunk([1, 2], [1, 1], y=np.inf),
+        "overflows": chunk([1, 2], [1, 1e200]),
+        "negative": chunk([1, 2], [1, 1], weight=-1.0),
+    }
+    for word, rows in bad.items():
+        with StoreWriter(tmp_path / "a", n_features=10, options={}) as writer:
+            writer.append(rows, {})
+            with pytest.raises(BadInputError, match=word):
+                writer.finish({})
+        assert not (tmp_path / "a").exists()
+    with StoreWriter(tmp_path / "a", options={}) as writer, pytest.raises(BadInputError, match="no rows"):
+        writer.finish({})
+
+
+def test_existing_stores_are_replaced_on_demand_only(tmp_path):
+    write(tmp_path / "a", make_rows("ones"))
+    with pytest.raises(UsageError, match="force=True"):
+        write(tmp_path / "a", make_rows("text"))
+    assert not (tmp_path / "a.partial").exists()
+    write(tmp_path / "a", make_rows("text"), force=True)
+    assert verify_store(tmp_path / "a", read_data=True).sound
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a"]
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(UsageError, match="not a streamcut store"):
+        write(tmp_path / "mine", make_rows("ones"), force=True)
+
+
+def test_source_and_version_are_kept(tmp_path):
+    write(tmp_path / "a", make_rows("ones"))
+    manifest = json.loads((tmp_path / "a/manifest.json").read_bytes())
+    assert manifest["source"] == {"made": "by a test"}
+    assert manifest["format_version"] == 2

@@ -1,0 +1,187 @@
+"""Damage to a finished store: every changed bit, byte and file is found, named, and never reaches a kernel (FAULTS 15, 18-22)."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import streamcut
+from inside.kit.contracts.store import make_rows
+from inside.kit.forging import forge
+from streamcut.errors import CorruptError
+from streamcut.foundation import files as durable
+from streamcut.io.stores.verify import verify_store
+from streamcut.io.stores.writer import StoreWriter
+
+
+@pytest.fixture(scope="module", params=["zarr", "hdf5"])
+def pristine(request, tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("pristine") / "store"
+    rows = make_rows("queries")
+    with streamcut.create(path, 300, backend=request.param, shard_nnz=1500) as out:
+        out.append(rows.X, rows.y, qid=rows.qid, weight=rows.weight)
+    return path
+
+
+@pytest.fixture
+def store(pristine, tmp_path) -> Path:
+    return shutil.copytree(pristine, tmp_path / "store")
+
+
+def all_files(root: Path) -> list[Path]:
+    return sorted(path for path in root.rglob("*") if path.is_file())
+
+
+def read_all(path: Path) -> list[np.ndarray]:
+    data = streamcut.open(path)
+    buffers = data.buffers()
+    found = []
+    for shard in range(len(data.manifest.shards)):
+        chunk = data.read(shard, buffers)
+        found += [array.copy() for array in (chunk.indptr, chunk.indices, chunk.data, chunk.y, chunk.qid, chunk.weight)]
+    return found
+
+
+def test_every_flipped_bit_is_found_and_no_reader_returns_other_numbers(pristine, store):
+    rng = random.Random(0)
+    files, expected = all_files(store), read_all(pristine)
+    per_file = -(-200 // len(files))
+    for file in files:
+        content = file.read_bytes()
+        for _ in range(per_file):
+            place, bit = rng.randrange(len(content)), rng.randrange(8)
+            file.write_bytes(content[:place] + bytes([content[place] ^ (1 << bit)]) + content[place + 1 :])
+            report = verify_store(store, read_data=True)
+            assert not report.sound, f"bit {bit} of byte {place} of {file.relative_to(store)}"
+            assert file.name in " ".join(report.problems) or file.parent.name in " ".join(report.problems)
+            try:
+                found = read_all(store)
+            except CorruptError:
+                continue
+            for a, b in zip(found, expected, strict=True):
+                np.testing.assert_array_equal(a, b)
+        file.write_bytes(content)
+    assert verify_store(store, read_data=True).sound
+
+
+def test_wrong_lengths_and_missing_files_are_found_without_reading_data(store):
+    for file in all_files(store):
+        content = file.read_bytes()
+        for wrong in (b"", content[: len(content) // 2], content[:-1], content + b"abcd"):
+            file.write_bytes(wrong)
+            assert not verify_store(store, read_data=False).sound, file
+        file.unlink()
+        problems = verify_store(store, read_data=False).problems
+        assert any("missing" in problem and file.name in problem for problem in problems)
+        file.write_bytes(content)
+    assert verify_store(store, read_data=False).sound
+
+
+def test_files_that_are_fetched_ahead_are_those_that_are_read_and_may_be_missing(store):
+    data = streamcut.open(store)
+    for shard in range(len(data.manifest.shards)):
+        files = {f"{store}/{name}": length for name, length in data.files(shard)}
+        assert files == {str(path): path.stat().st_size for path in map(Path, files)}
+        assert sum(files.values()) > sum(info.stored_bytes for info in data.manifest.shards[shard].arrays.values())
+        for path in files:
+            os.remove(path)
+        data.expect(shard)
+        with pytest.raises(CorruptError, match="missing"):
+            data.read(shard)
+
+
+def test_missing_and_short_chunks_stop_reading(store):
+    data = streamcut.open(store)
+    chunk = max(all_files(store / "shards"), key=lambda file: file.stat().st_size)
+    shard = int(chunk.relative_to(store / "shards").parts[0][:6])
+    content = chunk.read_bytes()
+    for wrong, word in ((content[:-1], "bytes long"), (content + b"abcd", "bytes long"), (b"", "bytes long"), (None, "missing")):
+        chunk.unlink() if wrong is None else chunk.write_bytes(wrong)
+        with pytest.raises(CorruptError, match=word) as caught:
+            data.read(shard, data.buffers())
+        assert str(chunk) in str(caught.value)
+
+
+def test_all_problems_are_listed(store):
+    shards = sorted((store / "shards").glob("0*"))
+    for shard in shards[:3]:
+        victim = shard / "y" / "c.0" if shard.is_dir() else shard
+        victim.write_bytes(b"x" * victim.stat().st_size)
+    problems = verify_store(store, read_data=True).problems
+    assert all(any(f"shards/{k:06d}" in problem for problem in problems) for k in range(3))
+
+
+def test_swapped_shards_are_found(store):
+    first, second = sorted((store / "shards").glob("0*"))[:2]
+    first.rename(store / "aside")
+    second.rename(first)
+    (store / "aside").rename(second)
+    assert not verify_store(store, read_data=True).sound
+    with pytest.raises(CorruptError):
+        read_all(store)
+
+
+def test_files_that_do_not_belong_are_reported_and_harm_nothing(store):
+    (store / "notes.txt").write_text("mine")
+    report = verify_store(store, read_data=True)
+    assert report.sound
+    assert report.unexpected == ("notes.txt",)
+
+
+@pytest.mark.parametrize("pristine", ["zarr"], indirect=True)
+def test_sound_checksums_over_wrong_content_do_not_help(pristine, tmp_path):
+    chunk = streamcut.open(pristine).read(1)
+    beyond, repeated, falling, nan = chunk.indices.copy(), chunk.indices.copy(), chunk.indptr.copy(), chunk.data.astype(float)
+    beyond[chunk.indptr[1] - 1] = 2**31 - 1
+    repeated[1] = repeated[0]
+    falling[1] = 10**15
+    nan[0] = np.nan
+    bad_y = chunk.y.copy()
+    bad_y[0] = np.inf
+    other_y = np.append(chunk.y[:-1], 7.5)
+    forgeries = {"beyond": ("indices", beyond), "repeated": ("indices", repeated), "falling": ("indptr", falling)}
+    for name, (array, values) in {**forgeries, "nan": ("data", nan), "inf": ("y", bad_y), "label": ("y", other_y)}.items():
+        path = shutil.copytree(pristine, tmp_path / name)
+        forge(path, 1, {array: values})
+        with pytest.raises(CorruptError, match=f"000001/{array}: "):
+            streamcut.open(path).read(1)
+        assert any(f"000001/{array}" in problem for problem in verify_store(path, read_data=True).problems)
+
+
+def test_reads_that_fail_are_tried_again_twice(store, monkeypatch):
+    data = streamcut.open(store)
+    expected = data.read(0)
+    for failures in (1, 2, 3):
+        durable._hits.clear()
+        monkeypatch.setenv("STREAMCUT_FAILPOINT", ",".join(f"store.read:{k + 1}:EIO" for k in range(failures)))
+        if failures < 3:
+            np.testing.assert_array_equal(data.read(0).indices, expected.indices)
+        else:
+            with pytest.raises(CorruptError, match=r"shards/000000.*cannot be read"):
+                data.read(0)
+
+
+def test_a_store_that_was_replaced_meanwhile_is_noticed(store):
+    data = streamcut.open(store)
+    with StoreWriter(store, backend=data.manifest.backend, shard_nnz=1500, n_features=300, options={}, force=True) as writer:
+        chunk = make_rows("queries").chunk()
+        writer.append(replace(chunk, y=chunk.y + 1, data=chunk.data + 1), {})
+        writer.finish({})
+    with pytest.raises(CorruptError):
+        data.read(0)
+
+
+def test_a_read_only_store_is_read(store):
+    for path in [store, *store.rglob("*")]:
+        os.chmod(path, 0o555 if path.is_dir() else 0o444)
+    try:
+        assert verify_store(store, read_data=True).sound
+    finally:
+        for path in [store, *store.rglob("*")]:
+            os.chmod(path, 0o755)

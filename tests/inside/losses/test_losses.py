@@ -1,0 +1,284 @@
+"""Every loss of the table against its definition; every linear solver with each: the bound is a bound, the primal is exact."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import typing
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kit.linear_solver import dense, problem
+from kit.shared.losses import numbers
+from reference import losses as slow
+from scipy.optimize import brentq, minimize_scalar
+
+import streamcut
+import streamcut.compiled
+from streamcut import train, verify
+from streamcut.bundle.newton_search import minimise_by_newton
+from streamcut.compiled import loss as methods
+from streamcut.compiled import row_losses
+from streamcut.config import TrainOptions
+from streamcut.data.by_data import for_data
+from streamcut.errors import BadInputError, UsageError
+from streamcut.loss_table import ROW_LOSSES
+from streamcut.losses import row_loss
+from streamcut.losses.pointwise import PointwiseRisk
+
+PARAMETERS = {"epsilon": 0.3, "delta": 0.7, "quantile": 0.3}
+LOSSES = {name: row_loss(name, PARAMETERS, 3.0) for name in ROW_LOSSES}
+OF_NUMBERS = [name for name, loss in LOSSES.items() if loss.targets == "numbers"]
+SMOOTH = [name for name, loss in LOSSES.items() if loss.smooth]
+Y = 3.0  # the positive label, a number, a count
+
+every = pytest.mark.parametrize("name", LOSSES)
+z_values = st.floats(-8.0, 8.0) | st.sampled_from([0.0, 1.0, -1.0, 2.0, 0.3, -0.3, 0.7, -0.7])
+
+
+def shares_of(loss):
+    """Some shares in the domain of the conjugate."""
+    return np.linspace(max(loss.lowest(Y), -20.0), min(loss.highest(Y), 20.0), 41)
+
+
+def options_of(name):
+    """The options of `train` that make the loss of LOSSES."""
+    task = "regression" if name in OF_NUMBERS else "binary"
+    return {"task": task, "loss": name, **{option: PARAMETERS[option] for option in ROW_LOSSES[name].options}}
+
+
+@every
+def test_rows_at_rest_come_after_all_free_ones_in_a_cache(name):
+    """So a cache that takes free rows alone needs no entries of rows at rest (streamcut.execution.dask.climbing)."""
+    loss, rests = LOSSES[name], 0
+    for f in shares_of(loss):
+        share = loss.decode(loss.encode(f), Y)
+        for z in (*np.linspace(-8.0, 8.0, 65), 0.3, -0.3, 0.7, -0.7):
+            if loss.stays(share, z, 0.0, Y):
+                rests += 1
+                assert loss.priority(share, z, 1.0, Y) >= loss.free_below
+    assert rests > 0 or loss.smooth
+
+
+def test_no_record_of_kernels_has_a_field_with_the_name_of_a_method():
+    declared = set(methods._METHODS)
+    assert {"value", "dual", "step", "encode"} <= declared
+    for info in pkgutil.iter_modules(streamcut.compiled.__path__):
+        module = importlib.import_module(f"streamcut.compiled.{info.name}")
+        for value in vars(module).values():
+            if isinstance(value, type) and issubclass(value, tuple) and typing.get_type_hints(value):
+                assert not declared & set(value._fields), value
+
+
+@every
+@given(z=z_values)
+def test_the_share_is_minus_the_slope(name, z):
+    loss, step = LOSSES[name], 1e-6
+    right, left = ((loss.value(z + h, Y) - loss.value(z, Y)) / h for h in (step, -step))
+    slack = 1e-4 * max(1.0, abs(right))
+    assert left - slack <= -loss.dual(z, Y) <= right + slack
+    assert loss.value(z, Y) >= 0.0
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+@given(z=z_values)
+def test_the_curvature_is_the_slope_of_the_slope(name, z):
+    loss, step = LOSSES[name], 1e-6
+    sides = [-(loss.dual(z + h, Y) - loss.dual(z, Y)) / h for h in (step, -step)]
+    slack = 1e-4 * max(1.0, *sides)
+    assert min(sides) - slack <= loss.curvature(loss.dual(z, Y), z, Y) <= max(sides) + slack
+
+
+@every
+def test_the_conjugate_is_the_greatest_difference(name):
+    loss = LOSSES[name]
+    for f in shares_of(loss):
+        found = minimize_scalar(lambda z, f=f: f * z + loss.value(z, Y), bounds=(-60.0, 60.0), method="bounded").fun
+        assert loss.conjugate(f, Y) == pytest.approx(-found, abs=2e-5, rel=1e-6)
+    assert loss.conjugate(0.0, Y) == 0.0
+
+
+@every
+@given(z=z_values)
+def test_a_share_and_its_conjugate_touch_the_loss(name, z):
+    loss = LOSSES[name]
+    f = loss.dual(z, Y)
+    assert -f * z - loss.conjugate(f, Y) == pytest.approx(loss.value(z, Y), rel=1e-9, abs=1e-12 * max(1.0, abs(f * z)))
+
+
+@every
+@given(z=z_values, q=st.floats(1e-3, 1e3), part=st.floats(0.0, 1.0))
+def test_a_coordinate_step_is_the_best(name, z, q, part):
+    loss = LOSSES[name]
+    low, high = max(loss.lowest(Y), -5.0), min(loss.highest(Y), 5.0)
+    f = low + part * (high - low)
+    after = loss.step(f, z, q, Y)
+    assert loss.lowest(Y) <= after <= loss.highest(Y)
+
+    def cost(share):
+        return share * z + 0.5 * q * (share - f) ** 2 + loss.conjugate(share, Y)
+
+    others = np.clip(after + np.array([1e-4, -1e-4, 1e-2, -1e-2, 0.3, -0.3]), loss.lowest(Y), loss.highest(Y))
+    assert cost(after) <= min(cost(share) for share in others) + 1e-10 * max(1.0, abs(z), q)
+
+
+@every
+@given(part=st.floats(0.0, 1.0))
+def test_codes_are_near_their_shares_and_in_the_domain(name, part):
+    loss = LOSSES[name]
+    low, high = max(loss.lowest(Y), -1e3), min(loss.highest(Y), 1e3)
+    for f in (low + part * (high - low), low, high, 0.0):
+        again = loss.decode(loss.code_type(loss.encode(f)), Y)
+        assert loss.lowest(Y) <= again <= loss.highest(Y)
+        assert again == pytest.approx(f, rel=2e-5, abs=1e-4)
+        if f in (loss.lowest(Y), loss.highest(Y), 0.0):
+            assert again == f
+
+
+@every
+def test_values_of_many_scores_are_those_of_each(name):
+    loss, scores, y = LOSSES[name], np.linspace(-3.0, 3.0, 7), np.array([3.0, 1.0] * 4)[:7]
+    expected = [loss.value(loss.sign(t) * s - loss.offset(t), t) for s, t in zip(scores, y, strict=True)]
+    np.testing.assert_allclose(PointwiseRisk(loss).values(y, scores), expected, rtol=1e-14)
+
+
+def test_a_loss_that_does_not_fit_is_refused():
+    with pytest.raises(UsageError, match="'absolute' is not a loss of single rows; those are hinge"):
+        row_loss("absolute", {})
+    X, y, _ = problem(30)
+    with pytest.raises(UsageError, match="'squared' is not one of task binary, which has hinge"):
+        train(streamcut.rows(X, y), task="binary", loss="squared")
+    with pytest.raises(UsageError, match="'logistic' is not one of task regression, which has squared, huber"):
+        train(streamcut.rows(X, y), task="regression", loss="logistic")
+    with pytest.raises(UsageError, match="delta: loss 'squared' does not have it"):
+        train(streamcut.rows(X, y), task="regression", delta=2.0)
+    with pytest.raises(BadInputError, match=r"row 2: its target is -1; loss 'poisson' takes targets from 0 to 1e\+100"):
+        train(streamcut.rows(X[:3], [1.0, -1.0, -3.0]), task="regression", loss="poisson")
+
+
+# The line search
+
+
+class _Rows:
+    """SmoothLossAlongLine over plain arrays."""
+
+    def __init__(self, loss, z_b, z, u):
+        self.loss, self.looks, self.arrays = loss, 0, (z_b, z, u)
+
+    def slopes(self, k):
+        self.looks += 1
+        z_b, z, u = self.arrays
+        slope, curvature = np.zeros((len(k), 2)), np.zeros(len(k))
+        row_losses.slopes(self.loss, z_b, z, k, np.full(len(z), Y) if self.loss.keeps_target else None, u, slope, curvature)
+        return slope.sum(axis=1), curvature
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10_000), scale=st.floats(-3, 3), A0=st.floats(-6, 3), far=st.floats(-2, 2))
+def test_the_line_search_takes_what_there_is(name, seed, scale, A0, far):
+    loss = LOSSES[name]
+    if name == "poisson":  # e^z must be a number
+        scale, far = min(scale, 0.0), min(far, 0.0)
+    rng = np.random.default_rng(seed)
+    n = 50
+    z_b, u = rng.standard_normal(n) * 10.0**scale, rng.uniform(0.1, 3.0, n)
+    z = z_b + rng.standard_normal(n) * 10.0**far + 0.3
+    A0, B0 = 10.0**A0, float(rng.standard_normal())
+    rows = _Rows(loss, z_b, z, u)
+    k = minimise_by_newton(A0, B0, 0.7, rows)
+    assert rows.looks <= 30  # lines of training take two to eight, halving would take fifty
+
+    def rise(k):
+        (slope,), _ = _Rows(loss, z_b, z, u).slopes(np.array([k]))
+        return k * A0 + B0 + 0.7 * slope
+
+    def height(k):
+        return (
+            0.5 * A0 * k * k + B0 * k + 0.7 * sum(w * loss.value(one, Y) for w, one in zip(u, z_b + k * (z - z_b), strict=True))
+        )
+
+    if rise(0.0) >= 0.0:
+        assert k == 0.0
+        return
+    far = -rise(0.0) / A0
+    best = height(brentq(rise, 0.0, far, xtol=1e-300, rtol=1e-14) if rise(far) > 0.0 else far)
+    # A row inside its bend makes steps short: of what there is, up to a hundredth can be left then (seed 4081, smoothed hinge).
+    assert height(k) - best <= 1e-2 * (height(0.0) - best) + 1e-13 * abs(height(0.0))
+
+
+@pytest.mark.thirds
+@pytest.mark.parametrize("name", [name for name in LOSSES if name != "hinge"])  # which has tests of its own
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"solver": "bundle-dca", "row_cache": "0"},
+        {"solver": "bundle-dca", "row_cache": "50%", "lanes": 2, "bias": 0.0},
+        {"solver": "ocas", "positive_weight": 2.5},
+        {"solver": "ocas", "cut": "exact"},
+        {"solver": "cpa"},
+    ],
+    ids=lambda options: "-".join(str(value) for value in options.values()),
+)
+@pytest.mark.parametrize("weights", [False, True])
+def test_certificates_enclose_the_optimum(name, options, weights):
+    X, y, u = numbers(name, weights=weights) if name in OF_NUMBERS else problem(120, weights=weights, seed=3)
+    if name in OF_NUMBERS:
+        options = {option: value for option, value in options.items() if option != "positive_weight"}
+    loss, bias, factor = LOSSES[name], options.get("bias", 1.0), options.get("positive_weight", 1.0)
+    every = (np.ones(len(y)) if u is None else u) * (1.0 if factor == 1.0 else np.where(y == Y, factor, 1.0))
+    data = streamcut.rows(X, y, weight=u)
+    model = train(data, C=0.8, tol=1e-4, tol_relative=None, scheduler="sync", **options_of(name), **options)
+    found, (dual, primal) = model.certificate, slow.enclosed(loss, dense(X, bias), y, 0.8, every)
+    assert found.converged
+    assert primal - dual <= 1e-3 * primal
+    assert found.lower_bound <= primal
+    assert dual <= found.primal
+    assert verify(model, data).consistent
+
+
+@pytest.mark.parametrize("name", [name for name in OF_NUMBERS if name != "poisson"])  # counts have no units
+@pytest.mark.parametrize("solver", ["bundle-dca", "ocas"])
+def test_units_of_targets_are_of_no_matter_to_the_rule(name, solver):
+    """Targets in other units, with C so that it is the same problem, take the same passes."""
+    X, y, _ = numbers(name, 300)
+    passes = []
+    for unit in (1.0, 2.0**20):
+        power = 2 if name.startswith("squared") else 1
+        options = {**options_of(name), **({"epsilon": 0.3 * unit} if "epsilon" in options_of(name) else {})}
+        if name == "huber":
+            options["delta"], power = 0.7 * unit, 2
+        model = train(streamcut.rows(X, y * unit), C=0.5 * unit ** (2 - power), solver=solver, scheduler="sync", **options)
+        assert model.converged
+        passes.append(model.history[-1]["passes"])
+    assert passes[0] == passes[1]
+
+
+def test_the_task_follows_from_the_loss_and_from_labels():
+    X, y, _ = numbers("squared", 60)
+    for expected, target, options in (
+        ("regression", y, {}),
+        ("regression", np.arange(60.0) % 5, {"loss": "huber"}),
+        ("multiclass", np.arange(60.0) % 5, {}),
+        ("auto", np.arange(60.0) % 2 / 2, {}),  # two classes
+    ):
+        assert for_data(TrainOptions(**options), streamcut.rows(X, target)).task == expected
+
+
+@pytest.mark.parametrize("name", ["squared", "quantile", "epsilon-insensitive"])
+@pytest.mark.parametrize("solver", ["bundle-dca", "ocas"])
+def test_targets_without_a_loss_need_no_weights(name, solver):
+    X, y, _ = numbers(name, 60)
+    model = train(streamcut.rows(X, 0.0 * y), solver=solver, scheduler="sync", **options_of(name))
+    assert model.converged
+    assert not model.weights.any()
+
+
+@pytest.mark.parametrize(("options", "problem"), [({"strategy": "one-vs-rest"}, "one-vs-rest"), ({"loss": "softmax"}, "softmax")])
+def test_an_option_of_several_classes_says_the_task(options, problem):
+    rng = np.random.default_rng(0)
+    model = train((rng.standard_normal((60, 4)), np.arange(60) % 3), C=0.1, **options)
+    assert model.task == "multiclass"
+    assert TrainOptions(**options).problem == problem

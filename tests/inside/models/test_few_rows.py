@@ -1,0 +1,61 @@
+"""Rows scored alone: the bits of the kernel's scores, without the kernel."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import kit.shared.few_rows
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from streamcut.models.few_rows import MOST, few_rows
+
+model = kit.shared.few_rows.model
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int8])
+def test_a_row_alone_has_the_bits_it_has_among_others(model, dtype):
+    rng = np.random.default_rng(0)
+    values = rng.integers(-100, 100, (3 * MOST, 60)) if dtype is np.int8 else rng.standard_normal((3 * MOST, 60))
+    dense = (values * (rng.random(values.shape) < 0.3)).astype(dtype)
+    sparse = sp.csr_array(dense)
+    together = model.decision_function(sparse)
+    assert few_rows(sparse, 60) is None
+    for i in range(len(dense)):
+        for row in (dense[i], dense[i : i + 1], sparse[[i]], sp.csr_matrix(dense[i : i + 1])):
+            assert few_rows(row, 60) is not None
+            np.testing.assert_array_equal(model.decision_function(row), together[i : i + 1])
+    np.testing.assert_array_equal(model.decision_function(sparse[:MOST]), together[:MOST])
+    np.testing.assert_array_equal(model.predict(sparse[:MOST]), model.predict(sparse)[:MOST])
+
+
+def test_rows_that_are_not_plain_go_the_way_of_every_matrix(model):
+    doubled = sp.csr_array((np.array([1.0, 2.0]), np.array([3, 3]), np.array([0, 2])), shape=(1, 60))
+    unsorted = sp.csr_array((np.array([1.0, 2.0]), np.array([7, 3]), np.array([0, 2])), shape=(1, 60))
+    for row in (doubled, unsorted, doubled.tocoo(), unsorted.tocsc(), unsorted.toarray().tolist()):
+        assert few_rows(row, 60) is None
+        np.testing.assert_allclose(model.decision_function(row), model.decision_function(sp.csr_array(row).toarray()), rtol=1e-12)
+    assert model.decision_function(sp.csr_array((0, 60))).shape[0] == 0
+
+
+def test_a_service_of_single_rows_starts_no_compiler(model, tmp_path):
+    from streamcut import save_model
+
+    save_model(model, tmp_path / "m.npz")
+    program = """
+import json, sys
+import numpy as np
+from streamcut.models.files import load_model
+model = load_model(sys.argv[1])
+label = model.predict(np.ones(60)).tolist()
+print(json.dumps([label, sorted({"numba", "scipy.sparse", "zarr", "sklearn", "pandas"} & set(sys.modules))]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program, str(tmp_path / "m.npz")], capture_output=True, text=True, check=True
+    )
+    label, loaded = json.loads(done.stdout)
+    assert label == model.predict(np.ones(60)).tolist()
+    assert loaded == []

@@ -1,0 +1,143 @@
+"""An intercept that costs nothing: scikit-learn's optimum, bounds that are true, and all that training does besides."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from kit.shared.free_intercept import rows, trained
+
+import streamcut
+from streamcut import load_model, save_model, train, verify
+from streamcut.bundle import priced_master
+from streamcut.bundle.bundle import Bundle
+from streamcut.bundle.intercept import Interval, Nearby
+from streamcut.bundle.penalty import FreeIntercept
+from streamcut.foundation.rounding import CutError
+from streamcut.grids.selection import train_path
+from streamcut.models.linear import LinearModel
+
+
+def test_an_elastic_net_has_a_target_a_path_a_warm_start_and_measures():
+    X, y = rows("hinge", 6, 300)
+    data = streamcut.rows(sp.csr_array(X), y)
+    given = {"loss": "hinge", "intercept": "free", "l1": 0.5, "tol": None, "max_passes": 500}
+    cold = train(data, C=1.0, tol_relative=1e-4, **given)
+    assert cold.certificate.converged
+    loose = train(data, C=1.0, **given, target=1.05 * cold.certificate.primal, max_time=60.0)
+    assert loose.certificate.stop_reason == "target"
+    assert cold.certificate.primal < loose.certificate.primal <= 1.05 * cold.certificate.primal
+    again = train(data, C=1.0, tol_relative=1e-4, warm_start=cold, **given)
+    assert again.certificate.converged
+    assert len(again.history) < len(cold.history)
+    found: list = []
+    train_path(data, [0.1, 1.0], tol_relative=1e-4, on_model=lambda model, tried: found.append(model), **given)
+    assert all(model.certificate.converged for model in found)
+    assert abs(found[1].certificate.primal - cold.certificate.primal) <= cold.certificate.gap + found[1].certificate.gap
+    assert [found.consistent for found in (verify(cold, data), verify(cold, data, prove=True))] == [True, True]
+
+
+def test_rows_prove_it_and_refute_a_better_record(tmp_path):
+    X, y = rows("logistic", 5, 300)
+    data = streamcut.rows(sp.csr_array(X), y)
+    model = trained(data, "logistic")
+    save_model(model, tmp_path / "m.npz")
+    loaded = load_model(tmp_path / "m.npz")
+    assert isinstance(loaded, LinearModel)
+    assert loaded.free
+    found = verify(loaded, data, prove=True)
+    assert found.consistent
+    assert found.proof is not None
+    loose = train(data, loss="logistic", intercept="free", tol_relative=1e-3)
+    assert loose.certificate.gap > 1e-6 * loose.certificate.primal
+    better = replace(loose.certificate, lower_bound=loose.certificate.primal * (1.0 - 1e-12))
+    assert not verify(replace(loose, certificate=better), data).consistent
+
+
+def test_a_path_and_a_warm_start_end_where_cold_ones_do():
+    X, y = rows("hinge", 6, 300)
+    data = streamcut.rows(sp.csr_array(X), y)
+    given = {"loss": "hinge", "intercept": "free", "tol": None, "tol_relative": 1e-6, "max_passes": 500, "workers": 1}
+    models: list = []
+    train_path(data, [0.1, 1.0, 10.0], on_model=lambda model, tried: models.append(model), **given)
+    assert len(models) == 3
+    for model in models:
+        cold = train(data, C=model.C, **given)
+        assert model.certificate.converged
+        assert model.certificate.lower_bound <= cold.certificate.primal
+        assert cold.certificate.lower_bound <= model.certificate.primal
+        again = train(data, C=model.C, warm_start=cold, **given)
+        assert again.certificate.lower_bound >= cold.certificate.lower_bound
+        other = train(data, C=model.C * 3.0, warm_start=cold, **given)
+        assert other.certificate.converged
+        assert other.certificate.lower_bound <= train(data, C=model.C * 3.0, **given).certificate.primal
+
+
+def test_nothing_is_proved_as_long_as_nothing_bounds_the_intercept():
+    bundle = Bundle(2, 10.0, 4, penalty=FreeIntercept())
+    bundle.add(np.array([0.5, -0.25, 1.0]), 0.75, CutError(0.0, 0.0))
+    found = bundle.solve(1e-9, near=Interval(-1.0, 1.0))
+    assert found.lower_bound == found.taken == 0.0
+    bundle.penalty = bundle.penalty.known(-0.5, 0.5)
+    assert bundle.solve(1e-9, near=Interval(-1.0, 1.0)).lower_bound > 0.0
+
+
+@pytest.mark.parametrize("primal", [3.0, 40.0])  # a ball that ends before −C̄a, and one that holds it
+def test_an_intercept_is_no_further_than_a_cut_allows_and_hardly_less(primal):
+    """½‖w‖² + C̄(⟨a, w⟩ + pull·t + b) ≤ F* ≤ primal for some w of the ball ½‖w − near‖² ≤ primal − bound."""
+    random = np.random.default_rng(4)
+    near, a, c_bar, pull, b = random.normal(size=5), random.normal(size=5), 1.5, 0.7, 0.2
+    radius, away = np.sqrt(2.0 * (primal - 2.0)), np.linalg.norm(near + c_bar * a)
+    assert (away > radius) == (primal == 3.0)
+    w = -c_bar * a if away <= radius else near - radius * (near + c_bar * a) / away
+    expected = (primal - 0.5 * w @ w - c_bar * (a @ w + b)) / (c_bar * pull)
+    found = Nearby(c_bar, near, primal, 2.0).farthest(pull, a @ a, a @ near, b, CutError(0.0, 0.0))
+    assert expected <= found <= expected + 1e-6 * abs(expected)
+
+
+def test_the_intercept_has_no_part_in_the_length_of_a_line():
+    w_b, w = np.array([1.0, -2.0, 5.0]), np.array([2.0, 1.0, -3.0])
+    assert FreeIntercept().line(w_b, w) == (1.0 + 9.0, 1.0 - 6.0)
+
+
+@pytest.mark.parametrize("length", [2, 9, 10, 30])
+def test_the_intercept_has_no_part_in_the_objective(length):
+    w = np.append(np.arange(1.0, length), 1e9)
+    expected = 0.5 * w[:-1] @ w[:-1] + 3.0 * 0.25
+    assert expected <= FreeIntercept().objective(w, 3.0, 0.25) <= expected * (1.0 + 1e-12)
+
+
+def priced(seed: int) -> tuple:
+    """Cuts (the zero cut first), their pulls, an interval, and the gap of the master problem at β and c, by its formula."""
+    rng = np.random.default_rng(seed)
+    A, b, pulls = rng.standard_normal((7, 4)), rng.standard_normal(7), 10.0 ** rng.integers(-2, 3) * rng.standard_normal(7)
+    A[0], b[0], pulls[0] = 0.0, 0.0, 0.0
+    total, within = 10.0 ** rng.integers(-1, 3), Interval(*np.sort(rng.normal(scale=5.0, size=2)))
+
+    def gap(beta, c):
+        w = -beta @ A
+        primal = 0.5 * w @ w + total * np.max(b + A @ w + pulls * c)
+        return primal - ((b + pulls * within.middle) @ beta - 0.5 * w @ w - within.half * abs(pulls @ beta))
+
+    return A @ A.T, b, pulls, total, within, gap
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_free_intercept_is_priced_by_its_interval(monkeypatch, seed):
+    gram, b, pulls, total, within, gap = priced(seed)
+    beta = np.zeros(7)
+    told, c = priced_master.solve_priced(gram, b, pulls, total, beta, within)
+    assert within.low - 1e-12 <= c <= within.high + 1e-12
+    assert beta.min() >= 0.0
+    assert beta.sum() == pytest.approx(total)
+    size = total * (1.0 + np.abs(gram).max() * total + np.abs(pulls).max() * 20.0)
+    assert gap(beta, c) <= told + 1e-14 * size
+    assert told <= 1e-8 * size
+
+    poor = np.random.default_rng(seed).dirichlet(np.ones(7))
+    monkeypatch.setattr(priced_master, "interior_point", lambda *_: (np.append(poor, [0.0, 0.0]), np.array([0.0, 0.0])))
+    told, c = priced_master.solve_priced(gram, b, pulls, total, beta, within)
+    assert c == within.middle
+    assert told == pytest.approx(gap(beta, c), rel=1e-9)

@@ -1,0 +1,141 @@
+"""Interior points for cached rows: the gap that they leave, for losses with kinks, and what they save."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import streamcut
+from streamcut import train
+from streamcut.compiled import dual, records
+from streamcut.execution.row_cache import CacheSize
+from streamcut.losses.epsilon_insensitive import EpsilonInsensitive
+from streamcut.losses.hinge import Hinge
+from streamcut.losses.logistic import Logistic
+from streamcut.losses.quantile import Quantile
+from streamcut.oracles.dual import ascent
+from streamcut.oracles.dual.interior import Gathered, GatherPass, solve_cached, solving_bytes
+from streamcut.oracles.dual.loss_cache import LossCache
+
+pytestmark = pytest.mark.smoke
+
+
+def cached(loss, X, y, weight, shares, lanes):
+    """{first row: a cache of all rows of a lane}, with these shares as they are coded."""
+    caches = {}
+    for rows in np.array_split(np.arange(len(y)), lanes):
+        part, first_row = X[rows], int(rows[0])
+        cache = caches[first_row] = LossCache(CacheSize(len(rows) + 1, part.nnz + 1, "int32", "float64"), loss)
+        given = records.Rows(part.indptr.astype(np.int64), part.indices.astype(np.int32), part.data, y[rows], weight[rows])
+        coded = np.array([[loss.encode(share)] for share in shares[rows]], loss.code_type)
+        keys = np.zeros(len(rows))
+
+        def offered(first, *buffers, given=given, keys=keys, coded=coded, rows=rows):
+            return dual.offer(loss, first, given, keys, coded, 0, 1.0, rows, *buffers)
+
+        cache.fill(offered, len(rows))
+    return caches
+
+
+def shares_of(caches):
+    return np.concatenate([cache._share[: cache.n] for cache in caches.values()])
+
+
+class Lanes:
+    """Runs passes over the caches of lanes, of whose other rows nobody asks."""
+
+    def run(self, work):
+        total = None
+        for first_row in work.caches:
+            sums = work.begin()
+            work.finish(sums, {}, first_row)
+            total = sums if total is None else work.merge(total, sums)
+        return total, None
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(0, 10_000),
+    st.sampled_from([1e-2, 1.0, 1e3]),
+    st.sampled_from([Hinge(), EpsilonInsensitive(0.3), EpsilonInsensitive(0.0), Quantile(0.2)]),
+    st.sampled_from([1, 3]),
+    st.booleans(),
+)
+def test_cached_rows_are_left_the_gap_that_was_asked_for(seed, C, loss, lanes, far):
+    rng = np.random.default_rng(seed)
+    n, d = 60, 7
+    X = sp.random_array((n, d), density=0.5, format="csr", rng=rng, data_sampler=rng.standard_normal)
+    X = X[np.diff(X.indptr) > 0]
+    n = X.shape[0]
+    y, weight = rng.choice([-1.0, 1.0], n), rng.uniform(0.1, 3.0, n)
+    if loss.targets == "numbers":
+        y = 3.0 * rng.standard_normal(n)
+    shares = rng.choice([loss.lowest(0.0), loss.highest(0.0)], n)
+    sign, offset, c = np.array([loss.sign(each) for each in y]), np.array([loss.offset(each) for each in y]), C * weight
+    A = np.hstack([X.toarray(), np.ones((n, 1))]) * sign[:, None]
+    caches = cached(loss, X, y, weight, shares, lanes)
+    shares = shares_of(caches)
+    rest = rng.standard_normal(d + 1)
+    w = rest + A.T @ (c * shares)
+    enough = 1e-5 * c.sum()
+    step = solve_cached(Lanes(), caches, w, 1e3 * rng.standard_normal(d + 1) if far else w, C, 1.0, enough)
+    after = shares_of(caches)
+    assert (after >= loss.lowest(0.0)).all()
+    assert (after <= loss.highest(0.0)).all()
+    v = rest + A.T @ (c * after)
+    np.testing.assert_allclose(w + step.delta, v, rtol=1e-9, atol=1e-9 * np.abs(v).max() + 1e-9 * np.abs(w).max())
+
+    def constants(shares):
+        return c @ [loss.constant(*each) for each in zip(shares, y, strict=True)]
+
+    def primal(w):
+        return 0.5 * (w - rest) @ (w - rest) + c @ [loss.value(*each) for each in zip(A @ w - offset, y, strict=True)]
+
+    np.testing.assert_allclose(step.gain, constants(after) - constants(shares), rtol=1e-9, atol=1e-9 * c.sum())
+    dual_value = constants(after) - 0.5 * (v - rest) @ (v - rest) - rest @ (v - rest)
+    assert primal(v) - dual_value <= 4.0 * enough + 1e-11 * primal(v)
+    assert primal(step.point) - dual_value <= 4.0 * enough + 1e-11 * primal(v)
+
+
+def test_they_are_for_losses_with_kinks_and_few_features():
+    statistics = streamcut.rows(np.ones((4, 3)), np.array([1.0, -1.0, 1.0, -1.0])).manifest.statistics
+    assert solving_bytes(Hinge(), statistics, 4) == 8 * (8 + 16)
+    assert solving_bytes(EpsilonInsensitive(0.1), statistics, 4) == 8 * (8 + 32)
+    assert solving_bytes(Logistic(), statistics, 4) == 0
+    assert solving_bytes(Hinge(), statistics, 5000) == 0
+
+
+def hard():
+    """A sum of features of very different size decides; few rows are far from the boundary."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((400, 12)) * np.geomspace(0.02, 20.0, 12)
+    return streamcut.rows(X, np.where(X @ np.geomspace(20.0, 0.02, 12) + 3.0 * rng.standard_normal(400) > 0.0, 1.0, -1.0))
+
+
+@pytest.mark.parametrize(("C", "wanted"), [(1e-4, False), (100.0, True)])
+def test_they_are_asked_where_accelerated_passes_are_slow(C, wanted, monkeypatch):
+    found = []
+    monkeypatch.setattr(ascent, "solve_cached", lambda *given: found.append(given) or solve_cached(*given))
+    model = train(hard(), C=C, solver="bundle-dca", row_cache="100%", lanes=1, scheduler="sync", max_passes=100)
+    assert model.certificate.converged
+    assert model.history[-1]["passes"] <= 14
+    assert bool(found) == wanted
+
+
+def test_rows_too_long_for_squares_leave_numbers():
+    X, y = sp.csr_array(np.array([[1e160, 1.0], [1.0, -1e160]])), np.array([1.0, -1.0])
+    caches = cached(Hinge(), X, y, np.ones(2), np.array([1.0, 0.0]), 1)
+    solve_cached(Lanes(), caches, np.array([1e160, 1.0, 1.0]), np.zeros(3), 1.0, 1.0, 1e-3)
+    assert np.isfinite(shares_of(caches)).all()
+
+
+def test_gathered_rows_stay_what_they_were_when_the_cache_takes_another_lane():
+    """A worker of a cluster sends them after its pass, and caches of one size change lanes where memory is short."""
+    caches = cached(Hinge(), sp.csr_array([[1.0, 2.0], [0.0, 3.0]]), np.array([1.0, -1.0]), np.ones(2), np.array([1.0, 0.0]), 1)
+    gathered = Gathered()
+    GatherPass(caches).finish(gathered, None, 0)
+    for here, held in zip(gathered.rows[0], caches[0].gathered(), strict=True):
+        if held is not None:
+            np.testing.assert_array_equal(here, held)
+            assert not np.shares_memory(here, held)

@@ -1,0 +1,159 @@
+"""Kernel solvers that are stopped or killed end with the bits of an undisturbed run after --resume."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections import Counter
+from functools import cache
+from itertools import count
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import streamcut
+from streamcut import CheckpointOptions, train
+from streamcut.errors import UsageError
+from streamcut.foundation import files
+from streamcut.models.certificate import StopReason
+from streamcut.models.checkpoint import open_checkpoint
+
+EPOCHS = {"epochs": 1.5, "seed": 3, "C": 2.0}
+SOLVERS = {
+    "sbp": {"solver": "sbp", **EPOCHS, "bias": 0.0},
+    "sbp with bias": {"solver": "sbp", **EPOCHS, "batch": 7},
+    "sbp by nu": {"solver": "sbp", "epochs": 1.0, "nu": 0.05, "bias": 0.0},
+    "pegasos": {"solver": "pegasos", **EPOCHS, "batch": 3, "bias": 0.0},
+    "sdca": {"solver": "sdca", **EPOCHS, "bias": 0.0},
+    "perceptron": {"solver": "perceptron", "epochs": 1.5, "seed": 3, "batch": 4, "bias": 0.0},
+    "smo": {"solver": "smo", "C": 50.0, "tol": 1e-6, "tol_relative": None, "kernel_cache": "5%"},
+    "smo without bias": {"solver": "smo", "C": 50.0, "tol": 1e-6, "tol_relative": None, "bias": 0.0, "positive_weight": 2.0},
+}
+KERNEL = {"kernel": "rbf", "gamma": 0.4, "scheduler": "sync"}
+TOLD = ("rows_seen", "passes", "support", "error", "tolerance", "steps", "primal", "lower_bound", "margin", "dual")
+
+
+@cache
+def data(seed: int = 0) -> Any:
+    """300 rows in 4 shards."""
+    rng = np.random.default_rng(seed)
+    X = sp.random_array((300, 8), density=0.6, format="csr", rng=rng, data_sampler=rng.standard_normal)
+    y = np.where(X @ rng.standard_normal(8) + 0.7 * rng.standard_normal(300) > 0.1, 1.0, -1.0)
+    return streamcut.rows(X, y, shard_nnz=400)
+
+
+def bits(model) -> tuple:
+    """Everything that must not change; SMO counts columns that it had to compute again."""
+    path = [[line[name] for name in TOLD if name in line] for line in model.history]
+    support = model.support
+    arrays = [array.tobytes() for array in (support.indptr, support.indices, support.data, model.coefficients)]
+    return arrays, model.intercept, model.certificate, model.reason, json.dumps(path)
+
+
+@cache
+def undisturbed(solver: str) -> tuple:
+    return bits(train(data(), **KERNEL, **SOLVERS[solver]))
+
+
+def options(folder, **other) -> CheckpointOptions:
+    return CheckpointOptions(str(folder), **{"every": 0.0, "resume": True, **other})
+
+
+def after(asked: int):
+    """A `stop` that says no so many times, then yes."""
+    left = iter(range(asked))
+    return lambda: next(left, None) is None
+
+
+@pytest.fixture(autouse=True)
+def _no_failpoints(monkeypatch):
+    monkeypatch.delenv("STREAMCUT_FAILPOINT", raising=False)
+    monkeypatch.setattr(files, "_hits", Counter())
+
+
+@pytest.mark.thirds
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_stopped_at_any_moment_it_goes_on_to_the_same_bits(tmp_path, solver):
+    stopped = 0
+    for number in range(8):
+        folder = tmp_path / str(number)
+        try:
+            model = train(data(), checkpoint=options(folder), stop=after(3 * number**2 + 2), **KERNEL, **SOLVERS[solver])
+        except KeyboardInterrupt:
+            assert not list(folder.glob("*.checkpoint"))
+            continue
+        if model.stop_reason is not StopReason.INTERRUPTED:
+            assert bits(model) == undisturbed(solver)
+            break
+        if model.certificate is not None:
+            assert 0.0 <= model.certificate.lower_bound <= undisturbed(solver)[2].primal <= model.certificate.primal * (1 + 1e-6)
+        again = train(data(), checkpoint=options(folder), **KERNEL, **SOLVERS[solver])
+        assert bits(again) == undisturbed(solver)
+        stopped += 1
+    assert stopped > 2
+
+
+@pytest.mark.parametrize("solver", ["sbp with bias", "sdca", "smo"])
+def test_killed_anywhere_it_goes_on_to_the_same_bits(tmp_path, solver):
+    chosen = {**KERNEL, **SOLVERS[solver], **({} if solver == "smo" else {"epochs": 0.3})}
+    expected = bits(train(data(), **chosen))
+    kills = 0
+    for visit in count(3, 14):
+        child = os.fork()
+        if child == 0:
+            try:
+                os.environ["STREAMCUT_FAILPOINT"] = f"ckpt_tmp:{visit}:kill"
+                model = train(data(), checkpoint=options(tmp_path / "run", every=0.0), **chosen)
+                os._exit(0 if bits(model) == expected else 1)
+            except BaseException:
+                os._exit(2)
+        ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if ended == 0:
+            break
+        assert ended == -signal.SIGKILL
+        kills += 1
+    assert kills > 0
+    assert bits(train(data(), checkpoint=options(tmp_path / "run"), **chosen)) == expected
+
+
+@pytest.mark.parametrize("solver", ["sbp", "pegasos", "perceptron"])
+def test_limits_can_be_raised(tmp_path, solver):
+    for epochs in (0.3, 0.9, 1.5):
+        model = train(data(), checkpoint=options(tmp_path), **KERNEL, **{**SOLVERS[solver], "epochs": epochs})
+        assert model.history[-1]["rows_seen"] >= epochs * 300
+    assert bits(model) == undisturbed(solver)
+
+
+def test_the_best_on_held_out_rows_is_kept(tmp_path):
+    chosen = {**KERNEL, **SOLVERS["perceptron"], "validation": _store(tmp_path)}
+    expected = bits(train(data(), **chosen))
+    train(data(), checkpoint=options(tmp_path / "run"), stop=after(70), **chosen)
+    assert bits(train(data(), checkpoint=options(tmp_path / "run"), **chosen)) == expected
+
+
+def _store(folder) -> str:
+    from sklearn.datasets import dump_svmlight_file
+
+    from streamcut import convert
+
+    rows = data(1).read(0)
+    X = sp.csr_array((rows.data, rows.indices.astype(np.int32), rows.indptr.astype(np.int32)), shape=(rows.n_rows, 8))
+    dump_svmlight_file(X, rows.y, str(folder / "held_out.svm"), zero_based=False)
+    convert([str(folder / "held_out.svm")], str(folder / "held_out.zarr"))
+    return str(folder / "held_out.zarr")
+
+
+def test_another_run_is_refused(tmp_path):
+    train(data(), checkpoint=options(tmp_path), **KERNEL, **SOLVERS["sbp"])
+    for other in ({"seed": 4}, {"C": 1.0}, {"batch": 2}, {"gamma": 0.5}):
+        with pytest.raises(UsageError, match=f"different run: {next(iter(other))} "):
+            train(data(), checkpoint=options(tmp_path), **{**KERNEL, **SOLVERS["sbp"], **other})
+
+
+def test_a_checkpoint_holds_no_kernel_columns(tmp_path):
+    train(data(), checkpoint=options(tmp_path, every=0.0), **KERNEL, **SOLVERS["smo"])
+    stored = open_checkpoint(next(tmp_path.glob("*.checkpoint")))
+    assert set(stored.arrays) == {"alpha", "gradient", "active"}

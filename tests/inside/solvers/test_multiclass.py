@@ -1,0 +1,171 @@
+"""Crammer-Singer: kernels, line search and solvers against slow versions, LIBLINEAR, and what must never change the answer."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kit.shared.multiclass import LABELS, SOLVERS, dense, problem
+from reference import multiclass as slow
+
+import streamcut
+from streamcut import train
+from streamcut.bundle.line_search import minimise_along_line
+from streamcut.compiled import multiclass
+from streamcut.execution.feed import Feed
+from streamcut.execution.lanes import plan_lanes
+from streamcut.execution.row_cache import CacheSize
+from streamcut.execution.runner import Runner
+from streamcut.foundation.chunk import Chunk
+from streamcut.losses.classes import ClassesRisk
+from streamcut.losses.crammer_singer import CrammerSinger, project
+from streamcut.oracles.dual.classes import MulticlassDualOracle, row_bytes
+from streamcut.oracles.dual.passes import Ascent
+
+pytestmark = pytest.mark.smoke
+HINGE = CrammerSinger(len(LABELS))
+
+
+def rows_of(X, y):
+    X = sp.csr_array(X)
+    return Chunk(X.indptr.astype(np.int64), X.indices, X.data, y)
+
+
+class TestKernels:
+    @pytest.mark.parametrize("bias", [0.0, 0.5])
+    @pytest.mark.parametrize("weights", [False, True])
+    def test_scores_losses_and_cut(self, bias, weights):
+        X, y, u = problem(weights=weights)
+        rng, D = np.random.default_rng(1), X.shape[1] + (bias != 0)
+        W, target = rng.standard_normal((D, 4)), np.searchsorted(LABELS, y)
+        chunk, Z, found = rows_of(X, y), np.empty((len(y), 4)), np.empty(len(y))
+        multiclass.scores(chunk.indptr, chunk.indices, chunk.data, W, bias, Z)
+        np.testing.assert_allclose(Z, dense(X, bias) @ W, atol=1e-12)
+        assert multiclass.losses(HINGE, target, Z, found) == -1
+        np.testing.assert_allclose(found, slow.losses(target, Z), atol=1e-12)
+        rival, a = np.empty(len(y), np.int64), np.zeros((D, 4))
+        multiclass.rivals(HINGE, target, np.zeros_like(Z), Z, 1.0, rival)
+        multiclass.scatter(chunk.indptr, chunk.indices, chunk.data, target, rival, u, bias, 0.0, a)
+        every = np.ones(len(y)) if u is None else u
+        expected, offset = slow.cut(W, dense(X, bias), target, every)
+        np.testing.assert_allclose(a / every.sum(), expected, atol=1e-12)
+        assert every[rival != target].sum() / every.sum() == pytest.approx(offset)
+        Z[3, 2], Z[5, 0] = np.inf, np.nan
+        assert multiclass.losses(HINGE, target, Z, found) == 3
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.lists(st.floats(-5, 5), min_size=2, max_size=8))
+    def test_projection_on_the_simplex(self, values):
+        point = np.array(values)
+        expected = slow.project_on_simplex(point)
+        project(point)
+        np.testing.assert_allclose(point, expected, atol=1e-9)
+        assert point.sum() == pytest.approx(1.0)
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.integers(0, 10**6), st.floats(1e-3, 10), st.floats(-5, 1), st.sampled_from([1, 0.25]))
+    def test_line_search(self, seed, A0, B0, grid):
+        """Coarse values make ties and breakpoints that coincide."""
+        rng = np.random.default_rng(seed)
+        n, K = 12, 4
+        target = rng.integers(0, K, n)
+        z_b, z = (grid * np.round(rng.standard_normal((n, K)) * 2 / grid) for _ in range(2))
+        u = rng.uniform(0.5, 2.0, n)
+
+        class Rows:
+            def slope_at_zero(self):
+                out = np.empty(n)
+                multiclass.slopes_at_zero(HINGE, target, z_b, z, out)
+                return float(u @ out)
+
+            def histogram(self, edges):
+                jumps, counts = np.zeros(len(edges) - 1), np.zeros(len(edges) - 1, np.int64)
+                for half in (slice(0, n // 2), slice(n // 2, n)):
+                    multiclass.breakpoint_histogram(HINGE, target[half], z_b[half], z[half], u[half], edges, jumps, counts)
+                return jumps, counts
+
+            def breakpoints(self, low, high, count):
+                k, jump = np.empty(count), np.empty(count)
+                assert multiclass.breakpoints_between(HINGE, target, z_b, z, u, low, high, k, jump) == count
+                return k, jump
+
+        k = minimise_along_line(A0, B0, 0.7, Rows())
+        expected = slow.line_search_by_bisection(A0, B0, 0.7, target, z_b, z, u)
+        assert k == pytest.approx(expected, rel=1e-7, abs=1e-9)
+
+
+class TestInvariance:
+    @pytest.mark.parametrize(("solver", "more"), [*((solver, {}) for solver in SOLVERS), ("bundle-dca", {"row_cache": "0"})])
+    def test_workers_and_shards_change_no_bit(self, solver, more):
+        X, y, u = problem(2000, 30, weights=True, seed=1)
+        options = {"task": "multiclass", "solver": solver, "lanes": 3, "max_passes": 12, "max_cuts": 6, **more}
+        expected = train(streamcut.rows(X, y, weight=u), **options, scheduler="sync")
+        for shard_nnz, workers in ((1 << 20, 3), (4000, 2)):
+            model = train(streamcut.rows(X, y, weight=u, shard_nnz=shard_nnz), **options, workers=workers)
+            np.testing.assert_array_equal(model.weights, expected.weights)
+            assert model.certificates == expected.certificates
+
+    @pytest.mark.parametrize("solver", ["cpa", "ocas"])
+    def test_weight_two_is_the_row_twice(self, solver):
+        X, y, _ = problem(60, seed=5)
+        options = {"task": "multiclass", "solver": solver, "max_passes": 40, "tol": 1e-6}
+        twice = train(streamcut.rows(sp.vstack([X, X]), np.tile(y, 2)), **options)
+        weighted = train(streamcut.rows(X, y, weight=np.full(60, 2.0)), **options)
+        assert weighted.certificates[0].primal == pytest.approx(twice.certificates[0].primal, rel=1e-6)
+
+    @pytest.mark.parametrize(("solver", "more"), [("ocas", {}), ("bundle-dca", {}), ("bundle-dca", {"row_cache": "0"})])
+    def test_stopped_and_resumed_is_uninterrupted(self, solver, more, tmp_path):
+        from streamcut import CheckpointOptions
+
+        X, y, _ = problem(300, 20, seed=2)
+        options = {"task": "multiclass", "solver": solver, "max_cuts": 6, "tol": 1e-7, "tol_relative": None, "C": 10.0, **more}
+        whole = train(streamcut.rows(X, y), **options, max_passes=20)
+        train(streamcut.rows(X, y), **options, max_passes=9, checkpoint=str(tmp_path))
+        resumed = train(streamcut.rows(X, y), **options, max_passes=20, checkpoint=CheckpointOptions(str(tmp_path), resume=True))
+        np.testing.assert_array_equal(resumed.weights, whole.weights)
+
+    def test_cached_rows_save_passes(self):
+        X, y, _ = problem(1500, 20, seed=7)
+        options = {"task": "multiclass", "solver": "bundle-dca", "tol": 1e-4, "tol_relative": None, "C": 10.0}
+        without, some = (train(streamcut.rows(X, y), row_cache=size, **options) for size in ("0", "30%"))
+        assert without.converged
+        assert some.converged
+        assert some.certificates[0].lower_bound <= without.certificates[0].primal
+        assert without.certificates[0].lower_bound <= some.certificates[0].primal
+        assert some.history[-1]["passes"] < 0.7 * without.history[-1]["passes"]
+
+    def test_an_order_of_lanes_is_one_of_rows(self):
+        """The number of lanes is that of the data, never of threads."""
+        X, y, _ = problem(500)
+        data = streamcut.rows(X, y)
+        for workers in (1, 4):
+            model = train(data, task="multiclass", workers=workers, max_passes=3)
+            assert model.parameters["lanes"] == len(plan_lanes(data.manifest.statistics, 1))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10**6), st.booleans())
+def test_both_cuts_are_what_rows_remember(seed, ones):
+    """Whatever w and the mixture: each cut is Σ π (e_k − e_t) xᵀ of the shares in its slot, and those are feasible."""
+    X, y, u = problem(60, seed=seed % 7, weights=True)
+    if ones:
+        X.data[:] = 1.0
+    data, target, rng = streamcut.rows(X, y, weight=u), np.searchsorted(LABELS, y), np.random.default_rng(seed)
+    size = CacheSize.planned(data.manifest, 20_000, 2, row_bytes(4))
+    with Runner(Feed(data, frozenset([0])), plan_lanes(data.manifest.statistics, 2)) as runner:
+        oracle = MulticlassDualOracle(runner, ClassesRisk(LABELS), C=1.0, bias=1.0, cuts=6, size=size, sweeps=3)
+        for number in range(3):
+            w, mixture = rng.standard_normal(oracle.dimension), np.zeros(6)
+            mixture[: 2 * number] = rng.dirichlet(np.ones(2 * number)) if number else 0.0
+            slots = 2 * number, 2 * number + 1
+            cuts = oracle.ascend(Ascent(w, mixture, *slots, 1.0, 0.0), first=number == 0)
+            for cut, slot in zip(cuts, slots, strict=True):
+                share = (runner.rows["codes"][:, slot] / 65535.0) ** 2
+                assert (share[np.arange(60), target] == 0.0).all()
+                assert (share.sum(axis=1) <= 1.0 + 1e-15).all()
+                share[np.arange(60), target] = -share.sum(axis=1)
+                expected = dense(X).T @ (share * u[:, None]) / u.sum()
+                np.testing.assert_allclose(cut.a.reshape(-1, 4), expected, atol=1e-12)
+                assert cut.b == pytest.approx(-(share[np.arange(60), target] @ u) / u.sum())
+            expected, _ = slow.cut(w.reshape(-1, 4), dense(X), target, u)
+            np.testing.assert_allclose(cuts[0].a.reshape(-1, 4), expected, atol=1e-12)

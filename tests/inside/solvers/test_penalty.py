@@ -1,0 +1,213 @@
+"""The elastic net: certificates against slow solvers, its parts against slow versions, and what must never change the answer."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from kit.shared.penalty import problem
+from reference import elastic_net as slow
+
+import streamcut
+from streamcut import train, verify
+from streamcut.bundle.kinks import KinkedLoss, Kinks, minimise_with_kinks
+from streamcut.bundle.line_search import minimise_along_line
+from streamcut.bundle.penalty import L2, ElasticNet, penalty_of
+from streamcut.bundle.verified_master import solve_penalised
+from streamcut.errors import UsageError
+from streamcut.foundation.fields import Fields
+from streamcut.foundation.rounding import CutError
+from streamcut.grids.selection import train_path
+from streamcut.models.files import _unpack
+
+
+def test_no_lambda_is_as_ever():
+    data = streamcut.rows(*problem(seed=1)[:2])
+    assert isinstance(penalty_of(0.0), L2)
+    assert not isinstance(penalty_of(0.0), ElasticNet)
+    for loss in ("hinge", "logistic"):
+        assert train(data, loss=loss).weights.tobytes() == train(data, loss=loss, l1=0.0).weights.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("shape", "where"),
+    [
+        ([3], [0, 5]),
+        ([3], [2, 1]),
+        ([3], [-1, 1]),
+        ([3], [1]),
+        ([1 << 41], [0, 1]),
+        ([-3], [0, 1]),
+        (["3"], [0, 1]),
+        ([True], [0, 0]),
+    ],
+)
+def test_sparse_arrays_that_do_not_fit_are_refused(shape, where):
+    arrays = {"a.indices": np.array(where, np.int32), "a.values": np.ones(2)}
+    with pytest.raises(ValueError, match="a"):
+        _unpack(Fields({"a": shape}, "sparse"), [], arrays, expect=lambda size: None)
+
+
+# --- parts of λmax -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"solver": "ocas"},
+        {"loss": "logistic"},
+        {"task": "multiclass", "loss": "softmax"},
+        {"task": "multiclass", "strategy": "one-vs-rest"},
+    ],
+    ids=["hinge", "logistic", "softmax", "ovr"],
+)
+def test_a_part_of_the_least_lambda_that_leaves_nothing(options):
+    X, y, _ = problem(300, 8, seed=9)
+    if "task" in options:
+        y = np.where(X.toarray()[:, 5] > 0.5, 3.0, y)
+    data = streamcut.rows(X, y)
+    common = {**options, "scheduler": "sync", "tol": 1e-8, "tol_relative": None, "max_passes": 300}
+    nothing, some, few = (train(data, l1=part, C=0.5, **common) for part in ("100%", "98%", "10%"))
+    assert not nothing.augmented_weights.any()
+    assert 0 < np.count_nonzero(some.augmented_weights) <= np.count_nonzero(few.augmented_weights)
+    most = few.parameters["l1_max"]
+    assert few.l1 == 0.1 * most
+    assert "10 % of λmax" in few.in_words()
+    assert verify(few, data).consistent
+    _, tried = train_path(data, [0.5], l1s=["10%", "98%"], **common)
+    assert [line.l1 for line in tried] == [0.98 * most, few.l1]
+
+
+def test_a_path_is_of_numbers_or_of_parts():
+    data = streamcut.rows(*problem()[:2])
+    with pytest.raises(UsageError, match="not both"):
+        train_path(data, [1.0], l1s=["10%", 1.0])
+    best, tried = train_path(data, [1.0], l1s=["50%", "5%", "0.5%"], validation=data, measure="log_loss", loss="logistic")
+    assert min(line.value for line in tried) == next(line.value for line in tried if line.l1 == best.l1)
+    assert tried[-1].value < tried[0].value
+
+
+# --- its parts ------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_bound_is_below_the_exact_one():
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        d, c_bar = int(rng.integers(1, 9)), float(10.0 ** rng.uniform(-6, 8))
+        a = rng.standard_normal(d) * 10.0 ** rng.uniform(-8, 8, d)
+        l1 = float(c_bar * abs(rng.choice(a)) * rng.choice([1.0, 1.0 + 1e-15, 1e-3, 0.3]))
+        b = float(rng.standard_normal() * 10.0 ** rng.uniform(-3, 12))
+        computed, _ = ElasticNet(l1).bound(c_bar, a, b, CutError(0.0, 0.0))
+        C, L = Fraction(c_bar), Fraction(l1)
+        w = [max(abs(C * Fraction(x)) - L, Fraction(0)) for x in a.tolist()]
+        assert Fraction(computed) <= C * Fraction(b) - sum(x * x for x in w) / 2
+
+
+def test_the_objective_is_above_the_exact_one():
+    rng = np.random.default_rng(1)
+    for _ in range(300):
+        w = rng.standard_normal(int(rng.integers(1, 30))) * 10.0 ** rng.uniform(-8, 8)
+        l1, C, loss = (float(10.0 ** rng.uniform(-6, 6)) for _ in range(3))
+        exact = [Fraction(x) for x in w.tolist()]
+        least = sum(x * x for x in exact) / 2 + Fraction(l1) * sum(map(abs, exact)) + Fraction(C) * Fraction(loss)
+        assert least <= Fraction(ElasticNet(l1).objective(w, C, loss)) <= least * (1 + Fraction(1, 10**12))
+
+
+@pytest.mark.parametrize("l1", [0.0, 0.5, 3.0])
+@pytest.mark.parametrize("seed", range(6))
+def test_a_step_is_the_best_and_its_gain_what_is_told(seed, l1):
+    """θ·gain − ½‖S(v + θδ, λ)‖², less its value at 0."""
+    rng = np.random.default_rng(seed)
+    v, delta = 3.0 * rng.standard_normal((2, 9))
+    penalty = penalty_of(l1)
+
+    def value(theta: float) -> float:
+        w = penalty.weights(v + theta * delta)
+        return theta * gain - 0.5 * w @ w
+
+    gain = float(delta @ penalty.weights(v + rng.choice([0.2, 0.7, 1.5]) * delta))
+    theta, told = penalty.step(v, delta, gain)
+    assert 0.0 <= theta <= 1.0
+    assert told == pytest.approx(value(theta) - value(0.0), rel=1e-9, abs=1e-12)
+    assert told >= max(map(value, np.linspace(0.0, 1.0, 501))) - value(0.0) - 1e-9
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_master_problem_of_many_cuts_and_few_weights_is_solved(seed):
+    rng = np.random.default_rng(seed)
+    T, d, total = 30, 60, 1e5
+    rows = rng.standard_normal(d) * 10.0 ** rng.uniform(-2, 0, d) + 0.3 * rng.standard_normal((T, d))  # alike, as cuts are
+    rows, b = np.vstack([np.zeros(d), rows]), np.append(0.0, 1.0 + rng.random(T))
+    l1, beta = 0.5 * total * np.abs(rows).max(), np.zeros(T + 1)
+    beta[0] = total
+    assert solve_penalised(rows, rows @ rows.T, b, total, beta, 1e-6 * total, l1) <= 1e-6 * total
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_master_problem_is_solved(seed):
+    rng = np.random.default_rng(seed)
+    T, d, total = int(rng.integers(2, 12)), int(rng.integers(1, 15)), float(10.0 ** rng.uniform(-1, 2))
+    rows = np.vstack([np.zeros(d), rng.standard_normal((T, d)) / total])
+    b, l1, beta = np.append(0.0, rng.random(T) / total), float(rng.choice([0.1, 0.5, 2.0])), np.zeros(T + 1)
+    beta[0] = total
+
+    def value(beta):
+        w = slow.shrunk(-beta @ rows, l1)
+        return 0.5 * w @ w - b @ beta, -rows @ w - b
+
+    gap = solve_penalised(rows, rows @ rows.T, b, total, beta, 1e-10, l1)
+    found, slope = value(beta)
+    assert gap <= 1e-10
+    assert beta @ slope - total * slope.min() <= 1e-9  # what is left to gain, by convexity
+    assert found <= min(value(total * point)[0] for point in [*np.eye(T + 1), *rng.dirichlet(np.ones(T + 1), 100)]) + 1e-9
+    assert beta.min() >= 0.0
+    assert beta.sum() == pytest.approx(total, rel=1e-14)
+
+
+class Hinges:
+    """A LossAlongLine of rows with these margins."""
+
+    def __init__(self, z_b, z):
+        self.z_b, self.delta = z_b, z - z_b
+        self.k = (1.0 - z_b) / self.delta
+        self.jump = np.abs(self.delta)
+
+    def slope_at_zero(self):
+        return -self.delta[self.z_b < 1.0].sum()
+
+    def histogram(self, edges):
+        inside = self.k > 0.0
+        jumps, _ = np.histogram(self.k[inside], edges, weights=self.jump[inside])
+        return jumps, np.histogram(self.k[inside], edges)[0]
+
+    def breakpoints(self, low, high, count):
+        inside = (self.k > 0.0) & (self.k >= low) & (self.k < high)
+        assert inside.sum() == count
+        return self.k[inside], self.jump[inside]
+
+
+@pytest.mark.parametrize("smooth", [False, True])
+@pytest.mark.parametrize("seed", range(15))
+def test_line_searches_find_the_minimum(seed, smooth):
+    rng = np.random.default_rng(seed)
+    d, n, C, l1 = int(rng.integers(1, 30)), 50, 10.0 ** rng.uniform(-2, 1), 10.0 ** rng.uniform(-2, 1)
+    w_b, w = (rng.standard_normal(d) * (rng.random(d) < 0.6) for _ in range(2))
+    z_b, z = rng.standard_normal(n), 1.0 + 2.0 * rng.standard_normal(n)
+    delta = w - w_b
+    A0, B0, kinks = float(delta @ delta), float(w_b @ delta), Kinks(w_b, delta, l1)
+
+    def objective(k):
+        m, here = z_b + k * (z - z_b), w_b + k * delta
+        loss = np.logaddexp(0.0, -m).sum() if smooth else np.maximum(0.0, 1.0 - m).sum()
+        return 0.5 * here @ here + l1 * np.abs(here).sum() + C * loss
+
+    def slopes(k):
+        f = 1.0 / (1.0 + np.exp(z_b + k * (z - z_b)))
+        return -(f * (z - z_b)).sum(), (f * (1.0 - f) * (z - z_b) ** 2).sum()
+
+    if smooth:
+        k = minimise_with_kinks(A0, B0, C, slopes, kinks)
+    else:
+        k = minimise_along_line(A0, B0, C, KinkedLoss(Hinges(z_b, z), kinks, C))
+    assert k >= 0.0
+    near = k * (1.0 + np.array([-1e-3, -1e-5, 1e-5, 1e-3]))
+    assert objective(k) <= min(map(objective, [*np.linspace(0.0, 3.0, 400), *near])) * (1.0 + 1e-12)

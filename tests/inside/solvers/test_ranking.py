@@ -1,0 +1,226 @@
+"""Pairs: the counts against the list of all pairs, the solvers against a QP on differences, and what must not change a bit."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kit.nights import by_night
+from kit.ranking import bits, problem
+from reference import pairs as slow
+from sklearn.metrics import average_precision_score, ndcg_score
+
+import streamcut
+from streamcut import CheckpointOptions, train
+from streamcut.bundle.line_search import minimise_by_tangents
+from streamcut.compiled import pairs
+from streamcut.errors import UsageError
+from streamcut.execution.feed import Feed
+from streamcut.execution.lanes import plan_lanes
+from streamcut.execution.row_state import RowState
+from streamcut.execution.runner import Runner
+from streamcut.foundation.chunk import Chunk
+from streamcut.losses.pairs import Pairs
+from streamcut.measures.ranking import RankingMeasures
+from streamcut.models.certificate import StopReason
+from streamcut.oracles import groups, row_blocks
+from streamcut.oracles.global_risk import GlobalOracle
+
+
+def runs_of(qid, n):
+    if qid is None:
+        return np.array([0, n])
+    return np.append(np.flatnonzero(np.append(True, qid[1:] != qid[:-1])), n)
+
+
+def evaluated(risk, y, qid, scores):
+    """(loss, coefficients, offset) by streamcut's kernels, all groups at once."""
+    starts, codes, out = runs_of(qid, len(y)), np.empty(len(y), np.int32), np.empty(len(y))
+    risk.encode(y, starts, codes)
+    weights = risk.weights(risk.sizes(codes, starts))
+    sums = risk.evaluate(codes, starts, weights, scores, out)
+    return sums[0].sum(), out, sums[1].sum()
+
+
+rounded = st.sampled_from([-1.0, -0.5, 0.0, -0.0, 0.25, 0.5, 1.0, 1.5, 2.0])
+rows = st.tuples(st.sampled_from([-2.0, 0.0, 1.0, 7.5]), st.integers(0, 3), st.one_of(rounded, st.floats(-2, 2)))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(rows, min_size=1, max_size=25), st.sampled_from(["pairs", "queries"]), st.booleans())
+def test_counts_equal_the_list_of_all_pairs(found, normalisation, grouped):
+    y, qid, scores = (np.array(column) for column in zip(*sorted(found, key=lambda row: row[1]), strict=True))
+    qid = qid if grouped else None
+    listed = slow.all_pairs(y, qid)
+    expected = slow.risk(scores, listed, slow.pair_weights(listed, qid, normalisation))
+    loss, coefficients, offset = evaluated(Pairs(normalisation), y, qid, scores)
+    assert loss == pytest.approx(expected[0], rel=1e-12, abs=1e-12)
+    np.testing.assert_allclose(coefficients, expected[1], rtol=1e-12, atol=1e-15)
+    assert offset == pytest.approx(expected[2], rel=1e-12)
+
+
+@pytest.mark.parametrize("levels", [2, 5, 400])
+def test_counts_of_a_large_group_with_many_ties(levels):
+    rng = np.random.default_rng(levels)
+    y, scores = rng.integers(0, levels, 500).astype(float), np.round(rng.normal(0, 1, 500), 1)
+    ordered = y[:, None] > y[None, :]
+    room = 1.0 - (scores[:, None] - scores[None, :])
+    active = ordered & (scores[:, None] - scores[None, :] < 1.0)
+    loss, coefficients, offset = evaluated(Pairs(), y, None, scores)
+    total = ordered.sum()
+    assert offset == active.sum() / total
+    np.testing.assert_array_equal(coefficients, (active.sum(0) - active.sum(1)) * (1.0 / total))
+    assert loss == pytest.approx(room[active].sum() / total, rel=1e-12)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10_000), st.sampled_from([1, 2, 63, 64, 65, 300]))
+def test_sorting_is_stable(seed, n):
+    rng = np.random.default_rng(seed)
+    scores = rng.normal(0, 1, n) * 10.0 ** rng.integers(-300, 300, n) if seed % 2 else np.round(rng.normal(0, 2, n))
+    keys, order = np.empty(n, np.uint64), np.empty(n, np.int32)
+    pairs.sort_scores(scores, keys, order, np.empty(n, np.uint64), np.empty(n, np.int32))
+    assert scores[order].tobytes() == keys.view(np.float64).tobytes()
+    scores[scores == 0.0] = 0.0  # the bits of -0.0 sort below those of 0.0
+    pairs.sort_scores(scores, keys, order, np.empty(n, np.uint64), np.empty(n, np.int32))
+    np.testing.assert_array_equal(order, np.argsort(scores, kind="stable"))
+
+
+class _Convex:
+    """A SmoothLoss: the largest of some lines plus a sum of hinges."""
+
+    def __init__(self, seed, guess):
+        rng = np.random.default_rng(seed)
+        self.slopes, self.offsets = rng.normal(0, 2, 9), rng.normal(0, 1, 9)
+        self.rates, self.rooms = rng.normal(0, 1, 40), rng.normal(0.5, 1, 40)
+        self.guess, self.looks = guess, 0
+
+    def at(self, k):
+        self.looks += 1
+        lines, hinges = self.offsets + self.slopes * k, self.rooms - self.rates * k
+        loss = lines.max() + np.maximum(hinges, 0).sum()
+        return loss, self.slopes[np.argmax(lines)] - self.rates[hinges > 0].sum()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10_000), st.floats(1e-3, 10), st.floats(-5, 5), st.floats(1e-3, 10))
+def test_line_search_by_tangents_reaches_most_of_the_decrease(seed, A0, B0, guess):
+    rows = _Convex(seed, guess)
+
+    def objective(k):
+        return 0.5 * A0 * k * k + B0 * k + 0.7 * rows.at(k)[0]
+
+    k = minimise_by_tangents(A0, B0, 0.7, rows)
+    assert rows.looks <= 21
+    slope = B0 + 0.7 * rows.at(0.0)[1]
+    if slope >= 0.0:
+        assert k == 0.0
+        return
+    lowest = min(objective(t) for t in np.linspace(0.0, -slope / A0, 1000))
+    assert objective(k) <= objective(0.0)
+    assert objective(0.0) - objective(k) >= 0.85 * (objective(0.0) - lowest)
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Blocks of few rows, so that small problems have many."""
+    for module in (groups, row_blocks):
+        monkeypatch.setattr(module, "BLOCK_ROWS", 50)
+
+
+@pytest.mark.parametrize("solver", ["ocas", "newton"])
+@pytest.mark.parametrize("queries", by_night([None, 30], [None]))
+def test_same_bits_whatever_shards_threads_lanes_backend_and_memory(queries, solver, tmp_path, small_blocks):
+    X, y, qid = problem(900, 20, queries=queries, dtype=np.float32)
+    options = {"task": "ranking", "C": 0.2, "tol": 1e-3, "solver": solver}
+    expected = bits(train(streamcut.rows(X, y, qid=qid), scheduler="sync", lanes=1, **options))
+    divided = {"ocas": (1, 4, 16), "newton": (1, 1, 1)}[solver]  # a curvature is a sum of lanes' sums
+    for shard_nnz, workers, lanes in zip((500, 2000, 10**6), (1, 2, 2), divided, strict=True):
+        data = streamcut.rows(X, y, qid=qid, shard_nnz=shard_nnz)
+        assert bits(train(data, workers=workers, lanes=lanes, **options)) == expected
+    for backend in ("zarr", "hdf5"):
+        path = tmp_path / f"rows.{'h5' if backend == 'hdf5' else 'zarr'}"
+        with streamcut.create(path, 20, shard_nnz=700, backend=backend) as out:
+            out.append(X, y, qid=qid)
+        data = streamcut.open(path)
+        lanes = plan_lanes(data.manifest.statistics, 3)
+        row_state = RowState(900, tmp_path)  # in scratch files
+        with Runner(Feed(data), lanes, 2, row_state=row_state) as runner:
+            oracle = GlobalOracle(runner, Pairs(), C=0.2, bias=0.0, keep_best=True, workers=2)
+            cut, loss = oracle.start()
+        with Runner(Feed(streamcut.rows(X, y, qid=qid)), plan_lanes(data.manifest.statistics, 1)) as runner:
+            plain, expected_loss = GlobalOracle(runner, Pairs(), C=0.2, bias=0.0, keep_best=True).start()
+        assert cut.a.tobytes() == plain.a.tobytes()
+        assert (cut.b, loss) == (plain.b, expected_loss)
+        assert bits(train(data, **options, lanes=1)) == expected
+
+
+def test_a_checkpoint_goes_on_to_the_same_bits(tmp_path, small_blocks):
+    X, y, qid = problem(300, 20, queries=12)
+    data = streamcut.rows(X, y, qid=qid)
+    options = {"task": "ranking", "C": 1.0, "normalisation": "queries"}
+    expected = train(data, **options)
+    part = train(data, checkpoint=str(tmp_path / "run"), max_passes=10, **options)
+    assert part.certificate.stop_reason is StopReason.MAX_PASSES
+    rest = train(data, checkpoint=CheckpointOptions(str(tmp_path / "run"), resume=True), **options)
+    assert bits(rest) == bits(expected)
+    with pytest.raises(UsageError):
+        train(data, checkpoint=CheckpointOptions(str(tmp_path / "run"), resume=True), **{**options, "normalisation": "pairs"})
+
+
+def slow_measures(y, scores):
+    """(pairs, swapped, NDCG at 1, 5, 10, average precision) of one query whose scores all differ."""
+    listed = slow.all_pairs(y)
+    swapped = sum(1.0 * (scores[i] < scores[j]) + 0.5 * (scores[i] == scores[j]) for i, j in listed)
+    order, best = np.argsort(-scores), np.argsort(-y)
+    discounts = 1.0 / np.log2(2.0 + np.arange(len(y)))
+
+    def dcg(places, k):
+        return np.sum((2.0 ** y[places] - 1.0)[:k] * discounts[:k])
+
+    ndcg = [dcg(order, k) / dcg(best, k) if dcg(best, k) else 0.0 for k in (1, 5, 10)]
+    hits = y[order] > 0
+    precision = np.sum(np.cumsum(hits) / np.arange(1, len(y) + 1) * hits) / hits.sum() if hits.any() else 0.0
+    return len(listed), swapped, *ndcg, precision
+
+
+def test_measures_of_each_query_equal_the_obvious_ones():
+    rng = np.random.default_rng(4)
+    qid = np.repeat([7, 3, 9, 4], [40, 1, 12, 6])
+    y, scores = rng.integers(0, 4, len(qid)).astype(float), rng.permutation(len(qid)) / 10.0
+    y[-6:] = 0.0
+    measured = RankingMeasures(None)
+    for part in (slice(0, 11), slice(11, 45), slice(45, None)):
+        measured.add(Chunk(np.zeros(len(qid[part]) + 1, np.int64), None, None, y[part], qid[part]), scores[part])
+    table = measured.per_query()
+    np.testing.assert_array_equal(table["qid"], [7, 3, 9, 4])
+    for g, query in enumerate((7, 3, 9, 4)):
+        rows = qid == query
+        names = ("pairs", "swapped", "ndcg_at_1", "ndcg_at_5", "ndcg_at_10", "average_precision")
+        found = [table[name][g] for name in names]
+        np.testing.assert_allclose(found, slow_measures(y[rows], scores[rows]), rtol=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(rows, min_size=1, max_size=25), st.randoms(use_true_random=False))
+def test_measures_count_ties_half_and_know_no_order_of_rows(found, random):
+    found = sorted(found, key=lambda row: row[1])
+    y, qid, scores = (np.array(column) for column in zip(*found, strict=True))
+    y, qid = np.abs(y), np.zeros(len(y), np.int64)
+
+    def measures(order):
+        measured = RankingMeasures(None)
+        measured.add(Chunk(np.zeros(len(y) + 1, np.int64), None, None, y[order], qid), scores[order])
+        return measured.measures()
+
+    here = measures(np.arange(len(y)))
+    mixed = measures(np.array(random.sample(range(len(y)), len(y))))
+    assert {k: pytest.approx(v, rel=1e-12) if v else v for k, v in here.items()} == mixed
+    listed = slow.all_pairs(y)
+    assert here["pairs"] == len(listed)
+    if listed:
+        swapped = sum(1.0 * (scores[i] < scores[j]) + 0.5 * (scores[i] == scores[j]) for i, j in listed)
+        assert here["swapped_pairs"] == swapped / len(listed)
+    if (y > 0).any():
+        assert here["map"] == pytest.approx(average_precision_score(y > 0, scores), rel=1e-12)
+        gains = (2.0**y - 1.0)[None]
+        assert here["ndcg_at_5"] == pytest.approx(ndcg_score(gains, scores[None], k=5) if len(y) > 1 else 1.0, rel=1e-9)

@@ -1,0 +1,205 @@
+"""What bundle-dca keeps of the rows: the cache of those with small keys, the slots of their dual variables, aligned blocks."""
+
+import tracemalloc
+from unittest import mock
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+import streamcut
+from streamcut.bundle.bundle import Bundle
+from streamcut.compiled import dual, records
+from streamcut.compiled.splitmix import shuffle
+from streamcut.execution import row_cache
+from streamcut.execution.cache_passes import joined_seed
+from streamcut.execution.feed import Feed, Traffic
+from streamcut.execution.row_cache import CacheSize
+from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.rounding import CutError
+from streamcut.losses.hinge import Hinge
+from streamcut.oracles.dual.loss_cache import LossCache
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10_000), st.integers(1, 30), st.integers(1, 5))
+def test_a_full_cache_keeps_rows_of_small_keys(seed, room, parts):
+    rng = np.random.default_rng(seed)
+    n = 60
+    X = sp.random_array((n, 9), density=0.5, format="csr", rng=rng)
+    X.data += 1.0
+    keys, codes = rng.permutation(n).astype(float), np.zeros((n, 1), np.uint16)
+    cache = LossCache(CacheSize(room + 1, 10 * room + 9, "int32", "float64"), Hinge())
+    indptr, indices, y = X.indptr.astype(np.int64), X.indices.astype(np.int32), np.ones(n)
+    for rows in np.array_split(np.arange(n), parts):
+        part = slice(rows[0], rows[-1] + 1)
+
+        def offered(first, *cached, part=part):
+            rows = records.Rows(indptr[part.start : part.stop + 1], indices, X.data, y[part], None)
+            return dual.offer(Hinge(), first, rows, keys[part], codes[part], 0, 1.0, np.arange(part.start, part.stop), *cached)
+
+        cache.fill(offered, len(rows))
+    kept = cache._number[: cache.n]
+    assert len(kept) >= int(0.8 * (room + 1)) - 1 or len(kept) == n
+    assert (np.diff(kept) > 0).all()
+    lost = np.setdiff1d(np.arange(n), kept)
+    lost = lost[(np.diff(indptr)[lost] > 0)]
+    assert (keys[kept] < cache.limit).all()
+    assert (keys[lost] >= cache.limit).all()
+    for at, row in enumerate(kept):
+        mine = slice(cache._indptr[at], cache._indptr[at + 1])
+        np.testing.assert_array_equal(cache._indices[mine], X.indices[X.indptr[row] : X.indptr[row + 1]])
+        np.testing.assert_array_equal(cache._data[mine], X.data[X.indptr[row] : X.indptr[row + 1]])
+
+
+def test_a_full_cache_keeps_some_of_the_rows_with_equal_keys():
+    n, room = 60, 20
+    rows = records.Rows(np.arange(n + 1), np.zeros(n, np.int32), np.ones(n), np.ones(n), None)
+    cache = LossCache(CacheSize(room, room, "int32", "float64"), Hinge())
+
+    def offered(first, *cached):
+        return dual.offer(Hinge(), first, rows, np.full(n, 0.5), np.zeros((n, 1), np.uint16), 0, 1.0, np.arange(n), *cached)
+
+    cache.fill(offered, n)
+    assert cache.numbers.tolist() == list(range(16))
+    assert cache.limit == 0.5
+
+
+def test_a_full_cache_takes_no_more_than_its_bytes_a_row_while_it_chooses():
+    n = 200_000
+    tracemalloc.start()
+    cache = LossCache(CacheSize(n, n, "int32", None), Hinge())
+    cache.n, cache._indptr[:], cache._key[:] = n - 1, np.arange(n + 1), np.random.default_rng(0).random(n)
+    cache._order = np.arange(n)  # of the sweeps before
+    cache.begin()
+    cache.n = n - 1
+    cache._shrink()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert cache.n == int(0.8 * (n - 1))
+    assert peak <= (row_cache.ROW_BYTES + 4) * n
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10_000), st.integers(16, 200), st.integers(0, 200))
+def test_sweeps_over_many_rows_go_from_group_to_group_and_look_at_each_row_once(seed, n, left):
+    rng = np.random.default_rng(seed)
+    with mock.patch.object(row_cache, "_GROUP_NNZ", 6):  # 3 rows
+        cache = LossCache(CacheSize(n, 2 * n, "int32", None), Hinge())
+        cache.n, cache._indptr[:] = n, 2 * np.arange(n + 1)
+        rows = rng.permutation(n)[: min(left, n)]
+        cache._order = rows.copy()
+        cache._shuffle(seed)
+    groups = {tuple(group) for group in np.sort(rows)[: len(rows) // 3 * 3].reshape(-1, 3)}
+    assert sorted(cache._order) == sorted(rows)
+    if n >= 24:
+        assert {tuple(sorted(group)) for group in cache._order[: len(rows) // 3 * 3].reshape(-1, 3)} == groups
+    if len(rows) > 40:
+        assert (np.diff(cache._order) < 0).any()
+
+
+@pytest.mark.parametrize(("values", "each"), [("many", 4 + 8), ("of 32 bits", 4 + 4), ("ones", 4)])
+def test_a_cache_of_all_rows_takes_the_bytes_that_are_said(values, each):
+    """Counted in the arrays themselves, sorting rows by key included, which takes three numbers a row more."""
+    X = sp.random_array((500, 40), density=0.3, format="csr", rng=np.random.default_rng(0))
+    X.data[:] = {"many": np.random.default_rng(1).standard_normal(X.nnz), "of 32 bits": 3.0, "ones": 1.0}[values]
+    manifest = streamcut.rows(X if values == "many" else X.astype(np.float32), np.ones(500)).manifest
+    said = CacheSize.bytes_of_all(manifest)
+    size = CacheSize.planned(manifest, said, 1)
+    cache = LossCache(size, Hinge())
+    arrays = [each for each in vars(cache).values() if isinstance(each, np.ndarray)]
+    assert (size.rows, size.entries) == (501, X.nnz)
+    assert said == row_cache.ROW_BYTES * 500 + each * X.nnz
+    assert sum(array.nbytes for array in arrays) <= said + 2 * row_cache.ROW_BYTES <= sum(a.nbytes for a in arrays) + 50 * 501
+
+
+def test_a_smaller_budget_gives_every_lane_its_part_of_rows_and_entries_or_nothing():
+    X = sp.csr_array(np.ones((200, 10)))
+    manifest = streamcut.rows(X, np.ones(200)).manifest
+    said = CacheSize.bytes_of_all(manifest)
+    assert CacheSize.planned(manifest, said // 2, 4) == CacheSize(200 // 2 // 4 + 1, 2000 // 2 // 4, "int32", None)
+    assert CacheSize.planned(manifest, 10 * said, 2) == CacheSize(101, 1000, "int32", None)  # never more than there is
+    assert CacheSize.planned(manifest, said // 200 + 1, 1) == CacheSize(2, 10, "int32", None)  # the longest row just fits
+    assert CacheSize.planned(manifest, said // 200 - 1, 1) is None
+    assert CacheSize.planned(manifest, said // 2, 200) is None
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_the_work_of_a_sweep_is_the_entries_of_the_rows_it_visits(n):
+    X = sp.csr_array(np.arange(1.0, 3 * n + 1).reshape(n, 3))
+    chunk = streamcut.rows(X, np.ones(n)).read(0)
+    cache = LossCache(CacheSize(n, 3 * n, "int32", "float64"), Hinge())
+    cache.hold(chunk, np.ones(n), np.ones(n), np.ones(n))
+    cache.sweep(0, 1.0, None, 0.0, np.zeros(4), first=True)
+    assert cache.work == 3 * n
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 10_000), st.integers(4, 8))
+def test_slots_follow_merged_and_dropped_cuts(seed, max_cuts):
+    rng = np.random.default_rng(seed)
+    bundle, kept = Bundle(3, 10.0, max_cuts), {}
+    for _ in range(12):
+        merges, slots = bundle.make_room(2)
+        for merge in merges:
+            kept[merge.into] = (1 - merge.share) * kept[merge.into] + merge.share * kept[merge.gone]
+        for slot in slots:
+            kept[slot] = rng.standard_normal(3)
+            bundle.add(kept[slot], rng.uniform(0, 1), CutError(0.0, 0.0))
+        w = bundle.solve(1e-9).w
+        mixed = sum(share * kept[slot] for slot, share in enumerate(bundle.mixture()) if share > 0.0)
+        np.testing.assert_allclose(w, -10.0 * mixed, atol=1e-12)
+        assert len(set(bundle.slots)) == len(bundle) + 1
+
+
+def rows_of(feed, start, stop, alignment):
+    for chunk in feed.blocks(start, stop, None, Traffic(), alignment=alignment):
+        yield (
+            chunk.first_row,
+            Chunk(
+                chunk.indptr - chunk.indptr[0],
+                *(a[chunk.indptr[0] : chunk.indptr[-1]] for a in (chunk.indices, chunk.data)),
+                chunk.y,
+            ),
+        )
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 40), st.integers(1, 60), st.integers(1, 12), st.data())
+def test_aligned_blocks_are_the_rows_whatever_the_shards(n, shard_nnz, alignment, data):
+    rng = np.random.default_rng(n)
+    X = sp.random_array((n, 9), density=0.4, format="csr", rng=rng)
+    X.data += 1.0
+    start = data.draw(st.integers(0, n - 1))
+    stop = data.draw(st.integers(start + 1, n))
+    feed = Feed(streamcut.rows(X, np.arange(n), shard_nnz=shard_nnz))
+    at = start
+    for first_row, rows in rows_of(feed, start, stop, alignment):
+        end = first_row + rows.n_rows
+        assert first_row == at
+        assert first_row == start or first_row % alignment == 0
+        assert end == stop or end % alignment == 0
+        np.testing.assert_array_equal(rows.y, np.arange(first_row, end))
+        found = sp.csr_array((rows.data, rows.indices, rows.indptr), (rows.n_rows, 9))
+        np.testing.assert_array_equal(found.toarray(), X[first_row:end].toarray())
+        at = end
+    assert at == stop
+
+
+def test_every_order_of_rows_comes_as_often_as_any_other():
+    counts = {}
+    for seed in range(6000):
+        order = np.arange(4)
+        shuffle(order, 5, joined_seed(seed // 100, seed % 100, 7, 0))
+        counts[tuple(order)] = counts.get(tuple(order), 0) + 1
+    assert len(counts) == 24
+    assert chisquare(list(counts.values())).pvalue > 1e-4
+
+
+def test_seeds_of_other_numbers_are_others():
+    seeds = {joined_seed(a, b, c, d) for a in range(8) for b in range(8) for c in (0, 1000, 1001, 2**40) for d in range(4)}
+    assert len(seeds) == 8 * 8 * 4 * 4
+    assert all(0 <= seed < 2**63 for seed in seeds)

@@ -1,0 +1,168 @@
+"""Sequence labelling: Viterbi against trying every labelling, the certificate, and what must never change the answer."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kit.sequence import sequences
+from kit.shared.sequence import _bits
+from reference import viterbi as slow
+from sklearn.datasets import dump_svmlight_file
+
+import streamcut
+from streamcut import load_model, predict, save_model, train
+from streamcut.execution.feed import Feed
+from streamcut.execution.lanes import plan_lanes
+from streamcut.execution.row_state import RowState
+from streamcut.execution.runner import Runner
+from streamcut.jobs.sequence import chain
+from streamcut.losses.classes import ClassesRisk
+from streamcut.losses.sequence import SequenceRisk
+from streamcut.measures.sequence import SequenceMeasures
+from streamcut.oracles.classes import MulticlassOracle
+from streamcut.oracles.sequence import SequenceOracle
+from streamcut.prediction import scored_chunks
+from streamcut.solvers import ocas
+from streamcut.solvers.progress import Progress, StoppingRule
+
+
+def chains(K=3, longest=4):
+    numbers = st.integers(-8, 8).map(lambda i: i / 4)  # ties happen, and sums are exact
+    return st.integers(1, longest).flatmap(
+        lambda n: st.tuples(
+            st.lists(st.integers(0, K - 1), min_size=n, max_size=n),
+            st.lists(numbers, min_size=2 * n * K + 2 * K * K, max_size=2 * n * K + 2 * K * K),
+        )
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(first=chains(), second=chains(), k=st.sampled_from([0.0, 0.25, 1.0]))
+def test_loss_augmented_paths_equal_those_found_by_trying_all(first, second, k):
+    K, risk = 3, SequenceRisk((1.0, 2.0, 4.0))
+    numbers = [np.array(x) for _, x in (first, second)]
+    target = np.array(first[0] + second[0], np.int32)
+    starts = np.array([0, len(first[0]), len(target)])
+    z_b, z = (
+        np.concatenate([x[i * n * K : (i + 1) * n * K] for x, n in zip(numbers, np.diff(starts), strict=True)]) for i in (0, 1)
+    )
+    z_b, z = z_b.reshape(-1, K), z.reshape(-1, K)
+    T_b, T = numbers[0][-2 * K * K :].reshape(2, K, K)
+    middle, transitions = z_b + k * (z - z_b), T_b + k * (T - T_b)
+    path, excess = risk.worst(starts, target, z_b, z, k, transitions)
+    values, slopes = risk.along_line(starts, target, z_b, z, k, transitions, T - T_b)
+    best = risk.best(starts, middle, transitions)
+    for s in range(2):
+        rows = slice(starts[s], starts[s + 1])
+        value, _ = slow.worst(target[rows], middle[rows], transitions)
+        assert excess[s] == values[s] == value >= 0.0
+        gained = slow.score(path[rows], middle[rows], transitions) - slow.score(target[rows], middle[rows], transitions)
+        assert gained + np.count_nonzero(path[rows] != target[rows]) == value
+        zeros = np.zeros(starts[s + 1] - starts[s], np.int32)
+        highest = slow.worst(zeros, middle[rows], transitions, augment=0.0)[0]
+        assert slow.score(best[rows], middle[rows], transitions) - slow.score(zeros, middle[rows], transitions) == highest
+        # a subgradient: no other point of the line lies below its tangent
+        for other in (0.0, 0.5, 2.0):
+            there = slow.worst(target[rows], (z_b + other * (z - z_b))[rows], T_b + other * (T - T_b))[0]
+            assert there >= value + slopes[s] * (other - k) - 1e-9
+
+
+def test_cut_is_a_subgradient_of_the_risk():
+    X, y, qid = sequences(12)
+    dataset = streamcut.rows(X, y, qid=qid)
+    risk = chain(dataset.manifest.statistics)
+    runner = Runner(Feed(dataset, frozenset([0])), plan_lanes(dataset.manifest.statistics, 2))
+    oracle = SequenceOracle(runner, risk, C=1.0, bias=0.0, keep_margins=False)
+    starts = np.concatenate(([0], np.flatnonzero(np.diff(qid)) + 1, [len(y)]))
+    target, n = (y - 1).astype(int), len(y)
+    rng = np.random.default_rng(1)
+    oracle.start()
+    w = rng.standard_normal(oracle.dimension)
+    cut, loss = oracle.cut_at(w)
+    value = lambda v: slow.primal(v, X.toarray(), target, starts, 1.0, 3) - 0.5 * v @ v  # noqa: E731
+    assert loss == pytest.approx(value(w))
+    assert n * (cut.a @ w + cut.b) == pytest.approx(loss)
+    for v in rng.standard_normal((5, oracle.dimension)):
+        assert value(v) >= n * (cut.a @ v + cut.b) - 1e-9
+
+
+def test_sequences_of_one_row_are_multiclass():
+    X, y, _ = sequences(40)
+    one = train(streamcut.rows(X, y, qid=np.arange(len(y))), task="sequence", C=0.3, tol_relative=1e-4)
+    assert not one.transitions.any()
+    data = streamcut.rows(X, y)
+    runner = Runner(Feed(data, frozenset([0])), plan_lanes(data.manifest.statistics, 1))
+    oracle = MulticlassOracle(runner, ClassesRisk((1.0, 2.0, 3.0)), C=0.3, bias=1.0, keep_margins=True)
+    several = ocas.solve(oracle, Progress(StoppingRule(1e-3, 1e-4)), max_cuts=100)
+    assert one.certificate.lower_bound <= several.primal
+    assert several.lower_bound <= one.certificate.primal
+
+
+def test_model_file_and_streamed_prediction(tmp_path, monkeypatch):
+    X, y, qid = sequences(80)
+    model = train(streamcut.rows(X, y, qid=qid), task="sequence", max_passes=10)
+    save_model(model, tmp_path / "m.npz")
+    again = load_model(tmp_path / "m.npz")
+    assert _bits(again) == _bits(model)
+    want = model.predict(X, qid=qid)
+    monkeypatch.setattr("streamcut.prediction.SCORES_AT_ONCE", 30)
+    assert np.array_equal(predict(again, streamcut.rows(X, y, qid=qid, shard_nnz=40)), want)
+
+
+def test_groups_that_go_on_in_the_next_block_of_text_are_labelled_whole(tmp_path, monkeypatch):
+    X, y, qid = sequences(300)
+    model = train(streamcut.rows(X, y, qid=qid), task="sequence", max_passes=8)
+    dump_svmlight_file(sp.csr_matrix(X), y, str(tmp_path / "t.svm"), query_id=qid, zero_based=False)
+    monkeypatch.setattr("streamcut.prediction.SCORES_AT_ONCE", 30)
+    chunks = [chunk for chunk, _ in scored_chunks(model, str(tmp_path / "t.svm"))]
+    firsts = [int(chunk.qid[0]) for chunk in chunks]
+    assert len(chunks) > 10
+    assert len(set(firsts)) == len(firsts)
+    assert np.array_equal(predict(model, str(tmp_path / "t.svm")), model.predict(X, qid=qid))
+
+
+def test_chunks_are_counted_as_conll_does():
+    class Told:
+        labels_of_chunk = staticmethod(lambda chunk, scores: scores)
+        starts = staticmethod(lambda chunk: np.array([0, 5, 8]))
+
+    names = {1.0: "B-NP", 2.0: "I-NP", 3.0: "B-VP", 4.0: "O", 5.0: "I-VP"}
+    measures = SequenceMeasures(Told(), names)
+    true = np.array([1.0, 2, 3, 4, 2, 2, 1, 5])  # NP(0–2) VP(2–3) NP(4–5) | NP(5–6) NP(6–7) VP(7–8)
+    found = np.array([1.0, 2, 4, 4, 2, 2, 2, 5])  # NP(0–2) NP(4–5) | NP(5–7) VP(7–8)
+    chunk = streamcut.rows(np.ones((8, 1)), true).read(0)
+    measures.add(chunk, found)
+    found_measures = measures.measures()
+    assert found_measures["accuracy"] == 6 / 8
+    assert found_measures["sequence_accuracy"] == 0.0
+    assert found_measures["chunk_precision"] == 3 / 4
+    assert found_measures["chunk_recall"] == 3 / 6
+    assert found_measures["chunk_f1"] == pytest.approx(2 * 3 / 10)
+    assert found_measures["chunk_types"] == [
+        {"type": "NP", "f1": 2 * 2 / 7, "precision": 2 / 3, "recall": 2 / 4, "count": 4},
+        {"type": "VP", "f1": 2 * 1 / 3, "precision": 1.0, "recall": 1 / 2, "count": 2},
+    ]
+
+
+def test_stores_and_scratch_files_change_no_bit(tmp_path, run):
+    X, y, qid = sequences(60)
+    X = X.astype(np.float32)
+    dump_svmlight_file(sp.csr_matrix(X), y, str(tmp_path / "t.svm"), query_id=qid, zero_based=False)
+    data = streamcut.rows(X, y, qid=qid)
+    risk = chain(data.manifest.statistics)
+
+    def bits(dataset, scratch):
+        statistics = dataset.manifest.statistics
+        row_state = RowState(statistics.n_rows, scratch)
+        with Runner(Feed(dataset), plan_lanes(statistics, 3), 2, row_state=row_state) as runner:
+            oracle = SequenceOracle(runner, risk, C=0.4, bias=1.0, keep_margins=True)
+            progress = Progress(StoppingRule(1e-3, 1e-3))
+            solution = ocas.solve(oracle, progress, max_cuts=100)
+        return solution.w.tobytes(), solution.primal, solution.lower_bound
+
+    want = bits(data, None)
+    assert bits(data, tmp_path) == want
+    for name in ("t.zarr", "t.h5"):
+        assert run("convert", tmp_path / "t.svm", tmp_path / name)[0] == 0
+        assert bits(streamcut.open(str(tmp_path / name)), None) == want

@@ -1,0 +1,262 @@
+"""Batches of rows from several places of a lane: smooth losses by bundle-dca, where there is more than one batch."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kit.clusters import two_workers
+from kit.streams import rows
+from scipy.optimize import minimize
+
+import streamcut
+from inside.kit.streams import SMALL
+from streamcut.config import TrainOptions
+from streamcut.errors import MemoryBudgetError
+from streamcut.execution import plan as planning
+from streamcut.execution.cache_passes import RecallPass
+from streamcut.execution.feed import Feed, Streams, Traffic
+from streamcut.execution.lanes import Lanes, plan_lanes
+from streamcut.execution.plan import Machine, MemoryPlan, Needs, Streamed, plan_memory
+from streamcut.execution.runner import Runner
+from streamcut.io.manifest import Statistics
+from streamcut.jobs import binary
+from streamcut.jobs.binary import BinaryJob
+from streamcut.oracles.dual import ascent
+from streamcut.oracles.dual.ascent import DualAscent
+from streamcut.oracles.dual.dual_pass import DualPass
+from streamcut.oracles.dual.random_order import RandomOrder
+from streamcut.solvers.progress import Progress, StoppingRule
+
+RUN = {"solver": "bundle-dca", "loss": "logistic", "C": 0.5, "tol": 1e-4, "tol_relative": None, "lanes": 2}
+
+
+@pytest.fixture
+def small_batches(monkeypatch):
+    monkeypatch.setattr(ascent, "ORDER", SMALL)
+    monkeypatch.setattr(binary, "ORDER", SMALL)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 90), st.integers(1, 60), st.integers(1, 9), st.integers(1, 5), st.integers(1, 60), st.data())
+def test_blocks_have_every_row_once_whatever_the_shards(n, shard_nnz, piece, places, entries, data):
+    X, _ = rows(n, 9, n)
+    start = data.draw(st.integers(0, n - 1))
+    stop = data.draw(st.integers(start + 1, n))
+    streams = Streams(places, piece, entries, (data.draw(st.integers(0, 9)),))
+
+    def blocks(shard_nnz):
+        memory, traffic, read = streamcut.rows(X, np.arange(n), shard_nnz=shard_nnz), Traffic(), []
+        feed, found = Feed(memory), []
+        first, memory.read = memory.read, lambda shard, buffers=None: (read.append(shard), first(shard, buffers))[1]
+        memory.expect = lambda *shards: announced.append((len(read), shards))
+        announced = []
+        for chunk in feed.mixed(start, stop, streams, [feed.buffers() for _ in range(places)], traffic):
+            assert chunk.pieces is None or (len(chunk.pieces) > 1 and chunk.nnz <= entries)
+            inside = slice(chunk.indptr[0], chunk.indptr[-1])
+            values = np.ones(chunk.nnz) if chunk.data is None else chunk.data[inside]
+            shape = (chunk.n_rows, 9)
+            dense = sp.csr_array((values, chunk.indices[inside], chunk.indptr - chunk.indptr[0]), shape).toarray()
+            np.testing.assert_array_equal(dense, X.toarray()[chunk.numbers])
+            np.testing.assert_array_equal(chunk.y, chunk.numbers)
+            found.append(chunk.numbers.tolist())
+        assert traffic.rows == stop - start
+        for count, shards in announced:  # in the order in which they are read
+            assert read[count : count + len(shards)] == list(shards)
+        return found
+
+    found = blocks(shard_nnz)
+    assert sorted(row for block in found for row in block) == list(range(start, stop))
+    assert found == blocks(10**6)
+
+
+def test_pieces_that_come_together_are_others_in_each_pass():
+    partners = {}
+    for number in range(12):
+        found = Streams(4, 10, 1000, (number, 0)).ranges(0, 400)
+        assert sorted(row for ranges in found for start, stop in ranges for row in range(start, stop)) == list(range(400))
+        starts = [ranges[0][0] for ranges in found]
+        partners.setdefault(starts[0] - starts[1], number)
+    assert len(partners) > 4
+
+
+@pytest.mark.parametrize(
+    ("budget", "cache", "reads", "always", "found"),
+    [
+        (10_000, 0, True, False, 4),
+        (6_000, 0, True, False, 2),
+        (3_000, 0, True, False, 1),
+        (10_000, 0, False, False, 4),
+        (40_000, 20_000, False, False, 1),
+        (10_000, 0, False, True, 4),
+        (10_000, 5_000, True, False, 4),
+        (10_000, 5_000, True, True, 4),
+    ],
+)
+def test_memory_decides_how_many_there_are(budget, cache, reads, always, found):
+    def plan(needs):
+        lines = (("all", 2000), *needs.per_worker)
+        if sum(size for _, size in lines) > budget:
+            raise MemoryBudgetError("too little")
+        left = cache // needs.streams
+        return MemoryPlan(budget, lines, frozenset(), 0, row_cache=left, streams=needs.streams, reads_again=reads)
+
+    choices = tuple(Streamed(streams, 2000 * streams, always) for streams in (4, 2))
+    assert Needs(dimension=10, mixing=choices).planned(plan).streams == found
+
+
+@pytest.mark.parametrize(
+    ("budget", "reads", "found"),
+    [
+        (20_000, True, (4, False)),
+        (10_000, True, (4, True)),
+        (10_000, False, (4, True)),
+        (7_000, True, (4, True)),
+        (5_000, True, (1, True)),
+    ],
+)
+def test_the_row_state_goes_to_disk_where_it_leaves_no_memory_for_several_places(budget, reads, found):
+    def plan(needs):
+        lines, spilled = [("all", 1000), *needs.per_worker], False
+        if sum(size for _, size in lines) + 8000 > budget:
+            lines, spilled = [*lines, ("row state, mapped", 500)], True
+        if sum(size for _, size in lines) > budget:
+            raise MemoryBudgetError("too little")
+        return MemoryPlan(budget, tuple(lines), frozenset(), 0, spilled, streams=needs.streams, reads_again=reads)
+
+    best = Needs(dimension=10, mixing=(Streamed(4, 5000, True), Streamed(2, 5000, True))).planned(plan)
+    assert (best.streams, best.spilled) == found
+
+
+def test_row_59_rows_sorted_by_label_converge_under_the_tightest_memory(monkeypatch):
+    """Batches shrink with the memory, and still come from four places."""
+    monkeypatch.setattr(binary, "ORDER", RandomOrder(nnz=1 << 11, batch=32, within=False))
+    X, y = rows(12_000, 40)
+    passes = {}
+    for name, order in (("shuffled", np.random.default_rng(1).permutation(len(y))), ("sorted", np.argsort(y, kind="stable"))):
+        data = streamcut.rows(X[order], y[order])
+        manifest = data.manifest
+        job = BinaryJob.planned(TrainOptions(C=10.0, row_cache="0", scheduler="sync", tol_relative=None), manifest)
+        needs = job.needs(manifest)
+        with pytest.raises(MemoryBudgetError) as refused:
+            plan_memory(needs, manifest, Machine(1, 0, 1, in_memory=True))
+        smallest = min(choice.per_worker for choice in needs.mixing if choice.streams == 4)
+        budget = refused.value.least - planning._SPREAD + smallest
+        plan = needs.planned(lambda each: plan_memory(each, manifest, Machine(budget, 0, 1, in_memory=True)))  # noqa: B023
+        assert plan.streams == 4
+        assert plan.batch < needs.mixing[0].batch
+        with Runner(Feed(data, plan.pinned), job.lanes) as runner:
+            model = job.solve(runner, Progress(StoppingRule(1e-3, None, max_passes=200)), plan)
+        assert model.certificate.converged
+        passes[name] = model.history[-1]["passes"]
+    assert passes["sorted"] <= 2 * passes["shuffled"], passes
+
+
+def test_rows_of_a_mixed_batch_come_in_runs_and_none_twice():
+    statistics = streamcut.rows(*rows(20_000)).manifest.statistics
+    large = RandomOrder(nnz=800, batch=8)
+    near = large.near(statistics)
+    order, places = large.drawn(statistics, 3, 7, mixed=True)
+    fetched = large.fetched(statistics, order)
+    assert places.tolist() == [0]
+    assert sorted(order) == list(range(large.batch_rows(statistics)))
+    assert large.drawn(statistics, 4, 7, mixed=True)[0].tolist() != order.tolist()
+    for start in range(0, len(order), near):
+        here, memory = order[start : start + near], fetched[start : start + near]
+        assert sorted(here) == memory.tolist()
+        assert np.count_nonzero(np.diff(memory) > 1) <= near // 16 + 2
+        assert np.count_nonzero(np.diff(memory) > 1) >= near // 32, "from all over the batch"
+        assert np.count_nonzero(np.diff(here) == 1) < near // 4, "steps are in any order"
+    assert large.near(streamcut.rows(*rows(900)).manifest.statistics) == 0, "a single batch is one order"
+
+
+def optimum(X, y, C):
+    A = y[:, None] * np.hstack([X.toarray(), np.ones((X.shape[0], 1))])
+
+    def objective(w):
+        z = A @ w
+        return 0.5 * w @ w + C * np.logaddexp(0.0, -z).sum(), w - C * A.T @ (1.0 / (1.0 + np.exp(z)))
+
+    return minimize(objective, np.zeros(A.shape[1]), jac=True, method="L-BFGS-B", options={"gtol": 1e-9, "maxiter": 1000}).fun
+
+
+@pytest.mark.parametrize("row_cache", ["0", "30%"])
+@pytest.mark.parametrize("loss", ["logistic", "squared-hinge"])
+def test_certificates_hold_and_shards_cannot_be_seen(small_batches, row_cache, loss):
+    X, y = rows()
+    asked = {**RUN, "row_cache": row_cache, "loss": loss}
+    cut = [(streamcut.rows(X, y, shard_nnz=700), 2), (streamcut.rows(X, y), 1)]
+    models = [streamcut.train(data, workers=workers, **asked) for data, workers in cut]
+    np.testing.assert_array_equal(models[0].weights, models[1].weights)
+    certificate = models[0].certificate
+    assert certificate.converged
+    assert models[0].history[-1]["passes"] < 60
+    if loss == "logistic":
+        best = optimum(X, y, RUN["C"])
+        assert certificate.lower_bound <= best * (1 + 1e-9)
+        assert best * (1 - 1e-9) <= certificate.primal
+    assert streamcut.verify(models[0], streamcut.rows(X, y)).consistent
+
+
+def test_dask_has_the_bits_of_threads(small_batches, tmp_path):
+    X, y = rows()
+    path = tmp_path / "rows.zarr"
+    with streamcut.create(path, X.shape[1], shard_nnz=700) as out:
+        out.append(X, y)
+    asked = {**RUN, "row_cache": "30%", "sweeps": 3, "max_passes": 4}
+    with two_workers() as client:
+        there = streamcut.train(streamcut.open(path), scheduler=client, scratch=str(tmp_path), **asked)
+    here = streamcut.train(streamcut.open(path), workers=2, **asked)
+    np.testing.assert_array_equal(there.weights, here.weights)
+    assert there.history[-1]["passes"] == 4
+
+
+def test_a_cache_that_was_lost_has_the_same_rows_in_the_same_order(small_batches, monkeypatch):
+    X, y = rows()
+    data, seen = streamcut.rows(X, y, shard_nnz=700), []
+    run = Runner.run
+    monkeypatch.setattr(Runner, "run", lambda runner, work: (seen.append(work), run(runner, work))[1])
+    monkeypatch.setattr(DualAscent, "_sweep", lambda *_: None)
+    streamcut.train(data, **{**RUN, "lanes": 1, "row_cache": "30%", "max_passes": 1})
+    filling = next(work for work in reversed(seen) if isinstance(work, DualPass))
+    cache = filling.caches[0]
+    mask = np.zeros(len(y), np.bool_)
+    mask[cache.numbers] = True
+    again = type(cache)(cache.size, filling.risk.loss)
+    work = RecallPass(replace(filling, caches={0: again}), mask, 0)
+    with Runner(Feed(data), Lanes((0, len(y)))) as runner:
+        runner.row_state.add("codes", np.uint16, (20,))
+        run(runner, work)
+    assert (np.diff(cache.numbers) < 0).any()
+    np.testing.assert_array_equal(again.numbers, cache.numbers)
+
+
+def test_fewer_passes_than_batches_one_after_the_other(small_batches, monkeypatch):
+    X, y = rows(6000)
+    asked = {**RUN, "lanes": 1, "row_cache": "0", "tol": 1e-6, "C": 0.05}
+    mixed = streamcut.train(streamcut.rows(X, y), **asked)
+    monkeypatch.setattr(RandomOrder, "has_streams", lambda *_: False)
+    assert mixed.history[-1]["passes"] < streamcut.train(streamcut.rows(X, y), **asked).history[-1]["passes"]
+
+
+@pytest.mark.parametrize(
+    ("nnz", "features", "asked", "lanes"),
+    [
+        (0, 10, None, 1), ((1 << 20) - 1, 10, None, 1), (1 << 20, 10, None, 2), (3 << 20, 10, None, 4), (1 << 40, 10, None, 16),
+        (1 << 22, 1 << 20, None, 1), (1 << 23, 1 << 20, None, 2), (0, 10, 5, 5), (1 << 40, 10, 5000, 1000),
+    ],
+)  # fmt: skip
+def test_lanes_are_as_many_as_pay_for_their_sums(nnz, features, asked, lanes):
+    found = plan_lanes(Statistics(n_rows=1000, n_features=features, nnz=nnz), asked)
+    assert len(found) == lanes
+    assert found.bounds[0] == 0
+    assert found.bounds[-1] == 1000
+    sizes = np.diff(found.bounds)
+    assert sizes.max() - sizes.min() <= 1
+
+
+def test_a_plan_takes_its_necessities_and_the_shards_that_it_keeps():
+    plan = MemoryPlan(1000, (("base", 400), ("rows", 150)), frozenset({0, 2}), 300)
+    assert (plan.needed, plan.total) == (550, 850)

@@ -1,0 +1,150 @@
+"""Grids over C and kernel parameters: the same models as trained one by one, folds in shared passes, the best one chosen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import kit.shared.tune
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from kit.nights import by_night
+from kit.shared.tune import arrays
+
+import streamcut
+from streamcut import cross_validate, evaluate, tune
+from streamcut.errors import UsageError
+from streamcut.grids.selection import train_path
+from streamcut.io.memory import MemoryDataset
+from streamcut.io.row_view import Folds, fold_views, folds_of
+from streamcut.jobs.columns import ColumnsJob
+
+stores = kit.shared.tune.stores
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("opened", ["store", "memory"])
+def test_a_view_of_rows_is_the_data_without_the_others(stores, opened, grouped):
+    X, y = arrays()
+    qid = np.repeat(np.arange(150), 4) if grouped else None
+    whole = streamcut.open(stores[0])
+    if opened == "memory" or grouped:
+        whole = streamcut.rows(X, y, qid=qid, weight=np.arange(600) + 1.0, shard_nnz=420)
+    folds, first = folds_of(whole, 3, 5), np.cumsum([0, *(shard.rows for shard in whole.manifest.shards)])
+    assert len(first) > 8
+    fold_of = np.concatenate([folds.of(whole.read(i), first[i]) for i in range(len(first) - 1)])
+    assert np.bincount(fold_of).min() > 150
+    assert not grouped or (fold_of.reshape(-1, 4) == fold_of[::4, None]).all()
+    options = {"tol": 1e-8, "tol_relative": None, "lanes": 1, "task": "binary"}
+    for fold, (training, held_out) in enumerate(fold_views(whole, folds, 2)):
+        for view, kept in ((training, fold_of != fold), (held_out, fold_of == fold)):
+            weight = None if whole.manifest.statistics.weight_sum is None else whole_weights(whole)[kept]
+            values = sp.csr_matrix(X.astype(np.float32)) if opened == "store" and not grouped else X
+            same = MemoryDataset(values[kept], y[kept], weight=weight, qid=None if qid is None else qid[kept], n_features=20)
+            ours, theirs = view.manifest.statistics, same.manifest.statistics
+            assert ours == replace(theirs, weight_sum=ours.weight_sum, label_weights=ours.label_weights)
+            assert ours.weight_sum == pytest.approx(theirs.weight_sum)
+            begin = [view.read(i).first_row for i in range(len(first) - 1)]
+            assert begin == [np.count_nonzero(kept[:start]) for start in first[:-1]]
+        one, other = streamcut.train(view, **options), streamcut.train(same, **options)
+        np.testing.assert_array_equal(one.weights, other.weights)
+        assert training.manifest.fingerprint != held_out.manifest.fingerprint
+
+
+def whole_weights(data):
+    return np.concatenate([data.read(i).weight for i in range(len(data.manifest.shards))])
+
+
+def test_folds_are_those_of_the_rows_however_they_are_stored():
+    X, y = arrays()
+    one, other = (streamcut.rows(X, y, shard_nnz=size) for size in (420, 10**6))
+    for fold in range(3):
+        views = [fold_views(data, folds_of(data, 3, 1))[fold][1] for data in (one, other)]
+        labels = [np.concatenate([view.read(i).y for i in range(len(view.manifest.shards))]) for view in views]
+        np.testing.assert_array_equal(*labels)
+    assert fold_views(one, folds_of(one, 3, 2))[0][1].manifest.statistics != views[0].manifest.statistics
+
+
+FAMILIES = [{}, {"loss": "logistic"}, {"l1": 5.0}, {"task": "regression", "loss": "squared"}]
+
+
+@pytest.mark.thirds
+@pytest.mark.parametrize("more", by_night(FAMILIES, FAMILIES[2:3]))
+def test_folds_are_columns_that_end_where_they_do_alone(stores, more):
+    """Each certificate holds for the rows of the other folds, and what was measured is what the model does on its own."""
+    data, Cs, seen, trained = stores[0], [1e-3, 0.1], [], {}
+    hooks = {
+        "on_model": lambda *line: seen.append(line),
+        "on_trained": lambda point, fold, model: trained.update({(fold, point["C"]): model}),
+    }
+    found = tune(data, {"C": Cs}, folds=3, **hooks, **more)
+    assert [(fold, point["C"]) for point, fold, _ in seen] == [(fold, C) for fold in range(3) for C in Cs]
+    whole = streamcut.open(data)
+    for fold, (rows, held_out) in enumerate(fold_views(whole, folds_of(whole, 3))):
+        for C in Cs:
+            alone = streamcut.train(rows, C=C, tol=1e-6, tol_relative=1e-6, **more).certificate
+            (tried,) = [tried for point, own, tried in seen if (own, point["C"]) == (fold, C)]
+            assert tried.result["converged"]
+            assert tried.result["lower_bound"] <= alone.primal
+            assert alone.lower_bound <= tried.result["primal"]
+            assert tried.result["primal"] <= alone.primal + 0.011 * max(alone.primal, tried.result["primal"])
+            assert tried.measures == evaluate(trained[fold, C], held_out).measures()
+    for cell in found.cells:
+        assert cell.mean == pytest.approx(np.mean([tried.value for point, _, tried in seen if point == cell.options]))
+    assert found.model.witness is not None
+    bound = found.model.witness.bound(found.model.certificate.c_bar, found.model.l1)
+    assert found.model.certificate.lower_bound == pytest.approx(bound)
+
+
+def test_folds_of_other_solvers_are_trained_one_by_one(stores):
+    data, Cs, seen = stores[0], [1e-4, 0.1], []
+    tune(data, {"C": Cs}, folds=3, solver="ocas", on_model=lambda *line: seen.append(line))
+    whole = streamcut.open(data)
+    for fold, (rows, held_out) in enumerate(fold_views(whole, folds_of(whole, 3))):
+        models = []
+        train_path(rows, Cs, on_model=lambda model, tried: models.append((model, tried)), solver="ocas")  # noqa: B023
+        for (model, alone), (_, _, tried) in zip(models, seen[2 * fold : 2 * fold + 2], strict=True):
+            assert tried.result == alone.result, "the certificate, to the last bit"
+            assert tried.measures == evaluate(model, held_out).measures()
+
+
+def test_the_largest_c_is_trained_first_and_models_are_of_the_points_that_asked_for_them(stores, monkeypatch):
+    """Groups that follow one another then have columns of about as many passes."""
+    made, order = ColumnsJob.of, []
+
+    def of(options, manifest, points, folds=None):
+        order.extend(point.C for point in points)
+        return made(options, manifest, points, folds)
+
+    monkeypatch.setattr(ColumnsJob, "of", of)
+    trained = []
+    tune(
+        stores[0], {"C": [0.01, 1.0, 10.0]}, folds=2, on_trained=lambda point, fold, model: trained.append((point["C"], model.C))
+    )
+    assert order == [10.0] * 3 + [1.0] * 3 + [0.01] * 3
+    assert all(asked == found for asked, found in trained)
+    assert sorted(C for C, _ in trained) == sorted(order)
+
+
+def test_cross_validation_of_queries_and_rows(stores):
+    X, _ = arrays()
+    qid = np.repeat(np.arange(60), 10)
+    data = streamcut.rows(X, np.round(X @ np.ones(20)), qid=qid, shard_nnz=600)
+    found = cross_validate(data, folds=3, task="ranking", C=0.1)
+    assert found.measure == "pairwise_accuracy"
+    assert found.values() == [line["pairwise_accuracy"] for line in found.table]
+    assert found.mean == pytest.approx(np.mean(found.values()))
+    assert found.deviation == pytest.approx(np.std(found.values()))
+    held_out = [view for _, view in fold_views(data, folds_of(data, 3))]
+    assert [line["fold"] for line in found.table] == [0, 1, 2]
+    seen = [set(np.concatenate([view.read(i).qid for i in range(len(view.manifest.shards))])) for view in held_out]
+    assert sorted(np.concatenate([list(queries) for queries in seen])) == list(range(60)), "no query is cut"
+    kernel = {"kernel": "rbf", "solver": "bsca", "budget": 20}
+    rows = cross_validate(stores[0], folds=4, measure="roc_auc", **kernel)
+    assert rows.measure == "roc_auc"
+    assert len(rows.values("accuracy")) == 4
+    views = fold_views(streamcut.open(stores[0]), Folds(4))
+    assert rows.values() == [evaluate(streamcut.train(training, **kernel), held_out).roc_auc for training, held_out in views]
+    assert "folds" in repr(rows)
+    with pytest.raises(UsageError, match="is tuned without"):
+        cross_validate(stores[0], folds=4, checkpoint="here", **kernel)

@@ -1,0 +1,154 @@
+"""macOS and Windows, as far as Linux can play them: what those lack is taken away, and everything is done once without it.
+
+What is taken away is listed here by hand from the documentation of Python; that the rest behaves as here only those systems show.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from streamcut.foundation import systems
+
+PLAYED = """
+import sys
+import numba, numpy, numcodecs.blosc, psutil, click, tempfile, subprocess, threading, multiprocessing.pool, shutil, asyncio
+import errno, mmap, os, pathlib, signal, threadpoolctl, types
+
+FCNTL = __import__("fcntl")
+SYSTEM = {system!r}
+UNIX_ONLY = {{
+    os: "sched_getaffinity process_cpu_count posix_fadvise posix_fallocate memfd_create uname".split(),
+    mmap: [],
+    signal: [],
+}}
+if SYSTEM == "win32":
+    UNIX_ONLY[os] += "O_DIRECTORY O_NOFOLLOW O_NONBLOCK O_NOCTTY O_CLOEXEC fchmod sysconf mkfifo fork getuid".split()
+    UNIX_ONLY[mmap] += "MADV_DONTNEED MAP_PRIVATE MAP_ANONYMOUS".split()
+    UNIX_ONLY[signal] += "SIGHUP SIGPIPE SIGKILL SIGSTOP".split()
+    sys.modules["fcntl"] = sys.modules["resource"] = None
+    os.supports_dir_fd = set()
+
+    def locking(handle, how, count):
+        try:
+            FCNTL.flock(handle, FCNTL.LOCK_EX | FCNTL.LOCK_NB)
+        except BlockingIOError:
+            raise OSError(errno.EACCES, "Permission denied") from None
+
+    sys.modules["msvcrt"] = types.SimpleNamespace(locking=locking, LK_NBLCK=2)
+
+    def unless_open(call):
+        def checked(path, *more, **options):
+            place = os.path.realpath(path)
+            for name in os.listdir("/proc/self/fd"):
+                if os.path.isfile(place) and os.path.realpath(f"/proc/self/fd/{{name}}") == place:
+                    raise PermissionError(errno.EACCES, "is open", str(path))
+            return call(path, *more, **options)
+
+        return checked
+
+    os.replace, os.unlink, os.remove, os.rename = map(unless_open, (os.replace, os.unlink, os.remove, os.rename))
+    rss = psutil.Process().memory_info
+    psutil.Process.memory_info = lambda process: types.SimpleNamespace(rss=rss().rss, peak_wset=1 << 30)
+    psutil.pid_exists = lambda process: os.path.isdir(f"/proc/{{process}}")
+    killed = os.kill
+    os.kill = lambda process, number: killed(process, number) if number else sys.exit("os.kill(process, 0) ends it there")
+for module, names in UNIX_ONLY.items():
+    for name in names:
+        if hasattr(module, name):
+            delattr(module, name)
+libraries = threadpoolctl.ThreadpoolController()  # it would look for those of the other system
+threadpoolctl.ThreadpoolController = lambda: libraries
+sys.platform = SYSTEM
+if SYSTEM == "darwin":
+    import resource
+    resource.getrusage = lambda who, old=resource.getrusage: types.SimpleNamespace(ru_maxrss=old(who).ru_maxrss * 1024)
+read = pathlib.Path.read_text
+pathlib.Path.read_text = lambda path, *more, **named: sys.exit(path) if "/proc" in str(path) else read(path, *more, **named)
+"""
+WORK = """
+import streamcut
+from streamcut.foundation import machine, systems
+machine._cgroup_limits = lambda *places: iter(())
+assert (systems.LINUX, systems.WINDOWS) == (False, SYSTEM == "win32"), sys.platform
+from streamcut.cli import main
+def run(*command):
+    try:
+        main(list(command))
+    except SystemExit as ended:
+        assert ended.code == 0, (command, ended.code)
+run("convert", "a.svm", "a.zarr", "--shuffle", "1")
+run("convert", "a.svm", "a.zarr", "--force", "--quiet")
+run("check", "a.zarr")
+many = ("--checkpoint", "c", "--checkpoint-every", "0s", "--tol", "1e-9")
+run("train", "a.zarr", "--model", "m.npz", *many, "--max-passes", "2")
+assert pathlib.Path("c").exists()
+run("train", "a.zarr", "--model", "m.npz", *many, "--resume", "--force", "--memory", "50%", "--quiet")
+run("train", "a.zarr", "--model", "m.npz", "--force", "--quiet")
+run("predict", "m.npz", "a.svm", "-o", "y.txt")
+run("verify", "m.npz", "a.zarr")
+print("peak", systems.peak_bytes() >= systems.resident_bytes() > 10_000_000, systems.cpus() > 0)
+assert "psutil" in sys.modules
+from streamcut.execution.row_state import RowState
+state = RowState(1 << 20, pathlib.Path("."))
+state.add("z")
+state.arrays["z"][:] = 1.0
+state.release(0, 1 << 20)
+print("state", float(state.arrays["z"].sum()))
+from streamcut.errors import LockedError
+from streamcut.foundation.files import locked, write_durably, remove_abandoned
+with locked("l", "it"):
+    try:
+        with locked("l", "it"):
+            print("no lock")
+    except LockedError:
+        print("locked")
+write_durably("m.txt", b"one\\r\\n")
+write_durably("m.txt", b"two\\r\\n")
+print(pathlib.Path("m.txt").read_bytes(), systems.alive(os.getpid()), systems.alive(2**22 + 1))
+"""
+
+
+@pytest.mark.parametrize("system", ["darwin", "win32"])
+def test_all_goes_without_what_only_linux_has(system, tmp_path):
+    (tmp_path / "a.svm").write_text("".join(f"{1 if row % 7 > 3 else -1} {row % 7 + 1}:0.5 9:1\n" for row in range(400)))
+    code = PLAYED.format(system=system) + WORK
+    done = subprocess.run([sys.executable, "-P", "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[-4:] == ["peak True True", "state 1048576.0", "locked", f"{b'two' + bytes([13, 10])!r} True False"]
+    left = sorted(path.name for path in tmp_path.iterdir())
+    left = [name for name in left if not (system == "win32" and name == ".a.zarr.partial.lock")]
+    assert left == ["a.svm", "a.zarr", "l", "m.npz", "m.txt", "y.txt"], "no temporary file, and no lock of an output"
+
+
+def test_systems_agree_with_what_linux_says(monkeypatch):
+    """psutil and /proc are two ways to the same numbers."""
+    pytest.importorskip("psutil")
+    ours = systems.memory(), systems.resident_bytes()
+    monkeypatch.setattr(systems, "LINUX", False)
+    theirs = systems.memory(), systems.resident_bytes()
+    assert ours[0][0] == theirs[0][0]
+    assert abs(ours[1] - theirs[1]) < 32 << 20
+    assert systems.peak_bytes() > 0
+
+
+@pytest.mark.skipif(not systems.LINUX, reason="only Linux is asked")
+def test_memory_that_a_thread_has_freed_is_given_back():
+    kept = []
+
+    def work():
+        blocks = [np.ones(1 << 13) for _ in range(800)]  # 52 MB in pieces that malloc does not map one by one
+        kept.append(blocks[-1])  # above all others, which stay where they are
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    before = systems.resident_bytes()
+    systems.give_back()
+    assert before - systems.resident_bytes() > 30 << 20
+    assert kept[0].all()
