@@ -70,5 +70,5 @@ def _tables(there: Table, here: Table) -> str | None:
     if sorted(there.crosses) != sorted(here.crosses):
         crosses = (", ".join("*".join(cross) for cross in table.crosses) or "none" for table in (there, here))
         return "the crosses are {} there and {} here".format(*crosses)
-    missing, missing_here = (", ".join((table.missing, *table.nulls)) for table in (there, here))
-    return None if missing == missing_here else f"missing values are {missing!r} there and {missing_here!r} here"
+    spelt, spelt_here = (", ".join((table.missing, *table.nulls)) for table in (there, here))
+    return None if spelt == spelt_here else f"missing values are {spelt!r} there and {spelt_here!r} here"

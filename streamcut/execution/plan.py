@@ -19,10 +19,9 @@ from streamcut.io.stores.buffers import buffer_bytes
 
 ROWS = "rows in memory"
 JOINED = "rows put together"  # rows from different shards: streams have this line among their own
-BASE = 132 * 10**6  # of a process with NumPy, Numba and the kernels of a training
-RESERVE = 48 << 20  # Python objects, histograms, orders of rows, stacks of threads, what the allocator keeps
+BASE = 126 * 10**6  # of a process with NumPy, Numba and the kernels of a training
+RESERVE = 24 << 20  # Python objects, histograms, stacks of threads, what the allocator keeps
 _FOR_CACHE = 0.75  # of what is free; pinned shards have the rest, and give way where a process takes more than is declared
-_SPREAD = 4 << 20  # run-to-run variation of a process: a refusal's minimum must suffice in the next run
 _ROW_ARRAYS = 5  # kinds of row state at most
 _TEMPORARIES = 24  # bytes per row of the current block: scores and coefficients
 
@@ -111,7 +110,6 @@ class Machine:
     in_memory  the rows are the caller's arrays
     lower      options that reduce the needs, named in a refusal
     reserve    Python objects, stacks and what the allocator keeps
-    processes  that share the budget, each of which may take a little more in the next run
     """
 
     budget: int
@@ -120,7 +118,6 @@ class Machine:
     in_memory: bool = False
     lower: tuple[str, ...] = ("--max-cuts", "--workers")
     reserve: int = RESERVE
-    processes: int = 1
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -271,7 +268,7 @@ def _sum(lines: Iterable[tuple[str, int]]) -> int:
 
 def _refusal(machine: Machine, lines: list[tuple[str, int]], *, grows: bool = False) -> MemoryBudgetError:
     """`grows`: a larger budget would enlarge the row cache, which leaves less than all of it for the last line."""
-    least, lower = _sum(lines) + machine.processes * _SPREAD, machine.lower
+    least, lower = _sum(lines), machine.lower
     if grows:
         least = machine.budget + int((least - machine.budget) / (1.0 - _FOR_CACHE))
     shown = f"{math.ceil(least / 1e6)}MB" if least < 1e10 else f"{math.ceil(least / 1e9)}GB"  # as --memory takes it, rounded up

@@ -24,6 +24,7 @@ from streamcut.oracles.sequence import SequenceOracle
 from streamcut.solver_table import SolverRecord
 from streamcut.solvers.progress import Progress
 
+_KERNELS = ("kernels of chains, and what the paths of a block are decoded to", 32 << 20)
 _VITERBI = 12  # bytes per row and class of the current block: scores, back pointers, whether scores are finite
 
 
@@ -77,7 +78,7 @@ class SequenceJob:
             max_cuts=self.max_cuts,
             vectors=VECTORS if dual else 1,
             row_bytes=(16 * K + 5) * self.solver.margins + 8 * K * dual,
-            more=(*[("transitions that sequences hold", 8 * (K * K + 3) * (statistics.groups or 0))] * dual,),
+            more=(*[("transitions that sequences hold", 8 * (K * K + 3) * (statistics.groups or 0))] * dual, _KERNELS),
             per_worker=(("paths", most * K * _VITERBI), *[("rows put together", joined)] * (joined > 0)),
         )
 

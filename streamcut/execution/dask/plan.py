@@ -183,7 +183,7 @@ def climbing(
         ("rows on their way", max(shard_bytes(manifest, shard) for shard in manifest.shards)),
         *[(f"worker {number}", size) for number, size in enumerate(theirs)] * local,
     )
-    machine = Machine(budget, base, 1, lower=("--max-cuts", "--workers"), processes=1 + len(workers) * local)
+    machine = Machine(budget, base, 1, lower=("--max-cuts", "--workers"))
     plan = plan_memory(replace(needs, more=(*needs.more, *more)), manifest, machine)
     if needs.streams == 1:
         raise MemoryBudgetError(

@@ -172,10 +172,10 @@ def smaller(budget: int, *, strategy: str, threads: bool = True):
 
 def test_less_and_less_memory_takes_fewer_threads_then_smaller_groups():
     """How many threads there are then decides no bit."""
-    found = [smaller(size * 10**6, strategy="one-vs-rest")[0] for size in (900, 514, 234, 144, 124, 99, 92)]
+    found = [smaller(size * 10**6, strategy="one-vs-rest")[0] for size in (900, 489, 209, 119, 99, 74, 65)]
     assert [(job.at_once, job.workers) for job in found[:1] + found[-1:]] == [(12, 3), (1, 1)]
     order = [(-job.at_once, -job.workers) for job in found]
     assert order == sorted(order)
     assert len(set(order)) > 4, "most of these budgets make a difference"
     with pytest.raises(MemoryBudgetError):
-        smaller(90 * 10**6, strategy="one-vs-rest", threads=False)
+        smaller(65 * 10**6, strategy="one-vs-rest", threads=False)

@@ -15,7 +15,6 @@ import streamcut
 from inside.kit.streams import SMALL
 from streamcut.config import TrainOptions
 from streamcut.errors import MemoryBudgetError
-from streamcut.execution import plan as planning
 from streamcut.execution.cache_passes import RecallPass
 from streamcut.execution.feed import Feed, Streams, Traffic
 from streamcut.execution.lanes import Lanes, plan_lanes
@@ -143,7 +142,7 @@ def test_row_59_rows_sorted_by_label_converge_under_the_tightest_memory(monkeypa
         with pytest.raises(MemoryBudgetError) as refused:
             plan_memory(needs, manifest, Machine(1, 0, 1, in_memory=True))
         smallest = min(choice.per_worker for choice in needs.mixing if choice.streams == 4)
-        budget = refused.value.least - planning._SPREAD + smallest
+        budget = refused.value.least + smallest
         plan = needs.planned(lambda each: plan_memory(each, manifest, Machine(budget, 0, 1, in_memory=True)))  # noqa: B023
         assert plan.streams == 4
         assert plan.batch < needs.mixing[0].batch
