@@ -371,9 +371,8 @@ def _sequences(model: SequenceModel | KernelSequenceModel, data: Any, same: bool
 def _sum_of(certificates: tuple[Certificate, ...]) -> Certificate:
     """The certificate of the sum of the classes' objectives."""
     worst = next((each for each in certificates if not each.converged), certificates[0])
-    primal, bound, raised = (
-        math.fsum(getattr(each, name) for each in certificates) for name in ("primal", "lower_bound", "raised")
-    )
+    parts = ("primal", "lower_bound", "raised")
+    primal, bound, raised = (math.fsum(getattr(each, name) for each in certificates) for name in parts)
     return replace(worst, primal=primal, lower_bound=bound, raised=raised)
 
 

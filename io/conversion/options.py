@@ -58,7 +58,7 @@ class ConvertOptions:
     cross: Any = option((), "Pairs of categories as categories.", metavar="A*B", kind="names", python=_NAMES)
     drop: Any = option((), "Columns to leave out; '*': all not named elsewhere.", metavar="A,B", kind="names", python=_NAMES)
     id: Any = option((), "Columns that name a row; they make no features.", metavar="A", kind="names", python=_NAMES)
-    header: bool = option(True, "CSV: the first line names the columns; without, they are 0, 1, …")
+    header: bool = option(True, "CSV: the first line names the columns; without, they are 0, 1 and so on.")
     missing: str = option("own", "A missing value gets a feature of its own (own), none (zero), or is an error; other words are "
         "spellings of it: '?,unknown'.", metavar="own|zero|error|A,B")
     labels_as: str = option("auto",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -90,14 +89,20 @@ class Needs:
 
         Raises MemoryBudgetError when not even rows from one place fit.
         """
-        least = plan(replace(self, mixing=()))
-        if not self.mixing or not (self.mixing[0].always or least.reads_again or least.row_cache == 0):
+        if not self.mixing:
+            return plan(self)
+        least = None if self.climbing else plan(replace(self, mixing=()))
+        if least is not None and not (self.mixing[0].always or least.reads_again or least.row_cache == 0):
             return least
         others = tuple(each for each in self.per_worker if each[0] != JOINED)
         for streams, size, _, ahead, batch in self.mixing:
             batches = (*others, (f"rows of {streams} streams", size))
-            with suppress(MemoryBudgetError):
+            try:
                 return plan(replace(self, streams=streams, batch=batch, ahead=ahead, per_worker=batches, mixing=()))
+            except MemoryBudgetError as error:
+                refused = error
+        if least is None:  # a cluster's client, which always takes rows from several places
+            raise refused
         return least
 
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from streamcut.config import CheckpointOptions
 from streamcut.evaluation import Evaluation, measures_of
-from streamcut.execution.ceiling import Ceiling
+from streamcut.foundation.machine import memory_limit
+from streamcut.foundation.systems import resident_bytes
 from streamcut.io.dataset import Dataset, first_rows, shard_bytes
 from streamcut.io.manifest import Manifest
 from streamcut.io.row_view import Folds, Space, kept_rows
@@ -21,6 +22,7 @@ from streamcut.models.model import Model
 from streamcut.solvers.progress import Observer, Progress
 from streamcut.training import Session, checked
 
+_SLACK = 16 << 20  # Python objects, memory the allocator keeps
 PROBLEMS = ("binary", "regression", "one-vs-rest")  # those that can be trained as columns
 
 
@@ -113,11 +115,11 @@ class Together:
     def measure(self, models: Sequence[tuple[Model, int]]) -> list[Evaluation]:
         """Each model measured on the rows of a fold of the data, in one pass for as many as memory allows."""
         assert self.folds is not None
-        statistics, ceiling = self.data.manifest.statistics, Ceiling(self.memory)
+        statistics = self.data.manifest.statistics
         of_a_row = max(measures_of(model).row_bytes[statistics.weight_sum is not None] for model, _ in models)
         size = max(1, of_a_row * statistics.n_rows // self.folds.count)
-        ceiling.expect([("the scores of a fold", size)])
-        at_once, found = 1 + ceiling.left // size, []
+        free = memory_limit(self.memory) - resident_bytes() - _SLACK
+        at_once, found = 1 + max(0, free) // size, []  # one in any case: what was trained is not lost
         for begin in range(0, len(models), at_once):
             found += self._measured(models[begin : begin + at_once])
         return found

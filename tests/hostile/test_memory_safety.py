@@ -39,7 +39,7 @@ def test_sparse_matrices_that_are_broken_are_refused(spoil, match):
 @pytest.mark.parametrize("solver", ["bsca", "bsgd", "sampled-linear"])
 def test_rows_without_a_finite_norm_are_refused(solver):
     X = np.array([[1e200, 0.0], [0.0, 1.0]])
-    with pytest.raises(BadInputError, match="squared norm of a row is not finite"):
+    with pytest.raises(BadInputError, match=r"values up to 1e.200.* overflow"):
         train(streamcut.rows(X, np.array([0.0, 1.0])), solver=solver, kernel="rbf", gamma=1.0)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +25,12 @@ def has_ended(child: int) -> bool:
 def state_of(process: int) -> str:
     """R, S, D, T (stopped), Z (ended) or another letter of the kernel's."""
     return Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2][0]
+
+
+def blocked(process: int) -> int:
+    """How often the main thread of a process has waited so far."""
+    status = Path(f"/proc/{process}/status").read_text()
+    return int(re.search(r"^voluntary_ctxt_switches:\s*(\d+)", status, re.M)[1])
 
 
 def ticks_of(process: int) -> int:

@@ -42,6 +42,6 @@ ours = {file: names[file] for file in names if str(file).startswith(%r)}
 print({file: each for file, each in ours.items() if len(each) > 1} or "once", len(ours) > 50)
 print(Path(streamcut.io.__file__).resolve(), io.StringIO.__module__)
 """
-    once, places = said(code % f"{ROOT}/").splitlines()
+    once, places = said(code % ((f"{ROOT}/streamcut/", f"{ROOT}/io/"),)).splitlines()
     assert once == "once True"
     assert places == f"{ROOT / 'io' / '__init__.py'} _io"

@@ -226,7 +226,7 @@ def test_a_cache_is_recalled_as_it_was_filled(seed, task, part):
         caches = oracle._caches
         ascent = Ascent(rng.standard_normal(oracle.dimension), np.zeros(6), 0, 1, 1.0, 0.0)
         fillings = [
-            oracle._work(ascent, np.arange(64), np.arange(2), room, True)
+            oracle._pass(ascent, np.arange(64), np.arange(2), room, True)
             for room in (caches, dict(zip(caches, copies, strict=True)))
         ]
         runner.run(fillings[0])

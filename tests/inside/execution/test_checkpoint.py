@@ -9,7 +9,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from contextlib import contextmanager
 from functools import cache
@@ -19,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from kit.waiting import has_ended, until
+from kit.waiting import blocked, has_ended, state_of, until
 from reference.power_loss import WAYS, Recorder, left_over
 
 import streamcut
@@ -359,8 +358,10 @@ def test_58_a_signal_at_any_moment_leaves_the_best_model(store, tmp_path, point,
 
 def test_a_second_signal_ends_at_once(store, tmp_path):
     with held(store, tmp_path, "train.shard:8") as (process, _):
+        until(lambda: state_of(process.pid) == "S")
+        before = blocked(process.pid)
         process.send_signal(signal.SIGINT)
-        time.sleep(0.5)  # it stands in a system call by now, which the second ends
+        until(lambda: blocked(process.pid) > before)  # it has seen the first, and waits again
         process.send_signal(signal.SIGTERM)  # of one kind two could become one before they are seen
         _, err = process.communicate(timeout=100)
     assert process.returncode == 143

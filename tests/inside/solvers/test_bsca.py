@@ -157,11 +157,11 @@ def test_bits_depend_on_nothing_but_data_options_and_seed():
     assert not np.array_equal(streamcut.train(streamcut.rows(X, y), **options, seed=1).coefficients, whole.coefficients)
 
 
-@pytest.mark.parametrize(("solver", "merged"), [("bsca", 2), ("bsgd", 2), ("bsca", 4)])
-def test_stopped_and_gone_on_with_is_the_same(tmp_path, monkeypatch, solver, merged):
+@pytest.mark.parametrize("solver", ["bsca", "bsgd"])
+def test_stopped_and_gone_on_with_is_the_same(tmp_path, monkeypatch, solver):
     monkeypatch.setattr("streamcut.solvers.budget._STEPS", 50)
     X, y, _, _ = _rows(n=300, seed=9)
-    options = {"kernel": "rbf", "gamma": GAMMA, "budget": 20, "epochs": 3.0, "solver": solver, "merged": merged}
+    options = {"kernel": "rbf", "gamma": GAMMA, "budget": 20, "epochs": 3.0, "solver": solver}
     whole = streamcut.train(streamcut.rows(X, y), **options)
     asked = iter(range(100))
     first = CheckpointOptions(str(tmp_path / "c"))
@@ -200,9 +200,6 @@ def test_automatic_gamma_is_that_of_scikit_learn():
         ({"kernel": "rbf", "tol": 1e-5}, "tol: 1e-05 is an option of bundle-dca, .*; bsca does not have it"),
         ({"kernel": "rbf", "bias": 2.0}, "bias"),
         ({"kernel": "rbf", "task": "ranking"}, "task ranking is trained by newton, ocas, cpa, not by bsca"),
-        ({"kernel": "rbf", "merged": 3, "maintenance": "remove"}, "merged: 3 is for maintenance merge; remove merges none"),
-        ({"kernel": "rbf", "merged": 30, "budget": 20}, "merged: 30 vectors are more than the budget holds, 20"),
-        ({"kernel": "rbf", "merged": 1}, "merged: 1 is not a whole number, 2 or above"),
     ],
 )
 def test_options_that_mean_nothing_are_refused(options, complaint):

@@ -151,7 +151,7 @@ def test_a_path_over_l1_goes_on_where_it_was_stopped(tmp_path):
         ([], {}, "one value"),
         ([1.0], {"C": 2.0}, "no option C"),
         ([1.0, 1.0], {}, "once"),
-        ([1.0, -1.0], {}, "above 0"),
+        ([1.0, -1.0], {}, "-1.0 is not a number between"),
         ([0.1, 1.0], {"l1s": [1.0, 2.0]}, "over C or over l1"),
         ([1.0], {"l1s": [1.0, 1.0]}, "once"),
         ([1.0], {"l1s": [1.0], "l1": 2.0}, "no option l1"),
