@@ -91,13 +91,6 @@ class UsageError(StreamcutError, ValueError):
     exit_code = ExitCode.USAGE
 
 
-class OtherProgramError(UsageError):
-    """The same for options of another program, which the message spells as that program does."""
-
-    def __init__(self, message: str) -> None:
-        Exception.__init__(self, message)
-
-
 class BadInputError(StreamcutError, ValueError):
     """The user's data is malformed; the message names file:line:column where known."""
 

@@ -69,8 +69,8 @@ KERNEL = {
     "bsca-numbers": (0, f"--task regression --solver bsca {RBF} --budget 20 --epochs 0.5"),
     "bsgd": (2, f"--solver bsgd {RBF} --budget 20 --epochs 0.5"),
     "smo": (2, f"--solver smo {RBF} --max-time 3s"),
-    "sbp": (2, f"--solver sbp {RBF} --max-evaluations 1000000 --bias 0"),
-    "sdca": (2, f"--solver sdca {RBF} --max-evaluations 1000000 --bias 0"),
+    "sbp": (2, f"--solver sbp {RBF} --max-time 3s --bias 0"),
+    "sdca": (2, f"--solver sdca {RBF} --max-time 3s --bias 0"),
 }
 
 

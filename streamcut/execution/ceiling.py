@@ -22,7 +22,7 @@ from streamcut.io.stores.buffers import buffer_bytes
 Lines = list[tuple[str, int]]
 RowBytes = tuple[int, int]  # bytes kept per row of a data set without weights, and with weights
 
-_SLACK = 16 << 20  # Python objects, memory the allocator keeps
+SLACK = 16 << 20  # Python objects, memory the allocator keeps
 _KERNELS = 24 << 20  # what scoring loads: Numba's runtime, and machine code
 _TEXT, _TABLE = 32 << 20, 128 << 20  # memory to read them: threads, blocks of text, libraries, batches
 _SMALL = 32 << 20  # a model this small is loaded under any ceiling, so that a refusal can name the total
@@ -56,7 +56,7 @@ class Ceiling:
 
     def expect(self, lines: Lines) -> None:
         """The process will take these lines in addition to its present memory."""
-        self._lines = [("interpreter, libraries, model", resident_bytes()), *lines, *self._beside, ("slack", _SLACK)]
+        self._lines = [("interpreter, libraries, model", resident_bytes()), *lines, *self._beside, ("slack", SLACK)]
         needed = max(sum(size for _, size in self._lines), self._peak())
         if needed > self.budget:
             raise self._refusal(needed, "; ".join(f"{what}: {format_bytes(size)}" for what, size in self._lines))

@@ -11,6 +11,7 @@ from typing import Any
 
 from streamcut.config import CheckpointOptions
 from streamcut.evaluation import Evaluation, measures_of
+from streamcut.execution.ceiling import SLACK
 from streamcut.foundation.machine import memory_limit
 from streamcut.foundation.systems import resident_bytes
 from streamcut.io.dataset import Dataset, first_rows, shard_bytes
@@ -22,7 +23,6 @@ from streamcut.models.model import Model
 from streamcut.solvers.progress import Observer, Progress
 from streamcut.training import Session, checked
 
-_SLACK = 16 << 20  # Python objects, memory the allocator keeps
 PROBLEMS = ("binary", "regression", "one-vs-rest")  # those that can be trained as columns
 
 
@@ -118,7 +118,7 @@ class Together:
         statistics = self.data.manifest.statistics
         of_a_row = max(measures_of(model).row_bytes[statistics.weight_sum is not None] for model, _ in models)
         size = max(1, of_a_row * statistics.n_rows // self.folds.count)
-        free = memory_limit(self.memory) - resident_bytes() - _SLACK
+        free = memory_limit(self.memory) - resident_bytes() - SLACK
         at_once, found = 1 + max(0, free) // size, []  # one in any case: what was trained is not lost
         for begin in range(0, len(models), at_once):
             found += self._measured(models[begin : begin + at_once])
