@@ -130,28 +130,6 @@ class StatisticsBuilder:
         """Whether no sum has overflowed."""
         return math.isfinite(self.max_squared_norm + (self.weight_sum or 0.0))
 
-    def merge(self, other: StatisticsBuilder) -> None:
-        """Append the rows counted by another builder, as if the chunks of both had been added here.
-
-        With qid, both must hold whole groups.
-        """
-        self.n_rows += other.n_rows
-        self.nnz += other.nnz
-        for name in ("n_features", "max_row_nnz", "label_max", "max_abs_value", "max_squared_norm"):
-            setattr(self, name, max(getattr(self, name), getattr(other, name)))
-        self.label_min = min(self.label_min, other.label_min)
-        if self.labels is not None and other.labels is not None:
-            self.labels.update(other.labels)
-            if other.label_weights is not None:
-                self.label_weights = self.label_weights or Counter()
-                self.label_weights.update(other.label_weights)
-        if self.labels is None or other.labels is None or len(self.labels) > MAX_DISTINCT_LABELS:
-            self.labels = self.label_weights = None
-        if other.groups is not None:
-            self.groups, self._last_qid = (self.groups or 0) + other.groups, other._last_qid
-        if other.weight_sum is not None:
-            self.weight_sum = (self.weight_sum or 0.0) + other.weight_sum
-
     def state(self) -> dict:
         """Everything in JSON types, for `from_state` in another process; at least one row must have been added."""
         state = dict(vars(self))

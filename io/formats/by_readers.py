@@ -189,7 +189,6 @@ LISTS = _by_readers(
     check=_check_lists,
     labels="column",
     options=(*_NAMED, "feature_names", "index_column", "value_column", "index_base", *_KEPT),
-    parts=True,
 )
 _STORE_READER = at("sources.other_stores.StoreReader")
 STORE = _by_readers(

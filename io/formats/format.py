@@ -110,7 +110,7 @@ class Format:
     members   names in an HDF5 or Zarr group with such rows, */name inside any of its groups
     options   of `convert` that apply to it, in addition to those of every format
     labels    where its labels are: in the rows, in a separate "file", in a "column" that must be named
-    remote    it may be behind a URL; `parts`: workers of a cluster can convert it
+    remote    it may be behind a URL
     ahead     bytes behind a URL are fetched ahead of the reader
     learns    features are numbered in order of appearance, unless they are hashed
     variant   (paths, options) -> name of the format that reads these files
@@ -136,7 +136,6 @@ class Format:
     options: tuple[str, ...] = ()
     labels: Literal["rows", "file", "column"] = "rows"
     remote: bool = False
-    parts: bool = False
     ahead: bool = False
     learns: bool = False
     variant: Callable[[Sequence[str], ConvertOptions], str] | None = None

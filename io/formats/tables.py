@@ -91,7 +91,6 @@ def _table(
         ),
         asked=asked,
         remote=asked and remote,
-        parts=asked and remote,
         learns=True,
         table=table,
         **more,

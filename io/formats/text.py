@@ -101,7 +101,6 @@ SVMLIGHT = Format(
         "hash_bits", "multilabel", "label_weights", "on_error", "max_errors",
     ),
     remote=True,
-    parts=True,
     ahead=True,
 )  # fmt: skip
 
@@ -156,7 +155,6 @@ VW = Format(
     score=_vw_score,
     options=("labels", "missing_labels", "max_categories", "recipe", "hash_bits"),
     remote=True,
-    parts=True,
     ahead=True,
     learns=True,
 )

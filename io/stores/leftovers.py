@@ -39,9 +39,6 @@ STORE = re.compile(STORE_NAMES)
 RUNS = re.compile(_RUNS)
 _PARTIAL = rf"{LOCK}|{re.escape(JOURNAL)}|(?:{BUILD}|{_OLD})/{STORE_NAMES}?|{SCRATCH_FOLDER}/{_RUNS}?"
 PARTIAL_LAYOUT = re.compile(_PARTIAL)
-PROBE = "probe"  # inside NAME.parts: tests that workers see the folder
-_PART = rf"\d{{6,}}\.zarr(?:/{STORE_NAMES}?|{re.escape(PARTIAL)}/(?:{_PARTIAL}|journal/\d{{6,}})?)"
-PARTS_LAYOUT = re.compile(rf"{PROBE}|{_PART}")
 
 
 def expect_ours(root: Path, known: re.Pattern[str]) -> None:

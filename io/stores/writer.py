@@ -127,7 +127,6 @@ class StoreWriter:
         self._made = self._emitted = self._handed_out = self._next_row = 0
         self._counted: Future[None] | None = None  # done when the last shard handed out is counted
         self._last_line: Future[ShardInfo] | None = None  # of the journal
-        self._adopting = False
         self._cutter = ShardCutter(shard_nnz, self._fresh_rows)
         self._stack = contextlib.ExitStack()
 
@@ -160,25 +159,6 @@ class StoreWriter:
             self._take_back()
         while self._journalled and self._journalled[0].done():
             self._commit()
-
-    def adopt(self, info: ShardInfo, counted: StatisticsBuilder) -> None:
-        """Take the next shard in order, already written in place by another process (see `shard_root`), and its statistics.
-
-        Do not combine with `append`. Raises BadInputError when a sum over all shards overflows.
-        """
-        self._adopting = True
-        self._statistics.merge(counted)
-        if not self._statistics.is_finite():
-            raise BadInputError(f"{self.path}: data or weights are so large that a sum overflows; scale them down")
-        self._emitted += 1
-        following = {"position": {"shard": self._emitted}, "skip": 0, "state": None}
-        self._build.append({"shard": shard_record(info), "statistics": self._statistics.state(), "next": following})
-        self._shards.append(info)
-
-    @property
-    def shard_root(self) -> str:
-        """Where other processes may write shards."""
-        return str(self._build.files.root)
 
     def finish(self, source: dict, recipe: Recipe | None = None) -> Manifest:
         """Write the last shard and give the store its name. `source` (JSON types) goes into the manifest, `recipe` next to it.
@@ -219,7 +199,7 @@ class StoreWriter:
 
     def _feature_statistics(self, statistics: Statistics, shards: tuple[ShardInfo, ...]) -> FeatureStatistics | None:
         """Feature statistics of all rows; the shards of a resumed store are reread for them."""
-        if self.resume_from is None and not self._adopting:
+        if self.resume_from is None:
             return self._tally.finish()
         if statistics.n_features > self._features:
             return None

@@ -99,9 +99,9 @@ def run(folder: Path, bucket: str, size: int, files: int, features: int, kill_at
     done(f"trained there: {local.certificate.primal:.9g}, gap {local.certificate.gap:.2g}, {passes} iterations")
     with cluster(folder, kill_at) as (address, workers):
         text, store, model = f"{bucket}/text/*.svm", f"{bucket}/data.zarr", f"{bucket}/m.npz"
-        command([*STREAMCUT, "convert", text, store, "--shard-nnz", str(shard_nnz), "--scheduler", address, "--quiet"], folder)
+        command([*STREAMCUT, "convert", text, store, "--shard-nnz", str(shard_nnz), "--quiet"], folder)
         shards = len(streamcut.open(store).manifest.shards)
-        done(f"converted from S3 to S3 on two workers, {shards} shards, {format_bytes(sum(objects_below(store).values()))}")
+        done(f"converted from S3 to S3, {shards} shards, {format_bytes(sum(objects_below(store).values()))}")
         command(
             [*STREAMCUT, "train", store, "--model", model, "--scheduler", address, "--checkpoint", f"{bucket}/run", *TRAIN],
             folder,

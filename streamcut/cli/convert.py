@@ -65,12 +65,6 @@ rows of one qid stay together.
 @options_from(
     ConvertOptions, threads={"default": None, "help": "Threads that parse and write.  [default: processors, at most 8]"}
 )
-@click.option(
-    "--scheduler",
-    metavar="local-cluster|ADDRESS|FILE",
-    help="Convert text or tables of many files by all workers of a Dask cluster, which have to see INPUTS and OUTPUT.",
-)
-@click.option("--workers", type=int, metavar="N", help="Processes of --scheduler local-cluster.  [default: processors]")
 @click.option("--dry-run", is_flag=True, help="Print how features are made and the first rows as they would be; write nothing.")
 @json_option
 @quiet_option
@@ -78,8 +72,6 @@ def command(
     inputs: tuple[str, ...],
     output: str,
     threads: int | None,
-    scheduler: str | None,
-    workers: int | None,
     dry_run: bool,
     as_json: bool,
     quiet: bool,
@@ -90,11 +82,6 @@ def command(
     settings: dict[str, Any] = {"threads": threads, **options}
     if dry_run:
         _dry_run(list(inputs), output, settings, as_json)
-        return
-    if workers is not None and scheduler is None:
-        raise click.UsageError("--workers is for --scheduler local-cluster; --threads says how many threads convert here.")
-    if scheduler is not None:
-        _on_cluster(list(inputs), output, scheduler, workers, settings, as_json, quiet)
         return
     from streamcut.io.conversion.convert import convert
 
@@ -110,27 +97,6 @@ def command(
     finally:
         if listener is not None:
             listener.close()
-    if as_json:
-        print_json(_record(report))
-    elif not quiet:
-        _summary(report)
-
-
-def _on_cluster(
-    inputs: list[str], output: str, scheduler: str, workers: int | None, settings: dict[str, Any], as_json: bool, quiet: bool
-) -> None:
-    from streamcut.execution.dask.conversion import convert_on_cluster
-
-    last = time.monotonic()
-
-    def show(what: str, done: int, total: int) -> None:
-        nonlocal last
-        if not (quiet or as_json) and (done == total or time.monotonic() - last > 2.0):
-            last = time.monotonic()
-            note(f"{what}  {done:,} of {total:,}")
-
-    processes = workers or available_cpus()
-    report = convert_on_cluster(inputs, output, scheduler=scheduler, workers=processes, progress=show, **settings)
     if as_json:
         print_json(_record(report))
     elif not quiet:

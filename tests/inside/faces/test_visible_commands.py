@@ -15,7 +15,7 @@ LINES = [
     ("convert", TABLE, STORE, "--labels", "label"),
     ("convert", TABLE, "x.zarr", "--labels", "label", "--dry-run"),
     ("convert", TABLE, f"{STORE}t", "--labels", f"{NAMES['dollar']}=={NAMES['escape']}"),
-    ("convert", TABLE, f"{STORE}c", "--labels", "label", "--scheduler", f"tcp://127.0.0.1:1/{NAMES['escape']}"),
+    ("train", f"{STORE}t", "--model", "u.npz", "--scheduler", f"tcp://127.0.0.1:1/{NAMES['escape']}"),
     ("convert", TEXT, f"{STORE}s"),
     ("fit", TABLE, "--target", "label", "-o", f"{FILE}9.npz", "--C", "1", "--max-time", "5s"),
     ("fit", TABLE, "--target", NAMES["escape"], "-o", f"{FILE}10.npz"),

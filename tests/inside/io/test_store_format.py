@@ -176,10 +176,6 @@ def test_groups_are_counted_across_blocks():
     for start, end in ((0, 1), (1, 3), (3, 6), (6, 9)):
         found.add(rows.rows(start, end))
     assert found.finish().groups == 5
-    more = StatisticsBuilder()
-    more.add(replace(rows, qid=np.arange(9) + 20))
-    found.merge(more)
-    assert found.finish().groups == 14
 
 
 def test_statistics_of_no_rows_have_no_infinite_label():
