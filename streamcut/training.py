@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamcut.bundle.shelf import MEMORY
 from streamcut.compiler.first_use import COMPILING, first_use
 from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.data.by_data import for_data
@@ -22,7 +21,7 @@ from streamcut.errors import MemoryBudgetError, UsageError, spelled
 from streamcut.execution.feed import Feed
 from streamcut.execution.occurring import OccurringDataset, occurring
 from streamcut.execution.plan import BASE, ROWS, Machine, MemoryPlan, Needs, beside, plan_memory
-from streamcut.execution.row_state import RowState, ScratchShelf
+from streamcut.execution.row_state import RowState
 from streamcut.execution.runner import Interrupted, Runner
 from streamcut.execution.scaled import ScaledDataset, scaled
 from streamcut.foundation.files import scratch_folder
@@ -112,7 +111,7 @@ def train(
         asked = stop or held.enter_context(first_interrupt_asks())
         given: dict[str, Any] = {"scheduler": scheduler, "on_plan": on_plan, "stop": lambda: bool(told) or asked()}
         given["display"] = held.enter_context(shown_by(progress))
-        run = held.enter_context(Session(place, chosen, **given, one=True))
+        run = held.enter_context(Session(place, chosen, **given))
         record = run.progress(on_iteration, callback and (lambda now: told.extend([True] * (callback(now) is True))))
         record.started = since
         if checkpoint is not None:
@@ -135,8 +134,7 @@ def checked(options: dict[str, Any]) -> tuple[TrainOptions, Any]:
 class Session:
     """All that a training needs: data, job, memory plan, runner. Use as a context.
 
-    `more` are (what, bytes) that the caller keeps in addition to the job, `between` what it needs between passes. `one`: a single
-    model is trained, so vectors may live in scratch files where memory is short.
+    `more` are (what, bytes) that the caller keeps in addition to the job, `between` what it needs between passes.
     """
 
     def __init__(
@@ -150,7 +148,6 @@ class Session:
         display: Display | None = None,
         more: tuple[tuple[str, int], ...] = (),
         between: tuple[tuple[str, int], ...] = (),
-        one: bool = False,
     ) -> None:
         self.dataset = opened(data)
         self.options = options = for_data(options, self.dataset)
@@ -165,7 +162,7 @@ class Session:
         if _with_fewer_features(options, self.dataset):
             self.dataset = occurring(self.dataset)
         self._scheduler, self._on_plan, self._display = scheduler, on_plan, display
-        self.more, self._between, self._one = more, between, one
+        self.more, self._between = more, between
         check_weights(self.dataset.manifest.statistics, options)
         self._choose(options)
         self._stack = ExitStack()
@@ -185,8 +182,7 @@ class Session:
 
     def planned(self) -> tuple[Job, MemoryPlan]:
         """The job and memory plan on threads that entering the context uses. Raises MemoryBudgetError."""
-        threads, files = self.options.workers is None, self.dataset.manifest if self._one else None
-        job, plan = smallest_change(self.job, self._planned, threads=threads, manifest=files)
+        job, plan = smallest_change(self.job, self._planned, threads=self.options.workers is None)
         machine, rows = self._machine(job), dict(plan.lines).get(ROWS, 0)
         taken = resident_bytes() - COMPILING * first_use.compiled
         return job, beside(plan, self.dataset.manifest, taken - machine.base - rows, machine)
@@ -298,10 +294,8 @@ class Session:
         else:
             self.job, self.plan = self.planned()
             given: Any = {"stop": self.stop, "ahead": self.plan.ahead}
-            far = getattr(self.job, "far", False)
-            spilled = scratch_folder(chosen.scratch) if self.plan.spilled or far else None
-            given["row_state"] = RowState(manifest.statistics.n_rows, spilled if self.plan.spilled else None)
-            given["shelf"] = ScratchShelf(spilled) if spilled is not None and far else MEMORY
+            spilled = scratch_folder(chosen.scratch) if self.plan.spilled else None
+            given["row_state"] = RowState(manifest.statistics.n_rows, spilled)
             self.runner = Runner(Feed(self.dataset, self.plan.pinned), self.job.lanes, self.job.workers, **given)
         self.runner.feed.readings = self.readings
         self._stack.enter_context(self.runner)

@@ -11,14 +11,10 @@ With --ladder it shows what more memory brings: training on one store (--size) w
 prints passes, bytes read, processor seconds, seconds by the clock and the row cache, and ends with code 1 when a peak is above
 its budget, or when a larger budget takes more than 1.05 times the processor time of a smaller one.
 
-With --wide it trains 20 classes with 2²⁰ features, 75,000 rows of 100 words (a vector of all weights takes 168 MB, the rows
-53 MB), under each of these budgets: passes, peak, what was planned, seconds. Ends with code 1 when a peak is above its budget.
-
 Usage: python scripts/benchmarks/bench_memory.py [--folder DIR] [--budgets 400MB 600MB 1GB] [--times 1 4 16] [--passes 4]
            [--solvers …]
        python scripts/benchmarks/bench_memory.py --shares 60 30 10 [--size 4GB] [--folder DIR]
        python scripts/benchmarks/bench_memory.py --ladder 500MB 1GB 2GB 8GB [--size 1188MB] [--folder DIR] [-- TRAIN OPTIONS]
-       python scripts/benchmarks/bench_memory.py --wide 1GB [--folder DIR] [-- TRAIN OPTIONS]
 """
 
 from __future__ import annotations
@@ -31,10 +27,7 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
-import scipy.sparse as sp
-
-from streamcut import create, load_model
+from streamcut import load_model
 from streamcut.foundation.units import parse_size
 
 BYTES_A_ROW = 396  # decoded, with 10,000 features
@@ -151,52 +144,6 @@ def ladder(budgets: list[str], size: int, folder: Path, options: list[str]) -> b
     return kept
 
 
-WIDE = {  # name: options
-    "crammer-singer": [],
-    "softmax": ["--loss", "softmax"],
-    "ocas": ["--solver", "ocas", "--max-passes", "10"],
-    "one-vs-rest": ["--strategy", "one-vs-rest"],
-}
-
-
-def wide_store(folder: Path, rows: int = 75_000, features: int = 1 << 20, classes: int = 20) -> Path:
-    """Words by Zipf's law, those of a class, those of all, and any: nearly all features occur. Made if it is not there."""
-    path = folder / "wide-20.zarr"
-    if path.exists():
-        return path
-    rng, block = np.random.default_rng(0), 5000
-    y, place = rng.integers(0, classes, rows).astype(float), rng.permutation(features)
-    with create(path, shard_nnz=1 << 19) as out:
-        for start in range(0, rows, block):
-            own = y[start : start + block]
-            anything, common = rng.integers(0, features, (len(own), 60)), rng.zipf(1.2, (len(own), 10))
-            words = rng.zipf(1.3, (len(own), 30)) * classes + own[:, None].astype(int)
-            columns = place[np.hstack([anything, words, common]).astype(int) % features].ravel()
-            X = sp.csr_array(
-                (np.ones(columns.size, np.float32), columns, np.arange(0, columns.size + 1, 100)), (len(own), features)
-            )
-            X.sum_duplicates()
-            X.data[:] = 0.1
-            out.append(X, own)
-    return path
-
-
-def wide(budgets: list[str], folder: Path, options: list[str]) -> bool:
-    """Print what training takes with 20 classes × 2²⁰ features; whether every peak was within its budget."""
-    path, kept = wide_store(folder), True
-    print("  memory           loss  passes  planned MB  peak MB  seconds  gap / objective")
-    for budget in budgets:
-        for name, chosen in WIDE.items():
-            last, result = trained(path, budget, folder / "m.npz", "--task", "multiclass", *chosen, *options)
-            kept &= result["peak"] <= parse_size(budget)
-            print(
-                f"{budget:>8} {name:>14} {last['passes']:7} {result['planned'] / 1e6:11.0f} {result['peak'] / 1e6:8.0f} "
-                f"{result['seconds']:8.1f} {last['gap'] / last['primal']:16.4f}",
-                flush=True,
-            )
-    return kept
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, default=Path("/var/tmp"))
@@ -206,14 +153,11 @@ def main() -> None:
     parser.add_argument("--solvers", nargs="+", choices=SOLVERS, default=["predicted", "exact", "cpa", "bundle-dca"])
     parser.add_argument("--shares", nargs="+", type=float)
     parser.add_argument("--ladder", nargs="+")
-    parser.add_argument("--wide", nargs="+")
     parser.add_argument("--size", help="of the store of --shares (default: 4GB) or --ladder (3 million rows)")
-    parser.add_argument("options", nargs="*", help="of `train`, for --ladder and --wide")
+    parser.add_argument("options", nargs="*", help="of `train`, for --ladder")
     options = parser.parse_args()
     if options.ladder:
         kept = ladder(options.ladder, parse_size(options.size or f"{3 * 10**6 * BYTES_A_ROW}B"), options.folder, options.options)
-    elif options.wide:
-        kept = wide(options.wide, options.folder, options.options)
     elif options.shares:
         kept = costs(options.shares, parse_size(options.size or "4GB"), options.folder)
     else:

@@ -19,14 +19,12 @@ import numpy as np
 from streamcut.bundle.intercept import Interval
 from streamcut.bundle.penalty import L2, SQUARES
 from streamcut.bundle.priced_master import solve_priced
-from streamcut.bundle.shelf import MEMORY, Shelf
 from streamcut.bundle.two_cuts import mix_newest
 from streamcut.bundle.verified_master import Verified
 from streamcut.compiled import vectors
 from streamcut.foundation.rounding import UNSEEN, CutError, dot_gamma, gamma, mixed
 
 UNUSED_ITERATIONS = 20  # a cut whose β was 0 for that many is dropped
-_PIECE = 1 << 16  # numbers of vectors in files added at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,21 +70,18 @@ class Bundle:
     With a free intercept the last number of a cut's vector is its pull on the intercept, and is kept apart: w and
     cuts passed in have `dimension` + 1 numbers, those of the master problem `dimension`.
 
-    The cuts are on the `shelf`; if that is far, one or two of them are accessed at a time.
-
     Data kept for every cut is addressed by slot: `slots[t]` is the number in 0 … max_cuts − 1 of cut t, its own for
     as long as it lives (cut 0, the zero cut, has −1).
     """
 
-    def __init__(self, dimension: int, c_bar: float, max_cuts: int, penalty: L2 = SQUARES, shelf: Shelf = MEMORY) -> None:
+    def __init__(self, dimension: int, c_bar: float, max_cuts: int, penalty: L2 = SQUARES) -> None:
         if max_cuts < 2:
             raise ValueError("a bundle needs room for two cuts")
         self.c_bar = c_bar
         self.penalty = penalty
         self.max_cuts = max_cuts
-        self.shelf = shelf
         self.dimension = dimension
-        self._vectors = shelf.space(max_cuts + 1, dimension)  # untouched rows cost no memory
+        self._vectors = np.empty((max_cuts + 1, dimension))  # untouched rows cost no memory
         self._vectors[0] = 0.0  # the zero cut
         self._b = np.zeros(1)
         self._errors = np.zeros((1, 2))  # CutError of every cut
@@ -139,7 +134,6 @@ class Bundle:
         t = len(self._b)
         self.slots = _with(self.slots, self._free()[0])
         self._vectors[t] = a
-        self.shelf.release()
         self._b, self._pulls, self._errors = _with(self._b, b), _with(self._pulls, pull), _with(self._errors, error)
         self._beta, self._unused = _with(self._beta, 0.0), _with(self._unused, 0)
         gram, self._gram = self._gram, np.empty((t + 1, t + 1))
@@ -219,27 +213,15 @@ class Bundle:
         used = float(beta[1:].sum())
         if used > c_bar:  # rounding only; the bound must come from a feasible point
             beta[1:] *= c_bar / used
-        v = self._mixed(-beta) if master.v is None else master.v
-        a, b = self.shelf.zeros(len(v)), float(beta @ self._b) / c_bar
-        np.divide(v, -c_bar, out=a)
+        v = master.v
+        if v is None:
+            v = np.empty(self._vectors.shape[1])
+            vectors.combine(rows, -beta, v)
+        a, b = v / -c_bar, float(beta @ self._b) / c_bar
         b, error = penalty.feasible(a, b, self._error_of_mixture(beta / c_bar), float(beta @ self._pulls) / c_bar)
         bound, computed = penalty.bound(c_bar, a, b, error)
-        self.shelf.release()
         v = v if intercept is None else np.append(v, intercept)
         return MasterSolution(v, penalty.weights(v), a, b, error, bound, master.gap, computed - bound)
-
-    def _mixed(self, coefficients: np.ndarray) -> np.ndarray:
-        """Σ_t coefficients[t] · cut t, in memory."""
-        v = np.empty(self._vectors.shape[1])
-        if not self.shelf.far:
-            vectors.combine(self._vectors[: len(self._b)], coefficients, v)
-            return v
-        v[:] = 0.0
-        for t in np.flatnonzero(coefficients):
-            for first in range(0, len(v), _PIECE):
-                v[first : first + _PIECE] += coefficients[t] * self._vectors[t, first : first + _PIECE]
-            self.shelf.release()
-        return v
 
     def _lengths(self) -> np.ndarray:
         return np.sqrt(np.diagonal(self._gram)) * (1.0 + dot_gamma(self._vectors.shape[1])) + UNSEEN
@@ -268,7 +250,6 @@ class Bundle:
             abs(self._b[s]) + abs(self._b[t]),
         )  # fmt: skip
         vectors.move(self._vectors[s], self._vectors[t], share)
-        self.shelf.release()
         self._b[s] += share * (self._b[t] - self._b[s])
         self._pulls[s] += share * (self._pulls[t] - self._pulls[s])
         self._beta[s], self._beta[t] = total, 0.0
@@ -280,10 +261,8 @@ class Bundle:
 
     def _refresh_gram(self, t: int, vector: np.ndarray) -> None:
         """Update the Gram matrix: cut t is now `vector`."""
-        products, size = np.empty(len(self._b)), 1 if self.shelf.far else len(self._b)
-        for first in range(0, len(products), size):
-            vectors.dots(self._vectors[first : min(first + size, len(products))], vector, products[first : first + size])
-            self.shelf.release()
+        products = np.empty(len(self._b))
+        vectors.dots(self._vectors[: len(products)], vector, products)
         self._gram[t] = self._gram[:, t] = products
 
     def _drop(self, cuts: np.ndarray) -> None:
@@ -298,7 +277,6 @@ class Bundle:
         for target, source in enumerate(keep):
             if target != source:
                 self._vectors[target] = self._vectors[source]
-                self.shelf.release()
         self._b, self._pulls, self._errors, self._beta, self._unused, self.slots = (
             x[keep] for x in (self._b, self._pulls, self._errors, self._beta, self._unused, self.slots)
         )

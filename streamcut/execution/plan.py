@@ -58,7 +58,6 @@ class Needs:
     ahead       extra threads per worker read from them and score
     whole       number of weights of the whole model, where that is not `dimension`
     climbing    the workers of a cluster score rows, and the client takes all steps (streamcut.execution.dask.climbing)
-    held        dense vectors in memory at a time, all counted, where the others are in scratch files; 0: all are in memory
     """
 
     dimension: int
@@ -76,7 +75,6 @@ class Needs:
     mixing: tuple[Streamed, ...] = ()
     ahead: bool = False
     whole: int = 0
-    held: int = 0
     climbing: bool = False
 
     @property
@@ -255,8 +253,6 @@ def beside(plan: MemoryPlan, manifest: Manifest, more: int, machine: Machine) ->
 def _vectors(needs: Needs, workers: int) -> list[tuple[str, int]]:
     """Memory of the dense vectors."""
     size, vector = f"× {needs.dimension:,} features", 8 * needs.dimension
-    if needs.held:
-        return [(f"weights and sums {needs.held} {size}, others in scratch files", needs.held * vector)]
     found = [(f"weights and sums (8 + {needs.vectors} × {workers} workers) {size}", (8 + needs.vectors * workers) * vector)]
     return [*found, *[(f"bundle of {needs.max_cuts} cuts {size}", (needs.max_cuts + 1) * vector)] * (needs.max_cuts >= 0)]
 

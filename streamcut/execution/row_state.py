@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import mmap
 import tempfile
-import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,39 +20,6 @@ from numpy.typing import DTypeLike
 from streamcut.errors import NotFoundError
 from streamcut.foundation.files import disk_full
 from streamcut.foundation.systems import release, reserve
-
-
-class ScratchShelf:
-    """A shelf (streamcut.bundle.shelf) of files in `folder`."""
-
-    far = True
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._maps: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
-
-    def zeros(self, *shape: int) -> np.ndarray:
-        mapped = scratch_map(self._folder, 8 * math.prod(shape))
-        self._maps.add(mapped)
-        return np.frombuffer(mapped, np.float64).reshape(shape)
-
-    def space(self, *shape: int) -> np.ndarray:
-        return self.zeros(*shape)
-
-    def put(self, vector: np.ndarray) -> np.ndarray:
-        out = self.zeros(*vector.shape)
-        out[...] = vector
-        self.release()
-        return out
-
-    def take(self, vector: np.ndarray) -> np.ndarray:
-        out = vector.copy()
-        self.release()
-        return out
-
-    def release(self) -> None:
-        for mapped in self._maps:
-            release(mapped, 0, len(mapped))
 
 
 def scratch_map(folder: Path, size: int) -> mmap.mmap:

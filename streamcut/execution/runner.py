@@ -16,7 +16,6 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import DTypeLike
 
-from streamcut.bundle.shelf import MEMORY, Shelf
 from streamcut.execution.feed import BLOCK_ROWS, Feed, Traffic
 from streamcut.execution.lanes import Lanes
 from streamcut.execution.passes import Pass
@@ -80,15 +79,11 @@ class RowKeeper(Protocol):
 
 
 class PassRunner(Protocol):
-    """What solvers' oracles need: runs passes over `lanes` of the rows of `feed.data`, wherever it is, until `stop()` is True.
-
-    Vectors used only between passes are on the `shelf`.
-    """
+    """What solvers' oracles need: runs passes over `lanes` of the rows of `feed.data`, wherever it is, until `stop()` is True."""
 
     feed: Feed
     lanes: Lanes
     stop: Callable[[], bool]
-    shelf: Shelf
 
     @property
     def row_state(self) -> RowKeeper: ...
@@ -113,7 +108,6 @@ class Watchable:
     """A runner that reports its progress: while a pass reads data, `_going` is (its workers' traffic, start time)."""
 
     lanes: Lanes
-    shelf: Shelf = MEMORY
     _going: tuple[list[Traffic], float] | None = None
 
     @property
@@ -127,7 +121,6 @@ class Runner(Watchable):
     """`rows` holds the row state: named arrays with one number for each row of the data set.
 
     row_state  where those arrays live; default: in memory
-    shelf      where vectors live between passes
     stop       called after every block, and while waiting for one; when it returns True, an interruptible pass raises
                Interrupted
     ahead      two threads per worker: one reads rows from several places and ends the work on visited ones (Pass.conclude), the
@@ -143,7 +136,6 @@ class Runner(Watchable):
         ahead: bool = False,
         row_state: RowState | None = None,
         stop: Callable[[], bool] = lambda: False,
-        shelf: Shelf = MEMORY,
     ) -> None:
         self.feed = feed
         self.lanes = lanes
@@ -151,7 +143,6 @@ class Runner(Watchable):
         self.row_state = RowState(lanes.bounds[-1]) if row_state is None else row_state
         self.rows: Rows = self.row_state.arrays
         self.stop = stop
-        self.shelf = shelf
         self._pool = running_threads(self.workers) if self.workers > 1 else None
         self._ahead = [(running_threads(1), running_threads(1)) for _ in range(self.workers)] if ahead else []
         self._buffers: list[list[object | None]] = [[] for _ in range(self.workers)]

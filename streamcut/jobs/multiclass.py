@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -11,7 +10,6 @@ from streamcut.config import TrainOptions
 from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.row_cache import CacheSize
-from streamcut.execution.row_state import SPILLED_BYTES
 from streamcut.execution.runner import PassRunner
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import identity
@@ -41,10 +39,6 @@ _SHARE = 2  # bytes of a row's dual variable, per class and cut
 _LONG = 1 << 22  # numbers in the vectors of all classes: 16 such vectors take 512 MiB
 _FEW_CUTS = 8  # for longer ones: sector takes 6 passes one-vs-rest, as with 16
 _CACHED = 1.0  # of the rows, when memory is plentiful: text of many classes then takes 2 passes, 20 with 0.3
-_HELD = 5  # vectors: w, w′, the start of steps and both cuts; between passes three, and two mapped from files
-_HELD_SWEPT = 7  # and the moves of two sweeps over cached rows, or their changes to both cuts
-_BESIDE = 3  # numbers per feature, for any number of classes: its size, in the first pass a second one, and their sum
-_FILES = 2  # accessed at a time; a window around what is read may be in memory
 
 
 @dataclass(frozen=True)
@@ -52,8 +46,6 @@ class MulticlassJob:
     """The problem; see streamcut.jobs.job.Job.
 
     origin  the starting point; None for zero
-    far     vectors that no pass needs are in scratch files (streamcut.bundle.shelf)
-    swept   with `far`, there is still a row cache
     """
 
     options: TrainOptions
@@ -63,8 +55,6 @@ class MulticlassJob:
     lanes: Lanes
     workers: int
     origin: Origin | None = None
-    far: bool = False
-    swept: bool = False
     distributable: ClassVar[bool] = True
     task: ClassVar[str] = "multiclass"
 
@@ -82,21 +72,6 @@ class MulticlassJob:
         workers = min(threads_wanted(options), len(chosen))
         return cls(options, ClassesRisk(labels, joint_loss(options.problem)), solver, max_cuts, chosen, workers, origin)
 
-    def with_files(self, manifest: Manifest) -> Iterator[Self]:
-        """The job with vectors in scratch files and one lane of dual ascent, then also without a row cache.
-
-        Limited to what the options allow.
-        """
-        options, dual = self.options, self.solver.dual
-        lanes = plan_lanes(manifest.statistics, options.lanes or 1) if dual else self.lanes
-        if not self.solver.margins or options.l1 or self.origin is not None or (dual and len(lanes) > 1):
-            return
-        there, cached = replace(self, far=True, lanes=lanes, workers=1), dual and options.sweeps > 0 and options.row_cache != "0"
-        if cached:
-            yield replace(there, swept=True)
-        if not cached or options.row_cache == "auto":
-            yield there
-
     def needs(self, manifest: Manifest) -> Needs:
         """Row state: class and weight, two scores per class, and each class's shares in the cuts of bundle-dca."""
         statistics, K, solver = manifest.statistics, self.risk.classes, self.solver
@@ -106,9 +81,8 @@ class MulticlassJob:
         if solver.dual:
             more.append(("rows put together", ORDER.room_bytes(manifest, K)))
         known = 4 + 8 * (statistics.weight_sum is not None)
-        features = statistics.n_features + (self.options.bias != 0.0)
-        dimension = features * K
-        found = Needs(
+        dimension = (statistics.n_features + (self.options.bias != 0.0)) * K
+        return Needs(
             dimension=dimension,
             max_cuts=self.max_cuts,
             vectors=solver.vectors,
@@ -118,11 +92,6 @@ class MulticlassJob:
             per_worker=tuple(more),
             block_rows=ORDER.batch_rows(statistics) if solver.dual else 1,
         )
-        if not self.far:
-            return found
-        own = (f"{_BESIDE} numbers of each feature, windows of {_FILES} files", 8 * _BESIDE * features + _FILES * SPILLED_BYTES)
-        held, cache = (_HELD_SWEPT, found.row_cache) if self.swept else (_HELD, (0, 0))
-        return replace(found, held=held, row_cache=cache, more=(*found.more, own))
 
     def cache(self, manifest: Manifest, plan: MemoryPlan) -> CacheSize | None:
         """The size of a lane's row cache."""
@@ -160,8 +129,6 @@ class MulticlassJob:
         self, solution: Solution, C: float, *, oracle: MulticlassOracle, manifest: Manifest, row_cache: int
     ) -> MulticlassModel:
         options, W = self.options, solution.w.reshape(-1, self.risk.classes).copy()  # the next of a path takes solution.w over
-        oracle.shelf.release()
-        witness = replace(solution.witness, a=oracle.shelf.take(solution.witness.a))
-        found = Proved(W, (certificate(solution, oracle, options),), [witness], solution.history, options.bias)
+        found = Proved(W, (certificate(solution, oracle, options),), [solution.witness], solution.history, options.bias)
         fixed: dict[str, Any] = {"lanes": len(self.lanes), **({"row_cache": f"{row_cache}B"} if self.solver.dual else {})}
         return multiclass_model(found, options, self.risk.labels, manifest, C=C, l1=oracle.penalty.l1, **fixed)

@@ -1,4 +1,4 @@
-"""The same job in less memory: fewer columns at a time or smaller bundles, then fewer threads, then vectors in scratch files."""
+"""The same job in less memory: fewer columns at a time or smaller bundles, then fewer threads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 from streamcut.config import TrainOptions
 from streamcut.errors import MemoryBudgetError
 from streamcut.execution.plan import MemoryPlan
-from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import Job
 
 run_log = logging.getLogger("streamcut.run")
@@ -20,14 +19,14 @@ _SIZES_GIVEN = ("batch", "nystroem", "fourier", "row_cache", "kernel_cache")  # 
 Planned = Callable[[Job], MemoryPlan]
 
 
-def smallest_change(job: Job, planned: Planned, *, threads: bool, manifest: Manifest | None = None) -> tuple[Job, MemoryPlan]:
+def smallest_change(job: Job, planned: Planned, *, threads: bool) -> tuple[Job, MemoryPlan]:
     """The first of `job` and its smaller variants whose plan fits, and that plan.
 
-    `threads`: fewer threads are allowed. `manifest` of the data: if given, vectors may be in scratch files.
+    `threads`: fewer threads are allowed.
 
     Raises MemoryBudgetError with the minimum.
     """
-    for smaller in _choices(job, threads=threads, manifest=manifest):
+    for smaller in _choices(job, threads=threads):
         try:
             plan = planned(smaller)
         except MemoryBudgetError as error:
@@ -39,20 +38,16 @@ def smallest_change(job: Job, planned: Planned, *, threads: bool, manifest: Mani
             run_log.info("memory: %d threads instead of %d", smaller.workers, job.workers)
         if (group := getattr(smaller, "group", None)) is not None:
             run_log.info("memory: %d columns at a time, the others wait until one leaves", group)
-        if getattr(smaller, "far", False):
-            run_log.info("memory: cuts and the best weights in scratch files%s", "" if smaller.swept else ", no row cache")  # type: ignore[attr-defined]
         return smaller, plan
     raise refused
 
 
-def _choices(job: Any, *, threads: bool, manifest: Manifest | None) -> Iterator[Any]:
+def _choices(job: Any, *, threads: bool) -> Iterator[Any]:
     """The job, then with ever fewer columns at a time (which costs reading, not arithmetic) or with smaller bundles, each with
-    fewer threads first, so that the number of processors decides nothing else; then with files."""
+    fewer threads first, so that the number of processors decides nothing else."""
     for smaller in job.in_groups() if hasattr(job, "in_groups") else _with_shorter_bundles(job):
         for workers in range(job.workers, 0, -1) if threads else [job.workers]:
             yield smaller if workers == job.workers else replace(smaller, workers=workers)
-    if manifest is not None and hasattr(job, "with_files") and (threads or job.workers == 1):
-        yield from job.with_files(manifest)
 
 
 def _with_shorter_bundles(job: Any) -> Iterator[Any]:

@@ -59,7 +59,6 @@ class DecomposableOracle:
 
     It is also the `LossAlongLine` of streamcut.bundle.line_search, from w_b to the w scored last.
     `total_weight` is M = Σ u_i, known after `start`. `passes`, `traffic` count reads of the data, not work on the row state.
-    Vectors that no pass needs stay on its `shelf`.
 
     kinds     the module with the risk's passes, by the names of streamcut.oracles.row_passes
     grids     on which sums over rows are exact; by default for coefficients up to the row weights
@@ -81,7 +80,6 @@ class DecomposableOracle:
         self.total_weight, self.passes = 0.0, 0
         self.raised = 0.0  # by which the last Σ u_i ℓ_i was raised for rounding
         self.traffic = Traffic()
-        self.shelf = runner.shelf
         self._runner, self._risk, self._kinds = runner, risk, kinds
         self._bias = bias
         statistics = runner.feed.data.manifest.statistics
@@ -112,9 +110,8 @@ class DecomposableOracle:
         refill_rows(self._runner.row_state, fill)
 
     def release(self) -> None:
-        """Release the pages of the row state and the shelf, if they live in scratch files."""
+        """Release the pages of the row state, if they live in scratch files."""
         self._runner.row_state.release(0, self._runner.row_state.n_rows)
-        self.shelf.release()
 
     def refine(self) -> bool:
         """From the next pass on compute cuts with nearly exact sums, at twice the work; False if they already are."""

@@ -70,7 +70,6 @@ class GlobalOracle:
         self.dimension = statistics.n_features + (bias != 0.0)
         self.C = C
         self.penalty = SQUARES
-        self.shelf = runner.shelf
         self.passes = 0
         self.unit, self.equal = 1.0, False
         self.raised = 0.0  # by which the last m·R was raised for rounding

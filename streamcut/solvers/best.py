@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamcut.bundle.shelf import Shelf
-
 RISK = 0.01  # of the gap: if rounding in a step may add more than that to F, the point before it is kept
 
 
@@ -23,12 +21,10 @@ class Best:
     F: float
     raised: float
 
-    def before(self, moving: np.ndarray, doubt: float, gap: float, shelf: Shelf) -> None:
+    def before(self, moving: np.ndarray, doubt: float, gap: float) -> None:
         """Before `moving` takes a step whose rounding may add `doubt` to F: keep a copy, if that matters."""
         if self.w is moving and not doubt <= RISK * gap:
-            self.w = shelf.zeros(len(moving))
-            self.w[:] = moving
-            shelf.release()
+            self.w = moving.copy()
 
     def offer(self, w: np.ndarray, F: float, raised: float) -> bool:
         """Accept w if it is better, or if it is the array `w` itself; returns whether it did."""

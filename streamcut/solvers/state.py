@@ -13,7 +13,6 @@ from streamcut.bundle.intercept import Interval
 from streamcut.bundle.l1_only import L1OfMany, L1Only
 from streamcut.bundle.line_search import minimise_along_line
 from streamcut.bundle.penalty import L2, FreeIntercept, penalty_of
-from streamcut.bundle.shelf import Shelf
 from streamcut.compiled import vectors
 from streamcut.foundation.fields import expect_like
 from streamcut.foundation.rounding import CutError, plane_doubt
@@ -76,18 +75,13 @@ class BundleState:
         """The penalty on weights."""
         return self.bundle.penalty
 
-    @property
-    def shelf(self) -> Shelf:
-        """The store of cuts, w_b and witnesses."""
-        return self.bundle.shelf
-
     @classmethod
     def at(cls, w_b: np.ndarray, loss: float, oracle: Any, max_cuts: int) -> BundleState:
         """A state that knows only the loss at w_b."""
         D = len(w_b) - oracle.penalty.free
-        bundle = Bundle(D, oracle.c_bar, max_cuts, oracle.penalty, oracle.shelf)
+        bundle = Bundle(D, oracle.c_bar, max_cuts, oracle.penalty)
         F, zero = oracle.penalty.objective(w_b, oracle.C, loss), np.zeros(len(w_b))
-        return cls(bundle, oracle.shelf.put(w_b), loss, F, zero, zero, 0.0, Witness.none(D), raised=oracle.C * oracle.raised)
+        return cls(bundle, w_b, loss, F, zero, zero, 0.0, Witness.none(D), raised=oracle.C * oracle.raised)
 
     @classmethod
     def at_zero(cls, oracle: DecomposableOracle, max_cuts: int, rule: StoppingRule) -> BundleState:
@@ -102,7 +96,6 @@ class BundleState:
         A0, B0 = self.penalty.line(self.w_b, self.w)
         if A0 == 0.0 and self.penalty.free and abs(self.w[-1] - self.w_b[-1]) <= _SAME * abs(self.w_b[-1]):
             return 0.0  # slopes along a line as short as that are rounding
-        self.shelf.release()
         kinks = self.penalty.kinks(self.w_b, self.w)
         return oracle.line_search(A0, B0) if kinks is None else oracle.line_search(A0, B0, kinks)
 
@@ -111,13 +104,12 @@ class BundleState:
         if self.penalty.threshold is not None:
             self.scored = self.w
         self.k = k
-        self.best.before(self.w_b, oracle.C * oracle.doubt(k), self.F_b - self.bound, self.shelf)
+        self.best.before(self.w_b, oracle.C * oracle.doubt(k), self.F_b - self.bound)
         square = vectors.move(self.w_b, self.w, k)
         self.loss = oracle.step(k, self.w_b)
         self.raised = oracle.C * oracle.raised
         self.F_b = self.penalty.objective(self.w_b, oracle.C, self.loss, square)
         self.best.offer(self.w_b, self.F_b, self.raised)
-        self.shelf.release()
         self.sharpen(oracle)
 
     def centre(self, oracle: Any, rule: StoppingRule) -> None:
@@ -215,7 +207,6 @@ class BundleState:
         self.scored = self.scored if penalty.threshold is not None else None
         self.F_b = penalty.objective(self.w_b, C, self.loss)
         self.best = Best(self.w_b, self.F_b, self.raised)
-        self.shelf.release()
         self.bundle.scale(oracle.c_bar, penalty)
         self.bound = self.proved = 0.0
         self.witness = Witness.none(self.bundle.dimension)
@@ -282,22 +273,20 @@ class BundleState:
 
     @classmethod
     def _read(cls, found: StoredCheckpoint, oracle: DecomposableOracle) -> BundleState:
-        shape, shelf = (oracle.dimension,), oracle.shelf
+        shape = (oracle.dimension,)
         numbers = {name: value for name, value in found.record["state"]["solver"].items() if name != "course"}
         expect_like(numbers, _NUMBERS, "solver")
         bundle = _bundle(found, numbers, oracle)
         w = found.read("w", shape)
-        witness = Witness(
-            read_to(shelf, found, "witness_a", (bundle.dimension,)), numbers["witness_b"], CutError(*numbers["witness_error"])
-        )
+        a = found.read("witness_a", (bundle.dimension,))
+        witness = Witness(a, numbers["witness_b"], CutError(*numbers["witness_error"]))
         most = max(0.0, bundle.penalty.bound(bundle.c_bar, witness.a, witness.b, witness.error)[0])
         if not 0.0 <= numbers["bound"] <= most or min(witness.error) < 0.0:
             raise ValueError("its bound is not that of its witness")
-        w_b = read_to(shelf, found, "w_b", shape)
+        w_b = found.read("w_b", shape)
         if not bundle.penalty.value(w_b) <= numbers["F_b"] * _NEARLY < math.inf or not 0.0 <= numbers["loss"] < math.inf:
             raise ValueError("its objective is not that of its weights")
         _expect_planes(bundle, w_b, numbers["F_b"])
-        shelf.release()
         if numbers["bound"] > numbers["F_b"] * _NEARLY:
             raise ValueError("its bound is above its objective")
         state = cls(
@@ -319,20 +308,11 @@ class BundleState:
             found.read("scored", shape) if "scored" in found.arrays else None,
         )
         if "best" in found.arrays:
-            best = read_to(shelf, found, "best", shape)
+            best = found.read("best", shape)
             if not bundle.penalty.value(best) <= numbers["best_F"] * _NEARLY < math.inf:
                 raise ValueError("its best objective is not that of its weights")
             state.best = Best(best, numbers["best_F"], numbers["best_raised"])
         return state
-
-
-def read_to(shelf: Shelf, found: StoredCheckpoint, name: str, shape: tuple[int]) -> np.ndarray:
-    """Array `name` of a checkpoint, on the shelf."""
-    if found.shape(name) != shape:  # before allocating it
-        raise found.wrong(f"array {name} is of shape {found.shape(name)}, not {shape}")
-    vector = shelf.zeros(*shape)
-    found.read_into(name, vector, shelf.release)
-    return vector
 
 
 _NEARLY = 1.0 + 1e-9  # tolerance for a different summation order
@@ -355,7 +335,6 @@ def _expect_planes(bundle: Bundle, w_b: np.ndarray, F_b: float) -> None:
         doubt = plane_doubt(vectors.dot(a, a), square, abs(b) + abs(pull), CutError(*error), len(a))
         if not bundle.c_bar * (vectors.dot(a, w_b[: len(a)]) + pull + b - doubt) <= loss:
             raise ValueError("a cut is above the loss at its weights")
-        bundle.shelf.release()
 
 
 def _bundle(found: StoredCheckpoint, numbers: dict[str, Any], oracle: DecomposableOracle) -> Bundle:
@@ -369,12 +348,12 @@ def _bundle(found: StoredCheckpoint, numbers: dict[str, Any], oracle: Decomposab
         raise ValueError(f"array bundle.b is {shape}")
     if not (0.0 < numbers["c_bar"] < math.inf and 0.0 <= numbers["l1"] < math.inf):
         raise ValueError(f"C̄ is {numbers['c_bar']}, λ {numbers['l1']}")
-    shelf, penalty = oracle.shelf, penalty_of(numbers["l1"])
+    penalty = penalty_of(numbers["l1"])
     if isinstance(oracle.penalty, FreeIntercept | L1OfMany):
         penalty = oracle.penalty.known(*numbers["within"])
     if isinstance(oracle.penalty, L1Only):
         penalty = replace(penalty if isinstance(penalty, L1OfMany) else oracle.penalty, most=numbers["F_b"])
-    bundle = Bundle(oracle.dimension - penalty.free, numbers["c_bar"], most, penalty, shelf)
+    bundle = Bundle(oracle.dimension - penalty.free, numbers["c_bar"], most, penalty)
     bundle.merging = numbers["merging"]
     within = {
         "beta": (0.0, math.inf),
@@ -383,7 +362,7 @@ def _bundle(found: StoredCheckpoint, numbers: dict[str, Any], oracle: Decomposab
         "slots": (-1, most - 1),
     }
     for name, place in bundle.make_places(size - 1).items():
-        found.read_into(f"bundle.{name}", place, shelf.release, within=within.get(name))
+        found.read_into(f"bundle.{name}", place, within=within.get(name))
     if not bundle.saved()["beta"].sum() <= bundle.c_bar * (1.0 + 1e-6):
         raise ValueError("array bundle.beta is not a mixture")
     if bundle.slots[0] != -1 or len(np.unique(bundle.slots)) != size:

@@ -160,7 +160,7 @@ class TestRefusals:
         X, y, _ = problem(20)
         from streamcut.errors import MemoryBudgetError
 
-        with pytest.raises(MemoryBudgetError, match=r"weights and sums 5 × 36 features, others in scratch files"):
+        with pytest.raises(MemoryBudgetError, match=r"bundle of 16 cuts × 36 features"):
             train(streamcut.rows(X, y), task="multiclass", memory="50MB")
 
 

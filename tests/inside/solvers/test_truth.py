@@ -10,7 +10,6 @@ from reference import truth
 
 from streamcut.bundle.kinks import Kinks, minimise_with_kinks
 from streamcut.bundle.precise_master import solve_precisely
-from streamcut.bundle.shelf import MEMORY
 from streamcut.bundle.verified_master import solve_verified
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.solvers.best import Best
@@ -92,9 +91,9 @@ def test_only_a_lower_and_finite_objective_is_taken():
 def test_the_point_before_a_doubtful_step_is_kept():
     moving = np.ones(2)
     best = Best(moving, 5.0, 0.0)
-    best.before(moving, doubt=1e-6, gap=1.0, shelf=MEMORY)
+    best.before(moving, doubt=1e-6, gap=1.0)
     assert best.w is moving
-    best.before(moving, doubt=1.0, gap=1.0, shelf=MEMORY)
+    best.before(moving, doubt=1.0, gap=1.0)
     moving += 1.0
     best.offer(moving, 9.0, 4.0)
     assert best.F == 5.0
