@@ -80,8 +80,8 @@ def _by_readers(name: str, readers: Callable[..., Sequence[Any]], help: str, **m
 # --- matrices, whose labels are in separate files -----------------------------------------------------------------------------
 
 
-def _matrix(name: str, help: str, reader: Callable[..., TableReader], *, unpacked: bool = False, **more: Any) -> Format:  # noqa: A002
-    """`reader` takes (path, side files, number of rows in the files before it); `unpacked`: also a scratch folder."""
+def _matrix(name: str, help: str, reader: Callable[..., TableReader], **more: Any) -> Format:  # noqa: A002
+    """`reader` takes (path, side files, number of rows in the files before it)."""
 
     def readers(paths: Sequence[str], options: ConvertOptions, scratch: str) -> Sequence[TableReader]:
         from streamcut.io.sources.columns import ColumnFile
@@ -94,7 +94,7 @@ def _matrix(name: str, help: str, reader: Callable[..., TableReader], *, unpacke
         found: list[TableReader] = []
         rows = 0
         for path in paths:
-            found.append(reader(path, side, rows, **({"scratch": scratch} if unpacked else {})))
+            found.append(reader(path, side, rows))
             rows += found[-1].n_rows
         side.expect_end(rows)
         return found
@@ -113,7 +113,6 @@ NPZ = _matrix(
     "npz",
     "CSR, CSC or COO matrices of scipy.sparse.save_npz, with --label FILE",
     at("sources.scipy_files.NpzReader"),
-    unpacked=True,
     suffixes=(".npz",),
     heads=(b"PK\x03\x04",),
 )

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from streamcut.io.conversion.plan import ConvertPlan
     from streamcut.io.recipe.recipe import Recipe
     from streamcut.io.sources.row_source import RowSource
-    from streamcut.io.tables.dictionary import KeyRoom
     from streamcut.io.text.svmlight import Reject
 
 
@@ -41,19 +40,6 @@ class Conversion:
     plan: ConvertPlan
     on_reject: Callable[[Reject], None]
     planned: Callable[[int], ConvertPlan]
-
-    def room(self) -> KeyRoom:
-        """Memory for keys that are numbered in order of appearance."""
-        from streamcut.io.tables.dictionary import KeyRoom
-
-        return KeyRoom(self.plan.key_bytes, self.plan.limit, self._memory_for_keys)
-
-    def _memory_for_keys(self, size: int) -> int:
-        """A limit above the plan's, with a margin of 2 %, that leaves memory for a dictionary of `size` bytes."""
-        limit = self.plan.limit
-        while self.planned(limit).key_bytes < size:
-            limit += limit // 50
-        return limit
 
 
 @dataclass

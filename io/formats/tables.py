@@ -31,7 +31,7 @@ def _parquet_or_lists(paths: Sequence[str], options: ConvertOptions) -> str:
 def _source(given: Conversion) -> TableRows:
     plan, (tables,) = given.plan, given.readers
     grouped = not given.options.group_by_qid
-    return tables.rows(plan.block_bytes, plan.row_bytes // 8, plan.threads, grouped=grouped, room=given.room())
+    return tables.rows(plan.block_bytes, plan.row_bytes // 8, plan.threads, grouped=grouped, room=plan.key_bytes)
 
 
 def _table(

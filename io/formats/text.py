@@ -125,7 +125,7 @@ def _vw_source(given: Conversion) -> VwSource:
     labels = "none" if options.labels == "none" else "skip" if options.missing_labels == "skip" else "read"
     dtype = options.dtype or (None if options.recipe is None else options.recipe.dtype) or "float32"
     how = VwOptions(labels, options.hash_bits, options.max_categories, dtype, options.keep_zeros, options.recipe)
-    return VwSource(list(given.paths), how, plan.block_bytes, plan.block_bytes + plan.row_bytes // BYTES, given.room())
+    return VwSource(list(given.paths), how, plan.block_bytes, plan.block_bytes + plan.row_bytes // BYTES, plan.key_bytes)
 
 
 def _vw_score(path: Any, recipe: Recipe, raw: Raw) -> Iterator[Chunk]:

@@ -1,7 +1,5 @@
 """AnnData files (`.h5ad` or Zarr): X, a layer or raw, labels from a column of obs, names from var. Read slice by slice.
 
-Before version 0.7 obs and var were arrays of records, and the words of a category were in uns.
-
 Rows are contiguous in CSR and dense matrices; entries of CSC matrices are reordered by rows (see `scattered.py`).
 """
 
@@ -23,13 +21,13 @@ from streamcut.io.sources import scattered
 from streamcut.io.sources.arrays import Entries, dense_entries
 from streamcut.io.sources.canonical import RawRows
 from streamcut.io.sources.row_source import BlockSize, row_ranges
-from streamcut.io.sources.self_contained import CHUNK_COPIES, Array, Members, Records, opened_members
+from streamcut.io.sources.self_contained import CHUNK_COPIES, Array, Members, opened_members
 
 ROWS_AT_ONCE = 1 << 16
 _OBS, _RAW, _BARCODE = "obs:", "raw", "barcode"
 NO_LABELS = "none"
 _CATEGORIES, _NULLABLE = ("codes", "categories"), ("values", "mask")  # how columns other than plain arrays are stored
-_FORMS = {"csr_matrix": "csr", "csc_matrix": "csc", "csr": "csr", "csc": "csc"}
+_FORMS = {"csr_matrix": "csr", "csc_matrix": "csc"}
 
 
 class AnnDataReader:
@@ -62,12 +60,11 @@ class AnnDataReader:
 
     def _open(self, labels: str, qid: str | None, weight: str | None, layer: str | None) -> None:
         path, group = self.path, opened_members(self.path)
-        if "obs" not in group or not {"X", "layers", "raw", "raw.X"} & set(group):
+        if "obs" not in group or not {"X", "layers", "raw"} & set(group):
             raise BadInputError(f"{path}: not an AnnData file (obs, or X and layers, are missing); it holds {', '.join(group)}")
         self._obs = self._frame(group, "obs")
-        self._uns = group.get("uns") if isinstance(self._obs, Records) else None
         if layer is None and "X" not in group:
-            held = list(group.get("layers") or ()) + [_RAW] * bool({"raw", "raw.X"} & set(group))
+            held = list(group.get("layers") or ()) + [_RAW] * bool({"raw"} & set(group))
             raise UsageError(f"{path}: has no X; --layer names the matrix to read, one of {', '.join(held) or 'none'}")
         self.X, var = (group["X"], "var") if layer is None else self._layer(group, layer)
         self.form, self.n_rows, self.n_features = self._form_and_shape()
@@ -149,22 +146,22 @@ class AnnDataReader:
             return {name: column.values().tolist() for name, column in self._kept.items()}
 
     def _column(self, name: str) -> _Column:
-        return _Column(self._obs, name, self.n_rows, self.path, self._uns)
+        return _Column(self._obs, name, self.n_rows, self.path)
 
     def _index(self) -> str:
         """The column of obs with the names of the cells; "" if there is none."""
         known = list(self._obs)
-        index = self._obs.attrs.get("_index", "index" if "index" in known else "_index")
+        index = self._obs.attrs.get("_index", "_index")
         return index if isinstance(index, str) and index in known else ""
 
-    def _frame(self, group: Members, name: str) -> Members | Records:
+    def _frame(self, group: Members, name: str) -> Members:
         """obs or var."""
         found = group[name]
-        if isinstance(found, Members):
-            return found
-        if found.dtype.names is None or len(found.shape) != 1:
-            raise BadInputError(f"{self.path}: {name} is neither a group of columns nor an array of records; save it anew")
-        return Records(found)
+        if not isinstance(found, Members):
+            raise BadInputError(
+                f"{self.path}: {name} is not a group of columns (as before AnnData 0.7); save it anew with anndata"
+            )
+        return found
 
     def _layer(self, group: Members, layer: str) -> tuple[Any, str]:
         """(the matrix, the group with its var)."""
@@ -172,9 +169,8 @@ class AnnDataReader:
         known = list(layers) if isinstance(layers, Members) else []
         if layer in known:
             return layers[layer], "var"
-        for matrix, var in (("raw/X", "raw/var"), ("raw.X", "raw.var")) if layer == _RAW else ():
-            if (found := group.get(matrix)) is not None:
-                return found, var
+        if layer == _RAW and (found := group.get("raw/X")) is not None:
+            return found, "raw/var"
         raise UsageError(f"{self.path}: no layer {layer!r}; it has {', '.join(known) or 'none'}")
 
     def _form_and_shape(self) -> tuple[str, int, int]:
@@ -183,11 +179,11 @@ class AnnDataReader:
         if isinstance(self.X, Array):
             form, shape = "dense", self.X.shape
         else:
-            encoding = attributes.get("encoding-type", attributes.get("h5sparse_format"))
+            encoding = attributes.get("encoding-type")
             form = _FORMS.get(str(encoding), "")
             if not form:
                 raise BadInputError(f"{self.path}: X is stored as {encoding}; csr, csc and dense matrices are read")
-            shape = attributes["shape"] if "shape" in attributes else attributes["h5sparse_shape"]
+            shape = attributes["shape"]
         if len(shape) != 2:
             raise BadInputError(f"{self.path}: X has {len(shape)} dimensions, not 2")
         rows, columns = expect_indices(np.asarray(shape), INT64_MAX, f"{self.path}: X", "a side of its shape").tolist()
@@ -197,7 +193,7 @@ class AnnDataReader:
         """The names of the features: the index of var."""
         if self._var is None:
             return None
-        index = self._var.attrs.get("_index", "index" if isinstance(self._var, Records) else "_index")
+        index = self._var.attrs.get("_index", "_index")
         found = self._var.get(index) if isinstance(index, str) else None
         if not isinstance(found, Array) or found.shape != (self.n_features,):
             return None
@@ -210,17 +206,14 @@ class _Column:
     Raises UsageError naming the existing columns, BadInputError.
     """
 
-    def __init__(self, obs: Members | Records, name: str, n_rows: int, path: str, uns: Any = None) -> None:
+    def __init__(self, obs: Members, name: str, n_rows: int, path: str) -> None:
         self._where = f"{path}: obs/{name}"
         found = obs.get(name)
         if found is None:
             known = [str(column) for column in obs.attrs.get("column-order", list(obs))]
             raise UsageError(f"{path}: obs has no column {name!r}; it has {', '.join(known) or 'none'}")
         parts, self._categories = [found], False
-        words = uns.get(f"{name}_categories") if isinstance(uns, Members) else None
-        if isinstance(words, Array):
-            parts, self._categories = [found, words], True
-        elif not isinstance(found, Array):
+        if not isinstance(found, Array):
             names = next((names for names in (_CATEGORIES, _NULLABLE) if all(part in found for part in names)), ())
             parts = [found[part] for part in names]
             self._categories = names is _CATEGORIES

@@ -2,17 +2,14 @@
 
 HDF5 can refer to other files: by links, by virtual data sets, by external storage. No such link is followed: all links of a
 file are inspected, and none is needed. An array is opened on demand and inspected before its size is read, since the
-size of a virtual data set depends on the files behind it. Zarr codecs can run what they read, and a chunk of either format can
-decompress to a thousand times its size.
+size of a virtual data set depends on the files behind it. Zarr codecs can run what they read.
 """
 
 from __future__ import annotations
 
 import math
 import os
-import zlib
 from collections.abc import Iterator
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -24,8 +21,6 @@ from streamcut.io.zarr_codecs import expect_plain
 
 _MOST_CHUNK = 1 << 31  # bytes
 _MOST_MEMBERS = 1 << 20
-_DEFLATE = 1  # HDF5's number of this filter
-_PIECE = 1 << 18  # bytes decompressed at once to count them
 CHUNK_COPIES = 3  # of a chunk being decompressed: HDF5 doubles its buffer until all fits, and keeps the chunk
 
 
@@ -74,14 +69,13 @@ class Members:
 
 
 class Array:
-    """An array of h5py or zarr, read by ranges of its first dimension. Raises BadInputError for chunks of a false size."""
+    """An array of h5py or zarr, read by ranges of its first dimension. Raises BadInputError for codecs that are not plain."""
 
     def __init__(self, array: Any, where: str) -> None:
         self._array, self._where = array, where
         self.shape, self.dtype, self.attrs = array.shape, array.dtype, array.attrs
-        self._sides = array.chunks  # None: contiguous
         item = self.dtype.itemsize * (2 if self.dtype.hasobject else 1)  # a string of any length: 8 bytes here, 16 in HDF5
-        self.chunk_bytes = 0 if self._sides is None else item * math.prod(int(side) for side in self._sides)
+        self.chunk_bytes = item * math.prod(int(side) for side in array.chunks or (0,))  # None: contiguous
         if self.chunk_bytes > _MOST_CHUNK:
             raise BadInputError(f"{where}: a chunk would take {self.chunk_bytes:,} bytes; {_MOST_CHUNK:,} is the maximum")
         if hasattr(array, "metadata"):
@@ -89,73 +83,12 @@ class Array:
                 expect_plain(array, _MOST_CHUNK)
             except ValueError as error:
                 raise BadInputError(f"{where}: {error}; save the data with another codec") from None
-        self._deflate = None if hasattr(array, "metadata") else _deflate_of(array, where)
-        self._sound: set[tuple[int, ...]] = set()  # chunks of the range read last
 
     def __len__(self) -> int:
         return int(self.shape[0])
 
     def __getitem__(self, rows: slice) -> np.ndarray:
-        if self._deflate is not None:
-            self._expect_chunks(*rows.indices(len(self))[:2])
         return np.asarray(self._array[rows])
-
-    def _expect_chunks(self, start: int, stop: int) -> None:
-        """Raise BadInputError unless the chunks of these rows decompress to their stated size, before HDF5 allocates memory."""
-        ranges = [range(0, size, side) for size, side in zip(self.shape, self._sides, strict=True)]
-        first = self._sides[0]
-        ranges[0] = range(start // first * first, stop, first)
-        chunks = set(product(*ranges))
-        for chunk in chunks - self._sound:
-            about = self._array.id.get_chunk_info_by_coord(chunk)
-            if about.byte_offset is None:
-                continue
-            if about.size > self.chunk_bytes + self.chunk_bytes // 100 + 1024:
-                raise BadInputError(f"{self._where}: a chunk of {about.size:,} bytes, not the {self.chunk_bytes:,} declared")
-            left_out, left = self._array.id.read_direct_chunk(chunk)
-            if left_out >> self._deflate & 1:
-                continue
-            unpacker, size = zlib.decompressobj(), 0
-            while left and not unpacker.eof and size <= self.chunk_bytes:
-                size += len(unpacker.decompress(left, _PIECE))
-                left = unpacker.unconsumed_tail
-            if size > self.chunk_bytes:
-                raise BadInputError(f"{self._where}: a chunk unpacks to more than its {self.chunk_bytes:,} bytes")
-        self._sound = chunks
-
-
-class Field(Array):
-    """A field of an array of records."""
-
-    def __init__(self, records: Array, name: str) -> None:
-        self._records, self._field = records, name
-        self.shape, self.dtype, self.attrs, self.chunk_bytes = records.shape, records.dtype[name], {}, records.chunk_bytes
-
-    def __getitem__(self, rows: slice) -> np.ndarray:
-        return self._records[rows][self._field]
-
-
-class Records:
-    """An array of records as a group of its fields, for readers that take groups of columns."""
-
-    def __init__(self, records: Array) -> None:
-        self._records = records
-        self.attrs: dict[str, Any] = {}
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._records.dtype.names)
-
-    def get(self, name: str, default: Any = None) -> Any:
-        return Field(self._records, name) if name in self._records.dtype.names else default
-
-
-def _deflate_of(array: Any, where: str) -> int | None:
-    """The index of deflate among the filters of an HDF5 array, None if absent. Raises BadInputError if it occurs twice."""
-    properties = array.id.get_create_plist()
-    filters = [properties.get_filter(k)[0] for k in range(properties.get_nfilters())]
-    if filters.count(_DEFLATE) > 1:
-        raise BadInputError(f"{where}: deflated twice; save the data with another filter")
-    return filters.index(_DEFLATE) if _DEFLATE in filters else None
 
 
 def opened_hdf5(path: str) -> Members:

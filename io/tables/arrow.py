@@ -112,17 +112,6 @@ def codes_of(column: pa.Array, missing: int) -> np.ndarray:
     return codes.astype(np.int32, copy=False)
 
 
-def bytes_of(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """(data uint8, offsets int64) of a string column without missing values."""
-    wide = np.int64 if pa.types.is_large_string(column.type) else np.int32
-    _, ends, content = column.buffers()
-    if ends is None or len(column) == 0:
-        return np.empty(0, np.uint8), np.zeros(len(column) + 1, np.int64)
-    offsets = np.frombuffer(ends, wide)[column.offset : column.offset + len(column) + 1].astype(np.int64)
-    data = np.empty(0, np.uint8) if content is None else np.frombuffer(content, np.uint8)
-    return data, offsets
-
-
 def floats_of(column: pa.Array) -> np.ndarray:
     """float64, nan where a value is missing; decimals are rounded as Python's `float` rounds their digits.
 

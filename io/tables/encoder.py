@@ -5,29 +5,28 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from streamcut.errors import BadInputError
 from streamcut.io.recipe.recipe import Recipe
-from streamcut.io.recipe.table import BINNED, NUMERIC, TEXT, Column
+from streamcut.io.recipe.table import ABSENT, BINNED, NUMERIC, TEXT, TIME, Column
 from streamcut.io.tables import row_kernels, text_words
-from streamcut.io.tables import word_kernels as k
-from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, floats_of, floats_together, not_finite, numbers_of
-from streamcut.io.tables.dictionary import KeyCounter, KeyDictionary, TooManyKeysError
-from streamcut.io.tables.slots import Slot, slots_of
-from streamcut.io.tables.text_words import Scratch
+from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, floats_of, floats_together, not_finite
+from streamcut.io.tables.keys import NONE, UNSEEN, KeyColumn, Keys, NoRoomForKeysError, TooManyKeysError, Words, coded
 from streamcut.io.tables.times import part_of_time, times_of
 from streamcut.io.tables.values import escaped, words_of
-from streamcut.io.tables.words import NO_CODES, listed, utf8
 
 T = TypeVar("T")
-_NO_KEY = np.empty(0, np.uint8)
-_MOST_LANES = 256  # rows of more features use a comparison sort: a network would have too many exchanges
-_NOWHERE = KeyDictionary(most=0)  # for hashing, which uses no dictionary
+_NO_ENDS = np.empty(0, np.int64)
+_NOTHING = np.array([NONE], np.int32)
+_FEW_SLOTS = 64  # features of a row that are sorted by insertion
+_NO_VALUE = "no value (--missing=own gives it a feature of its own)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +45,7 @@ class Place:
 class Encoded:
     """CSR rows: indptr int64, indices int32, data float64 or None when all are 1.
 
-    unseen   {column: number of values without a category in the recipe}
-    unfit    {column: number of values not of its type}
+    unseen   {column: number of values without a category in the recipe}; unfit: not of its type
     """
 
     indptr: np.ndarray
@@ -55,6 +53,15 @@ class Encoded:
     data: np.ndarray | None
     unseen: Counter[str] = field(default_factory=Counter)
     unfit: Counter[str] = field(default_factory=Counter)
+
+
+class _Slot(NamedTuple):
+    """Words that give a row at most one feature each, or (`ends`) those of its text; `absent`: the key of a missing one."""
+
+    name: str
+    keys: KeyColumn
+    absent: str = ""
+    ends: np.ndarray = _NO_ENDS
 
 
 class Encoder:
@@ -65,28 +72,18 @@ class Encoder:
 
     def __init__(self, recipe: Recipe, *, learn: bool = False, most: int = 0, room: int | None = None) -> None:
         assert recipe.table is not None
-        self.recipe, self.table, self._learn, self._most = recipe, recipe.table, learn, most
-        self._mask = 0 if recipe.hash_bits is None else (1 << recipe.hash_bits) - 1
-        numeric = [column.name for column in self.table.columns if column.role == NUMERIC]
-        keys = recipe.names or [self.table.key(name) for name in numeric]
-        self._scratch = Scratch()
-        self._columns = {column.name: column for column in self.table.columns}
-        self._dictionary: KeyDictionary = _NOWHERE
-        self._keys: KeyDictionary | KeyCounter
-        if recipe.hash_bits is None:
-            self._dictionary = KeyDictionary(keys, most=max(most, len(numeric)) if learn else len(keys), room=room)
-        self._keys = self._dictionary
-        features = self._features([self.table.key(name) for name in numeric])
-        self._slots = slots_of(self.table, dict(zip(numeric, features, strict=True)))
-        self._numeric = [slot for slot in self._slots if slot.feature >= 0]
-        self._others = [slot for slot in self._slots if slot.feature < 0]
-        self._centres = np.array([slot.column.centre for slot in self._numeric])
-        self._spreads = np.array([slot.column.spread for slot in self._numeric])
-        self._fixed = np.array([slot.feature for slot in self._numeric], np.int32)
-        indicators = len(self._numeric) if self.table.missing == "own" else 0
-        lanes = indicators + len(self._others)
-        self._idf = {column.name: _idf(recipe, column) for column in self.table.columns if column.documents}
-        self._network = row_kernels.sorting_network(lanes if lanes <= _MOST_LANES else 0)
+        self.recipe, self.table, self._most = recipe, recipe.table, most
+        self.learns = learn and recipe.hash_bits is None
+        numeric = [column for column in self.table.columns if column.role == NUMERIC]
+        names = recipe.names or [self.table.key(column.name) for column in numeric]
+        self.keys = Keys(names, bits=recipe.hash_bits, most=max(most, len(numeric)) if learn else 0, room=room)
+        fixed = sorted((self.keys.of(self.table.key(column.name)), at) for at, column in enumerate(numeric))
+        self._numeric = [numeric[at] for _, at in fixed]
+        self._fixed = np.array([feature for feature, _ in fixed], np.int32)
+        self._centres = np.array([[column.centre] for column in self._numeric])
+        self._spreads = np.array([[column.spread] for column in self._numeric])
+        self._texts = [column for column in self.table.columns if column.role == TEXT]
+        self._idf = {column.name: _idf(recipe, column) for column in self._texts if column.documents}
 
     @property
     def columns(self) -> list[str]:
@@ -96,238 +93,191 @@ class Encoder:
     @property
     def n_features(self) -> int | None:
         """None while features are learned."""
-        if self._learn:
-            return None
-        return len(self._dictionary) if self.recipe.hash_bits is None else self._mask + 1
+        return None if self.learns else len(self.keys)
 
     def names(self) -> tuple[str, ...] | None:
         """Names of the features, None when they are hashed."""
-        return None if self.recipe.hash_bits is not None else self._dictionary.names()
+        return None if self.recipe.hash_bits is not None else self.keys.names()
 
-    def count_keys(self) -> KeyCounter:
-        """Drop the dictionary: from now on keys are counted, and rows lack their features."""
-        self._dictionary, self._keys = _NOWHERE, KeyCounter()
-        return self._keys
+    def hashes_at_once(self, column: Column) -> bool:
+        """Whether the words of a column of texts are hashed as they are found."""
+        return self.keys.bits is not None and not column.characters
 
     def encode(self, batch: pa.RecordBatch, place: Place) -> Encoded:
         """The rows of `batch`. Raises BadInputError naming the file, the row and the column."""
         return _Batch(self, batch, place).encoded()
-
-    def _features(self, keys: list[str]) -> list[int]:
-        if self.recipe.hash_bits is not None:
-            return [int(k.bucket(k.murmur(utf8(key)), self._mask)) for key in keys]
-        out = np.empty(len(keys), np.int32)
-        self._dictionary.find(listed(keys), _NO_KEY, _NO_KEY, out)
-        return out.tolist()
 
 
 class _Batch:
     """The encoding of one batch."""
 
     def __init__(self, encoder: Encoder, batch: pa.RecordBatch, place: Place) -> None:
-        self.encoder, self.batch, self.place = encoder, batch, place
-        self.n = batch.num_rows
-        self.words: dict[str, k.Words] = {}
-        self.escaped: dict[str, k.Words] = {}
-        self.times: dict[str, pa.Array] = {}
+        self.encoder, self.batch, self.place, self.n = encoder, batch, place, batch.num_rows
+        self.strict, self.own = encoder.table.missing == "error", encoder.table.missing == "own"
+        self.words: dict[str, Words] = {}
         self.unseen: Counter[str] = Counter()
         self.unfit: Counter[str] = Counter()
 
     def encoded(self) -> Encoded:
-        encoder, n = self.encoder, self.n
-        own = len(encoder._numeric) if encoder.table.missing == "own" else 0
-        scratch = encoder._scratch
-        values = scratch.array("values", (len(encoder._numeric), n), np.float64)
-        features = scratch.array("features", (own + len(encoder._others), n), np.int32)
-        features[:own] = k.NOTHING
-        for at in self._odd_numbers(values):
-            slot = encoder._numeric[at]
-            codes = features[at] if own else scratch.array("codes", n, np.int32)
-            if self._take_numbers(slot.column, values[at], codes) and own:
-                self._look_up(slot, k.Words(_NO_KEY, _ZERO, _ZERO, codes, False), codes)
-        for slot, out in zip(encoder._others, features[own:], strict=True):
-            self._look_up(slot, self._words_of(slot), out)
-        texts = [
-            self._text(number, column)
-            for number, column in enumerate(encoder.table.columns, len(encoder._slots))
-            if column.role == TEXT
-        ]
-        if encoder._learn:
-            encoder._keys.number()
-            encoder._keys.renumber(features)
-        return self._rows(features, values, texts)
-
-    def _rows(self, features: np.ndarray, values: np.ndarray, texts: list[Callable[[], text_words.Rows]]) -> Encoded:
-        encoder, size = self.encoder, features.size + values.size
-        indptr = np.empty(self.n + 1, np.int64)
-        indices, data = encoder._scratch.array("indices", size, np.int32), encoder._scratch.array("data", size, np.float64)
-        if len(features) > _MOST_LANES:
-            features.view(np.uint32).sort(axis=0)
-        ones = row_kernels.assemble(encoder._fixed, values, features.view(np.uint32), encoder._network, indptr, indices, data)
-        for text in texts:
-            *more, more_ones = text()
-            if indptr[-1] == 0:
-                (indptr, indices, data), ones = more, more_ones
-                continue
-            before = (indptr, indices), data
-            indptr, indices, data = _room(self.n, int(indptr[-1]) + int(more[0][-1]))
-            ones = row_kernels.merge_rows(*before, (more[0], more[1]), more[2], indptr, indices, data)
+        encoder = self.encoder
+        values = np.empty((len(encoder._numeric), self.n))
+        slots = self._slots(values)
+        texts = [self._text(column) for column in encoder._texts if not encoder.hashes_at_once(column)]
+        tables = self._tables([*slots, *texts])
+        features = np.empty((len(slots), self.n), np.int32)
+        for out, slot, table in zip(features, slots, tables, strict=False):
+            out[:] = table[slot.keys.words.codes]
+            if (table == UNSEEN).any() and (unseen := int((out == UNSEEN).sum())):
+                self.unseen[slot.name] += unseen
+        rows = self._assembled(values, features)
+        words = zip(texts, tables[len(slots) :], strict=True)
+        for column in encoder._texts:
+            more = self._hashed(column) if encoder.hashes_at_once(column) else self._counted(column, *next(words))
+            rows = more if rows[0][-1] == 0 else _merged(rows, more)
+        indptr, indices, data, ones = rows
         nnz = int(indptr[-1])
         return Encoded(indptr, indices[:nnz].copy(), None if ones else data[:nnz].copy(), self.unseen, self.unfit)
 
+    def _slots(self, values: np.ndarray) -> list[_Slot]:
+        """What can give a row a feature of value 1, in the order of keys within a row; `values` receives those of numbers."""
+        table, slots = self.encoder.table, []
+        missing = self._take_numbers(values)
+        for column in table.columns:
+            key, name = table.key(column.name), column.name
+            absent = f"{key}{ABSENT}" if self.own else ""
+            if column.role == NUMERIC:
+                if self.own and name in missing:
+                    slots.append(_Slot(name, _absent(absent, missing[name])))
+            elif column.role == TIME:
+                times = self._times(column)
+                for part in column.parts:
+                    words = self._given(name, self._said(name, partial(part_of_time, times, part)))
+                    slots.append(_Slot(name, KeyColumn(f"{key}.{part}=", words), absent))
+            elif column.role != TEXT:
+                slots.append(_Slot(name, KeyColumn(f"{key}=", self._category(column)), absent))
+        roles = {column.name: column for column in table.columns}
+        for cross in table.crosses:
+            words = escaped(self._category(roles[cross[0]]))
+            for name in cross[1:]:
+                words = _crossed(words, escaped(self._category(roles[name])))
+            slots.append(_Slot(cross[0], KeyColumn("*".join(map(table.key, cross)) + "=", words)))
+        return slots
+
+    def _tables(self, slots: list[_Slot]) -> list[np.ndarray]:
+        """int32 for each slot: the feature of each of its words, and last that of a missing one."""
+        columns, names, lacking = [], [], []
+        for slot in slots:
+            missing = slot.keys.words.codes < 0
+            lacking.append(bool(slot.absent) and bool(missing.any()))
+            columns += [slot.keys, _absent(slot.absent, missing)] if lacking[-1] else [slot.keys]
+            names += [slot.name] * (1 + lacking[-1])
+        keys = self.encoder.keys
+        try:
+            features = keys.learn(columns) if self.encoder.learns else [keys.find(c.words.words, c.prefix) for c in columns]
+        except TooManyKeysError as error:
+            raise BadInputError(
+                f"{self.place.file}: more than {self.encoder._most:,} different categories and words (--max-categories), "
+                f"reached in column {names[error.args[0]]!r}; hash them with --hash-bits=22, or raise --max-categories"
+            ) from None
+        except NoRoomForKeysError:
+            raise keys.refusal(self.place.file) from None
+        rest = iter(features)
+        return [np.concatenate((next(rest), next(rest) if absent else _NOTHING)) for absent in lacking]
+
+    def _assembled(self, values: np.ndarray, features: np.ndarray) -> text_words.Rows:
+        if len(features) > _FEW_SLOTS:
+            features.sort(axis=0)
+        out = _room(self.n, features.size + values.size)
+        line = np.empty(len(features), np.int32)
+        return *out, row_kernels.assemble(self.encoder._fixed, values, features, line, *out)
+
     def _column(self, name: str) -> pa.Array:
         column = self.batch.column(name)
-        if self.encoder.table.missing == "error" and column.null_count:
-            row = column.is_null().index(True).as_py()
-            raise BadInputError(f"{self.place(row)}, column {name!r}: {_NO_VALUE}")
+        if self.strict and column.null_count:
+            raise BadInputError(f"{self.place(column.is_null().index(True).as_py())}, column {name!r}: {_NO_VALUE}")
         return column
 
     def _numbers(self, column: Column) -> np.ndarray:
-        values = self._said(column.name, lambda: numbers_of(self._column(column.name)))
-        if self.encoder.table.missing == "error" and np.isnan(values).any():
-            row = int(np.flatnonzero(np.isnan(values))[0])
-            raise BadInputError(f"{self.place(row)}, column {column.name!r}: the value is nan")
+        """float64, nan where a value is missing. Raises BadInputError for infinities, and for nan where that is an error."""
+        values = self._said(column.name, partial(floats_of, self._column(column.name)))
+        wrong = ~np.isfinite(values) if self.strict else np.isinf(values)
+        if wrong.any():
+            row = int(np.argmax(np.isinf(values) if np.isinf(values).any() else wrong))
+            what = "the value is nan" if np.isnan(values[row]) else not_finite(values[row])
+            raise BadInputError(f"{self.place(row)}, column {column.name!r}: {what}")
         return values
 
-    def _odd_numbers(self, values: np.ndarray) -> list[int]:
-        """Write the values of plain numeric columns; returns the numbers of the others, for `_take_numbers`."""
-        encoder = self.encoder
-        given = floats_together(self.batch, [slot.column.name for slot in encoder._numeric])
-        if given is None:
-            return list(range(len(values)))
-        odd = np.empty(len(values), np.bool_)
-        row_kernels.plain_numbers(given, encoder._centres, encoder._spreads, values, odd)
-        return np.flatnonzero(odd).tolist()
+    def _take_numbers(self, out: np.ndarray) -> dict[str, np.ndarray]:
+        """Write the values of numeric columns, 0 if missing; returns {column: which rows lack a value} of those that do."""
+        columns, missing = self.encoder._numeric, dict[str, np.ndarray]()
+        together = floats_together(self.batch, [column.name for column in columns])
+        if together is not None and np.isfinite(together).all():
+            np.divide(together - self.encoder._centres, self.encoder._spreads, out=out)
+            return missing
+        for column, values in zip(columns, out, strict=True):
+            numbers = self._numbers(column)
+            np.divide(numbers - column.centre, column.spread, out=values)
+            absent = np.isnan(numbers)
+            if absent.any():
+                values[absent] = 0.0
+                missing[column.name] = absent
+        return missing
 
-    def _take_numbers(self, column: Column, values: np.ndarray, codes: np.ndarray) -> bool:
-        """Write the values of a numeric column, 0 if missing, marked in `codes`; returns whether any is missing."""
-        given = self._said(column.name, lambda: floats_of(self._column(column.name)))
-        endless, missing = row_kernels.numbers(given, values, codes)
-        if endless >= 0:
-            raise BadInputError(f"{self.place(endless)}, column {column.name!r}: {not_finite(given[endless])}")
-        if missing >= 0 and self.encoder.table.missing == "error":
-            raise BadInputError(f"{self.place(missing)}, column {column.name!r}: the value is nan")
-        if column.weighed:
-            row_kernels.standardise(values, codes, column.centre, column.spread)
-        return missing >= 0
-
-    def _words_of(self, slot: Slot) -> k.Words:
-        if slot.cross:
-            words = self._part_of_cross(slot.cross[0])
-            for name in slot.cross[1:]:
-                words = self._crossed(words, self._part_of_cross(name))
-            return words
-        if slot.part:
-            name = slot.column.name
-            times = self._times(slot.column)
-            return self._given(name, self._said(name, lambda: part_of_time(times, slot.part)))
-        return self._category(slot.column.name)
-
-    def _category(self, name: str) -> k.Words:
-        if name not in self.words:
-            column = self.encoder._columns[name]
-            if column.role == BINNED:
-                self.words[name] = _bins(column, self._numbers(column))
-            else:
-                words, unfit = self._said(name, lambda: words_of(self._column(name), column.type))
-                self.words[name] = self._given(name, words)
-                if unfit:
-                    self.unfit[name] = unfit
-        return self.words[name]
-
-    def _times(self, column: Column) -> pa.Array:
-        """The times of a column; with older recipes they keep their zones."""
+    def _category(self, column: Column) -> Words:
         name = column.name
-        if name not in self.times:
-            local = column.type is None
-            self.times[name], lost = self._said(name, lambda: times_of(self._column(name), local=local))
-            if lost.any():
-                self.unfit[name] = int(lost.sum())
-        return self.times[name]
-
-    def _part_of_cross(self, name: str) -> k.Words:
-        """The values of a column as spelled in crosses; older recipes escape nothing."""
-        if not self.encoder.table.typed:
-            return self._category(name)
-        if name not in self.escaped:
-            self.escaped[name] = escaped(self._category(name))
-        return self.escaped[name]
-
-    def _given(self, name: str, words: k.Words) -> k.Words:
-        """`words`; raises for missing ones where that is an error. In text a missing value is an empty one."""
-        if self.encoder.table.missing == "error":
-            empty = words.stops == words.starts
-            missing = empty if words.direct else (words.codes < 0) | empty[words.codes]
-            if missing.any():
-                raise BadInputError(f"{self.place(int(np.argmax(missing)))}, column {name!r}: {_NO_VALUE}")
+        if name in self.words:
+            return self.words[name]
+        if column.role == BINNED:  # a bin includes its lower edge
+            values = self._numbers(column)
+            codes = np.searchsorted(np.array(column.edges), values, side="right").astype(np.int32)
+            codes[np.isnan(values)] = -1
+            words = Words(codes, pa.array(interval_names(column.edges), pa.large_string()))
+        else:
+            words, unfit = self._said(name, partial(words_of, self._column(name), column.type or TEXT))
+            self._given(name, words)
+            if unfit:
+                self.unfit[name] = unfit
+        self.words[name] = words
         return words
 
-    def _crossed(self, first: k.Words, second: k.Words) -> k.Words:
-        size = k.word_bytes(first, self.n) + k.word_bytes(second, self.n) + self.n * len(_STAR)
-        starts, stops, data = np.empty(self.n, np.int64), np.empty(self.n, np.int64), np.empty(size, np.uint8)
-        k.crossed(first, second, _STAR, starts, stops, data)
-        return k.Words(data, starts, stops, NO_CODES, True)
+    def _times(self, column: Column) -> pa.Array:
+        times, lost = self._said(column.name, partial(times_of, self._column(column.name)))
+        if lost.any():
+            self.unfit[column.name] = int(lost.sum())
+        return times
 
-    def _text(self, number: int, column: Column) -> Callable[[], text_words.Rows]:
-        """A function that returns the rows of a column of texts once new words have features; (…, whether all values are 1)."""
-        encoder = self.encoder
-        texts = self._said(column.name, lambda: text_words.texts_of(self._column(column.name)))
-        prefix = _NO_KEY if column.bare else utf8(f"{encoder.table.key(column.name)}=")
-        if encoder.recipe.hash_bits is not None and not column.characters:
-            return lambda: text_words.hashed_rows(texts, column, prefix, encoder._mask, encoder._scratch)
+    def _given(self, name: str, words: Words) -> Words:
+        """`words`; raises for missing ones where that is an error."""
+        if self.strict and (words.codes < 0).any():
+            raise BadInputError(f"{self.place(int(np.argmax(words.codes < 0)))}, column {name!r}: {_NO_VALUE}")
+        return words
+
+    def _prefix(self, column: Column) -> str:
+        return "" if column.bare else f"{self.encoder.table.key(column.name)}="
+
+    def _text(self, column: Column) -> _Slot:
+        """The words of a column of texts."""
+        texts = self._said(column.name, partial(text_words.texts_of, self._column(column.name)))
         ends, rows, words = text_words.words_of_texts(texts, column)
-        found = np.empty(len(words.starts), np.int32)
-        self._find(number, column.name, words, prefix, _NO_KEY, rows, found)
-        if not encoder._learn and encoder.recipe.hash_bits is None:
-            self._count_unknown(column.name, ends, found)
+        hashed = self.encoder.keys.bits is not None  # which takes less time than finding the distinct ones
+        words = Words(np.arange(len(words), dtype=np.int32), words) if hashed else Words(*coded(words))
+        return _Slot(column.name, KeyColumn(self._prefix(column), words, rows), "", ends)
 
-        def counted() -> text_words.Rows:
-            if encoder._learn:
-                encoder._keys.renumber(found)
-            out = _room(self.n, len(found))
-            ones = row_kernels.count_words(ends, found, *out)
-            if column.documents:
-                row_kernels.tfidf(out[0], out[1], encoder._idf[column.name], out[2])
-            return *out, ones and not column.documents
+    def _counted(self, column: Column, slot: _Slot, table: np.ndarray) -> text_words.Rows:
+        features = table[slot.keys.words.codes]
+        if self.encoder.keys.bits is None and not self.encoder.learns:  # texts that have words, all of them unknown
+            known = np.concatenate(([0], np.cumsum(features >= 0)))[slot.ends]
+            if unknown := int(np.count_nonzero((np.diff(slot.ends) > 0) & (np.diff(known) == 0))):
+                self.unseen[column.name] = unknown
+        out = _room(self.n, len(features))
+        ones = row_kernels.count_words(slot.ends, features, *out)
+        if column.documents:
+            row_kernels.tfidf(out[0], out[1], self.encoder._idf[column.name], out[2])
+        return *out, ones and not column.documents
 
-        return counted
-
-    def _count_unknown(self, name: str, ends: np.ndarray, found: np.ndarray) -> None:
-        """Count the texts that have words, all of them unknown."""
-        known = np.concatenate(([0], np.cumsum(found >= 0)))[ends]
-        self.unseen[name] = int(np.count_nonzero((np.diff(ends) > 0) & (np.diff(known) == 0)))
-        if not self.unseen[name]:
-            del self.unseen[name]
-
-    def _look_up(self, slot: Slot, words: k.Words, out: np.ndarray) -> None:
-        self._find(slot.number, slot.column.name, words, slot.prefix, slot.absent, _NO_ROWS, out)
-
-    def _find(
-        self,
-        number: int,
-        name: str,
-        words: k.Words,
-        prefix: np.ndarray,
-        absent: np.ndarray,
-        rows: np.ndarray,
-        out: np.ndarray,
-    ) -> None:
-        """The feature (when learning, the key) of each row, or of each word of the texts in `rows`."""
-        encoder = self.encoder
-        if encoder.recipe.hash_bits is not None:
-            k.hashed(words, prefix, absent, encoder._mask, k.not_yet(words), out)
-        elif not encoder._learn:
-            unseen = encoder._dictionary.find(words, prefix, absent, out)
-            if unseen:
-                self.unseen[name] += unseen
-        else:
-            try:
-                encoder._keys.learn(number, words, prefix, absent, rows, self.place.first_row, out)
-            except TooManyKeysError:
-                raise BadInputError(
-                    f"{self.place.file}: more than {encoder._most:,} different categories and words (--max-categories), "
-                    f"reached in column {name!r}; hash them with --hash-bits=22, or raise --max-categories"
-                ) from None
+    def _hashed(self, column: Column) -> text_words.Rows:
+        texts = self._said(column.name, partial(text_words.texts_of, self._column(column.name)))
+        return text_words.hashed_rows(texts, column, self._prefix(column), self.encoder.keys.bits)
 
     def _said(self, name: str, make: Callable[[], T]) -> T:
         """The result of `make`; its errors are raised with the place and the column."""
@@ -339,30 +289,37 @@ class _Batch:
             raise BadInputError(f"{self.place.file}: column {name!r} {error}") from None
 
 
-_STAR = utf8("*")
-_NO_VALUE = "no value (--missing=own gives it a feature of its own)"
-_ZERO, _NO_ROWS = np.zeros(1, np.int64), np.empty(0, np.int64)
+def _absent(key: str, missing: np.ndarray) -> KeyColumn:
+    """The key of a missing value, in the rows where it is."""
+    return KeyColumn("", Words(np.where(missing, np.int32(0), np.int32(-1)), pa.array([key], pa.large_string())))
+
+
+def _crossed(first: Words, second: Words) -> Words:
+    """The pairs of two columns, missing if either is; a word is made for each pair that occurs."""
+    width = max(len(second.words), 1)
+    both = (first.codes >= 0) & (second.codes >= 0)
+    pairs = pa.array(first.codes.astype(np.int64) * width + second.codes, mask=~both)
+    codes, distinct = coded(pairs)
+    left, right = np.divmod(distinct.to_numpy(), width)
+    star = pa.scalar("*", pa.large_string())
+    return Words(codes, pc.binary_join_element_wise(first.words.take(pa.array(left)), second.words.take(pa.array(right)), star))
+
+
+def _merged(first: text_words.Rows, second: text_words.Rows) -> text_words.Rows:
+    out = _room(len(first[0]) - 1, int(first[0][-1] + second[0][-1]))
+    return *out, row_kernels.merge_rows(first[:2], first[2], second[:2], second[2], *out)
 
 
 def _idf(recipe: Recipe, column: Column) -> np.ndarray:
     """The idf weight of each feature that is a word of a text, float64 (features)."""
-    assert recipe.names is not None
-    found = np.zeros(len(recipe.names))
+    found = np.zeros(len(recipe.names or ()))
     frequencies = np.array(column.frequencies, dtype=np.float64)
     found[recipe.words_of(column)] = 1.0 + np.log((1.0 + column.documents) / (1.0 + frequencies))
     return found
 
 
-def _room(rows: int, entries: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _room(rows: int, entries: int) -> tuple[Any, ...]:
     return np.empty(rows + 1, np.int64), np.empty(entries, np.int32), np.empty(entries)
-
-
-def _bins(column: Column, values: np.ndarray) -> k.Words:
-    """The bin of each value, missing for nan. A bin includes its lower edge."""
-    names = interval_names(column.edges)
-    codes = np.searchsorted(np.array(column.edges), values, side="right").astype(np.int32)
-    codes[np.isnan(values)] = k.MISSING
-    return listed(names, codes)
 
 
 def interval_names(edges: tuple[float, ...]) -> list[str]:

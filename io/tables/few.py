@@ -17,11 +17,10 @@ import numpy as np
 
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import ABSENT, BINNED, BOOLEAN, CATEGORICAL, INTEGER, NUMBER, NUMERIC, TEXT, Column
-from streamcut.io.tables import word_kernels as k
 from streamcut.io.tables.encoder import interval_names
+from streamcut.io.tables.keys import Keys
 from streamcut.io.tables.rows import unusual
 from streamcut.io.tables.values import number_spelled, spelled
-from streamcut.io.tables.words import utf8
 
 _MOST_NAMES = 1 << 20  # most names kept in a Python dictionary
 _WHOLE = 1 << 53
@@ -244,5 +243,4 @@ def _finder(recipe: Recipe) -> Callable[[str], int]:
     if recipe.hash_bits is None:
         known = {name: feature for feature, name in enumerate(recipe.names or ())}
         return lambda key: known.get(key, -1)
-    mask = (1 << recipe.hash_bits) - 1
-    return lambda key: int(k.bucket(k.murmur(utf8(key)), mask))
+    return Keys(bits=recipe.hash_bits).of

@@ -14,7 +14,6 @@ import pyarrow as pa
 from streamcut.errors import BadInputError, NotFoundError, StreamcutError, UsageError, given
 from streamcut.foundation.opened import IrregularFileError, opened_file, regular
 from streamcut.io.tables.arrow import plain_batch
-from streamcut.io.tables.parquet_pages import PageError, Pages, pages_of
 from streamcut.io.text.inputs import STDIN
 from streamcut.io.text.remote_bytes import RemoteFile
 
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 BUFFER = 1 << 20  # bytes of a column chunk that Parquet reads at once
 SAMPLE_ROWS, SAMPLE_BYTES = 1 << 13, 8 << 20
 _CODED = 1 << 18  # most bytes of a dictionary that is passed on with every batch
+_PAGES = 3 << 20  # of a column: a page of the usual size, packed and unpacked, and its dictionary
 _AT_ONCE = 4 << 20  # least bytes per request for a file behind a URL
 
 
@@ -171,6 +171,14 @@ def require(path: str, schema: pa.Schema, wanted: Sequence[str]) -> None:
         raise BadInputError(f"{path}: no column {lacking[0]!r}{meant}; it has {', '.join(schema.names) or 'none'}")
 
 
+class _Stored(NamedTuple):
+    """A column of a row group: bytes unpacked, bytes per row, and bytes beyond the codes, if it has any, of a dictionary."""
+
+    bytes: int = 0
+    widest: int = 0
+    dictionary: int = 0
+
+
 class ParquetTable(WholeBatches):
     """A Parquet file, row group after row group."""
 
@@ -216,56 +224,39 @@ class ParquetTable(WholeBatches):
                 for batch in file.iter_batches(rows, range(group, len(self._group_rows)), schema.names, use_threads=False):
                     dropped = min(skip, batch.num_rows)
                     skip -= dropped
-                    if dropped < batch.num_rows:
-                        yield plain_batch(batch.slice(dropped))
+                    yield from pieces(plain_batch(batch.slice(dropped)), size)
             except (pa.ArrowException, OSError) as error:
                 raise BadInputError(
                     f"{self.name}: reading stopped ({' '.join(str(error).split())}); the file is damaged"
                 ) from None
 
     def held_bytes(self, columns: Sequence[str] | None = None) -> int:
-        return sum(self._held(name) for name in (self._schema.names if columns is None else columns))
-
-    def _held(self, name: str) -> int:
-        """For a column: a page, packed and unpacked, and its dictionary twice, with the offset of each value."""
-        pages = self._pages.get(name, Pages())
-        held = min(BUFFER, pages.packed) + pages.packed + pages.unpacked + 2 * pages.dictionary + 16 * pages.keys
-        if not pa.types.is_dictionary(self._schema.field(name).type) and not self._coded(name):
-            return held
-        return held + 5 * pages.dictionary + 48 * pages.keys  # the table of its values, and a copy with every batch
+        return sum(min(self._stored[name].bytes, _PAGES) for name in (self._schema.names if columns is None else columns))
 
     def _coded(self, name: str) -> bool:
         """Whether texts are read as dictionary codes: a large dictionary would cost memory and time in every batch."""
-        pages = self._pages.get(name)
-        return pages is not None and pages.coded and pages.dictionary <= _CODED and is_text(self._schema.field(name).type)
+        return self._stored[name].dictionary <= _CODED and is_text(self._schema.field(name).type)
 
     def _row_bytes(self, schema: pa.Schema) -> int:
-        """Bytes in memory of a row of these columns."""
-        wide = (field for field in schema if field.name in self._pages and not pa.types.is_dictionary(field.type))
-        return max(8 * len(schema), 1, int(sum(max(8.0, self._pages[field.name].widest + 4) for field in wide)))
+        """Bytes in memory of a row of these columns, about."""
+        wide = [max(8, self._stored[field.name].widest + 4) for field in schema if not pa.types.is_dictionary(field.type)]
+        return max(8 * len(schema), 1, sum(wide))
 
     @cached_property
-    def _pages(self) -> dict[str, Pages]:
+    def _stored(self) -> dict[str, _Stored]:
         """For each column the maximum over all row groups."""
-        found: dict[str, Pages] = {}
-        source = opened(self.name)
-        with source as file:
-            for group in range(self._metadata.num_row_groups):
-                chunks = self._metadata.row_group(group)
-                for number in range(chunks.num_columns):
-                    chunk = chunks.column(number)
-                    name = chunk.path_in_schema
-                    name = name if name in self._names else name.split(".")[0]
-                    try:
-                        pages = pages_of(file, chunk)
-                    except PageError as error:
-                        raise BadInputError(f"{self.name}: column {name!r}: {error}; the file is damaged") from None
-                    found[name] = pages.with_those_of(found[name]) if name in found else pages
+        found = dict.fromkeys(self._schema.names, _Stored())
+        for group in range(self._metadata.num_row_groups):
+            chunks = self._metadata.row_group(group)
+            for number in range(chunks.num_columns):
+                chunk = chunks.column(number)
+                name = chunk.path_in_schema
+                name = name if name in found else name.split(".")[0]
+                size = chunk.total_uncompressed_size
+                dictionary = size - 4 * chunks.num_rows if chunk.has_dictionary_page else size
+                here = _Stored(size, size // max(chunks.num_rows, 1), dictionary)
+                found[name] = _Stored(*map(max, found.get(name, here), here))
         return found
-
-    @cached_property
-    def _names(self) -> frozenset[str]:
-        return frozenset(self._schema.names)
 
     def _open(self, dictionaries: Sequence[str] = ()) -> pq.ParquetFile:
         import pyarrow.parquet as pq  # it also loads network code, which other formats need not wait for

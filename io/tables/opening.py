@@ -13,7 +13,6 @@ from streamcut.io.conversion.plan import expect_room
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import TEXT
 from streamcut.io.tables.arrow import without
-from streamcut.io.tables.dictionary import KeyRoom
 from streamcut.io.tables.files import ParquetTable, TableFile, require
 from streamcut.io.tables.labels import typed_rule
 from streamcut.io.tables.roles import check_types, columns_given, label_rule, names_in, roles_of, with_types, written_otherwise
@@ -84,7 +83,7 @@ class OpenedTables:
         """Memory for reading with a number of threads."""
         return self.held_bytes + batch_bytes(_BLOCKS * block_bytes, threads, self.table)
 
-    def rows(self, block_bytes: int, most_bytes: int, threads: int, *, grouped: bool, room: KeyRoom | None = None) -> TableRows:
+    def rows(self, block_bytes: int, most_bytes: int, threads: int, *, grouped: bool, room: int | None = None) -> TableRows:
         """The rows, with `room` for learned keys; bins are found first. Raises BadInputError."""
         rule, reading = self.recipe.labels, Reading(_BLOCKS * block_bytes, max(most_bytes, _BLOCKS * block_bytes), threads)
         same_columns = self._learn
@@ -92,17 +91,17 @@ class OpenedTables:
         if any(to_find(column, standardise) for column in self.table.columns):
             self._expect_again("bins and means are found", "--no-standardise, and no bins,")
             self.recipe = with_numbers(self.recipe, TableRows(self.files, self._maker(), reading), standardise)
-        most = room.most if room is not None and self._learn else None
+        most = room if self._learn else None
         options, texts = self._options, any(column.role == TEXT for column in self.table.columns)
         weighed, chosen = options.weighs_words, options.chooses_words
         if (weighed or chosen) and self._learn and texts:
             self._expect_again("words are counted", "--text-weights=counts")
-            learning = TableRows(self.files, self._maker(most), reading, grouped=False, room=room)
+            learning = TableRows(self.files, self._maker(most), reading, grouped=False)
             self.recipe = with_words(learning, weighed=weighed, least=options.min_count, stopped=options.stop_words or ())
             self._learn = False
         maker = self._maker(most if self._learn else None)
         one_coding = self._options.labels_as == "auto" and not (rule.none or rule.words or rule.learned or rule.comparison)
-        return TableRows(self.files, maker, reading, grouped=grouped, same_columns=same_columns, one_coding=one_coding, room=room)
+        return TableRows(self.files, maker, reading, grouped=grouped, same_columns=same_columns, one_coding=one_coding)
 
     def _expect_again(self, what: str, without: str) -> None:
         """Raise UsageError if the rows can be read only once."""

@@ -1,4 +1,4 @@
-"""Kernels from columns to sorted CSR rows: at most one feature per column and row, or lists of features."""
+"""Kernels from columns to sorted CSR rows."""
 
 from __future__ import annotations
 
@@ -7,70 +7,6 @@ import math
 import numpy as np
 
 from streamcut.compiler.jit import allocating, kernel
-from streamcut.io.tables.word_kernels import MISSING, NOTHING
-
-_ROWS = 256  # sorted at once: a column of that many features is 1 kB
-_NEGATIVE = np.uint32(1 << 31)  # negative features, viewed as unsigned, are at least this
-
-
-def sorting_network(size: int) -> np.ndarray:
-    """int64 (·, 2): the pairs of `size` numbers to compare, and to exchange if out of order, to sort them.
-
-    Batcher's odd-even merge sort, Knuth volume 3, algorithm 5.2.2M.
-    """
-    pairs, top = [], 1 << max(size - 1, 0).bit_length() >> 1
-    step = top
-    while step:
-        last, rest, apart = top, 0, step
-        while True:
-            pairs += [(one, one + apart) for one in range(size - apart) if one & step == rest]
-            if last == step:
-                break
-            apart, last, rest = last - step, last >> 1, step
-        step >>= 1
-    return np.array(pairs, np.int64).reshape(-1, 2)
-
-
-@kernel
-def numbers(given, values, codes):
-    """Copy a numeric column, float64 (n), to `values` with 0 for nan; set `codes`, int32 (n), to MISSING or NOTHING.
-
-    Returns (first row of an infinite value, first row of nan), −1 if there is none.
-    """
-    infinite = missing = -1
-    for row in range(len(given) - 1, -1, -1):
-        value = given[row]
-        nan = value != value
-        values[row] = 0.0 if nan else value
-        codes[row] = MISSING if nan else NOTHING
-        if nan:
-            missing = row
-        elif abs(value) == np.inf:
-            infinite = row
-    return infinite, missing
-
-
-@kernel
-def plain_numbers(given, centres, spreads, values, odd):
-    """`numbers` and `standardise` for many columns, float64 (p, n), and centres and spreads (p).
-
-    Columns that hold nan or infinities are marked in `odd`, bool (p), and need these.
-    """
-    for at in range(len(given)):
-        odd[at] = False
-        centre, spread = centres[at], spreads[at]
-        for row in range(given.shape[1]):
-            value = given[at, row]
-            odd[at] |= not math.isfinite(value)
-            values[at, row] = (value - centre) / spread
-
-
-@kernel
-def standardise(values, codes, centre, spread):
-    """Replace values, float64 (n), by (value − centre) / spread in place; missing ones (`codes` from `numbers`) stay 0."""
-    for row in range(len(values)):
-        if codes[row] != MISSING:
-            values[row] = (values[row] - centre) / spread
 
 
 @kernel
@@ -87,51 +23,49 @@ def tfidf(indptr, indices, idf, data):
 
 
 @kernel
-def assemble(fixed, values, features, pairs, indptr, indices, data):
+def assemble(fixed, values, features, line, indptr, indices, data):
     """CSR rows of numeric columns and at most one feature of value 1 from each other column.
 
     Equal features of a row are summed, values of 0 left out.
 
     fixed     int32 (p), increasing: the feature of each numeric column; values float64 (p, n)
-    features  uint32 (q, n), a view of int32: features of other columns, negative: none; sorted in place
-    pairs     int64 (·, 2): a network that sorts q numbers (see `sorting_network`)
+    features  int32 (q, n): features of other columns, negative: none; line int32 (q): working memory
     indptr int64 (n + 1), indices int32 and data float64 ((p + q) · n) are filled
 
     Returns whether every value is 1.
     """
-    at, ones, n, q = 0, True, len(indptr) - 1, len(features)
+    at, ones = 0, True
     indptr[0] = 0
-    for begin in range(0, n, _ROWS):
-        stop = min(begin + _ROWS, n)
-        for t in range(len(pairs)):
-            lower, upper = features[pairs[t, 0], begin:stop], features[pairs[t, 1], begin:stop]
-            for row in range(stop - begin):  # branch-free, so that it vectorises over rows
-                one, other = lower[row], upper[row]
-                lower[row], upper[row] = min(one, other), max(one, other)
-        for row in range(begin, stop):
-            start, number = at, 0
-            for slot in range(q + 1):
-                feature = features[slot, row] if slot < q else _NEGATIVE
-                while number < len(fixed) and np.uint32(fixed[number]) <= feature:
-                    value = values[number, row]
-                    if value != 0.0:
-                        if at > start and indices[at - 1] == fixed[number]:
-                            data[at - 1] += value
-                            ones = False
-                        else:
-                            indices[at], data[at] = fixed[number], value
-                            ones &= value == 1.0
-                            at += 1
-                    number += 1
-                if feature >= _NEGATIVE:
-                    break
-                if at > start and indices[at - 1] == np.int32(feature):
-                    data[at - 1] += 1.0
-                    ones = False
-                else:
-                    indices[at], data[at] = np.int32(feature), 1.0
-                    at += 1
-            indptr[row + 1] = at
+    for row in range(len(indptr) - 1):
+        count = 0
+        for slot in range(len(features)):
+            feature = features[slot, row]
+            if feature < 0:
+                continue
+            place = count
+            while place > 0 and line[place - 1] > feature:
+                line[place] = line[place - 1]
+                place -= 1
+            line[place] = feature
+            count += 1
+        start, number, slot = at, 0, 0
+        while number < len(fixed) or slot < count:
+            if slot == count or (number < len(fixed) and fixed[number] <= line[slot]):
+                feature, value = fixed[number], values[number, row]
+                number += 1
+            else:
+                feature, value = line[slot], 1.0
+                slot += 1
+            if value == 0.0:
+                continue
+            if at > start and indices[at - 1] == feature:
+                data[at - 1] += value
+                ones = False
+            else:
+                indices[at], data[at] = feature, value
+                ones &= value == 1.0
+                at += 1
+        indptr[row + 1] = at
     return ones
 
 

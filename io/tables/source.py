@@ -19,7 +19,6 @@ from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import CATEGORICAL, NUMERIC, TEXT, Column, Table
 from streamcut.io.sources.row_source import check_groups, describe
 from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, floats_together, numbers_of, without
-from streamcut.io.tables.dictionary import KeyCounter, KeyRoom, within_room
 from streamcut.io.tables.files import BatchSize, Part, TableFile, given_role, is_text, require
 from streamcut.io.tables.fitting import found
 from streamcut.io.tables.labels import LabelCodings
@@ -59,7 +58,6 @@ class TableRows:
     same_columns   all files must have the columns of the first one
     kept           receives the columns that `maker` keeps, a batch for each block of rows
     one_coding     files that code the same label as 0 and as −1 are refused
-    room           memory for the keys that `maker` learns
     """
 
     def __init__(
@@ -72,10 +70,9 @@ class TableRows:
         same_columns: bool = True,
         kept: deque[pa.RecordBatch] | None = None,
         one_coding: bool = False,
-        room: KeyRoom | None = None,
     ) -> None:
         self.files, self.maker, self.reading, self.grouped = files, maker, reading, grouped
-        self._same_columns, self._kept, self._one_coding, self._room = same_columns, kept, one_coding, room
+        self._same_columns, self._kept, self._one_coding = same_columns, kept, one_coding
         self._types: dict[str, pa.DataType] = {}
         self.counters: Counter[str] = Counter()
         self.identity = {"inputs": [described(file.name) for file in files]}
@@ -94,18 +91,6 @@ class TableRows:
 
     def blocks(self, start: dict | None = None) -> Iterator[tuple[Chunk, dict]]:
         """See RowSource."""
-        yield from within_room(self._blocks(start), self._room, self.files[0].name, self._counted)
-
-    def _counted(self) -> KeyCounter | None:
-        """All keys, from one more pass; None if another pass is impossible."""
-        if not all(file.again for file in self.files):
-            return None
-        counter = self.maker.encoder.count_keys()
-        for _ in self._made(0, 0, 0):
-            pass
-        return counter
-
-    def _blocks(self, start: dict | None) -> Iterator[tuple[Chunk, dict]]:
         begin = start or {"file": 0, "row": 0, "read": 0, "given": 0, "counters": {}}
         self.counters = Counter(begin["counters"])
         groups, given, codings = GroupCheck(), begin["given"], LabelCodings(begin.get("codings", ()))

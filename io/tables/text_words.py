@@ -2,37 +2,16 @@
 
 from __future__ import annotations
 
-import math
-import threading
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamcut.io.recipe.table import Column
 from streamcut.io.tables import text_kernels as k
-from streamcut.io.tables.arrow import ColumnTypeError, bytes_of, decoded, kind_of
+from streamcut.io.tables.arrow import ColumnTypeError, decoded, kind_of
 from streamcut.io.tables.text_hashing import Grams, Texts, hashed_words, most_features, work_for
 from streamcut.io.tables.unicode import Letters, letters_of, lowered_by_context
-from streamcut.io.tables.word_kernels import Words
-from streamcut.io.tables.words import NO_CODES
-
-
-class Scratch(threading.local):
-    """Arrays by name, one set for each thread; they grow and never shrink."""
-
-    def __init__(self) -> None:
-        self._bytes: dict[str, np.ndarray] = {}
-
-    def array(self, name: str, shape: int | tuple[int, ...], dtype: Any) -> np.ndarray:
-        """An uninitialised array, valid until this thread requests `name` again."""
-        size = np.dtype(dtype).itemsize * math.prod(shape if isinstance(shape, tuple) else (shape,))
-        held = self._bytes.get(name)
-        if held is None or len(held) < size:
-            held = self._bytes[name] = np.empty(size + size // 4, np.uint8)
-        return held[:size].view(dtype).reshape(shape)
-
+from streamcut.io.tables.word_kernels import bytes_of, words_from
 
 Rows = tuple[np.ndarray, np.ndarray, np.ndarray, bool]
 _NO_ROOM = np.empty(0, np.int64)
@@ -54,18 +33,18 @@ def texts_of(column: pa.Array) -> Texts:
     return Texts(data, offsets, letters_of(not ascii_only))
 
 
-def hashed_rows(texts: Texts, wanted: Column, prefix: np.ndarray, mask: int, scratch: Scratch) -> Rows:
-    """CSR rows of hashed words and their n-grams, in memory of `scratch`: (indptr, indices, data, whether every value is 1)."""
+def hashed_rows(texts: Texts, wanted: Column, prefix: str, bits: int) -> Rows:
+    """CSR rows of hashed words and their n-grams: (indptr, indices, data, whether every value is 1)."""
     lengths, n = np.diff(texts.offsets), len(texts.offsets) - 1
     size = most_features(int(lengths.sum()) + 2 * n, *wanted.ngrams)
-    indices = scratch.array(f"indices of {wanted.name}", size, np.int32)
-    data = scratch.array(f"data of {wanted.name}", size, np.float64)
+    indices, data = np.empty(size, np.int32), np.empty(size)
     work = work_for(int(lengths.max(initial=0)), *wanted.ngrams)
     indptr = np.empty(n + 1, np.int64)
-    return indptr, indices, data, hashed_words(texts, Grams(*wanted.ngrams, prefix, mask), work, indptr, indices, data)
+    grams = Grams(*wanted.ngrams, np.frombuffer(prefix.encode(), np.uint8), (1 << bits) - 1)
+    return indptr, indices, data, hashed_words(texts, grams, work, indptr, indices, data)
 
 
-def words_of_texts(texts: Texts, wanted: Column) -> tuple[np.ndarray, np.ndarray, Words]:
+def words_of_texts(texts: Texts, wanted: Column) -> tuple[np.ndarray, np.ndarray, pa.Array]:
     """(ends, rows, words): text i has the words ends[i] to ends[i + 1] − 1 (int64), word w belongs to text rows[w].
 
     They are those of scikit-learn's HashingVectorizer and CountVectorizer with the same n-grams.
@@ -76,22 +55,24 @@ def words_of_texts(texts: Texts, wanted: Column) -> tuple[np.ndarray, np.ndarray
     return ends, np.repeat(np.arange(len(offsets) - 1), np.diff(ends)), words
 
 
-def _words(data: np.ndarray, offsets: np.ndarray, size: int, letters: Letters, least: int, most: int) -> tuple[np.ndarray, Words]:
+def _words(
+    data: np.ndarray, offsets: np.ndarray, size: int, letters: Letters, least: int, most: int
+) -> tuple[np.ndarray, pa.Array]:
     out, rows = np.empty(2 * size + 8, np.uint8), np.empty(len(offsets), np.int64)
     starts, stops = np.empty(size // 2 + 1, np.int64), np.empty(size // 2 + 1, np.int64)
     count = k.tokens(data, offsets, letters.letters, letters.lower, out, rows, starts, stops)
     starts, stops = starts[:count], stops[:count]
     if (least, most) == (1, 1):
-        return rows, Words(out, starts, stops, NO_CODES, True)
+        return rows, words_from(out, starts, stops)
     ends = np.empty_like(rows)
     runs = np.empty((2, k.grams(rows, starts, stops, least, most, ends, _NO_ROOM, _NO_ROOM)), np.int64)
     k.grams(rows, starts, stops, least, most, ends, *runs)
-    return ends, Words(out, runs[0], runs[1], NO_CODES, True)
+    return ends, words_from(out, runs[0], runs[1])
 
 
 def _characters(
     data: np.ndarray, offsets: np.ndarray, size: int, letters: Letters, least: int, most: int
-) -> tuple[np.ndarray, Words]:
+) -> tuple[np.ndarray, pa.Array]:
     out, rows, places = (
         np.empty(3 * size + 8, np.uint8),
         np.empty(len(offsets), np.int64),
@@ -101,4 +82,4 @@ def _characters(
     ends = np.empty_like(rows)
     runs = np.empty((2, k.character_grams(rows, places, least, most, ends, _NO_ROOM, _NO_ROOM)), np.int64)
     k.character_grams(rows, places, least, most, ends, *runs)
-    return ends, Words(out, runs[0], runs[1], NO_CODES, True)
+    return ends, words_from(out, runs[0], runs[1])

@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamcut.io.tables.arrow import NULLS, ColumnTypeError, ValueOfRowError, called, decoded, kind_of
-from streamcut.io.tables.word_kernels import MISSING, Words
-from streamcut.io.tables.words import listed
+from streamcut.io.tables.keys import Words
 
 _NAMES: dict[str, list[str]] = {
     "weekday": ["mon", "tue", "wed", "thu", "fri", "sat", "sun"],
@@ -61,9 +60,10 @@ def part_of_time(column: pa.Array, part: str) -> Words:
         raise ColumnTypeError(f"holds times with an invalid {part}: {codes.min()} to {codes.max()}")
     if part == "year":
         distinct, codes = np.unique(codes, return_inverse=True)
-        return listed(["" if year < least else str(year) for year in distinct.tolist()], codes.astype(np.int32))
+        codes = np.where(distinct < least, -1, np.arange(len(distinct)))[codes]
+        return Words(codes.astype(np.int32), pa.array([str(year) for year in distinct.tolist()], pa.large_string()))
     named = _NAMES.get(part) or [str(number) for number in range(least, most + 1)]
-    return listed(named, np.where(codes < least, MISSING, codes - least).astype(np.int32))
+    return Words(np.where(codes < least, -1, codes - least).astype(np.int32), pa.array(named, pa.large_string()))
 
 
 def spelled_times(column: pa.Array) -> tuple[list[str | None], np.ndarray]:

@@ -25,17 +25,14 @@ from streamcut.foundation.redaction import redacted
 from streamcut.io.conversion.shuffle import take_rows
 from streamcut.io.recipe.recipe import LabelRule, Recipe
 from streamcut.io.sources.canonical import RawRows, RowRules, canonical
-from streamcut.io.tables import word_kernels as words
-from streamcut.io.tables.dictionary import KeyCounter, KeyDictionary, KeyRoom, TooManyKeysError, within_room
-from streamcut.io.tables.words import NO_CODES
+from streamcut.io.tables.keys import KeyColumn, Keys, NoRoomForKeysError, TooManyKeysError, Words, coded
 from streamcut.io.text import kernels as svmlight
 from streamcut.io.text import vw_kernels as k
 from streamcut.io.text.blocks import BOM
-from streamcut.io.text.inputs import STDIN, find_inputs
+from streamcut.io.text.inputs import find_inputs
 from streamcut.io.text.raw_blocks import RawBlock, read_blocks
 
 BYTES = 160  # of memory per byte of text: tokens, keys and rows
-_NOTHING, _NO_ROWS = np.empty(0, np.uint8), np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,45 +69,29 @@ class VwSource:
         options: VwOptions,
         block_bytes: int = 1 << 19,
         most_bytes: int = 1 << 26,
-        room: KeyRoom | None = None,
+        room: int | None = None,
     ) -> None:
         self.options, self._block_bytes, self._most = options, block_bytes, max(most_bytes, block_bytes)
         self.inputs = find_inputs(paths)
         self.identity = {"inputs": [[redacted(i.name), i.size, i.mtime_ns] for i in self.inputs]}
         self.counters: Counter[str] = Counter()
         bits = options.hash_bits if options.recipe is None else options.recipe.hash_bits
-        self._mask = None if bits is None else (1 << bits) - 1
         known = () if options.recipe is None else options.recipe.names or ()
-        self._learn = options.recipe is None
-        most, self._room = options.max_categories if self._learn else len(known), room
-        self._dictionary = KeyDictionary(known, most=most, room=room.most if room is not None and self._learn else None)
-        self._keys: KeyDictionary | KeyCounter = self._dictionary
-        self.n_features = 1 << bits if bits is not None else None if self._learn else len(known)
+        self._learn = options.recipe is None and bits is None
+        self._keys = Keys(known, bits=bits, most=options.max_categories if self._learn else 0, room=room)
+        self.n_features = None if self._learn else len(self._keys)
         self._weighted: bool | None = None  # whether rows have importances, as the first row does
 
     def recipe(self) -> Recipe:
         if self.options.recipe is not None:
             return self.options.recipe
-        bits = None if self._mask is None else self._mask.bit_length()
-        names = None if bits is not None else self._dictionary.names()
+        bits = self._keys.bits
+        names = self._keys.names() if bits is None else None
         rule = LabelRule(none=self.options.labels == "none")
         return Recipe("vw", bits, dtype=self.options.dtype, duplicates="sum", labels=rule, names=names)
 
     def blocks(self, start: dict | None = None) -> Iterator[tuple[Chunk, dict]]:
         """See RowSource; `start` is ignored."""
-        yield from within_room(self._blocks(), self._room, self.inputs[0].name, self._counted)
-
-    def _counted(self) -> KeyCounter | None:
-        """All keys, from one more pass; None if another pass is impossible."""
-        if any(each.name == STDIN for each in self.inputs):
-            return None
-        self._dictionary = KeyDictionary(most=0)
-        self._keys = counter = KeyCounter()
-        for _ in self._blocks():
-            pass
-        return counter
-
-    def _blocks(self) -> Iterator[tuple[Chunk, dict]]:
         self.counters = Counter()
         free: queue.SimpleQueue[RawBlock | None] = queue.SimpleQueue()
         free.put(RawBlock(self._block_bytes, svmlight.PADDING))
@@ -142,7 +123,7 @@ class VwSource:
         indptr = out.indptr[: rows + 1]
         row_of = np.repeat(np.arange(rows), np.diff(indptr))
         values, y, weight = self._checked(out, rows, entries, scales, row_of, name, at)
-        features = self._features(out, entries, row_of, name, given)
+        features = self._features(out, entries, row_of, name)
         if (features < 0).any():  # unknown to the recipe
             kept = features >= 0
             self.counters["features that training did not see"] += int((~kept).sum())
@@ -190,26 +171,21 @@ class VwSource:
             raise BadInputError(f"{name}:{first.line}: {first.what}")
         return values, y, weight
 
-    def _features(self, out: k.Tokens, entries: int, row_of: np.ndarray, name: str, given: int) -> np.ndarray:
-        ends = out.key_ends[: entries + 1]
-        keys = words.Words(out.keys, ends[:-1], ends[1:], NO_CODES, True)
-        found = np.empty(entries, np.int32)
-        if self._mask is not None:
-            words.hashed(keys, _NOTHING, _NOTHING, self._mask, words.not_yet(keys), found)
-            return found
-        if not self._learn:
-            self._dictionary.find(keys, _NOTHING, _NOTHING, found)
-            return found
+    def _features(self, out: k.Tokens, entries: int, row_of: np.ndarray, name: str) -> np.ndarray:
+        keys = _texts(out.keys, out.key_ends, entries)
+        if self._keys.bits is not None:  # which takes less time than finding the distinct ones
+            return self._keys.find(keys)
+        words = Words(*coded(keys))
         try:
-            self._keys.learn(0, keys, _NOTHING, _NOTHING, row_of, given, found)
+            found = self._keys.learn([KeyColumn("", words, row_of)])[0] if self._learn else self._keys.find(words.words)
         except TooManyKeysError:
             raise BadInputError(
                 f"{name}: more than {self.options.max_categories:,} different features (--max-categories); hash them with "
                 "--hash-bits=22, or raise --max-categories"
             ) from None
-        self._keys.number()
-        self._keys.renumber(found)
-        return found
+        except NoRoomForKeysError:
+            raise self._keys.refusal(name) from None
+        return found[words.codes]
 
     def _labels(self, heads: pa.Array, given: np.ndarray, at: np.ndarray, wrong: list[_Wrong]) -> np.ndarray:
         if self.options.labels == "none":

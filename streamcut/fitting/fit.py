@@ -149,7 +149,7 @@ def fit(
         positive = chosen.positive_label if chosen.task in ("binary", "auto") else None
         if positive is None and chosen.task in ("binary", "auto"):
             positive = max(whole.manifest.statistics.labels or [1.0])
-        more = [] if rows.files else [spelled(sentence) for sentence in remarks(whole, positive)]
+        more = [] if rows.files else [spelled(sentence) for sentence in remarks(whole)]
         if validated.manifest.statistics.n_rows < _FEW_HELD:
             few = validated.manifest.statistics.n_rows
             more.append(f"{few} rows are held out: measures may be inaccurate; `tune --folds 5` uses all rows")

@@ -54,7 +54,6 @@ def test_it_says_what_it_left_out_and_what_is_constant(found):
     assert "'row': looks like an identifier" in said
     assert "'note': taken as text" in said
     assert "'same' is constant" in said
-    assert "tells the label" not in said
 
 
 def test_python_names_arguments_and_the_command_line_options(tmp_path):
@@ -83,12 +82,6 @@ def test_the_index_of_a_frame_is_no_column(tmp_path):
         assert told == (data is not frame)  # where it is no column
         assert not [each.name for each in result.largest if each.name.startswith("__index")]
     assert streamcut.train(frame, label="y").recipe == streamcut.train(frame.reset_index(drop=True), label="y").recipe
-
-
-def test_a_column_that_tells_the_label_is_named():
-    frame = table()
-    frame["late"] = (frame.y == "yes") * 2.0 + np.random.default_rng(1).random(ROWS)
-    assert any("'late' alone tells the label" in each for each in streamcut.fit(frame, "y", C=1.0).remarks)
 
 
 def test_rows_come_as_they_are(found, tmp_path):

@@ -13,7 +13,6 @@ from kit.first_runs import within
 
 from streamcut.foundation.units import parse_size
 from streamcut.io.tables.files import BatchSize, ParquetTable
-from streamcut.io.tables.parquet_pages import pages_of
 
 pytestmark = pytest.mark.process
 
@@ -110,12 +109,10 @@ def converted(source, output, memory, options):
 @pytest.mark.parametrize(
     ("make", "suffix", "options"),
     [
-        (strings, "parquet", {"categorical": "url", "hash_bits": 18}),
-        (strings, "parquet", {"categorical": "url"}),
         (one_page, "parquet", {"categorical": "user", "hash_bits": 18}),
         (columns, "csv", {}),
     ],
-    ids=["strings-hashed", "strings", "one-page", "columns"],
+    ids=["one-page", "columns"],
 )
 def test_row_72_the_memory_that_a_refusal_names_is_enough(tmp_path, make, suffix, options):
     source, memory = tmp_path / f"a.{suffix}", 10**6
@@ -145,13 +142,3 @@ def test_row_72_batches_together_are_as_large_as_the_file(tmp_path):
         assert len(batches) > 3
         assert max(sizes) < 2 << 20
         assert sum(sizes) < 1.2 * pq.read_table(tmp_path / "a.parquet", columns=[column]).nbytes
-
-
-def test_pages_are_measured_by_their_headers(tmp_path):
-    one_page(tmp_path / "a.parquet", 5000)
-    chunk = pq.read_metadata(tmp_path / "a.parquet").row_group(0).column(1)
-    with open(tmp_path / "a.parquet", "rb") as file:
-        pages = pages_of(file, chunk)
-    assert (pages.keys, pages.dictionary, pages.coded) == (5000, 5000 * 20, True)
-    assert 0 < pages.unpacked < 5000 * 4
-    assert pages.packed <= chunk.total_compressed_size

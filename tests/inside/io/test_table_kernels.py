@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +14,6 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import ABSENT, Column, Table
 from streamcut.io.tables.encoder import Encoder, Place
-from streamcut.io.tables.row_kernels import sorting_network
 
 
 def encoded(batch: pa.RecordBatch, table: Table, bits: int) -> sp.csr_array:
@@ -24,18 +22,6 @@ def encoded(batch: pa.RecordBatch, table: Table, bits: int) -> sp.csr_array:
     for start, stop in zip(found.indptr[:-1], found.indptr[1:], strict=True):
         assert (np.diff(found.indices[start:stop]) > 0).all()
     return sp.csr_array((values, found.indices, found.indptr), shape=(batch.num_rows, 1 << bits))
-
-
-@pytest.mark.parametrize("size", range(11))
-def test_a_sorting_network_sorts(size):
-    """What sorts every sequence of zeros and ones sorts every sequence (Knuth)."""
-    pairs = sorting_network(size).tolist()
-    for bits in product((0, 1), repeat=size):
-        numbers = list(bits)
-        for one, other in pairs:
-            if numbers[one] > numbers[other]:
-                numbers[one], numbers[other] = numbers[other], numbers[one]
-        assert numbers == sorted(bits)
 
 
 @pytest.mark.parametrize("bits", [3, 10, 20])

@@ -1,0 +1,149 @@
+"""Keys (`site=games`) and their features: a dictionary that may grow, or MurmurHash3 as in scikit-learn's FeatureHasher."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import repeat
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamcut.errors import MemoryBudgetError
+from streamcut.foundation.units import format_bytes
+from streamcut.io.tables import word_kernels as k
+from streamcut.io.tables.arrow import codes_of
+
+UNSEEN, NONE = -2, -1  # no feature: a key that the dictionary lacks; nothing there
+_KEY_BYTES = 240  # at most: a growing dict with its strings and numbers, the names, the recipe
+_TEXT_BYTES = 6  # of memory per byte of a key: two in the dictionary, and JSON has up to six for two
+_NO_ROWS = np.empty(0, np.int64)
+
+
+class TooManyKeysError(Exception):
+    """More different keys than the dictionary may have; its argument is the number of the column that has the first."""
+
+
+class NoRoomForKeysError(Exception):
+    """The keys need more memory than is available."""
+
+
+class Words(NamedTuple):
+    """A column of a batch: `codes` int32 (rows), the word of each row (-1: missing), and `words`, large_string without nulls.
+
+    Words may occur more than once, or in no row.
+    """
+
+    codes: np.ndarray
+    words: pa.Array
+
+    @classmethod
+    def spelled(cls, codes: np.ndarray, words: pa.Array) -> Words:
+        """Words of which the empty ones are missing."""
+        words = large(words)
+        empty = pc.equal(words, "").to_numpy(zero_copy_only=False)
+        if empty.any():
+            codes = np.where((codes >= 0) & empty[codes], np.int32(-1), codes)
+        return cls(codes, words)
+
+    def first_rows(self) -> np.ndarray:
+        """int64 (words): the first row of each word, -1 if it does not occur."""
+        first, rows = np.full(len(self.words), -1, np.int64), np.flatnonzero(self.codes >= 0)[::-1]
+        first[self.codes[rows]] = rows
+        return first
+
+
+class KeyColumn(NamedTuple):
+    """Words to look up as keys, prefix + word; `rows` int64: the row of each code, if not its own number (else empty)."""
+
+    prefix: str
+    words: Words
+    rows: np.ndarray = _NO_ROWS
+
+
+def coded(column: pa.Array) -> tuple[np.ndarray, pa.Array]:
+    """(codes, int32, -1 for null; the distinct values) of a column. Raises ColumnTypeError for codes out of range."""
+    column = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    codes, distinct = codes_of(column, -1), column.dictionary
+    if distinct.null_count:
+        null = distinct.is_null().to_numpy(zero_copy_only=False)
+        codes = np.where((codes >= 0) & null[codes], np.int32(-1), codes)
+    return codes, distinct
+
+
+def large(words: pa.Array) -> pa.Array:
+    """Texts as large_string, "" for null."""
+    words = words if pa.types.is_large_string(words.type) else words.cast(pa.large_string())
+    return pc.fill_null(words, "") if words.null_count else words
+
+
+class Keys:
+    """The features of keys. bits: they are hashed; else `names` have features, and up to `most` keys may be learned.
+
+    room   memory for them in bytes, None: any
+    """
+
+    def __init__(self, names: Iterable[str] = (), *, bits: int | None = None, most: int = 0, room: int | None = None) -> None:
+        self.bits, self._most, self._room, self._text = bits, most, room, 0
+        self._features = {name: feature for feature, name in enumerate(names)}
+
+    def __len__(self) -> int:
+        return len(self._features) if self.bits is None else 1 << self.bits
+
+    def names(self) -> tuple[str, ...]:
+        """The keys in the order of their features."""
+        return tuple(self._features)
+
+    def of(self, key: str) -> int:
+        """The feature of one key, UNSEEN if there is none."""
+        if self.bits is None:
+            return self._features.get(key, UNSEEN)
+        return int(k.bucket(k.murmur(np.frombuffer(key.encode(), np.uint8)), (1 << self.bits) - 1))
+
+    def find(self, words: pa.Array, prefix: str = "") -> np.ndarray:
+        """int32: the feature of each prefix + word, UNSEEN if there is none. Thread-safe."""
+        if self.bits is None:
+            texts = k.texts_of(words)
+            keys = map(prefix.__add__, texts) if prefix else texts
+            return np.fromiter(map(self._features.get, keys, repeat(UNSEEN)), np.int32, len(words))
+        data, offsets = k.bytes_of(words)
+        out = np.empty(len(words), np.int32)
+        k.hashed(data, offsets, np.frombuffer(prefix.encode(), np.uint8), (1 << self.bits) - 1, out)
+        return out
+
+    def learn(self, columns: Sequence[KeyColumn]) -> list[np.ndarray]:
+        """As `find` for each column of a batch, once unknown keys have features, by row, column and position in the row.
+
+        So the features do not depend on how rows were cut into batches. Raises TooManyKeysError, NoRoomForKeysError.
+        """
+        features = [self.find(column.words.words, column.prefix) for column in columns]
+        new: list[tuple[Any, ...]] = []
+        for number, column in enumerate(columns):
+            unseen = features[number] == UNSEEN
+            if unseen.any():
+                first = column.words.first_rows()
+                lacking = np.flatnonzero(unseen & (first >= 0))
+                first = first[lacking]
+                rows = (column.rows[first] if len(column.rows) else first).tolist()
+                texts = k.texts_of(column.words.words.take(pa.array(lacking)))
+                new += zip(rows, repeat(number), first.tolist(), lacking.tolist(), texts, strict=False)
+        for _, number, _, word, text in sorted(new):
+            key = columns[number].prefix + text
+            feature = self._features.setdefault(key, len(self._features))
+            if feature == len(self._features) - 1:
+                if feature >= self._most:
+                    raise TooManyKeysError(number)
+                self._text += len(key)
+            features[number][word] = feature
+        if self._room is not None and new and _KEY_BYTES * len(self) + _TEXT_BYTES * self._text > self._room:
+            raise NoRoomForKeysError
+        return features
+
+    def refusal(self, where: str) -> MemoryBudgetError:
+        """The error when keys do not fit."""
+        left = f"--memory leaves {format_bytes(self._room or 0)} for it"
+        return MemoryBudgetError(
+            f"{where}: the dictionary of categories and words is too large: {left}; raise --memory, or hash them with "
+            "--hash-bits=22"
+        )
