@@ -20,8 +20,8 @@ from streamcut.io.manifest import Manifest
 from streamcut.loss_table import HINGE_OF_CLASSES
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.linear import LinearModel
+from streamcut.models.model import BEGUN
 from streamcut.models.multiclass import ONE_VS_REST, MulticlassModel
-from streamcut.models.stated import BEGUN
 from streamcut.training import train
 from streamcut.verification import objective_of
 

@@ -280,9 +280,8 @@ def _vectors(start: KernelModel | None) -> int:
 
 def _digest(start: KernelModel) -> str:
     """SHA-256 of its scores and steps: runs from the same starting point share it."""
-    _, arrays = start.parts()
-    found = hashlib.sha256(repr((start.kernel, sorted(start.facts.items()))).encode())
-    for array in arrays.values():
+    found, rows = hashlib.sha256(repr((start.kernel, sorted(start.facts.items()))).encode()), start.support
+    for array in (rows.indptr, rows.indices, rows.data, start.coefficients, np.asarray(start.intercept)):
         found.update(np.ascontiguousarray(array).data)
     return found.hexdigest()
 

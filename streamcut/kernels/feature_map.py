@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
 from streamcut.foundation.chunk import Chunk
-from streamcut.foundation.fields import Fields
 from streamcut.kernels.kernel import Kernel
 
 
@@ -37,15 +36,6 @@ class FeatureMap(ABC):
     @abstractmethod
     def memory(self) -> tuple[str, int, int]:
         """(name of its data, their bytes in a model file, which is built in memory; bytes per worker)."""
-
-    @abstractmethod
-    def parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """(JSON part, arrays) in addition to kernel and dimension, for `from_parts`."""
-
-    @classmethod
-    @abstractmethod
-    def from_parts(cls, kernel: Kernel, dimension: int, meta: Fields, arrays: dict[str, np.ndarray]) -> Self:
-        """The map that `parts` described; KeyError, TypeError or ValueError if it is malformed."""
 
     def mapped(self, chunk: Chunk) -> Chunk:
         """The same rows with these features in place of their own."""

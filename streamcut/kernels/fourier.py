@@ -16,7 +16,6 @@ import numpy as np
 from streamcut.compiled import feature_maps
 from streamcut.errors import UsageError
 from streamcut.foundation.chunk import Chunk
-from streamcut.foundation.fields import Fields
 from streamcut.kernels.feature_map import FeatureMap
 from streamcut.kernels.kernel import Kernel
 
@@ -57,16 +56,3 @@ class FourierMap(FeatureMap):
         out = np.empty((chunk.n_rows, 2 * half), np.float32)
         feature_maps.waves(chunk.indptr, chunk.indices, chunk.data, self.frequencies, 1.0 / math.sqrt(half), np.empty(half), out)
         return out
-
-    def parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        return dict(self.identity), {"frequencies": self.frequencies}
-
-    @classmethod
-    def from_parts(cls, kernel: Kernel, dimension: int, meta: Fields, arrays: dict[str, np.ndarray]) -> Self:
-        frequencies = arrays["frequencies"]
-        if frequencies.dtype != np.float32 or frequencies.ndim != 2 or len(frequencies) != dimension:
-            raise ValueError(f"frequencies are {frequencies.dtype} {frequencies.shape}, expected float32 ({dimension}, …)")
-        if not frequencies.size or not np.isfinite(frequencies).all():
-            raise ValueError("frequencies are missing or not finite")
-        identity = {name: meta.integer(name) for name in ("features", "seed")}
-        return cls(kernel, dimension, frequencies, identity)

@@ -15,7 +15,6 @@ import numpy as np
 from streamcut.compiled import feature_maps
 from streamcut.errors import BadInputError
 from streamcut.foundation.chunk import Chunk, concatenate
-from streamcut.foundation.fields import Fields
 from streamcut.kernels.feature_map import FeatureMap
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import Vectors
@@ -74,27 +73,3 @@ class NystroemMap(FeatureMap):
                 values[i : i + len(block), j : j + block.shape[1]] = block
             feature_maps.times_triangle(values[: some.n_rows], self.projection, scratch, out[first : first + some.n_rows])
         return out
-
-    def parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        rows = self.landmarks
-        arrays = {
-            "landmarks_indptr": rows.indptr.astype(np.int64),
-            "landmarks_indices": rows.indices.astype(np.int64),
-            "landmarks_data": np.ones(rows.nnz) if rows.data is None else rows.data.astype(np.float64),
-            "projection": self.projection,
-        }
-        return dict(self.identity), arrays
-
-    @classmethod
-    def from_parts(cls, kernel: Kernel, dimension: int, meta: Fields, arrays: dict[str, np.ndarray]) -> Self:
-        indptr, indices, data = (arrays[f"landmarks_{name}"] for name in ("indptr", "indices", "data"))
-        projection, r = arrays["projection"], len(indptr) - 1
-        if indptr.dtype != np.int64 or r < 1 or indptr[0] != 0 or indptr[-1] != len(indices) or np.any(np.diff(indptr) < 0):
-            raise ValueError("landmarks_indptr does not fit the landmarks")
-        if indices.dtype != np.int64 or (len(indices) and not 0 <= indices.min() <= indices.max() < dimension):
-            raise ValueError("landmarks_indices do not fit the landmarks")
-        for name, array, shape in (("landmarks_data", data, (len(indices),)), ("projection", projection, (r, r))):
-            if array.dtype != np.float64 or array.shape != shape or not np.isfinite(array).all():
-                raise ValueError(f"{name} is {array.dtype} {array.shape}, expected finite float64 {shape}")
-        identity = {name: meta.integer(name) for name in ("landmarks", "seed")}
-        return cls(kernel, Chunk(indptr, indices, data, np.zeros(r)), dimension, projection, identity)

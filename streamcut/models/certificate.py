@@ -170,10 +170,6 @@ class Witness:
         """The witness of the bound 0: losses are not negative."""
         return cls(np.zeros(dimension), 0.0, CutError(0.0, 0.0))
 
-    def stated(self) -> dict[str, Any]:
-        """Everything except the slope, in JSON types."""
-        return {"b": self.b, "error": list(self.error)}
-
     def reduced(self, c_bar: float, l1: float) -> Witness:
         """With 0 wherever that keeps the bound for this C̄ and λ, so that the file of a model with few weights is small."""
         if l1 == 0.0:

@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from streamcut.compiled.kernel_rows import kernel_rows
-from streamcut.config import TASKS
 from streamcut.errors import UsageError
 from streamcut.foundation.chunk import Chunk
-from streamcut.foundation.fields import Fields
 from streamcut.kernels.kernel import Kernel, squared_norms
 from streamcut.models.certificate import Certificate, DualPoint, StopReason
 from streamcut.models.labels import class_numbers, positive_rows
-from streamcut.models.model import Model, certificate_result
-from streamcut.models.stated import (
-    LARGEST,
-    MOST_FEATURES,
-    certificate_from,
-    checked,
-    class_labels,
-    common_from,
-    kernel_from,
-    scalars,
-)
+from streamcut.models.model import Model, certificate_result, expect_shape
 from streamcut.solver_table import SOLVER_TABLE
 
 if TYPE_CHECKING:
@@ -66,6 +54,14 @@ class KernelModel(Model):
     facts: dict[str, Any] = field(default_factory=dict)
 
     kind: ClassVar[str] = "kernel"
+
+    def __post_init__(self) -> None:
+        several = self.coefficients.ndim > 1
+        expect_shape("coefficients", self.coefficients, self.n_support, *([len(self.labels)] if several else []))
+        if np.ndim(self.intercept):
+            expect_shape("intercept", self.intercept, len(self.labels))
+        if self.point is not None:
+            expect_shape("dual coefficients", self.point.coefficients, *self.coefficients.shape)
 
     @property
     def n_features(self) -> int:
@@ -175,78 +171,11 @@ class KernelModel(Model):
         """The class 0 … K − 1 of each label, int64 (n,). Raises BadInputError for a label unknown here."""
         return class_numbers(y, self.labels, first_row)
 
-    def parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        meta = {
-            "n_features": self.n_features,
-            "n_support": self.n_support,
-            "kernel": self.kernel.as_dict(),
-            "labels": self.labels,
-            "C": self.C,
-            "positive_weight": self.positive_weight,
-            "rest": self.rest,
-            "stop_reason": self.reason,
-            "certificate": None if self.certificate is None else asdict(self.certificate),
-            "facts": self.facts,
-        }
-        arrays = {
-            "support_indptr": self.support.indptr.astype(np.int64),
-            "support_indices": self.support.indices.astype(np.int64),
-            "support_data": self.support.data.astype(np.float64),
-            "coefficients": self.coefficients,
-            "intercept": np.broadcast_to(np.float64(self.intercept), self.scores_per_row),
-        }
-        if self.point is not None:
-            arrays |= {"dual_coefficients": self.point.coefficients, "dual_dense": self.point.dense}
-        return meta, arrays
-
-    @classmethod
-    def from_parts(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
-        given = Fields(meta, "model")
-        n, coefficients = given.integer("n_support"), arrays["coefficients"]
-        two = coefficients.ndim == 1
-        labels = given.numbers("labels", 0) if two else class_labels(given)
-        if two and len(labels) != (0 if given.text("task", TASKS) == "regression" else 2):
-            raise given.wrong("labels", "two labels, or none for a regression")
-        intercept = checked(arrays, "intercept", 1 if two else len(labels))
-        shape = (n,) if two else (n, len(labels))
-        point = None
-        if "dual_coefficients" in arrays:
-            dense = arrays["dual_dense"].shape
-            if dense not in ((0,), (len(labels) ** 2,)):
-                raise ValueError(f"dual_dense has shape {dense}")
-            point = DualPoint(checked(arrays, "dual_coefficients", *shape), checked(arrays, "dual_dense", *dense))
-        return cls(
-            support=_support(arrays, n, given.integer("n_features", 0, MOST_FEATURES)),
-            coefficients=checked(arrays, "coefficients", *shape),
-            kernel=kernel_from(given.object("kernel")),
-            labels=labels,
-            C=given.number("C", 0.0, LARGEST),
-            intercept=float(intercept[0]) if two else intercept,
-            positive_weight=given.number("positive_weight", 0.0, LARGEST),
-            rest=given.flag("rest"),
-            reason=StopReason(given.text("stop_reason", list(StopReason))),
-            certificate=None if given.is_null("certificate") else certificate_from(given.object("certificate")),
-            point=point,
-            facts=scalars(given.object("facts")),
-            **common_from(meta),
-        )
-
     def describe(self) -> dict[str, Any]:
-        meta, _ = self.parts()
-        return {**meta, **self.result()}
-
-
-def _support(arrays: dict[str, np.ndarray], n: int, d: int) -> sp.csr_array:
-    """The support vectors of a file; ValueError for bad indices, since compiled code checks no bounds."""
-    indptr, indices = arrays["support_indptr"], arrays["support_indices"]
-    data = checked(arrays, "support_data", len(indices))
-    if indptr.dtype != np.int64 or indptr.shape != (n + 1,) or indptr[0] != 0 or indptr[-1] != len(indices):
-        raise ValueError("support_indptr does not fit the support vectors")
-    if indices.dtype != np.int64 or np.any(np.diff(indptr) < 0) or (len(indices) and not 0 <= indices.min() <= indices.max() < d):
-        raise ValueError("support_indices do not fit the support vectors")
-    from scipy.sparse import csr_array
-
-    return csr_array((data, indices, indptr), shape=(n, d))
+        names = ("n_features", "n_support", "labels", "C", "positive_weight", "rest", "facts")
+        proved = None if self.certificate is None else certificate_result(self.certificate)
+        own = {name: getattr(self, name) for name in names}
+        return {**own, "kernel": self.kernel.as_dict(), "certificate": proved, **self.result()}
 
 
 def joined(models: Sequence[KernelModel], labels: tuple[float, ...]) -> KernelModel:

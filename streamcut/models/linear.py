@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from streamcut.errors import UsageError
 from streamcut.foundation.chunk import Chunk
-from streamcut.foundation.fields import Fields
-from streamcut.foundation.rounding import CutError
 from streamcut.loss_table import ROW_LOSSES
 from streamcut.losses import row_loss
 from streamcut.models.certificate import Certificate, Witness
 from streamcut.models.few_rows import Row, row_scores
 from streamcut.models.labels import positive_rows
 from streamcut.models.link import Link, Sigmoid
-from streamcut.models.model import CertifiedModel, weights_in_words
-from streamcut.models.stated import LARGEST, MOST_FEATURES, certificate_from, checked, common_from
+from streamcut.models.model import CertifiedModel, expect_shape, weights_in_words
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,6 +44,9 @@ class LinearModel(CertifiedModel):
     l1: float = 0.0
 
     kind: ClassVar[str] = "linear"
+
+    def __post_init__(self) -> None:
+        expect_shape("weights", self.weights, len(self.weights))
 
     @property
     def n_features(self) -> int:
@@ -113,51 +113,6 @@ class LinearModel(CertifiedModel):
         if self.labels is None:
             raise UsageError(f"a model of task {self.task} has no labels to compare with")
         return positive_rows(y, self.labels, self.rest, first_row)
-
-    def parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        meta = {
-            "n_features": self.n_features,
-            "labels": self.labels,
-            "intercept": self.intercept,
-            "bias": self.bias,
-            "C": self.C,
-            "positive_weight": self.positive_weight,
-            "rest": self.rest,
-            "l1": self.l1,
-            "certificate": asdict(self.certificate),
-            "witness_b": None if self.witness is None else self.witness.b,
-            "witness_error": None if self.witness is None else list(self.witness.error),
-        }
-        arrays = {"weights": self.weights} | ({} if self.witness is None else {"witness": self.witness.a})
-        return meta, arrays
-
-    @classmethod
-    def from_parts(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
-        given = Fields(meta, "model")
-        labels, n_features, bias = None, given.integer("n_features", 0, MOST_FEATURES), given.number("bias", -LARGEST, LARGEST)
-        if not given.is_null("labels"):
-            negative, positive = given.numbers("labels", 2)
-            labels = (negative, positive)
-        witness = None
-        if not given.is_null("witness_b"):
-            slope, offset = given.numbers("witness_error", 2)
-            free = meta.get("task") == "one-class" or meta["parameters"].get("intercept") == "free"
-            bias_has_weight = bias != 0 and not free
-            a = checked(arrays, "witness", n_features + bias_has_weight)
-            witness = Witness(a, given.number("witness_b"), CutError(slope, offset))
-        return cls(
-            weights=checked(arrays, "weights", n_features),
-            intercept=given.number("intercept"),
-            bias=bias,
-            labels=labels,
-            C=given.number("C", 0.0, LARGEST),
-            certificate=certificate_from(given.object("certificate")),
-            positive_weight=given.number("positive_weight", 0.0, LARGEST),
-            rest=given.flag("rest"),
-            witness=witness,
-            l1=given.number("l1", 0.0, LARGEST) if "l1" in given else 0.0,  # files of version 2 have none
-            **common_from(meta),
-        )
 
     def describe(self) -> dict[str, Any]:
         return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from html import escape
 from typing import Any, ClassVar, Self
 
@@ -20,6 +20,7 @@ from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.few_rows import Row, few_rows
 from streamcut.models.link import Link, OwnLink
 
+BEGUN = "certified"  # the parameter that names the model from which certify found this one, and its distance from the optimum
 COMMON = ("task", "solver", "history", "parameters", "fingerprint", "resources")
 
 
@@ -45,7 +46,7 @@ class Model(Shown, ABC):
     link: Link | None = None
     recipe: Recipe | None = None
 
-    kind: ClassVar[str]  # name of the class in model files
+    kind: ClassVar[str]
     whole_groups: ClassVar[bool] = False  # rows of one qid are scored and labelled together
 
     @property
@@ -127,15 +128,6 @@ class Model(Shown, ABC):
     def result(self) -> dict[str, Any]:
         """The result of training, in numbers."""
 
-    @abstractmethod
-    def parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """(JSON fields, arrays) in addition to those common to all models: all that `from_parts` needs."""
-
-    @classmethod
-    @abstractmethod
-    def from_parts(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
-        """The model that `parts` described; KeyError, TypeError or ValueError when malformed."""
-
     def shown(self) -> dict[str, Any]:
         """What a console or a notebook shows."""
         result, several = self.result(), self.scores_per_row > 1
@@ -165,15 +157,9 @@ class Model(Shown, ABC):
 
         streamcut.save_model(self, path, replace=replace)
 
-    def common_meta(self) -> dict[str, Any]:
-        """The fields common to all models, in JSON types; a link only if there is one; the recipe is an array of the file."""
-        link = {} if self.link is None else {"link": asdict(self.link)}
-        return {name: getattr(self, name) for name in COMMON} | link
-
+    @abstractmethod
     def describe(self) -> dict[str, Any]:
         """What `streamcut info` shows, in JSON types."""
-        meta, _ = self.parts()
-        return meta
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores of the rows of `X` (n × n_features, NumPy or SciPy sparse), as `score_chunk`; or of raw rows.
@@ -281,6 +267,12 @@ class CertifiedModel(Model):
 
     def result(self) -> dict[str, Any]:
         return certificate_result(self.certificate)
+
+
+def expect_shape(name: str, array: Any, *shape: int) -> None:
+    """Raise ValueError unless `array` has this shape: compiled code checks no bounds."""
+    if np.shape(array) != shape:
+        raise ValueError(f"{name} has shape {np.shape(array)}, expected {shape}")
 
 
 def common_parts(model: Model) -> dict[str, Any]:

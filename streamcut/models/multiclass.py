@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from streamcut.foundation.chunk import Chunk
-from streamcut.foundation.fields import Fields
 from streamcut.loss_table import JOINT_LOSSES, ROW_LOSSES
 from streamcut.models.certificate import Certificate, StopReason, Witness
 from streamcut.models.few_rows import Row, row_scores
 from streamcut.models.labels import class_numbers
 from streamcut.models.link import Odds, OwnLink, Softmax
-from streamcut.models.model import Model, certificate_result, weights_in_words
-from streamcut.models.stated import LARGEST, MOST_FEATURES, certificate_from, checked, class_labels, common_from, witness_from
+from streamcut.models.model import Model, certificate_result, expect_shape, weights_in_words
 
 ONE_VS_REST = "one-vs-rest"
 
@@ -48,6 +45,10 @@ class MulticlassModel(Model):
     l1: float = 0.0
 
     kind: ClassVar[str] = "multiclass"
+
+    def __post_init__(self) -> None:
+        expect_shape("weights", self.weights, len(self.weights), len(self.labels))
+        expect_shape("intercepts", self.intercepts, len(self.labels))
 
     @property
     def n_features(self) -> int:
@@ -133,50 +134,6 @@ class MulticlassModel(Model):
         """The class 0 … K − 1 of each label, int64 (n,). Raises BadInputError for a label unknown here."""
         return class_numbers(y, self.labels, first_row)
 
-    def parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        meta = {
-            "n_features": self.n_features,
-            "labels": list(self.labels),
-            "bias": self.bias,
-            "C": self.C,
-            "strategy": self.strategy,
-            "l1": self.l1,
-            "certificates": [asdict(certificate) for certificate in self.certificates],
-            "witnesses": [each.stated() for each in self.witnesses],
-        }
-        slopes = [each.a for each in self.witnesses]
-        proofs = {"witness": as_rows(slopes)} if slopes else {}
-        return meta, {"weights": self.weights, "intercepts": self.intercepts, **proofs}
-
-    @classmethod
-    def from_parts(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
-        given = Fields(meta, "model")
-        labels, strategy = class_labels(given), given.text("strategy", (*JOINT_LOSSES, ONE_VS_REST))
-        certificates = tuple(certificate_from(each) for each in given.objects("certificates"))
-        if len(certificates) != (len(labels) if strategy == ONE_VS_REST else 1):
-            raise given.wrong("certificates", "one, or one per class")
-        n_features, bias = given.integer("n_features", 0, MOST_FEATURES), given.number("bias", -LARGEST, LARGEST)
-        proofs = list(given.objects("witnesses")) if "witnesses" in given else []  # older files have none
-        if len(proofs) not in (0, len(certificates)):
-            raise given.wrong("witnesses", "none, or one for each certificate")
-        slopes: Any = ()
-        if proofs:
-            free = meta["parameters"].get("intercept") == "free"
-            length = (n_features + (bias != 0 and not free)) * (1 if strategy == ONE_VS_REST else len(labels))
-            slopes = checked(arrays, "witness", len(proofs), length)
-        return cls(
-            weights=checked(arrays, "weights", n_features, len(labels)),
-            intercepts=checked(arrays, "intercepts", len(labels)),
-            bias=bias,
-            labels=labels,
-            C=given.number("C", 0.0, LARGEST),
-            strategy=strategy,
-            certificates=certificates,
-            witnesses=tuple(witness_from(a, each) for a, each in zip(slopes, proofs, strict=True)),
-            l1=given.number("l1", 0.0, LARGEST) if "l1" in given else 0.0,
-            **common_from(meta),
-        )
-
     def describe(self) -> dict[str, Any]:
         return {
             "n_features": self.n_features,
@@ -192,20 +149,3 @@ class MulticlassModel(Model):
             "certificate": self.result(),
             "has_witness": bool(self.witnesses),
         }
-
-
-def as_rows(slopes: list[np.ndarray]) -> np.ndarray:
-    """(K, D) with rows `slopes`: their common base array if they are views of one."""
-    if len(slopes) == 1:
-        return slopes[0].reshape(1, -1)
-    whole, shape = slopes[0].base, (len(slopes), len(slopes[0]))
-    if (
-        isinstance(whole, np.ndarray)
-        and whole.dtype == np.float64
-        and whole.flags.c_contiguous
-        and whole.size == math.prod(shape)
-    ):
-        rows = whole.reshape(shape)
-        if all(own.flags.c_contiguous and own.ctypes.data == row.ctypes.data for own, row in zip(slopes, rows, strict=True)):
-            return rows
-    return np.stack(slopes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,13 +10,11 @@ import numpy as np
 from streamcut.compiled import multiclass
 from streamcut.errors import BadInputError
 from streamcut.foundation.chunk import Chunk, group_starts
-from streamcut.foundation.fields import Fields
 from streamcut.losses.sequence import SequenceRisk
 from streamcut.models.certificate import Certificate, StopReason, Witness
 from streamcut.models.kernel import KernelModel
 from streamcut.models.labels import class_numbers
-from streamcut.models.model import CertifiedModel, Model, common_parts
-from streamcut.models.stated import LARGEST, MOST_FEATURES, certificate_from, checked, class_labels, common_from, witness_from
+from streamcut.models.model import CertifiedModel, Model, common_parts, expect_shape
 
 
 class ChainModel(Model):
@@ -29,6 +27,9 @@ class ChainModel(Model):
     transitions: np.ndarray
     labels: tuple[float, ...]
     whole_groups: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        expect_shape("transitions", self.transitions, len(self.labels), len(self.labels))
 
     @property
     def scores_per_row(self) -> int:
@@ -88,6 +89,11 @@ class SequenceModel(ChainModel, CertifiedModel):
 
     kind: ClassVar[str] = "sequence"
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        expect_shape("weights", self.weights, len(self.weights), len(self.labels))
+        expect_shape("intercepts", self.intercepts, len(self.labels))
+
     @property
     def n_features(self) -> int:
         return len(self.weights)
@@ -109,38 +115,6 @@ class SequenceModel(ChainModel, CertifiedModel):
         scores = np.empty((chunk.n_rows, len(self.labels)))
         multiclass.scores(chunk.indptr, chunk.indices, chunk.data, self.weights, 0.0, scores)
         return scores + self.intercepts
-
-    def parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        meta = {
-            "n_features": self.n_features,
-            "labels": self.labels,
-            "bias": self.bias,
-            "C": self.C,
-            "certificate": asdict(self.certificate),
-            "witness": None if self.witness is None else self.witness.stated(),
-        }
-        arrays = {"weights": self.weights, "intercepts": self.intercepts, "transitions": self.transitions}
-        return meta, arrays if self.witness is None else {**arrays, "witness": self.witness.a}
-
-    @classmethod
-    def from_parts(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
-        given = Fields(meta, "model")
-        labels = class_labels(given)
-        K, n_features, bias = len(labels), given.integer("n_features", 0, MOST_FEATURES), given.number("bias", -LARGEST, LARGEST)
-        witness = None
-        if "witness" in given and not given.is_null("witness"):  # older files have none
-            witness = witness_from(checked(arrays, "witness", (n_features + (bias != 0) + K) * K), given.object("witness"))
-        return cls(
-            weights=checked(arrays, "weights", n_features, K),
-            intercepts=checked(arrays, "intercepts", K),
-            transitions=checked(arrays, "transitions", K, K),
-            bias=bias,
-            labels=labels,
-            C=given.number("C", 0.0, LARGEST),
-            certificate=certificate_from(given.object("certificate")),
-            witness=witness,
-            **common_from(meta),
-        )
 
     def describe(self) -> dict[str, Any]:
         return {
@@ -196,18 +170,6 @@ class KernelSequenceModel(ChainModel):
 
     def score_chunk(self, chunk: Chunk) -> np.ndarray:
         return self.emissions.score_chunk(chunk)
-
-    def parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        meta, arrays = self.emissions.parts()
-        return meta, {**arrays, "transitions": self.transitions}
-
-    @classmethod
-    def from_parts(cls, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
-        emissions = KernelModel.from_parts(meta, arrays)
-        K = emissions.scores_per_row
-        if len(emissions.labels) != K:
-            raise ValueError(f"{K} scores do not fit {len(emissions.labels)} labels")
-        return cls(emissions=emissions, transitions=checked(arrays, "transitions", K, K), **common_from(meta))
 
     def describe(self) -> dict[str, Any]:
         return self.emissions.describe()

@@ -11,9 +11,8 @@ from streamcut.config import COMMON, IN_MEMORY, TrainOptions
 from streamcut.errors import BadInputError
 from streamcut.foundation.opened import read_lines
 from streamcut.models.linear import LinearModel
-from streamcut.models.model import Model
+from streamcut.models.model import BEGUN, Model
 from streamcut.models.multiclass import MulticlassModel
-from streamcut.models.stated import BEGUN
 from streamcut.solver_table import SOLVER_TABLE
 
 _SECONDS = ("max_time", "deadline", "silence")

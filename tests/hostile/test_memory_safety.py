@@ -5,8 +5,6 @@ scripts/test_bounds_checked.sh runs all tests with every index checked; here is 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -43,18 +41,17 @@ def test_rows_without_a_finite_norm_are_refused(solver):
         train(streamcut.rows(X, np.array([0.0, 1.0])), solver=solver, kernel="rbf", gamma=1.0)
 
 
-def test_models_whose_parts_do_not_fit_are_refused(tmp_path, monkeypatch):
+def test_models_whose_parts_do_not_fit_are_refused(tmp_path):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((60, 4)), np.arange(60) % 2.0
     features = train(streamcut.rows(X, y), nystroem=20, kernel="rbf", gamma=0.5, max_passes=3)
     narrow = train(streamcut.rows(X, y), max_passes=3)
-    save_model(replace(features, inner=narrow), tmp_path / "features.npz")
+    object.__setattr__(features, "inner", narrow)  # as no training can leave it
+    save_model(features, tmp_path / "features.npz")
     with pytest.raises(CorruptError, match="4 features does not fit a map to 20"):
         load_model(tmp_path / "features.npz")
     chain = train(streamcut.rows(X, y, qid=np.arange(60) // 5), task="sequence", max_passes=3)
-    none = {"weights": np.zeros((4, 0)), "intercepts": np.zeros(0), "transitions": np.zeros((0, 0))}
-    meta, _ = chain.parts()
-    monkeypatch.setattr(type(chain), "parts", lambda self: ({**meta, "labels": ()}, none))
+    object.__setattr__(chain, "labels", ())
     save_model(chain, tmp_path / "chain.npz")
-    with pytest.raises(CorruptError, match="labels is \\[\\], not a list"):
+    with pytest.raises(CorruptError, match="transitions has shape"):
         load_model(tmp_path / "chain.npz")

@@ -150,11 +150,13 @@ def answer(name: str) -> list[float]:
     """Weights, intercepts, transitions or coefficients of the model that training `name` gives, one after another."""
     data, options = CASES[name]
     model = train(_data(data), **{"scheduler": "sync", "tol": 1e-12, "tol_relative": None, **options})
-    meta, arrays = model.parts()
-    kept = ("weights", "intercept", "intercepts", "transitions", "coefficients")
-    numbers = [number for key, array in arrays.items() if key.split(".")[-1] in kept for number in array.ravel().tolist()]
-    intercept = meta.get("inner", meta).get("intercept")
-    return numbers if intercept is None else [*numbers, intercept]
+    scorer = getattr(model, "inner", getattr(model, "emissions", model))
+    names = ("weights", "coefficients", "intercept", "intercepts")
+    parts = [getattr(scorer, name) for name in names if hasattr(scorer, name)]
+    if "kernel" in options and np.ndim(parts[-1]) == 0:
+        parts[-1] = np.full(scorer.scores_per_row, parts[-1])
+    parts += [model.transitions] if hasattr(model, "transitions") else []
+    return [number for part in parts for number in np.ravel(part).tolist()]
 
 
 def frozen() -> dict[str, list[float]]:

@@ -21,6 +21,7 @@ from streamcut import train
 from streamcut.config import LIMITS, OPTIONS, RESOURCES, WATCHERS, TrainOptions
 from streamcut.errors import BadInputError, UsageError
 from streamcut.io.stores.writer import StoreWriter
+from streamcut.models.packing import packed
 from streamcut.solver_table import SOLVER_TABLE
 from streamcut.training import Session
 
@@ -88,7 +89,9 @@ def answer(name: str, options: dict) -> tuple:
     except KeyboardInterrupt:
         return ("interrupted",)
     history = [{key: value for key, value in line.items() if key != "seconds"} for line in model.history]
-    return {key: array.tobytes() for key, array in model.parts()[1].items()}, history, model.labels, model.stop_reason
+    arrays: dict = {}
+    packed(model, "", arrays)
+    return {key: array.tobytes() for key, array in arrays.items()}, history, model.labels, model.stop_reason
 
 
 def identity(name: str, options: dict) -> dict:

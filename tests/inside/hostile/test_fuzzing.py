@@ -15,7 +15,6 @@ STEPS = {
     "flips": 60,
     "manifests": 400,
     "recipes": 400,
-    "models": 100,
     "checkpoints": 300,
     "metadata": 30,
     "stores": 75,

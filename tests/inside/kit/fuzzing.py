@@ -16,9 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from kit.fuzzing import _TASKS, REFUSED, _arrays, _in_child, _outcome, _seen
-from kit.hostile_model import contents
 from kit.hostile_store import manifest_of
 from kit.mutations import forged_array, forged_document, scattered
 
@@ -27,9 +25,7 @@ from inside.kit import forged_checkpoint as runs
 from inside.kit.forging import forge
 from inside.kit.fuzzing_doors import DOORS
 from inside.kit.fuzzing_text import TEXTS
-from inside.kit.hostile_model import sealed as model_bytes
 from inside.kit.hostile_store import sealed
-from streamcut import load_model
 from streamcut.errors import StreamcutError
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.formats.registry import FORMATS
@@ -44,10 +40,10 @@ from streamcut.models.checkpoint import _MAGIC, open_checkpoint
 
 
 def flips(rng: random.Random, made: Path) -> Iterator[str]:
-    """One bit of one file of a store, a model or a checkpoint: detected, or the same numbers."""
+    """One bit of one file of a store or a checkpoint: detected, or the same numbers."""
     stores = {name: [path for path in sorted((made / name).rglob("*")) if path.is_file()] for name in ("z.zarr", "h.store")}
     before = {name: _arrays(made / name) for name in stores}
-    singles = {"linear.npz": load_model, "kernel.npz": load_model, "run": open_checkpoint}
+    singles = {"run": open_checkpoint}
     while True:
         what = rng.choice([*stores, *singles])
         if what in stores:
@@ -101,33 +97,6 @@ def recipes(rng: random.Random, made: Path) -> Iterator[str]:
     while True:
         content = json.dumps(forged_document(rng, rng.choice(records))).encode()
         yield _outcome(used, content, refused=(ValueError, StreamcutError))
-
-
-def models(rng: random.Random, made: Path) -> Iterator[str]:
-    """A model that is taken scores rows, and tells of itself."""
-    path = made / "forged.npz"
-    parts = [contents(made / f"{name}.npz") for name in ("linear", "kernel", "classes", "mapped")]
-    for meta, _ in parts:
-        meta["history"] = meta["history"][-1:]
-
-    def used(meta: dict, arrays: dict[str, np.ndarray]) -> None:
-        path.write_bytes(model_bytes(meta, arrays))
-        model = load_model(path)
-        model.in_words()
-        X = sp.csr_array(([1.0, -0.5, 2.0], [0, 1, 2], [0, 2, 2, 3]), shape=(3, max(3, model.n_features)))
-        model.decision_function(X)
-
-    for sound in parts:
-        used(sound[0], dict(sound[1]))  # so that children have the kernels
-
-    def one(rng: random.Random) -> str:
-        meta, arrays = rng.choice(parts)
-        meta = forged_document(rng, meta) if rng.random() < 0.7 else meta
-        arrays = {name: forged_array(rng, array) if rng.random() < 0.3 else array for name, array in arrays.items()}
-        return _outcome(used, meta, arrays, refused=(StreamcutError, MemoryError))
-
-    while True:
-        yield from _in_child(one, rng)
 
 
 def checkpoints(rng: random.Random, made: Path) -> Iterator[str]:
@@ -256,5 +225,5 @@ def frames(rng: random.Random, made: Path) -> Iterator[str]:
 
 FUZZERS: dict[str, Callable[[random.Random, Path], Iterator[str]]] = {
     each.__name__: each
-    for each in (flips, manifests, recipes, models, checkpoints, metadata, stores, resumes, hdf5, frames)
+    for each in (flips, manifests, recipes, checkpoints, metadata, stores, resumes, hdf5, frames)
 } | DOORS | TEXTS  # fmt: skip

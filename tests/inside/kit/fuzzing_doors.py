@@ -16,7 +16,6 @@ import scipy.sparse as sp
 from kit.fuzzing_doors import X, _hdf5, _npy, _npz, _outcome, _private, _text
 from kit.watching import opened_in
 
-from streamcut import load_model
 from streamcut.io.formats.finding import sniff
 from streamcut.io.sources.anndata_files import AnnDataReader
 from streamcut.io.sources.canonical import RowRules
@@ -43,7 +42,7 @@ def rows(path: Path, kind: str) -> list[np.ndarray]:
 
 
 def bits(rng: random.Random, made: Path) -> Iterator[str]:
-    """One bit of a matrix, a model or a checkpoint: refused, or the same numbers."""
+    """One bit of a matrix or a checkpoint: refused, or the same numbers."""
     folder = made / "bits"
     folder.mkdir(exist_ok=True)
     readers: dict[Path, Callable[[Path], Any]] = {}
@@ -52,7 +51,6 @@ def bits(rng: random.Random, made: Path) -> Iterator[str]:
             path = folder / f"{layout}-{compressed}.npz"
             sp.save_npz(path, X.asformat(layout), compressed=compressed)
             readers[path] = lambda path: rows(path, "npz")
-    readers |= dict.fromkeys((made / name for name in ("linear.npz", "kernel.npz")), load_model)
     readers |= dict.fromkeys((made / "run").glob("*.checkpoint"), open_checkpoint)
     contents = {path: path.read_bytes() for path in readers}
     sound = {path: read(path) for path, read in readers.items()}

@@ -84,7 +84,6 @@ def test_a_witness_is_reduced_where_the_threshold_makes_its_slope_nothing():
     assert witness.reduced(1.0, 0.0) is witness
     assert witness.reduced(1.0, 0.7).a.tolist() == [0.0, -0.71, 2.0, 0.0]
     assert witness.reduced(2.0, 1.42).a[1] in (0.0, -0.71)  # just at the threshold it may be kept
-    assert witness.stated() == {"b": 1.0, "error": [0.0, 0.0]}
 
 
 def test_errors_of_a_cut_lower_its_bound():

@@ -14,10 +14,8 @@ from streamcut.bundle.line_search import minimise_along_line
 from streamcut.bundle.penalty import L2, ElasticNet, penalty_of
 from streamcut.bundle.verified_master import solve_penalised
 from streamcut.errors import UsageError
-from streamcut.foundation.fields import Fields
 from streamcut.foundation.rounding import CutError
 from streamcut.grids.selection import train_path
-from streamcut.models.files import _unpack
 
 
 def test_no_lambda_is_as_ever():
@@ -26,25 +24,6 @@ def test_no_lambda_is_as_ever():
     assert not isinstance(penalty_of(0.0), ElasticNet)
     for loss in ("hinge", "logistic"):
         assert train(data, loss=loss).weights.tobytes() == train(data, loss=loss, l1=0.0).weights.tobytes()
-
-
-@pytest.mark.parametrize(
-    ("shape", "where"),
-    [
-        ([3], [0, 5]),
-        ([3], [2, 1]),
-        ([3], [-1, 1]),
-        ([3], [1]),
-        ([1 << 41], [0, 1]),
-        ([-3], [0, 1]),
-        (["3"], [0, 1]),
-        ([True], [0, 0]),
-    ],
-)
-def test_sparse_arrays_that_do_not_fit_are_refused(shape, where):
-    arrays = {"a.indices": np.array(where, np.int32), "a.values": np.ones(2)}
-    with pytest.raises(ValueError, match="a"):
-        _unpack(Fields({"a": shape}, "sparse"), [], arrays, expect=lambda size: None)
 
 
 # --- parts of λmax -------------------------------------------------------------------------------------------------------------

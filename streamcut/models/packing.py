@@ -1,0 +1,110 @@
+"""Objects of a model as JSON and arrays, field by field. Nothing is executed, and only the classes below are made.
+
+An array is {"$array": its name among the arrays}, a tuple {"$tuple": [...]}, an object {"$class": its class, field: value, …};
+everything else is what JSON has. Fields that do not compare (`field(compare=False)`) follow from the others and are left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from streamcut.foundation.fields import shown
+from streamcut.io.recipe.recipe import Recipe
+
+_MODULES = {
+    "LinearModel": "models.linear",
+    "MulticlassModel": "models.multiclass",
+    "KernelModel": "models.kernel",
+    "SequenceModel": "models.sequence",
+    "KernelSequenceModel": "models.sequence",
+    "MappedModel": "models.mapped",
+    "Certificate": "models.certificate",
+    "StopReason": "models.certificate",
+    "Witness": "models.certificate",
+    "DualPoint": "models.certificate",
+    "CutError": "foundation.rounding",
+    "Sigmoid": "models.link",
+    "Softmax": "models.link",
+    "Kernel": "kernels.kernel",
+    "NystroemMap": "kernels.nystroem",
+    "FourierMap": "kernels.fourier",
+    "Chunk": "foundation.chunk",
+}
+_ROWS = ("data", "indices", "indptr")
+
+
+def packed(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
+    """`value` in JSON types; the arrays in it are added to `arrays` under names that begin with `name`."""
+    if isinstance(value, np.ndarray):
+        arrays[name] = value
+        return {"$array": name}
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Recipe):  # the same one in all parts of a model
+        arrays["recipe"] = np.frombuffer(value.to_json(), np.uint8)
+        return {"$recipe": "recipe"}
+    if isinstance(value, Enum):
+        return {"$class": type(value).__name__, "value": value.value}
+    if hasattr(value, "_fields"):
+        return {"$class": type(value).__name__} | {each: packed(getattr(value, each), name, arrays) for each in value._fields}
+    if is_dataclass(value):
+        parts = {each.name: getattr(value, each.name) for each in fields(value) if each.init and each.compare}
+        start = f"{name}." if name else ""
+        return {"$class": type(value).__name__} | {key: packed(part, start + key, arrays) for key, part in parts.items()}
+    if hasattr(value, "indptr"):
+        return {"$csr": list(value.shape)} | {key: packed(getattr(value, key), f"{name}.{key}", arrays) for key in _ROWS}
+    if isinstance(value, dict):
+        return {str(key): packed(part, f"{name}.{key}", arrays) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        parts = [packed(part, f"{name}.{number}", arrays) for number, part in enumerate(value)]
+        return {"$tuple": parts} if isinstance(value, tuple) else parts
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+def unpacked(value: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """The inverse of `packed`. Raises ValueError, KeyError or TypeError for what `packed` cannot have returned."""
+    if isinstance(value, list):
+        return [unpacked(part, arrays) for part in value]
+    if not isinstance(value, dict):
+        return value
+    if "$array" in value:
+        return _numbers(value["$array"], arrays)
+    if "$recipe" in value:
+        return Recipe.from_json(arrays[value["$recipe"]].tobytes())
+    if "$tuple" in value:
+        return tuple(unpacked(part, arrays) for part in value["$tuple"])
+    parts = {key: unpacked(part, arrays) for key, part in value.items() if key not in ("$class", "$csr")}
+    if "$csr" in value:
+        from scipy.sparse import csr_array  # its import takes 0.1 s, which linear models can avoid
+
+        rows = csr_array(tuple(parts[key] for key in _ROWS), shape=tuple(value["$csr"]))
+        _check_rows(rows, rows.shape[1])
+        return rows
+    if "$class" not in value:
+        return parts
+    if value["$class"] not in _MODULES:
+        raise ValueError(f"{shown(value['$class'])} is no part of a model")
+    made = getattr(import_module(f"streamcut.{_MODULES[value['$class']]}"), value["$class"])(**parts)
+    if value["$class"] == "NystroemMap":
+        _check_rows(made.landmarks, made.dimension)
+    return made
+
+
+def _numbers(name: str, arrays: dict[str, np.ndarray]) -> np.ndarray:
+    found = arrays[name]
+    if found.dtype.kind not in "iuf" or not np.isfinite(found).all():
+        raise ValueError(f"{name} is {found.dtype} {found.shape}, expected finite numbers")
+    return found
+
+
+def _check_rows(rows: Any, n_features: int) -> None:
+    """Raise ValueError unless all entries of CSR rows are where they should be: compiled code checks no bounds."""
+    starts, indices, values = rows.indptr, rows.indices, rows.data
+    fit = len(starts) and starts[0] == 0 and starts[-1] == len(indices) == len(values) and (np.diff(starts) >= 0).all()
+    if not fit or (len(indices) and not 0 <= indices.min() <= indices.max() < n_features):
+        raise ValueError(f"rows whose entries are not among their {n_features:,} features")
