@@ -26,7 +26,8 @@ from families_linear import load, narrow
 from sklearn import datasets, linear_model, svm
 from sklearn.preprocessing import MaxAbsScaler
 
-from streamcut import estimators, train
+from streamcut import sklearn as estimators
+from streamcut import train
 
 ROWS = 5000  # of a9a
 EPSILON = {"task": "regression", "loss": "epsilon-insensitive", "epsilon": 0.1}

@@ -88,7 +88,7 @@ def cuts() -> None:
 
 
 LAYERS = (  # what it is, where it is, what it asks of the next
-    ("doors", "cli  fitting  training  tuning  estimators", "options: options, config"),
+    ("doors", "cli  fitting  training  tuning  sklearn", "options: options, config"),
     ("a job: how this training runs", "strategy  jobs", "an oracle, a solver, a plan of memory"),
     ("a solver: one algorithm a file", "solvers  bundle", "a cut at w; a pass of dual ascent; a line search"),
     ("an oracle: answers by passes", "oracles  losses  kernels", "a pass: what happens to rows, how sums add up"),

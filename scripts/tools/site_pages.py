@@ -13,7 +13,7 @@ import griffe
 from mkdocs.structure.files import File
 
 import streamcut
-from streamcut import estimators
+from streamcut import sklearn as estimators
 from streamcut.cli import COMMANDS, EPILOG, cli
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,7 +25,7 @@ def on_files(files: Any, config: Any) -> Any:
     pages = {target: (ROOT / source).read_text("utf-8") for target, source in COPIED.items()}
     pages["reference/cli.md"] = commands()
     pages["reference/python.md"] = functions()
-    pages["reference/estimators.md"] = classes()
+    pages["reference/sklearn.md"] = classes()
     for target, text in pages.items():
         files.append(File.generated(config, target, content=text))
     return files
@@ -75,7 +75,7 @@ def functions() -> str:
 def classes() -> str:
     """The estimators."""
     about = "scikit-learn estimators; they take arrays, sparse matrices, frames and paths of stores."
-    return "\n\n".join(["# Estimators", about, *(f"::: streamcut.estimators.{name}" for name in estimators.__all__)])
+    return "\n\n".join(["# Estimators", about, *(f"::: streamcut.sklearn.{name}" for name in estimators.__all__)])
 
 
 class Docstrings(griffe.Extension):

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from doors.tables import table
 
 import streamcut
-from streamcut import estimators
+from streamcut import sklearn as estimators
 
 
 @pytest.fixture
@@ -122,25 +122,27 @@ _RBF = {"kernel": "rbf", "gamma": 0.5}
     ("estimator", "parameters", "options"),
     [
         ("LinearSVM", {"C": 0.5}, {"C": 0.5}),
-        ("LinearSVM", {"loss": "squared-hinge", "intercept_penalty": False}, {"loss": "squared-hinge", "intercept": "free"}),
+        ("LinearSVM", {"loss": "squared-hinge", "intercept": "free"}, {"loss": "squared-hinge", "intercept": "free"}),
         ("LogisticRegression", {"l1": 2.0}, {"loss": "logistic", "l1": 2.0}),
         ("LinearSVR", {"loss": "huber"}, {"loss": "huber"}),
         ("KernelSVM", _RBF, {**_RBF, "solver": "smo"}),
-        ("OneClassSVM", {"nu": 0.3}, {"task": "one-class", "nu": 0.3}),
-        ("RankingSVM", {}, {"task": "ranking"}),
-        ("SequenceSVM", {"C": 0.1}, {"task": "sequence", "C": 0.1}),
+        ("StreamcutOutlierDetector", {"nu": 0.3}, {"task": "one-class", "nu": 0.3}),
+        ("StreamcutRanker", {}, {"task": "ranking"}),
+        ("StreamcutClassifier", {"C": 0.1}, {"task": "sequence", "C": 0.1}),
     ],
 )
 def test_estimators_are_train(estimator, parameters, options):
     rng = np.random.default_rng(2)
     X = rng.standard_normal((120, 4))
     s = X @ rng.standard_normal(4) + 0.3 * rng.standard_normal(120)
-    targets = {"LinearSVR": s, "RankingSVM": np.round(s), "SequenceSVM": np.clip(np.round(s), 0, 2)}
+    targets = {"LinearSVR": s, "StreamcutRanker": np.round(s), "StreamcutClassifier": np.clip(np.round(s), 0, 2)}
     y = targets.get(estimator, np.where(s > 0, 1.0, -1.0))
-    qid = np.repeat(np.arange(30), 4) if estimator in ("RankingSVM", "SequenceSVM") else None
+    qid = np.repeat(np.arange(30), 4) if estimator in ("StreamcutRanker", "StreamcutClassifier") else None
     fitted = getattr(estimators, estimator)(**parameters).fit(X, y, **({} if qid is None else {"groups": qid}))
     model = streamcut.train(streamcut.rows(X, y, qid=qid), **options)
     weights = "coefficients" if estimator == "KernelSVM" else "weights"
     assert np.array_equal(getattr(fitted.model_, weights), getattr(model, weights))
-    predicted = fitted.predict(X, groups=qid) if estimator == "SequenceSVM" else fitted.predict(X)
-    np.testing.assert_array_equal(predicted, model.predict(X, qid=qid) if estimator == "SequenceSVM" else model.predict(X))
+    predicted = fitted.predict(X, groups=qid) if estimator == "StreamcutClassifier" else fitted.predict(X)
+    np.testing.assert_array_equal(
+        predicted, model.predict(X, qid=qid) if estimator == "StreamcutClassifier" else model.predict(X)
+    )

@@ -1,28 +1,31 @@
-"""What scikit-learn's users rely on: parameters that are taken together, attributes, messages in the words of the estimator."""
+"""What scikit-learn's users rely on: parameters that are taken together, attributes, messages."""
 
 from __future__ import annotations
 
 import pickle
+import re
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.ensemble import StackingClassifier
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.svm import SVC
 
 import streamcut
 from streamcut.errors import BadInputError, UsageError
-from streamcut.estimators import (
-    BudgetedKernelSVM,
+from streamcut.sklearn import (
     KernelSVM,
     LinearSVM,
     LinearSVR,
     LogisticRegression,
-    OneClassSVM,
-    RankingSVM,
-    SequenceSVM,
+    StreamcutClassifier,
+    StreamcutOutlierDetector,
+    StreamcutRanker,
+    StreamcutRegressor,
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -33,7 +36,6 @@ TWO = X[:100], y[:100]
 # --- parameters that go together ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("random_state", [1, None, np.random.RandomState(3)], ids=["1", "None", "RandomState"])
 @pytest.mark.parametrize(
     "estimator",
     [
@@ -43,20 +45,20 @@ TWO = X[:100], y[:100]
         LogisticRegression(solver="working-set", l1_only=1.0),
         LinearSVM(solver="ocas"),
         KernelSVM(),
-        OneClassSVM(solver="ocas"),
-        SequenceSVM(solver="cpa", max_iter=30),
+        StreamcutOutlierDetector(solver="ocas"),
+        StreamcutClassifier(task="sequence", solver="cpa", max_passes=30),
     ],
     ids=repr,
 )
-def test_a_seed_is_taken_where_nothing_is_drawn_and_changes_nothing(estimator, random_state):
-    found = clone(estimator).set_params(random_state=random_state).fit(*TWO)
+def test_a_seed_is_taken_where_nothing_is_drawn_and_changes_nothing(estimator):
+    found = clone(estimator).set_params(seed=1).fit(*TWO)
     usual = clone(estimator).fit(*TWO)
     assert found.model_.solver == usual.model_.solver
     np.testing.assert_array_equal(found.predict(TWO[0]), usual.predict(TWO[0]))
 
 
 def test_a_seed_does_not_choose_the_solver():
-    assert {LogisticRegression(random_state=seed).fit(*TWO).model_.solver for seed in (0, 1, None)} == {"newton"}
+    assert {LogisticRegression(seed=seed).fit(*TWO).model_.solver for seed in (0, 1)} == {"newton"}
     with pytest.raises(UsageError, match="seed: 1 is an option of"):
         streamcut.train(TWO, loss="logistic", solver="newton", seed=1)
 
@@ -76,10 +78,41 @@ def test_the_working_set_by_name(estimator):
 
 def test_a_grid_over_kernels():
     grid = {"kernel": ["linear", "rbf", "poly"], "gamma": [0.1, "scale"], "degree": [2], "coef0": [1.0]}
-    for machine in (KernelSVM(), BudgetedKernelSVM(budget=20)):
+    for machine in (KernelSVM(), StreamcutClassifier(solver="bsca", budget=20)):
         assert GridSearchCV(machine, grid, cv=2, error_score="raise").fit(*TWO).best_score_ > 0.9
     linear = KernelSVM(kernel="linear").fit(*TWO)
     assert KernelSVM(kernel="linear", gamma=0.3).fit(*TWO).primal_objective_ == linear.primal_objective_
+
+
+def test_words_are_taken_with_hyphens_and_underscores():
+    for theirs, ours in (("squared_hinge", "squared-hinge"), ("smoothed_hinge", "smoothed-hinge")):
+        found = LinearSVM(loss=theirs, solver="bundle_dca", strategy="one_vs_rest").fit(X, y)
+        expected = LinearSVM(loss=ours, solver="bundle-dca", strategy="one-vs-rest").fit(X, y)
+        np.testing.assert_array_equal(found.coef_, expected.coef_)
+
+
+def test_a_grid_over_losses():
+    grid = {"loss": ["squared", "huber", "epsilon_insensitive"], "delta": [0.5], "epsilon": [0.2]}
+    assert (
+        GridSearchCV(StreamcutRegressor(), grid, cv=KFold(2, shuffle=True), error_score="raise")
+        .fit(X[:, 1:], X[:, 0])
+        .best_score_
+        > 0.7
+    )
+
+
+def test_parameters_are_the_options_of_train():
+    """All of them, but for what labels, class weights and `score` say."""
+    options = re.findall(r"^    (\w+)  +\S.*$", streamcut.train.__doc__.partition("all of them by name:")[2], flags=re.M)
+    names = StreamcutClassifier().get_params(deep=False)
+    assert len(options) > 30
+    of_others = {"epsilon", "delta", "quantile", "normalisation"}
+    assert set(options) - names.keys() <= of_others | {"positive_weight", "positive_label", "validation"}
+    assert of_others <= StreamcutRegressor().get_params().keys() | StreamcutRanker().get_params().keys()
+    assert names.keys() - set(options) == {"class_weight", "recipe", "verbose"}
+    for make in (StreamcutClassifier, StreamcutRegressor, StreamcutRanker, StreamcutOutlierDetector, LinearSVM, KernelSVM):
+        described = re.findall(r"^(\w+) : (?:.*, )?default=(.*)\n    \S", make.__doc__, flags=re.M)
+        assert dict(described) == {name: repr(value) for name, value in make().get_params(deep=False).items()}
 
 
 # --- attributes -----------------------------------------------------------------------------------------------------------------
@@ -89,11 +122,11 @@ FITTED = {
     LinearSVM(strategy="one-vs-rest"): ("coef_", "intercept_"),
     LogisticRegression(): ("coef_", "intercept_"),
     LinearSVR(): ("coef_", "intercept_"),
-    OneClassSVM(): ("coef_", "offset_"),
-    RankingSVM(max_iter=20): ("coef_",),
-    SequenceSVM(): ("coef_", "intercept_", "transitions_"),
+    StreamcutOutlierDetector(): ("coef_", "offset_"),
+    StreamcutRanker(max_passes=20): ("coef_",),
+    StreamcutClassifier(task="sequence"): ("coef_", "intercept_", "transitions_"),
     KernelSVM(): ("support_vectors_", "dual_coef_", "intercept_", "gamma_"),
-    BudgetedKernelSVM(budget=20): ("support_vectors_", "dual_coef_", "intercept_", "gamma_"),
+    StreamcutClassifier(kernel="rbf", budget=20): ("support_vectors_", "dual_coef_", "intercept_", "gamma_"),
 }
 
 
@@ -104,7 +137,7 @@ def test_what_predictions_come_from_cannot_be_changed_beside_them(estimator, nam
     before = fitted.predict(X)
     for name in names:
         value = getattr(fitted, name)
-        with pytest.raises(AttributeError, match=f"{name} of {type(fitted).__name__} .* cannot be set; fit again"):
+        with pytest.raises(AttributeError, match=name):
             setattr(fitted, name, value)
         for array in [value.data] if hasattr(value, "indptr") else [value] if isinstance(value, np.ndarray) else []:
             with pytest.raises(ValueError, match="read-only"):
@@ -114,6 +147,36 @@ def test_what_predictions_come_from_cannot_be_changed_beside_them(estimator, nam
     np.testing.assert_array_equal(fitted.predict(X), before)
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+def test_the_support_is_that_of_scikit_learn(sparse):
+    rows = csr_array(X) if sparse else X
+    ours, theirs = KernelSVM(tol=1e-6, tol_relative=1e-6).fit(rows[50:], y[50:]), SVC(tol=1e-6).fit(rows[50:], y[50:])
+    np.testing.assert_array_equal(ours.support_vectors_.toarray(), X[50:][ours.support_])
+    assert len(set(ours.support_)) == len(ours.support_) == ours.n_support_.sum()
+    assert ours.n_support_.tolist() == np.bincount(y[50:][ours.support_] - 1).tolist()
+    assert len(set(ours.support_) ^ set(theirs.support_)) <= 3, "equal rows may change places"
+    assert np.abs(ours.n_support_ - theirs.n_support_).max() <= 2
+    assert not hasattr(ours, "coef_")
+    linear = KernelSVM(kernel="linear", tol=1e-6, tol_relative=1e-6).fit(rows[50:], y[50:])
+    np.testing.assert_allclose(linear.coef_, SVC(kernel="linear", tol=1e-6).fit(X[50:], y[50:]).coef_, atol=1e-2)
+    np.testing.assert_allclose(linear.decision_function(X), X @ linear.coef_[0] + linear.intercept_, atol=1e-9)
+
+
+def test_merged_vectors_are_no_rows():
+    machine = StreamcutClassifier(kernel="rbf", budget=5).fit(X, y)
+    assert machine.support_vectors_.shape[0] <= 15
+    assert not hasattr(machine, "support_")
+
+
+def test_weights_become_sparse_and_dense_again():
+    machine = LogisticRegression(l1=10.0).fit(*TWO)
+    dense, scores = machine.coef_, machine.decision_function(X)
+    sparse = machine.sparsify().coef_
+    assert sparse.nnz == np.count_nonzero(dense) < dense.size
+    np.testing.assert_array_equal(machine.decision_function(X), scores)
+    np.testing.assert_array_equal(machine.densify().coef_, dense)
+
+
 def test_scores_are_those_of_the_attributes():
     two, three = LinearSVM().fit(*TWO), LogisticRegression().fit(X, y)
     np.testing.assert_allclose(two.decision_function(X), X @ two.coef_[0] + two.intercept_, atol=1e-12)
@@ -121,15 +184,15 @@ def test_scores_are_those_of_the_attributes():
 
 
 def test_probabilities_are_known_before_fit_where_the_loss_or_a_parameter_says_so():
-    with_them = [LogisticRegression(), LinearSVM(loss="logistic"), LinearSVM(loss="softmax"), KernelSVM(probability=True)]
+    with_them = [LogisticRegression(), LinearSVM(loss="logistic"), LinearSVM(loss="softmax")]
     for estimator in with_them:
         assert hasattr(estimator, "predict_proba")
         assert hasattr(estimator, "predict_log_proba")
         with pytest.raises(NotFittedError):
             estimator.predict_proba(X)
-    for estimator in (LinearSVM(), LinearSVM(loss="squared-hinge"), KernelSVM(), BudgetedKernelSVM()):
+    for estimator in (LinearSVM(), LinearSVM(loss="squared-hinge"), KernelSVM(), StreamcutClassifier(kernel="rbf")):
         assert not hasattr(estimator, "predict_proba")
-        assert not hasattr(clone(estimator).set_params(**({"strategy": "one-vs-rest"} if "strategy" in estimator.get_params() else
+        assert not hasattr(clone(estimator).set_params(**({"strategy": "one-vs-rest"} if estimator.kernel == "linear" else
                                                           {})).fit(X, y), "predict_proba")  # fmt: skip
     ways = [StackingClassifier([("a", each)]).fit(*TWO).stack_method_[0] for each in (LogisticRegression(), LinearSVM())]
     assert ways == ["predict_proba", "decision_function"]
@@ -140,24 +203,32 @@ def test_probabilities_are_known_before_fit_where_the_loss_or_a_parameter_says_s
 
 
 @pytest.mark.parametrize(
-    ("estimator", "rows", "said", "unsaid"),
+    ("estimator", "rows", "message"),
     [
-        (LogisticRegression(l1_only=1.0), (X, y), "l1_only: 1.0 is an option of two classes, numbers, not of several", "solver"),
-        (LinearSVM(loss="logistic", strategy="one-vs-rest", l1_only=1.0), (X, y), "l1_only: 1.0 is an option of two", "solver"),
-        (LogisticRegression(intercept_penalty=False), (X, y), r"intercept_penalty: .*LinearSVM\(.*intercept_scaling=10", "bias"),
-        (LogisticRegression(intercept_penalty=False, intercept_scaling=2.0), TWO, "^intercept_scaling: .*ty=False", "bias"),
-        (LinearSVR(loss="poisson", l1=1.0, intercept_penalty=False), TWO, "intercept_penalty=True", "intercept regularised"),
-        (LogisticRegression(max_iter=0), TWO, "max_iter: 0 is not a whole number", "max_passes"),
-        (LinearSVM(n_jobs=0), TWO, "n_jobs: 0 is not", "workers"),
-        (KernelSVM(solver="sdca"), TWO, "fit_intercept: .*fit_intercept=False", "bias"),
-        (LinearSVM(random_state=-1), TWO, "random_state: -1 is not a whole number", "seed"),
+        (
+            LogisticRegression(l1_only=1.0),
+            (X, y),
+            "^l1_only: 1.0 is an option of task binary, regression, not of task multiclass",
+        ),
+        (LogisticRegression(intercept="free"), (X, y), "^intercept: .*take strategy one-vs-rest, or a large bias"),
+        (LogisticRegression(intercept="free", bias=2.0), TWO, "^bias: it is the feature of a regularised intercept"),
+        (LinearSVR(loss="poisson", l1=1.0, intercept="free"), TWO, "^l1: loss poisson .* take intercept regularised"),
+        (LogisticRegression(max_passes=0), TWO, "^max_passes: 0 is not a whole number"),
+        (LinearSVM(workers=0), TWO, "^workers: 0 is not"),
+        (LinearSVM(seed=-1), TWO, "^seed: -1 is not a whole number"),
+        (LinearSVM(solver="bundle_dac"), TWO, "^solver: .* did you mean bundle-dca"),
+        (StreamcutClassifier(task="ranking"), TWO, "^task: 'ranking' is neither 'auto' nor 'sequence'"),
     ],
     ids=lambda value: "" if isinstance(value, tuple) else None,
-)  # fmt: skip
-def test_refusals_use_the_words_of_the_estimator(estimator, rows, said, unsaid):
-    with pytest.raises(UsageError, match=said) as error:
+)
+def test_refusals_name_parameters(estimator, rows, message):
+    with pytest.raises(UsageError, match=message):
         estimator.fit(*rows)
-    assert unsaid not in str(error.value)
+
+
+def test_unknown_parameters_are_named():
+    with pytest.raises(TypeError, match="LinearSVM has no parameter 'max_iter'"):
+        LinearSVM(max_iter=3)
 
 
 def test_a_class_without_weight_is_named_as_the_user_names_it():

@@ -8,21 +8,20 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from sklearn.base import clone
+from sklearn.base import RegressorMixin, clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import streamcut
 from streamcut.errors import BadInputError, UsageError
-from streamcut.estimators import (
-    BudgetedKernelSVM,
-    BudgetedKernelSVR,
+from streamcut.sklearn import (
     KernelSVM,
     LinearSVM,
     LinearSVR,
     LogisticRegression,
-    OneClassSVM,
-    RankingSVM,
-    SequenceSVM,
+    StreamcutClassifier,
+    StreamcutOutlierDetector,
+    StreamcutRanker,
+    StreamcutRegressor,
 )
 
 
@@ -72,17 +71,17 @@ def test_a_model_of_frames_speaks_of_columns(tmp_path):
     [
         LinearSVM(recipe="auto"),
         LinearSVR(recipe="auto", epsilon=0.1),
-        BudgetedKernelSVM(recipe="auto", budget=30, epochs=3.0),
-        BudgetedKernelSVR(recipe="auto", budget=30, epochs=3.0),
-        KernelSVM(recipe="auto", probability=True),
-        OneClassSVM(recipe="auto"),
-        RankingSVM(recipe="auto"),
-        SequenceSVM(recipe="auto"),
+        StreamcutClassifier(kernel="rbf", recipe="auto", budget=30, epochs=3.0),
+        StreamcutRegressor(kernel="rbf", recipe="auto", budget=30, epochs=3.0),
+        KernelSVM(recipe="auto"),
+        StreamcutOutlierDetector(recipe="auto"),
+        StreamcutRanker(recipe="auto"),
+        StreamcutClassifier(task="sequence", recipe="auto"),
     ],
     ids=lambda each: type(each).__name__,
 )
 def test_every_estimator_makes_the_same_of_frames_as_of_their_features(estimator):
-    numbers = type(estimator).__name__.endswith("SVR") or isinstance(estimator, RankingSVM)
+    numbers = isinstance(estimator, RegressorMixin | StreamcutRanker)
     y = SCORE if numbers else (SCORE > 0.5).astype(int)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -8,7 +8,7 @@ from kit.shared.options_and_weights import X, Y, with_hidden
 
 import streamcut
 from streamcut import calibrate
-from streamcut.estimators import LinearSVM
+from streamcut.sklearn import LinearSVM
 
 
 def test_row_73_every_door_takes_them(tmp_path):
@@ -16,8 +16,8 @@ def test_row_73_every_door_takes_them(tmp_path):
     for kind in (np.float64, np.array):
         found = streamcut.train((X, Y), C=kind(2.0), max_passes=np.int64(30))
         assert np.array_equal(found.weights, expected.weights)
-        assert LinearSVM(C=kind(2.0), max_iter=np.int32(30), n_jobs=np.int64(-1)).fit(X, Y).converged_
-    seeds = [LinearSVM(random_state=seed, sweeps=3, max_iter=3).fit(X, Y).coef_ for seed in (7, np.int64(7), np.array(7))]
+        assert LinearSVM(C=kind(2.0), max_passes=np.int32(30), workers=np.int64(2)).fit(X, Y).converged_
+    seeds = [LinearSVM(seed=seed, sweeps=3, max_passes=3).fit(X, Y).coef_ for seed in (7, np.int64(7), np.array(7))]
     assert np.array_equal(seeds[0], seeds[1])
     assert np.array_equal(seeds[0], seeds[2])
     data = streamcut.rows(X, Y)

@@ -12,7 +12,7 @@ from sklearn.svm import SVC
 
 import streamcut
 from streamcut.errors import BadInputError
-from streamcut.estimators import KernelSVM
+from streamcut.sklearn import KernelSVM
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 KERNELS = {
@@ -79,7 +79,7 @@ def test_polynomials_of_rows_far_from_the_origin_end(options):
     """Values near 1e8 and 1e12, of which float32 keeps seven digits."""
     r = np.random.RandomState(0)
     X, y = r.normal(loc=100, size=(100, 2)), np.where(r.randint(0, 2, size=100) > 0, 1.0, -1.0)
-    ours = KernelSVM(kernel="poly", gamma=0.5, max_time=100, n_jobs=1, **options).fit(X, y)
+    ours = KernelSVM(kernel="poly", gamma=0.5, max_time=100, workers=1, **options).fit(X, y)
     assert ours.model_.stop_reason != "time"
     assert ours.converged_ or "steps" in ours.model_.in_words()
     assert ours.converged_ or options["degree"] == 3

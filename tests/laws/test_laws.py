@@ -28,7 +28,7 @@ from sklearn.linear_model import ElasticNet, Lasso, LogisticRegression, PoissonR
 from sklearn.svm import SVC, LinearSVC, LinearSVR
 
 import streamcut
-from streamcut import estimators
+from streamcut import sklearn as estimators
 
 ALL = {**TRAININGS, **KERNELS}
 CERTIFIED = {**TRAININGS, **{name: KERNELS[name] for name in KERNELS if name.startswith("smo")}}

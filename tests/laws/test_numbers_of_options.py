@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import streamcut
-from streamcut.estimators import KernelSVM, LinearSVM, RankingSVM
+from streamcut.sklearn import KernelSVM, LinearSVM, StreamcutRanker
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((120, 5))
@@ -44,7 +44,7 @@ def test_cost(name, kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_cost_of_rankings(kind):
     queries = np.repeat(np.arange(24), 5)
-    plain, other = (RankingSVM(C=C, max_time=60).fit(X, GRADES, groups=queries) for C in (1.0, kind(1)))
+    plain, other = (StreamcutRanker(C=C, max_time=60).fit(X, GRADES, groups=queries) for C in (1.0, kind(1)))
     assert other.model_.converged
     np.testing.assert_array_equal(plain.coef_, other.coef_)
 

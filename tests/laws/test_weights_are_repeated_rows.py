@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from streamcut.estimators import KernelSVM, LinearSVM, LogisticRegression
+from streamcut.sklearn import KernelSVM, LinearSVM, LogisticRegression
 
 ESTIMATORS = {
     "squared hinge": (LinearSVM, {"loss": "squared-hinge"}),

@@ -14,7 +14,7 @@ from reference.rows import store_bytes
 
 import streamcut
 from streamcut.errors import UsageError
-from streamcut.estimators import LinearSVM
+from streamcut.sklearn import LinearSVM
 
 N = 400
 

@@ -8,7 +8,7 @@ from kit.shared.budgeted_regression import GAMMA, _rows
 
 import streamcut
 from streamcut.errors import UsageError
-from streamcut.estimators import BudgetedKernelSVR
+from streamcut.sklearn import StreamcutRegressor
 
 
 def test_a_budget_of_vectors_fits_a_curve_and_its_quantiles():
@@ -69,10 +69,10 @@ def test_the_estimator_of_numbers():
     random = np.random.default_rng(7)
     X = random.uniform(0.0, 6.0, (1200, 1))
     y = np.sin(X[:, 0])
-    svr = BudgetedKernelSVR(C=10.0, gamma=1.0, budget=30)
+    svr = StreamcutRegressor(kernel="rbf", C=10.0, gamma=1.0, budget=30, epochs=5.0)
     svr.fit(X, y)
     assert svr.score(X, y) > 0.95
-    assert svr.intercept_[0] == pytest.approx(y.mean())
+    assert svr.intercept_ == pytest.approx(y.mean())
     assert svr.support_vectors_.shape[0] <= 30
-    with pytest.raises(UsageError, match="'huber' is not a loss of BudgetedKernelSVR, which has epsilon_insensitive, pinball"):
-        BudgetedKernelSVR(loss="huber").fit(X, y)
+    with pytest.raises(UsageError, match="loss: 'huber' is not trained by bsca"):
+        StreamcutRegressor(kernel="rbf", loss="huber").fit(X, y)

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 import streamcut
 from streamcut import CheckpointOptions, train, verify
 from streamcut.errors import UsageError
-from streamcut.estimators import LinearSVM
+from streamcut.sklearn import LinearSVM
 
 FREE = {**REST, "intercept": "free", "tol": None, "tol_relative": 1e-5, "max_passes": 300}
 
@@ -41,7 +41,7 @@ def test_every_class_is_trained_as_it_is_by_itself(loss, C):
 
 def test_weights_and_intercepts_are_scikit_learns():
     X, y, _ = problem(300)
-    ours = LinearSVM(loss="logistic", strategy="one-vs-rest", intercept_penalty=False, tol=0, tol_relative=1e-7).fit(X, y)
+    ours = LinearSVM(loss="logistic", strategy="one-vs-rest", intercept="free", tol=0, tol_relative=1e-7).fit(X, y)
     for k, label in enumerate(ours.classes_):
         theirs = LogisticRegression(solver="newton-cholesky", tol=1e-12).fit(X.toarray(), y == label)
         np.testing.assert_allclose(ours.intercept_[k], theirs.intercept_[0], atol=3e-3)

@@ -15,7 +15,7 @@ from sklearn import linear_model, svm
 import streamcut
 from streamcut import CheckpointOptions, train, verify
 from streamcut.errors import BadInputError, UsageError
-from streamcut.estimators import LinearSVM, LinearSVR, LogisticRegression
+from streamcut.sklearn import LinearSVM, LinearSVR, LogisticRegression
 
 LOSSES = {  # ℓ(score, target)
     "hinge": lambda s, y: np.maximum(0.0, 1.0 - y * s),
@@ -172,13 +172,13 @@ def test_an_elastic_net_of_labels_is_that_of_scikit_learn():
 def test_estimators_speak_scikit_learns_language():
     X, y = rows("logistic", 7)
     theirs = linear_model.LogisticRegression(C=2.0, tol=1e-10, max_iter=1000).fit(X, y)
-    ours = LogisticRegression(C=2.0, intercept_penalty=False, tol=0, tol_relative=1e-10).fit(X, y)
+    ours = LogisticRegression(C=2.0, intercept="free", tol=0, tol_relative=1e-10).fit(X, y)
     assert ours.intercept_ == pytest.approx(theirs.intercept_, rel=1e-3)
     X, t = rows("squared", 7)
-    ours = LinearSVR(loss="squared", C=1.0, intercept_penalty=False, tol=0, tol_relative=1e-10).fit(X, t)
+    ours = LinearSVR(loss="squared", C=1.0, intercept="free", tol=0, tol_relative=1e-10).fit(X, t)
     assert ours.intercept_ == pytest.approx(linear_model.Ridge(alpha=1.0).fit(X, t).intercept_, rel=1e-4)
-    with pytest.raises(UsageError, match="intercept_penalty"):
-        LinearSVM(intercept_penalty=False).fit(X, np.arange(len(t)) % 3)
+    with pytest.raises(UsageError, match=r"^intercept:"):
+        LinearSVM(intercept="free").fit(X, np.arange(len(t)) % 3)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 import streamcut
 from streamcut import train
-from streamcut.estimators import KernelSVM
+from streamcut.sklearn import KernelSVM
 
 
 @pytest.mark.parametrize("kernel_cache", ["auto", "40KB"])

@@ -12,7 +12,7 @@ import pytest
 from kit.imports import MODULES
 
 import streamcut
-from streamcut import estimators
+from streamcut import sklearn as estimators
 from streamcut.cli import COMMANDS, cli
 
 pytestmark = pytest.mark.smoke

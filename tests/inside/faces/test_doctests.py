@@ -25,9 +25,7 @@ NAMES = {
     "streamcut.calibration": "calibrate",
     "streamcut.structured": "structured",
     "streamcut.models.model": "save",
-    "streamcut.estimators.linear": "LinearSVM",
-    "streamcut.estimators.regression": "LinearSVR",
-    "streamcut.estimators.one_class": "OneClassSVM",
+    "streamcut.sklearn": "StreamcutClassifier",
 }
 
 

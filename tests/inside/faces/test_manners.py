@@ -10,7 +10,6 @@ import pytest
 import streamcut
 from streamcut.config import TrainOptions
 from streamcut.errors import UsageError
-from streamcut.estimators import LinearSVM
 from streamcut.foundation.shown import meant
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.model import Model
@@ -58,7 +57,6 @@ def test_no_model_shows_its_arrays(module):
             r"convert has no option shard_nzz; did you mean shard_nnz\?",
         ),
         (lambda rows: streamcut.convert("x.svm", "x.zarr", backend="zar"), r"backend: 'zar' is unknown; did you mean zarr\?"),
-        (lambda rows: LinearSVM(solver="bundle_dca").fit(*rows), r"LinearSVM: 'bundle_dca' .* did you mean bundle-dca\?"),
         (lambda rows: Kernel("rfb"), r"kernel: 'rfb' is unknown; did you mean rbf\?"),
     ],
 )

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import streamcut
 import streamcut.io
-from streamcut.estimators import LinearSVM, LinearSVR
+from streamcut.sklearn import LinearSVM, LinearSVR
 
 HOMES = tuple(os.path.realpath(place) + os.sep for package in (streamcut, streamcut.io) for place in package.__path__)
 rng = np.random.default_rng(0)
@@ -41,7 +41,7 @@ def called_by(fit: Any) -> int:
 @pytest.mark.parametrize(
     ("model", "y", "passes", "most"),
     [
-        (LinearSVM(max_iter=3, tol=1e-9), np.where(X[:, 0] + 0.5 * rng.standard_normal(150) > 0, 1, -1), 3, 2900),
+        (LinearSVM(max_passes=3, tol=1e-9), np.where(X[:, 0] + 0.5 * rng.standard_normal(150) > 0, 1, -1), 3, 2900),
         (LinearSVR(loss="squared"), X[:, 0] + rng.standard_normal(150), 2, 1650),
     ],
 )

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.process
 
 HEAVY = {"zarr", "dask", "distributed", "pandas", "pyarrow", "sklearn", "h5py", "anndata", "matplotlib", "rich", "fsspec", "ssl"}
 
-OTHERS = {f"streamcut.{name}" for name in ("jobs.features", "oracles.kernel_columns", "evaluation", "estimators")}
+OTHERS = {f"streamcut.{name}" for name in ("jobs.features", "oracles.kernel_columns", "evaluation", "sklearn")}
 
 
 def test_commands_on_a_local_store_load_what_they_need(tmp_path):

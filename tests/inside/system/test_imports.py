@@ -24,7 +24,8 @@ LAYERS = [  # lower ones first; a package sees the layers below its own
     {"wiring"},
     {"exports", "reports"},
     {"fitting"},
-    {"cli", "estimators"},
+    {"cli", "estimator"},
+    {"sklearn"},
     {"__main__"},
 ]
 FOUNDATION = {"", "compiler", "config", "errors", "foundation", "loss_table", "options", "solver_table"}  # "": streamcut itself

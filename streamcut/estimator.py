@@ -1,0 +1,328 @@
+"""What the estimators of streamcut.sklearn have in common: parameters from options, rows from arrays, frames and stores, and
+what a fitted one has.
+"""
+
+from __future__ import annotations
+
+import os
+import textwrap
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from inspect import Parameter, Signature
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from scipy.sparse import csr_array
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_consistent_length
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
+
+from streamcut.config import COMMON, EXACT_KERNEL, OPTIONS, TrainOptions
+from streamcut.data.inputs import is_frame
+from streamcut.errors import UsageError
+from streamcut.evaluation import Evaluation, evaluate
+from streamcut.exports.table_encoder import learned
+from streamcut.foundation.interrupts import first_interrupt_asks
+from streamcut.io.dataset import Dataset
+from streamcut.io.memory import MemoryDataset
+from streamcut.io.recipe.recipe import LabelRule
+from streamcut.loss_table import ROW_LOSSES
+from streamcut.models.kernel import KernelModel, joined
+from streamcut.models.mapped import MappedModel
+from streamcut.prediction import predict
+from streamcut.progress.display import shown_by
+from streamcut.solver_table import SOLVER_TABLE, solvers_of
+from streamcut.training import Session, checked, opened, train
+
+_NOT_HERE = {"task", "positive_label", "positive_weight", "validation"}  # classes, class_weight and `score` are in their place
+_TEXTS = {
+    "gamma": 'γ; "scale" is 1 / (features × variance of all values), "auto" 1 / features.',
+    "warm_start": "True: `fit` starts from the present weights, say those of another C. Or a model to start from, or its path.",
+    "task": '"sequence": the rows of one group are labelled together, as they are when `fit` gets groups; else "auto".',
+    "class_weight": 'Factors on the rows of classes, for arrays: a dict, "balanced" or None.',
+    "recipe": 'How rows of frames become features: "auto" as `streamcut.fit` makes them of columns (numbers standardised, '
+    "categories, texts, times, missing values), or a dict of further options of `streamcut.convert`; None: all are numbers.",
+    "verbose": "Show progress: lines, and a bar on a terminal.",
+}
+_THEIRS = {"squared-error": "squared", "pinball": "quantile"}  # losses as scikit-learn names them
+_OF_KERNEL = {"linear": ("gamma", "degree", "coef0", "nystroem", "fourier"), "rbf": ("degree", "coef0")}  # what it does not use
+_OF_LOSSES = {name for loss in ROW_LOSSES.values() for name in loss.options}
+_RESULTS = {"primal": "primal_objective_", "lower_bound": "lower_bound_", "gap": "gap_"}
+
+
+def is_stored(X: Any) -> bool:
+    """Whether `X` is the path of a store or an opened data set, which brings its own labels."""
+    return isinstance(X, str | os.PathLike) or hasattr(X, "manifest")
+
+
+def of_model(value: Callable[[Any], Any]) -> property:
+    """An attribute of fitted estimators that comes from their model: it cannot be set, nor can its arrays be changed in place."""
+
+    def get(estimator: Any) -> Any:
+        array = value(estimator)
+        sparse, dense = hasattr(array, "indptr"), isinstance(array, np.ndarray)
+        array = array.copy() if sparse else array.view() if dense else array
+        for part in (array.data, array.indices, array.indptr) if sparse else (array,) if dense else ():
+            part.flags.writeable = False
+        return array
+
+    return property(get)
+
+
+def _weights(estimator: Any) -> Any:
+    model = estimator.model_
+    if isinstance(model, MappedModel) or (isinstance(model, KernelModel) and model.kernel.name != "linear"):
+        raise AttributeError("coef_ is of linear kernels: there are no weights of features")
+    weights = model.support.T @ model.coefficients if isinstance(model, KernelModel) else model.weights
+    weights = np.atleast_2d(weights.T) if isinstance(estimator, ClassifierMixin) else weights
+    return csr_array(np.atleast_2d(weights)) if vars(estimator).get("_sparse") else weights
+
+
+def _intercept(estimator: Any) -> Any:
+    model = estimator.model_
+    several = model.scores_per_row > 1 and not isinstance(model, KernelModel)
+    value = model.intercepts if several else model.intercept
+    return np.atleast_1d(np.float64(value)) if isinstance(estimator, ClassifierMixin) else float(value)
+
+
+class Estimator(BaseEstimator):
+    """What the estimators have in common.
+
+    Attributes
+    ----------
+    coef_, intercept_ : weights of the features, of linear kernels, and what is added
+    support_, n_support_ : of kernel machines on arrays: which rows are support vectors, and how many of each class
+    support_vectors_, dual_coef_, gamma_ : of kernel machines: the vectors as a sparse array, their coefficients, γ
+    primal_objective_, lower_bound_, gap_ : the certificate, where the solver has one; of smo on several classes one for each
+    n_iter_, converged_, history_ : iterations or epochs, whether the tolerance was reached, a dict for each iteration
+    model_ : the model, for `streamcut.save_model`; with a recipe it takes rows as `fit` took them
+    encoder_ : with a recipe: makes features of rows; `encoder_.recipe.names` are their names
+    """
+
+    _tasks: ClassVar[tuple[str, ...]] = ()
+    _usual: ClassVar[dict[str, Any]] = {"gamma": "scale", "warm_start": False, "recipe": None, "verbose": False}
+    if TYPE_CHECKING:  # parameters, and what fit sets
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    coef_ = of_model(_weights)
+    intercept_ = of_model(_intercept)
+    support_vectors_ = of_model(lambda self: self.model_.support)
+    support_ = of_model(lambda self: self._support)
+    n_support_ = of_model(lambda self: self._n_support)
+    dual_coef_ = of_model(lambda self: np.atleast_2d(self.model_.coefficients.T))
+    gamma_ = of_model(lambda self: self.model_.kernel.gamma)
+
+    def __init_subclass__(cls) -> None:
+        """A constructor with the options that some solver has for the tasks of `cls`, and a docstring that lists them."""
+        solvers = [SOLVER_TABLE[name].options for name in solvers_of(cls._tasks[0])]
+        usual = {name: value for kind in reversed(cls.__mro__) for name, value in vars(kind).get("_usual", {}).items()}
+        defaults = {
+            name: TrainOptions.__dataclass_fields__[name].default
+            for name, option in OPTIONS.items()
+            if name not in _NOT_HERE
+            and (option.tasks is None or set(option.tasks) & set(cls._tasks))
+            and (name in COMMON or any(name in options for options in solvers))
+        }
+        defaults |= {name: value for name, value in usual.items() if name in defaults or name not in OPTIONS or name == "task"}
+
+        def __init__(self: Any, **parameters: Any) -> None:  # noqa: N807
+            if unknown := sorted(parameters.keys() - defaults.keys()):
+                raise TypeError(f"{type(self).__name__} has no parameter {unknown[0]!r}; help({type(self).__name__}) lists them")
+            for name, value in (defaults | parameters).items():
+                setattr(self, name, value)
+
+        keywords = [Parameter(name, Parameter.KEYWORD_ONLY, default=value) for name, value in defaults.items()]
+        __init__.__signature__ = Signature([Parameter("self", Parameter.POSITIONAL_OR_KEYWORD), *keywords])  # type: ignore[attr-defined]
+        cls.__init__ = __init__  # type: ignore[method-assign]
+        if cls.__doc__:  # python -OO has none
+            text, head, examples = textwrap.dedent("    " + cls.__doc__).partition("\n\nExamples\n")
+            entries = "\n".join(_entry(name, value) for name, value in defaults.items())
+            shared = textwrap.dedent("    " + (Estimator.__doc__ or "")).partition("\n\n")[2].rstrip()
+            cls.__doc__ = f"{text.rstrip()}\n\nParameters\n----------\n{entries}\n\n{shared}\n{head}{examples}"
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def sparsify(self) -> Self:
+        """`coef_` becomes a sparse array, after `l1` or `l1_only`; `densify` undoes it. Predictions stay the same."""
+        check_is_fitted(self, "model_")
+        self._sparse = True
+        return self
+
+    def densify(self) -> Self:
+        """`coef_` becomes a NumPy array again."""
+        self._sparse = False
+        return self
+
+    def _scores(self, X: Any) -> np.ndarray:
+        """Scores, float64 (n,) or (n, classes), of the rows of an array, a frame or a store."""
+        check_is_fitted(self, "model_")
+        if is_stored(X):
+            return np.asarray(predict(self.model_, self._narrow(X), output="scores"))
+        return self.model_.decision_function(self._validated(X, reset=False))
+
+    def evaluate(self, X: Any) -> Evaluation:
+        """All measures of `streamcut.evaluate` on a store or a file in svmlight format, whose labels are numbers."""
+        check_is_fitted(self, "model_")
+        return evaluate(self.model_, self._narrow(X, labelled=True))
+
+    def _has_words(self) -> bool:
+        """Whether there are classes and they are no numbers."""
+        return isinstance(self, ClassifierMixin) and not np.array_equal(self.classes_, self._labels)
+
+    # --- training ---------------------------------------------------------------------------------------------------------------
+
+    def _options(self, data: Dataset, **decided: Any) -> dict[str, Any]:
+        """The options of `train`: the parameters, but for those that the kernel, the loss or the solver does not use."""
+        options = {name: spelled(name, value) for name, value in self.get_params(deep=False).items() if name in OPTIONS}
+        options |= decided
+        if isinstance(start := options.get("warm_start"), bool | np.bool_):
+            start = getattr(self, "model_", None) if start else None
+            options["warm_start"] = replace(start, recipe=None) if start is not None and self.encoder_ is not None else start
+        loss = ROW_LOSSES.get(options.get("loss", "auto"))
+        unused = {*_OF_KERNEL.get(options["kernel"], ()), *(() if loss is None else _OF_LOSSES - {*loss.options})}
+        options = {name: value for name, value in options.items() if name not in unused}
+        if "gamma" in options:
+            n_features = data.manifest.statistics.n_features
+            options["gamma"] = {"scale": "auto", "auto": 1.0 / n_features}.get(options["gamma"], options["gamma"])
+        seed = options.pop("seed", 0)
+        return {**options, "seed": seed} if checked(options)[0].has("seed") else options
+
+    def _fit(self, data: Dataset, **decided: Any) -> Self:
+        apart = decided["task"] == "multiclass" and self.solver in EXACT_KERNEL
+        if apart:
+            decided |= {"task": "binary", "positive_label": float(self._labels[0]), "strategy": "crammer-singer"}
+        options = self._options(data, **decided)
+        models = self._train_each(data, options) if apart else [train(data, **options, progress=bool(self.verbose))]
+        self.model_ = model = joined(models, tuple(self._labels.tolist())) if apart else models[0]  # type: ignore[arg-type]
+        if self.encoder_ is not None:  # the model keeps the columns, too
+            words = tuple(zip(map(str, self.classes_), self._labels.tolist(), strict=True)) if self._has_words() else ()
+            self.model_ = replace(model, recipe=replace(self.encoder_.recipe, labels=LabelRule(words=words, none=True)))
+        self._sparse = False
+        for name in ("_support", "_n_support", *_RESULTS.values()):
+            vars(self).pop(name, None)
+        self.history_, self.converged_ = model.history, model.converged
+        self.n_iter_ = max(1, model.history[-1].get("iteration", len(model.history)) if model.history else 1)
+        for name, attribute in _RESULTS.items():
+            results = [each.result().get(name) for each in models]
+            if None not in results:
+                setattr(self, attribute, np.array(results) if apart else results[0])
+        if not model.converged:
+            text = f"not converged ({model.stop_reason}): {model.in_words()}"
+            warnings.warn(text, ConvergenceWarning, stacklevel=3)
+        return self
+
+    def _train_each(self, data: Dataset, options: dict[str, Any]) -> list[KernelModel]:
+        """Each class against the rest by an exact kernel solver: problems that share kernel columns."""
+        with shown_by(bool(self.verbose)) as display, first_interrupt_asks() as asked:
+            own, scheduler = checked(options)
+            run = Session(data, own, scheduler=scheduler, stop=asked, display=display)
+            run.job = job = replace(run.job, sharing=True)  # type: ignore[type-var]
+            with run:
+                return run.all_finished(lambda: job.solve_each(run.runner, lambda: run.progress(None), run.plan))  # type: ignore[return-value]
+
+    def _with_support(self, X: Any, classes: np.ndarray) -> Self:
+        """Find the support vectors among the rows of `X`, whose classes are 0, 1, …. Merged vectors are none of them."""
+        if not isinstance(self.model_, KernelModel):
+            return self
+        rows, vectors = csr_array(X, dtype=np.float64, copy=True), self.model_.support
+        rows.sum_duplicates()
+        rows.eliminate_zeros()
+        drawn = np.random.default_rng(0).standard_normal(rows.shape[1])
+        of_rows, of_vectors = rows @ drawn, vectors @ drawn  # equal for equal rows
+        order, sorted_vectors = np.argsort(of_rows, kind="stable"), np.argsort(of_vectors, kind="stable")
+        keys = of_vectors[sorted_vectors]
+        place = np.searchsorted(of_rows[order], keys) + np.arange(len(keys)) - np.searchsorted(keys, keys)  # equal ones in turn
+        support = np.empty(len(keys), np.int64)
+        support[sorted_vectors] = order.take(place, mode="clip")
+        if (rows[support] != vectors).nnz == 0:
+            self._support, self._n_support = support, np.bincount(classes[support], minlength=classes.max() + 1)
+        return self
+
+    # --- rows -------------------------------------------------------------------------------------------------------------------
+
+    def _rows(self, X: Any, y: Any, sample_weight: Any, *, numeric: bool, reset: bool = True) -> tuple[Any, Any, Any]:
+        """(features, labels, row weights or None) of arrays or frames, validated."""
+        X, y = self._validated(X, y, y_numeric=numeric, reset=reset)
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        return X, y, sample_weight
+
+    def _stored(self, X: Any, **given: Any) -> Dataset:
+        """The store `X`, to which nothing can be added."""
+        if too_much := [name for name, value in given.items() if value is not None]:
+            raise UsageError(f"a store has its own {', '.join(too_much)}: leave the argument out")
+        if self.recipe is not None:
+            raise UsageError("recipe: a store has its features already; leave it out")
+        data = opened(X)
+        self.n_features_in_, self.encoder_ = data.manifest.statistics.n_features, None
+        vars(self).pop("feature_names_in_", None)
+        names = None if data.recipe is None else data.recipe.names
+        if names is not None and len(names) == self.n_features_in_:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        return data
+
+    def _narrow(self, X: Any, *, labelled: bool = False) -> Any:
+        """The stored rows `X`; a store may have fewer features than fit saw, not more."""
+        if labelled and self._has_words():
+            raise UsageError(f"labels of stores are numbers, but the classes are {self.classes_[:5].tolist()}; give arrays")
+        if hasattr(X, "manifest") or os.path.isdir(X):
+            X = opened(X)
+            if (n_features := X.manifest.statistics.n_features) > self.n_features_in_:
+                raise ValueError(
+                    f"the store has {n_features:,} features, but {type(self).__name__} is expecting {self.n_features_in_:,} "
+                    f"features; convert the data with n_features={self.n_features_in_}"
+                )
+        return X
+
+    def _validated(self, X: Any, *y: Any, reset: bool, **checks: Any) -> Any:
+        """`X`, or (X, y), validated by scikit-learn, after rows of frames became features by the recipe."""
+        features = X
+        if reset:
+            self.encoder_ = None
+            if self.recipe is not None:
+                if self.recipe != "auto" and not isinstance(self.recipe, dict):
+                    raise UsageError(f'recipe: {self.recipe!r} is neither "auto" nor a dict of options of `streamcut.convert`')
+                self.encoder_, features = learned(X, {} if self.recipe == "auto" else self.recipe)
+        elif self.encoder_ is not None:
+            features = self.encoder_.transform(X)
+        checks |= {"accept_sparse": "csr", "dtype": (np.float64, np.float32), "accept_large_sparse": True}
+        try:
+            return validate_data(self, features, *y, reset=reset, **checks)
+        except ValueError as error:
+            if features is not X or not is_frame(X) or self.recipe is not None:
+                raise
+            raise ValueError(f'{error}\nrecipe="auto" takes frames with categories and missing values') from error
+
+
+def _entry(name: str, value: Any) -> str:
+    """An entry of a docstring: "C : default=1.0", and under it, indented, what it is."""
+    option = OPTIONS.get(name)
+    text = _TEXTS[name] if option is None or name in _TEXTS else option.in_python()
+    choices = ", ".join(f'"{choice}"' for choice in option.choices) if option is not None and name != "task" else ""
+    head = f"{name} : {f'{{{choices}}}, ' if choices else ''}default={value!r}"
+    return "\n".join([head, *textwrap.wrap(text, 116, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)])
+
+
+def spelled(name: str, value: Any) -> Any:
+    """A word as `train` has it: squared_hinge is squared-hinge."""
+    if name == "loss" and isinstance(value, str):
+        value = _THEIRS.get(value.replace("_", "-"), value)
+    other = value.replace("_", "-") if isinstance(value, str) else value
+    return other if other in OPTIONS[name].choices else value
+
+
+def grouped(X: Any, y: np.ndarray, weight: np.ndarray | None, groups: Any) -> MemoryDataset:
+    """The rows, grouped, otherwise in their order. `groups` (n) may hold anything that can be sorted."""
+    if groups is None:
+        return MemoryDataset(X, y, weight=weight)
+    groups = column_or_1d(groups)
+    check_consistent_length(X, groups)
+    qid = np.unique(groups, return_inverse=True)[1]
+    order = np.argsort(qid, kind="stable")
+    return MemoryDataset(X[order], y[order], weight=None if weight is None else weight[order], qid=qid[order])
