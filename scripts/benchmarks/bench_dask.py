@@ -59,12 +59,9 @@ def measure(runner: Runner | DaskRunner, repeats: int, *, empty: bool) -> dict[s
     oracle = LinearOracle(runner, PointwiseRisk(Hinge(1.0)), C=1.0, bias=1.0, keep_margins=True)
     oracle.start()
     w = np.random.default_rng(0).standard_normal(oracle.dimension)
-    edges = np.linspace(0.0, 1.0, 2049)
 
     def line_search() -> None:
-        oracle.slope_at_zero()
-        oracle.histogram(edges)
-        oracle.breakpoints(0.0, 0.001, runner.feed.data.manifest.statistics.n_rows)
+        oracle.line_search(1.0, 0.0)
         oracle.step(0.5, w)
 
     found = {"pass": median(lambda: oracle.score_and_cut(w, 0.5), repeats), "line search": median(line_search, repeats)}

@@ -21,7 +21,7 @@ FACTORS = (0.25, 4.0)
 CONSTANTS = {
     "streamcut.solvers.acceleration": ("_WINDOW _LEAST",),
     "streamcut.solvers.bundle_dca": ("ENOUGH",),
-    "streamcut.solvers.state": ("CAREFUL", "QP_MATTERS", "QP_SHARE"),
+    "streamcut.solvers.state": ("CAREFUL", "QP_SHARE"),
     "streamcut.solvers.best": ("RISK",),
     "streamcut.solvers.ocas": ("MU",),
     "streamcut.bundle.bundle": ("UNUSED_ITERATIONS",),

@@ -19,10 +19,9 @@ import numpy as np
 from streamcut.bundle.intercept import Interval
 from streamcut.bundle.penalty import L2, SQUARES
 from streamcut.bundle.priced_master import solve_priced
-from streamcut.bundle.two_cuts import mix_newest
-from streamcut.bundle.verified_master import Verified
+from streamcut.bundle.two_cuts import mix, mix_newest
 from streamcut.compiled import vectors
-from streamcut.foundation.rounding import UNSEEN, CutError, dot_gamma, gamma, mixed
+from streamcut.foundation.rounding import UNSEEN, CutError, combined, dot_gamma, gamma, mixed
 
 UNUSED_ITERATIONS = 20  # a cut whose β was 0 for that many is dropped
 
@@ -140,6 +139,23 @@ class Bundle:
         self._gram[:t, :t] = gram
         self._refresh_gram(t, a)
 
+    def newest_with(self, a: np.ndarray, b: float, error: CutError) -> tuple[np.ndarray, float, CutError]:
+        """The best mixture, in closed form, of the newest cut and the cut (a, b) without a pull: a bound where the master problem
+        of all cuts is beyond float64, as with one column of 10⁹ among small ones. The bundle is unchanged."""
+        new, l1, rho = self._vectors[len(self._b) - 1].copy(), self.penalty.threshold, np.array([self.penalty.ridge])
+        b_new, error_new = self.penalty.feasible(new, float(self._b[-1]), CutError(*self._errors[-1]), float(self._pulls[-1]))
+        if not np.isfinite(b_new):  # nothing is known yet of a free intercept
+            return a, b, error
+        squares = np.array([[vectors.dot(a, a)], [vectors.dot(a, new)], [vectors.dot(new, new)]])
+        offsets = np.array([b_new]), np.array([b])
+        l1s = None if l1 is None else l1 / rho
+        (p,), (q,) = mix(new[:, None], a[:, None], *offsets, self.c_bar / rho, l1s, squares)
+        size = (p * np.sqrt(squares[0, 0]) + q * np.sqrt(squares[2, 0])) * (1.0 + dot_gamma(len(a))) + UNSEEN
+        new *= q
+        new += p * a
+        error = combined(p, error, q, error_new, float(size), p * abs(b) + q * abs(b_new))
+        return new, p * b + q * b_new, error
+
     def surest(self, radius: float, tolerance: float) -> MasterSolution:
         """The solution of a master problem that charges every cut its largest error for ‖w‖ up to `radius`.
 
@@ -174,16 +190,15 @@ class Bundle:
         self._unused, self.slots = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
         return self.saved()
 
-    def solve(self, tolerance: float, matters: float = 0.0, near: Interval | None = None) -> MasterSolution:
-        """Solve the master problem, starting from the last solution, to a dual gap of at most `tolerance`, or `matters` where
-        float64 has too few digits for that.
+    def solve(self, tolerance: float, near: Interval | None = None) -> MasterSolution:
+        """Solve the master problem, starting from the last solution, to a dual gap of at most `tolerance`.
 
         With a free intercept, w and the mixture are restricted to intercepts `near`, the bound covers all intercepts that the
         optimum may have; it is 0 as long as these are unknown.
         """
         within = self.penalty.within
         wide = near is not None and (not within.known or within.within(near) != within)
-        solution = self._solved(self._beta, tolerance, matters=matters, near=near if wide else None)
+        solution = self._solved(self._beta, tolerance, near=near if wide else None)
         if wide and within.known:
             solution = replace(self._solved(self._beta.copy(), tolerance), v=solution.v, w=solution.w)
         elif wide:
@@ -194,7 +209,7 @@ class Bundle:
         return solution
 
     def _solved(
-        self, beta: np.ndarray, tolerance: float, worth: np.ndarray | None = None, matters: float = 0.0,
+        self, beta: np.ndarray, tolerance: float, worth: np.ndarray | None = None,
         near: Interval | None = None,
     ) -> MasterSolution:  # fmt: skip
         """The solution for `beta`, improved in place, with `worth` in place of b; `beta` is made feasible if rounding has
@@ -202,26 +217,23 @@ class Bundle:
         values, c_bar, penalty = self._b if worth is None else worth, self.c_bar, self.penalty
         rows, intercept = self._vectors[: len(self._b)], None
         if near is None and not penalty.priced:
-            master = penalty.solve_master(rows, self._gram, values, c_bar, beta, tolerance, matters=matters)
+            gap = penalty.solve_master(rows, self._gram, values, c_bar, beta, tolerance)
         elif penalty.threshold is not None:
             around = near or penalty.within
             intercept = mix_newest(rows, values, self._pulls, c_bar, beta, around, penalty.threshold)
-            master = Verified(0.0)
+            gap = 0.0
         else:
             gap, intercept = solve_priced(self._gram, values, self._pulls, c_bar, beta, near or penalty.within)
-            master = Verified(gap)
         used = float(beta[1:].sum())
         if used > c_bar:  # rounding only; the bound must come from a feasible point
             beta[1:] *= c_bar / used
-        v = master.v
-        if v is None:
-            v = np.empty(self._vectors.shape[1])
-            vectors.combine(rows, -beta, v)
+        v = np.empty(self._vectors.shape[1])
+        vectors.combine(rows, -beta, v)
         a, b = v / -c_bar, float(beta @ self._b) / c_bar
         b, error = penalty.feasible(a, b, self._error_of_mixture(beta / c_bar), float(beta @ self._pulls) / c_bar)
         bound, computed = penalty.bound(c_bar, a, b, error)
         v = v if intercept is None else np.append(v, intercept)
-        return MasterSolution(v, penalty.weights(v), a, b, error, bound, master.gap, computed - bound)
+        return MasterSolution(v, penalty.weights(v), a, b, error, bound, gap, computed - bound)
 
     def _lengths(self) -> np.ndarray:
         return np.sqrt(np.diagonal(self._gram)) * (1.0 + dot_gamma(self._vectors.shape[1])) + UNSEEN

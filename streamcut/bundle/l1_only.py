@@ -25,7 +25,7 @@ import numpy as np
 
 from streamcut.bundle.intercept import EVERYWHERE, Interval, Plane
 from streamcut.bundle.penalty import L2, ElasticNet
-from streamcut.bundle.verified_master import Verified, solve_verified
+from streamcut.bundle.verified_master import solve_verified
 from streamcut.compiled import thresholds
 from streamcut.foundation.rounding import CutError, above, absolute_above, below, gamma
 
@@ -76,17 +76,15 @@ class L1Only(ElasticNet):
 
     def solve_master(
         self, rows: np.ndarray, gram: np.ndarray, b: np.ndarray, total: float, beta: np.ndarray, tolerance: float,
-        matters: float = 0.0,
-    ) -> Verified:  # fmt: skip
+    ) -> float:  # fmt: skip
         rho = self.ridge
         beta /= rho
-        found = solve_verified(rows, gram, b, total / rho, beta, tolerance / rho, self.l1 / rho, matters / rho)
+        gap = solve_verified(rows, gram, b, total / rho, beta, tolerance / rho, self.l1 / rho)
         beta *= rho
-        v = None if found.v is None else found.v * rho
         if len(b) > 1 and self._worth(rows, b, -beta) < self._worth(rows[-1:], b[-1:], np.array([-total])):
             beta[:] = 0.0  # the newest cut alone proves more
-            beta[-1], v = total, None
-        return Verified(found.gap * rho, v)
+            beta[-1] = total
+        return gap * rho
 
     def _worth(self, rows: np.ndarray, b: np.ndarray, coefficients: np.ndarray) -> float:
         """The bound of a mixture, approximately."""
@@ -139,15 +137,14 @@ class L1OfMany(L1Only):
 
     def solve_master(
         self, rows: np.ndarray, gram: np.ndarray, b: np.ndarray, total: float, beta: np.ndarray, tolerance: float,
-        matters: float = 0.0,
-    ) -> Verified:  # fmt: skip
+    ) -> float:  # fmt: skip
         """The newest cut alone, or the largest part of it with no slope above λ."""
         beta[:] = 0.0
         if len(b) > 1:
             parts = np.array([total, min(total, self.l1 / max(float(np.abs(rows[-1]).max(initial=0.0)), 1e-300))])
             beta[-1] = max(parts, key=lambda part: self._worth(rows[-1:], b[-1:], np.array([-part])))
         beta[0] = total - beta[-1] if len(b) > 1 else total
-        return Verified(0.0)
+        return 0.0
 
 
 def best_intercept_in_box(cuts: Iterable[Plane], c_bar: float, l1: float, primal: float) -> Interval:

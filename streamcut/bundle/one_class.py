@@ -42,6 +42,7 @@ class FreeOffset(FreeIntercept):
     nu: float = 1.0
     constant: float = 1.0
     price: float = 0.0
+    partial: ClassVar[bool] = False
     proximal: ClassVar[bool] = False
     centred: ClassVar[bool] = False
 

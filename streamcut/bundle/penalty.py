@@ -14,15 +14,16 @@ penalised like all others, unless the last number is an unpenalised intercept (`
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
 
 from streamcut.bundle.intercept import EVERYWHERE, Interval, Plane, around, best_intercept
-from streamcut.bundle.kinks import Kinks, longest_step
-from streamcut.bundle.verified_master import Verified, solve_verified
+from streamcut.bundle.verified_master import longest_step, solve_verified
 from streamcut.compiled import thresholds, vectors
+from streamcut.compiled.columns_vectors import penalty_slopes
 from streamcut.foundation.rounding import CutError, absolute_above, dual_value, objective, threshold_below
 
 VECTORS = 8  # of w's length, that the elastic net needs in addition to L2: v, the w of the last pass; in searches six more
@@ -39,6 +40,7 @@ class L2:
     within: ClassVar[Interval] = EVERYWHERE  # where the optimal one is proved to be
     priced: ClassVar[bool] = False  # whether the master problem prices the pull on it
     centred: ClassVar[bool] = False  # whether an intercept in the middle of its optima is better than one at an end
+    partial: ClassVar[bool] = True  # whether a part of a cut is a cut, as losses are not negative
     proximal: ClassVar[bool] = False  # whether it stays near the point to which dual ascent has moved it
 
     def weights(self, v: np.ndarray) -> np.ndarray:
@@ -65,14 +67,12 @@ class L2:
 
     def solve_master(
         self, rows: np.ndarray, gram: np.ndarray, b: np.ndarray, total: float, beta: np.ndarray, tolerance: float,
-        matters: float = 0.0,
-    ) -> Verified:  # fmt: skip
+    ) -> float:  # fmt: skip
         """Improve the feasible `beta` (T,) in place until the master problem's gap is at most `tolerance`; returns that gap.
 
-        The cuts are `rows` (T, D) and b (T,), and `gram` (T, T) has their products; `matters` as in
-        streamcut.bundle.verified_master.
+        The cuts are `rows` (T, D) and b (T,), and `gram` (T, T) has their products.
         """
-        return solve_verified(rows, gram, b, total, beta, tolerance, self.l1, matters)
+        return solve_verified(rows, gram, b, total, beta, tolerance, self.l1)
 
     def line(self, w_b: np.ndarray, w: np.ndarray) -> tuple[float, float]:
         """(‖w − w_b‖², ⟨w_b, w − w_b⟩) over the penalised weights."""
@@ -102,8 +102,8 @@ class L2:
         """The search interval of the next intercept, if it is free."""
         return None
 
-    def kinks(self, w_b: np.ndarray, w: np.ndarray) -> Kinks | None:
-        """The kinks of R along w_b + k(w − w_b); None: R is smooth."""
+    def slope_along(self, w_b: np.ndarray, w: np.ndarray) -> Callable[[np.ndarray], np.ndarray] | None:
+        """The slope of R along w_b + k(w − w_b); None: k·A0 + B0 of `line`."""
         return None
 
     def step(self, v: np.ndarray, delta: np.ndarray, gain: float) -> tuple[float, float]:
@@ -142,8 +142,13 @@ class ElasticNet(L2):
         square = vectors.dot(least, least)
         return dual_value(c_bar, square, b, error, len(a)), c_bar * b - 0.5 * c_bar * c_bar * square
 
-    def kinks(self, w_b: np.ndarray, w: np.ndarray) -> Kinks:
-        return Kinks(w_b, w - w_b, self.l1)
+    def slope_along(self, w_b: np.ndarray, w: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        def slope(k: np.ndarray) -> np.ndarray:
+            out = np.empty(1)
+            penalty_slopes(w_b[:, None], w[:, None], k, np.array([self.l1 / self.ridge]), out)
+            return self.ridge * out
+
+        return slope
 
     def step(self, v: np.ndarray, delta: np.ndarray, gain: float) -> tuple[float, float]:
         theta, _ = L2.step(self, self.weights(v), delta, gain)
@@ -210,8 +215,8 @@ class FreeIntercept(L2):
     def bound(self, c_bar: float, a: np.ndarray, b: float, error: CutError) -> tuple[float, float]:
         return self.costs.bound(c_bar, a, b, error)
 
-    def kinks(self, w_b: np.ndarray, w: np.ndarray) -> Kinks | None:
-        return self.costs.kinks(w_b[:-1], w[:-1])
+    def slope_along(self, w_b: np.ndarray, w: np.ndarray) -> Callable[[np.ndarray], np.ndarray] | None:
+        return self.costs.slope_along(w_b[:-1], w[:-1])
 
     def line(self, w_b: np.ndarray, w: np.ndarray) -> tuple[float, float]:
         return L2.line(self, w_b[:-1], w[:-1])

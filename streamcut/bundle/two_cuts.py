@@ -171,12 +171,15 @@ class _Piece(NamedTuple):
 
 _FLAT = 0.01  # of the slope at k = 0: that at which a search ends; 1e-3 takes more evaluations and no less time
 _NARROW = 1e-3  # of k: a bracket around a kink
-_FAR = 2.0**20
+_FAR, _FARTHER, _FARTHEST = 2.0**20, 2.0**10, 1e280  # brackets grow faster beyond: almost only a free intercept moves
 _MOST = 40  # slope evaluations of a search
 
 
-def minimise(slopes: Callable[[np.ndarray], np.ndarray], columns: int) -> np.ndarray:
-    """k ≥ 0 (columns,) that nearly minimises each F along its line; slopes(k) are right derivatives at k (columns,)."""
+def minimise(slopes: Callable[[np.ndarray], np.ndarray], columns: int, narrow: float = _NARROW) -> np.ndarray:
+    """k ≥ 0 (columns,) that nearly minimises each F along its line; slopes(k) are right derivatives at k (columns,).
+
+    At a kink k is within `narrow` of it, relatively.
+    """
     low, k = np.zeros(columns), np.zeros(columns)
     at_low = slopes(k)
     falls = at_low < 0.0
@@ -185,12 +188,12 @@ def minimise(slopes: Callable[[np.ndarray], np.ndarray], columns: int) -> np.nda
     open_ = falls.copy()
     if not open_.any():
         return k
-    while open_.any() and high.max() < _FAR:
+    while open_.any() and high.max() < _FARTHEST:
         found = slopes(np.where(falls, high, 0.0))
         at_high = np.where(open_, found, at_high)
         on = open_ & (found < 0.0)
         low, at_low = np.where(on, high, low), np.where(on, found, at_low)
-        high, open_ = np.where(on, 2.0 * high, high), on
+        high, open_ = np.where(on, np.where(high < _FAR, 2.0, _FARTHER) * high, high), on
     k = np.where(falls, np.where(at_high <= np.minimum(flat, -at_low), high, low), 0.0)  # a start may be flat at k = 1 already
     todo = falls & (at_high > flat) & (at_low < -flat)
     for _ in range(_MOST):
@@ -198,7 +201,8 @@ def minimise(slopes: Callable[[np.ndarray], np.ndarray], columns: int) -> np.nda
             break
         with np.errstate(invalid="ignore"):
             secant = (low * at_high - high * at_low) / np.where(todo, at_high - at_low, 1.0)
-        between = np.where(todo, np.where(np.isfinite(at_high), secant, 0.5 * (low + high)), k)
+        steep = ~(at_high <= 16.0 * -at_low)  # as exponentials are: the secant would hardly leave low
+        between = np.where(todo, np.where(steep, np.where(low > 0.0, 0.5 * (low + high), 0.0625 * high), secant), k)
         found = slopes(between)
         k = np.where(todo, between, k)
         left, right = todo & (found < 0.0), todo & ~(found < 0.0)
@@ -206,5 +210,5 @@ def minimise(slopes: Callable[[np.ndarray], np.ndarray], columns: int) -> np.nda
         high, at_high, at_low = (
             np.where(right, between, high), np.where(right, found, at_high), np.where(right, 0.5 * at_low, at_low),
         )  # fmt: skip
-        todo &= (np.abs(found) > flat) & (high - low > _NARROW * high)
+        todo &= (np.abs(found) > flat) & (high - low > narrow * high)
     return k

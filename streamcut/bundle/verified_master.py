@@ -1,7 +1,6 @@
 """The master problem, max_β ⟨b, β⟩ − ½‖S(v, λ)‖² with v = −Σ β_t a_t, over β ≥ 0, Σβ = total, to a verified gap.
 
-float64 is tried first: a quadratic program where λ = 0, else `solve_penalised`. Rounding in its gap
-counts; where it matters, as with one column of 10⁹ among small ones, more digits take over (streamcut.bundle.precise_master).
+It is a quadratic program where λ = 0; else `solve_penalised` solves it. Rounding counts in its gap.
 
 The problem of the elastic net, λ > 0, is concave with a continuous gradient g_t = b_t + ⟨a_t, S(v, λ)⟩, and quadratic while no
 weight becomes 0 or nonzero. So, from the last solution:
@@ -17,12 +16,8 @@ ones. With all of it the quadratic problem is below the true one everywhere, so 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from streamcut.bundle.kinks import longest_step
-from streamcut.bundle.precise_master import solve_precisely
 from streamcut.compiled import simplex_qp, thresholds, vectors
 from streamcut.foundation.rounding import EPSILON
 
@@ -84,53 +79,44 @@ def solve_master(G: np.ndarray, b: np.ndarray, total: float, beta: np.ndarray, t
 
 
 _ROUNDINGS = 8.0  # roundings of a gradient's terms: the typical error of their sum
-_ENOUGH = 100.0  # of the tolerance, which is far below training's tolerance (streamcut.solvers.state)
-
-
-class Verified(NamedTuple):
-    """gap: upper bound on the distance to the optimal value; v (D,) = −Σ β_t a_t where it is more precise than float64 β."""
-
-    gap: float
-    v: np.ndarray | None = None
 
 
 def solve_verified(
-    rows: np.ndarray, gram: np.ndarray, b: np.ndarray, total: float, beta: np.ndarray, tolerance: float,
-    l1: float = 0.0, matters: float = 0.0,
-) -> Verified:  # fmt: skip
-    """Improve the feasible `beta` (T,) in place until the gap is at most `tolerance`, or all digits are used; its value
-    never falls.
+    rows: np.ndarray, gram: np.ndarray, b: np.ndarray, total: float, beta: np.ndarray, tolerance: float, l1: float = 0.0,
+) -> float:  # fmt: skip
+    """Improve the feasible `beta` (T,) in place until the gap is at most `tolerance`, or rounding stops it.
 
-    rows (T, D) are the a_t, `gram` (T, T) their products, b (T,); l1 is λ. A gap up to `matters`
-    does not justify more digits.
+    rows (T, D) are the a_t, `gram` (T, T) their products, b (T,); l1 is λ. Returns an upper bound on the gap.
     """
-    enough = max(_ENOUGH * tolerance, matters)
-    before = beta.copy()
     if l1 == 0.0:
         gap = solve_master(gram, b, total, beta, tolerance)
     else:
         gap = solve_penalised(rows, gram, b, total, beta, tolerance, l1)
     sizes = np.abs(b) + np.abs(gram) @ beta
-    gap += _ROUNDINGS * EPSILON * total * float(sizes.max())
-    if gap <= enough:
-        return Verified(gap)
-    precise = solve_precisely(rows, b, total, beta, tolerance, l1)
-    found = Verified(gap) if precise is None else Verified(*precise)
-    if found.gap <= enough:
-        return found
-    value, known = _value(rows, b, beta, found.v, l1), _value(rows, b, before, None, l1)
-    if value >= known:
-        return found
-    beta[:] = before
-    return Verified(found.gap + known - value if np.isfinite(value) else np.inf)
+    return gap + _ROUNDINGS * EPSILON * total * float(sizes.max())
 
 
-def _value(rows: np.ndarray, b: np.ndarray, beta: np.ndarray, v: np.ndarray | None, l1: float) -> float:
-    w = np.empty(rows.shape[1])
-    if v is None:
-        vectors.combine(rows, -beta, w)
-    else:
-        w[:] = v
-    if l1 > 0.0:
-        thresholds.shrink(w, l1, w)
-    return float(beta @ b) - 0.5 * vectors.dot(w, w)
+_ROOT_STEPS = 60
+_ROOT_PART = 1e-9
+
+
+def longest_step(v: np.ndarray, delta: np.ndarray, gain: float, l1: float, low: float = 0.0) -> float:
+    """The θ ∈ [low, 1] that maximises θ·gain − ½‖S(v + θδ, λ)‖², which still rises at `low`.
+
+    Its derivative falls and is piecewise linear: Newton's method with a bracket.
+    """
+    high, theta = 1.0, 1.0
+    for _ in range(_ROOT_STEPS):
+        slope, curvature = thresholds.slope_along(v, delta, l1, theta)
+        rise = gain - slope
+        if rise >= 0.0:
+            low = theta
+        else:
+            high = theta
+        if low == 1.0 or high - low <= _ROOT_PART * high:
+            break
+        after = theta + rise / curvature if curvature > 0.0 else 0.5 * (low + high)
+        if abs(after - theta) <= _ROOT_PART * theta:
+            break
+        theta = after if low < after < high else 0.5 * (low + high)
+    return theta

@@ -13,11 +13,10 @@ the target, else the first. In general a row with shares p (K,) adds u_i (p − 
 import numpy as np
 
 from streamcut.compiled import loss as methods  # noqa: F401  (kernels call methods of losses)
-from streamcut.compiled.bins import bin_of
 from streamcut.compiled.records import entry, weight_of
 from streamcut.compiled.shares import rounded
 from streamcut.compiled.vectors import compensated
-from streamcut.compiler.jit import allocating, helper, inlined, kernel
+from streamcut.compiler.jit import allocating, helper, kernel
 
 
 @kernel
@@ -144,7 +143,7 @@ def step(loss, target, z_b, z, k, out):
 
 @allocating
 def slopes(loss, target, z_b, z, k, u, slope, curvature):
-    """slope += Σ u_i ⟨p − e_t, Δ⟩ and curvature += Σ u_i ℓ″ along Δ, of a smooth loss at z_b + kΔ, Δ = z − z_b."""
+    """slope += Σ u_i ⟨p − e_t, Δ⟩ and curvature += Σ u_i ℓ″ along Δ at z_b + kΔ, Δ = z − z_b."""
     K = z.shape[1]
     here, p, ahead = np.empty(K), np.empty(K), np.empty(K)
     first, first_lost, second, second_lost = slope[0], slope[1], curvature[0], curvature[1]
@@ -160,88 +159,3 @@ def slopes(loss, target, z_b, z, k, u, slope, curvature):
         first, first_lost = compensated(first, first_lost, weight * mean)
         second, second_lost = compensated(second, second_lost, weight * loss.curvature(p, ahead, mean))
     slope[0], slope[1], curvature[0], curvature[1] = first, first_lost, second, second_lost
-
-
-# Along z_b + k(z − z_b) a loss that is not smooth is max_y (c_y + k m_y): c_y = margin + z_b,y − z_b,t, m_y = (z − z_b)_y −
-# (z − z_b)_t. The lines that attain the maximum follow each other by increasing slope. Every kernel walks them from k = 0, so
-# that nested brackets see the same breakpoints to the last bit.
-
-
-@inlined
-def _line(loss, y, t, z_b, z):
-    """(c, m) of class y."""
-    c = (z_b[y] - z_b[t]) + loss.margin(y, t)
-    return c, (z[y] - z_b[y]) - (z[t] - z_b[t])
-
-
-@helper
-def _first_line(loss, t, z_b, z):
-    """(c, m) of the line that attains the maximum just after k = 0."""
-    c, m = 0.0, 0.0
-    for y in range(len(z)):
-        other, slope = _line(loss, y, t, z_b, z)
-        if other > c or (other == c and slope > m):
-            c, m = other, slope
-    return c, m
-
-
-@helper
-def _next_line(loss, t, z_b, z, c, m, before):
-    """(k, c, m) of the line that takes over from (c, m), k ≥ `before`; k = ∞ when none does."""
-    k, next_c, next_m = np.inf, c, m
-    for y in range(len(z)):
-        other, slope = _line(loss, y, t, z_b, z)
-        if slope > m:
-            at = (c - other) / (slope - m)
-            if at < k or (at == k and slope > next_m):
-                k, next_c, next_m = at, other, slope
-    return max(k, before), next_c, next_m
-
-
-@kernel
-def slopes_at_zero(loss, target, z_b, z, out):
-    """out[i] = the right derivative of row i's loss at k = 0."""
-    for i in range(len(z)):
-        out[i] = _first_line(loss, target[i], z_b[i], z[i])[1]
-
-
-@kernel
-def breakpoint_histogram(loss, target, z_b, z, u, edges, jumps, counts):
-    """Adds to bin j the jumps and the number of breakpoints in edges[j] ≤ k < edges[j + 1], in place."""
-    bins = len(jumps)
-    low, high = edges[0], edges[bins]
-    scale = bins / (high - low)
-    for i in range(len(z)):
-        c, m = _first_line(loss, target[i], z_b[i], z[i])
-        k = 0.0
-        while True:
-            before = m
-            k, c, m = _next_line(loss, target[i], z_b[i], z[i], c, m, k)
-            if k >= high:
-                break
-            if k >= low:
-                j = bin_of(k, edges, scale)
-                jumps[j] += (m - before) * (1.0 if u is None else u[i])
-                counts[j] += 1
-
-
-@kernel
-def breakpoints_between(loss, target, z_b, z, u, low, high, out_k, out_jump):
-    """Writes the breakpoints with low ≤ k < high and their jumps; returns their number.
-
-    A histogram counted them by the same comparisons with the same k, so all fit.
-    """
-    n = 0
-    for i in range(len(z)):
-        c, m = _first_line(loss, target[i], z_b[i], z[i])
-        k = 0.0
-        while True:
-            before = m
-            k, c, m = _next_line(loss, target[i], z_b[i], z[i], c, m, k)
-            if k >= high:
-                break
-            if k >= low:
-                out_k[n] = k
-                out_jump[n] = (m - before) * (1.0 if u is None else u[i])
-                n += 1
-    return n

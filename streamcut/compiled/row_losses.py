@@ -11,7 +11,6 @@ seen, for losses with unbounded shares.
 import numpy as np
 
 from streamcut.compiled import loss as methods  # noqa: F401  (kernels call methods of losses)
-from streamcut.compiled.bins import bin_of
 from streamcut.compiled.records import target_of, weight_of
 from streamcut.compiled.shares import left, rounded
 from streamcut.compiled.vectors import compensated
@@ -141,63 +140,11 @@ def slopes(loss, z_b, z, k, target, u, slope, curvature):
             delta, y, weight = z[i] - z_b[i], target_of(target, i), weight_of(u, i)
             here = z_b[i] + k[j] * delta
             f = loss.dual(here, y)
+            if delta < 0.0:  # to the right of a kink
+                for corner in range(loss.kinks()):
+                    if here == loss.kink(corner):
+                        f += 1.0
             first, first_lost = compensated(first, first_lost, -f * delta * weight)
             second += loss.curvature(f, here, y) * delta * delta * weight  # it only guides the line search
         slope[j, 0], slope[j, 1] = first, first_lost
         curvature[j] = second
-
-
-# Along w_b + k(w − w_b) the slope of a piecewise linear loss jumps by u|Δ| where z_b + kΔ is at a kink: at k = (kink − z_b) / Δ.
-# Whether that is above 0 and in a bracket is nearly random from row to row, so the code is branch-free.
-
-
-@kernel
-def slope_at_zero(loss, z_b, z, u, sums):
-    """sums += Σ u_i ℓ′ Δ_i just after k = 0: the right derivative of a piecewise linear loss there."""
-    total, lost = sums[0], sums[1]
-    for i in range(len(z)):
-        delta = z[i] - z_b[i]
-        f = loss.dual(z_b[i], 0.0)  # at a kink: to the right of it
-        for j in range(loss.kinks()):
-            if z_b[i] == loss.kink(j) and delta < 0.0:
-                f += 1.0
-        if f != 0.0:
-            total, lost = compensated(total, lost, -delta * f * weight_of(u, i))
-    sums[0], sums[1] = total, lost
-
-
-@inlined
-def _breakpoint(kink, z_b, z, low, high):
-    """(k, whether low ≤ k < high and 0 < k): z_b + k(z − z_b) is at the kink. k is infinite or NaN where Δ = 0."""
-    k = (kink - z_b) / (z - z_b)
-    return k, (k > 0.0) & (k >= low) & (k < high)
-
-
-@kernel
-def breakpoint_histogram(loss, z_b, z, u, edges, jumps, counts):
-    """Adds to bin j the jumps and the number of breakpoints in edges[j] ≤ k < edges[j + 1], in place."""
-    bins = len(jumps)
-    low, high = edges[0], edges[bins]
-    scale = bins / (high - low)
-    for i in range(len(z)):
-        for corner in range(loss.kinks()):
-            k, inside = _breakpoint(loss.kink(corner), z_b[i], z[i], low, high)
-            if inside:
-                j = bin_of(k, edges, scale)
-                jumps[j] += abs(z[i] - z_b[i]) * weight_of(u, i)
-                counts[j] += 1
-
-
-@kernel
-def breakpoints_between(loss, z_b, z, u, low, high, out_k, out_jump):
-    """Writes the breakpoints with low ≤ k < high and their jumps; returns their number n (known from a histogram).
-
-    Place n + 1 of both arrays is also written.
-    """
-    n = 0
-    for i in range(len(z)):
-        for corner in range(loss.kinks()):
-            out_k[n], inside = _breakpoint(loss.kink(corner), z_b[i], z[i], low, high)
-            out_jump[n] = abs(z[i] - z_b[i]) * weight_of(u, i)
-            n += inside
-    return n

@@ -66,27 +66,3 @@ def active_gram(rows, w, gram):
     for s in range(T):
         for t in range(s):
             gram[t, s] = gram[s, t]
-
-
-@kernel
-def kinks(w_b, delta, l1, high, places, jumps):
-    """Where ‖w_b + kΔ‖₁ has kinks at 0 < k ≤ high, and by how much the slope of l1‖·‖₁ jumps there.
-
-    Writes to places and jumps, which are long enough for all kinks (None: writes nothing). Returns (their number, the
-    slope just after k = 0).
-    """
-    count, slope = 0, 0.0
-    for j in range(len(w_b)):
-        here, move = w_b[j], delta[j]
-        if move == 0.0:
-            continue
-        if here == 0.0:
-            slope += abs(move)
-            continue
-        slope += move if here > 0.0 else -move
-        k = -here / move
-        if 0.0 < k <= high:
-            if places is not None:
-                places[count], jumps[count] = k, 2.0 * l1 * abs(move)
-            count += 1
-    return count, l1 * slope

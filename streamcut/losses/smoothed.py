@@ -41,6 +41,12 @@ class Smoothed(NamedTuple):
                 total += 0.5 / self.width
         return total
 
+    def kinks(self):
+        return 0
+
+    def kink(self, j):
+        return 0.0
+
     def conjugate(self, f, y):
         return self.inner.conjugate(f, y)
 

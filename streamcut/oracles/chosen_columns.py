@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamcut.bundle import two_cuts
 from streamcut.bundle.l1_only import L1OfMany
-from streamcut.bundle.newton_search import minimise_by_newton
 from streamcut.compiled import chosen_columns as kernels
 from streamcut.compiled.chosen_columns import Columns, RowsInMemory
 from streamcut.execution.passes import Pass
@@ -171,9 +171,9 @@ class ColumnsOracle(LinearOracle):
             w = np.zeros(self.dimension)
             w[-1] = -1.0 if cut.a[-1] > 0.0 else 1.0
             self.score(w)
-            k = minimise_by_newton(_FLAT, 0.0, 1.0, self)
+            k = float(two_cuts.minimise(lambda k: _FLAT * k + self.slopes(k)[0], 1)[0])
             for _ in range(_STEPS):
-                slope, curvature = self._slope(k)
+                (slope,), (curvature,) = self.slopes(np.array([k]))
                 k -= slope / curvature if curvature > 0.0 else 0.0
             cut = self.cut_between(k)
         return float(np.abs(cut.a[: self.dimension - self.free]).max(initial=0.0))

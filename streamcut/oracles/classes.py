@@ -54,7 +54,7 @@ class MulticlassOracle(DecomposableOracle):
         return self._risk.loss.smooth
 
     def slopes(self, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Slopes and curvatures of Σ u_i ℓ_i at each w_b + k(w − w_b), for a smooth loss."""
+        """Slopes and curvatures of Σ u_i ℓ_i at each w_b + k(w − w_b)."""
         slopes, curvatures = zip(*(self._look("SlopesPass", float(each)) for each in k), strict=True)
         return np.sum(slopes, axis=1), np.sum(curvatures, axis=1)
 

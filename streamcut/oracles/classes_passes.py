@@ -145,16 +145,6 @@ class _SumPass(row_passes.RowPass):
 
 
 @dataclass(frozen=True, slots=True)
-class SlopePass(_SumPass):
-    """Slope at k = 0 of the loss along z_b + k(z − z_b)."""
-
-    loss: JointLoss
-
-    def fill(self, rows: Rows, out: np.ndarray) -> None:
-        multiclass.slopes_at_zero(self.loss, rows["t"], rows["z_b"], rows["z"], out)
-
-
-@dataclass(frozen=True, slots=True)
 class StepPass(_SumPass):
     """z_b += k (z − z_b) in the row state, and the loss there."""
 
@@ -192,27 +182,3 @@ class SlopesPass(row_passes.RowPass):
         for ours, theirs in zip(total, part, strict=True):
             vectors.accumulate(theirs, ours)
         return total
-
-
-@dataclass(frozen=True, slots=True)
-class HistogramPass(row_passes.Histogram):
-    """Jumps and counts of the breakpoints between `edges`."""
-
-    loss: JointLoss
-
-    def visit_rows(self, bins: tuple[np.ndarray, np.ndarray], rows: Rows) -> None:
-        multiclass.breakpoint_histogram(self.loss, rows["t"], rows["z_b"], rows["z"], rows.get("u"), self.edges, *bins)
-
-
-@dataclass(frozen=True, slots=True)
-class BreakpointsPass(row_passes.Breakpoints):
-    """The `count` breakpoints with low ≤ k < high."""
-
-    loss: JointLoss
-
-    def visit_rows(self, found: list, rows: Rows) -> None:
-        k, jump = np.empty(self.count), np.empty(self.count)
-        n = multiclass.breakpoints_between(
-            self.loss, rows["t"], rows["z_b"], rows["z"], rows.get("u"), self.low, self.high, k, jump
-        )
-        found.append((k[:n].copy(), jump[:n].copy()))

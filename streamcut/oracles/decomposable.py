@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from streamcut.bundle.kinks import KinkedLoss, Kinks, minimise_with_kinks
-from streamcut.bundle.line_search import minimise_along_line
-from streamcut.bundle.newton_search import minimise_by_newton
+from streamcut.bundle import two_cuts
 from streamcut.bundle.penalty import L2, SQUARES
 from streamcut.compiled import vectors
 from streamcut.execution.feed import Traffic
@@ -57,7 +56,6 @@ class Cut:
 class DecomposableOracle:
     """F(w) = R(w) + C Σ u_i ℓ_i(w) over the rows of a runner, R the `penalty`, w flat (dimension,).
 
-    It is also the `LossAlongLine` of streamcut.bundle.line_search, from w_b to the w scored last.
     `total_weight` is M = Σ u_i, known after `start`. `passes`, `traffic` count reads of the data, not work on the row state.
 
     kinds     the module with the risk's passes, by the names of streamcut.oracles.row_passes
@@ -170,26 +168,22 @@ class DecomposableOracle:
         """One pass: the cut at w_b + μ(w − w_b) from known margins."""
         return self._cut(self._read(self._kinds.CutPass(self._risk, self._grids, self.dimension, self._bias, mu)))
 
-    def line_search(self, A0: float, B0: float, kinks: Kinks | None = None) -> float:
+    def line_search(self, A0: float, B0: float, more: Callable[[np.ndarray], np.ndarray] | None = None) -> float:
         """The k ≥ 0 that minimises F at w_b + k(w − w_b), where A0 = ‖w − w_b‖², B0 = ⟨w_b, w − w_b⟩. The data is not read.
 
-        `kinks`: those of the penalty along the line.
+        `more`: the slope of the penalty along the line, where that is not k·A0 + B0.
         """
-        smooth = self._smooth
-        if kinks is None or A0 == 0.0:  # or only an intercept moves
-            return (minimise_by_newton if smooth else minimise_along_line)(A0, B0, self.C, self)  # type: ignore[arg-type]
-        if smooth:
-            return minimise_with_kinks(A0, B0, self.C, self._slope, kinks)
-        return minimise_along_line(A0, B0, self.C, KinkedLoss(self, kinks, self.C))
 
-    @property
-    def _smooth(self) -> bool:
-        """Whether the loss has slopes and curvatures, not breakpoints, along lines."""
-        return False
+        def slopes(k: np.ndarray) -> np.ndarray:
+            with np.errstate(over="ignore", invalid="ignore"):  # e^s may overflow
+                slope = (k * A0 + B0 if more is None else more(k)) + self.C * self.slopes(k)[0]
+            return np.where(np.isnan(slope), np.inf, slope)
 
-    def _slope(self, k: float) -> tuple[float, float]:
-        (slope,), (curvature,) = self.slopes(np.array([k]))  # type: ignore[attr-defined]
-        return float(slope), float(curvature)
+        return float(two_cuts.minimise(slopes, 1)[0])
+
+    def slopes(self, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Slopes and curvatures of Σ u_i ℓ_i at each w_b + k(w − w_b). The data is not read."""
+        raise NotImplementedError
 
     def loss_scored(self, w: np.ndarray) -> float:
         """Upper bound on Σ u_i ℓ_i at w, which must be the point scored last. The data is not read."""
@@ -204,16 +198,6 @@ class DecomposableOracle:
     def doubt(self, k: float) -> float:
         """Estimated rounding that a `step` of k would add to Σ u_i ℓ_i, before it is taken. The data is not read."""
         return self._risk.rounding.slope * self._drift.ahead(k, self._scale)
-
-    def slope_at_zero(self) -> float:
-        return float(self._look("SlopePass").sum())
-
-    def histogram(self, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return self._look("HistogramPass", edges)
-
-    def breakpoints(self, low: float, high: float, count: int) -> tuple[np.ndarray, np.ndarray]:
-        found = self._look("BreakpointsPass", low, high, count)
-        return np.concatenate([k for k, _ in found]), np.concatenate([jump for _, jump in found])
 
     def _look(self, kind: str, *given: Any) -> Any:
         """The result of a pass over the row state."""

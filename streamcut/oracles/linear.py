@@ -124,12 +124,8 @@ class LinearOracle(DecomposableOracle):
         total, value = super().loss_at_zero, self.mean_loss_at_zero
         return total if value == 1.0 else above(value * total, gamma(8.0) * value * total)
 
-    @property
-    def _smooth(self) -> bool:
-        return self._loss.smooth
-
     def slopes(self, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Slopes and curvatures of Σ u_i ℓ_i at each w_b + k(w − w_b), for smooth losses."""
+        """Slopes and curvatures of Σ u_i ℓ_i at each w_b + k(w − w_b); at kinks, slopes to the right."""
         slopes, curvatures = self._look("SlopesPass", k)
         return slopes.sum(axis=1), curvatures
 

@@ -266,19 +266,6 @@ class SlopesPass(RowPass):
 
 
 @dataclass(frozen=True, slots=True)
-class SlopePass(RowPass):
-    """Slope at k = 0 of a piecewise linear loss along z_b + k(z − z_b)."""
-
-    loss: Loss
-
-    def begin(self) -> np.ndarray:
-        return _pair()
-
-    def visit_rows(self, sums: np.ndarray, rows: Rows) -> None:
-        row_losses.slope_at_zero(self.loss, rows["z_b"], rows["z"], rows.get("u"), sums)
-
-
-@dataclass(frozen=True, slots=True)
 class StepPass(RowPass):
     """z_b += k (z − z_b) in the row state, and the loss there."""
 
@@ -303,59 +290,6 @@ class LossPass(RowPass):
 
     def visit_rows(self, sums: np.ndarray, rows: Rows) -> None:
         row_losses.step(self.loss, rows["z"].copy(), rows["z"], 0.0, rows.get("target"), rows.get("u"), sums)
-
-
-@dataclass(frozen=True, slots=True)
-class Histogram(RowPass):
-    """Base of passes that find jumps and counts of the breakpoints between `edges`."""
-
-    edges: np.ndarray
-
-    def begin(self) -> tuple[np.ndarray, np.ndarray]:
-        bins = len(self.edges) - 1
-        return np.zeros(bins), np.zeros(bins, dtype=np.int64)
-
-    def merge(self, total, part):
-        for ours, theirs in zip(total, part, strict=True):
-            ours += theirs
-        return total
-
-
-@dataclass(frozen=True, slots=True)
-class HistogramPass(Histogram):
-    """The histogram of a piecewise linear loss."""
-
-    loss: Loss
-
-    def visit_rows(self, bins: tuple[np.ndarray, np.ndarray], rows: Rows) -> None:
-        row_losses.breakpoint_histogram(self.loss, rows["z_b"], rows["z"], rows.get("u"), self.edges, *bins)
-
-
-@dataclass(frozen=True, slots=True)
-class Breakpoints(RowPass):
-    """Base of passes that find the `count` breakpoints with low ≤ k < high."""
-
-    low: float
-    high: float
-    count: int
-
-    def begin(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        return []
-
-    def merge(self, total, part):
-        return total + part
-
-
-@dataclass(frozen=True, slots=True)
-class BreakpointsPass(Breakpoints):
-    """The breakpoints of a piecewise linear loss."""
-
-    loss: Loss
-
-    def visit_rows(self, found: list, rows: Rows) -> None:
-        k, jump = np.empty(self.count + 1), np.empty(self.count + 1)
-        n = row_losses.breakpoints_between(self.loss, rows["z_b"], rows["z"], rows.get("u"), self.low, self.high, k, jump)
-        found.append((k[:n].copy(), jump[:n].copy()))
 
 
 def first_of(loss: Loss, scale: TargetScale, largest: float) -> First:

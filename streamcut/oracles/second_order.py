@@ -113,10 +113,6 @@ class SecondOrderOracle(LinearOracle):
         """The loss whose slopes and curvature Newton's method uses."""
         return self._loss if self._loss.smooth else Smoothed(self._loss, self._kink_width)
 
-    @property
-    def _smooth(self) -> bool:
-        return True
-
     def slopes(self, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         slopes, curvatures = DecomposableOracle._look(self, "SlopesPass", k, self._modelled)
         return slopes.sum(axis=1), curvatures

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.bundle.kinks import Kinks
 from streamcut.bundle.line_search import minimise_by_tangents
 from streamcut.errors import BadInputError
 from streamcut.execution.runner import PassRunner
@@ -95,7 +94,7 @@ class SequenceOracle(DecomposableOracle):
         sums = self._runner.run(LinePass(self._risk, k, self._between(k), slopes))[0]
         return float(sums[0].sum()), float(sums[1].sum())
 
-    def line_search(self, A0: float, B0: float, kinks: Kinks | None = None) -> float:
+    def line_search(self, A0: float, B0: float, more: Any = None) -> float:
         """A k ≥ 0 that nearly minimises F(w_b + k(w − w_b)). The data is not read."""
         return minimise_by_tangents(A0, B0, self.C, self)
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.bundle.bundle import Bundle, MasterSolution
+from streamcut.bundle import two_cuts
+from streamcut.bundle.bundle import Bundle
 from streamcut.bundle.intercept import Interval
 from streamcut.bundle.l1_only import L1OfMany, L1Only
-from streamcut.bundle.line_search import minimise_along_line
 from streamcut.bundle.penalty import L2, FreeIntercept, penalty_of
 from streamcut.compiled import vectors
 from streamcut.foundation.fields import expect_like
@@ -24,10 +24,10 @@ from streamcut.solvers.progress import Iteration, Solution, StoppingRule
 from streamcut.solvers.standstill import Standing
 
 CAREFUL = 0.01  # of the gap: if rounding takes more off the bound, cuts are summed more finely, and their errors enter the master
-QP_MATTERS = 0.01  # of the present gap: the largest gap of the master problem before more digits are used
 _SAME = 1e-12  # of an intercept: no step
 _SOLVED = 1e-6  # of F: the largest gap at which the weights are those of the optimum, and only the intercept is open
 _FLAT = 1e-12  # of C̄: slopes within rounding of 0
+_CLOSE = 1e-6  # of the way to an end of the optimal intercepts: left open
 QP_SHARE = 1e-3  # the master problem is solved to this part of the requested gap
 
 
@@ -96,8 +96,8 @@ class BundleState:
         A0, B0 = self.penalty.line(self.w_b, self.w)
         if A0 == 0.0 and self.penalty.free and abs(self.w[-1] - self.w_b[-1]) <= _SAME * abs(self.w_b[-1]):
             return 0.0  # slopes along a line as short as that are rounding
-        kinks = self.penalty.kinks(self.w_b, self.w)
-        return oracle.line_search(A0, B0) if kinks is None else oracle.line_search(A0, B0, kinks)
+        more = self.penalty.slope_along(self.w_b, self.w)
+        return oracle.line_search(A0, B0) if more is None else oracle.line_search(A0, B0, more)
 
     def move(self, k: float, oracle: Any) -> None:
         """w_b ← w_b + k(w − w_b), w being the point scored last. The data is not read."""
@@ -124,7 +124,8 @@ class BundleState:
             self.w = self.w_b.copy()
             self.w[-1] += side
             oracle.score(self.w)
-            self.move(part * minimise_along_line(0.0, -_FLAT * oracle.c_bar, oracle.C, oracle), oracle)
+            end = two_cuts.minimise(lambda k: oracle.C * oracle.slopes(k)[0] - _FLAT * oracle.c_bar, 1, _CLOSE)[0]
+            self.move(part * (1.0 - _CLOSE) * float(end), oracle)
         if self.F_b - self.bound <= rule.allowed_gap(self.F_b, oracle.c_bar):  # F may differ by rounding
             self.best = Best(self.w_b, self.F_b, self.raised)
         self.w, self.k = before
@@ -156,7 +157,7 @@ class BundleState:
 
     @property
     def _careful(self) -> bool:
-        return self.taken > CAREFUL * (self.F_b - self.bound)
+        return max(self.taken, self.proved) > CAREFUL * (self.F_b - self.bound)
 
     def improve(self, cut: Cut, rule: StoppingRule) -> None:
         """Add a cut and solve the master problem."""
@@ -179,19 +180,22 @@ class BundleState:
         self.narrow()
         if self.penalty.free:
             near = near or self.penalty.near(self.w_b)
-        master = self.bundle.solve(tolerance, QP_MATTERS * (self.F_b - self.bound), near)
+        master = self.bundle.solve(tolerance, near)
         self.v, self.w = master.v, master.w
         self.value, self.qp_gap, self.taken = master.lower_bound, master.qp_gap, master.taken
         self.stepped = False
-        self._offer(master)
+        self._offer(master.a, master.b, master.error)
+        if self.qp_gap > CAREFUL * (self.F_b - self.bound) and self.penalty.partial:
+            self._offer(*self.bundle.newest_with(self.witness.a, self.witness.b, self.witness.error))
         if self._careful:
-            self._offer(self.bundle.surest(self.penalty.longest(self.F_b), tolerance))
+            surest = self.bundle.surest(self.penalty.longest(self.F_b), tolerance)
+            self._offer(surest.a, surest.b, surest.error)
 
-    def _offer(self, master: MasterSolution) -> None:
-        """Adopt its bound, if it is better."""
-        if master.lower_bound > self.bound:
-            self.bound, self.witness = master.lower_bound, Witness(master.a, master.b, master.error)
-            self.proved = master.taken
+    def _offer(self, a: np.ndarray, b: float, error: CutError) -> None:
+        """Adopt the bound of a cut, if it is better."""
+        bound, computed = self.penalty.bound(self.bundle.c_bar, a, b, error)
+        if bound > self.bound:
+            self.bound, self.witness, self.proved = bound, Witness(a, b, error), computed - bound
 
     @property
     def standing(self) -> Standing:

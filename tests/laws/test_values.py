@@ -61,12 +61,6 @@ def spellings(value: float) -> list:
     return [*whole, np.float32(value), np.float64(value)]
 
 
-def failing(cases: list[tuple], reasons: dict[tuple, str]) -> list:
-    """The cases, those with a reason marked as failing."""
-    marks = {case: pytest.mark.xfail(strict=True, reason=reason) for case, reason in reasons.items()}
-    return [pytest.param(*case, marks=marks.get(case, ())) for case in cases]
-
-
 SPELT = [(name, "C", 2.0) for name in TRAININGS if not name.startswith("one class")]
 SPELT += [
     *[("hinge", option, value) for option, value in (("positive_weight", 2.0), ("bias", 2.0), ("tol", 1.0), ("target", 100.0))],
@@ -134,11 +128,7 @@ def asked(loss: str, intercept: str, **options) -> tuple[str, dict]:
     }
 
 
-_UNIX = "beside a free intercept the column is all but a second one, and the bound is lost in the rounding of their difference"
-_LOST = ("hinge", "squared-hinge", "smoothed-hinge", "huber", "epsilon-insensitive", "quantile", "poisson")
-
-
-@pytest.mark.parametrize(("loss", "intercept"), failing(LOSSES, {(loss, "free"): _UNIX for loss in _LOST}))
+@pytest.mark.parametrize(("loss", "intercept"), LOSSES)
 def test_a_column_of_unix_time_beside_ordinary_ones_converges(loss, intercept, alone):
     kind, options = asked(loss, intercept)
     for seed in range(3):

@@ -33,26 +33,6 @@ def project_on_simplex(v):
     return np.maximum(v - levels[falling > levels][-1], 0.0)
 
 
-def line_search_by_bisection(A0, B0, C, target, z_b, z, u):
-    """argmin_{k ≥ 0} ½k²A₀ + kB₀ + C Σ u ℓ(z_b + k(z − z_b)) by its derivative from the right."""
-
-    def slope(k):
-        S, D = z_b + k * (z - z_b), z - z_b
-        rows = np.arange(len(target))
-        values = S - S[rows, target][:, None] + (np.arange(S.shape[1]) != target[:, None])
-        slopes = D - D[rows, target][:, None]
-        top = values >= values.max(axis=1, keepdims=True) - 1e-12
-        return k * A0 + B0 + C * u @ np.where(top, slopes, -np.inf).max(axis=1)
-
-    if slope(0.0) >= 0.0:
-        return 0.0
-    low, high = 0.0, -slope(0.0) / A0
-    for _ in range(200):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if slope(middle) >= 0.0 else (middle, high)
-    return high
-
-
 def optimum(X, target, K, C, u, gap=1e-8):
     """min F by the sequential dual method (Keerthi et al. 2008), a row at a time, to a relative duality gap: (primal, dual)."""
     n, D = X.shape

@@ -8,12 +8,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from streamcut.compiled import multiclass, row_losses
 from streamcut.compiled.merging import best_h, best_partner, merging_tables
 from streamcut.errors import BadInputError
 from streamcut.io.memory import MemoryDataset
-from streamcut.losses.crammer_singer import CrammerSinger
-from streamcut.losses.hinge import Hinge
 
 pytestmark = pytest.mark.process
 
@@ -37,17 +34,6 @@ def test_odd_coefficients_find_no_place_outside_the_tables(odd):
         slot, *_ = best_partner(least, beta, k, 4, TABLES, np.empty(4, np.int32), np.empty(4))
         assert -1 <= slot < 4
         assert slot != least
-
-
-def test_breakpoints_between_edges_that_are_hardly_apart_are_counted():
-    edges = np.array([0.0, 4e-316, 8e-316])  # 2 / (8e-316 − 0) is infinite
-    z_b, z = np.array([[1.0, -2e-16], [1.0, -5e-16], [1.0, -7e-16]]), np.array([[1.0, 1e300]] * 3)
-    jumps, counts = np.zeros(2), np.zeros(2, np.int64)
-    multiclass.breakpoint_histogram(CrammerSinger(2), np.zeros(3, np.int64), z_b, z, None, edges, jumps, counts)
-    assert counts.tolist() == [1, 2]  # at 2.2e-316, 4.4e-316, 6.7e-316
-    counts[:] = 0
-    row_losses.breakpoint_histogram(Hinge(), np.array([1.0 - 2e-16] * 2), np.array([1e300, 3e299]), None, edges, jumps, counts)
-    assert counts.tolist() == [1, 1]  # at 2.2e-316, 7.4e-316
 
 
 def test_fewer_features_than_the_matrix_has_are_refused():

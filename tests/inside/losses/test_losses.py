@@ -8,19 +8,17 @@ import typing
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kit.linear_solver import dense, problem
 from kit.shared.losses import numbers
 from reference import losses as slow
-from scipy.optimize import brentq, minimize_scalar
+from scipy.optimize import minimize_scalar
 
 import streamcut
 import streamcut.compiled
 from streamcut import train, verify
-from streamcut.bundle.newton_search import minimise_by_newton
 from streamcut.compiled import loss as methods
-from streamcut.compiled import row_losses
 from streamcut.config import TrainOptions
 from streamcut.data.by_data import for_data
 from streamcut.errors import BadInputError, UsageError
@@ -156,57 +154,6 @@ def test_a_loss_that_does_not_fit_is_refused():
         train(streamcut.rows(X, y), task="regression", delta=2.0)
     with pytest.raises(BadInputError, match=r"row 2: its target is -1; loss 'poisson' takes targets from 0 to 1e\+100"):
         train(streamcut.rows(X[:3], [1.0, -1.0, -3.0]), task="regression", loss="poisson")
-
-
-# The line search
-
-
-class _Rows:
-    """SmoothLossAlongLine over plain arrays."""
-
-    def __init__(self, loss, z_b, z, u):
-        self.loss, self.looks, self.arrays = loss, 0, (z_b, z, u)
-
-    def slopes(self, k):
-        self.looks += 1
-        z_b, z, u = self.arrays
-        slope, curvature = np.zeros((len(k), 2)), np.zeros(len(k))
-        row_losses.slopes(self.loss, z_b, z, k, np.full(len(z), Y) if self.loss.keeps_target else None, u, slope, curvature)
-        return slope.sum(axis=1), curvature
-
-
-@pytest.mark.parametrize("name", SMOOTH)
-@settings(max_examples=60, deadline=None)
-@given(seed=st.integers(0, 10_000), scale=st.floats(-3, 3), A0=st.floats(-6, 3), far=st.floats(-2, 2))
-def test_the_line_search_takes_what_there_is(name, seed, scale, A0, far):
-    loss = LOSSES[name]
-    if name == "poisson":  # e^z must be a number
-        scale, far = min(scale, 0.0), min(far, 0.0)
-    rng = np.random.default_rng(seed)
-    n = 50
-    z_b, u = rng.standard_normal(n) * 10.0**scale, rng.uniform(0.1, 3.0, n)
-    z = z_b + rng.standard_normal(n) * 10.0**far + 0.3
-    A0, B0 = 10.0**A0, float(rng.standard_normal())
-    rows = _Rows(loss, z_b, z, u)
-    k = minimise_by_newton(A0, B0, 0.7, rows)
-    assert rows.looks <= 30  # lines of training take two to eight, halving would take fifty
-
-    def rise(k):
-        (slope,), _ = _Rows(loss, z_b, z, u).slopes(np.array([k]))
-        return k * A0 + B0 + 0.7 * slope
-
-    def height(k):
-        return (
-            0.5 * A0 * k * k + B0 * k + 0.7 * sum(w * loss.value(one, Y) for w, one in zip(u, z_b + k * (z - z_b), strict=True))
-        )
-
-    if rise(0.0) >= 0.0:
-        assert k == 0.0
-        return
-    far = -rise(0.0) / A0
-    best = height(brentq(rise, 0.0, far, xtol=1e-300, rtol=1e-14) if rise(far) > 0.0 else far)
-    # A row inside its bend makes steps short: of what there is, up to a hundredth can be left then (seed 4081, smoothed hinge).
-    assert height(k) - best <= 1e-2 * (height(0.0) - best) + 1e-13 * abs(height(0.0))
 
 
 @pytest.mark.thirds

@@ -6,75 +6,21 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from kit.linear_solver import dense, problem
 from reference import svm
 
 import streamcut
 from streamcut.bundle.bundle import Bundle
-from streamcut.bundle.line_search import minimise_along_line
 from streamcut.bundle.verified_master import solve_master
-from streamcut.compiled import linear, row_losses
+from streamcut.compiled import linear
 from streamcut.execution.lanes import plan_lanes
 from streamcut.foundation.rounding import CutError, Grids
-from streamcut.losses.hinge import Hinge
 from streamcut.solvers.progress import StoppingRule
 from streamcut.solvers.state import qp_tolerance
 
 EXACT = CutError(0.0, 0.0)
-
-
-class _Rows:
-    """LossAlongLine over plain arrays, cut into two parts as lanes would."""
-
-    def __init__(self, z_b, z, u):
-        half = len(z) // 2
-        self.parts = [(z_b[s].copy(), z[s].copy(), u[s].copy()) for s in (slice(half), slice(half, None))]
-
-    def slope_at_zero(self):
-        sums = np.zeros(2)
-        for part in self.parts:
-            row_losses.slope_at_zero(Hinge(), *part, sums)
-        return sums.sum()
-
-    def histogram(self, edges):
-        jumps, counts = np.zeros(len(edges) - 1), np.zeros(len(edges) - 1, np.int64)
-        for part in self.parts:
-            row_losses.breakpoint_histogram(Hinge(), *part, edges, jumps, counts)
-        return jumps, counts
-
-    def breakpoints(self, low, high, count):
-        k, jump = np.empty(count + 1), np.empty(count + 1)
-        n = 0
-        for part in self.parts:
-            n += row_losses.breakpoints_between(Hinge(), *part, low, high, k[n:], jump[n:])
-        assert n == count
-        return k[:n], jump[:n]
-
-
-numbers = st.one_of(st.floats(-4, 4), st.sampled_from([0.0, 1.0, -1.0, 0.5, 1.0 + 1e-15]))
-
-
-@settings(max_examples=200, deadline=None)
-@example(rows=[(0.0, 0.0, 1.0), (0.0, 1.1e-308, 1.0)], A0=2.0, B0=0.0)
-@given(st.lists(st.tuples(numbers, numbers, st.floats(0.01, 5)), min_size=1, max_size=30), st.floats(1e-6, 10), st.floats(-5, 5))
-def test_line_search_equals_sorting(rows, A0, B0):
-    z_b, z, u = (np.array(column) for column in zip(*rows, strict=True))
-    expected = svm.line_search_by_sorting(A0, B0, 0.7, z_b, z, u)
-    found = minimise_along_line(A0, B0, 0.7, _Rows(z_b, z, u))
-    assert found == pytest.approx(expected, rel=1e-9, abs=1e-9)
-
-
-@pytest.mark.parametrize("copies", [1, 20_000])
-def test_line_search_with_many_breakpoints_in_one_place(copies):
-    rng = np.random.default_rng(1)
-    z_b, z = rng.normal(0, 1, 50_000), rng.normal(1, 1, 50_000)
-    z_b[:copies], z[:copies] = 0.25, 1.5  # all at k = 0.6
-    u = rng.uniform(0.5, 2, 50_000)
-    expected = svm.line_search_by_sorting(30_000.0, -9000.0, 1.0, z_b, z, u)
-    assert minimise_along_line(30_000.0, -9000.0, 1.0, _Rows(z_b, z, u)) == pytest.approx(expected, rel=1e-12)
-    assert expected > 0.0
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.float32, np.float64, None])

@@ -10,7 +10,6 @@ from reference import multiclass as slow
 
 import streamcut
 from streamcut import train
-from streamcut.bundle.line_search import minimise_along_line
 from streamcut.compiled import multiclass
 from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import plan_lanes
@@ -61,37 +60,6 @@ class TestKernels:
         project(point)
         np.testing.assert_allclose(point, expected, atol=1e-9)
         assert point.sum() == pytest.approx(1.0)
-
-    @settings(max_examples=60, deadline=None)
-    @given(st.integers(0, 10**6), st.floats(1e-3, 10), st.floats(-5, 1), st.sampled_from([1, 0.25]))
-    def test_line_search(self, seed, A0, B0, grid):
-        """Coarse values make ties and breakpoints that coincide."""
-        rng = np.random.default_rng(seed)
-        n, K = 12, 4
-        target = rng.integers(0, K, n)
-        z_b, z = (grid * np.round(rng.standard_normal((n, K)) * 2 / grid) for _ in range(2))
-        u = rng.uniform(0.5, 2.0, n)
-
-        class Rows:
-            def slope_at_zero(self):
-                out = np.empty(n)
-                multiclass.slopes_at_zero(HINGE, target, z_b, z, out)
-                return float(u @ out)
-
-            def histogram(self, edges):
-                jumps, counts = np.zeros(len(edges) - 1), np.zeros(len(edges) - 1, np.int64)
-                for half in (slice(0, n // 2), slice(n // 2, n)):
-                    multiclass.breakpoint_histogram(HINGE, target[half], z_b[half], z[half], u[half], edges, jumps, counts)
-                return jumps, counts
-
-            def breakpoints(self, low, high, count):
-                k, jump = np.empty(count), np.empty(count)
-                assert multiclass.breakpoints_between(HINGE, target, z_b, z, u, low, high, k, jump) == count
-                return k, jump
-
-        k = minimise_along_line(A0, B0, 0.7, Rows())
-        expected = slow.line_search_by_bisection(A0, B0, 0.7, target, z_b, z, u)
-        assert k == pytest.approx(expected, rel=1e-7, abs=1e-9)
 
 
 class TestInvariance:

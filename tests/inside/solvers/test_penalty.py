@@ -9,8 +9,6 @@ from reference import elastic_net as slow
 
 import streamcut
 from streamcut import train, verify
-from streamcut.bundle.kinks import KinkedLoss, Kinks, minimise_with_kinks
-from streamcut.bundle.line_search import minimise_along_line
 from streamcut.bundle.penalty import L2, ElasticNet, penalty_of
 from streamcut.bundle.verified_master import solve_penalised
 from streamcut.errors import UsageError
@@ -140,53 +138,3 @@ def test_the_master_problem_is_solved(seed):
     assert found <= min(value(total * point)[0] for point in [*np.eye(T + 1), *rng.dirichlet(np.ones(T + 1), 100)]) + 1e-9
     assert beta.min() >= 0.0
     assert beta.sum() == pytest.approx(total, rel=1e-14)
-
-
-class Hinges:
-    """A LossAlongLine of rows with these margins."""
-
-    def __init__(self, z_b, z):
-        self.z_b, self.delta = z_b, z - z_b
-        self.k = (1.0 - z_b) / self.delta
-        self.jump = np.abs(self.delta)
-
-    def slope_at_zero(self):
-        return -self.delta[self.z_b < 1.0].sum()
-
-    def histogram(self, edges):
-        inside = self.k > 0.0
-        jumps, _ = np.histogram(self.k[inside], edges, weights=self.jump[inside])
-        return jumps, np.histogram(self.k[inside], edges)[0]
-
-    def breakpoints(self, low, high, count):
-        inside = (self.k > 0.0) & (self.k >= low) & (self.k < high)
-        assert inside.sum() == count
-        return self.k[inside], self.jump[inside]
-
-
-@pytest.mark.parametrize("smooth", [False, True])
-@pytest.mark.parametrize("seed", range(15))
-def test_line_searches_find_the_minimum(seed, smooth):
-    rng = np.random.default_rng(seed)
-    d, n, C, l1 = int(rng.integers(1, 30)), 50, 10.0 ** rng.uniform(-2, 1), 10.0 ** rng.uniform(-2, 1)
-    w_b, w = (rng.standard_normal(d) * (rng.random(d) < 0.6) for _ in range(2))
-    z_b, z = rng.standard_normal(n), 1.0 + 2.0 * rng.standard_normal(n)
-    delta = w - w_b
-    A0, B0, kinks = float(delta @ delta), float(w_b @ delta), Kinks(w_b, delta, l1)
-
-    def objective(k):
-        m, here = z_b + k * (z - z_b), w_b + k * delta
-        loss = np.logaddexp(0.0, -m).sum() if smooth else np.maximum(0.0, 1.0 - m).sum()
-        return 0.5 * here @ here + l1 * np.abs(here).sum() + C * loss
-
-    def slopes(k):
-        f = 1.0 / (1.0 + np.exp(z_b + k * (z - z_b)))
-        return -(f * (z - z_b)).sum(), (f * (1.0 - f) * (z - z_b) ** 2).sum()
-
-    if smooth:
-        k = minimise_with_kinks(A0, B0, C, slopes, kinks)
-    else:
-        k = minimise_along_line(A0, B0, C, KinkedLoss(Hinges(z_b, z), kinks, C))
-    assert k >= 0.0
-    near = k * (1.0 + np.array([-1e-3, -1e-5, 1e-5, 1e-3]))
-    assert objective(k) <= min(map(objective, [*np.linspace(0.0, 3.0, 400), *near])) * (1.0 + 1e-12)

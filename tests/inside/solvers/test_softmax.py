@@ -10,14 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kit.shared.softmax import LABELS, WAYS, problem
 from reference import softmax as slow
-from scipy.optimize import minimize_scalar
 from scipy.special import softmax as softmax_of
 from sklearn import metrics
 
 import streamcut
 from streamcut import load_model, save_model, train, verify
 from streamcut.bundle.bundle import Merge
-from streamcut.bundle.newton_search import minimise_by_newton
 from streamcut.compiled import class_shares, multiclass, records
 from streamcut.errors import UsageError
 from streamcut.execution.feed import Feed
@@ -89,33 +87,6 @@ class TestKernels:
         Z, found = np.array([[800.0, -800.0], [-800.0, 800.0], [0.0, -40.0]]), np.empty(3)
         multiclass.losses(SOFTMAX, np.zeros(3, np.int64), Z, found)
         assert found.tolist() == [0.0, 1600.0, pytest.approx(np.exp(-40.0), rel=1e-14)]
-
-    @settings(max_examples=40, deadline=None)
-    @given(st.integers(0, 10**6), st.floats(1e-3, 10), st.floats(-5, 1), st.booleans())
-    def test_line_search(self, seed, A0, B0, weighted):
-        rng = np.random.default_rng(seed)
-        target, u = rng.integers(0, 4, 12), rng.uniform(0.5, 2.0, 12) if weighted else None
-        z_b, z = 2.0 * rng.standard_normal((2, 12, 4))
-
-        class Rows:
-            def slopes(self, k):
-                slopes, curvatures = np.zeros((len(k), 2)), np.zeros((len(k), 2))
-                for t in range(len(k)):
-                    for half in (slice(0, 6), slice(6, 12)):
-                        rows = target[half], z_b[half], z[half], k[t], None if u is None else u[half]
-                        multiclass.slopes(SOFTMAX, *rows, slopes[t], curvatures[t])
-                return slopes.sum(axis=1), curvatures.sum(axis=1)
-
-        def value(k):
-            return 0.5 * A0 * k * k + B0 * k + 0.7 * (1.0 if u is None else u) @ slow.losses(target, z_b + k * (z - z_b))
-
-        if u is None:
-            u = np.ones(12)
-        k, h = minimise_by_newton(A0, B0, 0.7, Rows()), 1e-4
-        best = min(minimize_scalar(value, bounds=(0.0, 2.0 * k + 1.0), method="bounded", options={"xatol": 1e-9}).fun, value(0.0))
-        assert value(k) - best <= 1e-3 * (value(0.0) - best) + 1e-12
-        numeric = (value(0.3 + h) - value(0.3 - h)) / (2 * h)
-        assert 0.3 * A0 + B0 + 0.7 * Rows().slopes(np.array([0.3]))[0][0] == pytest.approx(numeric, rel=1e-5, abs=1e-6)
 
     @settings(max_examples=100, deadline=None)
     @given(st.integers(0, 10**6), st.integers(2, 40))
