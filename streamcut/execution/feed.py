@@ -140,13 +140,13 @@ class Feed:
         """(shard, first row, last + 1) in the order in which places that read these ranges piece by piece reach them."""
         turns = []
         for place, ranges in enumerate(found):
-            before = 0
+            turn = 0
             for start, stop in ranges:
                 first = int(np.searchsorted(self._first, start, side="right")) - 1
                 for shard in range(first, int(np.searchsorted(self._first, stop))):
                     begin, end = max(self._first[shard], start), min(self._first[shard + 1], stop)
-                    turns.append((before + begin // rows - start // rows, place, shard, begin, end))
-                before += -(-stop // rows) - start // rows
+                    turns.append((turn, place, shard, begin, end))
+                    turn += 1 + (end - 1) // rows - begin // rows
         return [turn[2:] for turn in sorted(turns)]
 
     def _pieces(

@@ -174,10 +174,10 @@ def test_a_score_that_is_not_finite_is_told():
     p = Problem("hinge", "plain", 0)
     row = int(np.flatnonzero(p.x[:, 2])[0])
     p.W[2, 1] = np.inf
-    assert p.ascend(p.order(0, 1))[2] >= 0
+    assert p.ascend(p.order(1))[2] >= 0
     p.W[2, 1] = 1.0
     p.rows.data[p.rows.indptr[row]] = np.nan
-    assert p.ascend(p.order(0, 1))[2] == row
+    assert p.ascend(p.order(1))[2] == row
 
 
 def cached(p, pairs, rows=N, entries=10**6, limit=np.inf):
@@ -195,7 +195,7 @@ def cached(p, pairs, rows=N, entries=10**6, limit=np.inf):
 @seeds
 def test_sweeps_climb_each_dual_and_write_their_shares_back(case, seed):
     p = Problem(*case, seed)
-    pairs, added, _ = p.ascend(p.order(0, 1))
+    pairs, added, _ = p.ascend(p.order(1))
     rows, count, listed, n, at = cached(p, pairs)
     square = (p.x**2).sum(axis=1)
     numbers = np.flatnonzero((square > 0.0) & (p.u > 0.0) & np.isfinite(pairs.keys))  # what is at rest is not taken
@@ -247,7 +247,7 @@ def test_sweeps_climb_each_dual_and_write_their_shares_back(case, seed):
 
 def test_a_cache_takes_rows_below_the_limit_while_there_is_room():
     p = Problem("hinge", "all there is", 0)
-    pairs, _, _ = p.ascend(p.order(0, 2))
+    pairs, _, _ = p.ascend(p.order(2))
     limit = float(np.median(pairs.keys))
     fitting = np.flatnonzero((pairs.keys < limit) & ((p.x**2).sum(axis=1) > 0) & (p.u > 0))
     rows, _, _, n, at = cached(p, pairs, limit=limit)
