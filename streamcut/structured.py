@@ -87,7 +87,7 @@ class StructuredModel:
         feed, width = Feed(dataset), self.n_features
         if self.map is not None:
             feed, width = Feed(MappedDataset(dataset, self.map)), self.map.n_features
-        blocks = feed.groups(0, statistics.n_rows, feed.buffers(), Traffic())
+        blocks = feed.blocks(0, statistics.n_rows, feed.buffers(), Traffic(), groups=True)
         return [self.task.argmax(self.weights, x) for chunk in blocks for x, _ in examples(chunk, width)]
 
 

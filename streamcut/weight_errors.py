@@ -146,7 +146,7 @@ def _add_squares(chunk: Chunk, h: np.ndarray, bias: float, dense: bool, out: np.
     """out (D, D) += Σ h_i x_i x_iᵀ, the lower triangle, in place."""
     entries = chunk.indptr, chunk.indices, chunk.data
     if dense:
-        second_order.add_dense(*entries, h, bias, 0, np.empty((second_order.TOGETHER, len(out))), out)
+        second_order.add_dense(*entries, h, bias, np.empty((second_order.TOGETHER, len(out))), out)
     else:
         second_order.add_sparse(*entries, h, bias, out)
 

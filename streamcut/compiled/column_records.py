@@ -36,15 +36,11 @@ class Pairs(NamedTuple):
 
 
 class Order(NamedTuple):
-    """Order of visits in a batch: `near` of `rows` are scored at a time, ascending, and take steps in the order of `turns`.
-
-    The first batch of a block begins `begins` rows before it.
-    """
+    """Order of visits in a batch: `near` of `rows` are scored at a time, ascending, and take steps in the order of `turns`."""
 
     rows: np.ndarray
     turns: np.ndarray
     near: int
-    begins: int
     visits: int
 
 

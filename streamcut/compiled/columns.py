@@ -190,7 +190,7 @@ def ascend(loss, rows, columns, pairs, halves, W, grids, order, sums, room):
     finite, or −1.
     """
     n, size, bad = len(rows.indptr) - 1, len(order.rows), -1
-    for first in range(-order.begins, n, size):
+    for first in range(0, n, size):
         for begin in range(0, size, order.near):
             chosen, turns = order.rows[begin : begin + order.near], order.turns[begin : begin + order.near]
             found = _score(loss, first, chosen, rows, columns, pairs, halves, W, order.visits == 0, grids, room)
@@ -211,7 +211,7 @@ def score(loss, rows, columns, pairs, halves, W, grids, order, room, kept):
     Returns a row whose score is not finite, or −1.
     """
     n, size, bad = len(rows.indptr) - 1, len(order.rows), -1
-    for first in range(-order.begins, n, size):
+    for first in range(0, n, size):
         for begin in range(0, size, order.near):
             chosen = order.rows[begin : begin + order.near]
             found = _score(loss, first, chosen, rows, columns, pairs, halves, W, False, grids, room)

@@ -51,10 +51,10 @@ def ascend(loss, rows, margins, start, slots, grids, visits, sums, scratch):
     size, n, bad = len(visits.order), len(rows.y), -1
     shares, waiting = scratch.shares, scratch.waiting
     batch = size * len(visits.places)
-    for first in range(-visits.begins, n, batch):
+    for first in range(0, n, batch):
         for place in visits.places:
             group = first + size * place
-            if group + size <= 0 or group >= n:
+            if group >= n:
                 continue
             if not scratch.scored:
                 shares[:] = _AT_BOUND

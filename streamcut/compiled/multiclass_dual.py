@@ -216,10 +216,10 @@ def ascend(loss, rows, margins, start, slots, grids, visits, sums, scratch):
     shares, waiting, nothing, buffers = scratch.shares, scratch.waiting, scratch.nothing, scratch.buffers
     codes, bias = margins.codes, start.bias
     batch = size * len(visits.places)
-    for first in range(-visits.begins, n, batch):
+    for first in range(0, n, batch):
         for place in visits.places:
             group = first + size * place
-            if group + size <= 0 or group >= n:
+            if group >= n:
                 continue
             found = _score_group(loss, group, rows, margins, start, slots, shares, buffers)
             bad = found if bad < 0 else bad

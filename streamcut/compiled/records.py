@@ -79,13 +79,12 @@ class Slots(NamedTuple):
 class Visits(NamedTuple):
     """Rows in groups of len(order) are visited in `order`, groups in batches of len(places) in the order of `places`.
 
-    Row 0 of a block is row `begins` of a batch; a free row takes up to `steps` steps, 0: none. For losses of single rows, `near`
+    A free row takes up to `steps` steps, 0: none. For losses of single rows, `near`
     rows at a time are scored and then take their first step: `fetched` is `order` with each `near` rows ascending.
     """
 
     order: np.ndarray
     places: np.ndarray
-    begins: int
     steps: int
     fetched: np.ndarray
     near: int

@@ -50,15 +50,12 @@ def add_sparse(indptr, indices, data, h, bias, H):
 
 
 @fused
-def add_dense(indptr, indices, data, h, bias, begins, rows, H):
-    """The same for rows that have most features, TOGETHER at a time, collected in `rows` (TOGETHER, D).
-
-    Row 0 is row `begins` of its group of TOGETHER.
-    """
+def add_dense(indptr, indices, data, h, bias, rows, H):
+    """The same for rows that have most features, TOGETHER at a time, collected in `rows` (TOGETHER, D)."""
     D = len(H)
-    for begin in range(-begins, len(h), TOGETHER):
+    for begin in range(0, len(h), TOGETHER):
         rows[:] = 0.0
-        for k in range(max(0, -begin), min(TOGETHER, len(h) - begin)):
+        for k in range(min(TOGETHER, len(h) - begin)):
             i = begin + k
             root = np.sqrt(h[i])
             if bias != 0.0:

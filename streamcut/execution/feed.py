@@ -17,7 +17,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from streamcut.execution.row_buffer import RowBuffer, joining_buffer
+from streamcut.execution.row_buffer import RowBuffer
 from streamcut.foundation.chunk import Chunk, group_starts
 from streamcut.foundation.files import failpoint
 from streamcut.io.dataset import Dataset, first_rows, shard_bytes
@@ -25,7 +25,6 @@ from streamcut.io.dataset import Dataset, first_rows, shard_bytes
 BLOCK_NNZ = 1 << 19  # entries visited at once: still in the last-level cache when the second kernel runs
 BLOCK_ROWS = 1 << 16  # rows visited at once, even if they have few entries
 EXPECTED = 32  # shards announced to a data set before they are read
-GROUP_ROWS = 1 << 16  # rows of several groups visited at once
 
 
 @dataclass(slots=True)
@@ -123,17 +122,13 @@ class Feed:
     ) -> Generator[Chunk]:
         """Rows start:stop in pieces from several places at once, each of which reads with its own `buffers`.
 
-        Shard boundaries are invisible. A block is valid until the next; one of several pieces, until `ahead` more have come.
+        A block is valid until the next; one of several pieces, until `ahead` more have come.
         """
         sizes = streams.places * streams.rows, streams.entries
         together = cycle([self._buffer(("together", n), lambda: RowBuffer(self.data.manifest, *sizes)) for n in range(1 + ahead)])
         found = streams.ranges(start, stop)
         coming = deque(shard for shard, *_ in self._in_turn(found, streams.rows))
-        places = [
-            self._pieces(ranges, streams.rows, own, traffic, place, coming)
-            for place, (ranges, own) in enumerate(zip(found, buffers, strict=True))
-        ]
-        self._expect_all(coming)
+        places = [self._pieces(ranges, streams.rows, own, traffic, coming) for ranges, own in zip(found, buffers, strict=True)]
         while turn := [piece for place in places if (piece := next(place, None)) is not None]:
             first = 0
             for last in range(1, len(turn) + 1):
@@ -145,124 +140,83 @@ class Feed:
         """(shard, first row, last + 1) in the order in which places that read these ranges piece by piece reach them."""
         turns = []
         for place, ranges in enumerate(found):
-            before = 0
+            turn = 0
             for start, stop in ranges:
                 first = int(np.searchsorted(self._first, start, side="right")) - 1
                 for shard in range(first, int(np.searchsorted(self._first, stop))):
                     begin, end = max(self._first[shard], start), min(self._first[shard + 1], stop)
-                    turns.append((before + begin // rows - start // rows, place, shard, begin, end))
-                before += -(-stop // rows) - start // rows
+                    turns.append((turn, place, shard, begin, end))
+                    turn += 1 + (end - 1) // rows - begin // rows
         return [turn[2:] for turn in sorted(turns)]
 
     def _pieces(
-        self, ranges: list[tuple[int, int]], rows: int, buffers: object | None, traffic: Traffic, place: int, coming: deque[int]
+        self, ranges: list[tuple[int, int]], rows: int, buffers: object | None, traffic: Traffic, coming: deque[int]
     ) -> Iterator[Chunk]:
-        """Rows of these ranges, split at the multiples of `rows`; `coming` are the shards of all places."""
+        """Rows of these ranges, split at multiples of `rows` and where shards end; `coming` are the shards of all places."""
         for start, stop in ranges:
-            for block in self.blocks(start, stop, buffers, traffic, alignment=rows, place=place, coming=coming):
-                first, last = block.first_row, block.first_row + block.n_rows
-                bounds = [first, *range(first - first % rows + rows, last, rows), last]
-                for begin, end in pairwise(bounds):
-                    yield block.rows(begin - first, end - first)
+            for part in self._parts(start, stop, buffers, traffic, coming):
+                first, last = part.first_row, part.first_row + part.n_rows
+                for begin, end in pairwise([first, *range(first - first % rows + rows, last, rows), last]):
+                    yield part.rows(begin - first, end - first)
 
     def blocks(
-        self, start: int, stop: int, buffers: object | None, traffic: Traffic, *,
-        alignment: int = 1, place: int = 0, coming: deque[int] | None = None,
-    ) -> Iterator[Chunk]:  # fmt: skip
-        """Rows start:stop in order, at most BLOCK_NNZ entries and BLOCK_ROWS rows at once; a block is valid until the next.
+        self, start: int, stop: int, buffers: object | None, traffic: Traffic, *, groups: bool = False, together: int = 1
+    ) -> Generator[Chunk]:
+        """Rows start:stop in order, each block from one shard; it is valid until the next.
 
-        `alignment`: blocks begin and end only at rows that are multiples of it, or at `start` and `stop`. Rows between two such
-        boundaries that lie in different shards are joined, so shard boundaries are invisible. What lies between two of them is
-        never split, nor is a long row. A thread runs one such sequence of blocks of a `place` at a time; `coming` are the
-        shards it reads next for all its places.
+        A block has at most BLOCK_NNZ entries and BLOCK_ROWS rows, unless a single unit has more. Units are rows; with `groups`
+        those of equal qid, all that begin in start:stop (a lane may end inside a group, a shard never does: stores keep groups
+        whole). `together` above 1: the units that begin in so many rows of a shard's part of start:stop are one unit.
         """
-        joined = self._joined(alignment, place) if alignment > 1 else None
-        waiting = False  # in `joined`: the rows after the last boundary, when their shard ended before the next one
-        shard = bisect_right(self._first, start) - 1
-        if coming is None:
-            self._expect(shard, stop)
+        coming = deque(range(bisect_right(self._first, start) - 1, bisect_left(self._first, stop)))
+        parts = (
+            self._groups(start, stop, buffers, traffic, coming) if groups else self._parts(start, stop, buffers, traffic, coming)
+        )
+        for part in parts:
+            starts = group_starts(part) if groups else np.arange(part.n_rows + 1)
+            if together > 1:
+                first = np.searchsorted(starts, np.arange(0, part.n_rows, together))
+                starts = starts[np.unique(np.append(first, len(starts) - 1))]
+            yield from whole_units(part, starts)
+
+    def _parts(self, start: int, stop: int, buffers: object | None, traffic: Traffic, coming: deque[int]) -> Generator[Chunk]:
+        """Rows start:stop, shard by shard; `coming` are the shards that this thread reads from now on."""
+        self._expect_all(coming)
         while start < stop:
+            shard = bisect_right(self._first, start) - 1
             last = min(stop, self._first[shard + 1])
             rows, pinned = self.rows_of(shard, start, last, buffers, traffic)
-            if coming is None:
-                self._expect(shard + 1, stop)
-            else:
-                coming.remove(shard)
-                self._expect_all(coming)
-            self._give(rows, shard, pinned, traffic)
-            if joined is not None and waiting:
-                missing = -start % alignment
-                joined.add(rows.rows(0, missing))
-                rows = rows.rows(min(missing, rows.n_rows), rows.n_rows)
-                if rows.n_rows or last == stop or last % alignment == 0:
-                    yield joined.chunk()
-                    waiting = False
-            whole = rows.n_rows if last == stop else max(rows.n_rows - last % alignment, 0)
-            yield from _blocks(rows.rows(0, whole), alignment)
-            if joined is not None and whole < rows.n_rows:
-                joined.begin()
-                joined.add(rows.rows(whole, rows.n_rows))
-                waiting = True
-            start, shard = last, shard + 1
+            yield self._counted(rows, shard, pinned, traffic, coming)
+            start = last
 
-    def groups(self, start: int, stop: int, buffers: object | None, traffic: Traffic, *, alignment: int = 1) -> Iterator[Chunk]:
-        """Whole groups of equal qid that begin in rows start:stop, in blocks as above (a longer group is a block of its own).
-
-        A lane may end inside a group, a shard never does: stores keep groups whole. With `alignment` above 1 blocks hold whole
-        batches (`batch_numbers`); those that lie in different shards are joined.
-        """
-        if alignment == 1:
-            for rows, bounds, _ in self._grouped(start, stop, buffers, traffic):
-                yield from whole_groups(rows, bounds)
-            return
-        joined, waiting = self._joined(alignment, 0), -1  # the batch in `joined`, which may not be complete
-        for rows, bounds, following in self._grouped(start, stop, buffers, traffic):
-            batches = batch_numbers(rows.first_row + bounds, alignment)
-            bounds = bounds[np.concatenate(([0], np.flatnonzero(np.diff(batches)) + 1, [len(batches)]))]
-            more = following < stop and batches[-1] == 2 * (following // alignment)
-            if waiting >= 0:
-                known = int(batches[0] == waiting)
-                joined.add(rows.rows(0, int(bounds[known])))
-                bounds = bounds[known:]
-                if len(bounds) > 1 or not more:
-                    yield joined.chunk()
-                    waiting = -1
-            if len(bounds) > 1 and more:
-                joined.begin()
-                joined.add(rows.rows(int(bounds[-2]), int(bounds[-1])))
-                bounds, waiting = bounds[:-1], int(batches[-1])
-            yield from whole_groups(rows, bounds)
-
-    def _grouped(
-        self, start: int, stop: int, buffers: object | None, traffic: Traffic
-    ) -> Iterator[tuple[Chunk, np.ndarray, int]]:
-        """(a shard's groups that begin in rows start:stop, where each begins in them and the end, the next shard's row)."""
-        shard = int(np.searchsorted(self._first, start, side="right")) - 1
-        self._expect(shard, stop)
+    def _groups(self, start: int, stop: int, buffers: object | None, traffic: Traffic, coming: deque[int]) -> Generator[Chunk]:
+        """As `_parts`, for the groups that begin in rows start:stop."""
+        self._expect_all(coming)
         while start < stop:
-            found, pinned = self._shard(shard, buffers, traffic)
-            chunk = replace(found, first_row=self._first[shard])
-            following = self._first[shard + 1]
-            self._expect(shard + 1, stop)
-            starts = group_starts(chunk) + chunk.first_row
-            first, last = np.searchsorted(starts, [start, min(stop, following)])
-            bounds = starts[first : last + 1] - chunk.first_row
-            if len(bounds) > 1:
-                rows = chunk.rows(bounds[0], bounds[-1])
-                self._give(rows, shard, pinned, traffic)
-                yield rows, bounds - bounds[0], following
-            start, shard = following, shard + 1
+            shard = bisect_right(self._first, start) - 1
+            first, last = self._first[shard : shard + 2]
+            chunk, pinned = self.rows_of(shard, first, last, buffers, traffic)
+            starts = group_starts(chunk)
+            begin, end = starts[np.searchsorted(starts, [start - first, min(stop, last) - first])].tolist()
+            rows = self._counted(chunk.rows(begin, end), shard, pinned, traffic, coming)
+            if rows.n_rows:
+                yield rows
+            start = last
 
-    def _expect(self, shard: int, stop: int) -> None:
-        """Announce the shards from `shard` to row `stop` that are not in memory."""
-        self._expect_all(range(shard, bisect_left(self._first, stop)))
+    def _counted(self, rows: Chunk, shard: int, pinned: bool, traffic: Traffic, coming: deque[int]) -> Chunk:
+        """`rows` of a shard just read, counted as supplied; announces the next ones."""
+        coming.remove(shard)
+        self._expect_all(coming)
+        self.readings.add(rows.n_rows)
+        traffic.rows += rows.n_rows
+        traffic.nnz += rows.nnz
+        traffic.rows_pinned += rows.n_rows * pinned
+        traffic.bytes_computed += self._sizes[shard] * rows.n_rows // max(self.data.manifest.shards[shard].rows, 1)
+        return rows
 
     def _expect_all(self, shards: Iterable[int]) -> None:
         """Announce those of these shards that are not in memory, in reading order."""
         self.data.expect(*(each for each in islice(shards, EXPECTED) if each not in self._kept))
-
-    def _joined(self, alignment: int, place: int) -> RowBuffer:
-        return self._buffer((alignment, place), lambda: joining_buffer(self.data.manifest, alignment))
 
     def _buffer(self, name: object, make: Callable[[], RowBuffer]) -> RowBuffer:
         """This thread's buffer, allocated once."""
@@ -270,14 +224,6 @@ class Feed:
         if name not in known:
             known[name] = make()
         return known[name]
-
-    def _give(self, rows: Chunk, shard: int, pinned: bool, traffic: Traffic) -> None:
-        """Count rows of a shard as supplied."""
-        self.readings.add(rows.n_rows)
-        traffic.rows += rows.n_rows
-        traffic.nnz += rows.nnz
-        traffic.rows_pinned += rows.n_rows * pinned
-        traffic.bytes_computed += self._sizes[shard] * rows.n_rows // max(self.data.manifest.shards[shard].rows, 1)
 
     def rows_of(self, shard: int, start: int, stop: int, buffers: object | None, traffic: Traffic) -> tuple[Chunk, bool]:
         """Rows start:stop, which lie in a shard, and whether they were already in memory."""
@@ -311,41 +257,15 @@ def _together(buffer: RowBuffer, pieces: list[Chunk]) -> Chunk:
     return replace(buffer.chunk(), pieces=ranges)
 
 
-def _blocks(chunk: Chunk, alignment: int) -> Iterator[Chunk]:
-    start, n = 0, chunk.n_rows
-    if 0 < n <= BLOCK_ROWS and chunk.nnz <= BLOCK_NNZ:
-        yield chunk
-        return
-    while start < n:
-        limit = chunk.indptr[start] + BLOCK_NNZ
-        stop = min(int(np.searchsorted(chunk.indptr, limit, side="right")) - 1, start + BLOCK_ROWS)
-        if stop < n:
-            stop -= (chunk.first_row + stop) % alignment
-            at_least = alignment - (chunk.first_row + start) % alignment
-            stop = min(max(start + at_least, stop), n)
-        yield chunk.rows(start, stop)
-        start = stop
+def whole_units(chunk: Chunk, starts: np.ndarray) -> Iterator[Chunk]:
+    """The rows of `chunk` in blocks that begin and end at `starts`, the first of which is 0 and the last the number of rows.
 
-
-def batch_numbers(bounds: np.ndarray, alignment: int) -> np.ndarray:
-    """The batch of each of the groups that begin at rows `bounds`, int64; the last entry is the end of the last group.
-
-    Groups that lie within rows j · alignment to (j + 1) · alignment are batch 2j. One that begins there and ends later is batch
-    2j + 1, alone: batches with several groups have at most `alignment` rows.
+    They have at most BLOCK_NNZ entries and BLOCK_ROWS rows, unless there are more between two of `starts`.
     """
-    begin, end = bounds[:-1] // alignment, (bounds[1:] - 1) // alignment
-    return 2 * begin + (end > begin)
-
-
-def whole_groups(chunk: Chunk, starts: np.ndarray) -> Iterator[Chunk]:
-    """Rows `starts[0]:starts[-1]` of `chunk` in blocks that begin and end at `starts`.
-
-    They have at most BLOCK_NNZ entries and GROUP_ROWS rows, unless there are more between two of `starts`.
-    """
-    first, groups, entries = 0, len(starts) - 1, chunk.indptr[starts]
-    while first < groups:
+    first, units, entries = 0, len(starts) - 1, chunk.indptr[starts]
+    while first < units:
         last = int(np.searchsorted(entries, entries[first] + BLOCK_NNZ, side="right")) - 1
-        last = min(last, int(np.searchsorted(starts, starts[first] + GROUP_ROWS, side="right")) - 1)
-        last = min(max(last, first + 1), groups)
+        last = min(last, int(np.searchsorted(starts, starts[first] + BLOCK_ROWS, side="right")) - 1)
+        last = min(max(last, first + 1), units)
         yield chunk.rows(int(starts[first]), int(starts[last]))
         first = last

@@ -1,7 +1,7 @@
 """Lanes: fixed ranges of rows, each summed in order by the worker that takes it.
 
-The lanes depend on the data and the options alone, never on shards, workers or memory, and their sums are added in
-lane order. So the same data gives the same bits for any sharding and any set of workers.
+The lanes depend on the data and the options alone, never on workers or memory, and their sums are added in lane order. So the
+same store gives the same bits on any set of workers. Another sharding may not: a block of rows lies in one shard.
 """
 
 from __future__ import annotations

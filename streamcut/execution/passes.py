@@ -26,9 +26,8 @@ class Pass:
     needs_data     blocks come with their entries (`visit_chunk`); otherwise with the row state alone, no data is read
                    (`visit_rows`)
     interruptible  an abandoned pass leaves nothing behind that affects its repetition
-    whole_groups   blocks hold whole groups of equal qid: all that begin in the lane; with an `alignment` whole batches of
-                   them (streamcut.execution.feed.batch_numbers). Without data, the row state `begins` marks them: 1
-                   in the first row of each
+    whole_groups   blocks hold whole groups of equal qid: all that begin in the lane. Without data, the row state `begins`
+                   marks them: 1 in the first row of each
     row_arrays     the row-state arrays that it uses; None: possibly any; empty, and no data: no blocks come
     summed         attributes of its partial sums that are float64 arrays (or None) and merge feature by feature, as `add_range`
                    does; `merge` also accepts empty ones (see `arrays`)
@@ -49,8 +48,8 @@ class Pass:
         return False
 
     @property
-    def alignment(self) -> int:
-        """Blocks begin and end only at rows that are multiples of it, or where the lane does."""
+    def together(self) -> int:
+        """Rows that come in one block, counted from where the lane or a shard begins (streamcut.execution.feed.Feed.blocks)."""
         return 1
 
     @property

@@ -17,7 +17,6 @@ from streamcut.io.manifest import Manifest
 from streamcut.io.stores.buffers import buffer_bytes
 
 ROWS = "rows in memory"
-JOINED = "rows put together"  # rows from different shards: streams have this line among their own
 BASE = 126 * 10**6  # of a process with NumPy, Numba and the kernels of a training
 RESERVE = 24 << 20  # Python objects, histograms, stacks of threads, what the allocator keeps
 _FOR_CACHE = 0.75  # of what is free; pinned shards have the rest, and give way where a process takes more than is declared
@@ -92,9 +91,8 @@ class Needs:
         least = None if self.climbing else plan(replace(self, mixing=()))
         if least is not None and not (self.mixing[0].always or least.reads_again or least.row_cache == 0):
             return least
-        others = tuple(each for each in self.per_worker if each[0] != JOINED)
         for streams, size, _, ahead, batch in self.mixing:
-            batches = (*others, (f"rows of {streams} streams", size))
+            batches = (*self.per_worker, (f"rows of {streams} streams", size))
             try:
                 return plan(replace(self, streams=streams, batch=batch, ahead=ahead, per_worker=batches, mixing=()))
             except MemoryBudgetError as error:

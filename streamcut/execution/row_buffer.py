@@ -11,7 +11,7 @@ import numpy as np
 
 from streamcut.compiled import cached_rows
 from streamcut.foundation.chunk import Chunk
-from streamcut.io.dataset import entry_bytes, entry_dtypes, first_rows, most_entries
+from streamcut.io.dataset import entry_dtypes
 from streamcut.io.manifest import Manifest
 
 ROW_BYTES = 32  # per row, at most, without its entries: indptr, y, qid, weight
@@ -69,21 +69,3 @@ def with_entries_of(kept: np.ndarray, chunk: Chunk) -> Chunk:
     data = None if chunk.data is None else np.empty(indptr[-1], chunk.data.dtype)
     cached_rows.entries_of(kept, chunk.indptr, chunk.indices, chunk.data, indices, data)
     return Chunk(indptr, indices, data, chunk.y.copy(), first_row=chunk.first_row)
-
-
-def joining_buffer(manifest: Manifest, alignment: int) -> RowBuffer:
-    """A buffer for rows between two multiples of `alignment` that a shard boundary separates."""
-    return RowBuffer(manifest, alignment, _entries_joined(manifest, alignment))
-
-
-def joined_bytes(manifest: Manifest, alignment: int) -> int:
-    """Bytes of one `joining_buffer`."""
-    entries = _entries_joined(manifest, alignment)
-    return ROW_BYTES * alignment + entry_bytes(manifest) * entries if entries else 0
-
-
-def _entries_joined(manifest: Manifest, alignment: int) -> int:
-    """The most entries of rows between two multiples of `alignment` that lie in several shards; 0: none do."""
-    first, n = first_rows(manifest), manifest.statistics.n_rows
-    starts = {row // alignment * alignment for row in first[1:-1] if row % alignment}
-    return max((most_entries(manifest, first, start, min(start + alignment, n)) for start in starts), default=0)

@@ -236,8 +236,8 @@ class Runner(Watchable):
                 yield ((start, stop),)
             return
         if work.streams is None:
-            given, buffers = self.feed.groups if work.whole_groups else self.feed.blocks, self._buffers[worker]
-            for chunk in given(*self.lanes.rows(lane), buffers[0], traffic, alignment=work.alignment):
+            given: Any = self._buffers[worker][0], traffic
+            for chunk in self.feed.blocks(*self.lanes.rows(lane), *given, groups=work.whole_groups, together=work.together):
                 first, last = chunk.first_row, chunk.first_row + chunk.n_rows
                 work.visit_chunk(partial, self._rows_of(first, last), chunk)
                 yield ((first, last),)

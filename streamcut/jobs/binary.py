@@ -13,7 +13,7 @@ import numpy as np
 
 from streamcut.config import TrainOptions
 from streamcut.execution.lanes import Lanes, plan_lanes
-from streamcut.execution.plan import JOINED, MemoryPlan, Needs, Streamed
+from streamcut.execution.plan import MemoryPlan, Needs, Streamed
 from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import PassRunner
 from streamcut.foundation.fields import by_name
@@ -179,8 +179,7 @@ class BinaryJob:
             return (("curvature of a lane", 8 * dimension**2),)
         if not self.solver.dual:
             return ()
-        order = self.order
-        return (JOINED, order.joined_bytes(manifest)), ("order of rows", order.mixing_bytes(manifest.statistics))
+        return (("order of rows", self.order.mixing_bytes(manifest.statistics)),)
 
     def _mixing(self, manifest: Manifest, row_bytes: int) -> tuple[Streamed, ...]:
         if not (self.solver.dual and self.order.has_streams(manifest.statistics, self.lanes)):

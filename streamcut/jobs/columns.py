@@ -160,7 +160,6 @@ class ColumnsJob:
         arrays = (8 if self.risk.labels is None else 4, *[8] * len(own), *[2] * (self.risk.folds is not None))
         arrays = (*arrays, 8 * K, 8 * K, 2 * share * K)
         near = min(ORDER.group_rows(statistics), statistics.n_rows)
-        together = [("rows put together", ORDER.joined_bytes(manifest)), ("order of rows", ORDER.mixing_bytes(statistics))]
         copies = 2 if self.group is None else 3  # the third to make models: without groups, columns are freed first
         models = (f"weights and proofs of {self.count} columns, of which {K} are trained at a time", copies * 8 * whole)
         cached = self._cached_row(manifest)
@@ -171,7 +170,11 @@ class ColumnsJob:
             more=(*self._halves(features), *penalty_needs(replace(self.options, intercept="auto"), features * K), models),
             whole=whole,
             row_cache=cache_wanted(self.options, manifest, self.lanes, part=_CACHED, row_bytes=cached),
-            per_worker=(*together, *self._halves(features), (f"pairs of rows and {K} columns", Room.bytes_of(near, K))),
+            per_worker=(
+                ("order of rows", ORDER.mixing_bytes(statistics)),
+                *self._halves(features),
+                (f"pairs of rows and {K} columns", Room.bytes_of(near, K)),
+            ),
             block_rows=ORDER.batch_rows(statistics),
             mixing=self._mixing(manifest, sum(arrays)),
             climbing=self._climbs(manifest),

@@ -79,7 +79,7 @@ class MulticlassJob:
         if not solver.margins:
             more.append((f"scores of rows in progress, {K} classes", 8 * K * max(shard.rows for shard in manifest.shards)))
         if solver.dual:
-            more.append(("rows put together", ORDER.room_bytes(manifest, K)))
+            more.append(("rows of a group", ORDER.room_bytes(statistics, K)))
         known = 4 + 8 * (statistics.weight_sum is not None)
         dimension = (statistics.n_features + (self.options.bias != 0.0)) * K
         return Needs(

@@ -19,7 +19,7 @@ from streamcut.jobs.job import identity
 from streamcut.jobs.linear import bundle_size, certificate, solver_of, threads_wanted
 from streamcut.losses.sequence import SequenceRisk
 from streamcut.models.sequence import SequenceModel
-from streamcut.oracles.dual.sequence import VECTORS, SequenceDualOracle, room_bytes
+from streamcut.oracles.dual.sequence import VECTORS, SequenceDualOracle
 from streamcut.oracles.sequence import SequenceOracle
 from streamcut.solver_table import SolverRecord
 from streamcut.solvers.progress import Progress
@@ -71,7 +71,6 @@ class SequenceJob:
     def needs(self, manifest: Manifest) -> Needs:
         """Row state: two scores per class, the class, whether a sequence begins, and the shares of the classes."""
         statistics, K, dual = manifest.statistics, self.risk.classes, self.solver.dual
-        joined = room_bytes(manifest) if dual else 0
         most = max(shard.rows for shard in manifest.shards)  # no sequence spans two shards
         return Needs(
             dimension=_dimension(self.options, self.risk, statistics),
@@ -79,7 +78,7 @@ class SequenceJob:
             vectors=VECTORS if dual else 1,
             row_bytes=(16 * K + 5) * self.solver.margins + 8 * K * dual,
             more=(*[("transitions that sequences hold", 8 * (K * K + 3) * (statistics.groups or 0))] * dual, _KERNELS),
-            per_worker=(("paths", most * K * _VITERBI), *[("rows put together", joined)] * (joined > 0)),
+            per_worker=(("paths", most * K * _VITERBI),),
         )
 
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:

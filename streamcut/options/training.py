@@ -167,7 +167,7 @@ class TrainDeclarations:
         "bundle-dca: memory for the rows that matter most (2GB, none, or 30% of the data); auto: 30% up to 128MiB, then 10%.",
         check=SIZE, tasks=(*SINGLE, "one-class"), solvers="bundle-dca", tried=("0", "20%"))
     scratch: str | None = _machine(None,
-        "Folder for what does not fit in memory: row state, cuts of classes. On Dask only if all workers see it.",
+        "Folder for what does not fit in memory: row state. On Dask only if all workers see it.",
         python="None: TMPDIR, else /var/tmp. Workers that do not see it keep row state on their own disks.",
         metavar="DIR", role="resource")
     workers: int | None = _machine(None, "Threads, or processes of a local cluster. Default: one per processor.", check=whole(1),

@@ -242,7 +242,7 @@ class ColumnsOracle(LinearOracle):
             part = rows[first : first + near]
             part.sort()
             turns[first : first + near] = random.permutation(len(part))
-        return Order(rows, turns, min(near, len(rows)), 0, visits)
+        return Order(rows, turns, min(near, len(rows)), visits)
 
     def slopes(self, k: np.ndarray) -> np.ndarray:  # type: ignore[override]
         """Slopes of Σ u_i ℓ of each active column at w_b + k(w − w_b). The data is not read."""

@@ -110,7 +110,7 @@ class AscentPass(FillingPass):
     summed: ClassVar[tuple[str, ...]] = ("w", "U")
 
     @property
-    def alignment(self) -> int:
+    def together(self) -> int:
         """Blocks hold whole batches."""
         return len(self.order.rows)
 
@@ -136,9 +136,8 @@ class AscentPass(FillingPass):
             self._halve(sums, rows, chunk, self.equal)
         assert sums.w is not None
         pairs = Pairs(rows["codes"], rows["z"], np.empty(chunk.n_rows), rows.get("fold"), self.known)
-        order = self.order._replace(begins=chunk.first_row % self.alignment if self.streams is None else 0)
-        added, room = Added(sums.w, sums.U, sums.b, sums.gain), Room.of(order.near, self.W.shape[1])
-        given = self.risk.loss, self._csr(rows, chunk), self.columns, pairs, self.halves, self.W, self.grids, order
+        added, room = Added(sums.w, sums.U, sums.b, sums.gain), Room.of(self.order.near, self.W.shape[1])
+        given = self.risk.loss, self._csr(rows, chunk), self.columns, pairs, self.halves, self.W, self.grids, self.order
         require_finite(chunk, kernels.ascend(*given, added, room))
         if sums.cache is not None:
             self.offer(sums.cache, rows, chunk, pairs.keys)

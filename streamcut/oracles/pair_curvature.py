@@ -43,10 +43,6 @@ class CurvedSumPass(SumPass):
     dense: bool
     summed: ClassVar[tuple[str, ...]] = ("a", "alone", "across", "cells")
 
-    @property
-    def alignment(self) -> int:
-        return second_order.TOGETHER if self.dense else 1
-
     def begin(self) -> CurvedSums:  # type: ignore[override]
         D, cells = self.dimension, 1 if self.cells is None else self.cells.count
         room = np.zeros((D, D)), np.zeros((D, D)), np.zeros((2, cells, D + 1)), np.zeros(2, np.int64)
@@ -57,9 +53,8 @@ class CurvedSumPass(SumPass):
         entries = chunk.indptr, chunk.indices, chunk.data
         up, down = (rows[name].astype(np.float64) for name in NEAR)
         if self.dense:
-            together = np.empty((self.alignment, self.dimension))
-            begins = chunk.first_row % self.alignment
-            second_order.add_dense(*entries, up + down, self.bias, begins, together, sums.alone)
+            together = np.empty((second_order.TOGETHER, self.dimension))
+            second_order.add_dense(*entries, up + down, self.bias, together, sums.alone)
         else:
             second_order.add_sparse(*entries, up + down, self.bias, sums.alone)
         if self.cells is None:

@@ -51,10 +51,6 @@ class CurvedPass(ScorePass):
     dense: bool = False
     summed = (*ScorePass.summed, "curvature")
 
-    @property
-    def alignment(self) -> int:
-        return second_order.TOGETHER if self.dense else 1
-
     def begin(self) -> CurvedSums:
         plain, D = ScorePass.begin(self), len(self.w)
         return CurvedSums(plain.a, plain.b, plain.loss, plain.totals, np.zeros((D, D)))
@@ -65,8 +61,8 @@ class CurvedPass(ScorePass):
         h, entries = np.empty(chunk.n_rows), (chunk.indptr, chunk.indices, chunk.data)
         second_order.curvatures(self.model, rows["z"], chunk.y, rows.get("u"), h, sums.slack)
         if self.dense:
-            begins, together = chunk.first_row % self.alignment, np.empty((self.alignment, len(self.w)))
-            second_order.add_dense(*entries, h, self.bias, begins, together, sums.curvature)
+            together = np.empty((second_order.TOGETHER, len(self.w)))
+            second_order.add_dense(*entries, h, self.bias, together, sums.curvature)
         else:
             second_order.add_sparse(*entries, h, self.bias, sums.curvature)
 

@@ -18,7 +18,7 @@ from which the steps start. OCAS does the rest: master problem, line search, and
         add both cuts, solve the master problem: its value is the bound, its solution w
 
 The paper visits sequences in random order and averages its iterates. Here the order is random within batches of rows that are in
-memory together (streamcut.execution.feed.batch_numbers), and the master problem and the line search do better than averages.
+memory together, and the master problem and the line search do better than averages.
 After 9 passes conll2000 (8,936 sequences, C = 0.03) is at a gap of 7.0 %, with random order of all of them 5.8 %, with stored
 order 10.7 %. It pays most with many sequences and sparse features: to 1.8 % it takes 22 passes there, while OCAS is at 55 % after
 45; to 1 % of ocr_letters (626 sequences, C = 0.1) 55, and OCAS 86 with less than half the work each. A pass with steps is not

@@ -51,14 +51,14 @@ def test_the_elastic_net_is_that_of_scikit_learn():
 
 @pytest.mark.parametrize("loss", ["logistic", "hinge"])
 @pytest.mark.parametrize("density", [0.05, 1.0])
-def test_workers_and_shards_change_no_bit(density, loss):
+def test_workers_change_no_bit(density, loss):
     X, score, u = problem(density=density)
     given, y = targets(loss, score)
     found = [
         bits(train(streamcut.rows(X, y, weight=u, shard_nnz=nnz), solver="newton", lanes=3, workers=workers, **given, **EXACT))
-        for nnz, workers in ((10**6, 1), (150, 1), (150, 2))
+        for nnz, workers in ((150, 1), (150, 2))
     ]
-    assert found[0] == found[1] == found[2]
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("intercept", ["free", "regularised"])

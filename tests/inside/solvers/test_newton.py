@@ -64,7 +64,7 @@ def test_products_of_features_are_those_of_numpy(dense, bias, ones):
     A = np.hstack([X.toarray(), np.full((37, 1), bias)]) if bias else X.toarray()
     H, rows = np.zeros((A.shape[1],) * 2), (X.indptr, X.indices, None if ones else X.data)
     if dense:
-        second_order.add_dense(*rows, h, bias, 3, np.empty((second_order.TOGETHER, len(H))), H)
+        second_order.add_dense(*rows, h, bias, np.empty((second_order.TOGETHER, len(H))), H)
     else:
         second_order.add_sparse(*rows, h, bias, H)
     np.testing.assert_allclose(np.tril(H), np.tril((A.T * h) @ A), atol=1e-12)

@@ -55,9 +55,10 @@ def test_few_landmarks_project():
     assert np.allclose(features @ features.T, KS @ np.linalg.pinv(kernel.matrix(S, S)) @ KS.T, atol=1e-4)
 
 
-def test_shards_and_workers_change_no_bit(monkeypatch):
+def test_workers_change_no_bit(monkeypatch):
     X, y = rings(300)
     bits = lambda model: (model.inner.weights.tobytes(), model.inner.certificate.primal)  # noqa: E731
-    want = bits(train(streamcut.rows(X, y), **OPTIONS, lanes=4, workers=1))
     monkeypatch.setattr("streamcut.oracles.mapped.SHARD_NNZ", 1600)
-    assert bits(train(streamcut.rows(X, y, shard_nnz=300), **OPTIONS, lanes=4, workers=2)) == want
+    data = streamcut.rows(X, y, shard_nnz=300)
+    want = bits(train(data, **OPTIONS, lanes=4, workers=1))
+    assert bits(train(data, **OPTIONS, lanes=4, workers=2)) == want

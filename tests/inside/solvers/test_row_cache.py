@@ -16,9 +16,7 @@ from streamcut.compiled import dual, records
 from streamcut.compiled.splitmix import shuffle
 from streamcut.execution import row_cache
 from streamcut.execution.cache_passes import joined_seed
-from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.row_cache import CacheSize
-from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.rounding import CutError
 from streamcut.losses.hinge import Hinge
 from streamcut.oracles.dual.loss_cache import LossCache
@@ -153,40 +151,6 @@ def test_slots_follow_merged_and_dropped_cuts(seed, max_cuts):
         mixed = sum(share * kept[slot] for slot, share in enumerate(bundle.mixture()) if share > 0.0)
         np.testing.assert_allclose(w, -10.0 * mixed, atol=1e-12)
         assert len(set(bundle.slots)) == len(bundle) + 1
-
-
-def rows_of(feed, start, stop, alignment):
-    for chunk in feed.blocks(start, stop, None, Traffic(), alignment=alignment):
-        yield (
-            chunk.first_row,
-            Chunk(
-                chunk.indptr - chunk.indptr[0],
-                *(a[chunk.indptr[0] : chunk.indptr[-1]] for a in (chunk.indices, chunk.data)),
-                chunk.y,
-            ),
-        )
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.integers(1, 40), st.integers(1, 60), st.integers(1, 12), st.data())
-def test_aligned_blocks_are_the_rows_whatever_the_shards(n, shard_nnz, alignment, data):
-    rng = np.random.default_rng(n)
-    X = sp.random_array((n, 9), density=0.4, format="csr", rng=rng)
-    X.data += 1.0
-    start = data.draw(st.integers(0, n - 1))
-    stop = data.draw(st.integers(start + 1, n))
-    feed = Feed(streamcut.rows(X, np.arange(n), shard_nnz=shard_nnz))
-    at = start
-    for first_row, rows in rows_of(feed, start, stop, alignment):
-        end = first_row + rows.n_rows
-        assert first_row == at
-        assert first_row == start or first_row % alignment == 0
-        assert end == stop or end % alignment == 0
-        np.testing.assert_array_equal(rows.y, np.arange(first_row, end))
-        found = sp.csr_array((rows.data, rows.indices, rows.indptr), (rows.n_rows, 9))
-        np.testing.assert_array_equal(found.toarray(), X[first_row:end].toarray())
-        at = end
-    assert at == stop
 
 
 def test_every_order_of_rows_comes_as_often_as_any_other():

@@ -1,7 +1,5 @@
 """Dual ascent on sequences: the cut of what they hold is one, and steps are those of the reference and never go down."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,11 +8,9 @@ from kit.sequence import sequences
 from reference import viterbi as slow
 
 import streamcut
-from streamcut import train
-from streamcut.execution.feed import Feed, Traffic
+from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.runner import Runner
-from streamcut.foundation.chunk import group_starts
 from streamcut.losses.sequence import SequenceRisk
 from streamcut.oracles.dual.sequence import SequenceDualOracle
 
@@ -68,64 +64,6 @@ def test_one_lane_takes_the_steps_of_the_reference(seed, C, bias):
         _, cut = oracle.score_and_ascend(np.zeros(oracle.dimension), 0.0)
         assert np.allclose(cut.a * len(y), sum(psi for psi, _ in mixtures), atol=1e-9)
         assert cut.b * len(y) == pytest.approx(sum(loss for _, loss in mixtures))
-
-
-def slow_batches(bounds, size):
-    """[the sequences of a batch, in stored order], of those that begin at rows `bounds`."""
-    batches, last = [], None
-    for s, (a, b) in enumerate(pairwise(bounds)):
-        alone = a // size != (b - 1) // size
-        if alone or last != a // size:
-            batches.append([])
-        batches[-1].append(s)
-        last = None if alone else a // size
-    return batches
-
-
-@settings(max_examples=40, deadline=None)
-@given(
-    lengths=st.lists(st.integers(1, 9), min_size=1, max_size=30),
-    size=st.integers(2, 12),
-    shard_nnz=st.integers(1, 60),
-    cut=st.integers(0, 200),
-    block=st.sampled_from([1, 20, 1000]),
-)
-def test_blocks_hold_whole_batches_wherever_shards_end(lengths, size, shard_nnz, cut, block):
-    bounds = np.append(0, np.cumsum(lengths))
-    n = int(bounds[-1])
-    data = streamcut.rows(
-        np.arange(2.0, n + 2)[:, None], np.arange(n) % 2, qid=np.repeat(np.arange(len(lengths)), lengths), shard_nnz=shard_nnz
-    )
-    feed, cut = Feed(data), min(cut, n)
-    for first, stop in ((0, cut), (cut, n)):
-        here = bounds[np.searchsorted(bounds, first) :][: np.count_nonzero((bounds[:-1] >= first) & (bounds[:-1] < stop)) + 1]
-        found, values = [], []
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("streamcut.execution.feed.BLOCK_NNZ", block)
-            for chunk in feed.groups(first, stop, feed.buffers(), Traffic(), alignment=size):
-                ends = group_starts(chunk) + chunk.first_row
-                found.extend(slow_batches(ends.tolist(), size) if len(ends) > 1 else [])
-                values.append(chunk.data[chunk.indptr[0] : chunk.indptr[-1]].copy())
-        batches = slow_batches(here.tolist(), size) if len(here) > 1 else []
-        assert [len(batch) for batch in found] == [len(batch) for batch in batches]
-        assert np.concatenate([*values, []]).tolist() == list(range(here[0] + 2, here[-1] + 2 if batches else 0))
-
-
-@settings(max_examples=8, deadline=None)
-@given(size=st.sampled_from([2, 5, 16, 1000]), shard_nnz=st.sampled_from([1, 30, 100]), lanes=st.sampled_from([1, 3]))
-def test_bits_depend_on_neither_shards_nor_workers(size, shard_nnz, lanes):
-    X, y, qid = sequences(60, seed=3)
-    found = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("streamcut.oracles.dual.sequence.batch_rows", lambda statistics: size)
-        for nnz, workers in ((1 << 20, 1), (shard_nnz, 1), (shard_nnz, 2)):
-            data = streamcut.rows(X, y, qid=qid, shard_nnz=nnz)
-            common = {"task": "sequence", "solver": "bundle-dca", "tol": None, "max_passes": 6}
-            model = train(data, **common, lanes=lanes, workers=workers)
-            found.append((model.weights, model.transitions, model.certificate.lower_bound))
-    for other in found[1:]:
-        for one, two in zip(found[0], other, strict=True):
-            np.testing.assert_array_equal(one, two)
 
 
 @pytest.mark.parametrize("lanes", [1, 2, 5])
