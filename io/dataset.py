@@ -12,6 +12,7 @@ from streamcut.foundation.shown import Shown
 from streamcut.foundation.units import format_bytes
 from streamcut.io.manifest import Manifest, ShardInfo
 from streamcut.io.recipe.recipe import Recipe
+from streamcut.io.stores.spec import shard_rows
 
 
 class Dataset(Protocol):
@@ -71,6 +72,22 @@ def first_rows(manifest: Manifest) -> list[int]:
     for shard in manifest.shards:
         rows.append(rows[-1] + shard.rows)
     return rows
+
+
+def shard_cuts(indptr: np.ndarray, qid: np.ndarray | None, shard_nnz: int) -> list[tuple[int, int]]:
+    """(start, stop) of the rows of each shard: as many whole groups of equal qid (without qid: rows) as fit `shard_nnz` entries
+    and `shard_rows(shard_nnz)` rows, and at least one."""
+    n = len(indptr) - 1
+    allowed = np.arange(1, n + 1) if qid is None else np.append(np.flatnonzero(qid[1:] != qid[:-1]) + 1, n)
+    ends, cuts, start = indptr[allowed], list[tuple[int, int]](), 0
+    while start < n:
+        fits = np.searchsorted(ends, indptr[start] + shard_nnz, side="right")
+        fits = min(fits, np.searchsorted(allowed, start + shard_rows(shard_nnz), side="right"))
+        first = np.searchsorted(allowed, start, side="right")
+        stop = int(allowed[max(first, fits - 1)])
+        cuts.append((start, stop))
+        start = stop
+    return cuts
 
 
 def entry_dtypes(manifest: Manifest) -> tuple[str, str | None]:

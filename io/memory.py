@@ -8,10 +8,10 @@ import numpy as np
 
 from streamcut.errors import BadInputError
 from streamcut.foundation.chunk import Chunk, csr_arrays
-from streamcut.io.dataset import ShownDataset
+from streamcut.io.dataset import ShownDataset, shard_cuts
 from streamcut.io.manifest import ArrayInfo, Manifest, ShardInfo, StatisticsBuilder
 from streamcut.io.recipe.recipe import Recipe
-from streamcut.io.stores.spec import SHARD_NNZ, shard_rows
+from streamcut.io.stores.spec import SHARD_NNZ
 
 
 class MemoryDataset(ShownDataset):
@@ -47,7 +47,7 @@ class MemoryDataset(ShownDataset):
         data = None if len(values) and (values == 1).all() else values
         whole = Chunk(indptr, indices, data, y, qid, weight)
         builder = StatisticsBuilder()
-        self._chunks = [whole.rows(start, stop) for start, stop in _cuts(indptr, qid, shard_nnz)]
+        self._chunks = [whole.rows(start, stop) for start, stop in shard_cuts(indptr, qid, shard_nnz)]
         for chunk in self._chunks:  # sums are those of a store with the same shards
             builder.add(chunk)
         digest = hashlib.sha256(repr(n_features or d).encode())
@@ -69,18 +69,3 @@ class MemoryDataset(ShownDataset):
 
     def expect(self, *shards: int) -> None:
         """Nothing to prefetch."""
-
-
-def _cuts(indptr: np.ndarray, qid: np.ndarray | None, shard_nnz: int) -> list[tuple[int, int]]:
-    """Row ranges of at most `shard_nnz` entries (a longer row or group stands alone); groups stay whole. As in stores."""
-    n = len(indptr) - 1
-    allowed = np.arange(1, n + 1) if qid is None else np.append(np.flatnonzero(qid[1:] != qid[:-1]) + 1, n)
-    cuts, start = [], 0
-    while start < n:
-        fits = np.searchsorted(indptr[allowed], indptr[start] + shard_nnz, side="right")
-        fits = min(fits, np.searchsorted(allowed, start + shard_rows(shard_nnz), side="right"))
-        first = np.searchsorted(allowed, start, side="right")
-        stop = int(allowed[max(first, fits - 1)])
-        cuts.append((start, stop))
-        start = stop
-    return cuts

@@ -13,7 +13,7 @@ from streamcut.io.stores.chunk_cache import ChunkCache
 from streamcut.io.stores.codec import MAX_BYTES
 from streamcut.io.stores.guarded import damaged, read_guarded, read_small
 from streamcut.io.stores.manifest_file import MAX_MANIFEST, read_manifest
-from streamcut.io.stores.spec import JOURNAL, MANIFEST, PARTIAL, SHARDS, shard_name
+from streamcut.io.stores.spec import JOURNAL, MANIFEST, SHARDS, shard_name
 from streamcut.io.stores.stored import StoredDataset
 from streamcut.io.stores.zarr_layout import METADATA, is_foreign
 
@@ -45,16 +45,13 @@ def open_dataset(path: str | os.PathLike, *, cached: bool = True) -> StoredDatas
         return _open_directory(place)
     if place.exists():
         return _open_file(place)
-    unfinished = Path(os.path.realpath(place) + PARTIAL)
-    if unfinished.is_dir():
-        raise _incomplete(place)
     raise NotFoundError(f"{place}: no such file or directory")
 
 
 def _open_directory(path: Path) -> StoredDataset:
-    if path.name.endswith(PARTIAL) and (path / JOURNAL).exists():
-        raise _incomplete(path.with_name(path.name.removesuffix(PARTIAL)))
     if not os.path.lexists(path / MANIFEST):
+        if (path / JOURNAL).is_dir():
+            raise _incomplete(path)
         if _was_a_store(path):
             raise damaged(path / MANIFEST, "missing")
         _refuse_anndata(path, {name for name in ("X", "obs") if (path / name).is_dir()})

@@ -22,7 +22,7 @@ from streamcut.io.sources.arrays import LabelNumbers, column_names, entries_of, 
 from streamcut.io.sources.canonical import RawRows, RowRules, canonical
 from streamcut.io.sources.lazy import blocks, is_lazy
 from streamcut.io.sources.row_source import ENTRY_BYTES, BlockSize
-from streamcut.io.stores.build import build_of
+from streamcut.io.stores.journal import begun, discard, expect_free, has_rows
 from streamcut.io.stores.writer import StoreWriter, writer_bytes
 from streamcut.io.text.groups import GroupCheck
 
@@ -53,9 +53,9 @@ class NewStore:
         Continue an interrupted store, after a crash too: `n_rows` rows are stored; append those that follow.
         Rows with qid cannot be resumed.
     force : bool
-        Replace an existing store of this name once the new one is complete.
+        Replace an existing store of this name.
 
-    If the context ends with an error, the rows stored so far (if any) stay in NAME.partial for `resume`.
+    If the context ends with an error, the rows stored so far (if any) stay, for `resume`.
 
     >>> import numpy as np
     >>> with streamcut.create("made.zarr", labels=["ham", "spam"]) as out:
@@ -106,15 +106,14 @@ class NewStore:
         self._labels = LabelNumbers(dict(self._rule.words), learn=labels is None)
         self._labelled: bool | None = None
         self._groups = GroupCheck()
-        self._build = build_of(self.path)
         self._writer: StoreWriter | None = None
         self._inside = self._met_columns = False
 
     def __enter__(self) -> Self:
-        self._build.expect_free(self._options.force)
+        expect_free(self.path, self._options.force)
         self._inside = True
-        if begun := self._begun():
-            self._open(begun.get("n_features"), begun)
+        if self._options.resume and (earlier := begun(self.path)):
+            self._open(earlier.get("n_features"), earlier)
         return self
 
     def append(self, X: Any, y: Any = None, *, qid: Any = None, weight: Any = None) -> None:
@@ -187,23 +186,23 @@ class NewStore:
                 self.statistics = writer.finish({"made_from": {"inputs": []}, "counters": found}, recipe).statistics
         finally:
             writer.__exit__()
-            if self.statistics is None:
-                self._discard_if_empty()
+            if self.statistics is None and not has_rows(self.path):
+                discard(self.path)
 
-    def _open(self, n_features: int | None, begun: dict) -> StoreWriter:
-        """Begin, or continue a writer `begun` with these options."""
+    def _open(self, n_features: int | None, earlier: dict) -> StoreWriter:
+        """Begin, or continue a store begun with the options `earlier`."""
         options = self._options
         plan = make_plan(
             options.memory,
             resident_bytes(),
             threads=options.threads,
-            shard_nnz=options.shard_nnz or begun.get("shard_nnz"),
+            shard_nnz=options.shard_nnz or earlier.get("shard_nnz"),
             sorting=False,
             writers=1,
             source_bytes=lambda block, threads: BLOCKS * block,
             writer_bytes=partial(writer_bytes, remote=is_url(self.path)),
             n_features=n_features,
-            features=begun.get("features"),
+            features=earlier.get("features"),
         )
         usual = BLOCKS * plan.block_bytes // ENTRY_BYTES
         self._size = BlockSize(usual, usual + plan.row_bytes // ENTRY_BYTES)
@@ -238,9 +237,6 @@ class NewStore:
             raise BadInputError(f"column {other} (0-based) of X is {names[other]!r}, and was {self._names[other]!r}")
         self._met_columns = True
 
-    def _begun(self) -> dict:
-        return self._build.begun() if self._options.resume else {}
-
     def _go_on(self, begun: dict) -> None:
         """Restore what the blocks before the crash determined."""
         state = begun["state"]
@@ -248,8 +244,3 @@ class NewStore:
         self.counters, self._labelled = Counter(state["counters"]), state["labelled"]
         if not self._rule.words:
             self._labels = LabelNumbers(dict(state["words"]), learn=True)
-
-    def _discard_if_empty(self) -> None:
-        """Remove NAME.partial when no shard of it is finished."""
-        if not self._build.has_rows():
-            self._build.discard()

@@ -115,9 +115,9 @@ class ConvertOptions:
     memory: Any = option(None, "Memory limit of the process: 2GB, 500MiB, 50%.  [default: 1GB]", python=_BYTES,
         metavar="SIZE")
     threads: int = option(2, "Threads that parse and write.", metavar="N", check=at_least(1))
-    scratch: str | os.PathLike | None = option(None, "Folder for sorted runs.  [default: OUTPUT.partial, for URLs TMPDIR]",
+    scratch: str | os.PathLike | None = option(None, "Folder for sorted runs.  [default: OUTPUT, for URLs TMPDIR]",
         metavar="DIR")
-    resume: bool = option(False, "Continue an interrupted conversion from OUTPUT.partial.")
+    resume: bool = option(False, "Continue an interrupted conversion.")
     force: bool = option(False, "Replace OUTPUT once the new store is complete.")
     # fmt: on
 

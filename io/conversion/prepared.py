@@ -24,7 +24,7 @@ from streamcut.io.formats.tables import FRAME
 from streamcut.io.opening import open_dataset
 from streamcut.io.places.remote import expect_bucket, expect_writable, is_url
 from streamcut.io.sources.row_source import RowSource
-from streamcut.io.stores.build import build_of
+from streamcut.io.stores.journal import begun, expect_free, is_store
 from streamcut.io.stores.writer import writer_bytes
 from streamcut.io.text.remote_bytes import AHEAD_BYTES
 from streamcut.io.unchanged import FileStates
@@ -68,9 +68,9 @@ def prepared(inputs: Any, output: str | os.PathLike, options: dict[str, Any]) ->
     states = FileStates([] if kind == STORE.name else [*paths, *side_files])  # stores have checksums
     readers = form.readers([inputs] if kind == FRAME.name else paths, settings, _scratch_folder(settings, outputs[0]))
     if settings.backend == "hdf5":
-        import_module("streamcut.io.stores.hdf5_writer")  # counted in the base
+        import_module("streamcut.io.stores.hdf5_store")  # counted in the base
     give_back()
-    begun = _begun_with(outputs, settings)
+    earlier = _begun_with(outputs, settings)
     widths = {settings.n_features, *(reader.n_features for reader in readers)} - {None}
     learning = form.learns and not (settings.hash_bits or settings.recipe)
     ahead = AHEAD_BYTES if form.ahead and any(is_url(path) for path in paths) else 0
@@ -78,14 +78,14 @@ def prepared(inputs: Any, output: str | os.PathLike, options: dict[str, Any]) ->
         make_plan,
         base=resident_bytes(),
         threads=settings.threads,
-        shard_nnz=settings.shard_nnz or begun.get("shard_nnz"),
+        shard_nnz=settings.shard_nnz or earlier.get("shard_nnz"),
         sorting=settings.sorting,
         learning=learning,
         writers=len(outputs),
         source_bytes=lambda block, threads: ahead + form.memory(readers, block, threads),
         writer_bytes=partial(writer_bytes, remote=is_url(outputs[0])),
         n_features=1 << settings.hash_bits if settings.hash_bits else max(filter(None, widths), default=None),
-        features=begun.get("features"),
+        features=earlier.get("features"),
     )
     plan = planned(settings.memory)
     rejects = RejectsFile(outputs[0], wanted=settings.on_error == "skip", replace=settings.force or settings.resume)
@@ -124,10 +124,9 @@ def _begun_with(outputs: list[str], settings: ConvertOptions) -> dict:
     if not settings.resume:
         return {}
     for path in outputs:
-        build = build_of(path)
-        if begun := build.begun():
-            return begun
-        if build.store_exists():
+        if options := begun(path):
+            return options
+        if is_store(path):
             return open_dataset(path).manifest.source.get("made_from", {})
     return {}
 
@@ -150,7 +149,7 @@ def output_paths(output: str, settings: ConvertOptions) -> list[str]:
             _expect_remote(path, settings)
         elif not os.path.isdir(os.path.dirname(os.path.abspath(path))):
             raise NotFoundError(f"{path}: its directory does not exist; create it first")
-        build_of(path).expect_free(settings.force or settings.resume)
+        expect_free(path, settings.force or settings.resume)
     return outputs
 
 

@@ -11,7 +11,6 @@ from streamcut.errors import NotFoundError, UsageError
 from streamcut.foundation.files import disk_full
 from streamcut.foundation.opened import opened_file
 from streamcut.io.places.outputs import output
-from streamcut.io.stores.spec import PARTIAL
 from streamcut.io.text.svmlight import Reject
 
 _BEGIN = re.compile(rb"# .*:\d+:\d+: ")
@@ -26,7 +25,7 @@ class RejectsFile:
 
     def __init__(self, store: str, *, wanted: bool, replace: bool) -> None:
         self.final = Path(store + ".rejects")
-        self.draft = Path(store + ".rejects" + PARTIAL)
+        self.draft = Path(store + ".rejects.partial")
         self._wanted = wanted
         if wanted and os.path.lexists(self.final) and not replace:
             raise UsageError(f"{self.final}: exists; move it away, or replace it with --force")

@@ -28,7 +28,6 @@ from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.files import disk_full, failpoint
 from streamcut.foundation.opened import regular
 from streamcut.foundation.units import format_bytes
-from streamcut.io.stores.leftovers import RUNS, remove
 
 
 @kernel
@@ -69,7 +68,7 @@ class ExternalSort:
     def __init__(self, folder: Path, memory: int) -> None:
         self.folder, self.memory = folder, memory
         if os.path.lexists(folder):
-            remove(folder, RUNS)
+            shutil.rmtree(folder)
         self.rows = 0
         self._runs: list[_Run] = []
         self._buffer: _Buffer | None = None
@@ -83,7 +82,7 @@ class ExternalSort:
     def close(self) -> None:
         self._buffer = None
         with suppress(OSError, UsageError):  # report the first error
-            remove(self.folder, RUNS)
+            shutil.rmtree(self.folder)
 
     def add(self, chunk: Chunk, keys: np.ndarray) -> None:
         """Take copies of the rows of `chunk`, with their `keys` (n, uint64). Raises MemoryBudgetError, DiskFullError."""

@@ -18,7 +18,8 @@ from streamcut.io.conversion.plan import GROUP_ENTRY_BYTES, ConvertPlan
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.io.opening import open_dataset
 from streamcut.io.recipe.recipe import Recipe
-from streamcut.io.stores.build import build_of
+from streamcut.io.stores.files import files_of
+from streamcut.io.stores.journal import discard, has_rows, is_store, settle
 from streamcut.io.stores.writer import StoreWriter
 
 _FEWEST = 100  # rows: with fewer, order means nothing
@@ -63,10 +64,9 @@ class Target:
 
     def __init__(self, path: str, record: dict, plan: ConvertPlan, n_features: int | None, settings: ConvertOptions) -> None:
         self.path = path
-        self._build = build_of(path)
         self.statistics: Statistics | None = None  # known once it is complete
         self.counters: dict[str, int] = {}
-        manifest = _existing(path, record, settings.force) if settings.resume and self._build.store_exists() else None
+        manifest = _existing(path, record, settings.force) if settings.resume and is_store(path) else None
         self.complete = manifest is not None
         self.resumed_at: dict | None = None
         self.stored = 0
@@ -79,7 +79,7 @@ class Target:
         if manifest is not None:
             self.statistics, self.counters = manifest.statistics, manifest.source.get("counters", {})
             self.stored = manifest.statistics.n_rows
-            self._build.settle()
+            settle(path)
             return
         writer = StoreWriter(
             path,
@@ -98,21 +98,21 @@ class Target:
             self.stored = self.resumed_at["given"] + writer.resume_from["skip"]
 
     def close(self) -> None:
-        """Release the writer and its memory; NAME.partial stays when it was not finished."""
+        """Release the writer and its memory; what was not finished stays."""
         self._stack.close()
         self._writer = None
 
     def abandon(self, rows_too: bool = False) -> bool:
-        """Remove NAME.partial when it holds no rows worth resuming (`rows_too`: even then); returns whether it did."""
-        if self.complete or (not rows_too and self._build.has_rows()):
+        """Remove an unfinished store that holds no rows worth resuming (`rows_too`: even then); returns whether it did."""
+        if self.complete or (not rows_too and has_rows(self.path)):
             return False
         self.close()  # no writer uses it any more
-        self._build.discard()
+        discard(self.path)
         return True
 
     def stored_bytes(self) -> int:
         """Bytes of the finished store."""
-        return self._build.stored_bytes()
+        return sum(files_of(self.path).names().values())
 
     def give(self, chunk: Chunk, position: dict) -> None:
         """Write the rows of `chunk` that are not stored yet; `position` is where their block began."""

@@ -31,8 +31,7 @@ from streamcut.io.conversion.target import Target
 from streamcut.io.places.remote import is_url
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.sources.row_source import RowSource
-from streamcut.io.stores.leftovers import SCRATCH_FOLDER
-from streamcut.io.stores.spec import PARTIAL
+from streamcut.io.stores.spec import SCRATCH
 from streamcut.io.unchanged import FileStates
 
 SPLIT_STREAM = 1  # of random_keys: a split is independent of a shuffle with the same seed
@@ -166,9 +165,9 @@ class Work:
 
 
 def _scratch(output: str, settings: ConvertOptions) -> Path:
-    """The folder of runs: inside OUTPUT.partial, whose lock we hold, or in --scratch (for URLs TMPDIR) under a unique name."""
+    """The folder of runs: inside OUTPUT, whose lock we hold, or in --scratch (for URLs TMPDIR) under a unique name."""
     if settings.scratch is None and not is_url(output):
-        return Path(output + PARTIAL) / SCRATCH_FOLDER
+        return Path(output, SCRATCH)
     folder = scratch_folder(settings.scratch)
     if not folder.is_dir():
         raise NotFoundError(f"--scratch: {folder} is not a directory")

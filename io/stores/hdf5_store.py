@@ -1,94 +1,101 @@
 """HDF5 stores: one file per shard, `NAME/shards/000000.h5`, with the arrays and the manifest of the native store.
 
-A file is read and its checksum compared before the HDF5 library sees any of it: that library can crash on damaged files. It then
-opens the bytes in memory, and only arrays of the form that we write, so that no file can refer to another one. It decodes under
-one global lock, so lanes wait for each other: the native store is faster.
+A file is read and its checksum compared before the HDF5 library sees any of it: that library can crash on damaged files. Only
+arrays of the form written here are read, so no file can refer to another one. The library decodes under one global lock, so lanes
+wait for each other: the native store is faster.
 """
 
 from __future__ import annotations
 
 import io
-import os
-from collections.abc import Iterator
-from typing import cast
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
 
 import h5py
 import numpy as np
 
+from streamcut.io.manifest import ArrayInfo, ShardInfo
 from streamcut.io.stores.buffers import Buffers
+from streamcut.io.stores.codec import crc32c
 from streamcut.io.stores.guarded import damaged, read_guarded
-from streamcut.io.stores.spec import HDF5_CHUNK_BYTES, SHARDS, shard_name
+from streamcut.io.stores.spec import CSR_ATTRIBUTES, HDF5_CHUNK_BYTES, SHARDS, shard_name
 from streamcut.io.stores.stored import StoredDataset
+from streamcut.io.stores.zarr_layout import described
 
-_FILTERS = {h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_SHUFFLE}
-
-
-def file_name(shard: int) -> str:
-    return f"{shard_name(shard)}.h5"
+# gzip, because h5py's LZF reads uninitialised memory and gives different bytes every time
+_FILTERS = {"compression": "gzip", "compression_opts": 1, "shuffle": True}
 
 
 class HDF5Store(StoredDataset):
     """A directory of HDF5 files written by StoreWriter. Opened by `open_dataset`, which has checked the manifest."""
 
     def fill(self, shard: int, out: dict[str, np.ndarray], buffers: Buffers) -> None:
-        name = file_name(shard)
-        image = read_guarded(str(self.path), f"{SHARDS}/{name}", self.manifest.shards[shard].files[name], buffers.raw)
-        where = f"{self.path}/{SHARDS}/{name}"
+        ((name, (length, crc)),) = self.manifest.shards[shard].files.items()
+        image = read_guarded(str(self.path), f"{SHARDS}/{name}", (length, crc), buffers.raw)
         try:
-            with h5py.File(cast(io.BufferedIOBase, _Image(image)), "r") as file:
+            with h5py.File(io.BytesIO(image.data), "r") as file:
                 for array_name, array in out.items():
-                    dataset = plain(file, array_name)
-                    if dataset.dtype != array.dtype or dataset.shape != array.shape:
-                        raise damaged(where, f"array {array_name} is {dataset.dtype} {dataset.shape}")
-                    if array.size:
-                        dataset.read_direct(array)
+                    _plain(file, array_name, array).read_direct(array) if array.size else None
         except (OSError, KeyError, AttributeError, TypeError, ValueError, RuntimeError) as error:
-            raise damaged(where, f"does not follow the format ({error})") from error
+            raise damaged(f"{self.path}/{SHARDS}/{name}", f"does not follow the format ({error})") from error
         for array_name, array in out.items():
             self.check_content(shard, array_name, array)
 
     def files(self, shard: int) -> Iterator[tuple[str, int]]:
-        name = file_name(shard)
-        length, _ = self.manifest.shards[shard].files[name]
-        yield f"{SHARDS}/{name}", length
+        for name, (length, _) in self.manifest.shards[shard].files.items():
+            yield f"{SHARDS}/{name}", length
 
 
-def plain(file: h5py.File, name: str) -> h5py.Dataset:
-    """Array `name`, if stored in this file, in chunks no larger than ours, with our filters. Raises ValueError."""
-    if type(file.get(name, getlink=True)) is not h5py.HardLink:
-        raise ValueError(f"{name} lies elsewhere")
-    dataset = file[name]
+def _plain(file: h5py.File, name: str, like: np.ndarray) -> h5py.Dataset:
+    """Array `name`, if it lies in this file, with the type and shape of `like`. Raises ValueError."""
+    dataset = file[name] if type(file.get(name, getlink=True)) is h5py.HardLink else None
     if not isinstance(dataset, h5py.Dataset) or dataset.is_virtual or dataset.external is not None:
         raise ValueError(f"{name} lies elsewhere")
-    properties = dataset.id.get_create_plist()
-    filters = {properties.get_filter(k)[0] for k in range(properties.get_nfilters())}
-    chunk = dataset.dtype.itemsize * float(np.prod(dataset.chunks or (0,), dtype=np.float64))
-    if not filters <= _FILTERS or chunk > HDF5_CHUNK_BYTES:
-        raise ValueError(f"{name} is stored in another way")
+    if dataset.dtype != like.dtype or dataset.shape != like.shape:
+        raise ValueError(f"{name} is {dataset.dtype} {dataset.shape}, not {like.dtype} {like.shape}")
     return dataset
 
 
-class _Image(io.RawIOBase):
-    """The bytes `content` (uint8) as a file, without a copy."""
+def encoded(
+    shard: int,
+    arrays: Iterable[tuple[str, np.ndarray]],
+    rows: int,
+    n_features: int,
+    found: dict[str, ArrayInfo],
+    guards: dict[str, tuple[int, int]],
+) -> Iterator[tuple[str, tuple[bytes, ...]]]:
+    """As in zarr_layout: the one file of a shard. The same arrays always give the same bytes."""
+    with h5py.File.in_memory(block_size=HDF5_CHUNK_BYTES) as file:
+        file.attrs.update(CSR_ATTRIBUTES)
+        file.attrs.create("shape", np.array([rows, n_features], np.int64))
+        for name, array in arrays:
+            found[name] = described(array)
+            chunks = (min(len(array), HDF5_CHUNK_BYTES // array.itemsize),)
+            file.create_dataset(name, data=array, **({"chunks": chunks, **_FILTERS} if len(array) else {}))
+        file.flush()
+        image = file.id.get_file_image()
+    guards[f"{shard_name(shard)}.h5"] = len(image), crc32c(image)
+    yield f"{SHARDS}/{shard_name(shard)}.h5", (image,)
 
-    def __init__(self, content: np.ndarray) -> None:
-        self._content, self._at = content, 0
 
-    def readable(self) -> bool:
-        return True
+def finished(files: Any, shard: int, info: ShardInfo, n_features: int) -> ShardInfo:
+    """As in zarr_layout: the file is written again if it was written without the number of features."""
+    name = f"{shard_name(shard)}.h5"
+    image = files.get(f"{SHARDS}/{name}")
+    with h5py.File.in_memory(image) as file:
+        if file.attrs["shape"][1] != n_features:
+            file.attrs.get_id("shape").write(np.array([info.rows, n_features], np.int64))
+            file.flush()
+            image = file.id.get_file_image()
+            files.put([(f"{SHARDS}/{name}", (image,))])
+    return replace(info, files={name: (len(image), crc32c(image))})
 
-    def seekable(self) -> bool:
-        return True
 
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        self._at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: len(self._content)}[whence]
-        return self._at
+def shard_lengths(shard: int, info: ShardInfo) -> dict[str, int]:
+    return {f"{SHARDS}/{name}": length for name, (length, _) in info.files.items()}
 
-    def tell(self) -> int:
-        return self._at
 
-    def readinto(self, target) -> int:
-        piece = self._content[self._at : self._at + len(target)]
-        memoryview(target).cast("B")[: len(piece)] = piece.data
-        self._at += len(piece)
-        return len(piece)
+def store_documents() -> dict[str, bytes]:
+    """No files but those of the shards: the manifest is the root."""
+    return {}

@@ -1,71 +1,59 @@
-"""The journal of a conversion: one line of JSON and checksum per finished shard, synced before the next one begins."""
+"""What a store under construction consists of, the same on a disk and in object storage:
+
+NAME/journal/000000   the options of what was begun (JSON)
+NAME/shards/…         the files of the shards
+NAME/journal/000001   an entry once all files of a shard are there: its record, the statistics so far, where to read on
+NAME/manifest.json    last; with it NAME is a store, and the journal is removed
+"""
 
 from __future__ import annotations
 
 import json
 import os
+from typing import Any
 
-from streamcut.errors import CorruptError, NotFoundError, UsageError
-from streamcut.foundation.files import disk_full, failpoint
-from streamcut.foundation.opened import IrregularFileError, read_file, readable
-from streamcut.io.stores.codec import crc32c
-from streamcut.io.stores.manifest_file import canonical_json
+from streamcut.errors import StreamcutError, UsageError
+from streamcut.io.stores.files import Files, Folder, files_of
+from streamcut.io.stores.manifest_file import canonical_json, guarded_files, parse_manifest
+from streamcut.io.stores.spec import EXTRAS, JOURNAL, MANIFEST, SCRATCH, SHARDS
+from streamcut.io.stores.zarr_layout import METADATA
 
-
-def read_journal(path: str | os.PathLike) -> list[tuple[dict, int]]:
-    """The records of a journal, each with the offset at which its line ends.
-
-    Reading stops before the first torn or damaged line: its shard was not finished. A missing file has no records.
-    """
-    try:
-        content = read_file(path)
-    except FileNotFoundError:
-        return []
-    except IrregularFileError as error:
-        raise NotFoundError(f"{path}: {error.strerror}; move it away, or choose another name") from None
-    with readable(path, CorruptError, "not the journal of a conversion"):
-        return read_lines(content)
+_PARTS = {MANIFEST, METADATA, *EXTRAS, SHARDS, JOURNAL, SCRATCH}
+_SHOWN = 3
 
 
-def read_lines(content: bytes) -> list[tuple[dict, int]]:
-    """The records in the content of a journal, as `read_journal` returns them."""
-    records, end = [], 0
-    for line in content.splitlines(keepends=True):
-        body, _, crc = line.rpartition(b" ")
-        if crc != b"%08x\n" % crc32c(body):
+def entry(number: int) -> str:
+    """The name of an entry; number 0 records the options."""
+    return f"{JOURNAL}/{number:06d}"
+
+
+def is_store(path: str | os.PathLike) -> bool:
+    """Whether there is a finished store at `path`."""
+    return files_of(path).get(MANIFEST) is not None
+
+
+def begun(path: str | os.PathLike) -> dict[str, Any]:
+    """The options of the unfinished store at `path`; empty when there is none."""
+    files = files_of(path)
+    records = [] if files.get(MANIFEST) is not None else entries(files, last=0)
+    return records[0]["options"] if records else {}
+
+
+def has_rows(path: str | os.PathLike) -> bool:
+    """Whether the unfinished store at `path` has shards to go on from."""
+    return files_of(path).get(entry(1)) is not None
+
+
+def entries(files: Files, last: int | None = None) -> list[dict[str, Any]]:
+    """The journal, up to entry number `last` or the first that is missing or damaged."""
+    found: list[dict[str, Any]] = []
+    while last is None or len(found) <= last:
+        try:
+            content = files.get(entry(len(found)))
+            found.append(json.loads(content or b""))
+        except ValueError:
             break
-        end += len(line)
-        records.append((json.loads(body), end))
-    return records
-
-
-def journal_line(record: dict) -> bytes:
-    """`record` (JSON types) and its checksum."""
-    body = canonical_json(record)
-    return body + b" %08x\n" % crc32c(body)
-
-
-class Journal:
-    """Appends records durably after the first `keep` bytes of the file. Failpoint convert.journal: before write and fsync."""
-
-    def __init__(self, path: str | os.PathLike, keep: int) -> None:
-        self._path = path
-        with disk_full(path):
-            self._file = open(path, "ab", buffering=0)  # noqa: SIM115  closed by close()
-            self._file.truncate(keep)
-            os.fsync(self._file.fileno())
-
-    def append(self, record: dict) -> None:
-        line = memoryview(journal_line(record))
-        with disk_full(self._path, len(line)):
-            failpoint("convert.journal")
-            while line:
-                line = line[self._file.write(line) :]
-            failpoint("convert.journal")
-            os.fsync(self._file.fileno())
-
-    def close(self) -> None:
-        self._file.close()
+    return found
 
 
 def check_options(begun: dict, options: dict, where: str) -> None:
@@ -79,3 +67,55 @@ def check_options(begun: dict, options: dict, where: str) -> None:
         raise UsageError(
             f"{where} was begun differently: {'; '.join(differing)}; use the same options, or start anew without --resume"
         )
+
+
+def expect_free(path: str | os.PathLike, force: bool) -> None:
+    """Raise UsageError when a store may not be written to `path`: one exists (without `force`), or files are not streamcut's."""
+    files = files_of(path)
+    is_folder = not isinstance(files, Folder) or os.path.isdir(files.root) or not os.path.lexists(files.root)
+    names = files.names() if is_folder else {}
+    if (MANIFEST in names or not is_folder) and not force:
+        raise UsageError(f"{path}: exists; choose another name, or replace it with --force")
+    if not is_folder:
+        raise UsageError(f"{path}: exists and is not a streamcut store, so --force does not touch it; remove it yourself")
+    if foreign := sorted(_foreign(files, names)):
+        listed = ", ".join(foreign[:_SHOWN]) + (", …" if len(foreign) > _SHOWN else "")
+        raise UsageError(f"{path} holds files not written by streamcut ({listed}); move that away or choose another name")
+
+
+def _foreign(files: Files, names: dict[str, int]) -> set[str]:
+    """The `names` in the folder of a store that are none of its own."""
+    if MANIFEST not in names:
+        begun = entry(0) in names
+        temporary = {name for name in names if name.endswith(".tmp") and (begun or name.startswith(f"{JOURNAL}/."))}
+        return {name for name in names if name.split("/")[0] not in (_PARTS if begun else (SCRATCH,))} - temporary
+    try:
+        own = {MANIFEST, *guarded_files(parse_manifest(files.get(MANIFEST) or b"", MANIFEST))}
+    except StreamcutError:
+        raise UsageError(
+            f"{files.root}: its {MANIFEST} cannot be read by this version, so --force does not touch it; remove it yourself"
+        ) from None
+    return {name for name in names if name not in own and name.split("/")[0] not in (JOURNAL, SCRATCH)}
+
+
+def settle(path: str | os.PathLike) -> None:
+    """Remove the journal of a finished store, left by a process that ended just then. Raises LockedError."""
+    files = files_of(path)
+    if files.get(entry(0)) is not None:
+        with files.locked():
+            remove(files, {name for name in files.names() if name.startswith(f"{JOURNAL}/")})
+
+
+def discard(path: str | os.PathLike) -> None:
+    """Remove the unfinished store at `path`, if there is one. Raises LockedError while a process writes it."""
+    if begun(path):
+        expect_free(path, force=False)
+        files = files_of(path)
+        with files.locked():
+            remove(files, files.names())
+
+
+def remove(files: Files, names: dict[str, int] | set[str]) -> None:
+    """Remove the files `names` of a store, the first entry of the journal last: it is what shows that the rest is ours."""
+    for name in sorted(names, key=lambda name: (name == entry(0), name)):
+        files.remove(name)

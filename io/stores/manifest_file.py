@@ -15,8 +15,8 @@ from streamcut.foundation.fields import Fields, shown
 from streamcut.io.manifest import MAX_DISTINCT_LABELS, ArrayInfo, Manifest, ShardInfo, Statistics
 from streamcut.io.stores.codec import MAX_BYTES
 from streamcut.io.stores.guarded import damaged, read_small
-from streamcut.io.stores.spec import BACKENDS, DTYPES, EXTRAS, NEEDS, OPTIONAL, READABLE, array_size, shard_name
-from streamcut.io.stores.zarr_layout import ITEM_BYTES, METADATA, store_documents
+from streamcut.io.stores.spec import BACKENDS, DTYPES, EXTRAS, NEEDS, OPTIONAL, READABLE, SHARDS, array_size, shard_name
+from streamcut.io.stores.zarr_layout import ITEM_BYTES, METADATA, chunk_length, chunk_name, store_documents
 
 MAX_MANIFEST = 1 << 28  # bytes: its length for a store of a trillion entries
 _ARRAY_FIELDS = ("dtype", "size", "content_crc32c", "stored_bytes", "stored_crc32c")
@@ -95,6 +95,17 @@ def parse_manifest(content: bytes, where: str) -> Manifest:
         return _manifest(Fields(record, "manifest"))
     except ValueError as error:
         raise CorruptError(f"{where}: {error}; it was not written by streamcut: convert the data again") from None
+
+
+def guarded_files(manifest: Manifest) -> dict[str, tuple[int, int | None]]:
+    """{name inside the store: (length, CRC-32C of the whole file, or None for chunks, which are checked when read)}."""
+    files: dict[str, tuple[int, int | None]] = {**manifest.files, **manifest.extras}
+    for k, shard in enumerate(manifest.shards):
+        folder = SHARDS if manifest.backend == "hdf5" else f"{SHARDS}/{shard_name(k)}"
+        files |= {f"{folder}/{path}": guard for path, guard in shard.files.items()}
+        if manifest.backend == "zarr":
+            files |= {chunk_name(k, name): (chunk_length(info), None) for name, info in shard.arrays.items() if info.size}
+    return files
 
 
 def shard_record(shard: ShardInfo) -> dict:

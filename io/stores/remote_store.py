@@ -29,7 +29,7 @@ from streamcut.io.stores.codec import TRAILER, crc32c
 from streamcut.io.stores.guarded import damaged
 from streamcut.io.stores.manifest_file import MAX_MANIFEST, parse_manifest
 from streamcut.io.stores.shards_ahead import ShardsAhead
-from streamcut.io.stores.spec import MANIFEST, PARTIAL
+from streamcut.io.stores.spec import JOURNAL, MANIFEST
 from streamcut.io.stores.zarr_layout import METADATA, chunk_length, chunk_name, is_foreign
 from streamcut.io.stores.zarr_store import ZarrStore
 
@@ -212,7 +212,7 @@ def _manifest(files: Any, root: str, url: str, cache: ChunkCache | None) -> Mani
     try:
         about = retried(url, lambda: info_of(files, f"{root}/{MANIFEST}"), doing="read")
     except MissingError:
-        if url.partition("://")[0] in OBJECT_STORES and objects_below(url + PARTIAL):
+        if url.partition("://")[0] in OBJECT_STORES and objects_below(f"{url}/{JOURNAL}"):
             what = "its conversion was never finished; run the same `streamcut convert` with --resume"
             raise IncompleteError(f"{url}: {what}, or without, to begin anew") from None
         if (error := no_bucket(url)) is not None:

@@ -1,47 +1,26 @@
-"""The rows of a shard as stored arrays: each in the smallest exact type, with its checksum."""
+"""The rows of a shard as stored arrays: each in the smallest exact type."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from streamcut.compiler.jit import kernel
-from streamcut.io.manifest import ArrayInfo, ShardInfo
-from streamcut.io.stores.codec import crc32c
-from streamcut.io.stores.collector import INT32_MAX, ShardRows
+from streamcut.foundation.chunk import Chunk
 from streamcut.io.stores.spec import VALUES
 
+INT32_MAX = 2**31 - 1
 
-def write_shard(files: Any, shard: int, rows: ShardRows) -> ShardInfo:
-    """Encode one shard and pass it to `files` (e.g. ZarrWriter); runs in a background thread."""
-    chunk, ones = rows.chunk(), False
-    contents: dict[str, tuple[str, int, int]] = {}
 
-    def narrowed() -> Iterator[tuple[str, np.ndarray]]:
-        nonlocal ones
-        for name in ("data", "indices", "indptr", "y", "qid", "weight"):
-            array = getattr(chunk, name)
-            if array is None:
-                continue
-            if array.dtype == np.float64:
-                dtype, all_ones = smallest(array)
-                ones = all_ones if name == "data" else ones
-                array = array.astype(dtype, copy=False)
-            elif name == "indices" and array.dtype != np.int32 and array.max(initial=0) <= INT32_MAX:
-                array = array.astype(np.int32)
-            elif name == "indptr":
-                array = array.astype(contents["indices"][0])
-            contents[name] = array.dtype.name, len(array), crc32c(array)
-            yield name, array
-
-    guards = files.write_shard(shard, narrowed(), rows.rows)
-    arrays = {}
-    for name, (dtype, size, crc) in contents.items():
-        stored_bytes, stored_crc = guards[name]
-        arrays[name] = ArrayInfo(dtype, size, crc, stored_bytes, stored_crc)
-    return ShardInfo(rows.rows, rows.nnz, ones, arrays)
+def narrowed(chunk: Chunk) -> Iterator[tuple[str, np.ndarray]]:
+    """(name, array) of each array of a shard, whose indices are int32 where they fit."""
+    for name in ("data", "indices", "indptr", "y", "qid", "weight"):
+        array = getattr(chunk, name)
+        if array is not None and array.dtype == np.float64:
+            yield name, array.astype(smallest(array)[0], copy=False)
+        elif array is not None:
+            yield name, array.astype(chunk.indices.dtype) if name == "indptr" else array
 
 
 @kernel

@@ -11,11 +11,9 @@ FEATURES = "features.npz"
 EXTRAS = (RECIPE, FEATURES)  # optional files next to the shards, guarded by the manifest
 BACKENDS = ("zarr", "hdf5")
 
-PARTIAL = ".partial"  # NAME.partial/ is a store under construction
-REPLACED = ".replaced"  # NAME.replaced/ is the old NAME, during the moment in which --force replaces it
-BUILD = "store"  # inside NAME.partial: what will become NAME
-JOURNAL = "journal.jsonl"
-LOCK = "lock"
+JOURNAL = "journal"  # a folder in an unfinished store: what was begun, then an entry for each finished shard
+SCRATCH = ".scratch"  # in an unfinished store: sorted runs
+LOCK = ".lock"
 
 VALUES = ("int8", "float32", "float64")  # from small to large: the first that represents every value of the shard exactly
 DTYPES = {

@@ -11,13 +11,13 @@ import numpy as np
 from streamcut.errors import CorruptError
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.features import FeatureTally, feature_statistics
-from streamcut.io.manifest import Manifest, StatisticsBuilder
+from streamcut.io.manifest import StatisticsBuilder
 from streamcut.io.opening import open_dataset
 from streamcut.io.stores.buffers import Buffers
 from streamcut.io.stores.guarded import damaged
-from streamcut.io.stores.spec import FEATURES, MANIFEST, MOST_FEATURES, SHARDS, shard_name
+from streamcut.io.stores.manifest_file import guarded_files
+from streamcut.io.stores.spec import FEATURES, MANIFEST, MOST_FEATURES
 from streamcut.io.stores.stored import StoredDataset
-from streamcut.io.stores.zarr_layout import CHUNK, chunk_length
 from streamcut.io.stores.zarr_store import ZarrStore
 
 
@@ -56,7 +56,7 @@ def verify_store(path: str | os.PathLike, *, read_data: bool) -> VerifyReport:
         data = open_dataset(path, cached=False)
     except CorruptError as error:
         return VerifyReport(name, read_data=read_data, problems=(str(error),))
-    guarded = _guarded_files(data)
+    guarded = guarded_files(data.manifest) if isinstance(data, ZarrStore) or data.manifest.backend == "hdf5" else {}
     wrong, unexpected = data.found({file: length for file, (length, _) in guarded.items()}) if guarded else ([], [])
     problems = [str(error) for error in wrong] + list(_content_of_files(data, guarded, read_data))
     if read_data:
@@ -71,27 +71,6 @@ def verify_store(path: str | os.PathLike, *, read_data: bool) -> VerifyReport:
         problems=tuple(dict.fromkeys(problems)),
         unexpected=tuple(unexpected),
     )
-
-
-def _guarded_files(data: StoredDataset) -> dict[str, tuple[int, int | None]]:
-    """{path inside the store: (length, CRC-32C of the whole file, or None for chunks, which are checked when read)}.
-
-    Empty for a store that other software wrote: the manifest does not describe its files.
-    """
-    manifest = data.manifest
-    if manifest.backend == "hdf5":
-        shards = {f"{SHARDS}/{path}": guard for shard in manifest.shards for path, guard in shard.files.items()}
-        return {**manifest.extras, **shards}
-    return _zarr_files(manifest) if isinstance(data, ZarrStore) else {}
-
-
-def _zarr_files(manifest: Manifest) -> dict[str, tuple[int, int | None]]:
-    files: dict[str, tuple[int, int | None]] = {**manifest.files, **manifest.extras}
-    for k, shard in enumerate(manifest.shards):
-        folder = f"{SHARDS}/{shard_name(k)}"
-        files |= {f"{folder}/{path}": guard for path, guard in shard.files.items()}
-        files |= {f"{folder}/{name}/{CHUNK}": (chunk_length(info), None) for name, info in shard.arrays.items() if info.size}
-    return files
 
 
 def _content_of_files(data: StoredDataset, files: dict[str, tuple[int, int | None]], read_data: bool) -> Iterator[str]:

@@ -1,46 +1,56 @@
-"""Writing a store so that a crash at any moment loses at most the shards in flight, and nothing incomplete has a final name.
+"""Writing a store so that a crash at any moment loses at most the shards in flight; journal.py says what lies where, and when.
 
-Each shard's files are durable before the journal lists it as finished; `finish` adds the manifest and gives the store its name.
-build.py and remote_build.py do this on a disk and in object storage. Files hold no times and shards are numbered by their rows,
-so a conversion that was killed and resumed gives the same bytes as an uninterrupted one.
+Files hold no times, and shards end where the rows alone say, so a conversion that was killed and resumed gives the same bytes as
+an uninterrupted one.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
+import re
+import uuid
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 import streamcut
-from streamcut.errors import BadInputError, UsageError
-from streamcut.foundation.chunk import Chunk
+from streamcut.errors import BadInputError, LockedError, UsageError
+from streamcut.foundation.chunk import Chunk, concatenate
+from streamcut.foundation.files import disk_full, failpoint
 from streamcut.foundation.shown import unknown
+from streamcut.io.dataset import shard_cuts
 from streamcut.io.features import FeatureStatistics, FeatureTally, by_passes
-from streamcut.io.manifest import Manifest, ShardInfo, Statistics, StatisticsBuilder
+from streamcut.io.manifest import ArrayInfo, Manifest, ShardInfo, StatisticsBuilder
 from streamcut.io.places.remote import is_url
 from streamcut.io.recipe.recipe import Recipe
-from streamcut.io.stores.build import build_of
-from streamcut.io.stores.codec import MAX_BYTES, crc32c
-from streamcut.io.stores.collector import ShardCutter, ShardRows
-from streamcut.io.stores.manifest_file import fingerprint, manifest_bytes, shard_from_record, shard_record
-from streamcut.io.stores.remote_writer import UPLOAD_HELD
-from streamcut.io.stores.shard_arrays import write_shard
+from streamcut.io.stores import zarr_layout
+from streamcut.io.stores.codec import MAX_BYTES
+from streamcut.io.stores.files import files_of
+from streamcut.io.stores.journal import check_options, entries, entry, expect_free, remove
+from streamcut.io.stores.manifest_file import canonical_json, fingerprint, manifest_bytes, shard_from_record, shard_record
+from streamcut.io.stores.shard_arrays import INT32_MAX, narrowed, smallest
 from streamcut.io.stores.spec import (
     BACKENDS,
     FEATURES,
     FORMAT_VERSION,
+    JOURNAL,
+    MANIFEST,
     MOST_FEATURES,
     RECIPE,
+    SCRATCH,
     SHARD_NNZ,
+    SHARDS,
     shard_rows,
 )
 from streamcut.io.stores.structure import first_problem
 
 _FEATURES_AT_ONCE = 1 << 19  # when the shards of a resumed store are reread: 16 MiB
+_UPLOADS = 64 << 20  # bytes of objects on their way, and their copies
+_SHARD = re.compile(rf"{SHARDS}/(\d+)")
 
 
 def writer_bytes(shard_nnz: int, threads: int, remote: bool = False) -> int:
@@ -50,7 +60,7 @@ def writer_bytes(shard_nnz: int, threads: int, remote: bool = False) -> int:
     values of a shard, twice, because the compressor's result is copied; for a URL (`remote`) also the uploads in flight.
     """
     rows = shard_nnz * (4 + 8) + shard_rows(shard_nnz) * 4 * 8
-    return (threads + 1) * rows + threads * shard_nnz * 2 * 8 + (UPLOAD_HELD if remote else 0)
+    return (threads + 1) * rows + threads * shard_nnz * 2 * 8 + (_UPLOADS if remote else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,28 +74,26 @@ class _Block:
 
 @dataclass(frozen=True, slots=True)
 class _InFlight:
-    """A shard that is being counted and written, then journalled."""
+    """A shard that is being counted and written: the future is (the shard, the statistics of all rows up to its end)."""
 
-    rows: ShardRows
     written: Future[tuple[ShardInfo, dict]]
-    journalled: Future[ShardInfo]
+    following: dict  # where to read on after it
 
 
 class StoreWriter:
-    """Writes rows, block by block, into the store `path`. A context manager: leaving it before `finish` keeps NAME.partial.
+    """Writes rows, block by block, into the store `path`. A context manager: left before `finish`, it keeps what can be resumed.
 
-    path        of the finished store, NAME: on a disk, or a URL of an object store
+    path        of the store: on a disk, or a URL of an object store
     backend     "zarr" or "hdf5" (disks only)
-    shard_nnz   entries of a shard (see `io/stores/collector.py` for the rule)
+    shard_nnz   entries of a shard (see `shard_cuts` for the rule)
     n_features  number of features; None: the largest index seen
     options     JSON identity of the whole conversion: resuming with other options is refused
-    resume      continue NAME.partial if there is one; without `resume` it is removed
-    force       replace an existing store NAME, once the new one is complete
+    resume      continue an unfinished store if there is one; without `resume` it is removed
+    force       replace an existing store; it is removed when the first shard is sound
     features    keep statistics per feature if there are at most this many (32 bytes each while writing; 0: never)
-    threads     background threads that encode and write shards; memory is `writer_bytes(shard_nnz, threads)`. Another one waits
-                for uploads to a URL and writes the journal, so that the rows' memory is already free for the next shard
+    threads     background threads that count, encode and write shards; memory is `writer_bytes(shard_nnz, threads)`
 
-    Entering raises UsageError (NAME exists, or options differ), LockedError, NotFoundError (the directory is not writable),
+    Entering raises UsageError (the store exists, or options differ), LockedError, NotFoundError (the directory is not writable),
     DiskFullError. Afterwards `resume_from` is None for a fresh start, or {"position", "skip", "state"}: call append again with
     the block of that `position` without its first `skip` rows, then with the following ones; `state` came with that block.
     """
@@ -111,30 +119,35 @@ class StoreWriter:
             raise UsageError("shard_nnz and threads must be at least 1")
         self.path = os.fspath(path)
         self.resume_from: dict | None = None
-        self._build = build_of(path, backend, n_features)
+        self._files, self._layout = files_of(path), _layout(backend)
         self._backend, self._shard_nnz, self._n_features = backend, shard_nnz, n_features
         own = {"backend": backend, "shard_nnz": shard_nnz, "n_features": n_features, "format_version": FORMAT_VERSION}
         self._options = {**options, **own, "streamcut": streamcut.__version__}
+        self._first_entry = canonical_json({"options": self._options, "run": uuid.uuid4().hex})
         self._resume, self._force, self._threads = resume, force, threads
         self._statistics = StatisticsBuilder()
         self._features = 0 if n_features is not None and n_features > features else features
         self._tally = FeatureTally(self._features)
         self._shards: list[ShardInfo] = []
+        self._pending: list[Chunk] = []  # rows that are not yet a complete shard
+        self._least = 0  # size of pending rows, all of one group, below which it is not worth looking for its end
         self._blocks: deque[_Block] = deque()
         self._in_flight: deque[_InFlight] = deque()
-        self._journalled: deque[Future[ShardInfo]] = deque()  # shards whose rows are no longer needed, in order
-        self._free: list[ShardRows] = []
-        self._made = self._emitted = self._handed_out = self._next_row = 0
-        self._counted: Future[None] | None = None  # done when the last shard handed out is counted
-        self._last_line: Future[ShardInfo] | None = None  # of the journal
-        self._cutter = ShardCutter(shard_nnz, self._fresh_rows)
-        self._stack = contextlib.ExitStack()
+        self._counted: Future[None] | None = None  # done when the last shard in flight is counted
+        self._begun = False
+        self._rows = self._cut = 0  # appended, and handed out in shards
+        self._columns: tuple[bool, bool] | None = None
+        self._stack = ExitStack()
 
     def __enter__(self) -> StoreWriter:
-        with contextlib.ExitStack() as stack:
-            self._go_on(self._build.open(stack, self._options, resume=self._resume, force=self._force))
-            self._journal = ThreadPoolExecutor(1, "streamcut-journal")
-            stack.callback(self._journal.shutdown, cancel_futures=True)
+        with ExitStack() as stack:
+            expect_free(self.path, self._force)
+            stack.enter_context(self._files.locked())
+            expect_free(self.path, self._force)  # another writer may have finished between the first check and the lock
+            names = self._files.names()
+            remove(self._files, {name for name in names if name.startswith(f"{SCRATCH}/")})
+            if self._resume and MANIFEST not in names:
+                self._go_on(entries(self._files), names)
             self._pool = ThreadPoolExecutor(self._threads, "streamcut-write")
             stack.callback(self._pool.shutdown, cancel_futures=True)
             self._stack = stack.pop_all()
@@ -149,148 +162,216 @@ class StoreWriter:
         Raises BadInputError for rows of this or an earlier block that break the format (order of indices, nan, a feature ≥
         n_features), DiskFullError.
         """
-        begun = self.resume_from
-        skipped = begun["skip"] if begun is not None and begun["position"] == position else 0
-        self._blocks.append(_Block(self._next_row - skipped, position, state))
-        self._next_row += chunk.n_rows
-        for rows in self._cutter.add(chunk):
-            self._emit(rows)
+        columns = (chunk.qid is not None, chunk.weight is not None)
+        if self._columns not in (None, columns):
+            raise BadInputError("some blocks of rows have qid or weight and others do not")
+        self._columns = columns
+        again = self.resume_from
+        skipped = again["skip"] if again is not None and again["position"] == position else 0
+        self._blocks.append(_Block(self._rows - skipped, position, state))
+        self._rows += chunk.n_rows
+        self._pending.append(_copied(chunk))
+        entries, rows = sum(part.nnz for part in self._pending), self._rows - self._cut
+        if (entries > self._shard_nnz or rows > shard_rows(self._shard_nnz)) and entries + rows > self._least:
+            self._emit()
         while self._in_flight and self._in_flight[0].written.done():
-            self._take_back()
-        while self._journalled and self._journalled[0].done():
             self._commit()
 
     def finish(self, source: dict, recipe: Recipe | None = None) -> Manifest:
-        """Write the last shard and give the store its name. `source` (JSON types) goes into the manifest, `recipe` next to it.
+        """Write the last shard and the manifest. `source` (JSON types) goes into the manifest, `recipe` next to it.
 
-        Raises BadInputError when there are no rows, DiskFullError.
+        Raises BadInputError when there are no rows, LockedError when another process writes to the same URL, DiskFullError.
         """
-        rest = self._cutter.rest()
-        if rest is not None:
-            self._emit(rest)
+        self._emit(last=True)
         while self._in_flight:
-            self._take_back()
-        while self._journalled:
             self._commit()
         if not self._shards:
             raise BadInputError(f"no rows to write into {self.path}")
+        self._begin()
         named = None if recipe is None or recipe.names is None else len(recipe.names)
         statistics = self._statistics.finish(named if self._n_features is None else self._n_features)
-        n_features = statistics.n_features
-        shards = tuple(self._build.files.finish_shard(k, shard, n_features) for k, shard in enumerate(self._shards))
-        extras = {} if recipe is None else {RECIPE: recipe.to_json()}
-        if (features := self._feature_statistics(statistics, shards)) is not None:
-            extras[FEATURES] = features.to_bytes()
+        finished = (self._layout.finished(self._files, k, shard, statistics.n_features) for k, shard in enumerate(self._shards))
+        shards, documents = tuple(finished), self._layout.store_documents()
         manifest = Manifest(
             statistics=statistics,
             shards=shards,
-            fingerprint=fingerprint(n_features, shards),
+            fingerprint=fingerprint(statistics.n_features, shards),
             backend=self._backend,
             source=source,
             format_version=FORMAT_VERSION,
             streamcut_version=streamcut.__version__,
-            files=self._build.files.files(),
-            extras={name: (len(content), crc32c(content)) for name, content in extras.items()},
+            files=zarr_layout.guards(documents),
         )
-        for name, content in extras.items():
-            self._build.write(name, content)
-        self._build.publish(manifest_bytes(manifest), force=self._force)
+        extras = {} if recipe is None else {RECIPE: recipe.to_json()}
+        if (features := self._feature_statistics(manifest)) is not None:
+            extras[FEATURES] = features.to_bytes()
+        self._files.put((name, (content,)) for name, content in {**documents, **extras}.items())
+        manifest = replace(manifest, extras=zarr_layout.guards(extras))
+        if self._files.get(entry(0)) != self._first_entry:
+            raise LockedError(f"{self.path} is being written by another process, too; let one of them finish, then start again")
+        self._put(MANIFEST, manifest_bytes(manifest), "convert.manifest")
+        failpoint("convert.done")
+        remove(self._files, {entry(number) for number in range(len(shards) + 1)})
         return manifest
 
-    def _feature_statistics(self, statistics: Statistics, shards: tuple[ShardInfo, ...]) -> FeatureStatistics | None:
+    def _feature_statistics(self, manifest: Manifest) -> FeatureStatistics | None:
         """Feature statistics of all rows; the shards of a resumed store are reread for them."""
         if self.resume_from is None:
             return self._tally.finish()
-        if statistics.n_features > self._features:
+        if manifest.statistics.n_features > self._features:
             return None
-        return by_passes(self._build.read_again(Manifest(statistics, shards, "", self._backend)), _FEATURES_AT_ONCE)
+        return by_passes(_store(self._files.root, manifest), _FEATURES_AT_ONCE)
 
-    def _go_on(self, records: list[dict]) -> None:
-        """Resume from the finished shards of an earlier run."""
-        self._shards = [shard_from_record(record["shard"]) for record in records]
+    def _go_on(self, records: list[dict], names: dict[str, int]) -> None:
+        """Resume from the finished shards of an earlier run, whose files are among `names`."""
         if records:
+            check_options(records[0]["options"], self._options, self.path)
+        for number, record in enumerate(records[1:]):
+            shard = shard_from_record(record["shard"])
+            if any(names.get(name) != length for name, length in self._layout.shard_lengths(number, shard).items()):
+                break
+            self._shards.append(shard)
+            self._statistics, self.resume_from = StatisticsBuilder.from_state(record["statistics"]), record["next"]
             self._tally = FeatureTally(0)  # the counts of earlier runs are lost: the shards will be reread
-            self._statistics = StatisticsBuilder.from_state(records[-1]["statistics"])
-            self._emitted, self._next_row = len(records), self._statistics.n_rows
-            self._handed_out = self._next_row
-            self.resume_from = records[-1]["next"]
+        self._rows = self._cut = self._statistics.n_rows
+
+    def _begin(self) -> None:
+        """Before anything is written: remove what is not of the shards to go on from, and record the options.
+
+        What replaces a store removes its manifest only when the journal is there: at every moment one of the two shows whose
+        files these are.
+        """
+        if self._begun:
+            return
+        self._begun = True
+        names, kept = self._files.names(), {entry(number) for number in range(len(self._shards) + 1)}
+        old = {name for name in names if not (name in kept or name.startswith(f"{SCRATCH}/") or self._is_finished(name))}
+        remove(self._files, {name for name in old if name.startswith(f"{JOURNAL}/")})
+        self._files.put([(entry(0), (self._first_entry,))])
+        remove(self._files, old & {MANIFEST})
+        remove(self._files, old - {MANIFEST})
+
+    def _is_finished(self, name: str) -> bool:
+        """Whether a file is of one of the shards to go on from."""
+        match = _SHARD.match(name)
+        return match is not None and int(match[1]) < len(self._shards) and not name.endswith(".tmp")
 
     # Shards in flight
 
-    def _fresh_rows(self) -> ShardRows:
-        """Memory for a shard; when all is in use, waits for a shard to be written."""
-        if not self._free and self._made <= self._threads:
-            self._made += 1
-            return ShardRows(self._shard_nnz)
-        if not self._free:
-            self._take_back()
-        return self._free.pop()
+    def _emit(self, *, last: bool = False) -> None:
+        """Hand the shards that are complete to threads, or `last`, all rows."""
+        if not self._pending:
+            return
+        while len(self._in_flight) >= self._threads:  # before the pending rows are copied: memory for one shard is free then
+            self._commit()
+        rows = concatenate(self._pending)
+        self._pending.clear()
+        cuts = shard_cuts(rows.indptr, rows.qid, self._shard_nnz)
+        complete = cuts if last else cuts[:-1]
+        for start, stop in complete:
+            while len(self._in_flight) >= self._threads:
+                self._commit()
+            self._hand_out(rows.rows(start, stop))
+        if not last:
+            self._pending.append(_copied(rows.rows(*cuts[-1])) if complete else rows)
+            self._least = 0 if complete else 2 * (rows.nnz + rows.n_rows)
 
-    def _emit(self, rows: ShardRows) -> None:
-        """Hand a complete shard to a thread, which checks and counts it after its predecessors, and writes it."""
-        first, self._handed_out = self._handed_out, self._handed_out + rows.rows
+    def _hand_out(self, rows: Chunk) -> None:
+        """Let a thread count, encode and write a shard."""
+        first, self._cut = self._cut, self._cut + rows.n_rows
         before, self._counted = self._counted, Future()
-        task = self._pool.submit(self._finished, self._emitted, rows, first, before, self._counted)
-        line = self._journal.submit(self._line_written, task, self._next_start(self._handed_out), self._last_line)
-        self._last_line = line
-        self._in_flight.append(_InFlight(rows, task, line))
-        self._emitted += 1
+        number = len(self._shards) + len(self._in_flight)
+        task = self._pool.submit(self._written, number, rows, first, before, self._counted)
+        while len(self._blocks) > 1 and self._blocks[1].first_row <= self._cut:
+            self._blocks.popleft()
+        block = self._blocks[0]
+        following = {"position": block.position, "skip": self._cut - block.first_row, "state": block.state}
+        self._in_flight.append(_InFlight(task, following))
 
-    def _finished(
-        self, shard: int, rows: ShardRows, first: int, before: Future | None, counted: Future
-    ) -> tuple[ShardInfo, dict]:
-        """(the written shard, the statistics of all rows up to its end); runs in a background thread."""
+    def _written(self, shard: int, rows: Chunk, first: int, before: Future | None, counted: Future) -> tuple[ShardInfo, dict]:
+        """Check a shard and count it after its predecessors, then write it; runs in a background thread."""
+        rows = replace(rows, indptr=rows.indptr - rows.indptr[0], indices=_entries(rows, "indices"), data=_entries(rows, "data"))
         try:
             if before is not None:
                 before.result()
             self._count(rows, first)
             state = self._statistics.state()
+            self._begin()
         except BaseException as error:
             counted.set_exception(error)
             raise
         counted.set_result(None)
-        return write_shard(self._build.files, shard, rows), state
+        found: dict[str, ArrayInfo] = {}
+        guards: dict[str, tuple[int, int]] = {}
+        n_features = -1 if self._n_features is None else self._n_features
+        self._files.put(self._layout.encoded(shard, narrowed(rows), rows.n_rows, n_features, found, guards))
+        return ShardInfo(rows.n_rows, rows.nnz, smallest(rows.data)[1], found, guards), state
 
-    def _count(self, rows: ShardRows, first: int) -> None:
+    def _count(self, chunk: Chunk, first: int) -> None:
         """Check a shard, whose first row is number `first`, and add it to the statistics. Raises BadInputError."""
-        chunk = rows.chunk()
         extra = {name: getattr(chunk, name) for name in ("y", "weight") if getattr(chunk, name) is not None}
         limit = np.iinfo(np.int64).max if self._n_features is None else self._n_features
         problem = first_problem(chunk.indptr, chunk.indices, chunk.data, extra, limit)
         most = MAX_BYTES // 8
-        if problem is None and rows.nnz > most:
-            problem = "indices", f"has {rows.nnz:,} entries of one row or qid, and a shard holds at most {most:,}"
+        if problem is None and chunk.nnz > most:
+            problem = "indices", f"has {chunk.nnz:,} entries of one row or qid, and a shard holds at most {most:,}"
         if problem is None:
             self._statistics.add(chunk)
             self._tally.add(chunk)
             if not self._statistics.is_finite():
                 problem = "data", "or weight is so large that a sum overflows; scale it down"
         if problem is not None:
-            raise BadInputError(f"rows {first}…{first + rows.rows - 1}: {' '.join(problem)}")
-
-    def _next_start(self, row: int) -> dict:
-        """Where to continue after a restart when the shards hold `row` rows; forgets earlier blocks."""
-        while len(self._blocks) > 1 and self._blocks[1].first_row <= row:
-            self._blocks.popleft()
-        block = self._blocks[0]
-        return {"position": block.position, "skip": row - block.first_row, "state": block.state}
-
-    def _line_written(self, written: Future[tuple[ShardInfo, dict]], following: dict, before: Future | None) -> ShardInfo:
-        """The shard, once it is journalled after its predecessors; runs in a background thread."""
-        if before is not None:
-            before.result()
-        info, statistics = written.result()
-        self._build.append({"shard": shard_record(info), "statistics": statistics, "next": following})
-        return info
-
-    def _take_back(self) -> None:
-        """Wait until the oldest shard in flight is encoded and written, or uploading, and its rows' memory is free."""
-        oldest = self._in_flight.popleft()
-        oldest.written.result()
-        self._journalled.append(oldest.journalled)
-        oldest.rows.clear()
-        self._free.append(oldest.rows)
+            raise BadInputError(f"rows {first}…{first + chunk.n_rows - 1}: {' '.join(problem)}")
 
     def _commit(self) -> None:
-        """Wait until the oldest pending shard is journalled."""
-        self._shards.append(self._journalled.popleft().result())
+        """Wait until the oldest shard in flight is written, and add it to the journal."""
+        oldest = self._in_flight.popleft()
+        info, statistics = oldest.written.result()
+        record = {"shard": shard_record(info), "statistics": statistics, "next": oldest.following}
+        self._put(entry(len(self._shards) + 1), canonical_json(record), "convert.journal")
+        self._shards.append(info)
+
+    def _put(self, name: str, content: bytes, point: str) -> None:
+        """Write a file that decides what a crash leaves, after failpoint `point`."""
+        with disk_full(self.path, len(content)):
+            failpoint(point)
+            self._files.put([(name, (content,))])
+
+
+def _layout(backend: str) -> Any:
+    """The module that says how the shards of a store become files."""
+    if backend == "hdf5":
+        from streamcut.io.stores import hdf5_store
+
+        return hdf5_store
+    return zarr_layout
+
+
+def _store(root: str, manifest: Manifest) -> Any:
+    """The shards of a store that is not yet one."""
+    if is_url(root):
+        from streamcut.io.stores.remote_store import RemoteStore
+
+        return RemoteStore(root, manifest=manifest)
+    if manifest.backend == "hdf5":
+        from streamcut.io.stores.hdf5_store import HDF5Store
+
+        return HDF5Store(root, manifest)
+    from streamcut.io.stores.zarr_store import ZarrStore
+
+    return ZarrStore(root, manifest)
+
+
+def _copied(chunk: Chunk) -> Chunk:
+    """A copy of the rows with float64 values, and int32 indices where they fit."""
+    copy = concatenate([chunk])
+    data = np.ones(copy.nnz) if copy.data is None else copy.data.astype(np.float64, copy=False)
+    small = copy.indices.dtype != np.int32 and copy.indices.max(initial=0) <= INT32_MAX
+    return replace(copy, data=data, indices=copy.indices.astype(np.int32) if small else copy.indices)
+
+
+def _entries(rows: Chunk, name: str) -> np.ndarray:
+    """The indices or data of the rows alone; indices are int32 where they fit."""
+    array = getattr(rows, name)[rows.indptr[0] : rows.indptr[-1]]
+    small = array.dtype == np.int64 and array.max(initial=0) <= INT32_MAX
+    return array.astype(np.int32) if small else array

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from streamcut.io.manifest import ArrayInfo, ShardInfo
-from streamcut.io.stores.codec import CODEC, TRAILER, crc32c
+from streamcut.io.stores.codec import CODEC, TRAILER, crc32c, encode, trailer
 from streamcut.io.stores.spec import CSR_ATTRIBUTES, DICT_ATTRIBUTES, FORMAT_VERSION, SHARDS, shard_name
 
 METADATA = "zarr.json"
@@ -62,10 +67,6 @@ def is_foreign(document: bytes) -> bool:
         return False
 
 
-def shard_folder(root: Path, shard: int) -> Path:
-    return root / SHARDS / shard_name(shard)
-
-
 def chunk_path(root: str | Path, shard: int, name: str) -> str:
     return f"{root}/{chunk_name(shard, name)}"
 
@@ -84,6 +85,41 @@ def shard_documents(info: ShardInfo, n_features: int) -> dict[str, bytes]:
     """The zarr.json files of a shard by their path inside its folder."""
     arrays = {f"{name}/{METADATA}": array_document(array.dtype, array.size) for name, array in info.arrays.items()}
     return {METADATA: csr_document(info.rows, n_features), **arrays}
+
+
+def encoded(
+    shard: int,
+    arrays: Iterable[tuple[str, np.ndarray]],
+    rows: int,
+    n_features: int,
+    found: dict[str, ArrayInfo],
+    guards: dict[str, tuple[int, int]],
+) -> Iterator[tuple[str, tuple[bytes, ...]]]:
+    """(name, parts) of each file of a shard, one after the other, but those of `finished`; describes the arrays in `found`."""
+    for name, array in arrays:
+        payload = encode(array) if len(array) else b""
+        found[name] = described(array, payload)
+        if payload:
+            yield chunk_name(shard, name), (payload, trailer(found[name].stored_crc32c))
+        del payload  # otherwise held while the next one is made
+        yield f"{SHARDS}/{shard_name(shard)}/{name}/{METADATA}", (array_document(array.dtype.name, len(array)),)
+
+
+def described(array: np.ndarray, payload: bytes = b"") -> ArrayInfo:
+    """What the manifest says of an array, and of the payload of its chunk file."""
+    return ArrayInfo(array.dtype.name, len(array), crc32c(array), len(payload), crc32c(payload) if payload else 0)
+
+
+def finished(files: Any, shard: int, info: ShardInfo, n_features: int) -> ShardInfo:
+    """The shard, once the file that depends on the number of features is written to `files`, a Folder or Objects."""
+    documents = shard_documents(info, n_features)
+    files.put([(f"{SHARDS}/{shard_name(shard)}/{METADATA}", (documents[METADATA],))])
+    return replace(info, files=guards(documents))
+
+
+def shard_lengths(shard: int, info: ShardInfo) -> dict[str, int]:
+    """{name: length} of the files of a shard that hold its arrays."""
+    return {chunk_name(shard, name): chunk_length(array) for name, array in info.arrays.items() if array.size}
 
 
 def store_documents() -> dict[str, bytes]:

@@ -45,15 +45,14 @@ Examples:
   streamcut convert X.npz X.zarr --label y.txt
   streamcut convert clicks.parquet clicks.zarr --label click --cross site*ad --id user --hash-bits 22
   streamcut convert new.csv new.zarr --recipe m.npz      # the features that the model knows
-  streamcut convert 's3://b/day*.svm' s3://b/days.zarr --scheduler tcp://host:8786
+  streamcut convert 's3://b/day*.svm' s3://b/days.zarr
 
 --dry-run prints the recipe and the first rows: label | feature | feature: value | …
 
-Nothing appears at OUTPUT until it is complete. A conversion that was interrupted leaves OUTPUT.partial, and the same
-command with --resume goes on from there to the same bytes (with --shuffle or --group-by-qid the input is read again).
-INPUTS and OUTPUT may be URLs (s3://, gs://, az://, …; needs streamcut[remote] and what the URL needs). In object storage
-shards go to OUTPUT as they come and manifest.json comes last; --force keeps the old store until the new one is complete,
-and takes both places for as long as that.
+OUTPUT is a store once its manifest.json is there, which is written last. After an interruption the same command with
+--resume goes on to the same bytes (with --shuffle or --group-by-qid the input is read again). --force removes the old
+store when the first rows of the new one are complete: to keep it until the end, write to another name.
+INPUTS and OUTPUT may be URLs (s3://, gs://, az://, …; needs streamcut[remote]).
 The order of --shuffle and the sides of --split depend on the seed and the number of the row (or its qid) alone, and
 rows of one qid stay together.
 """

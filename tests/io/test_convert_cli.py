@@ -8,6 +8,7 @@ import sys
 
 import kit.shared.convert_cli
 import pytest
+from kit.store_crash import forked
 from reference.rows import read_rows
 
 from streamcut import convert
@@ -113,7 +114,7 @@ def test_a_zipped_store_is_read(tmp_path, text):
 
 def test_unfinished_stores_are_named_as_such(run, tmp_path, text):
     convert(text, tmp_path / "a.zarr", shard_nnz=300)
-    os.rename(tmp_path / "a.zarr", tmp_path / "b.zarr.partial")
+    forked(lambda: convert(text, tmp_path / "b.zarr", shard_nnz=300), "convert.manifest:1:kill")
     code, _, err = run("info", tmp_path / "b.zarr")
     assert code == ExitCode.INCOMPLETE
     assert "--resume" in err

@@ -162,7 +162,7 @@ def test_a_store_whose_maker_was_killed_is_gone_on_with(tmp_path):
         if done.returncode == 0:
             break
         assert done.returncode == 9, done.stderr
-        assert os.listdir(tmp_path) == ["a.zarr.partial"]
+        assert os.listdir(tmp_path) == ["a.zarr"]
     assert began[0] == 0
     assert 0 < began[1] < began[-1]
     X = sp.random_array((300, 40), density=0.2, format="csr", rng=np.random.default_rng(3))

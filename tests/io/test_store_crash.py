@@ -1,14 +1,186 @@
-"""Killing the writer at every step, full disks, locks: nothing half-written gets a name, and resuming gives the same bytes.
+"""Killing the writer at every step, full disks, locks: nothing half-written is a store, and resuming gives the same bytes.
 
 Children are forked, so that kernels are compiled once.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
+import resource
+import shutil
+import signal
+from pathlib import Path
+
+import numpy as np
 import pytest
-from kit.store_crash import content
+from kit.store_crash import content, forked, make
+from kit.waiting import files_in, has_ended, until
+
+import streamcut
+from streamcut.errors import DiskFullError, ExitCode, IncompleteError, LockedError, NotFoundError, UsageError
 
 pytestmark = pytest.mark.process
+
+POINTS = ["store.put_tmp", "store.put_fsync", "store.put_rename", "convert.journal", "convert.manifest", "convert.done"]
+
+
+@pytest.fixture(scope="module", params=["zarr", "hdf5"])
+def backend(request) -> str:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def undisturbed(backend, tmp_path_factory) -> dict[str, bytes]:
+    path = tmp_path_factory.mktemp("undisturbed") / "store"
+    make(path, backend, threads=3)
+    return content(path)
+
+
+def is_store(path: Path) -> bool:
+    """Whether there is a store; if not, opening it says how to go on, or that there is nothing."""
+    try:
+        streamcut.open(path)
+    except (IncompleteError, NotFoundError):
+        return False
+    return True
+
+
+@pytest.mark.thirds
+@pytest.mark.parametrize("point", POINTS)
+def test_killed_at_steps_of_every_kind_and_resumed(tmp_path, backend, undisturbed, point):
+    visits, deaths = [*range(1, 6), *range(8, 200, 31)], 0
+    for visit in visits:
+        path = tmp_path / f"{visit}"
+        ended = forked(lambda path=path: make(path, backend), f"{point}:{visit}:kill")
+        if ended == 0:
+            break
+        assert ended == -signal.SIGKILL
+        deaths += 1
+        if is_store(path):  # killed while the journal was removed
+            assert point == "convert.done"
+            make(path, backend, force=True)
+        else:
+            make(path, backend, resume=True)
+        assert content(path) == undisturbed
+        shutil.rmtree(path)
+    assert deaths > 0
+
+
+def test_resuming_keeps_what_is_stored(tmp_path, backend):
+    path = tmp_path / "store"
+    assert forked(lambda: make(path, backend), "convert.journal:6:kill") == -signal.SIGKILL
+    before = {p: p.stat().st_mtime_ns for p in (path / "shards").rglob("*") if p.parts[-1] in ("c.0", "000000.h5")}
+    assert make(path, backend, resume=True) > 100
+    assert all(p.stat().st_mtime_ns == time for p, time in before.items() if "000000" in str(p))
+
+
+def test_killed_at_random_times(tmp_path, backend, undisturbed):
+    rng = np.random.default_rng(1)
+    for k in range(6):
+        path = tmp_path / f"{k}"
+        child = os.fork()
+        if child == 0:
+            try:
+                make(path, backend, threads=2)
+            finally:
+                os._exit(0)
+        wanted = int(rng.integers(0, 25))
+        until(lambda: has_ended(child) or files_in(path) >= wanted, f"file {wanted}")  # noqa: B023
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        if not is_store(path):
+            make(path, backend, resume=True, threads=2)
+        assert content(path) == undisturbed
+
+
+def test_a_second_death_while_resuming(tmp_path, undisturbed, backend):
+    path = tmp_path / "store"
+    for visit in (4, 3, 2):
+        assert forked(lambda: make(path, backend, resume=True), f"convert.journal:{visit}:kill") == -signal.SIGKILL
+    make(path, backend, resume=True)
+    assert content(path) == undisturbed
+
+
+@pytest.mark.parametrize("point", ["store.put_tmp:1", "store.put_tmp:15", "convert.journal:2", "convert.manifest:1"])
+def test_a_full_disk_is_named_and_survived(tmp_path, monkeypatch, backend, undisturbed, point):
+    monkeypatch.setenv("STREAMCUT_FAILPOINT_RUN", f"{tmp_path}")
+    monkeypatch.setenv("STREAMCUT_FAILPOINT", f"{point}:ENOSPC")
+    with pytest.raises(DiskFullError, match="No space left"):
+        make(tmp_path / "store", backend)
+    monkeypatch.delenv("STREAMCUT_FAILPOINT")
+    assert not is_store(tmp_path / "store")
+    make(tmp_path / "store", backend, resume=True)
+    assert content(tmp_path / "store") == undisturbed
+
+
+def test_a_failing_fsync_is_fatal_for_its_commit(tmp_path, monkeypatch, backend, undisturbed):
+    monkeypatch.setenv("STREAMCUT_FAILPOINT_RUN", f"{tmp_path}")
+    monkeypatch.setenv("STREAMCUT_FAILPOINT", "store.put_fsync:3:EIO")
+    with pytest.raises(OSError, match="Input/output"):
+        make(tmp_path / "store", backend)
+    monkeypatch.delenv("STREAMCUT_FAILPOINT")
+    make(tmp_path / "store", backend, resume=True)
+    assert content(tmp_path / "store") == undisturbed
+
+
+def test_a_file_size_limit_is_a_full_disk(tmp_path, backend):
+    def limited() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))
+        make(tmp_path / "store", backend)
+
+    assert forked(limited) == ExitCode.DISK_FULL
+    assert not is_store(tmp_path / "store")
+
+
+def test_two_writers_of_one_store(tmp_path):
+    path = tmp_path / "store"
+    with contextlib.suppress(KeyError), streamcut.create(path) as out:
+        out.append(np.eye(3), [1, 2, 1])
+        assert forked(lambda: make(path)) == ExitCode.LOCKED
+        with pytest.raises(LockedError, match="another process"):
+            make(path)
+        raise KeyError
+    assert os.listdir(tmp_path) == []  # no shard was complete
+    make(path)
+
+
+def test_what_killed_writers_left_is_removed(tmp_path, backend, undisturbed):
+    path = tmp_path / "store"
+    assert forked(lambda: make(path, backend), "store.put_rename:20:kill") == -signal.SIGKILL
+    assert list(path.rglob(".*.tmp"))
+    make(path, backend)  # anew
+    assert content(path) == undisturbed
+    assert forked(lambda: make(path, backend, force=True), "convert.done:1:kill") == -signal.SIGKILL
+    assert (path / "journal").is_dir()
+    make(path, backend, force=True)
+    assert content(path) == undisturbed
+    assert os.listdir(tmp_path) == ["store"]
+
+
+@pytest.mark.parametrize("point", ["store.put_rename", "convert.journal", "convert.manifest", "convert.done"])
+def test_a_replacement_that_was_killed_leaves_a_store_or_can_be_resumed(tmp_path, backend, undisturbed, point):
+    for visit in (1, 2, 9):
+        path = tmp_path / f"{visit}"
+        make(path, backend, scale=2.0)
+        older = content(path)
+        if forked(lambda path=path: make(path, backend, force=True), f"{point}:{visit}:kill") == 0:
+            break
+        if is_store(path):
+            whole = {name: kept for name, kept in content(path).items() if not name.startswith(("journal", ".", "shards/."))}
+            assert whole in (older, undisturbed) or point == "store.put_rename"
+        make(path, backend, force=True, resume=True)
+        assert content(path) == undisturbed
+
+
+def test_the_store_that_is_replaced_stays_until_rows_of_the_new_one_are_complete(tmp_path, run):
+    text, store = tmp_path / "a.svm", tmp_path / "a.zarr"
+    text.write_text("1 1:1\n-1 2:1\n" * 50)
+    assert run("convert", text, store)[0] == 0
+    before = content(store)
+    (tmp_path / "bad.svm").write_text("1 1:1\nnonsense\n")
+    assert run("convert", tmp_path / "bad.svm", store, "--force")[0] == ExitCode.BAD_INPUT
+    assert content(store) == before
 
 
 def test_what_replaces_a_store_is_resumed(tmp_path, monkeypatch, run):
@@ -20,11 +192,39 @@ def test_what_replaces_a_store_is_resumed(tmp_path, monkeypatch, run):
     old = content(store)
     text.write_text(text.read_text() + "1 3:1\n")
     monkeypatch.setenv("STREAMCUT_FAILPOINT", "convert.manifest:1:ENOSPC")
-    assert run(*command)[0] == 8
+    assert run(*command)[0] == ExitCode.DISK_FULL
     monkeypatch.delenv("STREAMCUT_FAILPOINT")
-    assert content(store) == old
+    assert run("info", store)[0] == ExitCode.INCOMPLETE
     code, _, err = run(*command, "--resume")
     assert code == 0, err
     assert content(store) != old
     run("convert", text, tmp_path / "new.zarr", "--shard-nnz", "400", "--quiet", "--threads", "1")
     assert content(store) == content(tmp_path / "new.zarr")
+
+
+def test_resuming_with_other_options_is_refused_by_name(tmp_path, backend):
+    path = tmp_path / "store"
+    forked(lambda: make(path, backend), "convert.manifest:1:kill")
+    with pytest.raises(UsageError, match="keep_zeros was False and is True"):
+        make(path, backend, resume=True, keep_zeros=True)
+    with pytest.raises(UsageError, match="backend was"):
+        make(path, "zarr" if backend == "hdf5" else "hdf5", resume=True)
+    make(path, backend, resume=True)
+
+
+def test_a_folder_that_is_not_there(tmp_path):
+    with pytest.raises(NotFoundError, match="cannot be made"):
+        make(tmp_path / "no" / "such" / "store")
+
+
+@pytest.mark.parametrize("what", ["shards", "journal"])
+def test_a_finished_shard_whose_file_is_gone_is_written_again(tmp_path, undisturbed, backend, what):
+    path = tmp_path / "store"
+    forked(lambda: make(path, backend), "convert.manifest:1:kill")
+    shard = "shards/000001/y/c.0" if backend == "zarr" else "shards/000001.h5"
+    if what == "shards":
+        (path / shard).unlink()
+    else:
+        (path / "journal/000002").write_text('{"torn')
+    assert 0 < make(path, backend, resume=True) < 100
+    assert content(path) == undisturbed

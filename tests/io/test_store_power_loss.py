@@ -3,16 +3,55 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
-import kit.shared.store_power_loss
-from kit.store_crash import content
-from reference.power_loss import Recorder, left_over
+import pytest
+from kit.store_crash import content, make
+from reference.power_loss import WAYS, Moment, Recorder, left_over
 
-quick_disk = kit.shared.store_power_loss.quick_disk
+import streamcut
+from streamcut.errors import StreamcutError
+
+STRIDE = 7  # of the moments inside one shard; coprime to what a file takes
+
+
+@pytest.fixture(autouse=True)
+def quick_disk(monkeypatch):
+    """What is durable is the recorder's to say; real disks take their time."""
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
+
+
+@pytest.fixture(scope="module", params=["zarr", "hdf5"])
+def backend(request) -> str:
+    return request.param
+
+
+def recorded(root: Path, backend: str, **options) -> list[Moment]:
+    with Recorder(root) as recorder:
+        make(root / "store", backend, shard_nnz=1500, **options)
+    return recorder.moments
+
+
+def some(moments: list[Moment]) -> list[tuple[int, Moment]]:
+    """Every STRIDE-th moment, and all of those that publish the store."""
+    last = len(moments) - 12
+    return [(number, moment) for number, moment in enumerate(moments) if number % STRIDE == 0 or number >= last]
+
+
+def is_store(path: Path) -> bool:
+    try:
+        streamcut.open(path)
+    except StreamcutError:
+        return False
+    return True
+
+
+def without_journal(root: Path) -> dict[str, bytes]:
+    return {name: kept for name, kept in content(root).items() if not name.startswith(("journal/", ".lock"))}
 
 
 def test_the_model_of_a_disk_loses_what_was_not_synced(tmp_path):
-    """Or else the tests above could not fail."""
+    """Or else the tests below could not fail."""
     root = tmp_path / "live"
     root.mkdir()
     with Recorder(root) as recorder:
@@ -29,3 +68,42 @@ def test_the_model_of_a_disk_loses_what_was_not_synced(tmp_path):
     }.items():
         left_over(recorder.moments[-1], tmp_path / way, way)
         assert content(tmp_path / way) == expected
+
+
+@pytest.mark.thirds
+@pytest.mark.parametrize("way", WAYS)
+def test_the_power_goes_while_a_store_is_made(tmp_path, backend, way):
+    (tmp_path / "live").mkdir()
+    moments = recorded(tmp_path / "live", backend)
+    whole = content(tmp_path / "live" / "store")
+    appeared, kept = 0, []
+    for number, moment in some(moments):
+        disk = tmp_path / f"{number}"
+        left_over(moment, disk, way, seed=number)
+        if is_store(disk / "store"):
+            appeared += 1
+            assert without_journal(disk / "store") == whole, f"{way} at {moment.before}"
+        else:
+            kept.append(make(disk / "store", backend, shard_nnz=1500, resume=True))
+            assert content(disk / "store") == whole, f"{way} at {moment.before}"
+    assert appeared > 0
+    assert max(kept) > 200  # of 400 rows: what was finished is not done again
+
+
+@pytest.mark.thirds
+@pytest.mark.parametrize("way", WAYS)
+def test_the_power_goes_while_a_store_is_replaced(tmp_path, way):
+    live = tmp_path / "live"
+    live.mkdir()
+    make(live / "store", shard_nnz=3000, scale=2.0)
+    older = content(live / "store")["manifest.json"]
+    moments = recorded(live, "zarr", force=True)
+    newer = content(live / "store")
+    for number, moment in some(moments):
+        disk = tmp_path / f"{number}"
+        left_over(moment, disk, way, seed=number)
+        if is_store(disk / "store"):
+            assert without_journal(disk / "store") == newer or content(disk / "store")["manifest.json"] == older
+        make(disk / "store", shard_nnz=1500, resume=True, force=True)
+        assert content(disk / "store") == newer
+    assert older != newer["manifest.json"]

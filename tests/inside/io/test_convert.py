@@ -113,7 +113,7 @@ def test_outputs_that_cannot_be(tmp_path, rows):
     for impossible in ({"shard_nnz": 0}, {"threads": 0}):
         with pytest.raises(UsageError, match="at least 1"):
             StoreWriter(tmp_path / "b.zarr", options={}, **impossible)
-    (tmp_path / "b-test.zarr").mkdir()
+    (tmp_path / "b-test.zarr").touch()
     with pytest.raises(UsageError, match=r"b-test\.zarr: exists"):
         convert(text, tmp_path / "b.zarr", split=0.5)
     assert store_bytes(tmp_path / "a.zarr") == before
@@ -123,8 +123,8 @@ def test_outputs_that_cannot_be(tmp_path, rows):
 
 def test_a_target_that_is_being_written_is_locked(tmp_path, rows):
     text = write_svmlight(tmp_path / "a.svm", rows)
-    (tmp_path / "a.zarr.partial").mkdir()
-    with locked(tmp_path / "a.zarr.partial" / "lock", "it"), pytest.raises(LockedError, match="being written"):
+    (tmp_path / "a.zarr").mkdir()
+    with locked(tmp_path / "a.zarr" / ".lock", "it"), pytest.raises(LockedError, match="being written"):
         convert(text, tmp_path / "a.zarr")
 
 

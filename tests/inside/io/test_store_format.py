@@ -17,14 +17,14 @@ from reference.shard_cuts import cuts
 from inside.kit.contracts.store import make_rows
 from streamcut.errors import BadInputError, CorruptError, UsageError
 from streamcut.foundation.chunk import Chunk
+from streamcut.io.dataset import shard_cuts
 from streamcut.io.manifest import StatisticsBuilder
 from streamcut.io.stores import codec, spec
-from streamcut.io.stores.collector import ShardCutter, ShardRows
-from streamcut.io.stores.journal import Journal, check_options, read_journal
+from streamcut.io.stores.journal import check_options
 from streamcut.io.stores.manifest_file import canonical_json, manifest_bytes, parse_manifest
 from streamcut.io.stores.shard_arrays import smallest
 from streamcut.io.stores.structure import first_problem
-from streamcut.io.stores.writer import StoreWriter, writer_bytes
+from streamcut.io.stores.writer import StoreWriter
 from streamcut.io.stores.zarr_layout import array_document, root_document
 
 pytestmark = pytest.mark.smoke
@@ -45,8 +45,8 @@ def test_the_text_lists_the_arrays_and_dtypes_of_the_code():
     assert sizes == {name: spec.array_size(name, 7, 20) for name in spec.DTYPES}
     assert f"format version {spec.FORMAT_VERSION}" in FORMAT
     assert f"{spec.SHARD_NNZ} entries" in FORMAT
-    for name in (spec.LOCK, spec.JOURNAL, spec.BUILD):
-        assert f"NAME.partial/{name}" in FORMAT
+    for name in (spec.LOCK, spec.JOURNAL):
+        assert f"NAME/{name}" in FORMAT
 
 
 def test_the_text_shows_the_metadata_of_the_code():
@@ -109,28 +109,13 @@ def test_narrowing_keeps_every_value_and_nothing_smaller_would(numbers):
 @given(
     st.lists(st.tuples(st.integers(0, 9), st.integers(0, 2)), min_size=1, max_size=40),
     st.integers(1, 24),
-    st.lists(st.integers(1, 12), min_size=1, max_size=5),
     st.booleans(),
 )
-def test_shard_borders_depend_on_the_rows_alone(rows, shard_nnz, blocks, grouped):
+def test_shard_borders_depend_on_the_rows_alone(rows, shard_nnz, grouped):
     lengths = [length for length, _ in rows]
     qid = np.cumsum([step == 0 for _, step in rows]) if grouped else None
-    indptr = np.cumsum([0, *lengths])
-    indices = np.concatenate([np.arange(length) for length in lengths]).astype(np.int32)
-    data = np.arange(len(indices), dtype=np.float64)
-    chunk = Chunk(indptr, indices, data, np.arange(len(rows), dtype=np.float64), qid)
-    cutter = ShardCutter(shard_nnz, lambda: ShardRows(shard_nnz))
-    shards, start = [], 0
-    for k in range(len(rows)):
-        stop = min(start + blocks[k % len(blocks)], len(rows))
-        shards += [found.chunk() for found in cutter.add(chunk.rows(start, stop))]
-        start = stop
-    last = cutter.rest()
-    shards += [last.chunk()] if last is not None else []
-    assert [shard.n_rows for shard in shards] == cuts(lengths, None if qid is None else qid.tolist(), shard_nnz)
-    np.testing.assert_array_equal(np.concatenate([shard.y for shard in shards]), chunk.y)
-    np.testing.assert_array_equal(np.concatenate([shard.data for shard in shards]), data)
-    np.testing.assert_array_equal(np.concatenate([np.diff(shard.indptr) for shard in shards]), lengths)
+    found = [stop - start for start, stop in shard_cuts(np.cumsum([0, *lengths]), qid, shard_nnz)]
+    assert found == cuts(lengths, None if qid is None else qid.tolist(), shard_nnz)
 
 
 @settings(max_examples=30, deadline=None)
@@ -183,23 +168,6 @@ def test_statistics_of_no_rows_have_no_infinite_label():
     assert (found.n_rows, found.n_features, found.label_min, found.label_max) == (0, 7, 0.0, 0.0)
 
 
-def test_a_torn_or_damaged_journal_ends_at_its_last_whole_line(tmp_path):
-    journal = Journal(tmp_path / "journal", 0)
-    records = [{"shard": k, "text": "x y"} for k in range(3)]
-    for record in records:
-        journal.append(record)
-    journal.close()
-    content = (tmp_path / "journal").read_bytes()
-    ends = [end for _, end in read_journal(tmp_path / "journal")]
-    assert [record for record, _ in read_journal(tmp_path / "journal")] == records
-    for length in range(len(content)):
-        (tmp_path / "journal").write_bytes(content[:length])
-        assert [end for _, end in read_journal(tmp_path / "journal")] == [end for end in ends if end <= length]
-    for place in range(ends[0], ends[1]):
-        (tmp_path / "journal").write_bytes(content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :])
-        assert len(read_journal(tmp_path / "journal")) == 1
-
-
 def test_options_that_differ_from_those_of_the_beginning_are_named_and_no_others():
     check_options({"seed": 1, "shuffle": [0, 2]}, {"shuffle": [0, 2], "seed": 1}, "rows.zarr")
     with pytest.raises(UsageError) as error:
@@ -224,13 +192,6 @@ def test_manifests_that_contradict_themselves_are_refused(tmp_path):
     ):
         with pytest.raises(CorruptError, match="not written by streamcut"):
             parse_manifest(manifest_bytes(bad), "here")
-
-
-def test_memory_of_the_writer_is_bounded_by_its_formula():
-    nnz, threads = 4 << 20, 2
-    made = [ShardRows(nnz) for _ in range(threads + 1)]
-    held = sum(rows._indices.nbytes + rows._data.nbytes for rows in made)
-    assert held < writer_bytes(nnz, threads) < 2 * held + threads * nnz * 16
 
 
 def test_rows_that_cannot_be_summed_are_named_by_their_numbers(tmp_path):
