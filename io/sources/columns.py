@@ -11,7 +11,7 @@ import numpy as np
 from streamcut.errors import BadInputError, NotFoundError
 from streamcut.foundation.opened import opened_file, opened_raw, readable, regular
 from streamcut.io.places.archives import array_header
-from streamcut.io.text.decompress import ShortLines, open_bytes
+from streamcut.io.text.decompress import open_bytes
 from streamcut.io.text.inputs import NOT_UTF8, not_text
 
 
@@ -84,7 +84,7 @@ class ColumnFile:
 def _open_text(path: str, what: str) -> Iterator[str]:
     """The lines of a text file, compressed or not. Raises BadInputError, also for other kinds of files."""
     stream, _ = open_bytes(opened_raw(path), path)
-    file = io.BufferedReader(ShortLines(stream, path))
+    file = io.BufferedReader(stream)
     try:
         if (kind := not_text(file.peek(16))) is None:
             yield from io.TextIOWrapper(file, encoding="utf-8-sig")

@@ -20,7 +20,7 @@ from streamcut.io.sources.arrays import dense_entries
 from streamcut.io.sources.canonical import RawRows
 from streamcut.io.sources.columns import ColumnFile
 from streamcut.io.sources.row_source import BlockSize, row_ranges
-from streamcut.io.text.decompress import ShortLines, open_bytes
+from streamcut.io.text.decompress import Joined, open_bytes
 
 _AT_ONCE = 1 << 20  # bytes of text
 COORDINATE_BYTES = 64  # (row, column, value) twice while reading, their order, and the resulting CSR
@@ -188,5 +188,5 @@ class MatrixMarketReader:
         yield from _pieces(self, X.indptr, X.indices, X.data, start, size)
 
     def _text(self) -> io.BufferedReader:
-        """The file, decompressed, with bounded line length."""
-        return io.BufferedReader(ShortLines(open_bytes(opened_raw(self.path), self.path)[0], self.path), _AT_ONCE)
+        """The file, decompressed. It cannot be sought: SciPy seeks after an error, which ends the process."""
+        return io.BufferedReader(Joined(b"", open_bytes(opened_raw(self.path), self.path)[0]), _AT_ONCE)
