@@ -18,7 +18,6 @@ from reproduce_sbp_tools import TABLE_2, Problem, gaussian, optimum, solver_on
 from reproduce_tools import legible, pyplot_in_style
 
 from streamcut.solvers.papers import kernel_iterations
-from streamcut.solvers.papers.kernel_iterations import Limits
 from streamcut.solvers.progress import Progress, StoppingRule
 
 METHODS = ("sbp", "pegasos", "sdca", "perceptron")
@@ -55,7 +54,7 @@ def curves(options: Any) -> Iterator[dict[str, Any]]:
                     return float(np.mean(wrong))
 
                 epochs = options.epochs * (10.0 if (name, method) == ("a9a", "perceptron") else 1.0)  # as there
-                fit = kernel_iterations.run(solver, Progress(StoppingRule(None, None)), Limits(epochs), error, patience=np.inf)
+                fit = kernel_iterations.run(solver, Progress(StoppingRule(None, None)), epochs, error, patience=np.inf)
                 history = kernel_iterations.as_records(fit.history)
                 record = {key: [line.get(key) for line in history] for key in KEPT if key in history[-1]}
                 yield {

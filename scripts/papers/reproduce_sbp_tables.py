@@ -17,7 +17,6 @@ from streamcut.io.conversion.convert import convert
 from streamcut.io.opening import open_dataset
 from streamcut.kernels.kernel import Kernel
 from streamcut.solvers.papers import kernel_iterations
-from streamcut.solvers.papers.kernel_iterations import Limits
 from streamcut.solvers.progress import Progress, StoppingRule
 
 LIBSVM_SETS = {
@@ -47,7 +46,7 @@ def batches(options) -> Iterator[tuple[str, dict]]:
             runner = Runner(Feed(data), plan_lanes(data.manifest.statistics, 1))
             solver = made("sbp", problem, kernel, 0, runner, nu=best["nu"], batch=batch)
             started = time.thread_time()
-            history = run(solver, problem, kernel, Limits(evaluations=options.epochs_streamed * problem.m**2))
+            history = run(solver, problem, kernel, options.epochs_streamed * problem.m**2)
             entry["batches"][batch] = {**history[-1], "thread_seconds": time.thread_time() - started, "history": history}
             print(name, batch, history[-1]["error"], flush=True)
         yield name, entry
@@ -131,7 +130,7 @@ def timed(solver, problem: Problem, kernel: Kernel, seconds: float) -> list[tupl
         return curve[-1][-1]
 
     progress = Progress(StoppingRule(None, None), stop=lambda: spent() >= seconds)
-    kernel_iterations.run(solver, progress, Limits(), look, patience=np.inf)
+    kernel_iterations.run(solver, progress, None, look, patience=np.inf)
     return curve
 
 

@@ -18,7 +18,6 @@ from streamcut.io.memory import MemoryDataset
 from streamcut.kernels.kernel import Kernel
 from streamcut.oracles.kernel_columns import Responses, add_scores, squared_norms, take
 from streamcut.solvers.papers import kernel_iterations
-from streamcut.solvers.papers.kernel_iterations import Limits
 from streamcut.solvers.papers.kernel_pegasos import KernelPegasos
 from streamcut.solvers.papers.kernel_perceptron import KernelPerceptron
 from streamcut.solvers.papers.kernel_sdca import KernelSDCA
@@ -138,12 +137,12 @@ def solver_on(own, method: str, seed: int, **known):
     return {"pegasos": KernelPegasos, "sdca": KernelSDCA}[method](own, C=known["C"], random=random)
 
 
-def run(solver, problem: Problem, kernel: Kernel, limits: Limits) -> list[dict]:
-    """The history, the test error in it."""
+def run(solver, problem: Problem, kernel: Kernel, evaluations: float) -> list[dict]:
+    """The history until so many kernel evaluations, the test error in it."""
 
     def error(alpha: np.ndarray, intercept: float) -> float:
         rows = solver.responses.numbers
         return problem.error(kernel, rows, alpha * problem.y[rows], intercept)
 
-    progress = Progress(StoppingRule(None, None))
-    return kernel_iterations.as_records(kernel_iterations.run(solver, progress, limits, error, patience=np.inf).history)
+    progress = Progress(StoppingRule(None, None), stop=lambda: solver.responses.evaluations >= evaluations)
+    return kernel_iterations.as_records(kernel_iterations.run(solver, progress, None, error, patience=np.inf).history)

@@ -63,8 +63,7 @@ def _with(known: np.ndarray, more: Any) -> np.ndarray:
 class Bundle:
     """At most `max_cuts` cuts of `dimension` float64 each; beyond it the two with the smallest β merge.
 
-    A weighted average of cuts is a cut, so merging keeps every bound valid; unused cuts go first. `merging`: before
-    the last solution cuts had to be merged to make room.
+    A weighted average of cuts is a cut, so merging keeps every bound valid; unused cuts go first.
 
     With a free intercept the last number of a cut's vector is its pull on the intercept, and is kept apart: w and
     cuts passed in have `dimension` + 1 numbers, those of the master problem `dimension`.
@@ -89,7 +88,6 @@ class Bundle:
         self._gram = np.zeros((1, 1))
         self._unused = np.zeros(1, dtype=np.int64)
         self.slots = np.array([-1])
-        self.merging = self._merged = False
 
     def __len__(self) -> int:
         """Number of cuts, the zero cut not counted."""
@@ -139,15 +137,16 @@ class Bundle:
         self._gram[:t, :t] = gram
         self._refresh_gram(t, a)
 
-    def newest_with(self, a: np.ndarray, b: float, error: CutError) -> tuple[np.ndarray, float, CutError]:
-        """The best mixture, in closed form, of the newest cut and the cut (a, b) without a pull: a bound where the master problem
-        of all cuts is beyond float64, as with one column of 10⁹ among small ones. The bundle is unchanged."""
+    def newest_with(self, a: np.ndarray, b: float, error: CutError, radius: float) -> tuple[np.ndarray, float, CutError]:
+        """The best mixture, in closed form, of the newest cut and the cut (a, b) without a pull, less their errors for ‖w‖ up to
+        `radius`: a bound where float64 cannot solve the master problem of all cuts, as with one column of 10⁹ among small ones,
+        or where rounding in older cuts matters. The bundle is unchanged."""
         new, l1, rho = self._vectors[len(self._b) - 1].copy(), self.penalty.threshold, np.array([self.penalty.ridge])
         b_new, error_new = self.penalty.feasible(new, float(self._b[-1]), CutError(*self._errors[-1]), float(self._pulls[-1]))
         if not np.isfinite(b_new):  # nothing is known yet of a free intercept
             return a, b, error
         squares = np.array([[vectors.dot(a, a)], [vectors.dot(a, new)], [vectors.dot(new, new)]])
-        offsets = np.array([b_new]), np.array([b])
+        offsets = (np.array([at - off.slope * radius - off.offset]) for at, off in ((b_new, error_new), (b, error)))
         l1s = None if l1 is None else l1 / rho
         (p,), (q,) = mix(new[:, None], a[:, None], *offsets, self.c_bar / rho, l1s, squares)
         size = (p * np.sqrt(squares[0, 0]) + q * np.sqrt(squares[2, 0])) * (1.0 + dot_gamma(len(a))) + UNSEEN
@@ -155,14 +154,6 @@ class Bundle:
         new += p * a
         error = combined(p, error, q, error_new, float(size), p * abs(b) + q * abs(b_new))
         return new, p * b + q * b_new, error
-
-    def surest(self, radius: float, tolerance: float) -> MasterSolution:
-        """The solution of a master problem that charges every cut its largest error for ‖w‖ up to `radius`.
-
-        Its bound is better where rounding matters, but its w is not: that stays close to 0. The bundle is unchanged.
-        """
-        worth = self._b - self._errors @ np.array([radius, 1.0])
-        return self._solved(self._beta.copy(), tolerance, worth)
 
     def scale(self, c_bar: float, penalty: L2) -> None:
         """The same cuts for another C̄ and penalty: they bound the mean risk, which has neither. β keeps its proportions."""
@@ -203,18 +194,13 @@ class Bundle:
             solution = replace(self._solved(self._beta.copy(), tolerance), v=solution.v, w=solution.w)
         elif wide:
             solution = replace(solution, lower_bound=0.0, taken=0.0)
-        self.merging, self._merged = self._merged, False
         self._unused = np.where(self._beta > 0.0, 0, self._unused + 1)
         self._drop((self._unused >= UNUSED_ITERATIONS).nonzero()[0])
         return solution
 
-    def _solved(
-        self, beta: np.ndarray, tolerance: float, worth: np.ndarray | None = None,
-        near: Interval | None = None,
-    ) -> MasterSolution:  # fmt: skip
-        """The solution for `beta`, improved in place, with `worth` in place of b; `beta` is made feasible if rounding has
-        left it infeasible."""
-        values, c_bar, penalty = self._b if worth is None else worth, self.c_bar, self.penalty
+    def _solved(self, beta: np.ndarray, tolerance: float, near: Interval | None = None) -> MasterSolution:
+        """The solution for `beta`, improved in place; `beta` is made feasible if rounding has left it infeasible."""
+        values, c_bar, penalty = self._b, self.c_bar, self.penalty
         rows, intercept = self._vectors[: len(self._b)], None
         if near is None and not penalty.priced:
             gap = penalty.solve_master(rows, self._gram, values, c_bar, beta, tolerance)
@@ -266,7 +252,6 @@ class Bundle:
         self._pulls[s] += share * (self._pulls[t] - self._pulls[s])
         self._beta[s], self._beta[t] = total, 0.0
         self._refresh_gram(s, self._vectors[s])
-        self._merged = True
         merge = Merge(int(self.slots[s]), int(self.slots[t]), float(share))
         self._drop(np.array([t]))
         return merge

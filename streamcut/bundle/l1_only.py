@@ -51,9 +51,6 @@ class L1Only(ElasticNet):
         total = absolute_above(self.l1, thresholds.absolute_sum(w), len(w)) + C * loss
         return above(total, gamma(_ROUNDINGS) * total)
 
-    def longest(self, F: float) -> float:
-        return F / self.l1
-
     def line(self, w_b: np.ndarray, w: np.ndarray) -> tuple[float, float]:
         square, across = L2.line(self, w_b, w)
         return self.ridge * square, self.ridge * across

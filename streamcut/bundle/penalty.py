@@ -78,10 +78,6 @@ class L2:
         """(‖w − w_b‖², ⟨w_b, w − w_b⟩) over the penalised weights."""
         return vectors.line(w_b, w)
 
-    def longest(self, F: float) -> float:
-        """Upper bound on ‖w‖ at an objective F."""
-        return math.sqrt(2.0 * F)
-
     def settled(self, b: float, error: CutError, pull: float) -> tuple[float, CutError]:
         """(b, error) of a cut with this `pull` on a free intercept, over its interval."""
         return b, error
@@ -220,9 +216,6 @@ class FreeIntercept(L2):
 
     def line(self, w_b: np.ndarray, w: np.ndarray) -> tuple[float, float]:
         return L2.line(self, w_b[:-1], w[:-1])
-
-    def longest(self, F: float) -> float:
-        return L2.longest(self, F) + (self.within.largest if self.within.known else 0.0)
 
     def narrowed(self, c_bar: float, w_b: np.ndarray, F_b: float, bound: float) -> Self:
         return replace(self, within=self.within.within(best_intercept(self.halves, c_bar, w_b[:-1], F_b, bound)))

@@ -34,7 +34,7 @@ from streamcut.oracles.kernel_columns import Responses, SharedColumns, read_whol
 from streamcut.solver_table import SOLVER_TABLE, solvers
 from streamcut.solvers import smo
 from streamcut.solvers.papers import kernel_iterations
-from streamcut.solvers.papers.kernel_iterations import KernelSolver, Limits
+from streamcut.solvers.papers.kernel_iterations import KernelSolver
 from streamcut.solvers.progress import Progress
 
 _EPOCHS = 1.0  # unless epochs are given
@@ -109,15 +109,12 @@ class ExactKernelJob:
 
     def _most_columns(self, m: int) -> float:
         """The most rows that steps can change."""
-        limits = self._limits
-        by_epochs = np.inf if limits.epochs is None else limits.epochs * m
-        return min(by_epochs, np.inf if limits.evaluations is None else limits.evaluations / m) + (self.options.batch or 1)
+        epochs = self._epochs
+        return (np.inf if epochs is None else epochs * m) + (self.options.batch or 1)
 
     @property
-    def _limits(self) -> Limits:
-        options = self.options
-        epochs = options.epochs or (None if options.max_time else _EPOCHS)
-        return Limits(epochs)
+    def _epochs(self) -> float | None:
+        return self.options.epochs or (None if self.options.max_time else _EPOCHS)
 
     def _cache_wanted(self, m: int) -> tuple[int, int]:
         """(least, most) bytes of the caches of kernel columns: two columns each, and all columns."""
@@ -210,7 +207,7 @@ class ExactKernelJob:
             return error_of(model(alpha, intercept), self.held_out)
 
         solver = self._round_solver(responses)
-        fit = kernel_iterations.run(solver, progress, self._limits, None if self.held_out is None else error)
+        fit = kernel_iterations.run(solver, progress, self._epochs, None if self.held_out is None else error)
         history = kernel_iterations.as_records(fit.history)
         facts = {name: value for name, value in history[-1].items() if name not in ("iteration", "seconds") and value is not None}
         return model(fit.alpha, fit.intercept, reason=fit.reason, facts=facts, history=history)

@@ -24,10 +24,8 @@ class StopReason(StrEnum):
     STALLED = "stalled"
     IDLE = "idle"
     SCALE = "scale"
-    BUNDLE = "bundle_too_small"
     INTERRUPTED = "interrupted"
     EPOCHS = "epochs"
-    EVALUATIONS = "max_evaluations"
     SETTLED = "settled"
     SAMPLES = "samples"
 
@@ -44,11 +42,9 @@ _BECAUSE = {
     StopReason.TARGET: "the objective reached the target",
     StopReason.STALLED: "rounding allows no further progress",
     StopReason.IDLE: "four times the steps closed hardly any of the gap; features of one size, or a smaller C, may help",
-    StopReason.SCALE: "its cuts cannot be combined better in float64; columns of one size (--scale) or more --max-cuts may help",
-    StopReason.BUNDLE: "its bundle of cuts is too small (raise --max-cuts)",
+    StopReason.SCALE: "neither objective nor bound moves any more; columns of one size (--scale) or more --max-cuts may help",
     StopReason.INTERRUPTED: "it was interrupted",
     StopReason.EPOCHS: "the requested number of epochs is done",
-    StopReason.EVALUATIONS: "the allowed number of kernel evaluations was used up",
     StopReason.SETTLED: "the error on held-out rows no longer falls",
     StopReason.SAMPLES: "the tolerance is met by the estimate from samples, but not by the proof; a larger --samples helps",
 }

@@ -15,7 +15,7 @@ from streamcut.models.sequence import KernelSequenceModel
 AGREEMENT = 1e-9  # relative: recorded and recomputed differ only by the order of their sums
 _DRIFT = 1000.0  # scores that line searches move are off more than fresh ones: measured up to 7 times as much
 _DID = 0.25  # of the worst-case allowance for rounding: actual rounding is at most this
-_ALL_SEEN = {StopReason.MAX_PASSES, StopReason.TIME, StopReason.TARGET, StopReason.STALLED, StopReason.BUNDLE, StopReason.SAMPLES}
+_ALL_SEEN = {StopReason.MAX_PASSES, StopReason.TIME, StopReason.TARGET, StopReason.STALLED, StopReason.SAMPLES}
 _ALL_SEEN |= {StopReason.SCALE, StopReason.IDLE}
 
 

@@ -390,7 +390,7 @@ def _note(s: State, oracle: ColumnsOracle, progress: Progress) -> StopReason | N
     primal = sum(line.best for line in s.lines) + sum(answer.primal for answer in s.answers.values())
     bound = sum(line.bound for line in s.lines) + sum(answer.bound for answer in s.answers.values())
     steps = float(np.mean([line.k for line in s.lines] or [0.0]))
-    standing = replace(Standing.of_all(line.standing for line in s.lines), stage=float(len(s.answers)))
+    standing = Standing.of_all((line.standing for line in s.lines), stage=float(len(s.answers)))
     before = len(progress.history)
     reason = progress.note(primal, bound, steps, 2 * len(s.lines), oracle, standing, _named(oracle))
     if len(progress.history) > before:

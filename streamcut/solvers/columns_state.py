@@ -88,7 +88,7 @@ class Line:
         """The quantities that change from pass to pass."""
         raised = self.raised if self.held is None or self.held[1] > self.F else self.held[2]
         unproved = self.gap - 2.0 * (self.taken + raised)
-        return Standing(self.F, self.bound, 0.0, self.taken + self.raised, False, 0.0, unproved)
+        return Standing(self.F, self.bound, self.taken + self.raised, unproved)
 
 
 @dataclass(slots=True, eq=False)

@@ -23,7 +23,7 @@ from streamcut.solvers.best import Best
 from streamcut.solvers.progress import Iteration, Solution, StoppingRule
 from streamcut.solvers.standstill import Standing
 
-CAREFUL = 0.01  # of the gap: if rounding takes more off the bound, cuts are summed more finely, and their errors enter the master
+CAREFUL = 0.01  # of the gap: if rounding takes more off the bound, cuts are summed more finely
 _SAME = 1e-12  # of an intercept: no step
 _SOLVED = 1e-6  # of F: the largest gap at which the weights are those of the optimum, and only the intercept is open
 _FLAT = 1e-12  # of C̄: slopes within rounding of 0
@@ -41,7 +41,7 @@ class BundleState:
     """`w_b` the best point, `loss` Σ u_i ℓ_i there and `F_b` F, both upper bounds; `w` the last solution of the master problem,
     and `v`, its dual point; `bound` and its witness.
 
-    value    of the master problem; the bound may be a better one, from elsewhere. qp_gap: its remaining gap
+    value    of the master problem; the bound may be a better one, from elsewhere
     taken    subtracted from that value for rounding; proved: from the bound; raised: added to F_b for that of its loss
     k        the last step of a line search
     stepped  the line search from w_b towards `w` is done, its cut is still to come
@@ -60,7 +60,6 @@ class BundleState:
     k: float = 1.0
     stepped: bool = False
     value: float = 0.0
-    qp_gap: float = 0.0
     taken: float = 0.0
     proved: float = 0.0
     raised: float = 0.0
@@ -182,14 +181,13 @@ class BundleState:
             near = near or self.penalty.near(self.w_b)
         master = self.bundle.solve(tolerance, near)
         self.v, self.w = master.v, master.w
-        self.value, self.qp_gap, self.taken = master.lower_bound, master.qp_gap, master.taken
+        self.value, self.taken = master.lower_bound, master.taken
         self.stepped = False
         self._offer(master.a, master.b, master.error)
-        if self.qp_gap > CAREFUL * (self.F_b - self.bound) and self.penalty.partial:
-            self._offer(*self.bundle.newest_with(self.witness.a, self.witness.b, self.witness.error))
-        if self._careful:
-            surest = self.bundle.surest(self.penalty.longest(self.F_b), tolerance)
-            self._offer(surest.a, surest.b, surest.error)
+        doubtful = master.qp_gap > CAREFUL * (self.F_b - self.bound) or self._careful
+        if doubtful and self.penalty.partial:
+            a, b, error = self.witness.a, self.witness.b, self.witness.error
+            self._offer(*self.bundle.newest_with(a, b, error, math.sqrt(2.0 * self.F_b)))
 
     def _offer(self, a: np.ndarray, b: float, error: CutError) -> None:
         """Adopt the bound of a cut, if it is better."""
@@ -202,7 +200,7 @@ class BundleState:
         """The quantities that change from pass to pass."""
         c_bar = self.bundle.c_bar
         unproved = self.best.F - self.bound - 2.0 * (self.proved + self.best.raised)
-        return Standing(self.F_b, self.value, self.qp_gap, self.taken + self.raised, self.bundle.merging, c_bar, unproved)
+        return Standing(self.F_b, self.value, self.taken + self.raised, unproved, c_bar)
 
     def move_to(self, C: float, penalty: L2, oracle: DecomposableOracle, rule: StoppingRule) -> None:
         """Continue with another C and penalty: the best point and the cuts stay, F and the bound are recomputed. No pass."""
@@ -243,14 +241,12 @@ class BundleState:
             "k": self.k,
             "stepped": self.stepped,
             "value": self.value,
-            "qp_gap": self.qp_gap,
             "taken": self.taken,
             "proved": self.proved,
             "raised": self.raised,
             "best_F": self.best.F,
             "best_raised": self.best.raised,
             "max_cuts": self.bundle.max_cuts,
-            "merging": self.bundle.merging,
             "c_bar": self.bundle.c_bar,
             "l1": self.penalty.l1,
             "within": list(self.penalty.within) if self.penalty.within.known else [],
@@ -305,7 +301,6 @@ class BundleState:
             numbers["k"],
             numbers["stepped"],
             numbers["value"],
-            numbers["qp_gap"],
             numbers["taken"],
             numbers["proved"],
             numbers["raised"],
@@ -321,12 +316,12 @@ class BundleState:
 
 _NEARLY = 1.0 + 1e-9  # tolerance for a different summation order
 _NUMBERS: dict[str, Any] = {
-    **dict.fromkeys(("loss", "F_b", "bound", "witness_b", "k", "value", "qp_gap", "taken", "raised", "c_bar", "l1"), 0.0),
+    **dict.fromkeys(("loss", "F_b", "bound", "witness_b", "k", "value", "taken", "raised", "c_bar", "l1"), 0.0),
     **dict.fromkeys(("best_F", "best_raised", "proved"), 0.0),
     "witness_error": (0.0, 0.0),
     "within": [0.0],
     "max_cuts": 0,
-    **dict.fromkeys(("stepped", "merging"), False),
+    "stepped": False,
 }
 
 
@@ -358,7 +353,6 @@ def _bundle(found: StoredCheckpoint, numbers: dict[str, Any], oracle: Decomposab
     if isinstance(oracle.penalty, L1Only):
         penalty = replace(penalty if isinstance(penalty, L1OfMany) else oracle.penalty, most=numbers["F_b"])
     bundle = Bundle(oracle.dimension - penalty.free, numbers["c_bar"], most, penalty)
-    bundle.merging = numbers["merging"]
     within = {
         "beta": (0.0, math.inf),
         "errors": (0.0, math.inf),

@@ -78,14 +78,6 @@ class Round:
         return {**{name: f"{count:,}" for name, count in counts.items()}, **held_out, **own}
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Stop after a number of epochs or kernel evaluations, whichever comes first; None: no limit."""
-
-    epochs: float | None = None
-    evaluations: float | None = None
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Fit:
     """The final predictor: α in the order of responses.numbers, its intercept, the stop reason, all measurements."""
@@ -139,12 +131,13 @@ class _State:
 def run(
     solver: KernelSolver,
     progress: Progress,
-    limits: Limits,
+    epochs: float | None,
     held_out: Callable[[np.ndarray, float], float] | None = None,
     *,
     patience: float = _PATIENCE,
 ) -> Fit:
-    """Iterate until a limit is reached, the held-out error has not fallen for two epochs, or `progress` stops the run.
+    """Iterate until so many epochs are done (None: not limited), the held-out error has not fallen for two epochs, or
+    `progress` stops the run.
 
     held_out  the error of a predictor on held-out rows, measured four times an epoch; the predictor with the lowest is returned.
     patience  measurements without a better one (two epochs); infinity: the held-out error never ends the run
@@ -161,7 +154,7 @@ def run(
         state.next_iteration()
     history: list[Any] = progress.history
     while True:
-        reason = _reason(solver, progress, limits)
+        reason = _reason(solver, progress, epochs)
         if reason is not None or (progress.checkpoints is not None and progress.checkpoints.due()):
             progress.save(state, responses)  # before a measurement that is the last one only because of a limit
         if reason is not None or solver.rows_seen >= state.due:
@@ -185,12 +178,10 @@ def run(
         state.next_iteration()
 
 
-def _reason(solver: KernelSolver, progress: Progress, limits: Limits) -> StopReason | None:
+def _reason(solver: KernelSolver, progress: Progress, epochs: float | None) -> StopReason | None:
     most = progress.rule.max_time
-    if limits.epochs is not None and solver.rows_seen >= limits.epochs * solver.responses.n_rows:
+    if epochs is not None and solver.rows_seen >= epochs * solver.responses.n_rows:
         return StopReason.EPOCHS
-    if limits.evaluations is not None and solver.responses.evaluations >= limits.evaluations:
-        return StopReason.EVALUATIONS
     if most is not None and progress.seconds >= most:
         return StopReason.TIME
     return StopReason.INTERRUPTED if progress.stop() else None

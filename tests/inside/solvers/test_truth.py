@@ -10,7 +10,6 @@ from reference import truth
 
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.solvers.best import Best
-from streamcut.solvers.standstill import Standing, Standstill
 
 EACH = 200 // len(truth.KINDS) + 1
 
@@ -27,13 +26,6 @@ def test_claims_hold_against_the_optimum_in_500_bits(kind):
 
 
 # --- the master problem -------------------------------------------------------------------------------------------------------
-
-
-def test_its_gap_is_no_rounding():
-    standstill = Standstill()
-    for _ in range(10):
-        standstill.see(Standing(primal=10.0, value=9.0, qp_gap=5.0, error=0.0, full=False))
-    assert standstill.reason() is StopReason.SCALE
 
 
 # --- the best point -----------------------------------------------------------------------------------------------------------
