@@ -151,7 +151,7 @@ def answer(name: str) -> list[float]:
     data, options = CASES[name]
     model = train(_data(data), **{"scheduler": "sync", "tol": 1e-12, "tol_relative": None, **options})
     meta, arrays = model.parts()
-    kept = ("weights", "intercept", "intercepts", "transitions", "coefficients")
+    kept = ("explain", "intercept", "intercepts", "transitions", "coefficients")
     numbers = [number for key, array in arrays.items() if key.split(".")[-1] in kept for number in array.ravel().tolist()]
     intercept = meta.get("inner", meta).get("intercept")
     return numbers if intercept is None else [*numbers, intercept]

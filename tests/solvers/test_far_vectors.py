@@ -37,7 +37,18 @@ def test_the_peak_is_what_was_planned(row_cache, held, tmp_path):
         "multiclass",
         "--json",
     ]
-    more = ["--model", str(model), "--memory", "600MB", "--max-passes", "3", "--row-cache", row_cache, "--scratch", str(tmp_path)]
+    more = [
+        "--output",
+        str(model),
+        "--memory",
+        "600MB",
+        "--max-passes",
+        "3",
+        "--set",
+        f"row-cache={row_cache}",
+        "--scratch",
+        str(tmp_path),
+    ]
     done = subprocess.run([*line, *more], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout.splitlines()[-1])

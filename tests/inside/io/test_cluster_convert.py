@@ -64,7 +64,7 @@ def test_from_s3_to_s3_by_the_command(files, tmp_path, run, monkeypatch):
     with s3_server(monkeypatch):
         for path in files.glob("p[0-2].svm"):
             remote.write_object(f"s3://bucket/in/{path.name}", path.read_bytes())
-        line = ("--label-weights", "--shard-nnz", "1000", "--scheduler", "local-cluster", "--workers", "2")
+        line = ("--set", "label-weights=yes", "--shard-nnz", "1000", "--scheduler", "local-cluster", "--workers", "2")
         code, _, said = run("convert", "s3://bucket/in/*.svm", "s3://bucket/c.zarr", *line)
         assert code == 0, said
         assert "190 rows" in said
