@@ -19,7 +19,7 @@ run streamcut example tumours train.svm
 run streamcut example tumours-test test.svm
 run streamcut convert train.svm train.zarr
 run streamcut info train.zarr
-run streamcut train train.zarr --model m.npz --memory 1GB
+run streamcut train train.zarr -o m.npz --memory 1GB
 run streamcut verify m.npz train.zarr
 run streamcut convert test.svm test.zarr --n-features 30
 run streamcut evaluate m.npz test.zarr

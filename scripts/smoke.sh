@@ -13,7 +13,7 @@ for row in $(seq 200); do
     echo "-1 $((row % 5 + 4)):1 11:0.5"
 done >train.svm
 "$bin/streamcut" convert train.svm train.zarr
-"$bin/streamcut" train train.zarr --model m.npz
+"$bin/streamcut" train train.zarr -o m.npz
 "$bin/streamcut" verify m.npz train.zarr
 "$bin/streamcut" predict m.npz train.zarr >labels.txt
 test "$(wc -l <labels.txt)" -eq 400

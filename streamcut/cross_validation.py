@@ -19,7 +19,7 @@ from streamcut.grids.search import Search
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.row_view import HeldOut, folds_of, held_out_view
 from streamcut.solvers.progress import Observer
-from streamcut.training import opened
+from streamcut.training import checked, opened
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -61,7 +61,7 @@ def cross_validate(
     label: str | None = None,
     convert: Mapping[str, Any] | None = None,
     folds: int = 5,
-    fold_seed: int = 0,
+    seed: int = 0,
     groups: str | None = "qid",
     time: str | None = None,
     measure: str | None = None,
@@ -73,7 +73,7 @@ def cross_validate(
     """Train with the same `options` on all folds but one and measure on that one, for each fold in turn.
 
     data        what `streamcut.tune` takes, with label and convert for raw rows; their recipe is made from all rows
-    folds, fold_seed   as there
+    folds, seed   as there
     groups      "qid": rows of one qid stay together, as there; else a column of a table: rows with one value are in one fold, and
                 it makes no features; None: every row is drawn independently
     time        a column of a table: its rows are split by time into folds + 1 parts of about equal size; each part but the
@@ -107,12 +107,14 @@ def cross_validate(
             given["id"] = (*(known.split(",") if isinstance(known, str) else known), by)
     with stored(data, label, given or None, options.get("scratch"), options.get("memory", "auto")) as (place, _):
         whole = opened(place)
+        if seed and checked(options)[0].has("seed"):
+            options["seed"] = seed
         search = Search(whole, [C], [{}], options, measure, **hooks)
         if by is None:
-            search.on_folds(folds_of(whole, folds, fold_seed, groups), everything=False)
+            search.on_folds(folds_of(whole, folds, seed, groups), everything=False)
         else:
-            count = folds_of(whole, folds, fold_seed, None).count
-            parts = _by_time(files, by, count) if time is not None else _by_groups(files, by, count, fold_seed)
+            count = folds_of(whole, folds, seed, None).count
+            parts = _by_time(files, by, count) if time is not None else _by_groups(files, by, count, seed)
             search.on_splits([held_out_view(whole, HeldOut(which=which)) for which in parts])
     (cell,) = search.cells.values()
     return CrossValidated(search.table, cell.measure, search.resources)

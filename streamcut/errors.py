@@ -3,6 +3,7 @@
 import re
 import shlex
 from enum import IntEnum
+from typing import ClassVar
 
 from streamcut.foundation.redaction import redacted
 
@@ -47,6 +48,7 @@ class StreamcutError(Exception):
     exit_code = ExitCode.BUG
 
     on_command_line = False  # whether messages spell options as on the command line or as in Python
+    settings: ClassVar[set[str]] = set()  # options that the running command has as --set NAME=VALUE
 
     def __init__(self, *args: object) -> None:
         super().__init__(*(spelled(redacted(each)) if isinstance(each, str) else each for each in args))
@@ -71,6 +73,9 @@ def spelled(text: str) -> str:
 
 def _for_shells(found: re.Match) -> str:
     command, name, value, _, word = found.groups()
+    if name in StreamcutError.settings:
+        value = value or word or ("yes" if name.replace("-", "_") in _SWITCHES else None)
+        return f"--set {name}" + ("" if value is None else f"={shlex.quote(value)}")
     return command or " ".join([f"--{name}", *map(shlex.quote, filter(None, (value, word)))])
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
-from streamcut.config import LIMITS, RESOURCES, WATCHERS, CheckpointOptions, TrainOptions
+from streamcut.config import GRID, CheckpointOptions, TrainOptions
 from streamcut.data.datasets import measurable, opened, stored, with_origin
 from streamcut.errors import UsageError
 from streamcut.foundation.shown import Shown
@@ -19,11 +19,9 @@ from streamcut.io.row_view import folds_of
 from streamcut.models.checkpoint_places import below
 from streamcut.models.model import Model
 from streamcut.solvers.progress import Observer
-from streamcut.training import train
+from streamcut.training import checked, train
 
 _FIRST = ("C", "l1", "gamma", "budget", "nu")  # the order of options in tables; others follow as given
-_NO_GRID = {*RESOURCES, *LIMITS, *WATCHERS, "task", "warm_start"}
-GRID = tuple(name for name in TrainOptions.__dataclass_fields__ if name not in _NO_GRID)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -56,7 +54,7 @@ def tune(
     convert: Mapping[str, Any] | None = None,
     validation: Any = None,
     folds: int | None = None,
-    fold_seed: int = 0,
+    seed: int = 0,
     groups: str | None = "qid",
     measure: str | None = None,
     on_model: Callable[[dict[str, Any], int, Tried], None] | None = None,
@@ -73,7 +71,7 @@ def tune(
     label, convert   raw data: the column with the labels, and more options of `streamcut.convert`, as `train` takes them
     validation  data on which all models are measured, as `evaluate` takes it; the best model is returned
     folds       instead: K-fold cross-validation on rows drawn at random; the best options are then used to train on all rows
-    fold_seed   random seed of the folds, which depend only on it and the row numbers, not on how rows are stored
+    seed        of the folds, which depend only on it and the row numbers, not on how rows are stored; and of solvers that draw
     groups      "qid": rows of one qid are in one fold, where the data has any; None: every row is drawn independently
     measure     the measure of streamcut.evaluate to choose by: the greatest is best, or the least for a loss or an error; None:
                 the first that models of the task have
@@ -108,6 +106,12 @@ def tune(
     with ExitStack() as held:
         place, made_of = held.enter_context(stored(data, label, convert, *how))
         whole = opened(place)
+        if (
+            seed
+            and "seed" not in points
+            and checked({**options, **{name: values[0] for name, values in points.items()}})[0].has("seed")
+        ):
+            options["seed"] = seed
         Cs = points.pop("C", [1.0] if "C" not in options else [options.pop("C")])
         others = [dict(zip(points, values, strict=True)) for values in product(*points.values())]
         if isinstance(checkpoint, str):
@@ -117,7 +121,7 @@ def tune(
         if validation is not None:
             search.on_validation(opened(held.enter_context(measurable(validation, whole.recipe, *how))))
         else:
-            search.on_folds(folds_of(whole, folds, fold_seed, groups), everything=True)
+            search.on_folds(folds_of(whole, folds, seed, groups), everything=True)
         best = max(search.cells.values(), key=lambda cell: cell.merit)  # the first among equals
         model = search.models.get(tuple(best.options.values()))
         if model is None:

@@ -33,7 +33,7 @@ class ConvertOptions:
 
     # fmt: off
     format: str = option("auto", "Format of INPUTS; auto: found by name and content.", choices=("auto", *ASKED))
-    labels: str | None = option(None, flag="label", also="labels", python="`label` is the same.", help=
+    labels: str | None = option(None, flag="label", help=
         "Labels: a column, a comparison ('delay>15'), a file with one a line or a .npy file (npz, mtx), or none.",
         metavar="FILE|COLUMN")
     qid: str | None = option(None, "Query ids, given like --label; svmlight has them in the rows.", metavar="FILE|COLUMN")
@@ -109,12 +109,12 @@ class ConvertOptions:
         check=Check("is not between 0 and 1; 0.9 keeps 90 % of the rows and puts 10 % aside", lambda value: 0 < value < 1))
     split_output: str | os.PathLike | None = option(None, "Where the others go.  [default: OUTPUT with -test before its suffix]",
         metavar="PATH")
-    split_seed: int = option(0, "Random seed of the split.", metavar="SEED", check=at_least(0))
+    split_seed: int = option(0, "Random seed of the split.", flag="seed", metavar="SEED", check=at_least(0))
     group_by_qid: bool = option(False, "Bring the rows of each qid together, in ascending order of qid.")
     # after checking bytes or None
     memory: Any = option(None, "Memory limit of the process: 2GB, 500MiB, 50%.  [default: 1GB]", python=_BYTES,
         metavar="SIZE")
-    threads: int = option(2, "Threads that parse and write.", metavar="N", check=at_least(1))
+    threads: int = option(2, "Threads that parse and write.", flag="workers", metavar="N", check=at_least(1))
     scratch: str | os.PathLike | None = option(None, "Folder for sorted runs.  [default: OUTPUT, for URLs TMPDIR]",
         metavar="DIR")
     resume: bool = option(False, "Continue an interrupted conversion.")
@@ -203,12 +203,13 @@ class ConvertOptions:
 
 
 def spelled(options: Mapping[str, Any]) -> dict[str, Any]:
-    """`options` of `convert` as keywords; `label` is an alias of `labels`. Raises UsageError for both."""
-    if "label" not in options:
-        return dict(options)
-    if options.get("labels") is not None:
-        raise UsageError("label and labels are one option; give one of them")
-    return {"labels" if name == "label" else name: value for name, value in options.items() if name != "labels"}
+    """`options` of `convert` as fields of ConvertOptions. Raises UsageError for one that is given by both of its names."""
+    names = {known.flag: name for name, known in options_of(ConvertOptions).items() if known.flag}
+    fields = {names.get(name, name): value for name, value in options.items()}
+    for name in names if len(fields) < len(options) else ():
+        if name in options and names[name] in options:
+            raise UsageError(f"{name} and {names[name]} are one option; give {name}")
+    return fields
 
 
 def _flag(name: str) -> str:

@@ -133,7 +133,7 @@ class Target:
         if self.complete:
             return
         if self.seen == 0:
-            raise BadInputError(f"{self.path}: this output gets no rows; change --split or --split-seed")
+            raise BadInputError(f"{self.path}: this output gets no rows; change --split or --seed")
         assert self._writer is not None, "closed before it was finished"
         self.counters = counters
         source = {"made_from": lasting(record), "counters": counters}

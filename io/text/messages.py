@@ -146,7 +146,7 @@ def _label_reason(token: bytes, rules: k.Rules, label_map: bool) -> tuple[str, s
     if token.endswith(b","):
         return "several labels", "labels stand without blanks, as in 3,4,5; remove them with: sed 's/, */,/g' OLD > NEW"
     if b"," in token:
-        return "several labels", "--multilabel LABEL makes the rows that have LABEL +1 and the others -1"
+        return "several labels", "--multilabel=LABEL makes the rows that have LABEL +1 and the others -1"
     if _is_number(token):
         return "the label is too large", None
     if token.lower().lstrip(b"+-") in (b"nan", b"inf", b"infinity"):

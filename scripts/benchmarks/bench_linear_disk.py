@@ -42,7 +42,7 @@ from streamcut.io.dataset import Dataset, shard_bytes
 from streamcut.io.opening import open_dataset
 from streamcut.models.files import load_model
 
-OURS = {"streamcut": [], "streamcut ocas exact": ["--solver", "ocas", "--cut", "exact"]}
+OURS = {"streamcut": [], "streamcut ocas exact": ["--solver", "ocas", "--set", "cut=exact"]}
 BLOCKS = {"sgd averaged": "sgd", "cdblock": "cdblock"}
 TOOLS = (*OURS, *VW_KINDS, *BLOCKS)
 GAP = 0.01
@@ -116,7 +116,7 @@ class Race:
     def _streamcut(self, tool: str) -> dict:
         files, model_path = files_of(self.path), self.folder / "model.npz"
         command = [sys.executable, "-c", "from streamcut.cli import main; main()", "train", str(self.path)]
-        command += ["--model", str(model_path), "--force", "--quiet", "--loss", self.loss, "--C", repr(self.C), *OURS[tool]]
+        command += ["--output", str(model_path), "--force", "--quiet", "--loss", self.loss, "--C", repr(self.C), *OURS[tool]]
         command += ["--tol", "0", "--tol-relative", str(GAP), "--memory", f"{self.memory}B", "--max-time", f"{self.seconds:g}s"]
         drop(files)
         usage = finished(command, 2 * self.seconds + 20, lambda: drop(files))

@@ -119,7 +119,7 @@ def race(folder: Path, C: float, memory: str, seconds: float) -> None:
 
 def _streamcut(store: Path, folder: Path, C: float, memory: str, seconds: float) -> dict:
     path = folder / "model.npz"
-    command = [sys.executable, "-c", CONVERT[0], "train", str(store), "--model", str(path), "--force", "--quiet"]
+    command = [sys.executable, "-c", CONVERT[0], "train", str(store), "--output", str(path), "--force", "--quiet"]
     command += ["--loss", "logistic", "--C", repr(C), "--tol", "0", "--tol-relative", str(GAP), "--memory", memory]
     command += ["--max-time", f"{seconds:g}s"]
     started = time.time()

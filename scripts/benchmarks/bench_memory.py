@@ -32,20 +32,20 @@ from streamcut.foundation.units import parse_size
 
 BYTES_A_ROW = 396  # decoded, with 10,000 features
 _RBF = ["--kernel", "rbf", "--gamma", "1"]
-_SAMPLED = ["--solver", "sampled-linear", "--samples", "100", "--max-cuts", "100"]
+_SAMPLED = ["--solver", "sampled-linear", "--set", "samples=100", "--set", "max-cuts=100"]
 SOLVERS = {  # name: options
     "predicted": ["--solver", "ocas"],
-    "exact": ["--cut", "exact"],
+    "exact": ["--set", "cut=exact"],
     "cpa": ["--solver", "cpa"],
-    "bundle-dca": ["--solver", "bundle-dca", "--max-cuts", "16"],
-    "uncached": ["--solver", "bundle-dca", "--max-cuts", "16", "--row-cache", "0"],
+    "bundle-dca": ["--solver", "bundle-dca", "--set", "max-cuts=16"],
+    "uncached": ["--solver", "bundle-dca", "--set", "max-cuts=16", "--set", "row-cache=0"],
     "roc-area": ["--task", "roc-area"],
     "f1": ["--loss", "f1"],
     "nystroem": [*_RBF, "--nystroem", "100"],
     "sampled-linear": [*_RBF, *_SAMPLED],
     "bsca": [*_RBF, "--budget", "100", "--max-time", "20s"],
     "ranking": ["--task", "ranking"],
-    "multiclass": ["--task", "multiclass", "--max-cuts", "16"],
+    "multiclass": ["--task", "multiclass", "--set", "max-cuts=16"],
     "crammer-singer": ["--task", "multiclass", "--solver", "ocas"],
     "rest": ["--task", "multiclass", "--strategy", "one-vs-rest"],
     "sequence": ["--task", "sequence"],
@@ -67,7 +67,7 @@ def store(folder: Path, size: int, kind: str = "text") -> Path:
 
 def trained(path: Path, budget: str, model: Path, *options: str) -> tuple[dict, dict]:
     """Train once: (the last iteration, the result with the seconds of the whole command)."""
-    fixed = ["--model", str(model), "--force", "--json", "--memory", budget]
+    fixed = ["--output", str(model), "--force", "--json", "--memory", budget]
     started = time.perf_counter()
     done = subprocess.run([*STREAMCUT, "train", str(path), *fixed, *options], capture_output=True, text=True)
     seconds = time.perf_counter() - started
@@ -86,7 +86,7 @@ def promise(budgets: list[str], times: list[int], passes: int, solvers: list[str
             peaks = {}
             for factor in times:
                 path = store(folder, factor * size, "ranking" if solver in IN_QUERIES else "text")
-                limits = ["--max-cuts", "200", "--max-passes", str(passes)] if solver != "bsca" else []
+                limits = ["--set", "max-cuts=200", "--max-passes", str(passes)] if solver != "bsca" else []
                 last, result = trained(path, budget, folder / "m.npz", *limits, *SOLVERS[solver])
                 peaks[factor] = result["peak"]
                 print(

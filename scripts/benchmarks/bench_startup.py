@@ -28,16 +28,16 @@ MAIN = "from streamcut.cli import main; main()"
 COMMANDS = {
     "help": ["--help"],
     "convert": ["convert", "two.svm", "two.zarr"],
-    "train": ["train", "two.zarr", "--model", "two.npz", "--force"],
+    "train": ["train", "two.zarr", "--output", "two.npz", "--force"],
     "predict": ["predict", "two.npz", "two.svm", "-o", "two.txt", "--force"],
     "evaluate": ["evaluate", "two.npz", "two.zarr"],
-    "ocas": ["train", "two.zarr", "--model", "ocas.npz", "--solver", "ocas", "--force"],
-    "logistic": ["train", "two.zarr", "--model", "log.npz", "--loss", "logistic", "--force"],
-    "multiclass": ["train", "three.zarr", "--task", "multiclass", "--model", "three.npz", "--force"],
-    "one-vs-rest": ["train", "three.zarr", "--strategy", "one-vs-rest", "--model", "ovr.npz", "--force"],
-    "ranking": ["train", "ranks.zarr", "--task", "ranking", "--model", "ranks.npz", "--force"],
-    "kernel": ["train", "two.zarr", "--kernel", "rbf", "--model", "rbf.npz", "--force"],
-    "smo": ["train", "two.zarr", "--kernel", "rbf", "--solver", "smo", "--model", "smo.npz", "--force"],
+    "ocas": ["train", "two.zarr", "--output", "ocas.npz", "--solver", "ocas", "--force"],
+    "logistic": ["train", "two.zarr", "--output", "log.npz", "--loss", "logistic", "--force"],
+    "multiclass": ["train", "three.zarr", "--task", "multiclass", "--output", "three.npz", "--force"],
+    "one-vs-rest": ["train", "three.zarr", "--strategy", "one-vs-rest", "--output", "ovr.npz", "--force"],
+    "ranking": ["train", "ranks.zarr", "--task", "ranking", "--output", "ranks.npz", "--force"],
+    "kernel": ["train", "two.zarr", "--kernel", "rbf", "--output", "rbf.npz", "--force"],
+    "smo": ["train", "two.zarr", "--kernel", "rbf", "--solver", "smo", "--output", "smo.npz", "--force"],
 }
 PREPARED = {"three.zarr": "three.svm", "ranks.zarr": "ranks.svm"}  # converted after `convert` has been measured
 

@@ -42,7 +42,7 @@ def main() -> None:
     parser.add_argument("options", nargs="*")
     given = parser.parse_args()
     path, model = store(given.folder, parse_size(given.size)), given.folder / "bench_tune.npz"
-    fixed = [str(path), "--model", str(model), "--force", "--json", "--memory", given.memory, *given.options]
+    fixed = [str(path), "--output", str(model), "--force", "--json", "--memory", given.memory, *given.options]
     alone = {}
     for C in (given.alone or given.C).split(","):
         lines, seconds = run("train", *fixed, "--C", C)

@@ -194,10 +194,10 @@ class Table:
     codes: tuple[int, ...] = (0,)
 
 
-_USER = ("--labels", "label", "--categorical", "user")
-_URL = ("--labels", "label", "--categorical", "url")
+_USER = ("--label", "label", "--categorical", "user")
+_URL = ("--label", "label", "--categorical", "url")
 _ALL = ("--max-categories", "4000000")
-_NPZ = ("--labels", "{stem}.txt")
+_NPZ = ("--label", "{stem}.txt")
 TABLES = {
     "long-strings": Table("parquet", long_strings, (*_URL, *_ALL)),
     "long-strings-hashed": Table("parquet", long_strings, (*_URL, "--hash-bits", "20")),
@@ -207,9 +207,9 @@ TABLES = {
     "one-page": Table("parquet", one_page, (*_USER, *_ALL)),
     "many-keys-hashed": Table("parquet", many_keys, (*_USER, "--hash-bits", "22")),
     "many-keys": Table("parquet", many_keys, (*_USER, *_ALL)),
-    "columns-20000": Table("csv", wide_csv(20_000), ("--labels", "label")),
-    "columns-100000": Table("csv", wide_csv(100_000), ("--labels", "label")),
-    "h5ad-chunk": Table("h5ad", zeros_h5ad, ("--labels", "label")),
+    "columns-20000": Table("csv", wide_csv(20_000), ("--label", "label")),
+    "columns-100000": Table("csv", wide_csv(100_000), ("--label", "label")),
+    "h5ad-chunk": Table("h5ad", zeros_h5ad, ("--label", "label")),
     "npz-shape": Table("npz", npz_of(shape=("|i1", (400 * 10**6,))), _NPZ, (3,)),
     "npz-header": Table("npz", npz_of(data=("header", (1500 * 10**6,))), _NPZ, (3,)),
     "npz-indptr": Table("npz", npz_of(indptr=("<i4", (200 * 10**6,))), _NPZ, (3,)),
@@ -253,7 +253,7 @@ def convert(folder: Path, name: str, scale: float, table: Table) -> bool:
 TIMES = (1, 4, 16)
 TASKS = {"2 classes": (2, ()), "20 classes": (20, ()), "ranking": (4, ("--task", "ranking"))}  # labels, options of `train`
 COMMANDS = {  # name: arguments; {out} is a file of its own
-    "predict": ("{model}", "{data}", "--scores", "-o", "{out}.txt"),
+    "predict": ("{model}", "{data}", "--answer", "scores", "-o", "{out}.txt"),
     "evaluate": ("{model}", "{data}"),
     "calibrate": ("{model}", "{data}", "-o", "{out}.npz"),
     "report": ("{model}", "--data", "{data}", "-o", "{out}.html"),
@@ -287,7 +287,7 @@ def commands(folder: Path, rows: int, task: str) -> bool:
         if not path.exists():
             store_of(path, times * rows, labels)
     model, kept = folder / f"model-{labels}.npz", True
-    trained = run("train", str(stores[1]), "--model", str(model), "--force", "--quiet", "--max-passes", "3", *options)
+    trained = run("train", str(stores[1]), "--output", str(model), "--force", "--quiet", "--max-passes", "3", *options)
     if trained.code:
         sys.exit(trained.said)
     for name, arguments in COMMANDS.items():

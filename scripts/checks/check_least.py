@@ -42,10 +42,10 @@ LINEAR = {  # name: labels, options of `train`
     "newton": (2, "--solver newton --loss logistic"),
     "working-set": (2, "--loss logistic --l1-only 1%"),
     "ocas": (2, "--solver ocas"),
-    "ocas-exact": (2, "--solver ocas --cut exact"),
+    "ocas-exact": (2, "--solver ocas --set cut=exact"),
     "cpa": (2, "--solver cpa"),
     "f1": (2, "--loss f1"),
-    "prec@k": (2, "--loss prec@k --k 10%"),
+    "prec@k": (2, "--loss prec@k --set k=10%"),
     "roc-area": (2, "--task roc-area"),
     "one-class": (1, "--task one-class"),
     "squared": (0, "--task regression"),
@@ -59,15 +59,15 @@ LINEAR = {  # name: labels, options of `train`
     "one-vs-rest": (5, "--task multiclass --strategy one-vs-rest"),
     "nystroem": (2, f"{RBF} --nystroem 50"),
     "fourier": (2, f"{RBF} --fourier 100"),
-    "sampled-constant": (2, "--solver sampled-constant --samples 50"),
-    "sampled-linear": (2, f"--solver sampled-linear {RBF} --samples 50"),
+    "sampled-constant": (2, "--solver sampled-constant --set samples=50"),
+    "sampled-linear": (2, f"--solver sampled-linear {RBF} --set samples=50"),
 }
 KERNEL = {
-    "bsca": (2, f"--solver bsca {RBF} --budget 20 --epochs 0.5"),
-    "bsca-project": (2, "--solver bsca --kernel poly --gamma 0.1 --budget 20 --epochs 0.5"),
-    "bsca-classes": (5, f"--task multiclass --solver bsca {RBF} --budget 20 --epochs 0.5"),
-    "bsca-numbers": (0, f"--task regression --solver bsca {RBF} --budget 20 --epochs 0.5"),
-    "bsgd": (2, f"--solver bsgd {RBF} --budget 20 --epochs 0.5"),
+    "bsca": (2, f"--solver bsca {RBF} --budget 20 --set epochs=0.5"),
+    "bsca-project": (2, "--solver bsca --kernel poly --gamma 0.1 --budget 20 --set epochs=0.5"),
+    "bsca-classes": (5, f"--task multiclass --solver bsca {RBF} --budget 20 --set epochs=0.5"),
+    "bsca-numbers": (0, f"--task regression --solver bsca {RBF} --budget 20 --set epochs=0.5"),
+    "bsgd": (2, f"--solver bsgd {RBF} --budget 20 --set epochs=0.5"),
     "smo": (2, f"--solver smo {RBF} --max-time 3s"),
     "sbp": (2, f"--solver sbp {RBF} --max-time 3s --bias 0"),
     "sdca": (2, f"--solver sdca {RBF} --max-time 3s --bias 0"),
@@ -99,7 +99,7 @@ class Found(NamedTuple):
 
 def check(store: Path, model: Path, name: str, options: list[str], most: int) -> Found:
     """What becomes of this training. What takes more than `most` bytes at least is not run."""
-    line = ["train", str(store), "--model", str(model), "--force", "--quiet", *options]
+    line = ["train", str(store), "--output", str(model), "--force", "--quiet", *options]
     refused = run(*line, "--memory", FIRST)
     ceiling = figure(refused.said)
     if refused.code != 7 or ceiling is None:

@@ -45,7 +45,7 @@ class Source:
             self.path.write_text("".join(f"{label} {row}\n" for label, row in zip(y, entries, strict=True)))
 
     def arguments(self) -> list[str]:
-        more = {"csv": ["--labels", "label"], "npz": ["--labels", str(self.path.with_suffix(".npy"))], "svmlight": []}
+        more = {"csv": ["--label", "label"], "npz": ["--label", str(self.path.with_suffix(".npy"))], "svmlight": []}
         return [str(self.path), *more[self.kind]]
 
 

@@ -33,21 +33,21 @@ LINEAR: dict[str, list[list[str]]] = {  # by the labels of a source
     "two": [
         ["--solver", "ocas", "--C", "0.1"],
         ["--solver", "cpa", "--C", "0.01", "--max-passes", "15"],
-        ["--C", "1", "--lanes", "2", "--row-cache", "0"],
-        ["--C", "0.1", "--lanes", "3", "--row-cache", "30%"],
-        ["--loss", "logistic", "--C", "0.3", "--lanes", "1", "--row-cache", "0"],
-        ["--loss", "squared-hinge", "--C", "0.1", "--l1", "3", "--lanes", "1", "--row-cache", "0"],
+        ["--C", "1", "--set", "lanes=2", "--set", "row-cache=0"],
+        ["--C", "0.1", "--set", "lanes=3", "--set", "row-cache=30%"],
+        ["--loss", "logistic", "--C", "0.3", "--set", "lanes=1", "--set", "row-cache=0"],
+        ["--loss", "squared-hinge", "--C", "0.1", "--l1", "3", "--set", "lanes=1", "--set", "row-cache=0"],
         ["--solver", "bsca", "--kernel", "rbf", "--gamma", "0.1", "--budget", "30"],
         ["--loss", "f1", "--C", "1", "--max-passes", "10"],
     ],
     "classes": [
         ["--solver", "ocas", "--C", "0.01", "--max-passes", "20"],
-        ["--C", "0.03", "--lanes", "2", "--row-cache", "0"],
-        ["--loss", "softmax", "--C", "0.03", "--lanes", "1", "--row-cache", "0"],
-        ["--strategy", "one-vs-rest", "--C", "0.03", "--lanes", "1", "--row-cache", "0"],
+        ["--C", "0.03", "--set", "lanes=2", "--set", "row-cache=0"],
+        ["--loss", "softmax", "--C", "0.03", "--set", "lanes=1", "--set", "row-cache=0"],
+        ["--strategy", "one-vs-rest", "--C", "0.03", "--set", "lanes=1", "--set", "row-cache=0"],
     ],
     "numbers": [
-        ["--task", "regression", "--C", "0.1", "--lanes", "1", "--row-cache", "0"],
+        ["--task", "regression", "--C", "0.1", "--set", "lanes=1", "--set", "row-cache=0"],
         ["--task", "regression", "--loss", "huber", "--C", "0.1", "--solver", "ocas", "--max-passes", "20"],
     ],
 }
@@ -193,7 +193,7 @@ class World:
         checked = self._run(["check", str(store.path), "--read-data"])
         task = self.chance.choice(LINEAR[store.source.labels])
         model = self.work / "damaged.npz"
-        found = self._run(["train", str(store.path), "--model", str(model), *task, "-q", "--force"])
+        found = self._run(["train", str(store.path), "--output", str(model), *task, "-q", "--force"])
         if found.code == 0:
             same = bits_of(model) == self._undisturbed_model(store, task)
             self._must(same, f"{what}: training went on and came to another model (check ended with {checked.code})")
@@ -210,7 +210,7 @@ class World:
         key = (store.digest, *options)
         if key not in self.bits:
             place = self.reference / "m.npz"
-            command = ["train", str(store.backup), "--model", str(place), *options, "--workers", "1", "--json", "--force"]
+            command = ["train", str(store.backup), "--output", str(place), *options, "--workers", "1", "--json", "--force"]
             found = self._run(command)
             self._must(found.code == 0, f"undisturbed training ended with {found.code}: {found.err}")
             self.bits[key] = bits_of(place)
@@ -222,7 +222,7 @@ class World:
         primal, bound = bits[1:]
         if bound is None:
             return
-        ignored = ("--solver", "--lanes", "--row-cache", "--max-passes")
+        ignored = ("--solver", "--set", "--max-passes")
         words = [key[0], *(w for k, w in enumerate(key[1:]) if w not in ignored and (k == 0 or key[k] not in ignored))]
         problem = tuple(words)
         high, low = self.bounds.get(problem, (-math.inf, math.inf))
@@ -237,7 +237,7 @@ class World:
         model, run_folder = self.work / f"m{number}.npz", self.work / f"run{number}"
         old = model.read_bytes() if model.exists() else None
         shutil.rmtree(run_folder, ignore_errors=True)
-        command = ["train", str(store.path), "--model", str(model), *options, "-q", "--force", "--workers", self._workers()]
+        command = ["train", str(store.path), "--output", str(model), *options, "-q", "--force", "--workers", self._workers()]
         if self.chance.random() < 0.08 and "bsca" not in options:
             command += ["--scheduler", "local-cluster"]
         checkpoints = self.chance.random() < 0.6
@@ -274,7 +274,7 @@ class World:
         expected = self._undisturbed_model(store, options)
         model = self.work / "both.npz"
         model.unlink(missing_ok=True)
-        command = ["train", str(store.path), "--model", str(model), *options, "-q"]
+        command = ["train", str(store.path), "--output", str(model), *options, "-q"]
         ends = run_two(command, command, self.work)
         self.log.append(f"{self.number}: twice at once: streamcut {' '.join(command)}")
         for each in ends:
@@ -290,7 +290,7 @@ class World:
         budget = self.chance.choice([100, 150, 180, 200, 250, 300, 500])
         model = self.work / "budget.npz"
         found = self._run(
-            ["train", str(store.path), "--model", str(model), *options, "--force", "--json", "--memory", f"{budget}MB"]
+            ["train", str(store.path), "--output", str(model), *options, "--force", "--json", "--memory", f"{budget}MB"]
         )
         self._must(found.code in (0, NO_MEMORY), f"--memory {budget}MB ended with {found.code}: {found.err}")
         if found.code == 0:
@@ -306,7 +306,7 @@ class World:
             return
         data, target = self.chance.choice(fitting), self.work / "scores.txt"
         old = target.read_bytes() if target.exists() else None
-        command = ["predict", str(model), str(data), "--scores", "-o", str(target), "--force"]
+        command = ["predict", str(model), str(data), "--answer", "scores", "-o", str(target), "--force"]
         found = self._run(command, accident(self.chance, ["predict_rename:1", "train.shard:2"], self.work))
         if found.code != 0:
             now = target.read_bytes() if target.exists() else None

@@ -36,7 +36,7 @@ from s3_server import s3_server
 STREAMCUT = [sys.executable, "-c", "from streamcut.cli import main; main()"]
 DASK = [sys.executable, "-m", "dask"]
 QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-TRAIN = ["--C", "1", "--tol-relative", "0.01", "--lanes", "4", "--quiet"]
+TRAIN = ["--C", "1", "--tol-relative", "0.01", "--set", "lanes=4", "--quiet"]
 
 
 def main() -> int:
@@ -93,7 +93,7 @@ def run(folder: Path, bucket: str, size: int, files: int, features: int, kill_at
     streamcut.convert(folder / "text" / "*.svm", folder / "local.zarr", shard_nnz=shard_nnz)
     done("the same converted on this disk")
     shutil.rmtree(folder / "text")
-    command([*STREAMCUT, "train", str(folder / "local.zarr"), "--model", str(folder / "local.npz"), *TRAIN], folder)
+    command([*STREAMCUT, "train", str(folder / "local.zarr"), "--output", str(folder / "local.npz"), *TRAIN], folder)
     local = streamcut.load_model(folder / "local.npz")
     passes = len(local.history)
     done(f"trained there: {local.certificate.primal:.9g}, gap {local.certificate.gap:.2g}, {passes} iterations")
@@ -103,7 +103,7 @@ def run(folder: Path, bucket: str, size: int, files: int, features: int, kill_at
         shards = len(streamcut.open(store).manifest.shards)
         done(f"converted from S3 to S3, {shards} shards, {format_bytes(sum(objects_below(store).values()))}")
         command(
-            [*STREAMCUT, "train", store, "--model", model, "--scheduler", address, "--checkpoint", f"{bucket}/run", *TRAIN],
+            [*STREAMCUT, "train", store, "--output", model, "--scheduler", address, "--checkpoint", f"{bucket}/run", *TRAIN],
             folder,
         )
         killed = workers[0].poll() == -9

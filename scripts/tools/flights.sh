@@ -24,9 +24,9 @@ END
 
 set -x
 rm -rf flights.zarr
-streamcut convert before.parquet flights.zarr --labels 'delay>15' --time date:hour,weekday --numeric distance:bin20 \
+streamcut convert before.parquet flights.zarr --label 'delay>15' --time date:hour,weekday --numeric distance:bin20 \
     --cross 'origin*destination' --memory 1GB
-streamcut train flights.zarr --loss logistic --C 0.1 --model m.npz --memory 1GB --force
+streamcut train flights.zarr --loss logistic --C 0.1 -o m.npz --memory 1GB --force
 streamcut evaluate m.npz june.parquet
-streamcut predict m.npz june.parquet --keep date,origin --probability -o late.parquet --force
-streamcut weights m.npz --top 8
+streamcut predict m.npz june.parquet --keep date,origin --answer probabilities -o late.parquet --force
+streamcut explain m.npz --top 8

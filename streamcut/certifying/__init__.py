@@ -52,8 +52,8 @@ Several classes are one joint problem, as in multinomial logistic regression, or
 
 Files record less than objects: LIBLINEAR's text has no C, JSON neither loss nor C. Give the command what is missing:
 
-    streamcut certify liblinear.model train.zarr --C 1
-    streamcut certify weights.json train.zarr --C 1 --loss logistic --intercept free
+    streamcut verify liblinear.model train.zarr --C 1
+    streamcut verify weights.json train.zarr --C 1 --loss logistic --intercept free
 
 A bound far below F after a few passes, with `at_least` still small, is typical of features of very different sizes or of a
 hinge: more passes narrow the gap, and scaling the features does so at once.

@@ -23,7 +23,7 @@ from click.shell_completion import shell_complete
 from streamcut import __version__
 from streamcut.cli import output, signals
 from streamcut.cli.help import help_all, is_whole
-from streamcut.cli.settings import configurable, with_source
+from streamcut.cli.settings import configurable, read
 from streamcut.compiler.first_use import NOTICE, first_use
 from streamcut.errors import ExitCode, StreamcutError
 from streamcut.foundation.files import UNREACHABLE, disk_full
@@ -34,18 +34,14 @@ from streamcut.foundation.shown import VisibleFormatter, meant, visible
 COMMANDS = {  # `command` is in streamcut.cli.<name>, - as _; descriptions are here so that listing imports none
     "fit": "From a table to a validated model in one go.",
     "convert": "Convert text, tables or matrices to a store.",
-    "info": "Describe a store or a model file.",
-    "check": "Check the files of a store against their checksums.",
-    "train": "Train a model: linear with a certificate, or with a kernel.",
-    "tune": "Choose C and kernel parameters on held-out rows.",
+    "info": "Describe a store or a model file; check a store.",
+    "train": "Train a model: linear with a certificate, or with a kernel; choose its options.",
     "predict": "Print labels or scores for rows.",
-    "explain": "Explain the scores of rows, feature by feature.",
+    "explain": "Explain the scores of rows, feature by feature; print weights.",
     "evaluate": "Measure a model on labelled rows.",
     "calibrate": "Fit probabilities for a model on validation rows.",
-    "weights": "Print the weights of a linear model, and their standard errors.",
     "report": "Write a page (HTML) or plots about a model.",
-    "verify": "Recompute a model's certificate from its training data.",
-    "certify": "Prove how far any linear model is from its optimum.",
+    "verify": "Check the certificate of a model, or prove one of any linear model.",
     "export": "Write a model in the format of another program.",
     "example": "Write small data to try things on.",
 }
@@ -54,11 +50,11 @@ Examples:
   streamcut example clicks clicks.csv
   streamcut fit clicks.csv --label click -o m.npz
   streamcut convert train.svm.gz train.zarr
-  streamcut train train.zarr --model m.npz --memory 4GB
+  streamcut train train.zarr -o m.npz --memory 4GB
   streamcut predict m.npz test.svm > labels.txt
   streamcut evaluate m.npz test.zarr
   streamcut verify m.npz train.zarr
-  streamcut certify liblinear.model train.zarr --C 1
+  streamcut verify liblinear.model train.zarr --C 1
 
 \b
 Exit codes:
@@ -113,15 +109,8 @@ class _Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        before, StreamcutError.on_command_line = StreamcutError.on_command_line, True
-        try:
-            with _warnings_as_notes():
-                return super().invoke(ctx)
-        except (click.UsageError, StreamcutError) as error:
-            with_source(error, ctx)
-            raise
-        finally:
-            StreamcutError.on_command_line = before
+        with _in_words_of_commands(), _warnings_as_notes():
+            return super().invoke(ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -130,6 +119,10 @@ class _Commands(click.Group):
 
 @click.group(cls=_Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="streamcut")
+@click.option(
+    "--config", metavar="FILE", envvar="STREAMCUT_CONFIG", is_eager=True, expose_value=False, callback=read,
+    help="Options from a TOML file: keys, and tables [COMMAND]; STREAMCUT_<COMMAND>_<OPTION> variables come before it.",
+)  # fmt: skip
 def cli() -> None:
     """Train models with a certificate on sparse data that does not fit in memory."""
 
@@ -165,7 +158,10 @@ def _run(arguments: list[str] | None) -> int:
         try:
             expect_room()
             # not click's main(), which swallows broken pipes and loses which signal came
-            with cli.make_context("streamcut", sys.argv[1:] if arguments is None else arguments) as context:
+            with (
+                _in_words_of_commands(),
+                cli.make_context("streamcut", sys.argv[1:] if arguments is None else arguments) as context,
+            ):
                 cli.invoke(context)
         finally:
             _flush()
@@ -197,6 +193,16 @@ def _run(arguments: list[str] | None) -> int:
         return _say("hung up", ExitCode.HUNG_UP)
     except (KeyboardInterrupt, click.Abort):
         return _say("interrupted", ExitCode.INTERRUPTED)
+
+
+@contextmanager
+def _in_words_of_commands() -> Iterator[None]:
+    """Messages name options as the command line does."""
+    before, StreamcutError.on_command_line = StreamcutError.on_command_line, True
+    try:
+        yield
+    finally:
+        StreamcutError.on_command_line = before
 
 
 @contextmanager

@@ -27,7 +27,7 @@ def command(model: str, data: str, path: str | None, memory: str, force: bool, a
     \b
     Examples:
       streamcut calibrate m.npz validation.zarr
-      streamcut predict m.npz test.zarr --probability
+      streamcut predict m.npz test.zarr --answer probabilities
     """
     if path is not None:
         refuse_existing(path, "--output", force, reads=[data])

@@ -13,7 +13,7 @@ import click
 
 from streamcut.cli.help import Command
 from streamcut.cli.output import note, number, print_json
-from streamcut.cli.parameters import json_option, options_from, quiet_option
+from streamcut.cli.parameters import json_option, options_from, quiet_option, set_option
 from streamcut.errors import spelled
 from streamcut.foundation.machine import available_cpus
 from streamcut.foundation.shown import visible
@@ -26,7 +26,11 @@ if TYPE_CHECKING:
     from streamcut.io.conversion.progress import Progress
     from streamcut.io.recipe.recipe import Recipe
 
-_THREADS = {"default": None, "help": "Threads that parse and write.  [default: processors, at most 8]"}
+_WORKERS = {
+    "default": None,
+    "help": "Threads that parse and write.  [default: processors, at most 8]",
+}
+SETTINGS = ("index_column", "value_column", "max_line_bytes", "wide_index", "label_weights", "multilabel")  # of one format
 EVERY = 30.0  # seconds between lines where stderr is not a terminal
 
 _HELP = f"""Convert INPUTS to the store OUTPUT, which the other commands read.
@@ -61,9 +65,8 @@ rows of one qid stay together.
 @click.command(cls=Command, help=_HELP)
 @click.argument("inputs", nargs=-1, required=True)
 @click.argument("output")
-@options_from(
-    ConvertOptions, threads={"default": None, "help": "Threads that parse and write.  [default: processors, at most 8]"}
-)
+@options_from(ConvertOptions, without=SETTINGS, threads=_WORKERS)
+@set_option(ConvertOptions, SETTINGS, "format", several=False)
 @click.option("--dry-run", is_flag=True, help="Print how features are made and the first rows as they would be; write nothing.")
 @json_option
 @quiet_option
@@ -71,14 +74,14 @@ def command(
     inputs: tuple[str, ...],
     output: str,
     threads: int | None,
+    settings: dict[str, Any],
     dry_run: bool,
     as_json: bool,
     quiet: bool,
     **options: Any,
 ) -> None:
-    if threads is None:
-        threads = min(8, available_cpus())
-    settings: dict[str, Any] = {"threads": threads, **options}
+    threads = min(8, available_cpus()) if threads is None else threads
+    settings = {"threads": threads, **options, **settings}
     if dry_run:
         _dry_run(list(inputs), output, settings, as_json)
         return

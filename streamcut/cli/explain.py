@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any
 
@@ -13,26 +14,35 @@ import click
 from streamcut.cli.destinations import output_file, refuse_existing
 from streamcut.cli.help import Command
 from streamcut.cli.output import note
-from streamcut.cli.parameters import (
-    force_option,
-    ignore_extra_option,
-    json_option,
-    memory_option,
-    raw_options,
-)
+from streamcut.cli.parameters import Choice, force_option, ignore_extra_option, json_option, memory_option, raw_options
 from streamcut.foundation.shown import visible
 
 _NAMES = ("row", "class", "score", "feature", "name", "value", "contribution")
+_WEIGHTS = ("class", "feature", "name", "weight")
+_WITH = "With --standard-errors"
 
 
 @click.command(cls=Command)
 @click.argument("model")
-@click.argument("data")
+@click.argument("data", required=False)
+@click.option("--top", type=click.IntRange(min=0), metavar="N", help="Features to list.  [default: 10 of each row, all weights]")
+@click.option("--label", metavar="LABEL", help="The class whose scores are explained.  [default: the predicted one; all]")
+@click.option("--against", metavar="DATA", help="Compare rows with the mean of these, for example the training rows.")
 @click.option(
-    "--top", type=click.IntRange(min=0), metavar="N", default=10, show_default=True, help="Features to list for each row."
+    "--sort",
+    type=Choice(["magnitude", "weight", "feature"]),
+    default="magnitude",
+    show_default=True,
+    help="Order of weights: largest magnitude first, from positive to negative, or by feature number.",
 )
-@click.option("--class", "label", metavar="LABEL", help="The class whose score is explained.  [default: the predicted one]")
-@click.option("--against", metavar="DATA", help="Compare with the mean of these rows, for example the training rows.")
+@click.option("--standard-errors", is_flag=True, help="Weights with standard errors, z, p-values and 95 % intervals.")
+@click.option("--trained-on", metavar="DATA", help=f"{_WITH}: the training rows; takes a pass.")
+@click.option("--robust", is_flag=True, help=f"{_WITH}: the sandwich estimator, valid even if the model is misspecified.")
+@click.option(
+    "--cluster",
+    metavar="FILE",
+    help=f"{_WITH}: rows of one cluster may depend on each other. A file with a cluster on each line, or qid.",
+)
 @click.option("--output", "-o", "path", metavar="FILE", help="Write to FILE instead of stdout; it appears once it is complete.")
 @raw_options("index_base", "format", "strict")
 @ignore_extra_option
@@ -41,20 +51,17 @@ _NAMES = ("row", "class", "score", "feature", "name", "value", "contribution")
 @force_option
 def command(
     model: str,
-    data: str,
-    top: int,
+    data: str | None,
+    top: int | None,
     label: str | None,
     against: str | None,
     path: str | None,
-    index_base: int | None,
-    format: str,  # noqa: A002 - the option's name
-    strict: bool,
-    ignore_extra_features: bool,
     memory: str,
     as_json: bool,
     force: bool,
+    **options: Any,
 ) -> None:
-    """Explain the score that a linear MODEL gives each row of DATA (a store, svmlight text, a table), feature by feature.
+    """Explain the score that a linear MODEL gives each row of DATA, feature by feature; without DATA, print its weights.
 
     Prints CSV: row (from 0), class, score, feature, name, value, contribution. The first line of a row is (base), the score of
     the row that it is compared with; then come the features that add most, and (others) together. The contributions of a row add
@@ -63,39 +70,98 @@ def command(
     Without --against rows are compared with one of zeros, in which numbers that the recipe standardises have their mean, and
     there are no categories and no words. Of two classes the score is that of the positive one.
 
+    Weights that are not 0 are CSV, too: class, feature, name, weight. A weight is what a unit of its feature's value adds to the
+    score. Features are numbered from 0; names are those of the training data, which hashed features lack. The intercept comes
+    first. --standard-errors adds the standard error, z, p and the ends of the 95 % interval of each.
+
     \b
     Examples:
       streamcut explain m.npz new.csv --top 5
       streamcut explain m.npz new.parquet --against train.zarr --json > why.jsonl
-      streamcut explain cells.npz cells.h5ad --class 'B cell'
+      streamcut explain m.npz --top 50
+      streamcut explain m.npz --standard-errors --trained-on t.zarr --cluster ids
     """
     if path is not None:
-        refuse_existing(path, "--output", force, reads=[model, data, *([] if against is None else [against])])
+        refuse_existing(path, "--output", force, reads=[model, data, against])
+    if data is None:
+        if against is not None:
+            raise click.UsageError("--against is for rows; give DATA to explain.")
+        reading = {name: options.pop(name) for name in ("index_base", "format", "strict", "ignore_extra_features")}
+        lines = _weights(model, top, label, memory, as_json, **options)
+        counters = dict[str, int]()
+    else:
+        from streamcut.data.inputs import Raw
+        from streamcut.execution.ceiling import Ceiling
+        from streamcut.reports.explained import TOP, explained
 
-    from streamcut.data.inputs import Raw
-    from streamcut.execution.ceiling import Ceiling
-    from streamcut.reports.explained import explained
-
-    raw = Raw(index_base=index_base, labelled=False, format=format, strict=strict)
-    reading: dict[str, Any] = {"raw": raw, "ceiling": Ceiling(memory), "ignore_extra_features": ignore_extra_features}
-    rows = explained(model, data, top=top, label=label, against=against, **reading)
-    first = list(islice(rows, 1))  # what is wrong with the model or the data is said before anything is written
+        if options["standard_errors"] or options["sort"] != "magnitude":
+            raise click.UsageError("--standard-errors and --sort are for weights; leave DATA out, and name it with --trained-on.")
+        reading = {name: options[name] for name in ("index_base", "format", "strict")}
+        raw = Raw(labelled=False, **reading)
+        more = {"raw": raw, "ceiling": Ceiling(memory), "ignore_extra_features": options["ignore_extra_features"]}
+        rows = explained(model, data, top=TOP if top is None else top, label=label, against=against, **more)
+        lines = map(_as_json, rows) if as_json else chain([_line(_NAMES)], map(_as_csv, rows))
+        counters = raw.counters
+    first = list(islice(lines, 2))  # what is wrong with the model or the data is said before anything is written
     with output_file(path, replace=force) as file:
-        if not as_json:
-            file.write(_line(_NAMES))
-        for each in chain(first, rows):
-            file.write(_as_json(each) if as_json else _as_csv(each))
-    for name, count in sorted(raw.counters.items()):
+        for line in chain(first, lines):
+            file.write(line)
+    for name, count in sorted(counters.items()):
         note(f"{name}: {count:,}")
 
 
-def _as_csv(each: Any) -> bytes:
-    of = "" if each.label is None else visible(each.label) if isinstance(each.label, str) else f"{each.label:g}"
-    begin = [each.row, of, repr(each.score)]
-    lines = [_line([*begin, "", "(base)", "", repr(each.base)])]
-    for part in each.parts:
+def _weights(
+    path: str,
+    top: int | None,
+    label: str | None,
+    memory: str,
+    as_json: bool,
+    sort: str,
+    standard_errors: bool,
+    trained_on: str | None,
+    robust: bool,
+    cluster: str | None,
+) -> Iterator[bytes]:
+    """The weights of the model at `path`, as lines."""
+    if standard_errors and trained_on is None:
+        raise click.UsageError("--standard-errors need --trained-on DATA, the training rows.")
+    if not standard_errors and (trained_on is not None or robust or cluster is not None):
+        raise click.UsageError("--trained-on, --robust and --cluster are for --standard-errors.")
+    if robust and cluster is not None:
+        raise click.UsageError("--cluster is robust, too: give one of --robust and --cluster.")
+
+    import streamcut
+    from streamcut.execution.ceiling import Ceiling
+    from streamcut.foundation.opened import read_lines
+    from streamcut.models.files import as_model, plain
+
+    model, errors = as_model(path, Ceiling(memory).expect_model), None
+    if standard_errors:
+        clusters = cluster if cluster in (None, "qid") else read_lines(cluster, "clusters")
+        errors = streamcut.standard_errors(model, trained_on, robust=robust, clusters=clusters, memory=memory)
+    names = (*_WEIGHTS, *(() if errors is None else errors._fields))
+    lines = []
+    for of, j, name, weight in streamcut.weights(model, top=top, sort=sort, label=label):
+        more = () if errors is None else [float(each[-1 if j is None else j]) for each in errors]
+        lines.append((of, j, name, weight, *more))
+    if as_json:
+        yield json.dumps(plain([dict(zip(names, line, strict=True)) for line in lines]), allow_nan=False).encode() + b"\n"
+        return
+    yield _line(names)
+    for of, j, name, *numbers in lines:
+        yield _line([_label(of), "" if j is None else j, name and visible(name), *map(repr, numbers)])
+
+
+def _label(label: str | float | None) -> str:
+    return "" if label is None else visible(label) if isinstance(label, str) else f"{label:g}"
+
+
+def _as_csv(row: Any) -> bytes:
+    begin = [row.row, _label(row.label), repr(row.score)]
+    lines = [_line([*begin, "", "(base)", "", repr(row.base)])]
+    for part in row.parts:
         lines.append(_line([*begin, part.feature, visible(part.name), repr(part.value), repr(part.contribution)]))
-    return b"".join([*lines, _line([*begin, "", "(others)", "", repr(each.others)])])
+    return b"".join([*lines, _line([*begin, "", "(others)", "", repr(row.others)])])
 
 
 def _line(values: Any) -> bytes:
@@ -104,7 +170,7 @@ def _line(values: Any) -> bytes:
     return text.getvalue().encode()
 
 
-def _as_json(each: Any) -> bytes:
-    record = {"row": each.row, "class": each.label, "score": each.score, "base": each.base}
-    record |= {"contributions": [part._asdict() for part in each.parts], "others": each.others}
+def _as_json(row: Any) -> bytes:
+    record = {"row": row.row, "class": row.label, "score": row.score, "base": row.base}
+    record |= {"contributions": [part._asdict() for part in row.parts], "others": row.others}
     return json.dumps(record, allow_nan=False).encode() + b"\n"

@@ -10,7 +10,7 @@ from streamcut.cli import signals
 from streamcut.cli.destinations import expect_saved, refuse_existing, reserved_output, save_trained
 from streamcut.cli.help import Command
 from streamcut.cli.output import note, print_json
-from streamcut.cli.parameters import TABLE, Numbers, checkpoint_of, force_option, json_option, options_from, quiet_option, taken
+from streamcut.cli.parameters import TABLE, Several, checkpoint_of, force_option, json_option, options_from, quiet_option, taken
 from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.foundation.interrupts import waits_end_by
 from streamcut.io.conversion.options import ConvertOptions
@@ -20,7 +20,7 @@ _TRAIN = ("task", "loss", "positive_label", "memory", "workers", "seed", "max_ti
 
 @click.command(cls=Command)
 @click.argument("data")
-@click.option("--label", "--target", metavar="COLUMN", help="Tables: the column with the labels, or a comparison ('delay>15').")
+@click.option("--label", metavar="COLUMN", help="Tables: the column with the labels, or a comparison ('delay>15').")
 @click.option("--output", "-o", required=True, metavar="MODEL", help="Where to write the model (.npz).")
 @click.option(
     "--validation", default="20%", show_default=True, metavar="PART", help="Share of the rows held out while C is chosen."
@@ -29,9 +29,9 @@ _TRAIN = ("task", "loss", "positive_label", "memory", "workers", "seed", "max_ti
     "--group-column", metavar="COLUMN", help="Hold out rows with the same value of this column together; it makes no feature."
 )
 @click.option("--time-column", metavar="COLUMN", help="Hold out the latest rows by this column instead of random ones.")
-@click.option("--C", "C", type=Numbers(), metavar="NUMBER[,…]", help="Values to choose from.  [default: 0.01,0.1,1 and further]")
+@click.option("--C", "C", type=Several(float), metavar="NUMBER[,…]", help="Values to try.  [default: 0.01,0.1,1 and further]")
 @click.option(
-    "--choose-by", metavar="MEASURE", help="Measure of `evaluate` to choose by.  [default: log loss, or the task's first]"
+    "--measure", metavar="MEASURE", help="Measure of `evaluate` to choose by.  [default: log loss, or the task's first]"
 )
 @click.option("--store", metavar="PATH", help="Keep the store made of DATA here.")
 @options_from(ConvertOptions, only=TABLE)
@@ -48,7 +48,7 @@ def command(
     group_column: str | None,
     time_column: str | None,
     C: tuple[float, ...] | None,
-    choose_by: str | None,
+    measure: str | None,
     store: str | None,
     force: bool,
     as_json: bool,
@@ -71,7 +71,7 @@ def command(
     checkpoint = checkpoint_of(options)
     if checkpoint is not None and store is None:
         raise click.UsageError("--checkpoint needs --store PATH: a run can resume only with the same rows.")
-    convert = taken(options)
+    convert = taken(options, TABLE)
 
     from streamcut.fitting.fit import fit
     from streamcut.models.checkpoint_places import remove_checkpoints
@@ -85,7 +85,7 @@ def command(
         how: dict[str, Any] = {"validation": validation, "group": group_column, "time": time_column, "store": store}
         hooks: dict[str, Any] = {"on_told": tell, "checkpoint": checkpoint, "stop": stop}
         with waits_end_by(stop):
-            found = fit(data, label, **how, C=C, measure=choose_by, convert=convert, **hooks, **options)
+            found = fit(data, label, **how, C=C, measure=measure, convert=convert, **hooks, **options)
         written = save_trained(found.model, output, force)
         if checkpoint is not None and found.model.converged:
             remove_checkpoints(checkpoint.directory, nested=True)

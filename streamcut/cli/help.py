@@ -12,16 +12,13 @@ LINES, COLUMNS = 24, 80  # of a screen
 MAIN = {  # the most common options
     "fit": ("label", "output", "memory", "group-column", "time-column", "positive-label"),
     "convert": ("label", "drop", "recipe", "format", "split", "memory", "resume"),
-    "train": ("output", "label", "C", "loss", "task", "memory", "validation"),
-    "tune": ("output", "label", "C", "folds", "validation", "choose-by", "memory"),
-    "predict": ("output", "probabilities", "scores", "certified", "format", "memory"),
-    "explain": ("top", "class", "against", "output", "json"),
+    "train": ("output", "label", "C", "loss", "folds", "memory", "validation"),
+    "predict": ("output", "answer", "keep", "format", "memory"),
+    "explain": ("top", "label", "against", "standard-errors", "output", "json"),
     "evaluate": ("format", "missing-labels", "ignore-extra-features", "memory", "json"),
     "calibrate": ("output", "force", "memory"),
-    "weights": ("top", "class", "sort", "standard-errors", "trained-on", "json"),
     "report": ("output", "data", "plots", "memory"),
-    "verify": ("prove", "passes", "memory", "json"),
-    "certify": ("C", "loss", "intercept", "passes", "output", "memory"),
+    "verify": ("prove", "max-passes", "C", "loss", "memory", "json"),
     "export": ("to", "without-recipe", "force"),
 }
 _SENTENCE = re.compile(r"(?<=[.;])\s")
@@ -48,7 +45,7 @@ _HELP_ALL: dict[str, Any] = {"is_flag": True, "is_eager": True, "expose_value": 
 
 def help_all() -> click.Option:
     """The option --help-all of every command."""
-    return click.Option(["--help-all"], help="Show all options, and exit.", **_HELP_ALL)
+    return click.Option(["--help-all"], hidden=True, help="Show all options, and exit.", **_HELP_ALL)
 
 
 def is_whole(ctx: click.Context) -> bool:

@@ -1,16 +1,18 @@
-"""`streamcut info`: describes a store without reading its rows."""
+"""`streamcut info`: describes a store, or a model; `--check` compares its files with their checksums."""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from streamcut.cli.help import Command
-from streamcut.cli.output import number, print_json
+from streamcut.cli.output import counted, note, number, print_json
 from streamcut.cli.parameters import json_option
+from streamcut.errors import CorruptError
 from streamcut.foundation.shown import visible
 from streamcut.foundation.units import format_bytes
 
@@ -20,15 +22,26 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.argument("path")
+@click.option("--check", is_flag=True, help="Check names, lengths and metadata of the store's files instead, and list problems.")
+@click.option("--read-data", is_flag=True, help="With --check: read every byte, and compare checksums.")
 @json_option
-def command(path: str, as_json: bool) -> None:
+def command(path: str, check: bool, read_data: bool, as_json: bool) -> None:
     """Show the rows, features, labels, shards, sizes and origin of the store PATH, or the contents of the model file PATH.
+
+    --check exits with code 5 when there are problems.
 
     \b
     Examples:
       streamcut info train.zarr
       streamcut info m.npz --json
+      streamcut info train.zarr --check --read-data
     """
+    if check:
+        _check(path, read_data, as_json)
+        return
+    if read_data:
+        raise click.UsageError("--read-data is for --check.")
+
     from streamcut.io.opening import open_dataset
     from streamcut.models.files import describe_model, is_model, load_model
 
@@ -46,6 +59,25 @@ def command(path: str, as_json: bool) -> None:
             click.echo(f"{visible(name.replace('_', ' ')):<18} {visible(number(value))}")
         for what, size in record.get("resources", {}).get("plan", []):
             click.echo(f"  {visible(what):<58} {format_bytes(size):>8}")
+
+
+def _check(path: str, read_data: bool, as_json: bool) -> None:
+    from streamcut.io.stores.verify import verify_store
+
+    report = verify_store(path, read_data=read_data)
+    if as_json:
+        print_json({**asdict(report), "sound": report.sound})
+    else:
+        for problem in report.problems:
+            click.echo(visible(problem))
+        for name in report.unexpected:
+            note(f"{path}/{name}: not part of the store, but harmless")
+    if not report.sound:
+        raise CorruptError(f"{path}: {counted(len(report.problems), 'problem')} found; convert the data again")
+    if not as_json:
+        how = "every byte read" if read_data else "names, lengths and metadata; --read-data reads every byte"
+        parts = f"{counted(report.shards, 'shard')}, {counted(report.files, 'file')}, {format_bytes(report.bytes)}"
+        note(f"{path}: sound: {parts} ({how})")
 
 
 def describe(manifest: Any, path: str) -> dict[str, Any]:

@@ -7,20 +7,20 @@ import re
 import warnings
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import MISSING, Field
-from functools import wraps
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
 from streamcut.cli.help import Grouped
 from streamcut.compiler.first_use import first_use
 from streamcut.config import CheckpointOptions, TrainOptions
+from streamcut.errors import StreamcutError
 from streamcut.foundation.shown import meant
 from streamcut.foundation.units import part_of
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.formats.format import Raw
 from streamcut.io.formats.registry import SCORED
-from streamcut.options.option import default_of, flag, options_of
+from streamcut.options.option import Option, default_of, flag, options_of
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _DURATION = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([smhd])")
@@ -58,32 +58,22 @@ class Duration(click.ParamType):
         return seconds
 
 
-class Numbers(click.ParamType):
-    """One number, or several separated by commas, as a tuple of floats."""
+class Several(click.ParamType):
+    """One value of another type, or several separated by commas, as a list."""
 
-    name = "number[,number…]"
+    def __init__(self, one: Any) -> None:
+        self.one = click.types.convert_type(one)
+        self.name = f"{self.one.name}[,…]"
 
-    def convert(self, value, param, ctx) -> tuple[float, ...]:
-        if isinstance(value, tuple):
-            return value
-        try:
-            return tuple(float(part) for part in str(value).split(","))
-        except ValueError:
-            self.fail(f"{value!r} is not a number, or several separated by commas", param, ctx)
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
+        return self.one.get_metavar(param, ctx)
 
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        return self.one.shell_complete(ctx, param, incomplete)
 
-class NumbersOrParts(Numbers):
-    """Like Numbers, with percentages kept as written: (50.0, "10%")."""
-
-    name = "number|%[,…]"
-
-    def convert(self, value, param, ctx) -> tuple[Any, ...]:
-        if isinstance(value, tuple):
-            return value
-        found: list[Any] = []
-        for part in str(value).split(","):
-            found += [part.strip()] if part_of(part) is not None else super().convert(part, param, ctx)
-        return tuple(found)
+    def convert(self, value, param, ctx) -> list[Any]:
+        parts = value if isinstance(value, list) else str(value).split(",")
+        return [self.one.convert(str(part).strip(), param, ctx) for part in parts]
 
 
 class NumberOrPart(click.ParamType):
@@ -110,60 +100,89 @@ class NumberOrAuto(click.ParamType):
             self.fail(f"{value!r} is neither a number nor auto", param, ctx)
 
 
-_KINDS: dict[str, dict[str, Any]] = {
-    "seconds": {"type": Duration()},
-    "numbers": {"type": Numbers()},
-    "parts": {"type": NumbersOrParts()},
-    "number": {"type": NumberOrAuto()},
-    "part": {"type": NumberOrPart()},
-    "names": {"multiple": True, "callback": lambda ctx, param, value: ",".join(value) or ()},
-    "texts": {"multiple": True},
-    "": {},
-}
+_KINDS: dict[str, Any] = {"seconds": Duration(), "number": NumberOrAuto(), "part": NumberOrPart()}
 
 
 def options_from(
-    record: Any, *, only: Collection[str] | None = None, without: Collection[str] = (), **changes: dict[str, Any]
+    record: Any,
+    *,
+    only: Collection[str] | None = None,
+    without: Collection[str] = (),
+    several: Collection[str] = (),
+    **changes: dict[str, Any],
 ) -> Callable[[Any], Any]:
     """A decorator that gives a command the options of a record (streamcut.options): `only` these, or all except `without`.
 
-    `changes` are {option: arguments of click.option that differ in this command}.
+    several   those that take one value or several, as a list
+    changes   {option: arguments of click.option that differ in this command}
     """
 
     def decorated(command: Any) -> Any:
         for name in reversed(options_of(record)):
             if name not in without and (only is None or name in only):
-                command = _option(name, record.__dataclass_fields__[name], changes.get(name, {}))(command)
+                command = _option(name, record.__dataclass_fields__[name], changes.get(name, {}), name in several)(command)
         return command
 
     return decorated
 
 
-def _option(name: str, field: Field, changes: dict[str, Any]) -> Any:
+def type_of(field: Field) -> Any:
+    """The type of an option on the command line."""
+    known: Option = field.metadata["option"]
+    if known.choices:
+        return Choice(known.choices)
+    return _KINDS.get(known.kind) or {"int": int, "float": float, "bool": bool}.get(str(field.type).partition(" ")[0], str)
+
+
+def _option(name: str, field: Field, changes: dict[str, Any], several: bool) -> Any:
     known, given = field.metadata["option"], field.default
     more = {"cls": Grouped, "group": known.group, "help": f"{known.help} {known.shell}".strip(), "metavar": known.metavar}
-    more |= _KINDS[known.kind]
-    if known.choices:
-        more["type"] = Choice(known.choices)
-    elif field.type == "bool":
+    if field.type == "bool":
         more |= {"is_flag": True, "default": bool(given)}
-    elif not known.kind:
-        more["type"] = {"int": int, "float": float}.get(str(field.type).partition(" ")[0])
-    if given is not MISSING and given is not None and field.type != "bool" and not more.get("multiple"):
-        more |= {"default": _as_written(given, known.kind), "show_default": True}
+    elif known.kind in ("names", "texts"):
+        more |= {"multiple": True}
+        if known.kind == "names":
+            more["callback"] = lambda ctx, param, value: ",".join(value) or ()
+    else:
+        more["type"] = Several(type_of(field)) if several else type_of(field)
+        if given is not MISSING and given is not None:
+            more |= {"default": _as_written(given, known.kind), "show_default": True}
     written = flag(name, known)
-    flags = [f"{written}/--no-{written[2:]}" if given is True else written, *([f"--{known.also}"] if known.also else [])]
-    return click.option(*flags, name, **{**more, **changes})
+    return click.option(f"{written}/--no-{written[2:]}" if given is True else written, name, **{**more, **changes})
 
 
 def _as_written(value: Any, kind: str) -> Any:
     """A default as written on the command line."""
-    if kind in ("numbers", "parts"):
-        return f"{value:g}"
     if kind != "seconds":
-        return value
+        return f"{value:g}" if isinstance(value, float) else value
     unit = next(unit for unit in reversed(_SECONDS) if value % _SECONDS[unit] == 0)
     return f"{value / _SECONDS[unit]:g}{unit}"
+
+
+def set_option(record: Any, names: Collection[str], of: str, *, several: bool, group: str = "") -> Callable[[Any], Any]:
+    """--set NAME=VALUE: the options `names` of a record, each of one kind `of` problem or file only, in one option of the command
+    line. The command gets {name: value}, a list of values if there may be `several`."""
+    written = {flag(name, options_of(record)[name])[2:]: name for name in names}
+    StreamcutError.settings.update(written)
+
+    def parsed(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        for text in given:
+            name, _, value = text.partition("=")
+            if not value or (key := written.get(name.replace("_", "-"))) is None or key in values:
+                close = meant(name, written) or f"they are {', '.join(written)}"
+                raise click.BadParameter(
+                    f"{text!r} is not NAME=VALUE of one of its options, each given once; {close}", ctx, param
+                )
+            kind = click.types.convert_type(type_of(record.__dataclass_fields__[key]))
+            values[key] = (Several(kind) if several else kind).convert(value, param, ctx)
+        return values
+
+    listed = "; ".join(f"{name}: {options_of(record)[key].help.rstrip('.')}" for name, key in written.items())
+    text = f"An option of one {of}; may be given often. {listed}."
+    return click.option(
+        "--set", "settings", cls=Grouped, group=group, multiple=True, callback=parsed, metavar="NAME=VALUE", help=text
+    )
 
 
 def checkpoint_of(options: dict[str, Any]) -> CheckpointOptions | None:
@@ -194,7 +213,7 @@ quiet_option = click.option("--quiet", "-q", is_flag=True, callback=_quiet, help
 trained_on_option = click.option(
     "--trained-on",
     metavar="STORE",
-    help="With --certified: the training rows of MODEL, for a free intercept and scaled features.",
+    help="With --answer certified: the training rows of MODEL, for a free intercept and scaled features.",
 )
 force_option = click.option("--force", is_flag=True, help="Replace the output file if it exists.")
 ignore_extra_option = click.option(
@@ -202,74 +221,14 @@ ignore_extra_option = click.option(
 )
 
 
-_WITH = "With --standard-errors"
-
-
-class Errors(NamedTuple):
-    """How to compute standard errors."""
-
-    trained_on: str | None
-    robust: bool
-    cluster: str | None
-
-    def of(self, model: Any, memory: str) -> Any:
-        """The StandardErrors of a model."""
-        import streamcut
-        from streamcut.foundation.opened import read_lines
-
-        clusters = self.cluster if self.cluster in (None, "qid") else read_lines(self.cluster, "clusters")
-        return streamcut.standard_errors(model, self.trained_on, robust=self.robust, clusters=clusters, memory=memory)
-
-
-def errors_options(command: Any) -> Any:
-    """--standard-errors and what goes with it; the command gets `errors`, None without the option."""
-
-    @wraps(command)
-    def checked(*, standard_errors: bool, trained_on: str | None, robust: bool, cluster: str | None, **more: Any) -> Any:
-        if standard_errors and trained_on is None:
-            raise click.UsageError("--standard-errors need --trained-on DATA, the training rows.")
-        if not standard_errors and (trained_on is not None or robust or cluster is not None):
-            raise click.UsageError("--trained-on, --robust and --cluster are for --standard-errors.")
-        if robust and cluster is not None:
-            raise click.UsageError("--cluster is robust, too: give one of --robust and --cluster.")
-        return command(errors=Errors(trained_on, robust, cluster) if standard_errors else None, **more)
-
-    for option in (
-        click.option(
-            "--cluster",
-            metavar="FILE",
-            help=f"{_WITH}: rows of one cluster may depend on each other. A file with a cluster on each line, or qid.",
-        ),
-        click.option("--robust", is_flag=True, help=f"{_WITH}: the sandwich estimator, valid even if the model is misspecified."),
-        click.option("--trained-on", metavar="DATA", help=f"{_WITH}: the training rows; takes a pass."),
-        click.option("--standard-errors", is_flag=True, help="Also show standard errors, z, p-values and 95 % intervals."),
-    ):
-        checked = option(checked)
-    return checked
-
-
 TABLE = ("format", "labels_as", "missing_labels", "categorical", "numeric", "standardise", "text", "text_weights", "ngrams",
          "min_count", "stop_words", "time", "cross", "drop", "id", "header", "missing", "weights", "hash_bits", "max_categories",
          "layer")  # fmt: skip
-_TABLES = "Tables and text (see convert --help-all)"
 
 
-def table_options(command: Any) -> Any:
-    """--label and the options of `convert` on how features are made, for commands that make temporary stores."""
-    again = {name: {"group": _TABLES} for name in TABLE}
-    command = options_from(ConvertOptions, only=TABLE, **again)(command)
-    return click.option(
-        "--label",
-        cls=Grouped,
-        group=_TABLES,
-        metavar="COLUMN",
-        help="DATA is a table: the column with the labels, or a comparison ('delay>15').",
-    )(command)
-
-
-def taken(options: dict[str, Any], more: Collection[str] = ()) -> dict[str, Any]:
-    """The `table_options` given, except --label, removed from `options`."""
-    given = {name: options.pop(name) for name in (*TABLE, *more)}
+def taken(options: dict[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """The options `names` of `convert` that were given, removed from `options`."""
+    given = {name: options.pop(name) for name in names}
     return {name: value for name, value in given.items() if value != default_of(ConvertOptions, name)}
 
 

@@ -11,6 +11,7 @@ from streamcut.cli.destinations import output_file, refuse_existing
 from streamcut.cli.help import Command
 from streamcut.cli.output import note
 from streamcut.cli.parameters import (
+    Choice,
     force_option,
     ignore_extra_option,
     memory_option,
@@ -25,17 +26,19 @@ if TYPE_CHECKING:
     from streamcut.data.inputs import Raw
     from streamcut.models.model import Model
 
+ANSWERS = ("labels", "scores", "probabilities", "both", "certified")
+
 
 @click.command(cls=Command)
 @click.argument("model")
 @click.argument("data")
-@click.option("--scores", is_flag=True, help="Print scores instead of labels.")
-@click.option("--probabilities", "--probability", is_flag=True, help="Print probabilities (of the positive label, of two).")
-@click.option("--both", is_flag=True, help="Print label and score, separated by a space.")
 @click.option(
-    "--certified",
-    is_flag=True,
-    help="Print label, whether it is proved to be that of the exact optimum, and bounds on its score.",
+    "--answer",
+    type=Choice(ANSWERS),
+    default="labels",
+    show_default=True,
+    help="What to print: labels, scores, probabilities (of the positive label, of two), labels and scores (both), or labels, "
+    "whether they are proved to be those of the exact optimum, and bounds on their scores (certified).",
 )
 @trained_on_option
 @click.option("--output", "-o", "path", metavar="FILE", help="Write to FILE instead of stdout; it appears once it is complete.")
@@ -46,10 +49,7 @@ if TYPE_CHECKING:
 def command(
     model: str,
     data: str,
-    scores: bool,
-    probabilities: bool,
-    both: bool,
-    certified: bool,
+    answer: str,
     trained_on: str | None,
     path: str | None,
     keep: str | tuple[()],
@@ -68,19 +68,18 @@ def command(
     Scores have 17 significant digits, so that reading them back gives the same numbers. An output that ends in .csv or
     .parquet is a table with a line of names, and so is what --keep makes; cells have their barcodes in it.
 
-    --certified proves which labels are those of the exact optimum of the model's problem, and between which numbers its
+    --answer certified proves which labels are those of the exact optimum of the model's problem, and between which numbers its
     score (or the number that it predicts) is. What cannot be proved is labelled all the same; the smaller the gap of the
     model, the more is proved. With a free intercept, and --scale, the rows of the training are read too: --trained-on.
 
     \b
     Examples:
       streamcut predict m.npz test.zarr > labels.txt
-      streamcut predict m.npz test.zarr --certified --trained-on train.zarr
-      streamcut predict m.npz test.svm.gz --scores -o scores.txt
-      streamcut predict m.npz new.parquet --keep user_id --both -o scores.parquet
-      zcat test.svm.gz | streamcut predict m.npz - --both
+      streamcut predict m.npz test.zarr --answer certified
+      streamcut predict m.npz test.svm.gz --answer scores -o scores.txt
+      streamcut predict m.npz new.parquet --keep id --answer both -o out.parquet
+      zcat test.svm.gz | streamcut predict m.npz - --answer both
     """
-    what = _one_of(scores=scores, probabilities=probabilities, both=both, certified=certified)
     if path is not None:
         refuse_existing(path, "--output", force, reads=[model, data])
 
@@ -93,21 +92,21 @@ def command(
 
     ceiling = Ceiling(memory)
     fitted = load_model(model, ceiling.expect_model)
-    if what == "probabilities":
+    if answer == "probabilities":
         fitted.expected_link()  # raises before any work
     certifier: Any = None
     proved = rows = 0
-    if what == "certified":
+    if answer == "certified":
         from streamcut.certified import Certifier
 
         certifier = Certifier(fitted, trained_on, memory)
     elif trained_on is not None:
-        raise click.UsageError("--trained-on is for --certified.")
+        raise click.UsageError("--trained-on is for --answer certified.")
     columns = tuple(name.strip() for name in (keep or "").split(",") if name.strip())
     table = bool(columns) or _suffix(path) in (".csv", ".parquet")
     raw = Raw(index_base=index_base, labelled=False, format=format, keep=columns, strict=strict, named=table)
     with output_file(path, replace=force) as file:
-        write = _writer(file, path, fitted, what, raw)
+        write = _writer(file, path, fitted, answer, raw)
         ceiling.beside(f"lines of {write.rows:,} rows", write.rows * (200 + 150 * fitted.scores_per_row))
         try:
             for chunk, values in scored_chunks(
@@ -133,27 +132,17 @@ def command(
         note(f"{proved:,} of {rows:,} labels are proved to be those of the optimum{more}.")
 
 
-def _one_of(**flags: bool) -> str | None:
-    """The flag that is on; those of the command line go before those of files and variables. Raises UsageError for several."""
-    context, on = click.get_current_context(), [name for name, value in flags.items() if value]
-    here = [name for name in on if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE]
-    chosen = here or on
-    if len(chosen) > 1:
-        raise click.UsageError(f"--{chosen[0]} and --{chosen[1]} exclude each other; give one of them.")
-    return chosen[0] if chosen else None
-
-
 def _suffix(path: str | None) -> str:
     return "" if path is None else os.path.splitext(path)[1].lower()
 
 
-def _writer(file: Any, path: str | None, model: Model, what: str | None, raw: Raw) -> Any:
+def _writer(file: Any, path: str | None, model: Model, answer: str, raw: Raw) -> Any:
     """The writer of (labels, scores) of rows; `close` ends it."""
     if not raw.named:
-        return _Lines(file, model, what)
+        return _Lines(file, model, answer)
     from streamcut.cli.score_tables import AnswerTable
 
-    return AnswerTable(file, "parquet" if _suffix(path) == ".parquet" else "csv", model, what, raw.kept)
+    return AnswerTable(file, "parquet" if _suffix(path) == ".parquet" else "csv", model, answer, raw.kept)
 
 
 class _Lines:
@@ -161,14 +150,14 @@ class _Lines:
 
     rows = 1 << 14
 
-    def __init__(self, file: Any, model: Model, what: str | None) -> None:
-        self._file, self._model, self._what = file, model, what
+    def __init__(self, file: Any, model: Model, answer: str) -> None:
+        self._file, self._model, self._answer = file, model, answer
 
     def __call__(self, labels: np.ndarray, scores: np.ndarray) -> None:
-        columns = [] if self._what in ("scores", "probabilities") else [_texts(self._model.in_label_words(labels))]
-        if self._what == "probabilities":
+        columns = [] if self._answer in ("scores", "probabilities") else [_texts(self._model.in_label_words(labels))]
+        if self._answer == "probabilities":
             columns.append(_texts(self._model.probabilities_of(scores)))
-        elif self._what is not None:
+        elif self._answer != "labels":
             columns.append(_texts(scores))
         lines = columns[0] if len(columns) == 1 else [f"{label} {score}" for label, score in zip(*columns, strict=True)]
         self._file.write("".join([f"{line}\n" for line in lines]).encode())

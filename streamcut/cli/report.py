@@ -17,7 +17,7 @@ from streamcut.cli.parameters import force_option, memory_option, quiet_option
 @click.option("--output", "-o", "path", metavar="FILE", help="The page (.html).")
 @click.option("--plots", metavar="DIR", help="Folder for the plots, each as SVG and PNG; created if needed.")
 @click.option("--data", metavar="DATA", help="Labelled rows to measure the model on: a store, a table or text.")
-@click.option("--vocabulary", metavar="FILE", help="Names of the features, one a line, instead of those of the data.")
+@click.option("--feature-names", "vocabulary", metavar="FILE", help="Names for features, one a line.")
 @memory_option
 @force_option
 @quiet_option
@@ -40,7 +40,7 @@ def command(
     \b
     Examples:
       streamcut report m.npz -o m.html
-      streamcut report m.npz -o m.html --data test.zarr --vocabulary words.txt
+      streamcut report m.npz -o m.html --data test.zarr --feature-names words.txt
       streamcut report m.npz --plots figures
     """
     if path is None and plots is None:

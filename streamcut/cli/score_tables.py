@@ -22,7 +22,7 @@ class AnswerTable:
     """Writes predictions, batch by batch: the columns kept, then `label`, `score` (one per class) and `probability` as requested.
 
     kind   "csv" or "parquet"
-    what   "scores", "both", "probabilities", or None for labels; "certified": labels and, instead of
+    what   "labels", "scores", "both", "probabilities"; "certified": labels and, instead of
            scores, what is proved about them: columns proved, low, high
     kept   batches with columns of the input, in row order; empty for input without such columns
     rows   number of rows per call
@@ -30,7 +30,7 @@ class AnswerTable:
 
     rows = 1 << 17
 
-    def __init__(self, file: Any, kind: str, model: Model, what: str | None, kept: deque[pa.RecordBatch]) -> None:
+    def __init__(self, file: Any, kind: str, model: Model, what: str, kept: deque[pa.RecordBatch]) -> None:
         self._kind, self._model, self._what = kind, model, what
         self._kept = kept
         self._writer: Any = None

@@ -12,22 +12,22 @@ import click
 from streamcut.cli import signals
 from streamcut.cli.destinations import expect_saved, refuse_existing, reserved_output, save_trained
 from streamcut.cli.help import Command
-from streamcut.cli.output import note, number, print_json, print_table
+from streamcut.cli.output import note, number, print_json, print_rows, print_table
 from streamcut.cli.parameters import (
     Grouped,
-    NumbersOrParts,
     checkpoint_of,
     force_option,
     json_option,
     options_from,
     quiet_option,
-    table_options,
+    set_option,
     taken,
 )
-from streamcut.config import CheckpointOptions, TrainOptions
+from streamcut.config import GRID, SETTINGS, CheckpointOptions, TrainOptions
 from streamcut.errors import NotConvergedError
 from streamcut.foundation.interrupts import waits_end_by
 from streamcut.foundation.units import format_bytes
+from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.places.outputs import exists
 from streamcut.progress.display import Display
 
@@ -36,28 +36,35 @@ if TYPE_CHECKING:
     from streamcut.grids.selection import Tried
     from streamcut.models.model import Model
 
+_TABLE = ("labels", "weights", "format")
+_PATHS = ("C", "l1", "l1_only")  # of which linear solvers go from one value to the next
+_several = {"cls": Grouped, "group": "Several models"}
+_table = {"group": "Tables and text"}
+
 
 @click.command(cls=Command)
 @click.argument("data")
 @click.option(
     "--output",
     "-o",
-    "--model",
     "model_path",
     metavar="FILE",
     help="Where to write the model (.npz), also a URL. Required, except with --dry-run.",
 )
-@options_from(TrainOptions, l1_only={"type": NumbersOrParts(), "metavar": "NUMBER|PART%[,…]"})
-@options_from(CheckpointOptions)
+@options_from(TrainOptions, without=SETTINGS, several=[name for name in GRID if name != "positive_label"])
+@set_option(TrainOptions, SETTINGS, "loss, solver, kernel or task", several=True, group="Solver")
 @click.option(
-    "--choose-by",
-    cls=Grouped,
-    group="What is learnt",
-    help="Measure of `evaluate` by which the best model on --validation is chosen. Default: the task's first.",
-    metavar="MEASURE",
+    "--folds", type=click.IntRange(2), **_several, help="Measure models on folds of rows, drawn at random by --seed, instead."
 )
-@table_options
-@click.option("--report", metavar="FILE", help="Also write a page (.html) about the model; see `streamcut report`.")
+@click.option(
+    "--measure",
+    metavar="MEASURE",
+    **_several,
+    help="Measure of `evaluate` by which the best is chosen. Default: the task's first.",
+)
+@click.option("--plot", metavar="FILE", **_several, help="Draw the measure over C (.svg or .png; needs streamcut[plots]).")
+@options_from(CheckpointOptions)
+@options_from(ConvertOptions, only=_TABLE, labels=_table, weights=_table, format=_table)
 @click.option("--require-convergence", is_flag=True, help="Exit with code 9 if the tolerance was not reached.")
 @click.option("--dry-run", is_flag=True, help="Print the memory plan on stdout, read no rows and write nothing.")
 @click.option("--verbose", "-v", is_flag=True, help="Show the memory plan and log messages.")
@@ -66,20 +73,18 @@ if TYPE_CHECKING:
 @quiet_option
 def command(
     data: str,
-    label: str | None,
     model_path: str | None,
-    report: str | None,
+    settings: dict[str, list[Any]],
+    validation: str | None,
+    folds: int | None,
+    measure: str | None,
+    plot: str | None,
     require_convergence: bool,
     dry_run: bool,
     verbose: bool,
     force: bool,
     as_json: bool,
     quiet: bool,
-    C: tuple[float, ...],
-    l1: tuple[float | str, ...],
-    l1_only: tuple[float | str, ...],
-    validation: str | None,
-    choose_by: str | None,
     **options: Any,
 ) -> None:
     """Train a model on DATA, a store, svmlight text or, with --label, a table, and write it to the --output file.
@@ -87,17 +92,25 @@ def command(
     The linear model for two classes minimises ½‖w‖² + C Σ u_i max(0, 1 − y_i⟨w, x_i⟩) and ends, like all linear models, with a
     certificate: the objective reached, and a bound that no weights can beat.
 
+    Any option of what is learnt, of the solver or the kernel takes several values, such as --C 0.1,1,10 or --loss hinge,logistic:
+    a model is trained for every combination, and the one that is best on --validation is written. With --folds they are measured
+    on the rows of the fold that was left out, and the best is trained on everything; rows of one qid stay together. Models of
+    linear solvers share passes, or go from each C to the next; limits such as --max-passes are for each.
+
     Ctrl-C, SIGTERM or SIGHUP ends it in good order: the best model so far is written and, with --checkpoint, a checkpoint from
     which the same command with --resume continues. A second one ends it at once.
+
+    How features are made of a table is up to `fit` and `convert`.
 
     \b
     Examples:
       streamcut train train.zarr -o m.npz
       streamcut train clicks.csv --label click -o m.npz
       streamcut train train.zarr -o m.npz --C 0.1 --memory 4GB --max-time 2h
-      streamcut train train.zarr -o m.npz --checkpoint run --checkpoint-every 30m
       streamcut train train.zarr -o m.npz --checkpoint run --resume
       streamcut train train.zarr -o m.npz --C 0.01,0.1,1,10 --validation test.zarr
+      streamcut train train.zarr -o m.npz --kernel rbf --gamma 0.01,0.1 --folds 3
+      streamcut train train.zarr -o m.npz --solver ocas --set cut=exact
       streamcut train train.zarr --dry-run --memory 4GB
     """
     folder, resume = options["directory"], options["resume"]
@@ -106,43 +119,43 @@ def command(
         refuse_existing(model_path, "--output", replace, reads=[data, validation])
     elif not dry_run:
         raise click.UsageError("Missing option '--output'.")
-    if report is not None:
-        refuse_existing(report, "--report", force, reads=[data, validation, model_path])
+    if plot is not None:
+        refuse_existing(plot, "--plot", force, reads=[data, validation, model_path])
         from streamcut.reports.drawing import needs_matplotlib
 
         needs_matplotlib()
-    checkpoint, convert = checkpoint_of(options), taken(options)
+    checkpoint, convert = checkpoint_of(options), taken(options, _TABLE)
     if dry_run:
         checkpoint = None
-    several = [name for name, values in (("--C", C), ("--l1", l1), ("--l1-only", l1_only)) if len(values) > 1]
-    if several and validation is None:
-        raise click.UsageError(f"Several values of {several[0]} need --validation DATA to choose the best one.")
-    if len(several) > 1:
-        raise click.UsageError(f"A path goes over {several[0]} or over {several[1]}: give one value of the other.")
-    options |= {"l1": l1[0], "l1_only": l1_only[0]}
-    by_C = validation is not None and TrainOptions(**options).record.family == "linear"
-    if not by_C and (several or choose_by is not None):
-        raise click.UsageError(
-            "Several --C or --l1 and --choose-by are for linear solvers with --validation; see `streamcut tune`."
-        )
-    path: dict[str, Any] = {}
-    if several and several[0] != "--C":
-        name, values = ("l1", l1) if several == ["--l1"] else ("l1_only", l1_only)
-        path = {"l1s": values, "alone": name == "l1_only"}
+    options, grid = _divided(options | settings)
+    if grid and validation is None and folds is None:
+        flag = next(iter(grid)).replace("_", "-")
+        raise click.UsageError(f"Several values of --{flag} need --validation DATA or --folds NUMBER to choose the best one.")
+    if validation is not None and folds is not None:
+        raise click.UsageError("Give one of --validation DATA and --folds NUMBER.")
+    single = TrainOptions(**options, **{name: values[0] for name, values in grid.items()})
+    linear = single.record.family == "linear"
+    along = validation is not None and linear and len(grid) <= 1 and set(grid) <= set(_PATHS)
+    search = not along and (bool(grid) or folds is not None)
+    if (measure is not None or plot is not None) and not (along or search):
+        raise click.UsageError("--measure and --plot are for models that are measured: see --validation and --folds.")
+    if search and dry_run:
+        raise click.UsageError("--dry-run plans one training; give one value of each option, and no --folds.")
     if verbose:
         behind = logging.StreamHandler()
         behind.addFilter(lambda record: record.name != "streamcut.run")  # shown below
         logging.basicConfig(format="%(message)s", level=logging.INFO, handlers=[behind])
+    shown = _Shown(as_json, quiet, folds)
 
     with ExitStack() as held, signals.deferred() as stop:
         if model_path is not None and not dry_run:
             held.enter_context(reserved_output(model_path, "--output", replace))
         from streamcut.data.datasets import stored, with_origin
         from streamcut.models.checkpoint_places import remove_checkpoints
-        from streamcut.models.files import plain
         from streamcut.training import opened, train
+        from streamcut.tuning import tune
 
-        made = stored(data, label, convert or None, options["scratch"], options["memory"])
+        made = stored(data, None, convert or None, options["scratch"], options["memory"])
         with waits_end_by(stop):
             place, made_of = held.enter_context(made)
             if made_of is not None and (dry_run or checkpoint is not None):
@@ -159,32 +172,38 @@ def command(
             if dry_run:
                 raise click.exceptions.Exit(0)
 
-        with waits_end_by(stop), Display.chosen(json=as_json, quiet=quiet) as display:
-            common: dict[str, Any] = {"progress": display, "on_plan": show_plan, "checkpoint": checkpoint, "stop": stop}
-            if by_C:
+        found: Any = None
+        with ExitStack() as working:
+            working.enter_context(waits_end_by(stop))
+            common: dict[str, Any] = {"validation": validation, "checkpoint": checkpoint, "stop": stop}
+            if search:
+                hooks = {"on_model": shown.point, "on_trained": shown.trained}
+                found = tune(
+                    dataset, grid or {"C": [options.pop("C")]}, folds=folds, measure=measure, **hooks, **common, **options
+                )
+                model = found.model
+            else:
+                common |= {"progress": working.enter_context(Display.chosen(json=as_json, quiet=quiet)), "on_plan": show_plan}
+            if along:
                 from streamcut.grids.selection import train_path
 
-                show = _Path(as_json, quiet)
-                options = {known: value for known, value in options.items() if not (path and known == name)}
-                model, _ = train_path(
-                    dataset, C, validation=validation, measure=choose_by, on_model=show, **path, **common, **options
-                )
-            else:
-                model = train(dataset, C=C[0], validation=validation, **common, **options)
+                path = {"l1s": next(iter(grid.values())), "alone": "l1_only" in grid} if grid and "C" not in grid else {}
+                Cs = grid.get("C") or [options.pop("C")]
+                model, _ = train_path(dataset, Cs, measure=measure, on_model=shown.step, **path, **common, **options)
+            elif not search:
+                model = train(dataset, **common, **options)
         model = with_origin(model, made_of)
         assert model_path is not None  # only a dry run has none, and ends with its plan
         written = save_trained(model, model_path, replace)
-        if folder is not None and model.converged:
-            remove_checkpoints(folder)
-    if report is not None:
-        _report(model, report, validation, written, force)
-    if as_json:
-        cost = {name: model.resources[name] for name in ("budget", "planned", "peak", "readings")}
-        print_json({"event": "result", "model": written, **plain({**model.result(), **cost})})
-    elif not quiet:
-        note(model.in_words())
-        note(f"Model written to {written}.")
-    if verbose:
+        if folder is not None and (model.converged or search):
+            remove_checkpoints(folder, nested=search)
+    if plot is not None and found is not None:
+        from streamcut.reports.drawing import save
+        from streamcut.reports.grids import grid_plot
+
+        save(grid_plot(found.cells), plot)
+    shown.result(model, written, found)
+    if verbose and not search:
         used, planned, budget = (format_bytes(model.resources[name]) for name in ("peak", "planned", "budget"))
         note(f"Peak memory {used}, planned {planned}, budget {budget}.")
     signals.raise_received()
@@ -193,33 +212,83 @@ def command(
         raise NotConvergedError(f"not converged ({model.stop_reason}); the model in {written} is the best so far")
 
 
-def _report(model: Model, path: str, validation: str | None, model_path: str, force: bool) -> None:
-    from streamcut.reports.page import Report
+def _divided(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, list[Any]]]:
+    """(options with one value, those with several)."""
+    grid = {name: value for name, value in options.items() if isinstance(value, list) and len(value) > 1}
+    for name in grid:
+        if name not in GRID:
+            raise click.UsageError(f"--{name.replace('_', '-')} decides nothing about the model: give one value.")
+    return {name: value[0] if isinstance(value, list) else value for name, value in options.items() if name not in grid}, grid
 
-    Report(model, data=validation, path=model_path).write(path, replace=force)
 
+class _Shown:
+    """Shows each model when it is ready, and in the end the best."""
 
-class _Path:
-    """Shows each model of a path over C or λ when it is ready."""
+    def __init__(self, as_json: bool, quiet: bool, folds: int | None) -> None:
+        self._json, self._quiet, self._folds = as_json, quiet, folds
+        self._most_said = False
 
-    def __init__(self, as_json: bool, quiet: bool) -> None:
-        self._as_json, self._quiet = as_json, quiet
-        self._told = False
-
-    def __call__(self, model: Model, tried: Tried) -> None:
+    def step(self, model: Model, tried: Tried) -> None:
+        """A model of a path over C or λ."""
         from streamcut.models.files import plain
 
-        if self._as_json:
+        if self._json:
             print_json({"event": "model", **plain(asdict(tried))})
         elif not self._quiet:
             step = f"C {tried.C:<8g}" if tried.l1 is None else f"l1 {tried.l1:<8g} weights {tried.nonzero:<8,}"
-            if (most := model.parameters.get("l1_max")) is not None and not self._told:
+            if (most := model.parameters.get("l1_max")) is not None and not self._most_said:
                 note(f"λmax is {most:g}: at or above it all weights are 0.")
-                self._told = True
+                self._most_said = True
             note(
                 f"{step} {tried.measure} {number(tried.value)}  passes {tried.passes}  {tried.seconds:.1f} s  "
                 f"objective {tried.result['primal']:.6g}  gap {tried.result['gap']:.3g}"
             )
+
+    def point(self, point: dict[str, Any], fold: int, tried: Tried) -> None:
+        """A model of a grid, measured."""
+        from streamcut.grids.search import point_text
+        from streamcut.models.files import plain
+
+        if self._json:
+            print_json({"event": "model", "fold": None if self._folds is None else fold, **point, **plain(asdict(tried))})
+        elif not self._quiet:
+            where = "" if self._folds is None else f"fold {fold + 1}  "
+            said = where + point_text(point, "  ")
+            note(f"{said}  {tried.measure} {number(tried.value)}  passes {tried.passes}  {tried.seconds:.1f} s")
+
+    def trained(self, point: dict[str, float], fold: int | None, model: Model) -> None:
+        """A model of a grid, not yet measured."""
+        from streamcut.grids.search import point_text
+        from streamcut.models.files import plain
+
+        if self._json:
+            print_json({"event": "trained", "fold": fold, **point, **plain(model.result())})
+        elif not self._quiet:
+            certificate = getattr(model, "certificate", None)
+            where = "all rows" if fold is None else f"fold {fold + 1}"
+            note(f"{where}  {point_text(point, '  ')}  trained: {certificate.briefly() if certificate else model.in_words()}")
+
+    def result(self, model: Model, written: str, found: Any) -> None:
+        """The model, `written`, and what was `found` by a search, if there was one."""
+        from streamcut.grids.search import point_text
+        from streamcut.models.files import plain
+
+        if found is not None and self._json:
+            for cell in found.cells:
+                print_json({"event": "cell", **cell.as_dict()})
+            best = {**found.best.options, found.best.measure: found.best.mean}
+            print_json({"event": "result", "model": written, **best, **found.resources})
+        elif self._json:
+            cost = {name: model.resources[name] for name in ("budget", "planned", "peak", "readings")}
+            print_json({"event": "result", "model": written, **plain({**model.result(), **cost})})
+        elif found is not None and not self._quiet:
+            if len(found.cells) > 1:
+                print_rows([cell.as_dict() for cell in found.cells], err=True)
+            best = f"{point_text(found.best.options)}, with {found.best.measure} {number(found.best.mean)}"
+            note(f"Best: {best}. Model written to {written}.")
+        elif not self._quiet:
+            note(model.in_words())
+            note(f"Model written to {written}.")
 
 
 def _is_unfinished(model_path: str) -> bool:

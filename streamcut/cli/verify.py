@@ -2,34 +2,71 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from streamcut.cli.destinations import refuse_existing
 from streamcut.cli.help import Command
-from streamcut.cli.output import note, print_json, print_table
-from streamcut.cli.parameters import json_option, memory_option
+from streamcut.cli.output import note, print_json, print_rows, print_table
+from streamcut.cli.parameters import Choice, json_option, memory_option
 from streamcut.errors import CorruptError, NotConvergedError, UsageError
+from streamcut.loss_table import JOINT_LOSSES, ROW_LOSSES
 
 if TYPE_CHECKING:
     from streamcut.proofs.claims import Verification
 
-_ONLY_PROVING = "--passes needs --prove"
+_ONLY_PROVING = "--max-passes needs --prove"
 
 
 @click.command(cls=Command)
 @click.argument("model")
 @click.argument("data", required=False)
+@click.option("--C", "C", metavar="X", type=float, help="Weight of the losses next to ½‖w‖², if MODEL does not say.")
+@click.option("--loss", type=Choice((*ROW_LOSSES, *reversed(JOINT_LOSSES))), help="Loss of a row, if MODEL does not say.")
+@click.option(
+    "--intercept",
+    metavar="WHAT",
+    help="free (not regularised), none, or the value of a bias feature, whose weight is regularised, if MODEL does not say.",
+)
+@click.option("--epsilon", metavar="X", type=float, help="ε of the epsilon-insensitive losses, if MODEL does not say.")
 @click.option("--prove", is_flag=True, help="Also prove the recorded bound from the rows and the weights alone, in more passes.")
-@click.option("--passes", metavar="N", type=click.IntRange(1), help="With --prove: at most this many passes.  [default: 100]")
+@click.option(
+    "--max-passes",
+    "passes",
+    metavar="N",
+    type=click.IntRange(1),
+    help="At most this many.  [default: 100 with --prove; 3 without a record]",
+)
+@click.option(
+    "--output",
+    "-o",
+    "path",
+    metavar="FILE",
+    help="Bound MODEL anew, and write the best model found (.npz); `train --warm-start` continues from it.",
+)
 @memory_option
-@click.option("--force", is_flag=True, help="Go on with data other than those the model was trained on.")
+@click.option("--force", is_flag=True, help="Go on with data other than those of training; replace the --output file.")
 @json_option
 def command(
-    model: str, data: str | None, prove: bool, passes: int | None, memory: str, force: bool, as_json: bool
-) -> None:  # fmt: skip
+    model: str,
+    data: str | None,
+    prove: bool,
+    passes: int | None,
+    path: str | None,
+    memory: str,
+    force: bool,
+    as_json: bool,
+    **problem: Any,
+) -> None:
     """Check the certificate of MODEL against the rows of DATA: does it fit them and, with --prove, is it true?
+
+    A model without a record, LIBLINEAR's text or the JSON of `export`, gets a certificate instead: how far it is above the
+    optimum of its problem F = ½‖w‖² + C Σ u_i ℓ_i, at most and at least. What its file does not say has to be given. So does one
+    of ours with --C, --loss, --intercept, --epsilon or --output. Estimators of scikit-learn are certified in Python, by
+    streamcut.certify: pickles are never opened.
 
     \b
     One pass recomputes, and refutes the record where it differs:
@@ -44,7 +81,7 @@ def command(
     \b
     --prove trusts nothing of the certificate. It trains on the rows, from the weights where the task allows it,
     until a bound of its own is as good as the recorded one (proved), weights are found that reach less than the
-    recorded one (refuted), or --passes are used up. For all linear models; slower: it takes about the passes that
+    recorded one (refuted), or --max-passes are used up. For all linear models; slower: it takes about the passes that
     training took. Calibrated probabilities (`calibrate`) are not checked.
 
     DATA is a store, text or a table, which the recipe of MODEL prepares. Without it: what training was given, under the same
@@ -56,15 +93,24 @@ def command(
     Examples:
       streamcut verify m.npz
       streamcut verify m.npz train.zarr --prove
-      streamcut verify m.npz train.zarr --prove --passes 300 --memory 2GB --json
+      streamcut verify liblinear.model train.zarr --C 1
+      streamcut verify weights.json train.zarr --C 1 --loss logistic --max-passes 6
     """
+    problem = {name: value for name, value in problem.items() if value is not None}
+    if path is not None:
+        refuse_existing(path, "--output", force, reads=[model, data])
     from streamcut.execution.ceiling import Ceiling
     from streamcut.models.files import load_model, plain
     from streamcut.verification import verify
 
+    trained = load_model(model, Ceiling(memory).expect_model) if _is_ours(model) else None
+    if path is not None or problem or trained is None or "bias" not in trained.parameters:  # it has no record of its training
+        if data is None or prove:
+            raise click.UsageError("--prove is for models with a record." if prove else "Missing argument 'DATA'.")
+        _certify(model, data, path, as_json, force, passes=passes or 3, memory=memory, **problem)
+        return
     if not prove and passes is not None:
         raise UsageError(_ONLY_PROVING)
-    trained = load_model(model, Ceiling(memory).expect_model)
     data = data or trained.parameters.get("data")
     if data is None:
         raise UsageError(f"{model} was trained on arrays in memory; name the data to verify it on: streamcut verify MODEL DATA")
@@ -86,6 +132,34 @@ def command(
         note("The model has no certificate with which to compare its objective.")
     else:
         _conclude(model, found, prove)
+
+
+def _is_ours(path: str) -> bool:
+    """Whether the file has, or ought to have, a model of this package."""
+    from streamcut.models.files import is_model
+
+    return path.endswith(".npz") or os.path.isdir(path) or is_model(path)
+
+
+def _certify(model: str, data: str, path: str | None, as_json: bool, force: bool, **options: Any) -> None:
+    from streamcut.certifying.certify import certify
+    from streamcut.models.files import plain, save_model
+
+    found = certify(model, data, **options)
+    if path is not None:
+        save_model(found.better, path, replace=force)
+    report = plain(found.report())
+    if as_json:
+        print_json(report)
+        return
+    click.echo(found.in_words())
+    classes = report.pop("classes")
+    if isinstance(intercepts := report["better_intercept"], list):
+        classes = classes or [{"label": label} for label in found.better.labels or ()]
+        classes = [each | {"better_intercept": b} for each, b in zip(classes, intercepts, strict=True)]
+        del report["better_intercept"]
+    print_table({name: value for name, value in report.items() if name not in ("passes", "intercept_within")})
+    print_rows(classes)
 
 
 def _report(found: Verification) -> dict[str, Any]:
@@ -129,5 +203,5 @@ def _conclude(model: str, found: Verification, prove: bool) -> None:
     converged = ", which is within the requested tolerance" if found.convergence_proved else ""
     raise NotConvergedError(
         f"{model}: neither proved nor refuted in {found.proof.passes:,} passes: the rows alone show that {what}{converged}; its "
-        f"record says {found.primal - found.recorded.lower_bound:.4g}. Give it more --passes"
+        f"record says {found.primal - found.recorded.lower_bound:.4g}. Give it more --max-passes"
     )

@@ -97,7 +97,7 @@ def _check_targets(options: TrainOptions, data: Dataset) -> None:
         if len(bad):
             row, target, limits = first + int(bad[0]) + 1, y[bad[0]], f"from {least:g} to {most:g}"
             raise BadInputError(f"row {row}: its target is {target:g}; loss {options.chosen_loss!r} takes targets {limits}")
-    raise CorruptError(f"{data.path}: its statistics are not those of its rows; run `streamcut check --read-data`")
+    raise CorruptError(f"{data.path}: its statistics are not those of its rows; run `streamcut info --check --read-data`")
 
 
 def _number(label: float | str | None, rule: LabelRule) -> float | None:

@@ -152,7 +152,7 @@ def fit(
         more = [] if rows.files else [spelled(sentence) for sentence in remarks(whole)]
         if validated.manifest.statistics.n_rows < _FEW_HELD:
             few = validated.manifest.statistics.n_rows
-            more.append(f"{few} rows are held out: measures may be inaccurate; `tune --folds 5` uses all rows")
+            more.append(f"{few} rows are held out: measures may be inaccurate; `train --folds 5` uses all rows")
         for sentence in more:
             tell(sentence)
         hooks: dict[str, Any] = {"on_iteration": on_iteration, "stop": asked}

@@ -96,7 +96,7 @@ def train_path(
         given: dict[str, Any] = {"scheduler": scheduler, "on_plan": on_plan, "stop": stop, "between": between}
         run = held.enter_context(Session(data, chosen, display=held.enter_context(shown_by(progress)), **given))
         if not hasattr(run.job, "trainer"):
-            raise UsageError(f"{chosen.chosen_solver} cannot reuse one C for the next; `streamcut tune` trains each anew")
+            raise UsageError(f"{chosen.chosen_solver} cannot reuse one C for the next; `train` with --folds trains each anew")
         if held_out is not None:
             measure = measure_to_choose(run.job.task, measure)
         for step, model, record in along(run, steps, on_iteration=on_iteration, checkpoint=checkpoint):

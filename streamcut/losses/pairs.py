@@ -116,7 +116,7 @@ class PairsOfLevels:
         wrong = known[np.minimum(places, len(known) - 1)] != labels
         if wrong.any():
             label = labels[np.argmax(wrong)]
-            raise CorruptError(f"a row has label {label:g}, which the manifest does not list; see `streamcut check`")
+            raise CorruptError(f"a row has label {label:g}, which the manifest does not list; see `streamcut info --check`")
         codes[:] = places
 
     def evaluate(self, scores: Scores) -> tuple[float, float]:

@@ -63,12 +63,10 @@ class Option:
     help     what it does, for the command line and for Python
     group    the heading under which the command line lists it
     shell    more for the command line; `python`: more for docstrings
-    flag     its name on the command line, without the dashes; "": that in Python with - for _
-    also     an older name on the command line, without the dashes
+    flag     its name for users, on the command line and in Python, with - for _; "": that of the field
     metavar  what stands for the value in help
-    kind     how the command line reads it: "seconds", "numbers", "parts" (numbers or per cents), "part" (one of
-             them), "number" (or "auto"),
-             "names" (separated by commas, given once or often), "texts" (given once or often); "": as it is annotated
+    kind     how the command line reads it: "seconds", "part" (a number or per cents), "number" (or "auto"), "names"
+             (separated by commas, given once or often), "texts" (given once or often); "": as it is annotated
     choices  the values that it may have; `check`: whether one makes sense
     tasks    that have it; None: all. `solvers`: names, families or kinds of those that have it, with blanks between; None: all
     role     "resource": where and how fast a run goes; "limit": how long; "watcher": what is measured meanwhile. These never
@@ -81,7 +79,6 @@ class Option:
     shell: str = ""
     python: str = ""
     flag: str = ""
-    also: str = ""
     metavar: str | None = None
     kind: str = ""
     choices: tuple[Any, ...] = ()
@@ -193,5 +190,5 @@ def _entry(each: Field) -> str:
     if not (each.default is None or each.default is False or each.default == ()):
         text += " Default: " + (f'"{each.default}"' if isinstance(each.default, str) else f"{each.default}") + "."
     hanging = " " * (_INDENT + _NAMES)
-    head = f"{' ' * _INDENT}{each.name + '  ':<{_NAMES}}"
+    head = f"{' ' * _INDENT}{(known.flag.replace('-', '_') or each.name) + '  ':<{_NAMES}}"
     return textwrap.fill(text, _WIDTH, initial_indent=head, subsequent_indent=hanging, break_on_hyphens=False)

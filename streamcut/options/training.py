@@ -45,7 +45,7 @@ class TrainDeclarations:
     # of one class C would change the length of w and nothing else
     C: float = _learnt(1.0, "Weight of the loss of one row, as in LIBLINEAR.",
         shell="Several (0.1,1,10) are trained in turn, each starting from the last; the best on --validation is kept.",
-        python="The same as scikit-learn's.", metavar="NUMBER[,NUMBER…]", kind="numbers", check=_POSITIVE,
+        python="The same as scikit-learn's.", metavar="NUMBER[,NUMBER…]", check=_POSITIVE,
         tasks=tuple(task for task in TASKS if task != "one-class"), solvers="linear budgeted sampled smo sbp sdca pegasos",
         tried=(0.05,))
     l1: float | str = _learnt(0.0,
@@ -53,7 +53,7 @@ class TrainDeclarations:
         shell="Several (50%,20%,5%) are trained in turn from the largest down. Percentages are of λmax, the least λ at which all "
         "weights are 0; finding it takes a pass.",
         python='"10%" is of λmax, the least λ at which all weights are 0; finding it takes a pass.',
-        metavar="NUMBER|PART%[,…]", kind="parts", check=_LAMBDA, tasks=SINGLE, solvers="bundle-dca newton cutting-planes",
+        metavar="NUMBER|PART%[,…]", kind="part", check=_LAMBDA, tasks=SINGLE, solvers="bundle-dca newton cutting-planes",
         tried=(2.0,))
     l1_only: float | str = _learnt(0.0,
         "Lasso: λ in λ‖w‖₁ + C·losses, without ½‖w‖², for smooth losses; the intercept is penalised like any weight, unless it "

@@ -42,7 +42,7 @@ def targets(risk: Classes, chunk: Chunk, numbers: np.ndarray | None = None) -> n
     if len(target) and target.min() < 0:
         row = int(np.argmin(target))
         number = 1 + (chunk.first_row + row if numbers is None else int(numbers[row]))
-        raise CorruptError(f"row {number:,}: the manifest has no label {chunk.y[row]:g}; run `streamcut check --read-data`")
+        raise CorruptError(f"row {number:,}: the manifest has no label {chunk.y[row]:g}; see `streamcut info --check`")
     return target
 
 
@@ -106,7 +106,7 @@ class ScorePass(_DataPass):
             sums.totals.add(chunk, u, fill(rows, chunk, self.risk, self.grids), self.bias, self.grids)
         multiclass.scores(chunk.indptr, chunk.indices, chunk.data, self.w.reshape(-1, K), self.bias, z)
         if (bad := self.risk.losses(target, u, z, sums.loss)) >= 0:
-            raise CorruptError(f"row {chunk.first_row + bad + 1}: a score is not finite; run `streamcut check --read-data`")
+            raise CorruptError(f"row {chunk.first_row + bad + 1}: a score is not finite; see `streamcut info --check`")
         if sums.a is not None:
             z_b = z if self.at_w else rows["z_b"]
             self._cut(sums, chunk, target, u, z_b, z, 1.0 if self.kappa is None else self.kappa, self.bias)

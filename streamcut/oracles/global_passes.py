@@ -65,7 +65,7 @@ class ScoresPass(Pass):
         finite = np.isfinite(z)
         if not finite.all():
             row = chunk.first_row + int(np.argmin(finite))
-            raise CorruptError(f"row {row + 1}: its score is not finite; run `streamcut check --read-data`")
+            raise CorruptError(f"row {row + 1}: its score is not finite; run `streamcut info --check --read-data`")
 
 
 @dataclass(frozen=True, slots=True)

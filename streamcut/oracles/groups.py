@@ -68,7 +68,7 @@ class Groups:
             starts = rows[np.append(True, qid[1:] != qid[:-1])]
             if len(starts) != len(self.starts) - 1:
                 raise CorruptError(
-                    f"{len(starts):,} queries, but the manifest has {len(self.starts) - 1:,}; see `streamcut check`"
+                    f"{len(starts):,} queries, but the manifest has {len(self.starts) - 1:,}; see `streamcut info --check`"
                 )
             self.starts[:-1] = starts
 

@@ -204,7 +204,7 @@ class ScorePass(Pass):
             begin(rows, chunk, self.risk, self.bias, self.first, sums.totals)
         linear.scores(chunk.indptr, chunk.indices, chunk.data, self.w, self.bias, z)
         if (bad := row_losses.margins(self.risk.loss, chunk.y, u, z, sums.loss)) >= 0:
-            raise CorruptError(f"row {chunk.first_row + bad + 1}: its score is not finite; run `streamcut check --read-data`")
+            raise CorruptError(f"row {chunk.first_row + bad + 1}: its score is not finite; see `streamcut info --check`")
         if sums.a is not None:
             z_b = z if self.at_w else rows["z_b"]
             _add_cut(sums, chunk, self.risk, self.grids, z_b, z, 1.0 if self.kappa is None else self.kappa, u, self.bias)

@@ -302,7 +302,7 @@ class SampledOracle:
                 self._starts = np.append(np.concatenate(self._read(StartsPass())), self.rows)
                 if len(self._starts) != self.examples + 1:
                     found = len(self._starts) - 1
-                    raise CorruptError(f"{found:,} queries, but the manifest has {self.examples:,}; see `streamcut check`")
+                    raise CorruptError(f"{found:,} queries, but the manifest has {self.examples:,}; see `streamcut info --check`")
         return self._starts
 
     def _draw_ahead(self) -> None:

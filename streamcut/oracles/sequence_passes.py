@@ -103,7 +103,7 @@ class ScorePass(_DataPass):
         finite = np.isfinite(z).all(axis=1)
         if not finite.all():
             row = chunk.first_row + int(np.argmin(finite)) + 1
-            raise CorruptError(f"row {row}: a score is not finite; run `streamcut check --read-data`")
+            raise CorruptError(f"row {row}: a score is not finite; run `streamcut info --check --read-data`")
         if self.cut:
             path = self._paths(sums, starts, target, z if self.at_w else rows["z_b"], z, loss=self.at_w)
             self._cut(sums, chunk, starts, target, path)

@@ -26,7 +26,7 @@ client = kit.shared.dask.client
 # --- a cluster that the user started, and the command line ----------------------------------------------------------------------
 
 
-OCAS = "--solver", "ocas", "--lanes", 5, "--C", 0.01
+OCAS = "--solver", "ocas", "--set", "lanes=5", "--C", 0.01
 
 
 def command(dataset, model, *options):
@@ -69,7 +69,7 @@ def test_a_cluster_of_ones_own_has_a_slow_worker_loses_the_other_then_its_schedu
 def test_when_all_workers_die_the_checkpoint_is_good(dataset, on_threads, tmp_path):
     keep = ["--checkpoint", tmp_path / "run", "--checkpoint-every", "0s"]
     with started(tmp_path, "train.shard:60:kill", "train.shard:75:kill") as (address, _):
-        done = train(dataset, tmp_path / "m.npz", *keep, "--scheduler", address, "--deadline", "3s")
+        done = train(dataset, tmp_path / "m.npz", *keep, "--scheduler", address, "--set", "deadline=3s")
         assert done.returncode == ExitCode.CLUSTER_LOST, done.stderr
         assert "without workers for 3 s" in done.stderr
     assert not (tmp_path / "m.npz").exists()
@@ -81,7 +81,7 @@ def test_when_all_workers_die_the_checkpoint_is_good(dataset, on_threads, tmp_pa
 def test_39_a_shard_that_kills_every_worker(dataset, tmp_path):
     """It is named, and the workers that are left need not die of it."""
     with started(tmp_path, *["train.shard.2:1:kill"] * 3) as (address, processes):
-        done = train(dataset, tmp_path / "m.npz", "--scheduler", address, "--deadline", "20s")
+        done = train(dataset, tmp_path / "m.npz", "--scheduler", address, "--set", "deadline=20s")
         assert done.returncode == ExitCode.CLUSTER_LOST, done.stderr
         assert re.search(r"workers died one after the other while processing the shards .*000002", done.stderr), done.stderr
         assert "Traceback" not in done.stderr

@@ -48,7 +48,7 @@ def test_by_default_rows_are_cached_as_on_threads(client, stores, tmp_path):
 
 def test_a_worker_dies_in_a_sweep_and_another_in_a_pass(stores, on_threads, tmp_path):
     with started(tmp_path, "none:1:kill", "train.cached:12:kill", "train.shard:10:kill") as (address, processes):
-        asked = [*FEW_IN_WORDS, "--lanes", 3, "--scheduler", address, "--memory", "4GB", "--scratch", tmp_path]
+        asked = [*FEW_IN_WORDS, "--set", "lanes=3", "--scheduler", address, "--memory", "4GB", "--scratch", tmp_path]
         done = train(stores["binary"], tmp_path / "m.npz", *asked)
         assert done.returncode == 0, done.stderr
         assert [processes[f"worker {number}"].wait(5) for number in (1, 2)] == [-signal.SIGKILL] * 2
@@ -57,9 +57,9 @@ def test_a_worker_dies_in_a_sweep_and_another_in_a_pass(stores, on_threads, tmp_
 
 
 def test_when_all_workers_die_in_sweeps_the_checkpoint_is_good(stores, on_threads, tmp_path):
-    asked = [*FEW_IN_WORDS, "--lanes", 4, "--checkpoint", tmp_path / "run", "--checkpoint-every", "0s"]
+    asked = [*FEW_IN_WORDS, "--set", "lanes=4", "--checkpoint", tmp_path / "run", "--checkpoint-every", "0s"]
     with started(tmp_path, "train.cached:12:kill", "train.cached:12:kill") as (address, _):
-        done = train(stores["binary"], tmp_path / "m.npz", *asked, "--scheduler", address, "--deadline", "2s")
+        done = train(stores["binary"], tmp_path / "m.npz", *asked, "--scheduler", address, "--set", "deadline=2s")
         assert done.returncode == ExitCode.CLUSTER_LOST, done.stderr
     assert not (tmp_path / "m.npz").exists()
     done = train(stores["binary"], tmp_path / "m.npz", *asked, "--resume")

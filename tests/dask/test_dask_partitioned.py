@@ -195,10 +195,10 @@ def test_when_nobody_else_is_left_the_cluster_is_lost_and_the_checkpoint_good(da
 def test_57_workers_that_stand_still_are_taken_back_and_nothing_else_is_said(dataset, tmp_path):
     """As on a machine that is too busy: both processes of a local cluster stop for longer than --silence allows, then go on."""
     here = streamcut.train(dataset, **FEW)
-    where = ["--scheduler", "local-cluster", "--workers", "2", "--silence", "1s", "--scratch", str(tmp_path)]
+    where = ["--scheduler", "local-cluster", "--workers", "2", "--set", "silence=1s", "--scratch", str(tmp_path)]
     command = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()", "train", str(dataset.path)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    process = subprocess.Popen([*command, "--model", str(tmp_path / "m.npz"), "--json", *where, *ASKED], **pipes)
+    process = subprocess.Popen([*command, "--output", str(tmp_path / "m.npz"), "--json", *where, *ASKED], **pipes)
     try:
         while json.loads(process.stdout.readline())["event"] != "iteration":
             pass

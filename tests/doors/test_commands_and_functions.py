@@ -37,13 +37,13 @@ def test_commands_are_the_functions(clicks, command):
     assert np.array_equal(streamcut.train(frame, label="click", loss="logistic", C=0.5).weights, model.weights)
 
     probabilities = streamcut.predict(model, "t.csv", output="probabilities")
-    assert command("predict m.npz t.csv --probabilities -o p.txt")[0] == 0
+    assert command("predict m.npz t.csv --answer probabilities -o p.txt")[0] == 0
     assert [float(line.split()[-1]) for line in Path("p.txt").read_text().splitlines()] == list(probabilities)
 
     code, out, _ = command("evaluate m.npz t.zarr --json")
     assert code == 0
     assert json.loads(out)["accuracy"] == streamcut.evaluate(model, "t.zarr").accuracy
-    assert len(command("weights m.npz")[1].splitlines()) == 2 + len(model.weights)
+    assert len(command("explain m.npz")[1].splitlines()) == 2 + len(model.weights)
     assert command("verify m.npz t.zarr")[0] == 0
 
 
@@ -77,7 +77,7 @@ def test_what_is_read_with_a_damaged_file_is_refused_as_corrupt(clicks, command)
 def test_the_command_line_is_above_the_command_in_a_file_and_that_above_the_rest_of_it(clicks, command):
     Path("run.toml").write_text("C = 7.0\nloss = 'hinge'\n[train]\nC = 0.25\nloss = 'logistic'\n")
     for flags, C in (("", 0.25), ("--C 0.5", 0.5)):
-        assert command(f"train t.zarr --config run.toml -o c.npz --force {flags}")[0] == 0
+        assert command(f"--config run.toml train t.zarr -o c.npz --force {flags}")[0] == 0
         assert np.array_equal(streamcut.load_model("c.npz").weights, streamcut.train("t.zarr", loss="logistic", C=C).weights)
 
 

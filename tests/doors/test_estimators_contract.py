@@ -245,6 +245,6 @@ def test_what_certificates_advise_is_an_argument_in_python_and_a_flag_in_the_she
     (tmp_path / "rows.svm").write_text("\n".join(lines) + "\n")
     machine = KernelSVM(solver="sampled-linear", gamma=0.5, samples=5, max_time=60.0).fit(A, b)
     assert "a larger samples helps" in machine.model_.in_words()
-    options = "--solver sampled-linear --kernel rbf --gamma 0.5 --samples 5 --tol 1e-3 --max-time 60s"
+    options = "--solver sampled-linear --kernel rbf --gamma 0.5 --set samples=5 --tol 1e-3 --max-time 60s"
     _, out, err = run("train", tmp_path / "rows.svm", *options.split(), "-o", tmp_path / "m.npz")
-    assert "a larger --samples helps" in out + err
+    assert "a larger --set samples helps" in out + err

@@ -224,7 +224,7 @@ def test_files_of_labels_that_are_text(run, matrix, content):
         ("-1 4 7\n", "1:4", "features need values, as in 7:1"),
         ("15539 5000 3993\n1 1:1\n", "1:7", "if this is the header of an XMLC file.*remove the line; else features need values"),
         ("324, 674, 54 234:1\n", "1:1", "several labels: 324, .labels stand without blanks, as in 3,4,5"),
-        ("1,2 3:1\n", "1:1", "several labels: 1,2 .--multilabel LABEL"),
+        ("1,2 3:1\n", "1:1", "several labels: 1,2 .--set multilabel=LABEL"),
     ],
 )
 def test_hints_on_svmlight_name_the_cause(run, tmp_path, text, where, said):
@@ -236,7 +236,7 @@ def test_what_the_hints_say_helps(run, tmp_path):
     (tmp_path / "t.svm").write_text(re.sub(r"[ \t]*:[ \t]*", ":", "0 21 : 1.00   63: .50\n1 21:1\n"))
     converted(run, tmp_path / "t.svm", said="2 rows, 63 features, 3 entries")
     (tmp_path / "t.svm").write_text(re.sub(r", *", ",", "324, 674, 54 234:1\n1, 54 3:1\n"))
-    converted(run, tmp_path / "t.svm", "--multilabel", "674", said="2 rows, 234 features, 2 entries, labels -1: 1, 1: 1")
+    converted(run, tmp_path / "t.svm", "--set", "multilabel=674", said="2 rows, 234 features, 2 entries, labels -1: 1, 1: 1")
 
 
 # --- Parquet, Arrow and frames --------------------------------------------------------------------------------------------------

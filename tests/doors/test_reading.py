@@ -87,7 +87,7 @@ def test_what_training_has_not_seen_is_counted_and_missing_values_are_allowed(co
     assert command("train t.csv --label click --loss logistic -o m.npz")[0] == 0
     frame.loc[0, "site"], frame.loc[1, "age"] = "new", None
     frame.drop(columns="click").to_csv("new.csv", index=False)
-    code, out, err = command("predict m.npz new.csv --probabilities")
+    code, out, err = command("predict m.npz new.csv --answer probabilities")
     assert (code, len(out.splitlines())) == (0, 400)
     assert re.search("site.*: 1", err)
     assert command("predict m.npz new.csv --strict")[0] == 3

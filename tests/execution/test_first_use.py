@@ -32,7 +32,7 @@ def store(tmp_path_factory) -> Path:
 
 def trained(store: Path, folder: Path, cache: Path, *more: str) -> subprocess.CompletedProcess:
     environment = {**os.environ, "STREAMCUT_KERNELS": "", "NUMBA_CACHE_DIR": str(cache)}
-    line = [*STREAMCUT, "train", str(store), "--model", str(folder / "m.npz"), "--force", "--memory", "250MB", *more]
+    line = [*STREAMCUT, "train", str(store), "--output", str(folder / "m.npz"), "--force", "--memory", "250MB", *more]
     done = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=400)
     assert done.returncode == 0, done.stderr
     return done

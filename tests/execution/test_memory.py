@@ -26,14 +26,14 @@ pytestmark = pytest.mark.process
 
 def test_folds_trained_together_keep_the_promise_and_share_their_passes(stores, tmp_path):
     """3 folds and everything, with the least memory that is accepted, which the data do not fit in."""
-    fixed = ["--model", str(tmp_path / "m.npz"), "--force", "--json", "--tol", "0", "--tol-relative", "0"]
+    fixed = ["--output", str(tmp_path / "m.npz"), "--force", "--json", "--tol", "0", "--tol-relative", "0"]
     given = [*fixed, "--C", "0.01", "--folds", "3", "--max-passes", "3", "--memory"]
-    done = subprocess.run([*STREAMCUT, "tune", str(stores[4]), *given, "1MB"], capture_output=True, text=True, timeout=600)
+    done = subprocess.run([*STREAMCUT, "train", str(stores[4]), *given, "1MB"], capture_output=True, text=True, timeout=600)
     assert done.returncode == ExitCode.MEMORY
     least = re.search(r"at least (\d+)MB", done.stderr).group(1)
-    subprocess.run([*STREAMCUT, "tune", str(stores[4]), *given, "2GB"], check=True, timeout=600)  # may compile, which takes more
+    subprocess.run([*STREAMCUT, "train", str(stores[4]), *given, "2GB"], check=True, timeout=600)  # may compile, which takes more
     for budget, groups in ((int(least) * 10**6, 4), (int(least) * 10**6 + ROOM, 1)):
-        whole = [*STREAMCUT, "tune", str(stores[4]), *given, f"{budget}B"]
+        whole = [*STREAMCUT, "train", str(stores[4]), *given, f"{budget}B"]
         result = result_within(budget, whole)
         assert result["peak"] <= budget
         assert 1 <= result["groups"] <= groups
@@ -57,7 +57,7 @@ def test_short_memory_means_a_shorter_bundle_unless_one_was_asked_for(tmp_path):
     X = sp.random_array((400, 60_000), density=1e-3, format="csr", rng=np.random.default_rng(0))
     with streamcut.create(tmp_path / "wide.zarr", 60_000) as out:
         out.append(X, np.where(np.arange(400) % 3, 1.0, -1.0))
-    line = [*STREAMCUT, "train", str(tmp_path / "wide.zarr"), "--model", str(tmp_path / "m.npz"), "--force", "--solver", "ocas"]
+    line = [*STREAMCUT, "train", str(tmp_path / "wide.zarr"), "--output", str(tmp_path / "m.npz"), "--force", "--solver", "ocas"]
     cuts, models = [], []
     for memory in ("240MB", "20GB"):
         done = subprocess.run([*line, "--workers", "1", "--tol", "1e-2", "--memory", memory], capture_output=True, text=True)
@@ -68,17 +68,17 @@ def test_short_memory_means_a_shorter_bundle_unless_one_was_asked_for(tmp_path):
     for model in models:
         assert model.converged
         assert models[0].certificate.lower_bound <= model.certificate.primal
-    done = subprocess.run([*line, "--memory", "240MB", "--max-cuts", "279"], capture_output=True, text=True)
+    done = subprocess.run([*line, "--memory", "240MB", "--set", "max-cuts=279"], capture_output=True, text=True)
     assert done.returncode == ExitCode.MEMORY
-    assert re.search("bundle of 279 cuts.*lower one of --max-cuts", done.stderr)
+    assert re.search("bundle of 279 cuts.*lower one of --set max-cuts", done.stderr)
 
 
 def test_there_are_fewer_threads_before_a_refusal(queries, tmp_path):
-    limits = ["--max-passes", "2", "--max-cuts", "20", "--lanes", "4", "--row-cache", "0"]
+    limits = ["--max-passes", "2", "--set", "max-cuts=20", "--set", "lanes=4", "--set", "row-cache=0"]
     line = [*STREAMCUT, "train", str(queries), "--task", "multiclass", *limits, "--json", "--quiet"]
     models = [tmp_path / f"{name}.npz" for name in ("one", "two")]
     refused = [
-        subprocess.run([*line, "--model", str(models[0]), "--memory", "1MB", *more], capture_output=True, text=True, timeout=120)
+        subprocess.run([*line, "--output", str(models[0]), "--memory", "1MB", *more], capture_output=True, text=True, timeout=120)
         for more in ([], ["--workers", "1"], ["--workers", "2"])
     ]
     least = [int(re.search(r"at least (\d+)MB", done.stderr)[1]) for done in refused]
@@ -86,7 +86,7 @@ def test_there_are_fewer_threads_before_a_refusal(queries, tmp_path):
     assert least[2] > least[1] + 5
     assert "1 workers" in refused[0].stderr
     for model, budget in zip(models, (least[1] + 3, least[2] + 100), strict=True):
-        result = result_within(budget * 10**6, [*line, "--model", str(model), "--memory", f"{budget}MB", "--force"])
+        result = result_within(budget * 10**6, [*line, "--output", str(model), "--memory", f"{budget}MB", "--force"])
         assert result["peak"] <= budget * 10**6
     first, second = (streamcut.load_model(model) for model in models)
     np.testing.assert_array_equal(first.weights, second.weights)

@@ -60,7 +60,7 @@ def test_41_what_it_names_is_enough_to_start(folder):
 def training(folder: Path, prefix: str = "") -> subprocess.Popen:
     """One that goes on for long, after its first iteration."""
     options = "--solver ocas --tol 0 --tol-relative 0 --max-time 100s --json --checkpoint run"
-    line = f"{prefix} {STREAMCUT} train rows.zarr --model new.npz {options}"
+    line = f"{prefix} {STREAMCUT} train rows.zarr -o new.npz {options}"
     process = subprocess.Popen(
         ["bash", "-c", f"exec {line}"],
         cwd=folder,

@@ -41,7 +41,7 @@ def as_matrix(X: dict, count: int):
 
 
 def line_of(store: Path, model: Path, *more: str, program: str = STREAMCUT, memory: str = "450MB") -> list[str]:
-    given = ["train", str(store), "--model", str(model), "--force", "-q", "--memory", memory, *LIMITS, *more]
+    given = ["train", str(store), "--output", str(model), "--force", "-q", "--memory", memory, *LIMITS, *more]
     return [sys.executable, "-P", "-c", program, *given]
 
 

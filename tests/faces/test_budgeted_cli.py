@@ -42,23 +42,23 @@ def stores(folder, run):
 @pytest.mark.parametrize(
     ("options", "accuracy"),
     [
-        ((*RBF, "--epochs", 3), 0.93),
-        ((*RBF, "--epochs", 3, "--solver", "bsgd"), 0.85),
-        ((*RBF, "--epochs", 3, "--maintenance", "project"), 0.93),
+        ((*RBF, "--set", "epochs=3"), 0.93),
+        ((*RBF, "--set", "epochs=3", "--solver", "bsgd"), 0.85),
+        ((*RBF, "--set", "epochs=3", "--set", "maintenance=project"), 0.93),
         (
             (
                 "--kernel",
                 "poly",
-                "--degree",
-                2,
-                "--coef0",
-                1,
-                "--maintenance",
-                "project",
+                "--set",
+                "degree=2",
+                "--set",
+                "coef0=1",
+                "--set",
+                "maintenance=project",
                 "--budget",
                 30,
-                "--epochs",
-                3,
+                "--set",
+                "epochs=3",
                 "--quiet",
             ),
             0.93,
@@ -67,7 +67,7 @@ def stores(folder, run):
 )
 def test_two_classes(run, stores, tmp_path, options, accuracy):
     two, model = stores[0], tmp_path / "m.npz"
-    assert run("train", two, "--model", model, *options) == (0, "", "")
+    assert run("train", two, "--output", model, *options) == (0, "", "")
     measures = json.loads(run("evaluate", model, two, "--json")[1])
     assert measures["accuracy"] > accuracy
     assert len(run("predict", model, two)[1].split()) == 600
@@ -75,8 +75,8 @@ def test_two_classes(run, stores, tmp_path, options, accuracy):
 
 def test_several_classes_with_validation(run, stores, tmp_path):
     three, model = stores[1], tmp_path / "m.npz"
-    options = (*RBF[:-1], "--gamma", "auto", "--task", "multiclass", "--epochs", 3, "--validation", three, "--json")
-    code, out, _ = run("train", three, "--model", model, *options)
+    options = (*RBF[:-1], "--gamma", "auto", "--task", "multiclass", "--set", "epochs=3", "--validation", three, "--json")
+    code, out, _ = run("train", three, "--output", model, *options)
     assert code == 0
     epochs = [line for line in map(json.loads, out.splitlines()) if line["event"] == "iteration"]
     assert [line["epoch"] for line in epochs] == [1.0, 2.0, 3.0]
@@ -85,7 +85,7 @@ def test_several_classes_with_validation(run, stores, tmp_path):
 
 
 def test_info_of_a_model_without_a_certificate(run, stores, tmp_path):
-    assert run("train", stores[0], "--model", tmp_path / "m.npz", *RBF)[0] == 0
+    assert run("train", stores[0], "--output", tmp_path / "m.npz", *RBF)[0] == 0
     code, out, _ = run("info", tmp_path / "m.npz")
     assert code == 0
     assert "rbf, gamma 0.5" in out
@@ -93,16 +93,16 @@ def test_info_of_a_model_without_a_certificate(run, stores, tmp_path):
 
 
 def test_a_warm_start_from_another_kernel_is_refused(run, stores, tmp_path):
-    assert run("train", stores[0], "--model", tmp_path / "m.npz", *RBF)[0] == 0
-    other = ("--warm-start", tmp_path / "m.npz", "--model", tmp_path / "n.npz", "--kernel", "rbf", "--gamma", 1)
+    assert run("train", stores[0], "--output", tmp_path / "m.npz", *RBF)[0] == 0
+    other = ("--warm-start", tmp_path / "m.npz", "--output", tmp_path / "n.npz", "--kernel", "rbf", "--gamma", 1)
     code, _, err = run("train", stores[0], *other)
     assert code == ExitCode.USAGE
     assert "was trained with kernel rbf, gamma 0.5; use the same" in err
 
 
 def test_a_signal_ends_training_and_resume_goes_on(run, stores, tmp_path):
-    options = [*RBF[:-1], "--epochs", 800, "--checkpoint", tmp_path / "c", "--json"]
-    command = ["train", stores[0], "--model", tmp_path / "m.npz", *options]
+    options = [*RBF[:-1], "--set", "epochs=800", "--checkpoint", tmp_path / "c", "--json"]
+    command = ["train", stores[0], "--output", tmp_path / "m.npz", *options]
     start = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()"]
     with subprocess.Popen([*start, *map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         while json.loads(process.stdout.readline())["event"] != "iteration":
@@ -117,5 +117,5 @@ def test_a_signal_ends_training_and_resume_goes_on(run, stores, tmp_path):
     whole = load_model(tmp_path / "m.npz")
     assert len(whole.history) == 800
     assert whole.history[: len(part.history) - 1] == part.history[:-1]
-    assert run("train", stores[0], "--model", tmp_path / "n.npz", *RBF, "--epochs", 800)[0] == 0
+    assert run("train", stores[0], "--output", tmp_path / "n.npz", *RBF, "--set", "epochs=800")[0] == 0
     np.testing.assert_array_equal(whole.coefficients, load_model(tmp_path / "n.npz").coefficients)

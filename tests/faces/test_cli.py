@@ -39,7 +39,7 @@ def folder(tmp_path_factory) -> Path:
     dump_svmlight_file(sp.csr_matrix(X), np.ones(600), str(folder / "one.svm"), zero_based=False)
     for name in ("rows", "one"):
         call("convert", folder / f"{name}.svm", folder / f"{name}.zarr")
-    call("train", folder / "rows.zarr", "--model", folder / "m.npz", "--tol", "1e-4", "--quiet")
+    call("train", folder / "rows.zarr", "--output", folder / "m.npz", "--tol", "1e-4", "--quiet")
     return folder
 
 
@@ -73,7 +73,7 @@ def test_showing_a_store_loads_no_compiler(folder):
 @pytest.mark.parametrize("command", ["train", "predict", "evaluate", "verify"])
 def test_a_command_loads_what_it_needs(folder, tmp_path, command):
     rows, model = folder / "rows.zarr", folder / "m.npz"
-    more = {"train": [rows, "--model", tmp_path / "m.npz", "--quiet"], "predict": [model, rows, "-o", tmp_path / "labels.txt"]}
+    more = {"train": [rows, "--output", tmp_path / "m.npz", "--quiet"], "predict": [model, rows, "-o", tmp_path / "labels.txt"]}
     arguments = [command, *more.get(command, [model, rows])]
     loaded_by(*arguments, *["--force"] * (command in more))  # kernels may have to be compiled here
     found = loaded_by(*arguments, *["--force"] * (command in more))
@@ -112,7 +112,7 @@ def test_every_exit_code_is_in_the_help():
 
 
 def test_train_says_its_certificate_in_words(run, folder, tmp_path):
-    code, out, err = run("train", folder / "rows.zarr", "--model", tmp_path / "m.npz", "--C", 0.5)
+    code, out, err = run("train", folder / "rows.zarr", "--output", tmp_path / "m.npz", "--C", 0.5)
     assert (code, out) == (0, "")
     assert "Converged: the gap is within the tolerance (tol 0.001). The" in err
     model = load_model(tmp_path / "m.npz")
@@ -122,13 +122,13 @@ def test_train_says_its_certificate_in_words(run, folder, tmp_path):
 
 
 def test_train_in_json_and_quietly(run, folder, tmp_path):
-    code, out, err = run("train", folder / "rows.zarr", "--model", tmp_path / "m.npz", "--json")
+    code, out, err = run("train", folder / "rows.zarr", "--output", tmp_path / "m.npz", "--json")
     events = [json.loads(line) for line in out.splitlines()]
     assert (code, err) == (0, "")
     assert [event["event"] for event in events] == ["plan", *["iteration"] * (len(events) - 2), "result"]
     assert events[-1]["stop_reason"] == "converged"
     assert events[-1]["gap"] == pytest.approx(events[-1]["primal"] - events[-1]["lower_bound"])
-    assert run("train", folder / "rows.zarr", "--model", tmp_path / "m.npz", "--quiet", "--force") == (0, "", "")
+    assert run("train", folder / "rows.zarr", "--output", tmp_path / "m.npz", "--quiet", "--force") == (0, "", "")
 
 
 def test_a_dry_run_prints_the_plan_and_writes_nothing(run, folder, tmp_path):
@@ -143,7 +143,7 @@ def test_a_dry_run_prints_the_plan_and_writes_nothing(run, folder, tmp_path):
 
 
 def test_not_converged_is_an_error_only_on_request(run, folder, tmp_path):
-    short = ["train", folder / "rows.zarr", "--model", tmp_path / "m.npz", "--max-passes", 2, "--tol", 1e-9]
+    short = ["train", folder / "rows.zarr", "--output", tmp_path / "m.npz", "--max-passes", 2, "--tol", 1e-9]
     code, _, err = run(*short)
     assert code == 0
     assert "Not converged: the allowed number of passes" in err
@@ -168,7 +168,7 @@ def test_not_converged_is_an_error_only_on_request(run, folder, tmp_path):
     ],
 )
 def test_bad_options_are_refused(run, folder, tmp_path, options):
-    code, out, err = run("train", folder / "rows.zarr", "--model", tmp_path / "m.npz", *options)
+    code, out, err = run("train", folder / "rows.zarr", "--output", tmp_path / "m.npz", *options)
     assert (code, out) == (ExitCode.USAGE, "")
     assert err
     assert "Traceback" not in err
@@ -176,13 +176,13 @@ def test_bad_options_are_refused(run, folder, tmp_path, options):
 
 
 def test_bad_data_and_paths(run, folder, tmp_path):
-    code, _, err = run("train", folder / "one.zarr", "--model", tmp_path / "m.npz")
+    code, _, err = run("train", folder / "one.zarr", "--output", tmp_path / "m.npz")
     assert code == ExitCode.BAD_INPUT
     assert "two classes" in err
-    assert run("train", folder / "nothing.zarr", "--model", tmp_path / "m.npz")[0] == ExitCode.NOT_FOUND
-    assert run("train", folder / "rows.zarr", "--model", tmp_path / "no" / "m.npz")[0] == ExitCode.NOT_FOUND
+    assert run("train", folder / "nothing.zarr", "--output", tmp_path / "m.npz")[0] == ExitCode.NOT_FOUND
+    assert run("train", folder / "rows.zarr", "--output", tmp_path / "no" / "m.npz")[0] == ExitCode.NOT_FOUND
     assert run("train", folder / "rows.zarr")[0] == ExitCode.USAGE
-    code, _, err = run("train", folder / "rows.zarr", "--model", folder / "m.npz")
+    code, _, err = run("train", folder / "rows.zarr", "--output", folder / "m.npz")
     assert code == ExitCode.USAGE
     assert "--force" in err
     assert list(tmp_path.iterdir()) == []
@@ -198,8 +198,8 @@ def test_predict_from_a_store_a_file_and_stdin(run, folder, tmp_path):
     assert run("predict", folder / "m.npz", folder / "rows.svm") == (0, labels, "")
     with open(folder / "rows.svm") as rows:
         assert call("predict", folder / "m.npz", "-", stdin=rows).stdout == labels
-    code, scores, _ = run("predict", folder / "m.npz", folder / "rows.zarr", "--scores")
-    _, both, _ = run("predict", folder / "m.npz", folder / "rows.zarr", "--both")
+    code, scores, _ = run("predict", folder / "m.npz", folder / "rows.zarr", "--answer", "scores")
+    _, both, _ = run("predict", folder / "m.npz", folder / "rows.zarr", "--answer", "both")
     pairs = zip(labels.split("\n"), scores.split("\n"), strict=True)
     assert both == "\n".join(f"{label} {score}".strip() for label, score in pairs)
     assert [float(s) > 0 for s in scores.split()] == [label == "1" for label in labels.split()]
@@ -315,7 +315,7 @@ def test_export(run, folder, tmp_path):
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_signals_end_training_with_the_best_model_so_far(folder, tmp_path, number, code):
     options = ["--tol", "0", "--tol-relative", "0", "--max-time", "100s", "--json"]
-    command = [*STREAMCUT, "train", str(folder / "rows.zarr"), "--model", str(tmp_path / "m.npz"), *options]
+    command = [*STREAMCUT, "train", str(folder / "rows.zarr"), "--output", str(tmp_path / "m.npz"), *options]
     default = lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL)  # noqa: E731 - these tests may run under nohup
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=default) as process:
         while json.loads(process.stdout.readline())["event"] != "iteration":

@@ -28,6 +28,7 @@ def folder(tmp_path_factory):
     frame = pd.DataFrame({"x": r.normal(size=n), "city": r.choice(list("uvw"), n), "row": np.arange(n)})
     frame["y"] = np.where(frame.x + (frame.city == "u") + r.normal(size=n) > 0, "yes", "no")
     frame[:400].to_csv(place / "train.csv", index=False)
+    frame[:400].drop(columns="row").to_csv(place / "rows.csv", index=False)
     frame[400:].to_csv(place / "later.csv", index=False)
     frame[400:].to_parquet(place / "later.parquet", index=False)
     run("convert", place / "train.csv", place / "train.zarr", "--label", "y", "--drop", "row", "-q")
@@ -59,13 +60,11 @@ def test_every_door_makes_the_same_recipe_and_an_intercept_that_costs_nothing(tm
         for command in (
             ["convert", table, made, "--label", "y", "--force", *off],
             ["train", made, "-o", tmp_path / "a.npz", "--force"],
-            ["train", table, "--label", "y", "-o", tmp_path / "b.npz", "--force", *off],
-            ["tune", table, "--label", "y", "--folds", 2, "--C", 1, "-o", tmp_path / "c.npz", "--force", *off],
             ["fit", table, "--label", "y", "--C", 1, "-o", tmp_path / "d.npz", "--force", *off],
         ):
             told = run(*command).output
             assert ("column 'row_id': looks like an identifier; left out" in told) == (table in command)
-        models = [streamcut.load_model(tmp_path / f"{name}.npz") for name in "abcd"]
+        models = [streamcut.load_model(tmp_path / f"{name}.npz") for name in "ad"]
         with pytest.warns(UserWarning, match=r"'row_id': looks like an identifier; left out \(numeric='row_id' or"):
             models.append(streamcut.train(frame, label="y", convert=options))
         models.append(streamcut.fit(frame, label="y", C=1.0, convert=options).model)
@@ -80,9 +79,8 @@ HOW = {"loss": "logistic", "C": 0.3}
 
 
 def test_a_table_is_trained_on_as_the_store_that_is_made_of_it(folder, tmp_path):
-    table = ["--label", "y", "--drop", "row"]
-    run("train", folder / "train.csv", *table, "-o", tmp_path / "a.npz", "--loss", "logistic", "--C", 0.3)
-    run("train", folder / "train.zarr", "--model", tmp_path / "b.npz", "--loss", "logistic", "--C", 0.3)
+    run("train", folder / "rows.csv", "--label", "y", "-o", tmp_path / "a.npz", "--loss", "logistic", "--C", 0.3)
+    run("train", folder / "train.zarr", "--output", tmp_path / "b.npz", "--loss", "logistic", "--C", 0.3)
     models = [streamcut.load_model(tmp_path / f"{name}.npz") for name in "ab"]
     models.append(streamcut.train(folder / "train.csv", label="y", convert={"drop": "row"}, **HOW))
     models.append(
@@ -92,22 +90,24 @@ def test_a_table_is_trained_on_as_the_store_that_is_made_of_it(folder, tmp_path)
     )
     for model in models:
         np.testing.assert_array_equal(model.weights, models[1].weights)
-        assert model.recipe == models[1].recipe
+    assert models[2].recipe == models[3].recipe == models[1].recipe
     recorded = [model.parameters.get("data") for model in models]
-    assert recorded == [*(str(folder / name) for name in ("train.csv", "train.zarr", "train.csv")), None]
+    assert recorded == [*(str(folder / name) for name in ("rows.csv", "train.zarr", "train.csv")), None]
 
 
 @pytest.mark.parametrize("later", ["later.csv", "later.parquet", "later.zarr"])
 def test_validation_takes_what_evaluate_takes(folder, tmp_path, later):
-    table = ["--label", "y", "--drop", "row", "--loss", "logistic", "--C", "0.1,1", "--choose-by", "log_loss"]
-    run("train", folder / "train.csv", *table, "-o", tmp_path / "a.npz", "--validation", folder / later)
-    run("tune", folder / "train.csv", *table, "-o", tmp_path / "b.npz", "--validation", folder / later)
+    table = ["--label", "y", "--loss", "logistic", "--C", "0.1,1", "--measure", "log_loss"]
+    if later == "later.zarr":  # made by a recipe that knows of another column
+        table[0:2] = []
+    rows = folder / ("train.zarr" if later == "later.zarr" else "rows.csv")
+    run("train", rows, *table, "-o", tmp_path / "a.npz", "--validation", folder / later)
     best = min((1.0, 0.1), key=lambda C: log_loss(streamcut.train(folder / "train.zarr", loss="logistic", C=C), folder))
     grid, how = {"C": [0.1, 1.0]}, {"label": "y", "convert": {"drop": "row"}, "loss": "logistic", "measure": "log_loss"}
     rows = pd.read_csv(folder / "later.csv") if later == "later.csv" else folder / later
     tuned = streamcut.tune(pd.read_csv(folder / "train.csv"), grid, validation=rows, **how)
     assert tuned.best.options["C"] == best
-    for model in (streamcut.load_model(tmp_path / "a.npz"), streamcut.load_model(tmp_path / "b.npz"), tuned.model):
+    for model in (streamcut.load_model(tmp_path / "a.npz"), tuned.model):
         assert model.parameters["C"] == best
         assert log_loss(model, folder) == pytest.approx(log_loss(tuned.model, folder), abs=1e-3)
     said = run("evaluate", tmp_path / "a.npz", folder / "later.csv").output
@@ -125,7 +125,7 @@ def test_text_is_trained_on_without_a_store(folder, tmp_path):
     np.testing.assert_array_equal(model.weights, streamcut.train(tmp_path / "s.zarr", C=0.1).weights)
     found = streamcut.tune(folder / "train.svm", {"C": [0.1, 1.0]}, folds=3)
     assert len(found.cells) == 2
-    run("tune", folder / "train.svm", "-o", tmp_path / "n.npz", "--C", "0.1,1", "--folds", "3")
+    run("train", folder / "train.svm", "-o", tmp_path / "n.npz", "--C", "0.1,1", "--folds", "3")
     budgeted = ["--kernel", "rbf", "--gamma", 0.5, "--budget", 20, "--validation", folder / "later.svm"]
     run("train", folder / "train.svm", "-o", tmp_path / "k.npz", *budgeted)
     assert streamcut.load_model(tmp_path / "k.npz").history[-1]["validation"] > 0.6
@@ -146,7 +146,7 @@ def test_two_classes_that_are_words_are_tuned_whichever_comes_first(folder):
 
 def test_what_a_door_cannot_do_is_said(folder, tmp_path):
     assert "--label is needed" in str(run("train", folder / "train.csv", "-o", tmp_path / "m.npz", code=2).exception)
-    said = run("train", folder / "train.csv", "--label", "y", "--dry-run", "--drop", "row", code=2)
+    said = run("train", folder / "train.csv", "--label", "y", "--dry-run", code=2)
     assert said.exit_code == 2
     assert "make one of" in said.output
     with pytest.raises(UsageError, match="a store and \\(X, y\\) have labels of their own"):
@@ -156,20 +156,6 @@ def test_what_a_door_cannot_do_is_said(folder, tmp_path):
     rows = pd.read_csv(folder / "later.csv").drop(columns="y")
     with pytest.raises(BadInputError, match="no column 'y' with the labels"):
         streamcut.tune(folder / "train.zarr", {"C": [1.0, 2.0]}, validation=rows)
-
-
-def test_old_words_go_on_working(folder, tmp_path):
-    run("fit", folder / "train.csv", "--target", "y", "-o", tmp_path / "f.npz", "--C", 1)
-    run("convert", folder / "train.csv", tmp_path / "s.zarr", "--labels", "y", "--drop", "row")
-    run("train", tmp_path / "s.zarr", "--model", tmp_path / "m.npz", "--loss", "logistic")
-    new = run("predict", tmp_path / "m.npz", folder / "later.csv", "--probabilities").output
-    assert new == run("predict", tmp_path / "m.npz", folder / "later.csv", "--probability").output
-    (tmp_path / "c.toml").write_text('[train]\nmodel = "x.npz"\n[convert]\nlabels = "y"\n')
-    with_file = ["--config", tmp_path / "c.toml"]
-    run("convert", folder / "train.csv", tmp_path / "u.zarr", "--drop", "row", *with_file)
-    with_file[1].write_text("[train]\noutput = 'm.npz'\n")
-    again = run("train", tmp_path / "u.zarr", "--config", tmp_path / "c.toml", "--model", tmp_path / "m.npz", code=2)
-    assert "m.npz exists" in str(again.exception)
 
 
 def test_mistakes_in_a_table_are_said_by_convert_and_train(tmp_path):

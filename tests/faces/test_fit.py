@@ -166,7 +166,7 @@ def test_what_cannot_be_is_refused(given, error, reason):
 
 def test_the_command_says_it_and_replaces_nothing(tmp_path):
     table().to_csv(tmp_path / "rows.csv", index=False)
-    command = ["fit", tmp_path / "rows.csv", "--target", "y", "-o", tmp_path / "m.npz", "--C", "0.1,1"]
+    command = ["fit", tmp_path / "rows.csv", "--label", "y", "-o", tmp_path / "m.npz", "--C", "0.1,1"]
     done = run(*command)
     assert done.exit_code == 0, done.output
     assert "without features" in done.stdout
@@ -179,4 +179,4 @@ def test_the_command_says_it_and_replaces_nothing(tmp_path):
     assert told["event"] == "result"
     assert told["measures"]["log_loss"] < told["baseline"]["log_loss"]
     with pytest.raises(NotFoundError):
-        run("fit", tmp_path / "none.csv", "--target", "y", "-o", tmp_path / "n.npz")
+        run("fit", tmp_path / "none.csv", "--label", "y", "-o", tmp_path / "n.npz")

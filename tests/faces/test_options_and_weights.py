@@ -21,7 +21,7 @@ def test_row_73_every_door_takes_them(tmp_path):
     assert np.array_equal(seeds[0], seeds[1])
     assert np.array_equal(seeds[0], seeds[2])
     data = streamcut.rows(X, Y)
-    assert len(streamcut.cross_validate(data, folds=np.array(3), fold_seed=np.int64(1), C=np.float64(1)).table) == 3
+    assert len(streamcut.cross_validate(data, folds=np.array(3), seed=np.int64(1), C=np.float64(1)).table) == 3
     assert len(streamcut.tune(data, {"C": np.logspace(-1, 1, 3)}, folds=np.int64(2)).cells) == 3
 
 

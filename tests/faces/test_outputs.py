@@ -33,12 +33,11 @@ def made(tmp_path_factory) -> Path:
 
 COMMANDS = {  # what writes to OUT, and how the content of a whole one begins
     "predict": ("predict m.npz a.svm -o OUT", b"1\n-1\n"),
-    "train": ("train a.zarr --quiet --model OUT", b"PK\x03\x04"),
+    "train": ("train a.zarr --quiet -o OUT", b"PK\x03\x04"),
     "report": ("report m.npz --quiet -o OUT", b"<!doctype html>"),
-    "train-report": ("train a.zarr --quiet --force --model n.npz --report OUT", b"<!doctype html>"),
     "export": ("export m.npz OUT", b"solver_type"),
     "calibrate": ("calibrate m.npz a.svm --quiet -o OUT", b"PK\x03\x04"),
-    "tune": ("tune a.zarr --validation a.zarr --quiet --C 1 --model OUT", b"PK\x03\x04"),
+    "train on several": ("train a.zarr --validation a.zarr --quiet --C 1 -o OUT", b"PK\x03\x04"),
 }
 
 
@@ -165,10 +164,8 @@ def test_46_a_closed_descriptor_is_told(run, folder):
 @pytest.mark.parametrize(
     "line",
     [
-        "train a.zarr --model x.npz --report x.npz --force",
-        "train a.zarr --model x.npz --report ./x.npz --force",
-        "train a.zarr --model m.npz --report link --force",
-        "tune a.zarr --validation a.zarr --C 1 --model x.svg --plot x.svg --force",
+        "train a.zarr --validation a.zarr --C 1,2 -o x.svg --plot x.svg --force",
+        "train a.zarr --folds 2 -o m.npz --plot link --force",
         "predict m.npz a.svm -o a.svm --force",
         "predict m.npz a.svm -o m.npz --force",
         "report m.npz -o m.npz --force",
@@ -187,7 +184,7 @@ def test_45_one_file_is_not_read_and_written_nor_written_twice(run, folder, line
 def stopped_train(model: str, *options: str) -> subprocess.Popen:
     """One that reads its rows, and stands still until SIGCONT."""
     environment = {**os.environ, "STREAMCUT_FAILPOINT": "train.shard:1:stop"}
-    process = subprocess.Popen([*SHELL, "train", "a.zarr", "--model", model, *options], env=environment, stderr=subprocess.PIPE)
+    process = subprocess.Popen([*SHELL, "train", "a.zarr", "--output", model, *options], env=environment, stderr=subprocess.PIPE)
     _, status = os.waitpid(process.pid, os.WUNTRACED)
     assert os.WIFSTOPPED(status)
     return process
@@ -196,12 +193,12 @@ def stopped_train(model: str, *options: str) -> subprocess.Popen:
 def test_45_a_second_train_to_one_model_fails_and_changes_nothing(run, folder):
     first = stopped_train("x.npz")
     for options in ([], ["--force"]):
-        code, _, err = run("train", "a.zarr", "--model", "x.npz", "--C", "100", *options)
+        code, _, err = run("train", "a.zarr", "--output", "x.npz", "--C", "100", *options)
         assert (code, "being written by another process" in err) == (LOCKED, True), err
     first.send_signal(signal.SIGCONT)
     assert first.wait(60) == 0
     assert load_model("x.npz").C == 1.0
-    code, _, err = run("train", "a.zarr", "--model", "x.npz", "--C", "100")
+    code, _, err = run("train", "a.zarr", "--output", "x.npz", "--C", "100")
     assert (code, "x.npz exists" in err) == (USAGE, True)
     assert not [name for name in os.listdir() if name.startswith(".x.npz")]
 
@@ -217,5 +214,5 @@ def test_45_a_model_that_appears_meanwhile_stays_and_ours_is_kept(folder):
 
 
 def test_a_name_too_long_for_its_temporary_is_refused_before_the_work(run, folder):
-    code, _, err = run("train", "a.zarr", "--model", "x" * 250)
+    code, _, err = run("train", "a.zarr", "--output", "x" * 250)
     assert (code, "too long" in err) == (4, True), err

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.process
     ("words", "answer"),
     [
         ("streamcut cali", "calibrate"),
-        ("streamcut train --max-cu", "--max-cuts"),
+        ("streamcut train --max-pa", "--max-passes"),
         ("streamcut train x --solver b", "bundle-dca bsca bsgd"),
     ],
 )

@@ -27,8 +27,8 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize(
     "line",
     [
-        ("predict", MODEL, TABLE, "--keep", f"{NAMES['dollar']},label", "--scores"),
-        ("train", STORE, "--task", "multiclass", "--model", f"{FILE}9.npz", "--max-passes", "3"),
+        ("predict", MODEL, TABLE, "--keep", f"{NAMES['dollar']},label", "--answer", "scores"),
+        ("train", STORE, "--task", "multiclass", "--output", f"{FILE}9.npz", "--max-passes", "3"),
     ],
     ids=lambda line: line[0],
 )

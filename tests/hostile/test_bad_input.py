@@ -44,7 +44,7 @@ def test_text(run, folder, text, options, code, words):
     found, out, err = run("convert", "in.svm", "out.zarr", *options.split())
     assert (found, out) == (OK, ""), err
     assert re.search(words, err, re.DOTALL), err
-    assert run("check", "out.zarr", "--read-data")[0] == OK
+    assert run("info", "out.zarr", "--check", "--read-data")[0] == OK
 
 
 def test_28_numbers_are_those_of_python(folder):
@@ -57,7 +57,7 @@ def test_28_numbers_are_those_of_python(folder):
 def test_31_weights_beyond_the_memory(run, folder):
     (folder / "in.svm").write_bytes(b"1 2147483647:1\n-1 1:1\n")
     streamcut.convert("in.svm", "out.zarr")
-    refused(run, "train out.zarr --model m.npz --memory 1GB", MEMORY, "needs at least [0-9.]+ ?[GM]B")
+    refused(run, "train out.zarr -o m.npz --memory 1GB", MEMORY, "needs at least [0-9.]+ ?[GM]B")
 
 
 def test_38_compression_is_told_by_content(folder):
@@ -73,7 +73,7 @@ def test_38_compression_is_told_by_content(folder):
 def test_40_classes_are_a_matter_of_training(run, folder, text):
     (folder / "in.svm").write_bytes(text)
     assert run("convert", "in.svm", "out.zarr")[0] == OK
-    refused(run, "train out.zarr --model m.npz --task binary", BAD, "label")
+    refused(run, "train out.zarr -o m.npz --task binary", BAD, "label")
 
 
 def test_42_places(run, folder, monkeypatch):
@@ -95,7 +95,7 @@ def test_42_places(run, folder, monkeypatch):
         monkeypatch.setattr("sys.stdin", stdin)
         assert run("convert", "-", "stdin.zarr")[0] == OK
     assert read_rows(folder / "stdin.zarr") == read_rows(folder / "fifo.zarr")
-    for command in ("info fifo", "check fifo", "train fifo --model m.npz"):  # these would wait for a writer for ever
+    for command in ("info fifo", "info fifo --check", "train fifo -o m.npz"):  # these would wait for a writer for ever
         refused(run, command, MISSING, "a pipe or a device, not a streamcut store")
     monkeypatch.setattr(os, "access", lambda *_: False)  # whoever runs the tests as root can read everything
     refused(run, "convert d/a.svm out.zarr", MISSING, "permission")
@@ -103,20 +103,20 @@ def test_42_places(run, folder, monkeypatch):
 
 def test_a_model_in_the_place_of_data(run, model):
     for command in (
-        "check m.npz",
-        "train m.npz --model n.npz",
+        "info m.npz --check",
+        "train m.npz -o n.npz",
         "verify m.npz m.npz",
         "evaluate m.npz m.npz",
-        "tune m.npz --model n.npz --C 1,2 --folds 2",
+        "train m.npz -o n.npz --C 1,2 --folds 2",
     ):
         refused(run, command, MISSING, "a model, not data")
     np.savez("x.npz", a=np.arange(3))
-    refused(run, "check x.npz", MISSING, "arrays of NumPy or SciPy.*convert")
+    refused(run, "info x.npz --check", MISSING, "arrays of NumPy or SciPy.*convert")
 
 
 def test_a_cost_that_float64_cannot_square(run, store):
-    refused(run, "train good.zarr --model m.npz --C 1e308", USAGE, r"C: 1e\+308 is not a number between 1e-100 and 1e\+100")
-    assert run("train", "good.zarr", "--model", "m.npz", "--C", "9e99")[0] == OK
+    refused(run, "train good.zarr -o m.npz --C 1e308", USAGE, r"C: 1e\+308 is not a number between 1e-100 and 1e\+100")
+    assert run("train", "good.zarr", "--output", "m.npz", "--C", "9e99")[0] == OK
 
 
 @pytest.mark.parametrize("data", ["wide.svm", "wide.zarr"])
@@ -145,7 +145,7 @@ def test_46_other_containers(run, folder, store, model):
     zarr.consolidate_metadata(zarr.storage.LocalStore(store))
     for path in ("good.zip", f"file://{store}"):
         assert run("predict", "m.npz", path)[:2] == (OK, labels), path
-        assert run("check", path, "--read-data")[0] == OK, path
+        assert run("info", path, "--check", "--read-data")[0] == OK, path
 
 
 def test_47_paths_that_are_no_store(run, folder, store):
@@ -156,8 +156,8 @@ def test_47_paths_that_are_no_store(run, folder, store):
     h5py.File("other.h5", "w").close()
     Path("d").mkdir()
     for path in ("good.svm", "other.zarr", "other.h5", "d", "none"):
-        for command in (f"info {path}", f"check {path}", f"train {path} --model m.npz"):
-            if command != "train good.svm --model m.npz":  # texts of rows are converted on the way
+        for command in (f"info {path}", f"info {path} --check", f"train {path} -o m.npz"):
+            if command != "train good.svm -o m.npz":  # texts of rows are converted on the way
                 refused(run, command, MISSING, path)
 
 
@@ -166,14 +166,14 @@ def test_47_paths_that_are_no_store(run, folder, store):
     ["--C nan", "--C 0", "--C -1", "--max-passes 0", "--tol -1", "--tol nan", "--workers 0", "--memory 100", "--max-time 5"],
 )
 def test_49_options_out_of_range(run, store, options):
-    refused(run, f"train good.zarr --model m.npz {options}", USAGE, options.split()[0].strip("-").replace("-", "[-_]"))
+    refused(run, f"train good.zarr -o m.npz {options}", USAGE, options.split()[0].strip("-").replace("-", "[-_]"))
 
 
 @pytest.mark.parametrize(
     "options",
     [
-        "--threads 0", "--shard-nnz 0", "--split 1", "--split nan", "--hash-bits 32", "--shuffle -1", "--n-features 0",
-        "--multilabel nan", "--label-map a=nan", "--index-base auto", "--label x",
+        "--workers 0", "--shard-nnz 0", "--split 1", "--split nan", "--hash-bits 32", "--shuffle -1", "--n-features 0",
+        "--set multilabel=nan", "--label-map a=nan", "--index-base auto", "--label x",
     ],
 )  # fmt: skip
 def test_49_options_of_convert(run, store, options):
@@ -187,7 +187,7 @@ def test_50_outputs(run, folder, store, model):
     refused(run, "convert good.zarr good.zarr/x.zarr", USAGE, "lies inside the input")
     refused(run, "convert d d/x.zarr", USAGE, "lies inside the input")
     refused(run, "convert good.svm none/x.zarr", MISSING, "does not exist")
-    for command in ("train good.zarr --model", "predict m.npz good.zarr -o", "export m.npz"):
+    for command in ("train good.zarr -o", "predict m.npz good.zarr -o", "export m.npz"):
         refused(run, f"{command} m.npz", USAGE, "exists|is an input of this command")
         refused(run, f"{command} none/x", MISSING, "none is not a folder")
         refused(run, f"{command} good.zarr/x", USAGE, "lies in the store")
@@ -196,7 +196,7 @@ def test_50_outputs(run, folder, store, model):
 def test_50_places_that_cannot_be_written(run, folder, store, model, monkeypatch):
     """Told before any work is done: a model must not be lost after hours of training."""
     long = "x" * 300
-    outputs = ("train good.zarr --model", "predict m.npz good.zarr -o", "export m.npz", "convert good.svm")
+    outputs = ("train good.zarr -o", "predict m.npz good.zarr -o", "export m.npz", "convert good.svm")
     for command in outputs:
         refused(run, f"{command} {long}", MISSING, "too long")
     monkeypatch.setenv("STREAMCUT_FAILPOINT", "convert.open:1:EROFS")
@@ -227,7 +227,7 @@ def test_51_models(run, folder, model, what, command):
 
 
 def test_52_resume_with_something_else(run, folder, store):
-    options = ["train", "good.zarr", "--model", "m.npz", "--checkpoint", "run", "--tol", "0", "--tol-relative", "1e-12"]
+    options = ["train", "good.zarr", "--output", "m.npz", "--checkpoint", "run", "--tol", "0", "--tol-relative", "1e-12"]
     assert run(*options, "--max-passes", "2", "--checkpoint-every", "0s")[0] == OK
     code, _, err = run(*options, "--max-passes", "9", "--resume", "--C", "7", "--force")
     assert code == USAGE, err

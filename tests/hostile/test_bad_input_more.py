@@ -72,12 +72,12 @@ def test_53_one_at_the_end_of_a_windows_file_is_cut_off(run, folder):
 def test_54_wide_indices(run, folder):
     for index in (2**31, 2**40, 2**63 - 1):
         (folder / "in.svm").write_text(f"1 1:1\n-1 {index}:1\n")
-        refused(run, "convert in.svm out.zarr", BAD, r"in.svm:2:4: feature index too large: .*--wide-index")
-        assert run("convert", "in.svm", "out.zarr", "--wide-index", "--force")[0] == OK
+        refused(run, "convert in.svm out.zarr", BAD, r"in.svm:2:4: feature index too large: .*--set wide-index=yes")
+        assert run("convert", "in.svm", "out.zarr", "--set", "wide-index=yes", "--force")[0] == OK
         assert streamcut.open("out.zarr").manifest.statistics.n_features == index
         shutil.rmtree("out.zarr")
     (folder / "in.svm").write_text(f"1 {2**63}:1\n")
-    refused(run, "convert in.svm out.zarr --wide-index", BAD, r"in.svm:1:3: feature index too large")
+    refused(run, "convert in.svm out.zarr --set wide-index=yes", BAD, r"in.svm:1:3: feature index too large")
     (folder / "in.svm").write_text(f"1 {2**33}:1\n-1 1:1\n")
     assert run("convert", "in.svm", "out.zarr", "--n-features", str(2**34))[0] == OK
 
@@ -119,8 +119,8 @@ def test_56_a_line_longer_than_any_row(run, folder, model):
     with open("in.svm", "wb") as file:
         file.write(b"1 1:1\n1 2:")
         file.truncate(1 << 30)  # of zeros, which take no room on the disk
-    refused(run, "convert in.svm out.zarr", BAD, r"in.svm:2: the line is longer than 268,435,456 bytes .*--max-line-bytes")
-    refused(run, "convert in.svm out.zarr --max-line-bytes 10MB", BAD, r"in.svm:2: the line is longer than 10,000,000 bytes")
+    refused(run, "convert in.svm out.zarr", BAD, r"in.svm:2: the line is longer than 268,435,456 bytes .*--set max-line-bytes")
+    refused(run, "convert in.svm out.zarr --set max-line-bytes=10MB", BAD, r"in.svm:2: the line is longer than 10,000,000 bytes")
 
 
 def test_56_the_figure_for_a_legal_row_is_enough(folder, model):
@@ -130,7 +130,7 @@ def test_56_the_figure_for_a_legal_row_is_enough(folder, model):
     streamcut_ = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()"]
 
     def convert(memory: str) -> subprocess.CompletedProcess:
-        command = [*streamcut_, "convert", "in.svm", "out.zarr", "--threads", "1", "--memory", memory]
+        command = [*streamcut_, "convert", "in.svm", "out.zarr", "--workers", "1", "--memory", memory]
         return subprocess.run(command, capture_output=True, text=True)
 
     small = next(found for size in (220, 240, 260, 280, 300) if "is not enough" not in (found := convert(f"{size}MB")).stderr)
@@ -153,12 +153,12 @@ def test_58_anndata_is_converted_by_the_line_that_is_named(run, folder, model, n
     data = anndata.AnnData(X=np.eye(4, 3, dtype=np.float32), obs=pd.DataFrame({"y": [1.0, -1.0, 1.0, -1.0]}, index=list("abcd")))
     (data.write_h5ad if name.endswith("h5ad") else data.write_zarr)(name)
     if name.endswith("h5ad"):
-        refused(run, f"train {name} --model x.npz", USAGE, "--label is needed for anndata input")
+        refused(run, f"train {name} -o x.npz", USAGE, "--label is needed for anndata input")
     else:
-        err = refused(run, f"train {name} --model x.npz", BAD, "AnnData")
+        err = refused(run, f"train {name} -o x.npz", BAD, "AnnData")
         line = re.search(r"convert it first: streamcut (convert .* --label) COLUMN", err)[1]
         assert run(*line.split(), "y")[0] == OK
-    assert run("train", name, "--label", "y", "--model", "y.npz")[0] == OK
+    assert run("train", name, "--label", "y", "--output", "y.npz")[0] == OK
     assert len(run("predict", model, name)[1].split()) == 4
     refused(run, f"evaluate {model} {name}", USAGE, "it is unknown where the labels are; .*convert --label")
 
@@ -170,11 +170,11 @@ def test_58_anndata_is_converted_by_the_line_that_is_named(run, folder, model, n
 def test_61_the_first_error(run, folder, threads):
     comes_back = "1 qid:1 1:1\n1 qid:2 1:1\n# a\n1 qid:1 1:1\n"
     (folder / "in.svm").write_text(comes_back + "x qid:3 1:1\n")
-    refused(run, f"convert in.svm out.zarr --threads {threads}", BAD, r"in.svm:4: qid 1 comes back")
+    refused(run, f"convert in.svm out.zarr --workers {threads}", BAD, r"in.svm:4: qid 1 comes back")
     (folder / "in.svm").write_text("1 qid:5 1:1\nx qid:5 1:1\n" + comes_back)
-    refused(run, f"convert in.svm out.zarr --threads {threads}", BAD, r"in.svm:2:1: ")
+    refused(run, f"convert in.svm out.zarr --workers {threads}", BAD, r"in.svm:2:1: ")
     (folder / "in.svm").write_text(comes_back + "x qid:3 1:1\n")
-    refused(run, f"convert in.svm out.zarr --threads {threads} --group-by-qid", BAD, r"in.svm:5:1: ")
+    refused(run, f"convert in.svm out.zarr --workers {threads} --group-by-qid", BAD, r"in.svm:5:1: ")
 
 
 # --- 62: no memory at all ---
@@ -184,5 +184,5 @@ def test_62_no_memory(run, folder):
     (folder / "in.svm").write_bytes(GOOD)
     refused(run, "convert in.svm out.zarr --memory 0GB", USAGE, "--memory")
     assert run("convert", "in.svm", "out.zarr")[0] == OK
-    refused(run, "train out.zarr --model m.npz --memory 0GB", USAGE, "--memory: '0GB' is less than one byte")
-    refused(run, "train out.zarr --model m.npz --memory 0%", USAGE, "--memory")
+    refused(run, "train out.zarr -o m.npz --memory 0GB", USAGE, "--memory: '0GB' is less than one byte")
+    refused(run, "train out.zarr -o m.npz --memory 0%", USAGE, "--memory")

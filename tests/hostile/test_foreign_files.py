@@ -105,7 +105,7 @@ def test_43_a_lock_with_content_in_a_folder_of_checkpoints_stays(run, folder):
     streamcut.convert("a.svm", "a.zarr")
     (folder / "run").mkdir()
     (folder / "run" / "lock").write_text("mine")
-    assert run("train", "a.zarr", "--model", "m.npz", "--checkpoint", "run", "--quiet")[0] == 0
+    assert run("train", "a.zarr", "--output", "m.npz", "--checkpoint", "run", "--quiet")[0] == 0
     assert (folder / "run" / "lock").read_text() == "mine"
 
 

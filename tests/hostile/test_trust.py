@@ -48,23 +48,23 @@ def folder(made, tmp_path, monkeypatch) -> Path:
 DOOR_LINES = [
     ("m.npz", "predict {} a.svm"),
     ("m.npz", "info {}"),
-    ("m.npz", "train a.zarr --model n.npz --warm-start {}"),
-    ("r.json", "convert t.csv o.zarr --labels click --recipe {}"),
-    ("c.toml", "train a.zarr --model n.npz --config {}"),
-    ("y.txt", "convert x.npz o.zarr --labels {}"),
-    ("y.npy", "convert x.npz o.zarr --labels {}"),
-    ("x.npz", "convert {} o.zarr --labels y.txt --format npz"),
-    ("x.npy", "convert {} o.zarr --labels y.txt --format npy"),
-    ("x.mtx", "convert {} o.zarr --labels y.txt --format mtx"),
-    ("x.h5ad", "convert {} o.zarr --labels y --format anndata"),
-    ("x.h5", "convert {} o.zarr --labels y.txt --format 10x"),
-    ("x.parquet", "convert {} o.zarr --labels click"),
-    ("x.feather", "convert {} o.zarr --labels click"),
-    ("x.csv", "convert {} o.zarr --labels click"),
-    ("x.jsonl", "convert {} o.zarr --labels click"),
+    ("m.npz", "train a.zarr -o n.npz --warm-start {}"),
+    ("r.json", "convert t.csv o.zarr --label click --recipe {}"),
+    ("c.toml", "--config {} train a.zarr -o n.npz"),
+    ("y.txt", "convert x.npz o.zarr --label {}"),
+    ("y.npy", "convert x.npz o.zarr --label {}"),
+    ("x.npz", "convert {} o.zarr --label y.txt --format npz"),
+    ("x.npy", "convert {} o.zarr --label y.txt --format npy"),
+    ("x.mtx", "convert {} o.zarr --label y.txt --format mtx"),
+    ("x.h5ad", "convert {} o.zarr --label y --format anndata"),
+    ("x.h5", "convert {} o.zarr --label y.txt --format 10x"),
+    ("x.parquet", "convert {} o.zarr --label click"),
+    ("x.feather", "convert {} o.zarr --label click"),
+    ("x.csv", "convert {} o.zarr --label click"),
+    ("x.jsonl", "convert {} o.zarr --label click"),
     ("names.txt", "convert a.svm o.zarr --feature-names {}"),
     ("map.txt", "convert a.svm o.zarr --label-map {}"),
-    ("s.zarr", "train {} --model n.npz"),
+    ("s.zarr", "train {} -o n.npz"),
 ]
 
 
@@ -158,7 +158,7 @@ def test_row_51_an_h5ad_that_leads_elsewhere(tmp_path, monkeypatch, run, outside
     with h5py.File("a.h5ad", "r+") as file:
         _lead_out(file, member, how, outside)
     with opened_in(outside) as names:
-        code, _, said = run("convert", "a.h5ad", "o.zarr", "--labels", "y", "--layer", "counts", "-q")
+        code, _, said = run("convert", "a.h5ad", "o.zarr", "--label", "y", "--layer", "counts", "-q")
     assert names == []
     assert "Traceback" not in said
     needed = member in ("obs", "obs/y", "var", "layers", "layers/counts")
@@ -185,7 +185,7 @@ def test_row_51_a_10x_file_that_leads_elsewhere_or_is_endless(tmp_path, monkeypa
             else:
                 _lead_out(file, member, how, outside)
         with opened_in(outside) as names:
-            code, _, said = run("convert", "a.h5", "o.zarr", "--labels", "y.txt", "-q", "--force")
+            code, _, said = run("convert", "a.h5", "o.zarr", "--label", "y.txt", "-q", "--force")
         assert names == []
         expected = 0 if member == "endless" or (member == "more" and how == "view") else 3
         expected = 4 if (member, how) == ("matrix", "view") else expected  # no matrix at all

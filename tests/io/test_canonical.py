@@ -152,7 +152,7 @@ def test_row_64_times_that_no_calendar_has(run, tmp_path, kind):
     if kind.startswith("texts"):
         return
     pa.feather.write_feather(frame, tmp_path / "t.arrow")
-    code, _, said = run("convert", tmp_path / "t.arrow", tmp_path / "f.zarr", "--labels", "y", "--time", f"a:{parts}")
+    code, _, said = run("convert", tmp_path / "t.arrow", tmp_path / "f.zarr", "--label", "y", "--time", f"a:{parts}")
     assert code == 0
     assert "values of a that are no times of the years 1 to 9999: 10" in said
 
@@ -163,7 +163,7 @@ def test_row_64_time_zones_that_nobody_knows(run, tmp_path, zone, role):
     frame = pa.table({"y": [0, 1], "a": pa.array([0, None], pa.timestamp("us", zone))})
     pa.parquet.write_table(frame, tmp_path / "t.parquet", store_schema=True)
     given = {"guessed": (), "time": ("--time", "a:hour"), "categorical": ("--categorical", "a")}[role]
-    code, _, said = run("convert", tmp_path / "t.parquet", tmp_path / "o.zarr", "--labels", "y", "-q", *given)
+    code, _, said = run("convert", tmp_path / "t.parquet", tmp_path / "o.zarr", "--label", "y", "-q", *given)
     assert code == 3
     assert "column 'a' holds times of the time zone" in said
     assert len(said) < 400
@@ -261,17 +261,17 @@ def test_row_68_a_word_among_numbers(run, tmp_path):
     rows[7777] = "-,3.5"
     for rows_before, reason in (([], r"row 7777"), (rows[:10] * 30_000, "row 307777")):
         (tmp_path / "t.csv").write_text("y,x\n" + "\n".join(rows_before + rows) + "\n")
-        code, _, said = run("convert", tmp_path / "t.csv", tmp_path / "o.zarr", "--labels", "y", "-q")
+        code, _, said = run("convert", tmp_path / "t.csv", tmp_path / "o.zarr", "--label", "y", "-q")
         assert code == 3
         assert "'-'" in said
         assert "column 'y'" in said
         assert reason in said or reason.replace("row ", "rows ") in said
     pa.parquet.write_table(pa.csv.read_csv(tmp_path / "t.csv"), tmp_path / "t.parquet")
-    code, _, said = run("convert", tmp_path / "t.parquet", tmp_path / "o.zarr", "--labels", "y", "-q")
+    code, _, said = run("convert", tmp_path / "t.parquet", tmp_path / "o.zarr", "--label", "y", "-q")
     assert code == 3
     assert "row 307777 (0-based), column 'y': label '-' is no number" in said
     for name in ("t.csv", "t.parquet"):
-        code, _, said = run("convert", tmp_path / name, tmp_path / "w.zarr", "--labels", "y", "--labels-as", "words", "--force")
+        code, _, said = run("convert", tmp_path / name, tmp_path / "w.zarr", "--label", "y", "--labels-as", "words", "--force")
         assert code == 0
         assert [word for word, _ in streamcut.open(tmp_path / "w.zarr").recipe.labels.words] == ["0", "1", "-"]
 
@@ -282,7 +282,7 @@ def test_row_68_one_label_is_0_in_one_file_and_minus_1_in_the_next(run, tmp_path
     for name, other in (("1", 0), ("2", -1)):
         frame = pa.table({"y": [1, other, 1, other], "x": list("abab")})
         (pa.csv.write_csv if kind == "csv" else pa.parquet.write_table)(frame, tmp_path / f"{name}.{kind}")
-    given = ["convert", tmp_path / f"1.{kind}", tmp_path / f"2.{kind}", tmp_path / "o.zarr", "--labels", "y", "-q"]
+    given = ["convert", tmp_path / f"1.{kind}", tmp_path / f"2.{kind}", tmp_path / "o.zarr", "--label", "y", "-q"]
     given += ["--hash-bits", "8"] if hashed else []
     code, _, said = run(*given)
     assert code == 3
@@ -362,7 +362,7 @@ def test_a_column_that_is_missing_is_named(fruit):
 @pytest.mark.parametrize("role", ["", "--numeric", "--categorical", "--text"])
 def test_columns_that_are_no_features_are_bad_input(run, tmp_path, column, role):
     pa.feather.write_feather(pa.table({"y": [0, 1] * 2, "x": column}), tmp_path / "t.arrow")
-    given = ["convert", tmp_path / "t.arrow", tmp_path / "o.zarr", "--labels", "y", "-q", *([role, "x"] if role else [])]
+    given = ["convert", tmp_path / "t.arrow", tmp_path / "o.zarr", "--label", "y", "-q", *([role, "x"] if role else [])]
     code, _, said = run(*given)
     assert code == (3 if role else 2)  # nobody spoke of it: it is left out, and there is no other
     assert "column 'x'" in said
@@ -372,6 +372,6 @@ def test_columns_that_are_no_features_are_bad_input(run, tmp_path, column, role)
 
 def test_a_number_that_becomes_a_text_late_names_its_column(run, tmp_path):
     (tmp_path / "t.csv").write_text("z,y,x\n" + "7,1,2.5\n" * 200_000 + "7,0,late\n")
-    code, _, said = run("convert", tmp_path / "t.csv", tmp_path / "o.zarr", "--labels", "y", "--drop", "z", "-q")
+    code, _, said = run("convert", tmp_path / "t.csv", tmp_path / "o.zarr", "--label", "y", "--drop", "z", "-q")
     assert code == 3
     assert "row 200000 (0-based), column 'x': not double" in said

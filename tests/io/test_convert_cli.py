@@ -35,7 +35,7 @@ def test_convert_info_and_check(run, tmp_path, text):
     code, out, _ = run("info", store)
     assert code == 0
     assert found["fingerprint"] in out
-    code, out, err = run("check", store, "--read-data")
+    code, out, err = run("info", store, "--check", "--read-data")
     assert (code, out) == (0, "")
     assert "sound" in err
 
@@ -77,7 +77,7 @@ def read_rows_of(text, folder):
     [
         (["a.svm", "a.zarr", "--memory", "1MB"], ExitCode.MEMORY, "--memory: 1.00 MB is not enough: at least"),
         (["a.svm", "a.zarr", "--memory", "100"], ExitCode.USAGE, "add a unit"),
-        (["a.svm", "a.zarr", "--threads", "0"], ExitCode.USAGE, "--threads"),
+        (["a.svm", "a.zarr", "--workers", "0"], ExitCode.USAGE, "--workers"),
         (["a.svm", "a.zarr", "--split", "2"], ExitCode.USAGE, "--split"),
         (["a.svm", "no/a.zarr"], ExitCode.NOT_FOUND, "directory does not exist"),
         (["a.svm", "a.svm"], ExitCode.USAGE, "exists"),

@@ -39,7 +39,7 @@ def model(tmp_path_factory):
     return folder / "m.npz"
 
 
-CONVERT = "convert bad.csv out.zarr --labels click -q --memory 4GB"
+CONVERT = "convert bad.csv out.zarr --label click -q --memory 4GB"
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ CONVERT = "convert bad.csv out.zarr --labels click -q --memory 4GB"
         pytest.param(USERS, "--max-categories 500 --categorical site", BAD, r"more than 500 .*'site'.*--hash-bits 22", id="many"),
         pytest.param(USERS, "", USAGE, r"no column is left .*'site': nearly all values differ", id="an identifier"),
         pytest.param(b"click,site\n1,\xff\xfe\n", "", BAD, r"bad\.csv: row 0 .*'site': not UTF-8", id="not UTF-8"),
-        pytest.param(GOOD, "--labels clik", USAGE, r"bad\.csv: no column 'clik'.*click", id="no such label"),
+        pytest.param(GOOD, "--label clik", USAGE, r"bad\.csv: no column 'clik'.*click", id="no such label"),
         pytest.param(GOOD + "1,,2\n", "--missing error", BAD, r"row 40 \(0-based\), column 'site': no value", id="no category"),
         pytest.param(GOOD + "2,a,1\n", "--label-map 0=-1,1=1", BAD, r"row 40 .*'click': label '2' is none of", id="other label"),
         pytest.param(GOOD + "inf,a,1\n", "", BAD, r"row 40 .*'click': label inf is not finite", id="endless label"),
@@ -75,14 +75,14 @@ def test_rows_are_counted_with_those_that_are_left_out(run, tmp_path, kind):
     table = pa.table({"click": [1, None, 0, 1, 0], "q": [1, 1, 2, 1, 3], "price": [1.0, 2.0, 3.0, 4.0, 5.0]})
     pq.write_table(table, tmp_path / "bad.parquet")
     (tmp_path / "bad.csv").write_text("click,q,price\n1,1,1\n,1,2\n0,2,3\n1,1,4\n0,3,5\n")
-    given = f"convert bad.{kind} out.zarr --labels click --qid q --missing-labels skip -q"
+    given = f"convert bad.{kind} out.zarr --label click --qid q --missing-labels skip -q"
     refused(run, tmp_path, given, BAD, r"bad\.\w+: row 3 \(0-based\): qid 1 comes back")
 
 
 def test_files_with_other_columns(run, tmp_path):
     (tmp_path / "1.csv").write_text(GOOD)
     (tmp_path / "2.csv").write_text("click,site,cost\n1,a,2\n")
-    given = "convert 1.csv 2.csv out.zarr --labels click -q"
+    given = "convert 1.csv 2.csv out.zarr --label click -q"
     refused(run, tmp_path, given, BAD, r"2\.csv: no column 'price'; it has .*cost")
     (tmp_path / "2.csv").write_text("click,site,price,cost\n1,a,2,3\n")
     refused(run, tmp_path, given, BAD, r"2\.csv: other columns than .*1\.csv.*'cost'")
@@ -91,14 +91,14 @@ def test_files_with_other_columns(run, tmp_path):
 def test_files_with_their_columns_in_another_order_are_one_table(run, tmp_path):
     (tmp_path / "1.csv").write_text(GOOD)
     (tmp_path / "2.csv").write_text("price,click,site\n" + "".join(f"{i}.5,{i % 2},{'abc'[i % 3]}\n" for i in range(40)))
-    assert run("convert", tmp_path / "1.csv", tmp_path / "2.csv", tmp_path / "o.zarr", "--labels", "click", "-q")[0] == 0
+    assert run("convert", tmp_path / "1.csv", tmp_path / "2.csv", tmp_path / "o.zarr", "--label", "click", "-q")[0] == 0
     data = streamcut.open(tmp_path / "o.zarr").read(0)
     np.testing.assert_array_equal(data.indices[: len(data.indices) // 2], data.indices[len(data.indices) // 2 :])
 
 
 def test_a_mark_at_the_beginning_and_quoted_lines_are_read(run, tmp_path):
     (tmp_path / "bom.csv").write_bytes(b"\xef\xbb\xbf" + b'click,site\n1,"a\nb"\n0,"say ""x"", y"\n1,c\n')
-    assert run("convert", tmp_path / "bom.csv", tmp_path / "o.zarr", "--labels", "click", "-q")[0] == 0
+    assert run("convert", tmp_path / "bom.csv", tmp_path / "o.zarr", "--label", "click", "-q")[0] == 0
     found = streamcut.open(tmp_path / "o.zarr")
     assert found.recipe.names == ("site=a\nb", 'site=say "x", y', "site=c")
     assert found.recipe.labels.column == "click"
@@ -117,20 +117,20 @@ def test_a_mark_at_the_beginning_and_quoted_lines_are_read(run, tmp_path):
 )
 def test_bad_columns(run, tmp_path, column, options, reason):
     pq.write_table(pa.table({"click": [0, 1, 0, 1], "x": column, "site": list("abab")}), tmp_path / "bad.parquet")
-    refused(run, tmp_path, f"convert bad.parquet out.zarr --labels click -q {options}", BAD, reason)
+    refused(run, tmp_path, f"convert bad.parquet out.zarr --label click -q {options}", BAD, reason)
 
 
 def test_damaged_files(run, tmp_path):
     pq.write_table(pa.table({"click": [0, 1] * 500, "x": np.random.default_rng(0).random(1000)}), tmp_path / "bad.parquet")
     whole = (tmp_path / "bad.parquet").read_bytes()
     (tmp_path / "bad.parquet").write_bytes(whole[:4] + b"\xff" * 40 + whole[44:])
-    refused(run, tmp_path, "convert bad.parquet out.zarr --labels click -q", BAD, r"bad\.parquet: .*damaged")
+    refused(run, tmp_path, "convert bad.parquet out.zarr --label click -q", BAD, r"bad\.parquet: .*damaged")
     (tmp_path / "bad.parquet").write_bytes(whole[:-50])
-    refused(run, tmp_path, "convert bad.parquet out.zarr --labels click -q", BAD, r"bad\.parquet: not a readable Parquet file")
+    refused(run, tmp_path, "convert bad.parquet out.zarr --label click -q", BAD, r"bad\.parquet: not a readable Parquet file")
     (tmp_path / "bad.jsonl").write_bytes(b'{"click": 1, "x": "\xc3\xa4"}\n\n{"click": 0, "x": "\xff"}\n')
-    refused(run, tmp_path, "convert bad.jsonl out.zarr --labels click -q", BAD, r"bad\.jsonl: row 1 \(0-based\): not UTF-8")
+    refused(run, tmp_path, "convert bad.jsonl out.zarr --label click -q", BAD, r"bad\.jsonl: row 1 \(0-based\): not UTF-8")
     (tmp_path / "bad.jsonl").write_text('{"click": 1, "x": 2}\n{"click": 0, "x": \n')
-    refused(run, tmp_path, "convert bad.jsonl out.zarr --labels click -q", BAD, r"bad\.jsonl")
+    refused(run, tmp_path, "convert bad.jsonl out.zarr --label click -q", BAD, r"bad\.jsonl")
 
 
 @pytest.mark.parametrize(

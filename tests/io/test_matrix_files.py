@@ -18,12 +18,12 @@ def test_cells_are_trained_on_and_scored_by_their_words(cells, tmp_path, run):
     known = words.astype(object)
     known[::7] = None
     given = write(tmp_path / "cells.h5ad", X.tocsc(), known)
-    assert run("convert", given, tmp_path / "c.zarr", "--labels", "cell_type")[0] == 3
-    code, _, said = run("convert", given, tmp_path / "c.zarr", "--labels", "cell_type", "--missing-labels", "skip")
+    assert run("convert", given, tmp_path / "c.zarr", "--label", "cell_type")[0] == 3
+    code, _, said = run("convert", given, tmp_path / "c.zarr", "--label", "cell_type", "--missing-labels", "skip")
     assert code == 0
     assert f"rows without label left out: {len(known[::7])}" in said
     model = streamcut.train(given, label="cell_type", convert={"missing_labels": "skip"}, C=0.1)
-    code, _, _ = run("train", tmp_path / "c.zarr", "--model", tmp_path / "m.npz", "--C", "0.1", "-q")
+    code, _, _ = run("train", tmp_path / "c.zarr", "--output", tmp_path / "m.npz", "--C", "0.1", "-q")
     np.testing.assert_array_equal(streamcut.load_model(tmp_path / "m.npz").weights, model.weights)
     code, answers, _ = run("predict", tmp_path / "m.npz", given)  # all of them, the cells without a label too
     assert code == 0
@@ -61,14 +61,14 @@ def test_matrices_of_10x(cells, tmp_path, run, version):
         features["id" if version == 3 else "genes"] = [f"ENSG{j}".encode() for j in range(D)]
         features["name" if version == 3 else "gene_names"] = names
     (tmp_path / "types.txt").write_text("".join(f"{word}\n" for word in words))
-    assert run("convert", path, tmp_path / "x.zarr", "--labels", tmp_path / "types.txt", "-q")[0] == 0
+    assert run("convert", path, tmp_path / "x.zarr", "--label", tmp_path / "types.txt", "-q")[0] == 0
     data = streamcut.open(tmp_path / "x.zarr")
     np.testing.assert_array_equal(whole(tmp_path / "x.zarr"), X.toarray())
     assert data.recipe.names[:3] == ("ENSG0", "ENSG1", "G2")
     assert [data.recipe.labels.names[label] for label in np.unique(data.read(0).y)] == list(dict.fromkeys(words))
-    assert run("train", tmp_path / "x.zarr", "--model", tmp_path / "m.npz", "--C", "0.1", "-q")[0] == 0
+    assert run("train", tmp_path / "x.zarr", "--output", tmp_path / "m.npz", "--C", "0.1", "-q")[0] == 0
     code, answers, _ = run("predict", tmp_path / "m.npz", path)
     assert code == 0
     assert np.mean(np.array(answers.splitlines()) == words) > 0.9
-    assert run("convert", path, tmp_path / "none.zarr", "--labels", "none", "-q")[0] == 0
+    assert run("convert", path, tmp_path / "none.zarr", "--label", "none", "-q")[0] == 0
     assert run("predict", tmp_path / "m.npz", tmp_path / "none.zarr")[1] == answers

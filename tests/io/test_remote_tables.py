@@ -32,14 +32,14 @@ def bucket():
 
 @pytest.mark.parametrize("url", ["memory://bucket/days", "memory://bucket/days/*.parquet", "memory://bucket/all.csv.gz"])
 def test_tables_behind_urls_are_converted_and_scored(bucket, tmp_path, run, url):
-    code, _, said = run("convert", url, tmp_path / "r.zarr", "--labels", "click", "-q")
+    code, _, said = run("convert", url, tmp_path / "r.zarr", "--label", "click", "-q")
     assert code == 0, said
     streamcut.convert(bucket, tmp_path / "l.zarr", labels="click")
     stores = [streamcut.open(tmp_path / name) for name in ("r.zarr", "l.zarr")]
     assert stores[0].manifest.fingerprint == stores[1].manifest.fingerprint
     model = streamcut.train(tmp_path / "l.zarr")
     streamcut.save_model(model, tmp_path / "m.npz")
-    code, out, said = run("predict", tmp_path / "m.npz", url, "--keep", "site", "--both")
+    code, out, said = run("predict", tmp_path / "m.npz", url, "--keep", "site", "--answer", "both")
     assert code == 0, said
     assert len(out.splitlines()) == 601
     assert run("evaluate", tmp_path / "m.npz", url)[0] == 0
@@ -55,7 +55,7 @@ def test_tables_behind_urls_are_converted_and_scored(bucket, tmp_path, run, url)
     ],
 )
 def test_urls_that_lead_nowhere(bucket, tmp_path, run, url, reason):
-    code, _, said = run("convert", url, tmp_path / "r.zarr", "--labels", "click", "-q")
+    code, _, said = run("convert", url, tmp_path / "r.zarr", "--label", "click", "-q")
     assert code == 4, said
     assert reason in said.splitlines()[-1]
     assert not list(tmp_path.iterdir())

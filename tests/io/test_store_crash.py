@@ -187,7 +187,7 @@ def test_what_replaces_a_store_is_resumed(tmp_path, monkeypatch, run):
     """Through the command line, as whoever lost a night's work would."""
     text, store = tmp_path / "a.svm", tmp_path / "a.zarr"
     text.write_text("".join(f"{(-1) ** n} {n % 7 + 1}:1 9:2\n" for n in range(900)))
-    command = ["convert", text, store, "--shard-nnz", "400", "--quiet", "--force", "--threads", "1"]
+    command = ["convert", text, store, "--shard-nnz", "400", "--quiet", "--force", "--workers", "1"]
     assert run(*command)[0] == 0
     old = content(store)
     text.write_text(text.read_text() + "1 3:1\n")
@@ -198,7 +198,7 @@ def test_what_replaces_a_store_is_resumed(tmp_path, monkeypatch, run):
     code, _, err = run(*command, "--resume")
     assert code == 0, err
     assert content(store) != old
-    run("convert", text, tmp_path / "new.zarr", "--shard-nnz", "400", "--quiet", "--threads", "1")
+    run("convert", text, tmp_path / "new.zarr", "--shard-nnz", "400", "--quiet", "--workers", "1")
     assert content(store) == content(tmp_path / "new.zarr")
 
 

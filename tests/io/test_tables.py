@@ -151,7 +151,7 @@ def test_test_data_are_prepared_by_the_recipe_of_the_training_data(frame, tmp_pa
 
 def test_a_dry_run_shows_the_first_rows_and_writes_nothing(tmp_path, run):
     (tmp_path / "a.csv").write_text("late,site,miles\nyes,LAS,10\nno,JFK,2.5\nno,LAS,\n" + "no,LAS,1\n" * 9)
-    given = ["convert", tmp_path / "a.csv", tmp_path / "a.zarr", "--labels", "late", "--dry-run", "--no-standardise"]
+    given = ["convert", tmp_path / "a.csv", tmp_path / "a.zarr", "--label", "late", "--dry-run", "--no-standardise"]
     code, out, _ = run(*given)
     assert code == 0
     lines = out.splitlines()
@@ -183,7 +183,7 @@ def test_frames_whose_times_are_texts_are_prepared_as_csv_is(tmp_path, run):
         f"{'yes' if i % 3 else 'no'},2024-0{i % 9 + 1}-1{i % 7} {i % 24:02d}:15:00,2024-01-{i % 20 + 1:02d}" for i in range(60)
     ]
     (tmp_path / "a.csv").write_text("back,placed,day\n" + "\n".join([*lines, "no,,"]) + "\n")
-    code, _, said = run("convert", tmp_path / "a.csv", tmp_path / "c.zarr", "--labels", "back")
+    code, _, said = run("convert", tmp_path / "a.csv", tmp_path / "c.zarr", "--label", "back")
     assert code == 0
     assert "placed  time: month, weekday, hour" in said
     assert "day     time: month, weekday\n" in said

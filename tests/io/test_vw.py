@@ -50,7 +50,7 @@ def test_from_text_to_predictions(tmp_path, run):
     (tmp_path / "a.vw").write_text("\n".join(text))
     for options in ((), ("--hash-bits", 12)):
         assert run("convert", tmp_path / "a.vw", tmp_path / "a.zarr", *options, "-q", "--force")[0] == 0
-        assert run("train", tmp_path / "a.zarr", "--model", tmp_path / "m.npz", "-q", "--force")[0] == 0
+        assert run("train", tmp_path / "a.zarr", "--output", tmp_path / "m.npz", "-q", "--force")[0] == 0
         (tmp_path / "b.vw").write_text("\n".join(line.split(" ", 2)[2] + " never_seen" for line in text))
         code, out, said = run("predict", tmp_path / "m.npz", tmp_path / "b.vw")
         assert code == 0
@@ -59,7 +59,5 @@ def test_from_text_to_predictions(tmp_path, run):
         assert run("predict", tmp_path / "m.npz", tmp_path / "a.zarr")[1] == out or options
     assert run("evaluate", tmp_path / "m.npz", tmp_path / "a.vw")[0] == 0
     assert run("evaluate", tmp_path / "m.npz", tmp_path / "b.vw")[0] == 3
-    assert (
-        run("convert", tmp_path / "b.vw", tmp_path / "b.zarr", "--labels", "none", "--recipe", tmp_path / "m.npz", "-q")[0] == 0
-    )
+    assert run("convert", tmp_path / "b.vw", tmp_path / "b.zarr", "--label", "none", "--recipe", tmp_path / "m.npz", "-q")[0] == 0
     assert run("predict", tmp_path / "m.npz", tmp_path / "b.zarr")[0] == 0

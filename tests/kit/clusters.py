@@ -68,7 +68,7 @@ def growing(folder, local, failpoints, *, before=(), **environment):
 
 
 def command(dataset, model, *options):
-    fixed = [dataset.path, "--model", model, "--quiet", *options]
+    fixed = [dataset.path, "--output", model, "--quiet", *options]
     return [sys.executable, "-P", "-c", "from streamcut.cli import main; main()", "train", *map(str, fixed)]
 
 

@@ -85,8 +85,8 @@ def test_the_commands(tmp_path, run):
     dump_svmlight_file(sp.csr_matrix(X), y, str(tmp_path / "rows.svm"), zero_based=False)
     store, model = tmp_path / "rows.zarr", tmp_path / "m.npz"
     assert run("convert", tmp_path / "rows.svm", store)[0] == 0
-    assert run("train", store, "--model", model, "--quiet")[0] == 0
-    code, _, err = run("predict", model, store, "--probability")
+    assert run("train", store, "--output", model, "--quiet")[0] == 0
+    code, _, err = run("predict", model, store, "--answer", "probabilities")
     assert (code, "calibrate" in err) == (2, True)
     before = model.read_bytes()
     code, out, _ = run("calibrate", model, store, "-o", tmp_path / "p.npz", "--json")
@@ -98,7 +98,7 @@ def test_the_commands(tmp_path, run):
     assert run("calibrate", model, tmp_path / "rows.svm")[0] == 0
     slope = load_model(model).link.A
     assert slope == pytest.approx(record["A"])
-    code, out, _ = run("predict", tmp_path / "p.npz", store, "--probability")
+    code, out, _ = run("predict", tmp_path / "p.npz", store, "--answer", "probabilities")
     printed = np.array(out.split(), dtype=float)
     np.testing.assert_array_equal(printed, predict(tmp_path / "p.npz", store, output="probabilities"))
     assert "probabilities_A" in run("info", tmp_path / "p.npz", "--json")[1]

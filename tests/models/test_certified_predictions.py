@@ -95,7 +95,7 @@ def test_the_command_prints_what_is_proved(run, tmp_path):
     store, model, out = (str(tmp_path / name) for name in ("rows.zarr", "m.npz", "out.csv"))
     asked = ("--loss", "logistic", "--intercept", "free", "--tol-relative", "1e-8")
     assert run("train", store, *asked, "-o", model)[0] == 0
-    code, _, err = run("predict", model, store, "--certified", "--trained-on", store, "-o", out)
+    code, _, err = run("predict", model, store, "--answer", "certified", "--trained-on", store, "-o", out)
     assert (code, "labels are proved" in err) == (0, True)
     found = streamcut.predict(model, store, certified=True, trained_on=store)
     lines = list(csv.DictReader(io.StringIO((tmp_path / "out.csv").read_text())))

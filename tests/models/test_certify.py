@@ -219,24 +219,24 @@ def test_liblinear_text_and_the_command(store, run, tmp_path):
     numbers = [*model.coef_[0], model.intercept_[0]]
     text = "solver_type L2R_L1LOSS_SVC_DUAL\nnr_class 2\nlabel 1 -1\nnr_feature 4\nbias 1\nw\n"
     (tmp_path / "ll.model").write_text(text + "".join(f"{value:.17g} \n" for value in numbers))
-    code, _, err = run("certify", tmp_path / "ll.model", place)
+    code, _, err = run("verify", tmp_path / "ll.model", place)
     assert code == 2
     assert "give --C" in err
     code, out, _ = run(
-        "certify", tmp_path / "ll.model", place, "--C", 0.5, "--passes", 8, "--json", "--output", tmp_path / "better.npz"
+        "verify", tmp_path / "ll.model", place, "--C", 0.5, "--max-passes", 8, "--json", "--output", tmp_path / "better.npz"
     )
     assert code == 0
     found = json.loads(out)
     assert found["at_least"] <= found["at_most"] < 0.05
     assert len(found["passes"]) == 8
-    code, out, _ = run("certify", tmp_path / "better.npz", place, "--memory", "4GB")
+    code, out, _ = run("verify", tmp_path / "better.npz", place, "--memory", "4GB")
     assert code == 0
     assert "At most" in out
-    assert run("certify", tmp_path / "ll.model", place, "--C", 0.5, "--state", tmp_path / "better.npz")[0] == 2
+    assert run("verify", tmp_path / "ll.model", place, "--C", 0.5, "--output", tmp_path / "better.npz")[0] == 2
     (tmp_path / "l1.model").write_text(text.replace("L2R_L1LOSS_SVC_DUAL", "L1R_LR"))
-    assert "L1R_LR is not" in run("certify", tmp_path / "l1.model", place)[2]
+    assert "L1R_LR is not" in run("verify", tmp_path / "l1.model", place)[2]
     (tmp_path / "cut.model").write_text(text + "0.5 \n")
-    assert run("certify", tmp_path / "cut.model", place, "--C", 1)[0] == 5
+    assert run("verify", tmp_path / "cut.model", place, "--C", 1)[0] == 5
 
 
 def test_json_and_pickles(store, run, tmp_path):
@@ -245,20 +245,20 @@ def test_json_and_pickles(store, run, tmp_path):
     record = {"features": [0, 1, 2, 3], "weights": [[w] for w in model.coef_[0]], "n_features": 4}
     record |= {"intercepts": [float(model.intercept_[0])], "labels": [-1, 1]}
     (tmp_path / "m.json").write_text(json.dumps(record))
-    code, _, err = run("certify", tmp_path / "m.json", place)
+    code, _, err = run("verify", tmp_path / "m.json", place)
     assert code == 2
     assert "--C, --loss, --intercept" in err
     asked = ("--C", 1, "--loss", "logistic", "--intercept", "free", "--json")
-    assert json.loads(run("certify", tmp_path / "m.json", place, *asked)[1])["at_most"] < 1e-6
+    assert json.loads(run("verify", tmp_path / "m.json", place, *asked)[1])["at_most"] < 1e-6
     (tmp_path / "m.pkl").write_bytes(b"\x80\x04N.")
-    assert "in Python, by streamcut.certify" in run("certify", tmp_path / "m.pkl", place)[2]
+    assert "in Python, by streamcut.certify" in run("verify", tmp_path / "m.pkl", place)[2]
     (tmp_path / "bad.json").write_text('{"features": [9], "weights": [[1]], "n_features": 4, "intercepts": [0]}')
-    assert run("certify", tmp_path / "bad.json", place, *asked)[0] == 5
+    assert run("verify", tmp_path / "bad.json", place, *asked)[0] == 5
     hostile = ("[" * 5000, '{"features": 1}', '{"features": [], "weights": [], "n_features": 1e999, "intercepts": [0]}', "{")
     for text in (*hostile, '{"features": [0], "weights": [[1]], "n_features": 1, "intercepts": "x"}'):
         (tmp_path / "bad.json").write_text(text)
-        assert run("certify", tmp_path / "bad.json", place, *asked)[0] in (2, 5), text[:60]
+        assert run("verify", tmp_path / "bad.json", place, *asked)[0] in (2, 5), text[:60]
     (tmp_path / "wide.json").write_text('{"features": [0], "weights": [[1]], "n_features": 2000000000, "intercepts": [0]}')
-    code, _, err = run("certify", tmp_path / "wide.json", place, *asked, "--memory", "4GB")
+    code, _, err = run("verify", tmp_path / "wide.json", place, *asked, "--memory", "4GB")
     assert code == 7, err
-    assert run("certify", tmp_path / "nowhere", place)[0] == 4
+    assert run("verify", tmp_path / "nowhere", place)[0] == 4

@@ -145,7 +145,7 @@ def test_liblinear_files_of_several_classes(tmp_path, run):
     lines = [f"{t} " + " ".join(f"{j + 1}:{v!r}" for j, v in enumerate(x)) for x, t in zip(X.tolist(), y, strict=True)]
     (tmp_path / "rows.svm").write_text("\n".join(lines))
     streamcut.convert(tmp_path / "rows.svm", tmp_path / "rows.zarr", dtype="float64")
-    code, out, err = run("certify", place, tmp_path / "rows.zarr", "--C", 0.5, "--json", "--output", tmp_path / "better.npz")
+    code, out, err = run("verify", place, tmp_path / "rows.zarr", "--C", 0.5, "--json", "--output", tmp_path / "better.npz")
     assert code == 0, err
     assert json.loads(out)["primal"] == pytest.approx(expected.certificate.primal, rel=1e-12)
     assert streamcut.load_model(tmp_path / "better.npz").strategy == "crammer-singer"

@@ -16,7 +16,8 @@ stores = kit.shared.reports.stores
 def test_the_commands(stores, tmp_path, run):
     data, validation = stores
     model, page = tmp_path / "m.npz", tmp_path / "m.html"
-    assert run("train", data, "--model", model, "--quiet", "--report", page)[0] == 0
+    assert run("train", data, "--output", model, "--quiet")[0] == 0
+    assert run("report", model, "-o", page, "--quiet")[0] == 0
     assert shlex.quote(data) in page.read_text()
     assert run("report", model, "-o", page)[0] == 2, "it exists"
     code, _, err = run("report", model, "-o", page, "--force", "--data", validation, "--plots", tmp_path / "plots")
@@ -36,7 +37,7 @@ def test_without_matplotlib_it_says_what_to_install(stores, tmp_path):
     code = (
         "import sys; sys.modules['matplotlib'] = None\n"
         "from streamcut.cli import main\n"
-        f"main(['train', {stores[0]!r}, '--model', {str(tmp_path / 'm.npz')!r}, '--report', {str(tmp_path / 'm.html')!r}])"
+        f"main(['train', {stores[0]!r}, '-o', {str(tmp_path / 'm.npz')!r}, '--folds', '2', '--plot', 'm.svg'])"
     )
     done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 2

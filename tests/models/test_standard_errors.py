@@ -91,14 +91,14 @@ def test_the_command_prints_them(tmp_path, run):
     with streamcut.create(tmp_path / "rows.zarr") as made:
         made.append(X, y)
     store, model, names = (str(tmp_path / name) for name in ("rows.zarr", "m.npz", "sites.txt"))
-    run("train", store, "--loss", "logistic", "--intercept", "free", "--tol-relative", "1e-9", "--model", model)
+    run("train", store, "--loss", "logistic", "--intercept", "free", "--tol-relative", "1e-9", "--output", model)
     (tmp_path / "sites.txt").write_text("".join(f"site {k}\n" for k in clusters))
     for flags, asked in (
         ([], {}),
         (["--robust"], {"robust": True}),
         (["--cluster", names], {"clusters": clusters}),
     ):
-        code, out, _ = run("weights", model, "--standard-errors", "--trained-on", store, "--sort", "feature", *flags)
+        code, out, _ = run("explain", model, "--standard-errors", "--trained-on", store, "--sort", "feature", *flags)
         assert code == 0
         lines = list(csv.DictReader(io.StringIO(out)))
         found = streamcut.standard_errors(model, store, **asked)
@@ -106,6 +106,6 @@ def test_the_command_prints_them(tmp_path, run):
         for line, j in zip(lines, [-1, 0, 1, 2, 3], strict=True):
             for name in found._fields:
                 assert float(line[name]) == getattr(found, name)[j]
-    code, _, wrong = run("weights", model, "--robust")
+    code, _, wrong = run("explain", model, "--robust")
     assert code == 2
     assert "--standard-errors" in wrong

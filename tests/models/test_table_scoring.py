@@ -97,7 +97,7 @@ def test_svmlight_rows_need_no_labels_to_be_scored(tmp_path):
 
 
 def test_the_command_line_keeps_columns(folder, run, tmp_path):
-    code, out, err = run("predict", folder / "d.npz", folder / "later.csv", "--keep", "id,fruit", "--both")
+    code, out, err = run("predict", folder / "d.npz", folder / "later.csv", "--keep", "id,fruit", "--answer", "both")
     assert code == 0
     assert "values of fruit that training did not see: 4" in err
     rows = list(csv.DictReader(io.StringIO(out)))
@@ -108,7 +108,15 @@ def test_the_command_line_keeps_columns(folder, run, tmp_path):
     assert [row["label"] for row in rows] == ["yes" if score > 0 else "no" for score in scores]
     assert [float(row["score"]) for row in rows] == scores.tolist()
     code, out, _ = run(
-        "predict", folder / "d.npz", folder / "later.parquet", "--scores", "--keep", "fruit", "-o", tmp_path / "s.parquet"
+        "predict",
+        folder / "d.npz",
+        folder / "later.parquet",
+        "--answer",
+        "scores",
+        "--keep",
+        "fruit",
+        "-o",
+        tmp_path / "s.parquet",
     )
     assert (code, out) == (0, "")
     written = pa.parquet.read_table(tmp_path / "s.parquet")
@@ -146,7 +154,7 @@ def test_parquet_that_is_given_up_says_one_thing(tmp_path):
     (tmp_path / "a.svm").write_text("\n".join(rows) + "\n")
     (tmp_path / "bad.svm").write_text("\n".join(rows * 8000) + "\n1 1:x\n")  # more than one batch, then no number
     main = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()"]
-    for line in ("convert a.svm a.zarr", "train a.zarr --model m.npz"):
+    for line in ("convert a.svm a.zarr", "train a.zarr -o m.npz"):
         subprocess.run([*main, *line.split(), "-q"], cwd=tmp_path, check=True)
     done = subprocess.run([*main, "predict", "m.npz", "bad.svm", "-o", "o.parquet"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 3

@@ -171,7 +171,7 @@ def test_on_the_command_line(tmp_path, run):
     kernel = ("--kernel", "rbf", "--gamma", 0.4)
     for solver in ("smo", "sbp"):
         model = tmp_path / f"{solver}.npz"
-        assert run("train", tmp_path / "a.zarr", "--model", model, "--solver", solver, *kernel)[0] == 0
+        assert run("train", tmp_path / "a.zarr", "--output", model, "--solver", solver, *kernel)[0] == 0
         code, out, _ = run("verify", model, tmp_path / "a.zarr", "--json")
         assert code == 0
         assert json.loads(out)["primal_agrees"] is (True if solver == "smo" else None)

@@ -39,7 +39,7 @@ def lines(out: str) -> list[dict[str, str]]:
 
 def test_weights_by_name(folder, run):
     model = streamcut.load_model(folder / "two.npz")
-    code, out, _ = run("weights", folder / "two.npz")
+    code, out, _ = run("explain", folder / "two.npz")
     found = lines(out)
     assert code == 0
     assert {line["class"] for line in found} == {"kind==cod"}
@@ -54,19 +54,19 @@ def test_weights_by_name(folder, run):
 
 
 def test_weights_of_classes_by_their_words(folder, run):
-    code, out, _ = run("weights", folder / "three.npz", "--top", 2, "--sort", "weight", "--json")
+    code, out, _ = run("explain", folder / "three.npz", "--top", 2, "--sort", "weight", "--json")
     found = json.loads(out)
     assert code == 0
     assert list(dict.fromkeys(weight["class"] for weight in found)) == list(
         streamcut.load_model(folder / "three.npz").recipe.labels.names.values()
     )
-    code, out, _ = run("weights", folder / "three.npz", "--class", "cod", "--sort", "feature")
+    code, out, _ = run("explain", folder / "three.npz", "--label", "cod", "--sort", "feature")
     assert {line["class"] for line in lines(out)} == {"cod"}
     numbers = [int(line["feature"]) for line in lines(out)[1:]]
     assert numbers == sorted(numbers)
     largest = max(lines(out)[1:], key=lambda line: float(line["weight"]))
     assert largest["name"] == "site=north"
-    assert run("weights", folder / "three.npz", "--class", "tuna")[0] == 2
+    assert run("explain", folder / "three.npz", "--label", "tuna")[0] == 2
 
 
 def test_weights_refuse_what_has_none(tmp_path, folder):
@@ -99,8 +99,8 @@ def test_names_of_svmlight_features(tmp_path, run):
     names.write_text("length\nwidth\nhöhe\nunused\n")
     given = ["convert", tmp_path / "rows.svm", tmp_path / "rows.zarr", "--feature-names", names, "-q"]
     assert run(*given)[0] == 0
-    assert run("train", tmp_path / "rows.zarr", "--model", tmp_path / "m.npz", "-q")[0] == 0
-    assert "höhe" in {line["name"] for line in lines(run("weights", tmp_path / "m.npz")[1])}
+    assert run("train", tmp_path / "rows.zarr", "--output", tmp_path / "m.npz", "-q")[0] == 0
+    assert "höhe" in {line["name"] for line in lines(run("explain", tmp_path / "m.npz")[1])}
     assert streamcut.load_model(tmp_path / "m.npz").n_features == 4
     assert list(LinearSVM().fit(tmp_path / "rows.zarr").feature_names_in_) == ["length", "width", "höhe", "unused"]
     before = store_bytes(tmp_path / "rows.zarr")

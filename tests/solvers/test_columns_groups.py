@@ -32,9 +32,20 @@ def wide(tmp_path_factory):
 
 def command(store, folder, memory, *options):
     """(what ended it, what it printed as JSON)"""
-    fixed = ["train", str(store), "--task", "multiclass", "--strategy", "one-vs-rest", "--row-cache", "0", "--max-passes", "3"]
+    fixed = [
+        "train",
+        str(store),
+        "--task",
+        "multiclass",
+        "--strategy",
+        "one-vs-rest",
+        "--set",
+        "row-cache=0",
+        "--max-passes",
+        "3",
+    ]
     run = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()", *fixed, "--json"]
-    done = subprocess.run([*run, "--model", str(folder / f"{memory}.npz"), "--memory", memory], capture_output=True, text=True)
+    done = subprocess.run([*run, "--output", str(folder / f"{memory}.npz"), "--memory", memory], capture_output=True, text=True)
     return done, [json.loads(line) for line in done.stdout.splitlines()]
 
 

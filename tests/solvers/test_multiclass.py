@@ -169,7 +169,7 @@ def test_command_line(run, tmp_path):
     with open(tmp_path / "rows.svm", "w") as file:
         dump_svmlight_file(X, y, file.name, zero_based=False)
     assert run("convert", tmp_path / "rows.svm", tmp_path / "rows.zarr")[0] == 0
-    code, _, told = run("train", tmp_path / "rows.zarr", "--task", "multiclass", "--model", tmp_path / "m.npz")
+    code, _, told = run("train", tmp_path / "rows.zarr", "--task", "multiclass", "--output", tmp_path / "m.npz")
     assert code == 0
     assert "Converged" in told
     code, shown, _ = run("evaluate", tmp_path / "m.npz", tmp_path / "rows.svm")

@@ -14,7 +14,7 @@ def test_the_commands_print_them(run, tmp_path):
     store, model = tmp_path / "d.zarr", tmp_path / "m.npz"
     dump_svmlight_file(X, np.arange(160) % 2, str(tmp_path / "d.svm"), zero_based=False)
     streamcut.convert(str(tmp_path / "d.svm"), str(store))
-    lines = [json.loads(line) for line in run("train", store, "--model", model, "--json")[1].splitlines()]
+    lines = [json.loads(line) for line in run("train", store, "--output", model, "--json")[1].splitlines()]
     assert lines[-1]["readings"] == load_model(str(model)).readings >= 1.0
-    tuned = run("tune", store, "--model", tmp_path / "t.npz", "--C", "1,2", "--folds", 2, "--json")[1]
+    tuned = run("train", store, "--output", tmp_path / "t.npz", "--C", "1,2", "--folds", 2, "--json")[1]
     assert json.loads(tuned.splitlines()[-1])["readings"] >= 1.0

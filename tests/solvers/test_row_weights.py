@@ -49,8 +49,8 @@ def test_59_weights(run, tmp_path, monkeypatch, case):
     text, options, words = CASES[case]
     monkeypatch.chdir(tmp_path)
     Path("a.svm").write_text(text)
-    assert run("convert", "a.svm", "a.zarr", "--label-weights", "-q")[0] == 0
-    code, out, err = run("train", "a.zarr", "--model", "m.npz", *options.split())
+    assert run("convert", "a.svm", "a.zarr", "--set", "label-weights=yes", "-q")[0] == 0
+    code, out, err = run("train", "a.zarr", "--output", "m.npz", *options.split())
     assert (code, out) == (BAD, ""), err
     assert re.search(words, err), err
     assert err.count("\n") == 1  # nothing of NumPy's
@@ -60,7 +60,7 @@ def test_59_weights(run, tmp_path, monkeypatch, case):
 def test_59_weights_beyond_any_sum_are_refused_by_convert(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("a.svm").write_text(weighted("1.7e308", "1.7e308"))
-    code, _, err = run("convert", "a.svm", "a.zarr", "--label-weights")
+    code, _, err = run("convert", "a.svm", "a.zarr", "--set", "label-weights=yes")
     assert (code, "overflow" in err, "Warning" in err) == (BAD, True, False), err
 
 

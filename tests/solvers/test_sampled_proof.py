@@ -153,8 +153,8 @@ def test_the_command_confirms_a_model(run, tmp_path, bias):
             file.write(" ".join([f"{label:g}", *(f"{j + 1}:{value:.6g}" for j, value in enumerate(row) if value)]) + "\n")
     assert run("convert", tmp_path / "a.svm", tmp_path / "a.zarr", "--n-features", 3)[0] == 0
     model = tmp_path / "m.npz"
-    options = "--solver sampled-linear --kernel rbf --gamma 0.5 --samples 30 --tol 0.01"
-    code, _, err = run("train", tmp_path / "a.zarr", "--model", model, *options.split(), "--bias", bias)
+    options = "--solver sampled-linear --kernel rbf --gamma 0.5 --set samples=30 --tol 0.01"
+    code, _, err = run("train", tmp_path / "a.zarr", "--output", model, *options.split(), "--bias", bias)
     assert code == 0
     assert "no weights can reach less than" in err
     code, out, err = run("verify", model)

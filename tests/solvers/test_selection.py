@@ -17,7 +17,7 @@ def test_on_the_command_line(tmp_path, capsys, monkeypatch):
     (tmp_path / "a.svm").write_text("\n".join(rows) + "\n")
     for command in (
         "convert a.svm a.zarr -q",
-        "train a.zarr --model m.npz --C 1,0.1,0.001 --validation a.zarr --choose-by f1 --checkpoint run --json",
+        "train a.zarr -o m.npz --C 1,0.1,0.001 --validation a.zarr --measure f1 --checkpoint run --json",
     ):
         with pytest.raises(SystemExit) as end:
             main(command.split())
@@ -28,12 +28,12 @@ def test_on_the_command_line(tmp_path, capsys, monkeypatch):
     best = max(tried, key=lambda line: line["measures"]["f1"])
     assert best["C"] == load_model("m.npz").C
     assert not (tmp_path / "run").exists()
-    for several in (["--C", "1,2"], ["--l1", "1,2"], ["--C", "1,2", "--l1", "1,2", "--validation", "a.zarr"]):
+    for several in (["--C", "1,2"], ["--l1", "1,2"], ["--C", "1,2", "--folds", "2", "--validation", "a.zarr"]):
         with pytest.raises(SystemExit) as end:
-            main(["train", "a.zarr", "--model", "n.npz", *several])
+            main(["train", "a.zarr", "--output", "n.npz", *several])
         assert end.value.code == 2
-        assert ("--validation" if len(several) == 2 else "--C or over --l1") in capsys.readouterr().err
-    command = "train a.zarr --model l.npz --C 0.5 --l1 0.1,3 --validation a.zarr --checkpoint run"
+        assert "--validation DATA" in capsys.readouterr().err
+    command = "train a.zarr -o l.npz --C 0.5 --l1 0.1,3 --validation a.zarr --checkpoint run"
     with pytest.raises(SystemExit) as end:
         main(command.split())
     assert end.value.code == 0

@@ -73,7 +73,7 @@ def test_command_line(run, tmp_path):
         dump_svmlight_file(X, y, file.name, zero_based=False)
     assert run("convert", tmp_path / "rows.svm", tmp_path / "rows.zarr")[0] == 0
     model = tmp_path / "m.npz"
-    code, _, told = run("train", tmp_path / "rows.zarr", "--task", "multiclass", "--loss", "softmax", "--model", model)
+    code, _, told = run("train", tmp_path / "rows.zarr", "--task", "multiclass", "--loss", "softmax", "--output", model)
     assert code == 0
     assert "Converged" in told
     code, shown, _ = run("evaluate", model, tmp_path / "rows.svm", "--json")
@@ -85,9 +85,9 @@ def test_command_line(run, tmp_path):
 def test_the_command_line_prints_probabilities(tmp_path, run):
     (tmp_path / "a.svm").write_text("".join(f"{k % 3} {k % 3 + 1}:1 4:0.5\n" for k in range(30)))
     assert run("convert", tmp_path / "a.svm", tmp_path / "a.zarr", "-q")[0] == 0
-    given = ["--task", "multiclass", "--loss", "softmax", "--model", tmp_path / "m.npz", "-q"]
+    given = ["--task", "multiclass", "--loss", "softmax", "--output", tmp_path / "m.npz", "-q"]
     assert run("train", tmp_path / "a.zarr", *given)[0] == 0
-    code, out, said = run("predict", tmp_path / "m.npz", tmp_path / "a.svm", "--probability")
+    code, out, said = run("predict", tmp_path / "m.npz", tmp_path / "a.svm", "--answer", "probabilities")
     assert code == 0, said
     found = np.array([line.split() for line in out.splitlines()], float)
     assert found.shape == (30, 3)

@@ -146,35 +146,42 @@ def test_a_stop_ends_it(stores):
 def test_the_command(stores, tmp_path, run):
     data, validation = stores
     model, plot = tmp_path / "best.npz", tmp_path / "grid.svg"
-    code, out, err = run("tune", data, "--model", model, "--C", "0.0001,1", "--validation", validation, "--plot", plot)
+    grid = ["--C", "0.0001,1", "--positive-weight", "1,2"]
+    code, out, err = run("train", data, "--output", model, *grid, "--validation", validation, "--plot", plot)
     assert (code, out) == (0, "")
     assert "accuracy" in err
     assert f"Model written to {model}" in err
     assert b"<svg" in plot.read_bytes()
-    best = load_model(model)
-    code, out, _ = run("tune", data, "--model", model, "--C", "0.0001,1", "--folds", 3, "--json", "--force", "--tol", "1e-4")
+    code, out, _ = run("train", data, "--output", model, "--C", "0.0001,1", "--folds", 3, "--json", "--force", "--tol", "1e-4")
     assert code == 0
     lines = [json.loads(line) for line in out.splitlines()]
     assert [line["event"] for line in lines] == ["trained"] * 8 + ["model"] * 6 + ["cell"] * 2 + ["result"]
     assert sorted((-1 if line["fold"] is None else line["fold"]) for line in lines[:8]) == [-1, -1, 0, 0, 1, 1, 2, 2]
-    assert lines[-1]["C"] == best.C == load_model(model).C
+    assert lines[-1]["C"] == load_model(model).C
     assert load_model(model).parameters["tol"] == 1e-4
-    assert run("tune", data, "--model", model, "--folds", 3)[0] == 2, "the model is there"
-    assert run("tune", data, "--model", tmp_path / "new.npz")[0] == 2
-    code, _, err = run("tune", data, "--model", tmp_path / "new.npz", "--folds", 5000)
+    assert run("train", data, "--output", model, "--folds", 3)[0] == 2, "the model is there"
+    assert run("train", data, "--output", tmp_path / "new.npz", "--folds", 3, "--validation", data)[0] == 2
+    assert run("train", data, "--output", tmp_path / "new.npz", "--measure", "f1")[0] == 2
+    code, _, err = run("train", data, "--output", tmp_path / "new.npz", "--folds", 5000)
     assert (code, "has 600" in err) == (2, True)
 
 
-def test_train_sends_grids_of_kernels_here(stores, tmp_path, run):
+def test_grids_of_kernels(stores, tmp_path, run):
     data, validation = stores
-    more = ["--kernel", "rbf", "--C", "1,2", "--validation", validation]
-    code, _, err = run("train", data, "--model", tmp_path / "m.npz", *more)
-    assert (code, "streamcut tune" in err) == (2, True)
+    more = ["--kernel", "rbf", "--gamma", "0.01,0.1", "--set", "epochs=1,2", "--validation", validation, "--json"]
+    code, out, err = run("train", data, "--output", tmp_path / "m.npz", *more)
+    assert code == 0, err
+    cells = [line for line in map(json.loads, out.splitlines()) if line["event"] == "cell"]
+    assert [(cell["gamma"], cell["epochs"]) for cell in cells] == [(0.01, 1.0), (0.01, 2.0), (0.1, 1.0), (0.1, 2.0)]
+    best = max(cells, key=lambda cell: cell["accuracy"])
+    assert {name: load_model(tmp_path / "m.npz").parameters[name] for name in ("gamma", "epochs")} == {
+        name: best[name] for name in ("gamma", "epochs")
+    }
 
 
 def test_the_penalty_is_a_side_of_the_grid(stores, tmp_path, run):
     code, out, err = run(
-        "tune", stores[0], "--model", tmp_path / "m.npz", "--C", "0.1,1", "--l1", "0,40", "--validation", stores[1], "--json"
+        "train", stores[0], "--output", tmp_path / "m.npz", "--C", "0.1,1", "--l1", "0,40", "--validation", stores[1], "--json"
     )
     assert code == 0, err
     cells = [line for line in map(json.loads, out.splitlines()) if line["event"] == "cell"]
@@ -184,10 +191,25 @@ def test_the_penalty_is_a_side_of_the_grid(stores, tmp_path, run):
 
 @pytest.mark.parametrize("more", [[], ["--solver", "ocas"]])
 def test_a_run_that_was_killed_goes_on_to_the_same_models(stores, tmp_path, run, more):
-    common = ["tune", stores[0], "--C", "0.01,1", "--folds", 3, "--json", "--tol", "1e-5", "--lanes", 1, "--workers", 2, *more]
-    assert run(*common, "--model", tmp_path / "undisturbed.npz")[0] == 0
+    common = [
+        "train",
+        stores[0],
+        "--C",
+        "0.01,1",
+        "--folds",
+        3,
+        "--json",
+        "--tol",
+        "1e-5",
+        "--set",
+        "lanes=1",
+        "--workers",
+        2,
+        *more,
+    ]
+    assert run(*common, "--output", tmp_path / "undisturbed.npz")[0] == 0
     folder = tmp_path / "run"
-    kept = ["--model", tmp_path / "m.npz", "--checkpoint", folder, "--checkpoint-every", "0s"]
+    kept = ["--output", tmp_path / "m.npz", "--checkpoint", folder, "--checkpoint-every", "0s"]
     command = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()", *map(str, [*common, *kept])]
     for failpoint in ("train.shard.5:4:kill", "train.shard.2:3:kill"):
         resume = ["--resume"] if folder.exists() else []
@@ -222,12 +244,12 @@ def test_losses_and_weights_of_classes_are_problems_over_the_same_rows(stores, t
     assert found.resources["groups"] == 4, "a training for each loss and weight"
     passes = [max(line["passes"] for line in found.table[first : first + 2]) for first in range(0, 8, 2)]
     assert found.resources["readings"] == sum(passes)
-    given = ["--grid", "loss=logistic,hinge", "--grid", "positive-weight=1,4", "--choose-by", "f1", "--row-cache", "0"]
-    command = ["tune", stores[0], "--model", tmp_path / "m.npz", "--C", "0.01,0.1", "--validation", stores[1], *given]
+    given = ["--loss", "logistic,hinge", "--positive-weight", "1,4", "--measure", "f1", "--set", "row-cache=0"]
+    command = ["train", stores[0], "--output", tmp_path / "m.npz", "--C", "0.01,0.1", "--validation", stores[1], *given]
     code, _, err = run(*command)
     assert code == 0, err
     best = load_model(tmp_path / "m.npz")
     assert (best.C, best.parameters["loss"], best.positive_weight) == tuple(found.best.options.values())
     assert f"loss {found.best.options['loss']}" in err
-    for wrong in ("loss", "C=1,2", "losses=hinge"):
-        assert run(*command, "--force", "--grid", wrong)[0] == 2
+    for wrong in ("sweeps", "C=1,2", "sweep=3", "kernel-cache=1MB,2MB"):
+        assert run(*command, "--force", "--set", wrong)[0] == 2

@@ -60,8 +60,8 @@ def test_from_the_command_line(saved, tmp_path, run):
     (tmp_path / "a.svm").write_text("\n".join(lines) + "\n")
     store, model = tmp_path / "a.zarr", tmp_path / "m.npz"
     assert run("convert", tmp_path / "a.svm", store, "-q")[0] == 0
-    assert run("train", store, "--model", model, "-q")[0] == 0
-    assert run("train", store, "--model", tmp_path / "n.npz", "--warm-start", model, "-q")[0] == 0
+    assert run("train", store, "--output", model, "-q")[0] == 0
+    assert run("train", store, "--output", tmp_path / "n.npz", "--warm-start", model, "-q")[0] == 0
     assert passes(load_model(tmp_path / "n.npz")) == 1
 
 

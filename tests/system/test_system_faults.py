@@ -122,7 +122,7 @@ def test_another_thread_and_another_hash_seed_give_the_same_bits(folder, text):
     thread.join()
     assert found == [expected]
     model = str(folder / "m.npz")
-    options = ["--C", "0.1", "--lanes", "2", "--max-passes", "12", "--tol", "1e-7", "--tol-relative", "0", "--quiet"]
-    line = [*STREAMCUT, "train", str(folder / "a.zarr"), "--model", model, *options]
+    options = ["--C", "0.1", "--set", "lanes=2", "--max-passes", "12", "--tol", "1e-7", "--tol-relative", "0", "--quiet"]
+    line = [*STREAMCUT, "train", str(folder / "a.zarr"), "--output", model, *options]
     subprocess.run(line, check=True, timeout=100, env={**os.environ, "PYTHONHASHSEED": "12345"})
     assert bits(load_model(model)) == expected

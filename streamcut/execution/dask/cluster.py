@@ -1,7 +1,7 @@
 """A Dask cluster as its client sees it: its workers, their memory, which of them are silent, and when the cluster is lost.
 
 A worker counts while the scheduler lists it as running and hears from it: one that is stopped or unreachable for the scheduler
-is left out after --silence, longer on busy machines, which are slow to send heartbeats, and taken in again when it is heard.
+is left out after SILENCE, longer on busy machines, which are slow to send heartbeats, and taken in again when it is heard.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import dask
 from streamcut.errors import StreamcutError
 
 _LIBRARIES = ("distributed", "distributed.client", "tornado", "tornado.application", "asyncio")
-MOST = 5.0  # times --silence: the longest that a worker of a busy machine may be silent
+MOST = 5.0  # times SILENCE: the longest that a worker of a busy machine may be silent
 _TTL = 300.0  # seconds: Dask's default for silent workers
 _PRELOAD = "distributed.worker.preload"
 

@@ -27,7 +27,7 @@ from streamcut.oracles.row_passes import Totals
 def require_finite(chunk: Chunk, bad: int) -> None:
     """Raise CorruptError for the row `bad` of a block, if it is not −1."""
     if bad >= 0:
-        raise CorruptError(f"row {chunk.numbers[bad] + 1}: its score is not finite; run `streamcut check --read-data`")
+        raise CorruptError(f"row {chunk.numbers[bad] + 1}: its score is not finite; run `streamcut info --check --read-data`")
 
 
 @dataclass(slots=True)

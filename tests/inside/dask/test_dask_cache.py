@@ -99,7 +99,19 @@ def test_the_caches_of_all_processes_are_within_the_memory(tmp_path):
         indptr, y = each * np.arange(n + 1), rng.choice([-1.0, 1.0], n)
         values = rng.random(n * each).astype(np.float32)
         out.append(sp.csr_array((values, indices, indptr), shape=(n, 100 * each)), y)
-    asked = ["--scheduler", "local-cluster", "--workers", "2", "--lanes", "2", "--max-passes", "2", "--sweeps", "3", "--json"]
+    asked = [
+        "--scheduler",
+        "local-cluster",
+        "--workers",
+        "2",
+        "--set",
+        "lanes=2",
+        "--max-passes",
+        "2",
+        "--set",
+        "sweeps=3",
+        "--json",
+    ]
     refused = train(streamcut.open(store), tmp_path / "m.npz", *asked, "--memory", "1MB")
     assert refused.returncode == ExitCode.MEMORY, refused.stderr
     minimum = memory_limit(re.search(r"at least (\d+MB)", refused.stderr)[1])

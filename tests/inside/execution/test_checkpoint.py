@@ -290,7 +290,7 @@ COMMAND = [
 
 
 def started(store, folder, *more, until="iteration", lines=10, **environment):
-    command = [*STREAMCUT, "train", str(store), "--model", str(folder / "m.npz"), *COMMAND, *more]
+    command = [*STREAMCUT, "train", str(store), "--output", str(folder / "m.npz"), *COMMAND, *more]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment}
     )
@@ -321,7 +321,7 @@ def held(store, folder, point, *more):
     """A training in the main thread that stands still at the failpoint `point`, and whose handler of a signal runs there."""
     os.mkfifo(folder / "gate")
     environment = {**os.environ, "STREAMCUT_FAILPOINT": f"{point}:hold={folder / 'gate'}"}
-    command = [*STREAMCUT, "train", str(store), "--model", str(folder / "m.npz"), *COMMAND, "--scheduler", "sync", *more]
+    command = [*STREAMCUT, "train", str(store), "--output", str(folder / "m.npz"), *COMMAND, "--scheduler", "sync", *more]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
     try:
         with open(folder / "gate", "wb") as gate:  # which waits until the process is there

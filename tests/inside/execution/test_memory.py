@@ -32,7 +32,7 @@ queries = kit.shared.memory.queries
 pytestmark = pytest.mark.process
 
 
-SOLVERS = [["--solver", "ocas"], ["--cut", "exact"], ["--solver", "cpa"], ["--solver", "bundle-dca"]]
+SOLVERS = [["--solver", "ocas"], ["--set", "cut=exact"], ["--solver", "cpa"], ["--solver", "bundle-dca"]]
 
 
 @pytest.mark.parametrize("solver", by_night(SOLVERS, [SOLVERS[0], SOLVERS[2]]), ids=lambda s: s[1])
@@ -53,7 +53,7 @@ def test_the_minimum_of_a_refusal_is_enough_and_row_state_spills_without_changin
     done = command(stores[4], tmp_path, "2GB", "--solver", "ocas")
     assert done.returncode == 0, done.stderr
     roomy = load_model(tmp_path / "m.npz")
-    for more in (["--solver", "ocas"], ["--cut", "exact"], ["--solver", "cpa"]):
+    for more in (["--solver", "ocas"], ["--set", "cut=exact"], ["--solver", "cpa"]):
         memory = least(stores[4], tmp_path, *more)
         result = result_within(memory_limit(memory), line_of(stores[4], tmp_path, memory, *more))
         assert result["peak"] <= memory_limit(memory)
@@ -76,7 +76,7 @@ FAMILIES = {
     "sequence-ocas": ["--task", "sequence", "--solver", "ocas"],
     "nystroem": ["--kernel", "rbf", "--gamma", "1", "--nystroem", "20"],
     "bsca": ["--kernel", "rbf", "--gamma", "1", "--budget", "20"],
-    "sampled-linear": ["--solver", "sampled-linear", "--kernel", "rbf", "--gamma", "1", "--samples", "50"],
+    "sampled-linear": ["--solver", "sampled-linear", "--kernel", "rbf", "--gamma", "1", "--set", "samples=50"],
 }
 QUERIES = ("ranking", "sequence", "sequence-ocas", "multiclass", "multiclass-ocas", "one-vs-rest")
 SHORT = {"bsca": ["--max-time", "2s"], "one-vs-rest": ["--max-passes", "2"]}
@@ -86,14 +86,14 @@ SHORT = {"bsca": ["--max-time", "2s"], "one-vs-rest": ["--max-passes", "2"]}
 @pytest.mark.parametrize("family", by_night(FAMILIES, ("multiclass-ocas", "sequence-ocas", "nystroem", "f1", "bsca", "sequence")))
 def test_the_least_of_every_kind_of_training_is_enough(stores, queries, tmp_path, family):
     store = queries if family in QUERIES else stores[2]
-    limits = SHORT.get(family, ["--max-cuts", "20", "--max-passes", "2"])
-    line = [*STREAMCUT, "train", str(store), *FAMILIES[family], *limits, "--model", str(tmp_path / "m.npz"), "--json"]
+    limits = SHORT.get(family, ["--set", "max-cuts=20", "--max-passes", "2"])
+    line = [*STREAMCUT, "train", str(store), *FAMILIES[family], *limits, "--output", str(tmp_path / "m.npz"), "--json"]
     refused = subprocess.run([*line, "--memory", "1MB"], capture_output=True, text=True, timeout=120)
     assert refused.returncode == ExitCode.MEMORY, refused.stderr
     assert ", 0 bytes" not in refused.stderr
-    assert ("--max-cuts" in refused.stderr) == (family not in SHORT)
+    assert ("max-cuts" in refused.stderr) == (family not in SHORT)
     assert ("--budget" in refused.stderr) == (family == "bsca")
-    assert ("--samples" in refused.stderr) == (family == "sampled-linear")
+    assert ("--set samples" in refused.stderr) == (family == "sampled-linear")
     minimum = re.search(r"at least (\d+MB)", refused.stderr)[1]
     result = result_within(memory_limit(minimum), [*line, "--memory", minimum, "--force"])
     assert result["peak"] <= result["planned"] <= memory_limit(minimum)

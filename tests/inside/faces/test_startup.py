@@ -30,8 +30,8 @@ def test_commands_on_a_local_store_load_what_they_need(tmp_path):
     for command in (
         ["--help"],
         ["convert", "a.svm", "a.zarr"],
-        ["train", "a.zarr", "--model", "m.npz"],
-        ["train", "a.zarr", "--model", "k.npz", "--solver", "ocas", "--quiet"],
+        ["train", "a.zarr", "--output", "m.npz"],
+        ["train", "a.zarr", "--output", "k.npz", "--solver", "ocas", "--quiet"],
         ["predict", "m.npz", "a.svm"],
         ["info", "a.zarr"],
         ["fit", "a.csv", "--label", "y", "-o", "f.npz", "-q"],

@@ -38,14 +38,14 @@ def test_60_names_of_files(run, tmp_path, monkeypatch, kind):
     commands = [
         ("convert", data, store),
         ("info", store),
-        ("check", store),
-        ("train", store, "--model", model, "--solver", "ocas", "--max-passes", "3"),
+        ("info", store, "--check"),
+        ("train", store, "--output", model, "--solver", "ocas", "--max-passes", "3"),
         ("info", model),
         ("verify", model),
         ("predict", model, data),
         ("report", model, "-o", page),
         ("convert", f"{name}.nothing", "x.zarr"),
-        ("train", store, "--model", model),
+        ("train", store, "--output", model),
         ("info", data),
         ("predict", model, store, f"--{name}"),
     ]
@@ -70,7 +70,13 @@ def test_60_a_forged_store_and_model(run, tmp_path, monkeypatch):
         Path("a.zarr/manifest.json").write_bytes(sealed(record))
         told = {"parameters": {**model.parameters, "data": text}, "resources": {**model.resources, "plan": [[text, 5]]}}
         streamcut.save_model(replace(model, fingerprint=text, history=[], **told), "f.npz")
-        for command in ("info a.zarr", "check a.zarr", "info f.npz", "report f.npz -o f.html --force", "verify f.npz a.zarr"):
+        for command in (
+            "info a.zarr",
+            "info a.zarr --check",
+            "info f.npz",
+            "report f.npz -o f.html --force",
+            "verify f.npz a.zarr",
+        ):
             code, out, err = run(*command.split())
             assert (code in (0, 2, 4), "Traceback" in err) == (True, False), (command, err)
             assert is_harmless(out + err), (command, out, err)
@@ -84,10 +90,10 @@ def test_60_labels_and_features_of_a_table(run, tmp_path, monkeypatch):
     frame = {"label": words * 6, NAMES["direction"]: [0.1, 5.0, -3.0] * 6, NAMES["dollar"]: [NAMES["escape"], "x", "y"] * 6}
     Path("a.jsonl").write_text("".join(json.dumps(dict(zip(frame, row, strict=True))) + "\n" for row in zip(*frame.values())))  # noqa: B905
     for command in (
-        "convert a.jsonl a.zarr --labels label",
-        "convert a.jsonl b.zarr --labels label --dry-run",
+        "convert a.jsonl a.zarr --label label",
+        "convert a.jsonl b.zarr --label label --dry-run",
         "info a.zarr",
-        "train a.zarr --task multiclass --model m.npz --max-passes 5",
+        "train a.zarr --task multiclass -o m.npz --max-passes 5",
         "info m.npz",
         "report m.npz -o m.html",
         "evaluate m.npz a.jsonl",

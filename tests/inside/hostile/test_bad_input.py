@@ -33,7 +33,7 @@ def test_41_a_row_beyond_the_memory(run, folder, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "command", ["info good.zarr", "check good.zarr", "train good.zarr --model x.npz", "predict m.npz good.zarr"]
+    "command", ["info good.zarr", "info good.zarr --check", "train good.zarr -o x.npz", "predict m.npz good.zarr"]
 )
 def test_45_a_newer_format(run, model, store, command, monkeypatch):
     from streamcut.io.stores import manifest_file

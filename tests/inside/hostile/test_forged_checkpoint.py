@@ -98,7 +98,7 @@ def test_the_command_line_names_the_file(name, tmp_path, run):
     X, y, _ = rows("classes" if name == "crammer-singer" else "two")
     dump_svmlight_file(X, y, str(tmp_path / "rows.svm"), zero_based=False)
     assert run("convert", tmp_path / "rows.svm", tmp_path / "rows.zarr")[0] == 0
-    words = ["train", tmp_path / "rows.zarr", "--model", tmp_path / "m.npz", "--checkpoint", tmp_path / "run", "--tol", "1e-9"]
+    words = ["train", tmp_path / "rows.zarr", "--output", tmp_path / "m.npz", "--checkpoint", tmp_path / "run", "--tol", "1e-9"]
     words += ["--solver", "bundle-dca", "--tol-relative", "0", *(["--task", "multiclass"] if name == "crammer-singer" else [])]
     assert run(*words, "--max-passes", "3")[0] == 0
     (path,) = list((tmp_path / "run").glob("*.checkpoint"))[:1]

@@ -25,7 +25,7 @@ def stores(tmp_path_factory):
 
 @pytest.mark.parametrize(("kind", "options"), COMMANDS, ids=[" ".join(command) for command in COMMANDS])
 def test_every_solver_refuses_a_forged_label(run, stores, tmp_path, kind, options):
-    code, _, err = run("train", stores / kind, "--model", tmp_path / "m.npz", *options.split())
+    code, _, err = run("train", stores / kind, "--output", tmp_path / "m.npz", *options.split())
     assert code == 5
     assert "shards/000001/y: row " in err
     assert "label 7, which the manifest does not list" in err

@@ -76,7 +76,7 @@ def test_48_the_sentence_names_the_field(run, folder, name, value, words):
     record = manifest_of(folder / "z.zarr")
     record["statistics"][name] = value
     (folder / "z.zarr/manifest.json").write_bytes(sealed(record))
-    code, _, err = run("train", "z.zarr", "--task", "binary", "--model", "x.npz")
+    code, _, err = run("train", "z.zarr", "--task", "binary", "--output", "x.npz")
     assert (code, words in err) == (CORRUPT, True), err
 
 
@@ -93,8 +93,8 @@ def test_48_numbers_that_the_rows_exceed(run, folder, name, value, array):
     record["statistics"][name] = value
     (store / "manifest.json").write_bytes(sealed(record))
     for command in (
-        "train {} --task ranking --model x.npz --force",
-        "train {} --task binary --model x.npz --force",
+        "train {} --task ranking -o x.npz --force",
+        "train {} --task binary -o x.npz --force",
         "predict m.npz {}",
     ):
         code, _, err = run(*command.format("plain.zarr").split())
@@ -178,5 +178,5 @@ def test_48_a_recipe_of_another_kind(run, folder):
         record = manifest_of(folder / "z.zarr")
         record["extras"]["recipe.json"] = [len(content), crc32c(content)]
         (folder / "z.zarr/manifest.json").write_bytes(sealed(record))
-        code, _, err = run("train", "z.zarr", "--task", "binary", "--model", "x.npz", "--solver", "ocas")
+        code, _, err = run("train", "z.zarr", "--task", "binary", "--output", "x.npz", "--solver", "ocas")
         assert (code, "Traceback" in err) == (CORRUPT, False), (content, err)

@@ -64,8 +64,8 @@ def meanwhile(monkeypatch, change) -> None:
 
 CHANGES = [truncated, grown, replaced, rewritten, removed]
 WAYS = {
-    "threads": ["--threads", "3", "--shard-nnz", "900"],
-    "one-thread": ["--threads", "1", "--shard-nnz", "900"],
+    "threads": ["--workers", "3", "--shard-nnz", "900"],
+    "one-thread": ["--workers", "1", "--shard-nnz", "900"],
     "shuffled": ["--shuffle", "1"],
     "split": ["--split", "0.5", "--shard-nnz", "900"],
     "skip": ["--on-error", "skip", "--shard-nnz", "900"],
@@ -121,7 +121,7 @@ def test_57_an_error_of_a_file_cut_short_says_that_it_changed(run, folder, monke
     cut = text.index("\n", len(text) // 2) - 4
     meanwhile(monkeypatch, lambda: os.truncate(folder / "a.svm", cut))
     before = FileStates(["a.svm"])
-    refused(run, folder, "a.svm", folder / "a.svm", ["--threads", "1", "--memory", "auto"])
+    refused(run, folder, "a.svm", folder / "a.svm", ["--workers", "1", "--memory", "auto"])
     with pytest.raises(BadInputError, match=r"a\.svm: shrank from"):
         before.expect()
 
@@ -141,7 +141,7 @@ def test_57_text_that_is_scored(run, folder, monkeypatch, command, change):
     from streamcut import prediction
 
     streamcut.convert("a.svm", "out.zarr")
-    assert run("train", "out.zarr", "--model", "m.npz", "--quiet")[0] == 0
+    assert run("train", "out.zarr", "--output", "m.npz", "--quiet")[0] == 0
     score, left = prediction._within, [change]
 
     def within(*arguments):

@@ -8,8 +8,8 @@ import kit.shared.convert_cli
 from click.testing import CliRunner
 
 from streamcut import convert
+from streamcut.cli.convert import SETTINGS, progress_line
 from streamcut.cli.convert import command as convert_command
-from streamcut.cli.convert import progress_line
 from streamcut.errors import ExitCode
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.conversion.progress import Progress
@@ -27,22 +27,22 @@ def test_check_lists_every_problem(run, tmp_path, text):
         byte = file.read(1)
         file.seek(20)
         file.write(bytes([byte[0] ^ 1]))
-    code, out, err = run("check", store)
+    code, out, err = run("info", store, "--check")
     assert code == ExitCode.CORRUPT
     assert len(out.splitlines()) == 1
-    code, out, err = run("check", store, "--read-data", "--json")
+    code, out, err = run("info", store, "--check", "--read-data", "--json")
     report = json.loads(out)
     assert code == ExitCode.CORRUPT
     assert not report["sound"]
     assert len(report["problems"]) == 2
     assert "2 problems found" in err
-    assert run("check", tmp_path / "none")[0] == ExitCode.NOT_FOUND
+    assert run("info", tmp_path / "none", "--check")[0] == ExitCode.NOT_FOUND
 
 
 def test_help_documents_every_option():
     text = CliRunner().invoke(convert_command, ["--help-all"]).output
     named = {param.name for param in convert_command.params}
-    assert {field.name for field in fields(ConvertOptions)} <= named
+    assert {field.name for field in fields(ConvertOptions)} <= named | set(SETTINGS)
     for param in convert_command.params:
         if param.name not in ("inputs", "output"):
             assert param.help, param.name

@@ -51,16 +51,16 @@ def server(monkeypatch, text):
 def test_56_check_verify_info_and_report_take_urls_of_sound_stores(server, run, tmp_path):
     model = "s3://bucket/m.npz"
     for command in (
-        ("train", URL, "--model", model, "--max-passes", 2, "-q"),
-        ("check", URL),
-        ("check", URL, "--read-data"),
+        ("train", URL, "--output", model, "--max-passes", 2, "-q"),
+        ("info", URL, "--check"),
+        ("info", URL, "--check", "--read-data"),
         ("info", URL),
         ("info", model, "--json"),
         ("verify", model),
         ("verify", model, URL, "--prove"),
         ("report", model, "-o", "s3://bucket/m.html", "--data", URL),
         ("evaluate", model, URL),
-        ("weights", model, "--top", 1),
+        ("explain", model, "--top", 1),
     ):
         code, _, err = run(*command)
         assert code == 0, (command, err)
@@ -80,14 +80,14 @@ def test_56_check_of_a_url_tells_what_it_would_tell_of_a_disk(server, run):
         content[len(content) // 2] ^= 1
         remote.write_object(f"{URL}/{name}", bytes(content))
     remote.write_object(f"{URL}/notes.txt", b"mine")
-    code, out, err = run("check", URL)
+    code, out, err = run("info", URL, "--check")
     assert code == 5
     assert f"{gone}: missing" in out
     assert f"{short}: is {files[short] - 1:,} bytes long" in out
     assert f"{meta}: does not have the checksum" in out
     assert flipped not in out  # the content of chunks is for --read-data
     assert "notes.txt: not part of the store" in err
-    assert flipped in run("check", URL, "--read-data")[1]
+    assert flipped in run("info", URL, "--check", "--read-data")[1]
 
 
 def test_56_check_reads_the_store_and_not_its_copies_in_a_cache(server, run, tmp_path, monkeypatch):
@@ -95,7 +95,7 @@ def test_56_check_reads_the_store_and_not_its_copies_in_a_cache(server, run, tmp
     streamcut.train(URL, **OPTIONS)
     chunk = f"{URL}/shards/000001/data/c.0"
     remote.write_object(chunk, bytes(len(remote.read_object(chunk))))
-    assert run("check", URL, "--read-data")[0] == 5
+    assert run("info", URL, "--check", "--read-data")[0] == 5
 
 
 # How often something is asked for
@@ -276,7 +276,7 @@ def ended(process, server, number):
 
 def test_54_a_signal_ends_a_training_that_a_server_keeps_waiting(server, run, tmp_path):
     keep = ("--checkpoint", tmp_path / "run", "--checkpoint-every", "0s", "--json", "--solver", "ocas", "--tol", "1e-9")
-    train = ("train", URL, "--model", tmp_path / "m.npz", *keep, "--tol-relative", 0, "--memory", "4GB", "--lanes", 2)
+    train = ("train", URL, "--output", tmp_path / "m.npz", *keep, "--tol-relative", 0, "--memory", "4GB", "--set", "lanes=2")
     assert run(*train, "--max-passes", 3)[0] == 0
     server.stall = "/c.0"
     with command(*train, "--max-passes", 500, "--resume", "--force") as process:
@@ -286,7 +286,7 @@ def test_54_a_signal_ends_a_training_that_a_server_keeps_waiting(server, run, tm
     assert len(list((tmp_path / "run").glob("*.checkpoint"))) == 2
 
 
-@pytest.mark.parametrize("arguments", [("check", URL, "--read-data"), ("train", URL, "--model", "m.npz")])
+@pytest.mark.parametrize("arguments", [("info", URL, "--check", "--read-data"), ("train", URL, "--output", "m.npz")])
 def test_54_a_signal_ends_what_has_not_begun(server, tmp_path, arguments):
     server.stall = "/"
     with command(*arguments, cwd=tmp_path) as process:
@@ -312,10 +312,9 @@ def test_55_what_is_not_there_is_told_before_work_in_its_own_words(server, run, 
     model = tmp_path / "m.npz"
     bucket, object_, store = "there is no bucket 'nosuch'", "no such file", "there is nothing at this address"
     for command_, told in (
-        (("train", "s3://nosuch/a.zarr", "--model", model), f"s3://nosuch/a.zarr: {bucket}; check"),
-        (("train", "s3://bucket/b.zarr", "--model", model), f"s3://bucket/b.zarr: {store}"),
-        (("train", URL, "--model", "s3://nosuch/m.npz"), f"--output: s3://nosuch/m.npz: {bucket}; create it first"),
-        (("train", URL, "--model", model, "--report", "s3://nosuch/m.html"), f"--report: s3://nosuch/m.html: {bucket}"),
+        (("train", "s3://nosuch/a.zarr", "--output", model), f"s3://nosuch/a.zarr: {bucket}; check"),
+        (("train", "s3://bucket/b.zarr", "--output", model), f"s3://bucket/b.zarr: {store}"),
+        (("train", URL, "--output", "s3://nosuch/m.npz"), f"--output: s3://nosuch/m.npz: {bucket}; create it first"),
         (("convert", text, "s3://nosuch/b.zarr"), f"s3://nosuch/b.zarr: {bucket}; create it first"),
         (("convert", "s3://nosuch/a.svm", tmp_path / "b.zarr"), f"s3://nosuch/a.svm: {bucket}"),
         (("convert", "s3://bucket/b.svm", tmp_path / "b.zarr"), f"s3://bucket/b.svm: {store}"),
@@ -338,7 +337,7 @@ def test_55_no_credentials_are_told_at_once(server, run, tmp_path, monkeypatch, 
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
     s3fs.S3FileSystem.clear_instance_cache()
     monkeypatch.setattr(remote, "rest", lambda *_: pytest.fail("asked again"))
-    for command_ in (("train", URL, "--model", tmp_path / "m.npz"), ("train", tmp_path, "--model", "s3://bucket/m.npz")):
+    for command_ in (("train", URL, "--output", tmp_path / "m.npz"), ("train", tmp_path, "--output", "s3://bucket/m.npz")):
         code, _, err = run(*command_)
         assert (code, "there are no credentials" in err, "AWS_ACCESS_KEY_ID" in err) == (4, True, True)
 

@@ -268,7 +268,7 @@ def test_a_cache_keeps_to_its_size(store, server, tmp_path, monkeypatch):
 
 
 def test_the_cache_of_a_command(store, server, tmp_path, run, monkeypatch):
-    line = ("--solver", "ocas", "--max-passes", "2", "--model", tmp_path / "m.npz")
+    line = ("--solver", "ocas", "--max-passes", "2", "--output", tmp_path / "m.npz")
     monkeypatch.setenv("STREAMCUT_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("STREAMCUT_CACHE_SIZE", "1GB")
     assert run("train", url(server), *line)[0] == 0
@@ -318,7 +318,7 @@ def test_an_s3_server(store, monkeypatch, run, tmp_path):
         chunks = [(method, path) for method, path in server.asked if path.endswith("/c.0")]
         assert {method for method, _ in chunks} == {"GET"}  # one request for each, and none for how long it is
         assert len(chunks) == len(set(chunks)) == sum(1 for _ in store.rglob("c.0"))
-        line = ("--solver", "ocas", "--C", "1", "--max-passes", "4", "--lanes", "2", "--model", tmp_path / "m.npz", "--json")
+        line = ("--solver", "ocas", "--C", "1", "--max-passes", "4", "--set", "lanes=2", "--output", tmp_path / "m.npz", "--json")
         code, out, err = run("train", "s3://bucket/a.zarr", *line)
         assert code == 0, err
         assert json.loads(out.splitlines()[-1])["event"] == "result"

@@ -174,8 +174,9 @@ def test_the_plan_adds_up_and_stands_next_to_the_peak(stores, tmp_path, run):
 def test_a_model_knows_where_its_data_were(stores, tmp_path, run, monkeypatch):
     data = Path(stores[0])
     monkeypatch.chdir(data.parent)
-    assert run("train", data.name, "--model", tmp_path / "m.npz", "--quiet", "--report", tmp_path / "m.html")[0] == 0
-    assert f"streamcut train {data.name} --model" in (tmp_path / "m.html").read_text(), "as it was given"
+    assert run("train", data.name, "--output", tmp_path / "m.npz", "--quiet")[0] == 0
+    assert run("report", tmp_path / "m.npz", "-o", tmp_path / "m.html", "--quiet")[0] == 0
+    assert f"streamcut train {data.name} --output" in (tmp_path / "m.html").read_text(), "as it was given"
     assert load_model(tmp_path / "m.npz").parameters["data"] == data.name
     code, out, _ = run("verify", tmp_path / "m.npz", "--json")
     assert code == 0

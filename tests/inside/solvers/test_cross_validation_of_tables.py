@@ -36,7 +36,7 @@ def test_rows_of_a_group_are_in_one_fold(rows, tmp_path):
     convert = {"drop": "day", "standardise": True}
     found = streamcut.cross_validate(rows, label="ill", convert=convert, groups="patient", folds=4, **EXACT)
     again = streamcut.cross_validate(rows, label="ill", convert=convert, groups="patient", folds=4, **EXACT)
-    other = streamcut.cross_validate(rows, label="ill", convert=convert, groups="patient", folds=4, fold_seed=1, **EXACT)
+    other = streamcut.cross_validate(rows, label="ill", convert=convert, groups="patient", folds=4, seed=1, **EXACT)
     assert found.values("accuracy") == again.values("accuracy")
     assert found.values("accuracy") != other.values("accuracy")
     rows.to_csv(tmp_path / "rows.csv", index=False)

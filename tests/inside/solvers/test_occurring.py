@@ -178,7 +178,7 @@ finally:
 
 @pytest.mark.thirds
 @pytest.mark.parametrize(
-    "options", [[], ["--solver", "ocas", "--max-cuts", "4"], ["--strategy", "one-vs-rest"], ["--loss", "softmax"]]
+    "options", [[], ["--solver", "ocas", "--set", "max-cuts=4"], ["--strategy", "one-vs-rest"], ["--loss", "softmax"]]
 )
 def test_a_model_of_all_features_is_within_the_least_memory(tmp_path, options):
     """All of its arrays, while it is made and saved: there the peak is."""
@@ -197,7 +197,7 @@ def test_a_model_of_all_features_is_within_the_least_memory(tmp_path, options):
         _PEAK,
         "train",
         str(tmp_path / "wide.zarr"),
-        "--model",
+        "--output",
         str(tmp_path / "m.npz"),
         "--quiet",
     ]

@@ -30,7 +30,7 @@ def test_a_folder_that_may_not_be_written_is_told_as_such(folder, text, what):
     closed = folder / "closed"
     closed.mkdir()
     os.chmod(closed, 0o555)
-    command = ["train", str(folder / "a.zarr"), "--model"]
+    command = ["train", str(folder / "a.zarr"), "--output"]
     work = {
         "convert": lambda: main(["convert", str(text), str(closed / "b.zarr")]),
         "model": lambda: main([*command, str(closed / "m.npz")]),

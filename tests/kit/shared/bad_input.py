@@ -38,5 +38,5 @@ def refused(run, arguments: str, code: int, words: str) -> None:
 
 @pytest.fixture
 def model(run, store) -> Path:
-    assert run("train", "good.zarr", "--model", "m.npz", "--quiet")[0] == OK
+    assert run("train", "good.zarr", "--output", "m.npz", "--quiet")[0] == OK
     return store.with_name("m.npz")

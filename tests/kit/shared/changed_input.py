@@ -44,8 +44,8 @@ def inputs(tmp_path_factory) -> Path:
 
 
 KINDS = {
-    "a.svm": [], "a.svm.gz": [], "a.npz": ["--labels", "y.txt"], "a.mtx": ["--labels", "y.txt"],
-    "a.h5ad": ["--labels", "label"], "a.anndata": ["--labels", "label"], "a.parquet": ["--labels", "label"],
+    "a.svm": [], "a.svm.gz": [], "a.npz": ["--label", "y.txt"], "a.mtx": ["--label", "y.txt"],
+    "a.h5ad": ["--label", "label"], "a.anndata": ["--label", "label"], "a.parquet": ["--label", "label"],
 }  # fmt: skip
 
 

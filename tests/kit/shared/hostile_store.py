@@ -51,8 +51,8 @@ def alarm():
 
 COMMANDS = [
     "info {}",
-    "check {} --read-data",
-    "train {} --model x.npz --task binary --solver ocas --max-passes 2 --force",
+    "info {} --check --read-data",
+    "train {} -o x.npz --task binary --solver ocas --max-passes 2 --force",
     "predict m.npz {}",
 ]
 

@@ -34,4 +34,4 @@ def refused(run, *line: str, code: int = 3) -> str:
 
 
 def converted(run, path: str = "x.npz", code: int = 3) -> str:
-    return refused(run, "convert", path, "o.zarr", "--labels", "y.txt", "-q", code=code)
+    return refused(run, "convert", path, "o.zarr", "--label", "y.txt", "-q", code=code)

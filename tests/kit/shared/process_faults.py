@@ -13,7 +13,7 @@ import pytest
 import streamcut
 
 STREAMCUT = f"{shlex.quote(sys.executable)} -c 'from streamcut.cli import main; main()'"
-TRAIN = "train rows.zarr --model new.npz --solver ocas --max-passes 2"
+TRAIN = "train rows.zarr -o new.npz --solver ocas --max-passes 2"
 
 
 @pytest.fixture(scope="module")
