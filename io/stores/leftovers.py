@@ -16,7 +16,6 @@ from pathlib import Path
 from streamcut.errors import NotFoundError, UsageError
 from streamcut.foundation.files import sync_directory
 from streamcut.foundation.opened import IrregularFileError, opened_file, read_file
-from streamcut.foundation.systems import WINDOWS
 from streamcut.io.stores.journal import read_journal
 from streamcut.io.stores.spec import BUILD, DTYPES, EXTRAS, JOURNAL, LOCK, MANIFEST, PARTIAL, REPLACED, SHARDS
 
@@ -96,8 +95,8 @@ def remove(root: Path, known: re.Pattern[str]) -> None:
 
 
 def lock_of(partial: Path) -> Path:
-    """The lock file for writing NAME.partial: inside it, or next to it on systems that cannot remove open files."""
-    return partial.with_name(f".{partial.name}.{LOCK}") if WINDOWS else partial / LOCK
+    """The lock file for writing NAME.partial."""
+    return partial / LOCK
 
 
 def expect_partial(partial: Path) -> None:
