@@ -155,10 +155,6 @@ class Runner(Watchable):
             if pool is not None:
                 pool.shutdown(cancel_futures=True)
 
-    def rest(self) -> None:
-        """Free the read buffers; the next pass allocates them anew."""
-        self._buffers = [[] for _ in range(self.workers)]
-
     def run(self, work: Pass) -> tuple[Any, PassReport]:
         """The merged partial of all lanes. The first error of any lane is raised."""
         started = time.perf_counter()
