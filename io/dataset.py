@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from typing import Any, Protocol
 
 import numpy as np
@@ -101,15 +100,6 @@ def entry_bytes(manifest: Manifest) -> int:
     """Bytes of an entry with these types."""
     index, value = entry_dtypes(manifest)
     return np.dtype(index).itemsize + (0 if value is None else np.dtype(value).itemsize)
-
-
-def most_entries(manifest: Manifest, first: list[int], start: int, stop: int) -> int:
-    """Upper bound on the entries of rows start:stop, from the shards and the longest row; `first` is first_rows."""
-    longest, found = manifest.statistics.max_row_nnz, 0
-    for shard in range(bisect_right(first, start) - 1, bisect_left(first, stop)):
-        rows = min(stop, first[shard + 1]) - max(start, first[shard])
-        found += min(manifest.shards[shard].nnz, longest * rows)
-    return found
 
 
 def shard_bytes(manifest: Manifest, shard: ShardInfo) -> int:

@@ -134,7 +134,7 @@ def checked(options: dict[str, Any]) -> tuple[TrainOptions, Any]:
 class Session:
     """All that a training needs: data, job, memory plan, runner. Use as a context.
 
-    `more` are (what, bytes) that the caller keeps in addition to the job, `between` what it needs between passes.
+    `more` are (what, bytes) that the caller keeps in addition to the job.
     """
 
     def __init__(
@@ -147,7 +147,6 @@ class Session:
         stop: Callable[[], bool] | None = None,
         display: Display | None = None,
         more: tuple[tuple[str, int], ...] = (),
-        between: tuple[tuple[str, int], ...] = (),
     ) -> None:
         self.dataset = opened(data)
         self.options = options = for_data(options, self.dataset)
@@ -162,7 +161,7 @@ class Session:
         if _with_fewer_features(options, self.dataset):
             self.dataset = occurring(self.dataset)
         self._scheduler, self._on_plan, self._display = scheduler, on_plan, display
-        self.more, self._between = more, between
+        self.more = more
         check_weights(self.dataset.manifest.statistics, options)
         self._choose(options)
         self._stack = ExitStack()
@@ -197,11 +196,6 @@ class Session:
 
     def __exit__(self, *problem: Any) -> None:
         self._stack.__exit__(*problem)
-
-    def rest(self) -> None:
-        """Release, between passes, what only passes need."""
-        if isinstance(self.runner, Runner):
-            self.runner.rest()
 
     def progress(self, *more: Observer | None) -> Progress:
         """A new record of a training, with the stopping rules of the options."""
@@ -324,9 +318,9 @@ class Session:
             more += features.memory(self.dataset, job.workers)
         coming = (("shards on their way", held),) if (held := held_bytes(self.dataset)) else ()
         if chosen.distributed:  # each process has its own
-            needs, more = replace(needs, per_worker=(*needs.per_worker, *coming)), more + self._between
+            needs = replace(needs, per_worker=(*needs.per_worker, *coming))
         else:
-            needs, more = replace(needs, between=self._between), more + coming
+            more += coming
         needs = replace(needs, more=(*needs.more, *more))
         budget = memory_limit(chosen.memory)
         if chosen.distributed:

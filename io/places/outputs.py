@@ -20,7 +20,7 @@ from typing import IO
 
 from streamcut.errors import NotFoundError, UsageError
 from streamcut.foundation.files import Sink, disk_full, locked, remove_abandoned, replacing
-from streamcut.foundation.systems import BINARY, NO_TERMINAL, alive
+from streamcut.foundation.systems import alive
 from streamcut.io.places.remote import is_url, object_written, size_of
 
 _LINKS = 40  # the kernel's limit
@@ -112,7 +112,7 @@ def exists(path: str | os.PathLike) -> bool:
 
 def _opened(place: Destination) -> int:
     if place.descriptor is None:
-        return os.open(place.path, os.O_WRONLY | NO_TERMINAL | BINARY)
+        return os.open(place.path, os.O_WRONLY | os.O_NOCTTY)
     for stream in (sys.stdout, sys.stderr):  # flush their buffers first
         if stream is not None:
             stream.flush()

@@ -17,7 +17,6 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
-from streamcut.foundation.systems import WINDOWS
 from streamcut.io.places.outputs import release
 
 _SHOW_CURSOR = b"\x1b[?25h"  # the live display hides it
@@ -36,8 +35,7 @@ class HungUp(KeyboardInterrupt):
     """SIGHUP: the terminal is gone."""
 
 
-_HANG_UP = getattr(signal, "SIGHUP", None)  # Windows has none
-_RAISED = {signal.SIGINT: KeyboardInterrupt, signal.SIGTERM: Terminated, **({} if _HANG_UP is None else {_HANG_UP: HungUp})}
+_RAISED = {signal.SIGINT: KeyboardInterrupt, signal.SIGTERM: Terminated, signal.SIGHUP: HungUp}
 
 
 def install() -> None:
@@ -45,7 +43,7 @@ def install() -> None:
     global _received
     _received = None
     for number in _RAISED:
-        if number != _HANG_UP or signal.getsignal(number) != signal.SIG_IGN:
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _receive)
     atexit.register(_ignore)
     sys.unraisablehook = _dropped
@@ -115,10 +113,7 @@ def _send_again() -> None:
     if _received is not None and not _deferred:
         _again = True
         number = next(number for number, raised in _RAISED.items() if raised is _received)
-        if WINDOWS:
-            signal.raise_signal(number)
-        else:  # ends what the main thread waits for
-            signal.pthread_kill(threading.main_thread().ident or 0, number)
+        signal.pthread_kill(threading.main_thread().ident or 0, number)  # ends what the main thread waits for
 
 
 def _receive(number: int, frame: FrameType | None) -> None:

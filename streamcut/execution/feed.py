@@ -186,7 +186,8 @@ class Feed:
             shard = bisect_right(self._first, start) - 1
             last = min(stop, self._first[shard + 1])
             rows, pinned = self.rows_of(shard, start, last, buffers, traffic)
-            yield self._counted(rows, shard, pinned, traffic, coming)
+            self._announce_after(shard, coming)
+            yield self._counted(rows, pinned, shard, traffic)
             start = last
 
     def _groups(self, start: int, stop: int, buffers: object | None, traffic: Traffic, coming: deque[int]) -> Generator[Chunk]:
@@ -198,15 +199,23 @@ class Feed:
             chunk, pinned = self.rows_of(shard, first, last, buffers, traffic)
             starts = group_starts(chunk)
             begin, end = starts[np.searchsorted(starts, [start - first, min(stop, last) - first])].tolist()
-            rows = self._counted(chunk.rows(begin, end), shard, pinned, traffic, coming)
+            self._announce_after(shard, coming)
+            rows = self._counted(chunk.rows(begin, end), pinned, shard, traffic)
             if rows.n_rows:
                 yield rows
             start = last
 
-    def _counted(self, rows: Chunk, shard: int, pinned: bool, traffic: Traffic, coming: deque[int]) -> Chunk:
-        """`rows` of a shard just read, counted as supplied; announces the next ones."""
+    def shard(self, number: int, buffers: object | None, traffic: Traffic) -> Chunk:
+        """All rows of a shard, valid until the next use of `buffers`."""
+        first, last = self._first[number : number + 2]
+        return self._counted(*self.rows_of(number, first, last, buffers, traffic), number, traffic)
+
+    def _announce_after(self, shard: int, coming: deque[int]) -> None:
         coming.remove(shard)
         self._expect_all(coming)
+
+    def _counted(self, rows: Chunk, pinned: bool, shard: int, traffic: Traffic) -> Chunk:
+        """`rows` of a shard just read, counted as supplied."""
         self.readings.add(rows.n_rows)
         traffic.rows += rows.n_rows
         traffic.nnz += rows.nnz

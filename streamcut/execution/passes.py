@@ -65,16 +65,15 @@ class Pass:
         """A lane begins, at row `first_row`."""
 
     def visit_chunk(self, partial: Any, rows: Rows, chunk: Chunk) -> None:
-        """Add a block of rows with their entries; `rows` are writable row-state arrays for exactly these rows."""
+        """Add a block of rows with their entries; `rows` are writable row-state arrays for exactly these rows.
+
+        A pass with `prepare` also takes what that made of the block, and then does the work that needs the blocks before.
+        """
         raise NotImplementedError(f"{type(self).__name__} reads data and has no visit_chunk")
 
     def prepare(self, partial: Any, rows: Rows, chunk: Chunk) -> Any:
         """The work on a block from several places that needs no earlier block; a separate thread may do it ahead."""
         return None
-
-    def visit_prepared(self, partial: Any, rows: Rows, chunk: Chunk, prepared: Any) -> None:
-        """The work that needs the blocks before; `prepared` is what `prepare` made of the block."""
-        self.visit_chunk(partial, rows, chunk)
 
     def conclude(self, partial: Any, rows: Rows, chunk: Chunk, prepared: Any) -> None:
         """The rest of visit_chunk, block after block; a separate thread may do it while later blocks are visited."""

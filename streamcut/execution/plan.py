@@ -51,7 +51,6 @@ class Needs:
     more        (what, bytes) of anything else
     per_worker  (what, bytes) of anything else per thread, wherever it runs
     block_rows  rows visited at once, if more than usual; None: those of a whole shard
-    between     (what, bytes) of work between passes, when their buffers are free
     streams     places of a lane that each worker reads from, `batch` groups of rows at a time (0: the usual number); mixing: how
                 many of both are wanted if memory allows, best first
     ahead       extra threads per worker read from them and score
@@ -68,7 +67,6 @@ class Needs:
     more: tuple[tuple[str, int], ...] = ()
     per_worker: tuple[tuple[str, int], ...] = ()
     block_rows: int | None = None
-    between: tuple[tuple[str, int], ...] = ()
     streams: int = 1
     batch: int = 0
     mixing: tuple[Streamed, ...] = ()
@@ -211,7 +209,6 @@ def _necessities(needs: Needs, manifest: Manifest, machine: Machine) -> tuple[li
         *needs.more,
         (f"blocks of rows of {workers} workers", work),
         (f"buffers of {workers} workers", reading),
-        ("work between passes", max(0, _sum(needs.between) - reading)),
         (needs.cached, needs.row_cache[0]),
         ("reserve", machine.reserve),
     ]

@@ -20,7 +20,7 @@ from streamcut.execution.feed import BLOCK_ROWS, Feed, Traffic
 from streamcut.execution.lanes import Lanes
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Refill, RowPieces, Rows, RowState
-from streamcut.execution.threads import Alone, Pieces, Ready, Turn, one_ahead, running_threads
+from streamcut.execution.threads import Alone, Ready, Turn, one_ahead, running_threads
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.interrupts import GivenUp, result_of, waits_end_by
 from streamcut.foundation.systems import give_back
@@ -155,10 +155,6 @@ class Runner(Watchable):
             if pool is not None:
                 pool.shutdown(cancel_futures=True)
 
-    def rest(self) -> None:
-        """Free the read buffers; the next pass allocates them anew."""
-        self._buffers = [[] for _ in range(self.workers)]
-
     def run(self, work: Pass) -> tuple[Any, PassReport]:
         """The merged partial of all lanes. The first error of any lane is raised."""
         started = time.perf_counter()
@@ -205,9 +201,7 @@ class Runner(Watchable):
                 work.enter(partial, start)
                 visits = self._visits(lane, work, partial, worker, traffic)
                 try:
-                    for pieces in visits:
-                        for piece in pieces:
-                            self.row_state.release(*piece)
+                    for _ in visits:
                         if turn.error is not None:
                             return
                         if work.interruptible and self.stop():
@@ -228,76 +222,66 @@ class Runner(Watchable):
         whole = start == 0 and stop == self.row_state.n_rows
         return self.rows if whole else {name: array[start:stop] for name, array in self.rows.items()}
 
-    def _visits(self, lane: int, work: Pass, partial: Any, worker: int, traffic: Traffic) -> Generator[Pieces]:
-        """Visits the blocks of a lane in order; yields the row ranges of each."""
+    def _visits(self, lane: int, work: Pass, partial: Any, worker: int, traffic: Traffic) -> Generator[None]:
+        """Visits the blocks of a lane in order, and stops after each: read, prepare, visit, conclude."""
         if not work.needs_data:
             for start, stop in self._row_blocks(lane, work):
                 work.visit_rows(partial, self._rows_of(start, stop))
-                yield ((start, stop),)
+                self.row_state.release(start, stop)
+                yield
             return
-        if work.streams is None:
-            given: Any = self._buffers[worker][0], traffic
-            for chunk in self.feed.blocks(*self.lanes.rows(lane), *given, groups=work.whole_groups, together=work.together):
-                first, last = chunk.first_row, chunk.first_row + chunk.n_rows
-                work.visit_chunk(partial, self._rows_of(first, last), chunk)
-                yield ((first, last),)
-            return
+        threads = self._ahead[worker] if self._ahead and work.streams is not None else None
         visited: deque[Ready] = deque()
-        ready = self._prepared(work, partial, worker, self._mixed(lane, work, partial, worker, traffic, visited))
-        with closing(one_ahead(self._ahead[worker][1], ready) if self._ahead else ready) as blocks:
+        chunks = self._read(lane, work, partial, worker, traffic, visited)
+        ready = self._prepared(work, partial, one_ahead(threads[0], chunks) if threads else chunks, early=threads is not None)
+        with closing(one_ahead(threads[1], ready) if threads else ready) as blocks:
             for block in blocks:
-                if self._ahead:
-                    work.visit_prepared(partial, block.rows, block.chunk, block.prepared)
-                else:  # at once: the rows are then still in cache for their steps
-                    work.visit_chunk(partial, block.rows, block.chunk)
+                work.visit_chunk(partial, block.rows, block.chunk, *[block.prepared] * (block.prepared is not None))
                 visited.append(block)
-                yield ()
+                yield
         self._conclude(work, partial, visited)
 
-    def _prepared(self, work: Pass, partial: Any, worker: int, chunks: Generator[Chunk]) -> Generator[Ready]:
-        """Blocks of rows from several places, their row state copied into contiguous arrays."""
-        if self._ahead:
-            chunks = one_ahead(self._ahead[worker][0], chunks)
-        with closing(chunks):
-            for chunk in chunks:
-                if chunk.pieces is None:
-                    rows = self._rows_of(chunk.first_row, chunk.first_row + chunk.n_rows)
-                else:
-                    parts = [self._rows_of(*piece) for piece in chunk.pieces]
-                    rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-                yield Ready(chunk, rows, work.prepare(partial, rows, chunk) if self._ahead else None)
-
-    def _mixed(
+    def _read(
         self, lane: int, work: Pass, partial: Any, worker: int, traffic: Traffic, visited: deque[Ready]
     ) -> Generator[Chunk]:
-        """Rows from several places; before each block, the work on the `visited` ones ends."""
-        assert work.streams is not None
-        buffers, places = self._buffers[worker], work.streams.places
-        while len(buffers) < places:
-            buffers.append(self.feed.buffers())
-        start, stop = self.lanes.rows(lane)
-        for chunk in self.feed.mixed(start, stop, work.streams, buffers[:places], traffic, ahead=2 * bool(self._ahead)):
+        """The lane's blocks of rows; before each, the work on the `visited` ones ends."""
+        buffers, streams, (start, stop) = self._buffers[worker], work.streams, self.lanes.rows(lane)
+        if streams is None:
+            chunks = self.feed.blocks(start, stop, buffers[0], traffic, groups=work.whole_groups, together=work.together)
+        else:
+            while len(buffers) < streams.places:
+                buffers.append(self.feed.buffers())
+            chunks = self.feed.mixed(start, stop, streams, buffers[: streams.places], traffic, ahead=2 * bool(self._ahead))
+        for chunk in chunks:
             yield chunk
             self._conclude(work, partial, visited)
+
+    def _prepared(self, work: Pass, partial: Any, chunks: Generator[Chunk], *, early: bool) -> Generator[Ready]:
+        """Blocks with their row state, that of several places copied into contiguous arrays, and what `work` prepares `early`.
+
+        Otherwise it does all at once: the rows are then still in cache for their steps.
+        """
+        with closing(chunks):
+            for chunk in chunks:
+                parts = [self._rows_of(*piece) for piece in _pieces(chunk)]
+                rows = parts[0]
+                if chunk.pieces is not None:
+                    rows = {name: np.concatenate([part[name] for part in parts]) for name in rows}
+                yield Ready(chunk, rows, work.prepare(partial, rows, chunk) if early else None)
 
     def _conclude(self, work: Pass, partial: Any, visited: deque[Ready]) -> None:
         """End the work on visited blocks, before their memory is used again."""
         while visited:
             chunk, rows, prepared = visited.popleft()
-            if self._ahead:
+            if prepared is not None:
                 work.conclude(partial, rows, chunk, prepared)
-            pieces = chunk.pieces or ((chunk.first_row, chunk.first_row + chunk.n_rows),)
-            if chunk.pieces is not None:
-                self._put_back(pieces, rows)
-            for piece in pieces:
-                self.row_state.release(*piece)
-
-    def _put_back(self, pieces: Pieces, rows: Rows) -> None:
-        at = 0
-        for start, stop in pieces:
-            for name, array in self._rows_of(start, stop).items():
-                array[:] = rows[name][at : at + stop - start]
-            at += stop - start
+            at = 0
+            for start, stop in _pieces(chunk):
+                if chunk.pieces is not None:
+                    for name, array in self._rows_of(start, stop).items():
+                        array[:] = rows[name][at : at + stop - start]
+                self.row_state.release(start, stop)
+                at += stop - start
 
     def _row_blocks(self, lane: int, work: Pass) -> Iterable[tuple[int, int]]:
         """The row ranges visited at once when no data is read."""
@@ -315,3 +299,7 @@ class Runner(Watchable):
         while row < len(begins) and not begins[row]:
             row += 1
         return row
+
+
+def _pieces(chunk: Chunk) -> tuple[tuple[int, int], ...]:
+    return chunk.pieces or ((chunk.first_row, chunk.first_row + chunk.n_rows),)

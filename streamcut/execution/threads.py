@@ -12,18 +12,16 @@ from streamcut.execution.row_state import Rows
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.interrupts import result_of
 
-Pieces = tuple[tuple[int, int], ...]  # (start, stop) of ranges of rows
-
 
 class Ready(NamedTuple):
-    """A block of rows from several places, their row state, and the result of Pass.prepare."""
+    """A block of rows, their row state, and the result of Pass.prepare."""
 
     chunk: Chunk
     rows: Rows
     prepared: Any
 
     @property
-    def pieces(self) -> Pieces | None:
+    def pieces(self) -> tuple[tuple[int, int], ...] | None:
         """The pieces of the chunk; None: it is not copied."""
         return self.chunk.pieces
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from streamcut.errors import DiskFullError, LockedError, NotFoundError
-from streamcut.foundation.systems import AT_ONCE, BINARY, NO_LINK, WINDOWS, lock, set_mode, sync_directory
+from streamcut.foundation.systems import lock, sync_directory
 
 __all__ = ["sync_directory"]  # and everything defined here
 
@@ -138,39 +138,28 @@ def replacing(
     try:
         try:
             if mode is not None:
-                set_mode(handle, mode)
+                os.fchmod(handle, mode)
             yield Sink(handle, prefix)
             failpoint(f"{prefix}_fsync")
             os.fsync(handle)
             failpoint(f"{prefix}_rename")
-            if WINDOWS:  # which cannot rename an open file
-                handle = _closed(handle)
             if replace:
                 os.replace(temporary, path)
             else:
                 _rename_to_new(temporary, path)
         except BaseException:
-            if WINDOWS:
-                handle = _closed(handle)
             with suppress(OSError):  # report the first error
                 temporary.unlink()
             raise
     finally:
-        _closed(handle)
+        os.close(handle)
     if sync_parent:
         sync_directory(path.parent)
 
 
-def _closed(handle: int) -> int:
-    """Close an open file, once; −1."""
-    if handle >= 0:
-        os.close(handle)
-    return -1
-
-
 def _fresh(temporary: Path) -> int:
     """A new file of this name, open for writing and locked; one left by a dead process with the same id is removed."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     try:
         handle = os.open(temporary, flags, 0o666)
     except FileExistsError:
@@ -199,20 +188,18 @@ def _rename_to_new(temporary: Path, path: Path) -> None:
 def remove_abandoned(path: Path) -> bool:
     """Remove the temporary file `path` unless its writer holds the lock; returns whether it is gone."""
     try:
-        handle = os.open(path, (os.O_RDWR if WINDOWS else os.O_RDONLY) | AT_ONCE | NO_LINK | BINARY)
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     except FileNotFoundError:
         return True
     except OSError:
         return False
     try:
         lock(handle)
-        if WINDOWS:
-            handle = _closed(handle)
         path.unlink()
     except OSError:
         return False
     finally:
-        _closed(handle)
+        os.close(handle)
     return True
 
 
@@ -222,7 +209,7 @@ def locked(path: str | os.PathLike, what: str, *, required: bool = True, remove:
 
     Unless `required`, a file system without locks is accepted. `remove`: delete an empty file at the end.
     """
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | NO_LINK | BINARY, 0o666)
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
     try:
         try:
             lock(handle)
@@ -237,9 +224,7 @@ def locked(path: str | os.PathLike, what: str, *, required: bool = True, remove:
             yield
         finally:
             if remove and os.fstat(handle).st_size == 0:
-                if WINDOWS:  # which cannot remove an open file
-                    handle = _closed(handle)
                 with suppress(OSError):
                     os.unlink(path)
     finally:
-        _closed(handle)
+        os.close(handle)

@@ -1,8 +1,7 @@
 """Opens untrusted files: no other module in the package opens one.
 
-Anything but a regular file is refused at once: a pipe would block the caller, and a device would never end. Links in a store are
-not followed: they could lead to any file that this user can read. Any exception of a library on damaged or forged content becomes
-a message (`readable`).
+Anything but a regular file is refused at once: a pipe would block the caller, and a device would never end. Any exception of a
+library on damaged or forged content becomes a message (`readable`).
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from streamcut.errors import BadInputError, NotFoundError, StreamcutError
-from streamcut.foundation.systems import AT_ONCE, BINARY, FOLDER, FOLDERS_OPEN, NO_LINK, NO_TERMINAL
 
 _KINDS = {
     stat.S_IFIFO: "a pipe",
@@ -23,10 +21,8 @@ _KINDS = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
     stat.S_IFDIR: "a folder",
-    stat.S_IFLNK: "a symbolic link",
 }
-_FLAGS = os.O_RDONLY | AT_ONCE | NO_TERMINAL | BINARY
-_FOLDER = os.O_RDONLY | FOLDER | BINARY
+_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY  # a pipe is opened without waiting for its writer
 _SHOWN = 300  # characters of a library's message
 
 
@@ -43,7 +39,16 @@ def open_regular(path: str | os.PathLike) -> int:
     """A descriptor that reads the regular file `path`, following symbolic links. Raises OSError, IrregularFileError at once."""
     if not stat.S_ISREG(mode := os.stat(path).st_mode):  # opening a pipe would break it for its writer
         raise IrregularFileError(path, mode)
-    return _regular(os.open(path, _FLAGS), path)
+    handle = os.open(path, _FLAGS)
+    if stat.S_ISREG(mode := os.fstat(handle).st_mode):
+        return handle
+    os.close(handle)
+    raise IrregularFileError(path, mode)
+
+
+def open_below(root: str | os.PathLike, relative: str) -> int:
+    """As open_regular for the file `relative` ("a/b/c") of the folder `root`."""
+    return open_regular(os.path.join(root, relative))
 
 
 def opened_file(path: str | os.PathLike) -> io.BufferedReader:
@@ -107,41 +112,3 @@ def readable(
         if type(found) is not ValueError or not why:  # a ValueError's text is already a message
             why = f"{type(found).__name__}: {why}"
         raise error(f"{path}: {what} ({why}){advice}") from found
-
-
-def open_below(root: str | os.PathLike, relative: str) -> int:
-    """As open_regular for the file `relative` ("a/b/c") of the folder `root`; nothing below `root` may be a symbolic link."""
-    *folders, name = relative.split("/")
-    if not FOLDERS_OPEN:  # Windows, where creating a link takes an administrator
-        place = os.fspath(root)
-        for part in (*folders, name):
-            place = os.path.join(place, part)
-            if stat.S_ISLNK(mode := os.lstat(place).st_mode):
-                raise IrregularFileError(relative, mode)
-        return _regular(os.open(place, _FLAGS), relative)
-    handle = os.open(root, _FOLDER)
-    try:
-        for folder in folders:
-            inner = _without_links(folder, handle, _FOLDER, relative)
-            os.close(handle)
-            handle = inner
-        return _regular(_without_links(name, handle, _FLAGS, relative), relative)
-    finally:
-        os.close(handle)
-
-
-def _without_links(name: str, folder: int, flags: int, shown: str) -> int:
-    try:
-        return os.open(name, flags | NO_LINK, dir_fd=folder)
-    except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.ENXIO):  # what is there instead
-            raise IrregularFileError(shown, os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode) from None
-        raise
-
-
-def _regular(handle: int, path: str | os.PathLike) -> int:
-    mode = os.fstat(handle).st_mode
-    if stat.S_ISREG(mode):
-        return handle
-    os.close(handle)
-    raise IrregularFileError(path, mode)

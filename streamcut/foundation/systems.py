@@ -1,74 +1,33 @@
-"""Differences between operating systems. No other module checks which one it is, or imports a module that one lacks.
+"""Differences between Linux and macOS, and what other modules ask of the system. No other module checks which one it is.
 
-Linux supports everything. macOS has no read-ahead advice, no affinity and no way to reserve a file's blocks. Windows has no
-fcntl, cannot open folders or paths relative to one, and neither renames nor removes an open file.
+macOS has no read-ahead advice, no affinity and no way to reserve a file's blocks.
 """
 
 from __future__ import annotations
 
-import errno
+import fcntl
 import mmap
 import os
+import resource
 import sys
 from contextlib import suppress
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
-
 LINUX = sys.platform == "linux"
-WINDOWS = sys.platform == "win32"
-
-
-def _flags(*names: str) -> int:
-    """The flags of os.open that exist here."""
-    return sum(getattr(os, f"O_{name}", 0) for name in names)
-
-
-BINARY = _flags("BINARY", "CLOEXEC", "NOINHERIT")  # for every open
-AT_ONCE = _flags("NONBLOCK")  # a pipe is opened without waiting for its writer
-NO_TERMINAL = _flags("NOCTTY")  # that is opened becomes ours
-NO_LINK = _flags("NOFOLLOW")
-FOLDER = _flags("DIRECTORY")
-FOLDERS_OPEN = bool(FOLDER) and os.open in os.supports_dir_fd  # and files are opened relative to its descriptor
 _PIECE = 1 << 20
 
 
 def lock(handle: int) -> None:
     """Lock the open file exclusively. Raises BlockingIOError if another process has it, OSError if locks are unsupported."""
-    if fcntl is not None:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return
-    import msvcrt
-
-    place = os.lseek(handle, 0, os.SEEK_CUR)
-    os.lseek(handle, 1 << 40, os.SEEK_SET)  # a byte never written: Windows keeps others from reading locked bytes
-    try:
-        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
-    except OSError as error:
-        if error.errno in (errno.EACCES, errno.EDEADLK):
-            raise BlockingIOError(errno.EWOULDBLOCK, os.strerror(errno.EWOULDBLOCK)) from None
-        raise
-    finally:
-        os.lseek(handle, place, os.SEEK_SET)
+    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def sync_directory(path: str | os.PathLike) -> None:
-    """Make the names inside `path` durable; Windows does so by itself."""
-    if not FOLDER:
-        return
-    handle = os.open(path, os.O_RDONLY | FOLDER)
+    """Make the names inside `path` durable."""
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def set_mode(handle: int, mode: int) -> None:
-    """Set the permissions of an open file, if files have permissions."""
-    if hasattr(os, "fchmod"):
-        os.fchmod(handle, mode)
 
 
 def reserve(handle: int, size: int) -> None:
@@ -90,24 +49,16 @@ def fetch_ahead(handle: int, start: int, length: int) -> None:
 
 def release(mapped: mmap.mmap, start: int, length: int) -> None:
     """Release the pages of a mapped file, which are not used for a while; their content stays."""
-    if hasattr(mmap, "MADV_DONTNEED"):
-        mapped.madvise(mmap.MADV_DONTNEED, start, length)
+    mapped.madvise(mmap.MADV_DONTNEED, start, length)
 
 
 def map_nothing(size: int) -> None:
     """Map `size` bytes of memory and release them. Raises OSError if there are not that many."""
-    if hasattr(mmap, "MAP_PRIVATE"):
-        mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()  # type: ignore[attr-defined]
-    else:
-        mmap.mmap(-1, size).close()
+    mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
 
 
 def alive(process: int) -> bool:
     """Whether a process with this id exists."""
-    if WINDOWS:  # where os.kill would end it
-        import psutil
-
-        return psutil.pid_exists(process)
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -157,12 +108,6 @@ def peak_bytes() -> int:
     """Peak resident memory of this process, since `restart_peak` or its start."""
     if LINUX:  # getrusage would include a parent's peak
         return _kilobytes(content("/proc/self/status"), b"VmHWM:")
-    if WINDOWS:
-        import psutil
-
-        return psutil.Process().memory_info().peak_wset
-    import resource
-
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # bytes on macOS
 
 
@@ -179,7 +124,7 @@ def give_back() -> None:
 
 def content(path: str) -> bytes:
     """The content of a short kernel file. A small fit reads several, so no file object is created."""
-    handle = os.open(path, os.O_RDONLY | BINARY)
+    handle = os.open(path, os.O_RDONLY)
     try:
         return os.read(handle, _PIECE)
     finally:
@@ -196,10 +141,6 @@ def _kilobytes(text: bytes, field: bytes) -> int:
 
 def limits() -> dict[str, int]:
     """The limits "d" and "v" of `ulimit` that are set, in bytes."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return {}
     found = {"d": resource.getrlimit(resource.RLIMIT_DATA)[0], "v": resource.getrlimit(resource.RLIMIT_AS)[0]}
     return {name: limit for name, limit in found.items() if limit != resource.RLIM_INFINITY}
 

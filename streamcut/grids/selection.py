@@ -89,19 +89,17 @@ def train_path(
     if isinstance(checkpoint, str):
         checkpoint = CheckpointOptions(checkpoint)
     with ExitStack() as held:
-        held_out, between = None, tuple[tuple[str, int], ...]()
+        held_out, more = None, tuple[tuple[str, int], ...]()
         if validation is not None:
             held_out = opened(held.enter_context(measurable(validation, opened(data).recipe, chosen.scratch, chosen.memory)))
-            between = (("validation", _measuring_bytes(held_out)),)
-        given: dict[str, Any] = {"scheduler": scheduler, "on_plan": on_plan, "stop": stop, "between": between}
+            more = (("validation", _measuring_bytes(held_out)),)
+        given: dict[str, Any] = {"scheduler": scheduler, "on_plan": on_plan, "stop": stop, "more": more}
         run = held.enter_context(Session(data, chosen, display=held.enter_context(shown_by(progress)), **given))
         if not hasattr(run.job, "trainer"):
             raise UsageError(f"{chosen.chosen_solver} cannot reuse one C for the next; `train` with --folds trains each anew")
         if held_out is not None:
             measure = measure_to_choose(run.job.task, measure)
         for step, model, record in along(run, steps, on_iteration=on_iteration, checkpoint=checkpoint):
-            if held_out is not None:
-                run.rest()
             measures = None if held_out is None else evaluate(model, held_out).measures()
             tried.append(tried_model(step, model, record, measures, measure))
             if on_model is not None:

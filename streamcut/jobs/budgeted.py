@@ -101,7 +101,7 @@ class BudgetedJob:
             row_bytes=8 * len(self.targets) * self._method.has_alpha,
             more=(
                 (f"{len(self.targets)} × {vectors:,} vectors × {manifest.statistics.n_features:,} features", slots),
-                ("groups of shuffled rows", epochs_bytes(manifest, ahead=self._ahead)),
+                ("shards in random order", epochs_bytes(manifest, ahead=self._ahead)),
             ),
         )
 

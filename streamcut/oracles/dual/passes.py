@@ -95,7 +95,10 @@ class RowsDualPass(DualPass):
         require_finite(chunk, self._run(sums, rows, chunk, *scored, 0))
         return scored
 
-    def visit_prepared(self, sums: DualSums, rows: Rows, chunk: Chunk, prepared: Scored) -> None:  # type: ignore[override]
+    def visit_chunk(self, sums: DualSums, rows: Rows, chunk: Chunk, prepared: Scored | None = None) -> None:
+        if prepared is None:
+            DualPass.visit_chunk(self, sums, rows, chunk)
+            return
         self._run(sums, rows, chunk, prepared.keys, prepared.scratch._replace(scored=True), self.ascent.visits)
 
     def divided(self) -> tuple[RowsDualPass, RowsDualPass] | None:

@@ -149,12 +149,13 @@ def _slow_sca(K, y, C, order, damping):
 def test_bits_depend_on_nothing_but_data_options_and_seed():
     X, y, _, _ = _rows(n=300, seed=8)
     options = {"kernel": "rbf", "gamma": GAMMA, "budget": 20, "epochs": 1.5, "C": 2.0}
-    whole = streamcut.train(streamcut.rows(X, y), **options)
+    data = streamcut.rows(X, y, shard_nnz=200)
+    whole = streamcut.train(data, **options)
     for other in ({"scheduler": "sync"}, {"workers": 2}, {"memory": "4GB"}):
-        again = streamcut.train(streamcut.rows(X, y, shard_nnz=200), **options, **other)
+        again = streamcut.train(data, **options, **other)
         np.testing.assert_array_equal(again.coefficients, whole.coefficients)
         np.testing.assert_array_equal(again.support.toarray(), whole.support.toarray())
-    assert not np.array_equal(streamcut.train(streamcut.rows(X, y), **options, seed=1).coefficients, whole.coefficients)
+    assert not np.array_equal(streamcut.train(data, **options, seed=1).coefficients, whole.coefficients)
 
 
 @pytest.mark.parametrize("solver", ["bsca", "bsgd"])
