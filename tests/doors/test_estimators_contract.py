@@ -43,7 +43,7 @@ TWO = X[:100], y[:100]
         LogisticRegression(solver="working-set", l1_only=1.0),
         LinearSVM(solver="ocas"),
         KernelSVM(),
-        OneClassSVM(solver="ocas"),
+        OneClassSVM(nu=0.3),
         SequenceSVM(solver="cpa", max_iter=30),
     ],
     ids=repr,

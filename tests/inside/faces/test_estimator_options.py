@@ -162,7 +162,7 @@ BEFORE = {  # what else has to be chosen for the parameter to have a meaning
 }  # fmt: skip
 OF_ESTIMATOR = {
     (BudgetedKernelSVM, "solver"): "bsgd", (BudgetedKernelSVR, "solver"): "bsgd", (BudgetedKernelSVR, "loss"): "pinball",
-    (KernelSVM, "solver"): "sampled-linear", (OneClassSVM, "solver"): "cpa",
+    (KernelSVM, "solver"): "sampled-linear", (OneClassSVM, "solver"): "bundle-dca",
     (RankingSVM, "solver"): "cpa", (LinearSVR, "loss"): "squared_error", (KernelSVM, "max_passes"): 2,
 }  # fmt: skip
 ANYWAY = {

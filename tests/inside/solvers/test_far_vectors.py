@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from kit.nights import by_night
 
 import streamcut
 from streamcut import CheckpointOptions, train, verify
@@ -68,12 +67,10 @@ KINDS = {
     "some cached": {**DUAL, "tol": 1e-4, "row_cache": "20%", "loss": "softmax"},
     "by way of a smaller C": {**DUAL, "C": 10.0, "tol_relative": 1e-3, "max_passes": 60},
     "softmax": {**DUAL, "loss": "softmax"},
-    "ocas": {"task": "multiclass", "solver": "ocas", "max_cuts": 8, "max_passes": 40},
-    "ocas, softmax": {"task": "multiclass", "solver": "ocas", "max_cuts": 8, "max_passes": 40, "loss": "softmax"},
 }
 
 
-@pytest.mark.parametrize("kind", by_night(KINDS, ("ocas, softmax",)))
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_bits_are_those_of_vectors_in_memory(kind, far, tmp_path):
     data, options = problem(), KINDS[kind]
     model = train(data, **options, scratch=str(tmp_path))
@@ -105,9 +102,8 @@ def test_options_that_want_more_keep_vectors_in_memory():
     assert [(len(job.lanes), job.workers, job.swept) for job in jobs(workers=2)] == [(1, 1, True), (1, 1, False)]
     assert [job.swept for job in jobs(row_cache="1MB")] == [True]
     assert [job.swept for job in jobs(row_cache="1MB", sweeps=0)] == [job.swept for job in jobs(row_cache="0")] == [False]
-    for more in ({"lanes": 2}, {"l1": 0.1}, {"solver": "cpa"}):
+    for more in ({"lanes": 2}, {"l1": 0.1}):
         assert jobs(**more) == []
-    assert len(jobs(solver="ocas", lanes=2)[0].lanes) == 2
 
 
 def test_short_memory_means_vectors_in_scratch_files():
