@@ -256,7 +256,7 @@ class TrainOptions(TrainDeclarations):
             what = f"loss {self.loss} has none"
             if self.in_columns:
                 what = "one-vs-rest, and l1 with a free intercept, have predicted cuts only"
-            raise UsageError(f"cut: {self.cut!r} is a choice for losses of single rows and of all classes together; {what}")
+            raise UsageError(f"cut: {self.cut!r} is a choice for losses of single rows; {what}")
         if self.record.intercept and self.bias not in (0.0, 1.0):
             raise UsageError(f"bias: {solver} does not regularise its intercept: write 1 for an intercept, 0 for none")
         if self.budget is not None and self.maintenance == "none":

@@ -128,9 +128,7 @@ _RECORDS: dict[str, SolverRecord] = {
             "binary": "ocas",
             "regression": "ocas",
             "labelling": "ocas",
-            "one-class": "ocas",
             "ranking": "ocas",
-            **dict.fromkeys(JOINT_LOSSES, "ocas"),
             "sequence": "ocas",
         },
         kinds=("cutting-planes",),
@@ -138,7 +136,7 @@ _RECORDS: dict[str, SolverRecord] = {
     ),
     "cpa": SolverRecord(
         family="linear",
-        trains=dict.fromkeys(("binary", "regression", "one-class", "labelling", "ranking", *JOINT_LOSSES, "sequence"), "cpa"),
+        trains=dict.fromkeys(("binary", "regression", "labelling", "ranking", "sequence"), "cpa"),
         kinds=("cutting-planes",),
     ),
     "bsca": SolverRecord(

@@ -175,15 +175,17 @@ _FAR, _FARTHER, _FARTHEST = 2.0**20, 2.0**10, 1e280  # brackets grow faster beyo
 _MOST = 40  # slope evaluations of a search
 
 
-def minimise(slopes: Callable[[np.ndarray], np.ndarray], columns: int, narrow: float = _NARROW) -> np.ndarray:
+def minimise(
+    slopes: Callable[[np.ndarray], np.ndarray], columns: int, flat: float = _FLAT, narrow: float = _NARROW
+) -> np.ndarray:
     """k ≥ 0 (columns,) that nearly minimises each F along its line; slopes(k) are right derivatives at k (columns,).
 
-    At a kink k is within `narrow` of it, relatively.
+    There the slope is at most the part `flat` of that at 0, or a kink is as close as the part `narrow` of k.
     """
     low, k = np.zeros(columns), np.zeros(columns)
     at_low = slopes(k)
     falls = at_low < 0.0
-    flat = _FLAT * -at_low
+    flat_at = flat * -at_low
     high, at_high = np.ones(columns), np.zeros(columns)
     open_ = falls.copy()
     if not open_.any():
@@ -194,8 +196,8 @@ def minimise(slopes: Callable[[np.ndarray], np.ndarray], columns: int, narrow: f
         on = open_ & (found < 0.0)
         low, at_low = np.where(on, high, low), np.where(on, found, at_low)
         high, open_ = np.where(on, np.where(high < _FAR, 2.0, _FARTHER) * high, high), on
-    k = np.where(falls, np.where(at_high <= np.minimum(flat, -at_low), high, low), 0.0)  # a start may be flat at k = 1 already
-    todo = falls & (at_high > flat) & (at_low < -flat)
+    k = np.where(falls, np.where(at_high <= np.minimum(flat_at, -at_low), high, low), 0.0)  # a start may be flat at k = 1 already
+    todo = falls & (at_high > flat_at) & (at_low < -flat_at)
     for _ in range(_MOST):
         if not todo.any():
             break
@@ -210,5 +212,5 @@ def minimise(slopes: Callable[[np.ndarray], np.ndarray], columns: int, narrow: f
         high, at_high, at_low = (
             np.where(right, between, high), np.where(right, found, at_high), np.where(right, 0.5 * at_low, at_low),
         )  # fmt: skip
-        todo &= (np.abs(found) > flat) & (high - low > narrow * high)
+        todo &= (np.abs(found) > flat_at) & (high - low > narrow * high)
     return k

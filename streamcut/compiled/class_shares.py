@@ -7,7 +7,7 @@ classes of text, C = 10: more than 100 passes, not 16).
 import numpy as np
 
 from streamcut.compiled import loss as methods  # noqa: F401  (kernels call methods of losses)
-from streamcut.compiled.shares import ONE, code_of, share_of
+from streamcut.compiled.shares import code_of, share_of
 from streamcut.compiler.jit import allocating, inlined, kernel
 
 
@@ -37,19 +37,6 @@ def decode(t, codes, share):
         share[k] = share_of(codes[k])
         others += share[k]
     share[t] = max(0.0, 1.0 - others)
-
-
-@kernel
-def in_the_simplex(target, codes):
-    """Whether the shares of codes (n, T, K) add up to at most 1 in every cut, and the target's are 0."""
-    for i in range(len(codes)):
-        for slot in range(codes.shape[1]):
-            total = 0
-            for k in range(codes.shape[2]):
-                total += np.int64(codes[i, slot, k]) * np.int64(codes[i, slot, k])
-            if total > ONE * ONE or codes[i, slot, target[i]] != 0:
-                return False
-    return True
 
 
 @allocating

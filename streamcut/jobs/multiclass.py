@@ -1,4 +1,4 @@
-"""Several classes in one problem with a joint loss, linear: by cutting planes or bundle-dca."""
+"""Several classes in one problem with a joint loss, linear, by bundle-dca."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import identity
 from streamcut.jobs.linear import (
     Trainer,
-    bundle_size,
     cache_wanted,
     certificate,
     penalty_needs,
@@ -28,7 +27,6 @@ from streamcut.losses import joint_loss
 from streamcut.losses.classes import ClassesRisk
 from streamcut.models.model import Model
 from streamcut.models.multiclass import MulticlassModel
-from streamcut.oracles.classes import MulticlassOracle
 from streamcut.oracles.dual.classes import ORDER, MulticlassDualOracle, row_bytes
 from streamcut.solver_table import SolverRecord
 from streamcut.solvers import warm_start
@@ -60,14 +58,12 @@ class MulticlassJob:
 
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
-        statistics, solver, lanes = manifest.statistics, options.record, options.lanes
+        statistics, solver = manifest.statistics, options.record
         labels = several_labels(statistics)
         dimension = (statistics.n_features + (options.bias != 0.0)) * len(labels)
-        max_cuts = options.max_cuts or solver.max_cuts or bundle_size(dimension)
-        if solver.dual:
-            max_cuts = options.max_cuts or (_FEW_CUTS if dimension > _LONG else max_cuts)
-            lanes = lanes or 1  # passes of one lane are accelerated
-        chosen = plan_lanes(statistics, lanes)
+        max_cuts = options.max_cuts or (_FEW_CUTS if dimension > _LONG else solver.max_cuts)
+        assert max_cuts is not None
+        chosen = plan_lanes(statistics, options.lanes or 1)  # passes of one lane are accelerated
         origin = None if options.warm_start is None else classes_origins(options, manifest, labels, options.bias)[0]
         workers = min(threads_wanted(options), len(chosen))
         return cls(options, ClassesRisk(labels, joint_loss(options.problem)), solver, max_cuts, chosen, workers, origin)
@@ -75,22 +71,17 @@ class MulticlassJob:
     def needs(self, manifest: Manifest) -> Needs:
         """Row state: class and weight, two scores per class, and each class's shares in the cuts of bundle-dca."""
         statistics, K, solver = manifest.statistics, self.risk.classes, self.solver
-        more = []
-        if not solver.margins:
-            more.append((f"scores of rows in progress, {K} classes", 8 * K * max(shard.rows for shard in manifest.shards)))
-        if solver.dual:
-            more.append(("rows of a group", ORDER.room_bytes(statistics, K)))
         known = 4 + 8 * (statistics.weight_sum is not None)
         dimension = (statistics.n_features + (self.options.bias != 0.0)) * K
         return Needs(
             dimension=dimension,
             max_cuts=self.max_cuts,
             vectors=solver.vectors,
-            row_bytes=(16 * K + known) * solver.margins + _SHARE * K * self.max_cuts * solver.dual,
+            row_bytes=16 * K + known + _SHARE * K * self.max_cuts,
             more=penalty_needs(self.options, dimension),
             row_cache=cache_wanted(self.options, manifest, self.lanes, part=_CACHED, row_bytes=row_bytes(K)),
-            per_worker=tuple(more),
-            block_rows=ORDER.batch_rows(statistics) if solver.dual else 1,
+            per_worker=(("rows of a group", ORDER.room_bytes(statistics, K)),),
+            block_rows=ORDER.batch_rows(statistics),
         )
 
     def cache(self, manifest: Manifest, plan: MemoryPlan) -> CacheSize | None:
@@ -113,22 +104,16 @@ class MulticlassJob:
     def trainer(self, runner: PassRunner, plan: MemoryPlan) -> Trainer:
         options, origin = self.options, self.origin
         common: dict[str, Any] = {"C": options.C, "bias": options.bias}
-        begin: Any = None
-        oracle: Any  # what bundle-dca uses as its DualOracle has the same methods
-        if self.solver.dual:
-            oracle = MulticlassDualOracle(runner, self.risk, **common, **self.dual_options(runner.feed.data.manifest, plan))
-            begin = origin and partial(warm_start.dual, origin, oracle, self.max_cuts)
-        else:
-            oracle = MulticlassOracle(runner, self.risk, **common, keep_margins=self.solver.margins)
-            begin = origin and partial(warm_start.started, origin, oracle, self.max_cuts, margins=self.solver.margins)
+        oracle = MulticlassDualOracle(runner, self.risk, **common, **self.dual_options(runner.feed.data.manifest, plan))
+        begin = None if origin is None else partial(warm_start.dual, origin, oracle, self.max_cuts)
         solve = solver_of(options, oracle, max_cuts=self.max_cuts)
         model = partial(self._model, oracle=oracle, manifest=runner.feed.data.manifest, row_cache=plan.row_cache)
         return Trainer(oracle, solve, model, begin, options.l1)
 
     def _model(
-        self, solution: Solution, C: float, *, oracle: MulticlassOracle, manifest: Manifest, row_cache: int
+        self, solution: Solution, C: float, *, oracle: MulticlassDualOracle, manifest: Manifest, row_cache: int
     ) -> MulticlassModel:
         options, W = self.options, solution.w.reshape(-1, self.risk.classes).copy()  # the next of a path takes solution.w over
         found = Proved(W, (certificate(solution, oracle, options),), [solution.witness], solution.history, options.bias)
-        fixed: dict[str, Any] = {"lanes": len(self.lanes), **({"row_cache": f"{row_cache}B"} if self.solver.dual else {})}
+        fixed: dict[str, Any] = {"lanes": len(self.lanes), "row_cache": f"{row_cache}B"}
         return multiclass_model(found, options, self.risk.labels, manifest, C=C, l1=oracle.penalty.l1, **fixed)

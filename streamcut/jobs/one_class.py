@@ -12,24 +12,20 @@ import numpy as np
 from streamcut.bundle.one_class import without_offset
 from streamcut.compiled import vectors
 from streamcut.config import TrainOptions
-from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import PassRunner
 from streamcut.foundation.fields import by_name
 from streamcut.foundation.rounding import objective
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.binary import BinaryJob
-from streamcut.jobs.global_risk import GlobalJob, check_weights
-from streamcut.jobs.linear import bundle_size, detail, threads_wanted
+from streamcut.jobs.global_risk import check_weights
+from streamcut.jobs.linear import detail
 from streamcut.losses.hinge import Inside
-from streamcut.losses.one_class import OneClass
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.certificate import Certificate, StopReason, Witness
 from streamcut.models.linear import LinearModel
 from streamcut.oracles.dual.ascent import DualOracle
 from streamcut.oracles.dual.one_class import OneClassDual
-from streamcut.oracles.global_risk import GlobalOracle
-from streamcut.oracles.one_class import OneClassOracle
 from streamcut.solvers.progress import Solution
 
 log = logging.getLogger(__name__)
@@ -41,35 +37,15 @@ _VECTORS = 4  # of the length of w, besides those of bundle-dca: the cut where a
 
 
 @dataclass(frozen=True)
-class OneClassJob(GlobalJob):
-    """Task "one-class". Labels of the rows are ignored."""
-
-    @property
-    def oracle(self) -> type[GlobalOracle]:
-        return OneClassOracle
-
-    @classmethod
-    def planned(cls, options: TrainOptions, manifest: Manifest) -> Self | DualJob:  # type: ignore[override]
-        statistics = manifest.statistics
-        check_weights(manifest, "task one-class")
-        if options.record.dual:
-            return DualJob.of(options, manifest, PointwiseRisk(Inside()), LABELS, False)
-        risk = OneClass(_nu(options))
-        max_cuts = options.max_cuts or bundle_size(statistics.n_features)
-        return cls(options, risk, 0.0, LABELS, False, max_cuts, plan_lanes(statistics, options.lanes), threads_wanted(options))
-
-    def _model(self, solution: Solution, C: float, *, oracle: Any, manifest: Manifest) -> LinearModel:
-        _warn_of_none(solution.w, self.risk.nu)  # type: ignore[union-attr]
-        model = super()._model(solution, oracle.C, oracle=oracle, manifest=manifest)
-        parameters = {**model.parameters, "nu": self.risk.nu}  # type: ignore[union-attr]
-        return replace(model, intercept=-oracle.offset(solution.w, self.risk), bias=1.0, parameters=parameters)
-
-
-@dataclass(frozen=True)
-class DualJob(BinaryJob):
-    """The one-class problem by bundle-dca (streamcut.bundle.one_class)."""
+class OneClassJob(BinaryJob):
+    """Task "one-class" by bundle-dca (streamcut.bundle.one_class). Labels of the rows are ignored."""
 
     task: ClassVar[str] = "one-class"
+
+    @classmethod
+    def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
+        check_weights(manifest, "task one-class")
+        return cls.of(options, manifest, PointwiseRisk(Inside()), LABELS, False)
 
     def needs(self, manifest: Manifest) -> Needs:
         needs = super().needs(manifest)

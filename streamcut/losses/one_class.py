@@ -61,16 +61,6 @@ class OneClass:
             pass
         return 0.0, 0.0
 
-    def offset(self, scores: Scores) -> float:
-        """ρ: midway between the last of the νm lowest scores, νm rounded down, and the next."""
-        n, whole = int(scores.counts[0]), int(self.nu * int(scores.counts[0]))
-        found: list[float] = []
-        for piece in scores.stream(0, descending=False, skip=max(whole - 1, 0)):
-            found += piece[:2].tolist()
-            if len(found) > 1:
-                break
-        return found[0] if whole in (0, n) else 0.5 * found[0] + 0.5 * found[1]
-
     def quantile(self, scores: Scores) -> float:
         """The score of the first row that does not count in full; ∞ if all do."""
         whole = int(self.nu * int(scores.counts[0]))

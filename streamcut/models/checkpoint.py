@@ -2,7 +2,7 @@
 
 A checkpoint is one file: a line that names the format, the length of the JSON that follows (8 bytes, little-endian), the JSON
 (`record`, and name, dtype and shape of each array), the arrays one after the other, and the SHA-256 of all that.
-The checksum guards against damage. Forged content is checked against what the run expects: names, types and shapes against its
+The checksum guards against damage, not against forgery. Names, types and shapes are checked against what the run expects, its
 initial state, indices and dual variables against the ranges stated by their owner (`Fill`, RowKeeper.add),
 floats against infinity and NaN. So no checkpoint makes kernels access memory out of bounds. Numbers in range are trusted: whether
 a cut comes from the data cannot be seen in the cut, nor in the witness of a model file. `verify --prove` checks the data.

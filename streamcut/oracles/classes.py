@@ -21,19 +21,15 @@ class MulticlassOracle(DecomposableOracle):
 
     R is the `penalty`, ½ Σ_k ‖w_k‖² as a rule.
 
-    keep_margins  rows keep 16 K bytes: what a line search needs
+    Rows keep 16 K bytes: what a line search needs.
     """
 
-    def __init__(
-        self, runner: PassRunner, risk: ClassesRisk, *, C: float, bias: float, keep_margins: bool, penalty: L2 = SQUARES
-    ) -> None:
+    def __init__(self, runner: PassRunner, risk: ClassesRisk, *, C: float, bias: float, penalty: L2 = SQUARES) -> None:
         statistics = runner.feed.data.manifest.statistics
         dimension = (statistics.n_features + (bias != 0.0)) * risk.classes
         grids = risk.grids(statistics.n_rows, statistics.weight_sum, max(statistics.max_abs_value, abs(bias)))
         super().__init__(runner, risk, classes_passes, dimension=dimension, C=C, bias=bias, grids=grids, width=risk.classes)
         self.penalty = penalty
-        if not keep_margins:
-            return
         runner.row_state.add("t", np.int32, within=(0, risk.largest_target))
         for name in ("z", "z_b"):
             runner.row_state.add(name, np.float64, (risk.classes,))

@@ -56,47 +56,26 @@ def fill(rows: Rows, chunk: Chunk, risk: ClassesRisk, grids: Grids) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class _DataPass(Pass):
-    """Base of passes that compute cuts: rows go into the columns of their target and their rival, or of all classes."""
+class ScorePass(Pass):
+    """The loss and the cut at `w`: rows go into the columns of their target and their rival, or of all classes.
+
+    `first` also fills `t`, `u`, sums u.
+    """
 
     risk: ClassesRisk
     grids: Grids
+    w: np.ndarray
+    bias: float
+    at_w: bool = True
+    first: bool = False
     interruptible: ClassVar[bool] = True
     summed: ClassVar[tuple[str, ...]] = ("a",)
 
     merge = staticmethod(row_passes.merge)
 
-    def _cut(self, sums: CutSums, chunk: Chunk, target, u, z_b, z, kappa: float, bias: float) -> None:
-        assert sums.a is not None
-        a = sums.a[0].reshape(-1, self.risk.classes)
-        if self.risk.loss.smooth:
-            rows = CsrRows(chunk.indptr, chunk.indices, chunk.data, target, u)
-            multiclass.cut(self.risk.loss, rows, z_b, z, kappa, bias, self.grids, a, sums.b)
-            return
-        rival = np.empty_like(target)
-        multiclass.rivals(self.risk.loss, target, z_b, z, kappa, rival)
-        multiclass.scatter(chunk.indptr, chunk.indices, chunk.data, target, rival, u, bias, self.grids.vector, a)
-        wrong = target != rival
-        sums.b += weight_sum(wrong if u is None else u[wrong], self.grids)
-
-
-@dataclass(frozen=True, slots=True)
-class ScorePass(_DataPass):
-    """Scores at `w`, the loss there and, unless `kappa` is None, the cut at z_b + κ(z − z_b).
-
-    `at_w` takes the cut at w itself and neither reads nor keeps scores of a best point. `first` also fills `t`, `u`, sums u.
-    """
-
-    w: np.ndarray
-    bias: float
-    kappa: float | None = None
-    at_w: bool = False
-    first: bool = False
-
     def begin(self) -> CutSums:
         D = len(self.w)
-        a = np.zeros((1, D)) if self.at_w or self.kappa is not None else None
-        return CutSums(a, totals=Totals.nothing(D // self.risk.classes) if self.first else None)
+        return CutSums(np.zeros((1, D)), totals=Totals.nothing(D // self.risk.classes) if self.first else None)
 
     def visit_chunk(self, sums: CutSums, rows: Rows, chunk: Chunk) -> None:
         K = self.risk.classes
@@ -107,24 +86,17 @@ class ScorePass(_DataPass):
         multiclass.scores(chunk.indptr, chunk.indices, chunk.data, self.w.reshape(-1, K), self.bias, z)
         if (bad := self.risk.losses(target, u, z, sums.loss)) >= 0:
             raise CorruptError(f"row {chunk.first_row + bad + 1}: a score is not finite; see `streamcut info --check`")
-        if sums.a is not None:
-            z_b = z if self.at_w else rows["z_b"]
-            self._cut(sums, chunk, target, u, z_b, z, 1.0 if self.kappa is None else self.kappa, self.bias)
-
-
-@dataclass(frozen=True, slots=True)
-class CutPass(_DataPass):
-    """The cut at z_b + κ(z − z_b) from known scores: OCAS's second pass."""
-
-    dimension: int
-    bias: float
-    kappa: float
-
-    def begin(self) -> CutSums:
-        return CutSums(np.zeros((1, self.dimension)))
-
-    def visit_chunk(self, sums: CutSums, rows: Rows, chunk: Chunk) -> None:
-        self._cut(sums, chunk, rows["t"], chunk.weight, rows["z_b"], rows["z"], self.kappa, self.bias)
+        assert sums.a is not None
+        a = sums.a[0].reshape(-1, K)
+        if self.risk.loss.smooth:
+            csr = CsrRows(chunk.indptr, chunk.indices, chunk.data, target, u)
+            multiclass.cut(self.risk.loss, csr, z, z, 1.0, self.bias, self.grids, a, sums.b)
+            return
+        rival = np.empty_like(target)
+        multiclass.rivals(self.risk.loss, target, z, z, 1.0, rival)
+        multiclass.scatter(chunk.indptr, chunk.indices, chunk.data, target, rival, u, self.bias, self.grids.vector, a)
+        wrong = target != rival
+        sums.b += weight_sum(wrong if u is None else u[wrong], self.grids)
 
 
 @dataclass(frozen=True, slots=True)

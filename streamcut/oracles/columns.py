@@ -311,7 +311,7 @@ class ColumnsOracle(LinearOracle):
         self._half, self.weights = numbers["half"], np.array(numbers["weights"])
         self._taken = True
         self.active, self.halves = np.array(numbers["active"], np.int64), {}
-        if len({*numbers["places"]} & {*range(self.at_once)}) != len(self.active) or len(numbers["places"]) != len(self.active):
+        if not {*numbers["places"]} <= {*range(self.at_once)}:
             raise ValueError(f"columns {numbers['active']} are in places {numbers['places']}")
         self._place[self.active] = numbers["places"]
         expect_like(numbers["halves"], [(0.0, 0.0, 0.0)], "halves")

@@ -158,8 +158,6 @@ class SampledOracle:
         for name, limit in limits.items():
             if arrays[name].min(initial=0) < 0 or arrays[name].max(initial=0) >= limit:
                 raise ValueError(f"array {name} holds an index outside 0 … {limit - 1}")
-        if arrays["weight"].min(initial=0.0) < 0.0:
-            raise ValueError("array weight holds one below 0")
 
     def keep(self, slot: int, expansion: Expansion, bundle: GramBundle) -> None:
         """Store `expansion` as the cut in `slot` of the bundle; cuts no longer in the bundle are dropped."""

@@ -121,8 +121,6 @@ class SecondOrderOracle(LinearOracle):
     def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
         super().restore(numbers, fill)
         self._slack, self._kink_width = numbers["slack"], numbers["kink_width"]
-        if not 0.0 < self._kink_width < np.inf:
-            raise ValueError(f"the width of kinks is {self._kink_width}")
         for name, array in (("at", self.at), ("slope", self.slope), ("curvature", self.curvature)):
             fill(name, array, self.release)
 

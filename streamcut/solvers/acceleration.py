@@ -155,10 +155,6 @@ class Course:
             guard = Guard(**own["guard"])
             if state.bundle.max_cuts > oracle.cuts:
                 raise ValueError(f"a bundle of {state.bundle.max_cuts} cuts, but rows remember fewer")
-            if not ((course.guard.first, course.guard.smooth) == (guard.first, guard.smooth) and 0.0 <= own["stretch"] <= 1.0):
-                raise ValueError(f"steps are stretched by {own['stretch']}, initially by {guard.first}")
-            if not (guard.plain or guard.first < 1.0) or not all(0.0 <= gap < math.inf for gap in guard.gaps):
-                raise ValueError(f"invalid course of passes: {own}")
             return cls(state, guard, own["stretch"])
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -142,16 +142,10 @@ class SMO:
         n = self._chunk.n_rows
         if not 0 < numbers["active"] <= n:
             raise ValueError(f"{numbers['active']} rows are active")
-        if min(self.steps, self.evaluations, self._counted) < 0 or self._counted > min(_SHRINK_EVERY, n):
-            raise ValueError(f"{self.steps} steps, {self.evaluations} evaluations, {self._counted} since rows were left out")
         self._active = np.empty(numbers["active"], np.int64)
-        fill("alpha", self.alpha, within=(0.0, np.inf))
+        fill("alpha", self.alpha)
         fill("gradient", self.gradient)
         fill("active", self._active, within=(0, n - 1))
-        if (self.alpha > self._upper).any() or (np.diff(self._active) <= 0).any():
-            raise ValueError("dual variables above their limits, or active rows that do not increase")
-        if self._bias and abs(math.fsum(self.alpha * self._sign)) > 1e-6 * self._upper.sum():
-            raise ValueError("dual variables that do not balance")
         self._cache.clear(len(self._active))
 
     def release(self) -> None:
@@ -331,8 +325,6 @@ class _Loop:
 
     def restore(self, own: dict[str, Any]) -> None:
         expect_like(own, self.saved()[0], "solver")
-        if not 0.0 < own["tolerance"] <= _FIRST or own["until"] < self.until or not 0 <= own["idle"] < _IDLE:
-            raise ValueError(f"tolerance {own['tolerance']!r}, the next look at {own['until']} steps, {own['idle']} idle")
         for name, value in own.items():
             setattr(self, name, value)
 

@@ -15,7 +15,7 @@ from streamcut.bundle.l1_only import L1OfMany, L1Only
 from streamcut.bundle.penalty import L2, FreeIntercept, penalty_of
 from streamcut.compiled import vectors
 from streamcut.foundation.fields import expect_like
-from streamcut.foundation.rounding import CutError, plane_doubt
+from streamcut.foundation.rounding import CutError
 from streamcut.models.certificate import StopReason, Witness
 from streamcut.models.checkpoint import StoredCheckpoint
 from streamcut.oracles.decomposable import Cut, DecomposableOracle
@@ -123,7 +123,7 @@ class BundleState:
             self.w = self.w_b.copy()
             self.w[-1] += side
             oracle.score(self.w)
-            end = two_cuts.minimise(lambda k: oracle.C * oracle.slopes(k)[0] - _FLAT * oracle.c_bar, 1, _CLOSE)[0]
+            end = two_cuts.minimise(lambda k: oracle.C * oracle.slopes(k)[0] - _FLAT * oracle.c_bar, 1, narrow=_CLOSE)[0]
             self.move(part * (1.0 - _CLOSE) * float(end), oracle)
         if self.F_b - self.bound <= rule.allowed_gap(self.F_b, oracle.c_bar):  # F may differ by rounding
             self.best = Best(self.w_b, self.F_b, self.raised)
@@ -278,17 +278,8 @@ class BundleState:
         expect_like(numbers, _NUMBERS, "solver")
         bundle = _bundle(found, numbers, oracle)
         w = found.read("w", shape)
-        a = found.read("witness_a", (bundle.dimension,))
-        witness = Witness(a, numbers["witness_b"], CutError(*numbers["witness_error"]))
-        most = max(0.0, bundle.penalty.bound(bundle.c_bar, witness.a, witness.b, witness.error)[0])
-        if not 0.0 <= numbers["bound"] <= most or min(witness.error) < 0.0:
-            raise ValueError("its bound is not that of its witness")
+        witness = Witness(found.read("witness_a", (bundle.dimension,)), numbers["witness_b"], CutError(*numbers["witness_error"]))
         w_b = found.read("w_b", shape)
-        if not bundle.penalty.value(w_b) <= numbers["F_b"] * _NEARLY < math.inf or not 0.0 <= numbers["loss"] < math.inf:
-            raise ValueError("its objective is not that of its weights")
-        _expect_planes(bundle, w_b, numbers["F_b"])
-        if numbers["bound"] > numbers["F_b"] * _NEARLY:
-            raise ValueError("its bound is above its objective")
         state = cls(
             bundle,
             w_b,
@@ -307,14 +298,10 @@ class BundleState:
             found.read("scored", shape) if "scored" in found.arrays else None,
         )
         if "best" in found.arrays:
-            best = found.read("best", shape)
-            if not bundle.penalty.value(best) <= numbers["best_F"] * _NEARLY < math.inf:
-                raise ValueError("its best objective is not that of its weights")
-            state.best = Best(best, numbers["best_F"], numbers["best_raised"])
+            state.best = Best(found.read("best", shape), numbers["best_F"], numbers["best_raised"])
         return state
 
 
-_NEARLY = 1.0 + 1e-9  # tolerance for a different summation order
 _NUMBERS: dict[str, Any] = {
     **dict.fromkeys(("loss", "F_b", "bound", "witness_b", "k", "value", "taken", "raised", "c_bar", "l1"), 0.0),
     **dict.fromkeys(("best_F", "best_raised", "proved"), 0.0),
@@ -325,17 +312,6 @@ _NUMBERS: dict[str, Any] = {
 }
 
 
-def _expect_planes(bundle: Bundle, w_b: np.ndarray, F_b: float) -> None:
-    """Raise ValueError for cuts above the mean loss at w_b, which no valid cut is."""
-    arrays, square = bundle.saved(), vectors.dot(w_b, w_b)
-    loss = F_b * _NEARLY - bundle.penalty.value(w_b) / _NEARLY
-    pulls = arrays["pulls"] * w_b[-1] if bundle.penalty.free else np.zeros(len(bundle.slots))
-    for a, b, pull, error in zip(arrays["vectors"], arrays["b"], pulls.tolist(), arrays["errors"].tolist(), strict=True):
-        doubt = plane_doubt(vectors.dot(a, a), square, abs(b) + abs(pull), CutError(*error), len(a))
-        if not bundle.c_bar * (vectors.dot(a, w_b[: len(a)]) + pull + b - doubt) <= loss:
-            raise ValueError("a cut is above the loss at its weights")
-
-
 def _bundle(found: StoredCheckpoint, numbers: dict[str, Any], oracle: DecomposableOracle) -> Bundle:
     """The saved bundle. Raises CorruptError, ValueError for anything else."""
     most, shape = numbers["max_cuts"], found.shape("bundle.b")
@@ -343,26 +319,12 @@ def _bundle(found: StoredCheckpoint, numbers: dict[str, Any], oracle: Decomposab
     size = shape[-1]
     if not (2 <= most <= allowed and 1 <= size <= most + 1):
         raise ValueError(f"{size} cuts in a bundle of {most} of {allowed}")
-    if shape != (size,):
-        raise ValueError(f"array bundle.b is {shape}")
-    if not (0.0 < numbers["c_bar"] < math.inf and 0.0 <= numbers["l1"] < math.inf):
-        raise ValueError(f"C̄ is {numbers['c_bar']}, λ {numbers['l1']}")
     penalty = penalty_of(numbers["l1"])
     if isinstance(oracle.penalty, FreeIntercept | L1OfMany):
         penalty = oracle.penalty.known(*numbers["within"])
     if isinstance(oracle.penalty, L1Only):
         penalty = replace(penalty if isinstance(penalty, L1OfMany) else oracle.penalty, most=numbers["F_b"])
     bundle = Bundle(oracle.dimension - penalty.free, numbers["c_bar"], most, penalty)
-    within = {
-        "beta": (0.0, math.inf),
-        "errors": (0.0, math.inf),
-        "unused": (0, 2**62),
-        "slots": (-1, most - 1),
-    }
     for name, place in bundle.make_places(size - 1).items():
-        found.read_into(f"bundle.{name}", place, within=within.get(name))
-    if not bundle.saved()["beta"].sum() <= bundle.c_bar * (1.0 + 1e-6):
-        raise ValueError("array bundle.beta is not a mixture")
-    if bundle.slots[0] != -1 or len(np.unique(bundle.slots)) != size:
-        raise ValueError("array bundle.slots has a slot twice")
+        found.read_into(f"bundle.{name}", place, within=(-1, most - 1) if name == "slots" else None)
     return bundle

@@ -45,7 +45,7 @@ TWO = X[:100], y[:100]
         LogisticRegression(solver="working-set", l1_only=1.0),
         LinearSVM(solver="ocas"),
         KernelSVM(),
-        StreamcutOutlierDetector(solver="ocas"),
+        StreamcutOutlierDetector(nu=0.3),
         StreamcutClassifier(task="sequence", solver="cpa", max_passes=30),
     ],
     ids=repr,

@@ -25,7 +25,7 @@ def trained(kind: str):
         "logistic": {"loss": "logistic"},
         "regression": {"task": "regression"},
         "bundle-dca": {"solver": "bundle-dca"},
-        "multiclass": {"task": "multiclass", "solver": "ocas"},
+        "multiclass": {"task": "multiclass"},
         "rest": {"task": "multiclass", "strategy": "one-vs-rest"},
         "ranking": {"task": "ranking"},
         "sequence": {"task": "sequence", "max_passes": 60},

@@ -149,7 +149,6 @@ TRAININGS = {  # linear models: every way through the code that ends with a cert
     "poisson": Training("counts", {**_NUMBERS, "loss": "poisson"}, 12),
     "poisson, bundle-dca": Training("counts", {**_NUMBERS, "loss": "poisson", "solver": "bundle-dca"}, 10),
     "Crammer-Singer": Training("classes", _CLASSES, 10),
-    "Crammer-Singer, ocas": Training("classes", {**_CLASSES, "solver": "ocas"}, 62),
     "softmax": Training("classes", {**_CLASSES, "loss": "softmax"}, 8),
     "one-vs-rest": Training("classes", _APART, 8),
     "one-vs-rest, logistic, not cached": Training("classes", {**_APART, "loss": "logistic", "row_cache": "0"}, 8),
@@ -157,7 +156,6 @@ TRAININGS = {  # linear models: every way through the code that ends with a cert
         "classes", {**_APART, "loss": "squared-hinge", "intercept": "free"}, 8
     ),
     "one class": Training("ones", {"task": "one-class", "nu": 0.3}, 8),
-    "one class, ocas": Training("ones", {"task": "one-class", "nu": 0.3, "solver": "ocas"}, 32),
     "ranking": Training("queries", {"task": "ranking", "solver": "ocas"}, 36),
     "ranking, newton": Training("queries", {"task": "ranking", "solver": "newton"}, 44),
     "ranking, average of queries": Training("queries", {"task": "ranking", "normalisation": "queries"}, 52),

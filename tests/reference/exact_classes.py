@@ -31,8 +31,6 @@ WAYS |= {
 }
 _SOLVERS: list[dict[str, Any]] = [
     {"solver": "bundle-dca"},
-    {"solver": "ocas"},
-    {"solver": "cpa"},
     {"solver": "bundle-dca", "row_cache": "0", "lanes": 3, "max_cuts": 4},
 ]
 _COLUMNS: list[dict[str, Any]] = [  # of one-vs-rest
@@ -106,8 +104,8 @@ def check(way: str, seed: int, passes: int = 6, one_type: bool = False) -> list[
     options = {"task": "multiclass", "bias": given.bias, "C": given.C, **WAYS[way]}
     data = streamcut.rows(given.X, target.astype(float), weight=given.weight, shard_nnz=given.X.size // 3 + 1)
     limits = {"max_passes": int(rng.choice([1, 2, 3, passes, passes]))}
-    best = {"solver": "ocas" if solver["solver"] == "bundle-dca" else "bundle-dca", "tol": None, "tol_relative": 1e-9}
-    best |= {"solver": "bundle-dca", "max_passes": 40, "l1": solver.get("l1", 0.0)} if solvers is _COLUMNS else {"max_passes": 10}
+    best = {"solver": "bundle-dca", "tol": None, "tol_relative": 1e-9, "max_passes": 40}
+    best |= {"l1": solver.get("l1", 0.0)} if solvers is _COLUMNS else {}
     models = [solved(data, {**options, **solver, **rule, **limits}), solved(data, {**options, **best})]
     X = [[*map(Fraction, row), Fraction(given.bias)][: len(row) + (given.bias != 0.0)] for row in given.X.astype(float).tolist()]
     u = [Fraction(1)] * n if given.weight is None else [Fraction(value) for value in given.weight.tolist()]

@@ -42,9 +42,6 @@ CASES = {
     "newton": ("two", {"solver": "newton", "loss": "logistic", "lanes": 2, "max_passes": 4}),
     "newton, squared loss, row weights": ("weighted", {"solver": "newton", "loss": "squared", "task": "regression", "l1": 3.0}),
     "working-set": ("two", {"solver": "working-set", "loss": "squared-hinge", "l1_only": "20%", "lanes": 2, "max_passes": 4}),
-    "classes, cpa": ("classes", {"task": "multiclass", "solver": "cpa", **_PLANES}),
-    "classes, ocas": ("classes", {"task": "multiclass", "solver": "ocas", **_PLANES}),
-    "classes, ocas, exact cuts": ("classes", {"task": "multiclass", "solver": "ocas", "cut": "exact", **_PLANES}),
     "classes, bundle-dca": ("classes", {"task": "multiclass", **_DCA, "row_cache": "0"}),
     "classes, bundle-dca, cache": ("classes", {"task": "multiclass", **_DCA, "row_cache": "50%"}),
     "one-vs-rest, bundle-dca": ("classes", {"task": "multiclass", "strategy": _OVR, **_DCA, "row_cache": "0"}),
@@ -78,7 +75,6 @@ CASES = {
     "sampled-linear, classes": ("classes", {"task": "multiclass", "solver": "sampled-linear", **_SAMPLED}),
     "sampled-linear, sequences": ("sequences", {"task": "sequence", "solver": "sampled-linear", **_SAMPLED}),
     "Nyström features, bundle-dca": ("two", {**_DCA, **_NYSTROEM}),
-    "Nyström features, ocas, classes": ("classes", {"task": "multiclass", "solver": "ocas", **_NYSTROEM, **_PLANES, "seed": 3}),
 }
 
 

@@ -221,8 +221,6 @@ def _classes(given: Any, kind: str, rule: dict[str, Any], seed: int, rng: np.ran
     options |= {"l1": l1} if l1 else {}
     if kind.startswith("one-vs-rest"):
         options |= ({}, {"row_cache": "0"}, {"lanes": 2})[seed % 3]
-    else:
-        options["solver"] = ("bundle-dca", "ocas", "cpa")[seed % 3]
     if kind == "crammer-singer":
         options["strategy"] = kind
     data = streamcut.rows(given.X, target.astype(float), weight=given.weight, shard_nnz=given.X.size // 3 + 1)
@@ -273,7 +271,7 @@ def _structured(given: Any, kind: str, rule: dict[str, Any], seed: int, rng: np.
     qid = np.repeat([0, 1], n // 2) if kind in ("queries", "sequence") else None
     options: dict[str, Any] = {"C": given.C, "solver": _GLOBAL[seed % 2], **rule}
     if kind == "one-class":
-        options = {"task": kind, "nu": 0.5, "solver": (*_GLOBAL, "bundle-dca")[seed % 3], **rule}
+        options = {"task": kind, "nu": 0.5, **rule}
     elif kind in LABELLING_LOSSES:
         options |= {"loss": kind, "bias": given.bias} | ({"k": "2"} if kind in ("prec@k", "rec@k") else {})
     elif kind == "sequence":

@@ -35,7 +35,7 @@ def test_approaches_the_exact_machine():
 def test_other_tasks_take_features():
     X, _ = rings(300)
     y = np.digitize(np.sin(2 * X[:, 0]) + X[:, 1], [-0.5, 0.5]).astype(float)
-    model = train(streamcut.rows(X, y), task="multiclass", solver="ocas", **OPTIONS)
+    model = train(streamcut.rows(X, y), task="multiclass", **OPTIONS)
     assert evaluate(model, (X, y)).accuracy > 0.8
     with pytest.raises(UsageError, match="sequence"):
         train(streamcut.rows(X, y, qid=np.arange(300) // 3), task="sequence", solver="ocas", **OPTIONS)

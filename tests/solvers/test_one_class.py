@@ -20,10 +20,9 @@ def data(n: int = 300) -> Any:
     return streamcut.rows(rows(n), np.ones(n), shard_nnz=400)
 
 
-@pytest.mark.parametrize("solver", ["bundle-dca", "ocas", "cpa"])
 @pytest.mark.parametrize("nu", [0.1, 0.37])
-def test_the_plane_is_libsvms(solver, nu):
-    X, options = rows().toarray(), {"task": "one-class", "nu": nu, "solver": solver, "tol": 1e-7, "tol_relative": None}
+def test_the_plane_is_libsvms(nu):
+    X, options = rows().toarray(), {"task": "one-class", "nu": nu, "tol": 1e-7, "tol_relative": None}
     model = train(data(), **options, max_passes=500)
     theirs = OneClassSVM(kernel="linear", nu=nu, tol=1e-10).fit(X)
     found, length = model.certificate, np.linalg.norm(theirs.coef_)
@@ -49,9 +48,8 @@ def test_units_of_features_are_of_no_matter():
         np.testing.assert_allclose(direction, directions[0], rtol=1e-9)
 
 
-@pytest.mark.parametrize("solver", ["bundle-dca", "ocas"])
-def test_it_is_saved_stopped_resumed_and_evaluated(solver, tmp_path):
-    options = {"task": "one-class", "nu": 0.2, "tol": 1e-6, "tol_relative": None, "lanes": 2, "solver": solver}
+def test_it_is_saved_stopped_resumed_and_evaluated(tmp_path):
+    options = {"task": "one-class", "nu": 0.2, "tol": 1e-6, "tol_relative": None, "lanes": 2}
     questions = count()
     whole = train(data(), stop=lambda: next(questions) < 0, **options)
     save_model(whole, tmp_path / "m.npz")
@@ -98,11 +96,6 @@ def test_few_passes_do_and_workers_change_no_bit(nu):
     }
     assert models[0].solver == "bundle-dca"
     assert models[0].history[-1]["passes"] <= 8
-    slow = train(data(), task="one-class", nu=nu, solver="ocas", tol=None, tol_relative=1e-7, max_passes=500).certificate
-    found = models[0].certificate
-    if max(found.primal / found.c_bar, slow.primal / slow.c_bar) <= 0.5:  # both are ½/R²
-        assert found.lower_bound <= slow.primal
-        assert slow.lower_bound <= found.primal
 
 
 def test_its_bound_is_proved_from_the_rows():

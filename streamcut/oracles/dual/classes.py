@@ -16,7 +16,6 @@ import numpy as np
 from streamcut.bundle.bundle import Merge
 from streamcut.bundle.penalty import L2, SQUARES
 from streamcut.compiled import cached_rows, multiclass_dual, records, shares
-from streamcut.compiled.class_shares import in_the_simplex
 from streamcut.execution.cache_passes import FillingPass
 from streamcut.execution.row_cache import ROW_BYTES, CacheSize, RowCache, SweptCache
 from streamcut.execution.row_state import Rows
@@ -25,7 +24,6 @@ from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.rounding import Grids
 from streamcut.losses.classes import ClassesRisk
 from streamcut.losses.joint import JointLoss
-from streamcut.models.checkpoint import Fill
 from streamcut.oracles.classes import MulticlassOracle
 from streamcut.oracles.classes_passes import fill
 from streamcut.oracles.dual.ascent import DualAscent
@@ -36,7 +34,6 @@ from streamcut.oracles.row_passes import RowPass, Totals
 
 _VISITS = 5  # while a row's share is divided
 _VISITS_CACHED = 2  # where sweeps over cached rows follow
-_AT_ONCE = 1 << 14  # rows whose shares are checked between two releases
 # Rows of a group stay in the last cache level; an eighth of it takes news20 from 45 passes to 60.
 ORDER = RandomOrder(nnz=1 << 19, batch=4)
 
@@ -190,22 +187,13 @@ class MulticlassDualOracle(DualAscent, MulticlassOracle):
         seed: int = 0,
         penalty: L2 = SQUARES,
     ) -> None:
-        super().__init__(runner, risk, C=C, bias=bias, keep_margins=True, penalty=penalty)
+        super().__init__(runner, risk, C=C, bias=bias, penalty=penalty)
         runner.row_state.add("codes", np.uint16, (cuts, risk.classes))
         caches: dict[int, ClassesCache] = {}
         if size is not None and sweeps > 0:
             caches = {start: ClassesCache(size, risk.loss) for start in runner.lanes.bounds[:-1]}
         merging = partial(MergePass, risk.loss.bounded())
         self.prepare(merging, caches, cuts=cuts, order=ORDER, sweeps=sweeps, seed=seed)
-
-    def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
-        super().restore(numbers, fill)
-        rows = self._runner.rows
-        for start in range(0, len(rows["t"]), _AT_ONCE):
-            some = slice(start, start + _AT_ONCE)
-            if not in_the_simplex(rows["t"][some], rows["codes"][some]):
-                raise ValueError("array rows.codes holds shares outside the simplex")
-            self.release()
 
     def _least(self, ascent: Any) -> float:
         return LITTLE if self.accelerated else LESS

@@ -115,10 +115,6 @@ class SampledRun:
         state.bundle.restore(arrays)
         state.master = GramSolution(*numbers["master"])
         state.new, state.calm, state.step = numbers["new"], numbers["calm"], numbers["step"]
-        if not 0.0 < state.step <= 1.0:
-            raise ValueError(f"step {state.step} is not above 0 and at most 1")
-        if state.new is not None and state.new not in state.bundle.slots.tolist():
-            raise ValueError(f"the new cut is in slot {state.new}, which is invalid")
         oracle.restore(numbers["oracle"], arrays, state.bundle, state.new)
         lines = expect_lines(numbers["history"], SampledIteration, "history")
         self.progress.history = [SampledIteration(*line) for line in lines]  # type: ignore[misc]

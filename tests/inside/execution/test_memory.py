@@ -69,7 +69,6 @@ FAMILIES = {
     "roc-area": ["--task", "roc-area"],
     "f1": ["--loss", "f1"],
     "multiclass": ["--task", "multiclass"],
-    "multiclass-ocas": ["--task", "multiclass", "--solver", "ocas"],
     "one-vs-rest": ["--task", "multiclass", "--strategy", "one-vs-rest"],
     "ranking": ["--task", "ranking"],
     "sequence": ["--task", "sequence"],
@@ -78,12 +77,12 @@ FAMILIES = {
     "bsca": ["--kernel", "rbf", "--gamma", "1", "--budget", "20"],
     "sampled-linear": ["--solver", "sampled-linear", "--kernel", "rbf", "--gamma", "1", "--set", "samples=50"],
 }
-QUERIES = ("ranking", "sequence", "sequence-ocas", "multiclass", "multiclass-ocas", "one-vs-rest")
+QUERIES = ("ranking", "sequence", "sequence-ocas", "multiclass", "one-vs-rest")
 SHORT = {"bsca": ["--max-time", "2s"], "one-vs-rest": ["--max-passes", "2"]}
 
 
 @pytest.mark.thirds
-@pytest.mark.parametrize("family", by_night(FAMILIES, ("multiclass-ocas", "sequence-ocas", "nystroem", "f1", "bsca", "sequence")))
+@pytest.mark.parametrize("family", by_night(FAMILIES, ("sequence-ocas", "nystroem", "f1", "bsca", "sequence")))
 def test_the_least_of_every_kind_of_training_is_enough(stores, queries, tmp_path, family):
     store = queries if family in QUERIES else stores[2]
     limits = SHORT.get(family, ["--set", "max-cuts=20", "--max-passes", "2"])

@@ -18,7 +18,6 @@ STEPS = {
     "checkpoints": 300,
     "metadata": 30,
     "stores": 75,
-    "resumes": 50,
     "hdf5": 50,
     "bits": 150,
     "lies": 60,

@@ -21,7 +21,6 @@ from kit.hostile_store import manifest_of
 from kit.mutations import forged_array, forged_document, scattered
 
 import streamcut
-from inside.kit import forged_checkpoint as runs
 from inside.kit.forging import forge
 from inside.kit.fuzzing_doors import DOORS
 from inside.kit.fuzzing_text import TEXTS
@@ -166,27 +165,6 @@ def stores(rng: random.Random, made: Path) -> Iterator[str]:
         yield from _in_child(one, rng)
 
 
-def resumes(rng: random.Random, made: Path) -> Iterator[str]:
-    """A checkpoint with a forged record and forged arrays is gone on from."""
-    folder, found = made / "resumes", {}
-    for name in ("ocas", "bundle-dca", "softmax", "one-vs-rest", "ranking", "sequence", "smo", "bsca", "sampled cuts"):
-        (folder / name).mkdir(parents=True, exist_ok=True)
-        stored = runs.stopped(name, folder / name)
-        found[name] = stored.record, stored.read_all()
-        runs.resumed(name, folder / name, *found[name])
-
-    def one(rng: random.Random) -> str:
-        name = rng.choice(list(found))
-        record, arrays = found[name]
-        if rng.random() < 0.6:
-            record = {**record, "state": forged_document(rng, record["state"])}
-        arrays = {key: forged_array(rng, array) if rng.random() < 0.2 else array for key, array in arrays.items()}
-        return _outcome(runs.resumed, name, folder / name, record, arrays, refused=(StreamcutError, MemoryError))
-
-    while True:
-        yield from _in_child(one, rng)
-
-
 # --- bytes for libraries in C, in children, as they may die of them ---
 
 
@@ -225,5 +203,5 @@ def frames(rng: random.Random, made: Path) -> Iterator[str]:
 
 FUZZERS: dict[str, Callable[[random.Random, Path], Iterator[str]]] = {
     each.__name__: each
-    for each in (flips, manifests, recipes, checkpoints, metadata, stores, resumes, hdf5, frames)
+    for each in (flips, manifests, recipes, checkpoints, metadata, stores, hdf5, frames)
 } | DOORS | TEXTS  # fmt: skip

@@ -73,15 +73,14 @@ class TestInvariance:
             np.testing.assert_array_equal(model.weights, expected.weights)
             assert model.certificates == expected.certificates
 
-    @pytest.mark.parametrize("solver", ["cpa", "ocas"])
-    def test_weight_two_is_the_row_twice(self, solver):
+    def test_weight_two_is_the_row_twice(self):
         X, y, _ = problem(60, seed=5)
-        options = {"task": "multiclass", "solver": solver, "max_passes": 40, "tol": 1e-6}
+        options = {"task": "multiclass", "max_passes": 40, "tol": 1e-6}
         twice = train(streamcut.rows(sp.vstack([X, X]), np.tile(y, 2)), **options)
         weighted = train(streamcut.rows(X, y, weight=np.full(60, 2.0)), **options)
         assert weighted.certificates[0].primal == pytest.approx(twice.certificates[0].primal, rel=1e-6)
 
-    @pytest.mark.parametrize(("solver", "more"), [("ocas", {}), ("bundle-dca", {}), ("bundle-dca", {"row_cache": "0"})])
+    @pytest.mark.parametrize(("solver", "more"), [("bundle-dca", {}), ("bundle-dca", {"row_cache": "0"})])
     def test_stopped_and_resumed_is_uninterrupted(self, solver, more, tmp_path):
         from streamcut import CheckpointOptions
 

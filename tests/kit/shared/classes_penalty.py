@@ -14,9 +14,9 @@ KINDS = {
     "ovr-logistic": {"strategy": "one-vs-rest", "loss": "logistic"},
     "ovr-squared-hinge": {"strategy": "one-vs-rest", "loss": "squared-hinge"},
 }
-WAYS = {"cpa": {"solver": "cpa"}, "ocas": {"solver": "ocas"}, "bundle-dca": {"row_cache": "50%"}, "uncached": {"row_cache": "0"}}
+WAYS = {"bundle-dca": {"row_cache": "50%"}, "uncached": {"row_cache": "0"}}
 NIGHTLY = ("ovr-logistic", "ovr-squared-hinge")  # alike but for the loss
-ROUTES = [(kind, way) for kind in KINDS for way in WAYS if not (kind.startswith("ovr") and way in ("cpa", "ocas"))]
+ROUTES = [(kind, way) for kind in KINDS for way in WAYS]
 ROUTES_BY_NIGHT = [each for each in ROUTES if each[0] in NIGHTLY or each == ("ovr-hinge", "uncached")]
 routes = pytest.mark.parametrize("route", by_night(ROUTES, ROUTES_BY_NIGHT), ids=" by ".join)
 

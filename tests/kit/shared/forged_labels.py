@@ -12,7 +12,7 @@ COMMANDS = [
     *((PAIR, f"--loss {loss}") for loss in ("f1", "error")),
     *((PAIR, f"--solver {solver} {RBF}") for solver in ("smo", "bsca", "bsgd", "sbp", "sampled-linear", "sampled-constant")),
     (PAIR, "--task roc-area"),
-    *((CLASSES, f"--task multiclass --solver {solver}") for solver in ("bundle-dca", "ocas")),
+    *((CLASSES, f"--task multiclass --solver {solver}") for solver in ("bundle-dca",)),
     (CLASSES, "--task multiclass --strategy one-vs-rest"),
     *((CLASSES, f"--task multiclass --solver {solver} {RBF}") for solver in ("bsca", "sampled-linear", "sampled-constant")),
     (CHAIN, "--task sequence"),

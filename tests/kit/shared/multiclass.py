@@ -3,7 +3,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-SOLVERS = ["cpa", "ocas", "bundle-dca"]
+SOLVERS = ["bundle-dca"]
 LABELS = (-2.0, 1.0, 3.5, 7.0)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-WAYS = [("cpa", {}), ("ocas", {}), ("bundle-dca", {}), ("bundle-dca", {"row_cache": "0"})]
+WAYS = [("bundle-dca", {}), ("bundle-dca", {"row_cache": "0"})]
 LABELS = (-2.0, 1.0, 3.5, 7.0)
 
 
