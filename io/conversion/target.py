@@ -72,12 +72,14 @@ class Target:
         self.stored = 0
         self.seen = 0  # rows of this output seen so far, stored before or now
         self.in_order = False
+        self.refused: list[str] = []
         self._order = LabelOrder()
         self._group = _GroupLimit(plan)
         self._stack = ExitStack()
         self._writer: StoreWriter | None = None
         if manifest is not None:
             self.statistics, self.counters = manifest.statistics, manifest.source.get("counters", {})
+            self.refused = manifest.source.get("refused", [])
             self.stored = manifest.statistics.n_rows
             self._build.settle()
             return
@@ -128,15 +130,15 @@ class Target:
         # `given` makes the position that of exactly these rows, however a resumed run cuts blocks.
         self._writer.append(rows, {**position, "given": first_row})
 
-    def finish(self, record: dict, counters: dict[str, int], recipe: Recipe | None) -> None:
-        """Give the store its name, with its source, its counters and its recipe."""
+    def finish(self, record: dict, counters: dict[str, int], recipe: Recipe | None, refused: list[str]) -> None:
+        """Give the store its name, with its source, its counters, the first refused lines and its recipe."""
         if self.complete:
             return
         if self.seen == 0:
             raise BadInputError(f"{self.path}: this output gets no rows; change --split or --split-seed")
         assert self._writer is not None, "closed before it was finished"
         self.counters = counters
-        source = {"made_from": lasting(record), "counters": counters}
+        source = {"made_from": lasting(record), "counters": counters} | ({"refused": refused} if refused else {})
         self.statistics = self._writer.finish(source, recipe).statistics
         self.in_order = self.statistics.groups is None and self._order.found(self.statistics)
         self.close()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-from pathlib import Path
 
 import kit.shared.foreign_files
 import pytest
@@ -107,30 +106,6 @@ def test_43_a_replacement_that_was_killed_ends_with_one_of_the_two(run, folder, 
     assert rows == (80 if old_is_back and visit < 3 else 4)
     if not old_is_back:
         assert sorted(os.listdir()) == ["a.svm", "b.svm", "o.zarr"]
-
-
-@pytest.mark.parametrize("name", ["o.zarr.rejects", "o.zarr.rejects.partial"])
-def test_43_refused_lines_are_not_written_over_a_file_of_somebody_else(run, folder, name):
-    (folder / "bad.svm").write_text(ROWS + "x 1:1\n")
-    (folder / name).write_text("mine\n")
-    assert run("convert", "a.svm", "o.zarr")[0] == 0  # which has no refused lines
-    for options in ([], ["--force"]):
-        code, _, err = run("convert", "bad.svm", "p.zarr" if not options else "o.zarr", "--on-error", "skip", *options)
-        assert (code, name in err) == ((0, False) if not options else (USAGE, True)), err
-    assert (folder / name).read_text() == "mine\n"
-
-
-def test_43_refused_lines_that_may_have_been_corrected_are_replaced_by_force_only(run, folder):
-    (folder / "bad.svm").write_text(ROWS + "x 1:1\n")
-    assert run("convert", "bad.svm", "o.zarr", "--on-error", "skip")[0] == 0
-    shutil.rmtree("o.zarr")
-    corrected = Path("o.zarr.rejects").read_text().replace("x 1:1", "1 1:1")
-    Path("o.zarr.rejects").write_text(corrected)
-    code, _, err = run("convert", "bad.svm", "o.zarr", "--on-error", "skip")
-    assert (code, "o.zarr.rejects: exists" in err) == (USAGE, True)
-    assert Path("o.zarr.rejects").read_text() == corrected
-    assert run("convert", "bad.svm", "o.zarr", "--on-error", "skip", "--force")[0] == 0
-    assert "x 1:1" in Path("o.zarr.rejects").read_text()
 
 
 def test_43_a_lock_with_content_in_a_folder_of_checkpoints_stays(run, folder):
