@@ -22,7 +22,6 @@ SHARD_LEAST = 1 << 18
 FEATURES_LEAST = 1 << 15  # statistics of this many features always fit into SLACK
 _WITHOUT_FEATURES, _FOR_FEATURES = 400 * 10**6, 0.23  # statistics of more features get this share of the memory above this
 _KERNELS = 128 << 20  # loaded between opening the inputs and planning
-GROUP_ENTRY_BYTES = 48  # of a row or group larger than a shard, whose own shard has to grow
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +31,7 @@ class ConvertPlan:
     block_bytes  of text (or of the entries of a table) in one piece
     sort_bytes   for shuffling and grouping
     key_bytes    for a dictionary that is learned
-    row_bytes    for a row or group that is larger than a block or a shard; `longest` is that in entries
+    row_bytes    for a row that is larger than a block
     features     statistics of single features are kept up to this number
     """
 
@@ -45,11 +44,6 @@ class ConvertPlan:
     row_bytes: int
     features: int
     lines: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def longest(self) -> int:
-        """Most entries of one row, or of the rows of one qid."""
-        return self.shard_nnz + self.row_bytes // GROUP_ENTRY_BYTES
 
 
 def expect_room(limit: int | None, needed: int, what: str) -> None:

@@ -10,11 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from streamcut.errors import BadInputError, MemoryBudgetError, StreamcutError, UsageError
+from streamcut.errors import BadInputError, StreamcutError, UsageError
 from streamcut.foundation.chunk import Chunk
-from streamcut.foundation.units import format_bytes
 from streamcut.io.conversion.options import ConvertOptions
-from streamcut.io.conversion.plan import GROUP_ENTRY_BYTES, ConvertPlan
+from streamcut.io.conversion.plan import ConvertPlan
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.io.opening import open_dataset
 from streamcut.io.recipe.recipe import Recipe
@@ -72,12 +71,13 @@ class Target:
         self.stored = 0
         self.seen = 0  # rows of this output seen so far, stored before or now
         self.in_order = False
+        self.refused: list[str] = []
         self._order = LabelOrder()
-        self._group = _GroupLimit(plan)
         self._stack = ExitStack()
         self._writer: StoreWriter | None = None
         if manifest is not None:
             self.statistics, self.counters = manifest.statistics, manifest.source.get("counters", {})
+            self.refused = manifest.source.get("refused", [])
             self.stored = manifest.statistics.n_rows
             settle(path)
             return
@@ -123,20 +123,19 @@ class Target:
             return
         first_row = self.seen - chunk.n_rows + known
         rows = replace(chunk.rows(known, chunk.n_rows), first_row=first_row)
-        self._group.add(rows)
         assert self._writer is not None, "finished or closed"
         # `given` makes the position that of exactly these rows, however a resumed run cuts blocks.
         self._writer.append(rows, {**position, "given": first_row})
 
-    def finish(self, record: dict, counters: dict[str, int], recipe: Recipe | None) -> None:
-        """Give the store its name, with its source, its counters and its recipe."""
+    def finish(self, record: dict, counters: dict[str, int], recipe: Recipe | None, refused: list[str]) -> None:
+        """Give the store its name, with its source, its counters, the first refused lines and its recipe."""
         if self.complete:
             return
         if self.seen == 0:
             raise BadInputError(f"{self.path}: this output gets no rows; change --split or --seed")
         assert self._writer is not None, "closed before it was finished"
         self.counters = counters
-        source = {"made_from": lasting(record), "counters": counters}
+        source = {"made_from": lasting(record), "counters": counters} | ({"refused": refused} if refused else {})
         self.statistics = self._writer.finish(source, recipe).statistics
         self.in_order = self.statistics.groups is None and self._order.found(self.statistics)
         self.close()
@@ -146,35 +145,6 @@ def lasting(record: dict) -> dict:
     """`record` without what differs between equal conversions of equal data: modification times and memory."""
     kept = {name: value for name, value in record.items() if name != "features"}
     return {**kept, "inputs": [[name, size] for name, size, _ in record["inputs"]]}
-
-
-class _GroupLimit:
-    """Refuses a row, or the rows of one qid, that need more memory in one shard than planned."""
-
-    def __init__(self, plan: ConvertPlan) -> None:
-        self._longest = plan.longest
-        self._qid: int | None = None
-        self._entries = 0
-
-    def add(self, chunk: Chunk) -> None:
-        starts = np.arange(chunk.n_rows)
-        if chunk.qid is not None:
-            starts = np.flatnonzero(np.diff(chunk.qid, prepend=chunk.qid[0] - 1))
-        entries = np.diff(chunk.indptr[np.append(starts, chunk.n_rows)])
-        if chunk.qid is not None:
-            if int(chunk.qid[0]) == self._qid:
-                entries[0] += self._entries
-            self._qid, self._entries = int(chunk.qid[-1]), int(entries[-1])
-        worst = int(entries.argmax())
-        if entries[worst] <= self._longest:
-            return
-        row = chunk.first_row + int(starts[worst])
-        what = f"row {row} (0-based)" if chunk.qid is None else f"qid {chunk.qid[starts[worst]]}"
-        needed, left = (format_bytes(count * GROUP_ENTRY_BYTES) for count in (int(entries[worst]), self._longest))
-        raise MemoryBudgetError(
-            f"{what} has {entries[worst]:,} entries or more, which stay together in one shard and need {needed}, "
-            f"but --memory leaves {left} for it; raise --memory"
-        )
 
 
 def _existing(path: str, record: dict, force: bool) -> Manifest | None:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from streamcut.io.conversion.plan import ConvertPlan
     from streamcut.io.recipe.recipe import Recipe
     from streamcut.io.sources.row_source import RowSource
-    from streamcut.io.text.svmlight import Reject
 
 
 def at(home: str) -> Callable[..., Any]:
@@ -29,16 +28,12 @@ def at(home: str) -> Callable[..., Any]:
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """The inputs to read: `readers` from the format, within the memory of `plan`; `planned` is the plan for another limit.
-
-    on_reject  receives refused lines, where refusal is allowed
-    """
+    """The inputs to read: `readers` from the format, within the memory of `plan`; `planned` is the plan for another limit."""
 
     paths: list[str]
     readers: Sequence[Any]
     options: ConvertOptions
     plan: ConvertPlan
-    on_reject: Callable[[Reject], None]
     planned: Callable[[int], ConvertPlan]
 
 

@@ -46,7 +46,6 @@ def _source(given: Conversion) -> SvmlightSource:
         max_line_bytes=given.options.max_line_bytes or LONGEST_LINE,
         held_line=_held_line(given.plan),
         memory_for=memory_for,
-        on_reject=given.on_reject,
         recipe=given.options.recipe,
     )
 

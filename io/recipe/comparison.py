@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from streamcut.errors import BadInputError
 from streamcut.io.recipe.recipe import Recipe
-from streamcut.io.recipe.table import BINNED, CATEGORICAL, INTEGER, NUMBER, TIME, Column, Table
+from streamcut.io.recipe.table import CATEGORICAL, INTEGER, NUMBER, Column, Table
 
 PLAIN = Recipe()  # of data with no stated recipe
 
@@ -56,9 +56,6 @@ def _tables(there: Table, here: Table) -> str | None:
         return f"column {missing[0]!r} is used there and not here"
     if more := [name for name in ours if name not in theirs]:
         return f"column {more[0]!r} is used here and not there"
-    categories = there.crosses or any(column.role in (BINNED, CATEGORICAL, TIME) for column in there.columns)
-    if categories and there.typed != here.typed:
-        return "values have types {} and none {}".format(*(("there", "here") if there.typed else ("here", "there")))
     for name, column in theirs.items():
         if _meaning(ours[name]) != _meaning(column):
             said, other = column.in_words(), ours[name].in_words()

@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from streamcut.io.recipe.table import NUMERIC, TYPES, Column, Comparison, Table, known
 
-VERSIONS = (1, 2, 3, 4)  # 2: columns of tables have types; 3: standardised numbers, tf-idf; 4: own nulls, or no names
+VERSIONS = (1, 2, 3, 4)  # 1: no table; 2: a table; 3: standardised numbers, tf-idf; 4: own nulls, or no names
 _USUAL = {"centre": 0.0, "spread": 1.0, "documents": 0, "frequencies": (), "nulls": (), "unnamed": 0}  # left out of the JSON
 _NAMES_AT_ONCE = 1 << 14  # there may be millions, and JSON needs a copy
 FORMS = ("numbers", "hashed", "table", "vw")
@@ -33,7 +33,7 @@ class LabelRule:
     comparison  labels are its outcome: +1 where it holds, −1 elsewhere
     none        unlabelled: rows to be scored only
     learned     words were numbered in order of appearance, so the numbers mean nothing
-    type        of the column's values, which gives a label one spelling in every container; None in recipes of version 1
+    type        of the column's values, which gives a label one spelling in every container; None: not of a table
     """
 
     words: tuple[tuple[str, float], ...] = ()
@@ -101,7 +101,7 @@ class Recipe:
 
     @property
     def version(self) -> int:
-        if self.table is None or not self.table.typed:
+        if self.table is None:
             return 1
         if self.table.nulls or self.table.unnamed:
             return 4
@@ -129,7 +129,7 @@ class Recipe:
         """Canonical JSON: sorted keys, no spaces, ASCII, and a line feed."""
         record = {"version": self.version, **asdict(replace(self, names=None))}
         for typed in filter(None, (record["labels"], record["table"], *(record["table"] or {}).get("columns", ()))):
-            if typed.get("type", "") is None:
+            if typed.get("type", "") is None:  # of labels that are not of a table
                 del typed["type"]
             for name in [name for name, usual in _USUAL.items() if typed.get(name) == usual]:
                 del typed[name]
@@ -183,6 +183,8 @@ def _expect_consistent(recipe: Recipe) -> None:
         raise ValueError("two features share a name")
     if recipe.table is None:
         return
+    if any(column.type is None for column in recipe.table.columns):
+        raise ValueError("a column of a table has no type")
     numeric = {recipe.table.key(column.name) for column in recipe.table.columns if column.role == NUMERIC}
     if names is not None and not numeric <= set(names):
         raise ValueError(f"the column {sorted(numeric - set(names))[0]!r} is not a feature")

@@ -33,7 +33,7 @@ class Column:
     bins    the number requested; `edges` (increasing) are those found, empty until then
     ngrams  (least, most) neighbouring words of a text; `characters`: runs of characters instead
     bare    the words of a text are keys without the column's name as prefix
-    type    of its values, one of TYPES, which gives them one spelling in every container; None in recipes of version 1
+    type    of its values, one of TYPES, which gives them one spelling in every container; None until it is found
     centre, spread   a number x has the value (x − centre) / spread, and a missing one is 0
     documents   > 0: the words of a text have tf-idf weights (1 + ln count) (1 + ln((1 + documents) / (1 + frequency))), and a
             row has length 1; `frequencies` holds, in feature order, the number of documents with each word
@@ -146,21 +146,14 @@ class Table:
             raise ValueError("columns of a table")
         if any(len(cross) < 2 or not set(cross) <= categories for cross in self.crosses):
             raise ValueError("a cross has two categories or more")
-        if len({column.type is None for column in self.columns}) > 1:
-            raise ValueError("either all columns have a type or none has")
 
     @property
     def spelling(self) -> Spelling:
         return Spelling(not self.unnamed, self.nulls)
 
-    @property
-    def typed(self) -> bool:
-        """Whether values have types and keys are escaped, as since version 2."""
-        return not self.columns or self.columns[0].type is not None  # all have one, or none has
-
     def key(self, name: str) -> str:
         """The name of a column as it appears in keys: with a backslash before each `*`, `=` and backslash."""
-        return re.sub(r"[*=\\]", r"\\\g<0>", name) if self.typed else name
+        return re.sub(r"[*=\\]", r"\\\g<0>", name)
 
     def prefixes(self) -> list[str]:
         """Prefixes of the keys of each column, part of a time and cross; the whole keys of numbers."""

@@ -94,7 +94,7 @@ def few_encoder(recipe: Recipe) -> FewRows | None:
 
 def _is_plain(recipe: Recipe) -> bool:
     table = recipe.table
-    if table is None or not table.typed or recipe.dtype or table.nulls or table.weight is not None or table.qid is not None:
+    if table is None or recipe.dtype or table.nulls or table.weight is not None or table.qid is not None:
         return False
     types = (TEXT, BOOLEAN, INTEGER, NUMBER)
     plain = all(

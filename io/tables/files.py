@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property, partial
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from io import BufferedReader
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Protocol
 
@@ -25,10 +25,6 @@ SAMPLE_ROWS, SAMPLE_BYTES = 1 << 13, 8 << 20
 _CODED = 1 << 18  # most bytes of a dictionary that is passed on with every batch
 _PAGES = 3 << 20  # of a column: a page of the usual size, packed and unpacked, and its dictionary
 _AT_ONCE = 4 << 20  # least bytes per request for a file behind a URL
-
-
-# Some rows of a file that any thread may make: a function of the number of the first row, used only in messages.
-Part = Callable[[int], pa.RecordBatch]
 
 
 class BatchSize(NamedTuple):
@@ -88,9 +84,6 @@ class TableFile(Protocol):
         Raises BadInputError.
         """
 
-    def parts(self, schema: pa.Schema, start: int, size: BatchSize) -> Iterator[Part]:
-        """As `batches`, but only the sequential work is done here; calling a part, at any time, does the rest. May be empty."""
-
 
 class SameColumns:
     """For files whose rows have all columns."""
@@ -102,19 +95,10 @@ class SameColumns:
 
 
 class WholeBatches(SameColumns):
-    """For files that one thread reads: parts are finished batches, and columns have types."""
+    """For files whose columns have types."""
 
     def written(self: TableFile, names: Sequence[str]) -> pa.RecordBatch:
         return self.sample().select(names)
-
-    def parts(self: TableFile, schema: pa.Schema, start: int, size: BatchSize) -> Iterator[Part]:
-        for batch in self.batches(schema, start, size):
-            yield partial(there, batch)
-
-
-def there(batch: pa.RecordBatch, first: int) -> pa.RecordBatch:
-    """A finished part."""
-    return batch
 
 
 def opened(path: str) -> BinaryIO:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 import numpy as np
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pyarrow.json as pjson
 
 from streamcut.errors import BadInputError
-from streamcut.io.tables.files import absent_names, given_role
+from streamcut.io.tables.files import BatchSize, absent_names, given_role
 from streamcut.io.tables.text_files import GUESS_BYTES, TextFile, one_line, only_batch
 from streamcut.io.text.blocks import BOM
 from streamcut.io.text.inputs import NOT_UTF8
@@ -36,10 +37,27 @@ class JsonFile(TextFile):
         self._expect_utf8(head if len(head) < GUESS_BYTES else head[: head.rfind(b"\n") + 1], 0)
         return self._parsed(head, None)
 
-    def _line_end(self, block: bytes) -> int:
-        return block.rfind(b"\n") + 1
+    def _read(self, schema: pa.Schema, size: BatchSize) -> Iterator[pa.RecordBatch]:
+        """In blocks of whole lines: Arrow's own reader counts the rows of a block, and takes any bytes for UTF-8."""
+        first, rest = 0, b""
+        with self._bytes() as stream:
+            self._stream = stream
+            reader, wanted = io.BufferedReader(stream), size.usual
+            while more := reader.read(wanted):
+                block = rest + more
+                stop = block.rfind(b"\n") + 1 if len(more) == wanted else len(block)
+                if not stop and len(block) >= size.most:
+                    raise BadInputError(f"{self.name}: row {first} (0-based) does not end within the available memory")
+                wanted, rest = (size.usual if stop else len(block)), block[stop:]
+                if block[:stop].strip():
+                    batch = self._rows(block[:stop], schema, first)
+                    first += batch.num_rows
+                    yield batch
+            if rest.strip():
+                yield self._rows(rest, schema, first)
 
-    def _rows(self, block: bytes, names: Sequence[str] | None, schema: pa.Schema, first: int) -> pa.RecordBatch:
+    def _rows(self, block: bytes, schema: pa.Schema, first: int) -> pa.RecordBatch:
+        """The rows of whole lines, the first of which is number `first`."""
         self._expect_utf8(block, first)
         found = None
         if self._all_names:

@@ -112,8 +112,6 @@ class LabelReader:
             row = int(np.argmax(np.isnan(numbers[codes])))
             others = "neither true nor false" if self._rule.type == BOOLEAN else "no number"
             what = f"label {distinct[codes[row]]!r} is {others}, as those before are; {_AS_WORDS}"
-            if self._rule.type is None:
-                what = f"label {distinct[codes[row]]!r} is none of numbers"
             raise BadInputError(f"{place(row)}, column {self._rule.column!r}: {what}")
         return numbers[codes]
 

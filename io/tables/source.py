@@ -19,7 +19,7 @@ from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import CATEGORICAL, NUMERIC, TEXT, Column, Table
 from streamcut.io.sources.row_source import check_groups, describe
 from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, floats_together, numbers_of, without
-from streamcut.io.tables.files import BatchSize, Part, TableFile, given_role, is_text, require
+from streamcut.io.tables.files import BatchSize, TableFile, given_role, is_text, require
 from streamcut.io.tables.fitting import found
 from streamcut.io.tables.labels import LabelCodings
 from streamcut.io.tables.roles import check_types, label_read_as, read_as
@@ -115,30 +115,20 @@ class TableRows:
 
     def _made(self, file: int, row: int, read: int) -> Iterator[tuple[int, int, int, Made]]:
         """(file, row in it, row overall, result of RowMaker) of each batch, in order, regardless of the thread that made it."""
-        at = _Place(file, row, read)
-        for (number, part), early in ahead(self._parts(self.maker.columns, file, row), self._early, self.reading.threads):
-            if number != at.file:
-                at = _Place(number, 0, at.read)
-            made = None
-            try:
-                batch, rows, made = early()
-            except BadInputError:  # its message counts rows from this part on
-                batch = part(at.row)
-            if made is None:
-                assert batch is not None
-                rows, made = batch.num_rows, self._make(batch, at)
-            yield at.file, at.row, at.read, made
-            at = _Place(at.file, at.row + rows, at.read + rows)
+        threads, pipe = self.reading.threads, any(each.name == STDIN for each in self.files)
+        places = self._places(file, row, read)
+        if threads > 1 and not pipe:  # a read from a silent pipe could not be interrupted
+            places = one_ahead(places)
+        for (at, _), made in ahead(places, self._make, 1 if self.maker.in_order else threads):
+            yield at.file, at.row, at.read, made()
 
-    def _early(self, item: tuple[int, Part]) -> tuple[pa.RecordBatch | None, int, Made | None]:
-        """(batch or None, its rows, its result or None): as much as can be done before the number of earlier rows is known."""
-        number, part = item
-        batch = part(0)
-        if self.maker.in_order:
-            return batch, batch.num_rows, None
-        return None, batch.num_rows, self._make(batch, _Place(number, 0, 0))
+    def _places(self, file: int, row: int, read: int) -> Iterator[tuple[_Place, pa.RecordBatch]]:
+        for number, first, batch in self._read(self.maker.columns, file, row):
+            yield _Place(number, first, read), batch
+            read += batch.num_rows
 
-    def _make(self, batch: pa.RecordBatch, at: _Place) -> Made:
+    def _make(self, item: tuple[_Place, pa.RecordBatch]) -> Made:
+        at, batch = item
         name = self.files[at.file].name
         try:
             return self.maker.chunk(batch, name, at.row, at.read)
@@ -146,25 +136,17 @@ class TableRows:
             why = " ".join(str(error).split())[:300]
             raise BadInputError(f"{name}: row {at.row} (0-based) or one of the next cannot be read ({why})") from error
 
-    def _parts(self, columns: Sequence[str], file: int, row: int) -> Iterator[tuple[int, Part]]:
-        """(number of the file, part) of `columns` from a row on. Raises BadInputError."""
-        for number in range(file, len(self.files)):
-            first = row if number == file else 0
-            try:
-                schema = self._schema(self.files[number], columns)
-                for part in self.files[number].parts(schema, first, self._size(number)):
-                    yield number, part
-            except BadInputError as error:  # errors in earlier rows are reported first
-                yield number, partial(_refused, error)
-                return
+    def batches(self, columns: Sequence[str]) -> Iterator[tuple[int, int, pa.RecordBatch]]:
+        """(number of the file, row in it, batch) of `columns`. Raises BadInputError."""
+        for number, first, batch in self._read(columns):
+            yield number, first, without(batch, self.maker.table.nulls)
 
-    def batches(self, columns: Sequence[str], file: int = 0, row: int = 0) -> Iterator[tuple[int, int, pa.RecordBatch]]:
-        """(number of the file, row in it, batch) of `columns` from a row on. Raises BadInputError."""
+    def _read(self, columns: Sequence[str], file: int = 0, row: int = 0) -> Iterator[tuple[int, int, pa.RecordBatch]]:
         for number in range(file, len(self.files)):
             first = row if number == file else 0
             schema = self._schema(self.files[number], columns)
             for batch in self.files[number].batches(schema, first, self._size(number)):
-                yield number, first, without(batch, self.maker.table.nulls)
+                yield number, first, batch
                 first += batch.num_rows
 
     def _size(self, number: int) -> BatchSize:
@@ -214,10 +196,6 @@ class TableRows:
         elif name != self.maker.table.qid and pa.types.is_integer(found):
             found = pa.float64()
         return self._types.setdefault(name, found)
-
-
-def _refused(error: BadInputError, first: int) -> pa.RecordBatch:
-    raise error
 
 
 def batch_bytes(block_bytes: int, threads: int, table: Table) -> int:
@@ -322,25 +300,39 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 
+def one_ahead(items: Iterator[T]) -> Iterator[T]:
+    """`items`, the next of which is made by another thread meanwhile."""
+    with ThreadPoolExecutor(1, "streamcut-read") as pool:
+        coming = pool.submit(next, items, None)
+        while (item := coming.result()) is not None:
+            coming = pool.submit(next, items, None)
+            yield item
+
+
 def ahead(items: Iterable[T], work: Callable[[T], U], threads: int) -> Iterator[tuple[T, Callable[[], U]]]:
     """Each of `items` with a function that returns, or raises, the result of `work` on it.
 
-    A single thread works on demand; several run up to `threads` + 1 items ahead.
+    A single thread works on demand; several run up to `threads` items ahead. An error of `items` comes after those before it.
     """
     if threads == 1:
         for item in items:
             yield item, partial(work, item)
         return
     working: deque[tuple[T, Future[U]]] = deque()
-    pool = ThreadPoolExecutor(threads, "streamcut-rows")
+    pool, late = ThreadPoolExecutor(threads, "streamcut-rows"), None
     try:
-        for item in items:
-            working.append((item, pool.submit(work, item)))
-            if len(working) > threads:
-                done, future = working.popleft()
-                yield done, future.result
+        try:
+            for item in items:
+                working.append((item, pool.submit(work, item)))
+                if len(working) >= threads:
+                    done, future = working.popleft()
+                    yield done, future.result
+        except BadInputError as error:
+            late = error
         while working:
             done, future = working.popleft()
             yield done, future.result
+        if late is not None:
+            raise late
     finally:
         pool.shutdown(cancel_futures=True)

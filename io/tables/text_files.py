@@ -1,7 +1,4 @@
-"""Tables as text: CSV, TSV and JSON lines, compressed or not, from files, URLs and standard input.
-
-Text is cut at line ends into blocks, and any thread may parse a block: only the bytes are read in order.
-"""
+"""Tables as text: CSV, TSV and JSON lines, compressed or not, from files, URLs and standard input."""
 
 from __future__ import annotations
 
@@ -9,27 +6,25 @@ import io
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from functools import partial
-from typing import Any, BinaryIO, cast
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pcsv
 
 from streamcut.errors import BadInputError
 from streamcut.io.recipe.table import Spelling
-from streamcut.io.tables import csv_kernels
 from streamcut.io.tables.arrow import NULLS
-from streamcut.io.tables.files import SAMPLE_ROWS, BatchSize, Part, SameColumns, opened, some, there, unique_names
+from streamcut.io.tables.files import SAMPLE_ROWS, BatchSize, SameColumns, opened, pieces, some, unique_names
 from streamcut.io.tables.roles import names_are_data
 from streamcut.io.text.blocks import BOM
-from streamcut.io.text.decompress import open_bytes
+from streamcut.io.text.decompress import Counted, Joined, open_bytes
 from streamcut.io.text.inputs import NOT_UTF8, STDIN, Input, not_text
 
 GUESS_BYTES = 1 << 20  # types are guessed from this much of a text, regardless of the block size
 _SEP = re.compile(rb"(?:\xef\xbb\xbf)?sep=(.)\r?\n", re.IGNORECASE)
 _USUAL = Spelling()
 _QUOTED = re.compile(rb'"[^"]*"')
+_LEAST_BLOCK = 1 << 18
 _GUESS_LINES, _GUESS_MOST = 9, 1 << 26  # or from more, where this many lines are longer
 
 
@@ -39,13 +34,12 @@ class TextFile(SameColumns, ABC):
     n_rows = None
     guesses = True
     spelled = False
-    nothing = b" \t\r\n"  # bytes allowed in a block without rows
 
     def __init__(self, path: str) -> None:
         self.name = path
-        self._stream: _Counted | None = None
+        self._stream: Counted | None = None
         self._first: pa.RecordBatch | None = None
-        self._kept: BinaryIO | None = None  # standard input whose beginning has been read
+        self._kept: io.RawIOBase | None = None  # standard input whose beginning has been read
         self._names: list[str] | None = None  # of the columns if there is no line of names
         self._skipped = 0  # bytes of a line before all others
 
@@ -80,83 +74,16 @@ class TextFile(SameColumns, ABC):
         return self.sample().select(names)
 
     def batches(self, schema: pa.Schema, start: int, size: BatchSize) -> Iterator[pa.RecordBatch]:
-        for part in self.parts(schema, start, size):
-            batch = part(start)
-            start += batch.num_rows
-            yield batch
-
-    def parts(self, schema: pa.Schema, start: int, size: BatchSize) -> Iterator[Part]:
         self.sample()  # finds the delimiter
-        seen, skipped, names, block = 0, self._skipped, self._names, b""
-        with self._bytes() as stream:
-            self._stream = stream
-            for block, whole in self._blocks(stream, size):
-                if not whole:
-                    yield self._too_long
-                    return
-                block, skipped = block[skipped:], 0
-                if not block.strip(self.nothing):
-                    continue
-                part: Part = partial(self._rows, block, names, schema)
-                names = self.schema().names
-                if seen < start:  # rows before `start`
-                    batch = part(seen)
-                    seen += batch.num_rows
-                    if seen <= start:
-                        continue
-                    part = partial(there, batch.slice(start - seen + batch.num_rows))
-                yield part
-            if self.spelled and self._line_end(block + b"\n") <= len(block):
-                yield self._never_closed
-
-    def _blocks(self, stream: _Counted, wanted: BatchSize) -> Iterator[tuple[bytes, bool]]:
-        """(whole lines, True): as many as fit, or a single longer one; (part of an overlong line, False)."""
-        reader, rest, size = io.BufferedReader(stream), b"", wanted.usual
-        while more := reader.read(size - len(rest)):
-            block = rest + more
-            stop = 0
-            for end in self._ends(block, wanted.rows):
-                yield block[stop:end], True
-                stop = end
-            if stop:
-                rest = block[stop:]
-                size = wanted.usual + len(rest)
-            elif len(block) >= wanted.most:
-                yield block, False
-                return
-            else:  # again, with memory for a longer row
-                rest, size = block, min(4 * len(block), wanted.most)
-        if rest:
-            yield rest, True
-
-    def _ends(self, block: bytes, rows: int) -> Iterator[int]:
-        """Where to cut `block`: after whole lines, about `rows` of them, since short lines need more memory per byte."""
-        lines = block.count(b"\n")
-        step, start, last = len(block) * rows // max(lines, 1), 0, self._line_end(block)
-        while lines > rows and start + step < last:
-            end = self._line_end(block[start : start + step])
-            if end == 0:
-                break
-            start += end
-            yield start
-        if last > start:
-            yield last
+        seen = 0
+        for batch in self._read(schema, size):
+            seen += batch.num_rows
+            if seen > start:
+                yield from pieces(batch.slice(max(0, start - seen + batch.num_rows)), size)
 
     @abstractmethod
-    def _line_end(self, block: bytes) -> int:
-        """The position after the last line end in `block`; 0: none."""
-
-    @abstractmethod
-    def _rows(self, block: bytes, names: Sequence[str] | None, schema: pa.Schema, first: int) -> pa.RecordBatch:
-        """The rows of whole lines, beginning with row `first`; `names` of all columns, None: from the first line."""
-
-    def _too_long(self, first: int) -> pa.RecordBatch:
-        raise BadInputError(
-            f"{self.name}: row {first} (0-based) does not end within the available memory: is a quote never closed?"
-        )
-
-    def _never_closed(self, first: int) -> pa.RecordBatch:
-        raise BadInputError(f"{self.name}: a quote at the beginning of a value is never closed: the rows after it are lost in it")
+    def _read(self, schema: pa.Schema, size: BatchSize) -> Iterator[pa.RecordBatch]:
+        """All rows as these types. Raises BadInputError naming the row."""
 
     @abstractmethod
     def _error(self, said: str, first: int) -> str:
@@ -167,14 +94,16 @@ class TextFile(SameColumns, ABC):
         """The rows of the beginning of a text, with guessed types."""
 
     def _beginning(self) -> bytes:
-        with self._bytes() as stream:
-            head, wanted = b"", GUESS_BYTES
-            while len(head) < wanted and (more := stream.read(wanted - len(head))):
-                head += more
-                if len(head) == wanted < _GUESS_MOST and head.count(b"\n") < _GUESS_LINES:
-                    wanted *= 2
+        stream = self._bytes()
+        head, wanted = b"", GUESS_BYTES
+        while len(head) < wanted and (more := stream.read(wanted - len(head))):
+            head += more
+            if len(head) == wanted < _GUESS_MOST and head.count(b"\n") < _GUESS_LINES:
+                wanted *= 2
         if self.name == STDIN:
-            self._kept = cast(BinaryIO, _Joined(head, stream.raw_stream))
+            self._kept = Joined(head, stream.stream)
+        else:
+            stream.close()
         if not head.strip():
             raise BadInputError(f"{self.name}: empty")
         self.goes_on = len(head) == wanted
@@ -182,14 +111,13 @@ class TextFile(SameColumns, ABC):
             head = head[:cut]
         return head
 
-    def _bytes(self) -> _Counted:
+    def _bytes(self) -> Counted:
         """The decompressed bytes from the beginning on."""
         if self._kept is not None:
             kept, self._kept = self._kept, None
-            return _Counted(kept, closes=False)
+            return Counted(kept)
         raw = Input(STDIN).open() if self.name == STDIN else opened(self.name)
-        stream, _ = open_bytes(raw, self.name)
-        return _Counted(stream, closes=self.name != STDIN)
+        return Counted(open_bytes(raw, self.name)[0])
 
 
 class CsvFile(TextFile):
@@ -199,12 +127,10 @@ class CsvFile(TextFile):
     """
 
     spelled = True
-    nothing = b"\r\n"  # blanks and tabs are values
 
     def __init__(self, path: str, delimiter: str | None = None, spelling: Spelling = _USUAL) -> None:
         super().__init__(path)
         self._given, self._spelling = delimiter, spelling
-        self._nulls = [blank + text for text in (*NULLS, *spelling.nulls) for blank in ("", " ")]
         self._delimiter, self._decimal = delimiter or ",", "."
         self._head = b""  # the bytes that types were guessed from
 
@@ -244,18 +170,54 @@ class CsvFile(TextFile):
                 raise BadInputError(f"{self.name}: row {row} (0-based), column {field.name!r}: {NOT_UTF8}")
         return first
 
-    def _line_end(self, block: bytes) -> int:
-        if b'"' in block:
-            return int(csv_kernels.last_line_end(np.frombuffer(block, np.uint8), ord(self._delimiter)))
-        return (block.rfind(b"\n") + 1) or (block.rfind(b"\r") + 1)
+    def _read(self, schema: pa.Schema, size: BatchSize) -> Iterator[pa.RecordBatch]:
+        """With larger blocks again where a row is longer than one."""
+        block, seen = max(size.usual, _LEAST_BLOCK), 0
+        while True:
+            skip = seen
+            try:
+                for batch in self._streamed(schema, block):
+                    rest = batch.slice(min(skip, batch.num_rows))
+                    skip -= batch.num_rows - rest.num_rows
+                    seen += rest.num_rows
+                    yield rest
+                return
+            except pa.ArrowException as error:
+                if "straddl" not in str(error):
+                    first = -(self._names is None)
+                    raise BadInputError(f"{self.name}: {self._error(str(error), first, self.schema().names)}") from None
+            if block >= size.most or self.name == STDIN:
+                raise BadInputError(
+                    f"{self.name}: row {seen} (0-based) does not end within the available memory: is a quote never closed?"
+                )
+            block = min(4 * block, size.most)
 
-    def _rows(self, block: bytes, names: Sequence[str] | None, schema: pa.Schema, first: int) -> pa.RecordBatch:
-        if block.startswith(BOM):
-            block = BOM + block  # Arrow strips the first one as the byte order mark of a file
-        try:
-            return self._parsed(block, names, column_types=schema, include_columns=schema.names)
-        except pa.ArrowException as error:
-            raise BadInputError(f"{self.name}: {self._error(str(error), first - (names is None), self.schema().names)}") from None
+    def _streamed(self, schema: pa.Schema, block: int) -> Iterator[pa.RecordBatch]:
+        """The rows, read in blocks of so many bytes. A row of ours at the end is there unless a quote is never closed."""
+        names = self.schema().names
+        last = pa.field(names[-1], pa.string())
+        wanted = schema if names[-1] in schema.names else schema.append(last)
+        end = b"\n" + self._delimiter.encode().join([b'""'] * len(names)) + b"\n"
+        with self._bytes() as stream:
+            self._stream = stream
+            source = io.BufferedReader(Joined(b"", stream, end))
+            source.read(self._skipped)
+            reader = pcsv.open_csv(
+                pa.PythonFile(source, mode="r"),
+                read_options=pcsv.ReadOptions(block_size=block, use_threads=False, column_names=self._names),
+                **self._options(True, column_types=wanted, include_columns=wanted.names),
+            )
+            held = None
+            for batch in reader:
+                if batch.num_rows:
+                    if held is not None:
+                        yield held.select(schema.names)
+                    held = batch
+        if held is None or held.column(names[-1])[-1].as_py() not in (None, ""):
+            raise BadInputError(
+                f"{self.name}: a quote at the beginning of a value is never closed: the rows after it are lost in it"
+            )
+        yield held.slice(0, held.num_rows - 1).select(schema.names)
 
     def _error(self, said: str, first: int, names: Sequence[str] = ()) -> str:
         """Arrow's message on a block whose first line, its row 1, is row `first` (0-based), with the columns `names`."""
@@ -269,15 +231,16 @@ class CsvFile(TextFile):
         return f"row {first + int(row[1]) - 1} (0-based){where}: {one_line(what)}"
 
     def _parsed(self, block: bytes, names: Sequence[str] | None = None, **wanted: Any) -> pa.RecordBatch:
-        table = pcsv.read_csv(
-            pa.BufferReader(block),
-            read_options=pcsv.ReadOptions(block_size=len(block) + 1, use_threads=False, column_names=names),
-            parse_options=pcsv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
-            convert_options=pcsv.ConvertOptions(
-                **wanted, check_utf8=not block.isascii(), decimal_point=self._decimal, null_values=self._nulls
-            ),
-        )
-        return only_batch(table)
+        read_options = pcsv.ReadOptions(block_size=len(block) + 1, use_threads=False, column_names=names)
+        return only_batch(pcsv.read_csv(pa.BufferReader(block), read_options, **self._options(not block.isascii(), **wanted)))
+
+    def _options(self, check_utf8: bool, **wanted: Any) -> dict[str, Any]:
+        nulls = [blank + text for text in (*NULLS, *self._spelling.nulls) for blank in ("", " ")]
+        how = pcsv.ConvertOptions(**wanted, check_utf8=check_utf8, decimal_point=self._decimal, null_values=nulls)
+        return {
+            "parse_options": pcsv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
+            "convert_options": how,
+        }
 
 
 def _marks(head: bytes, delimiter: str | None) -> tuple[str, str]:
@@ -314,43 +277,3 @@ def _is_utf8(value: bytes | None) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-class _Counted(io.RawIOBase):
-    """A stream that counts the bytes read from it."""
-
-    def __init__(self, stream: Any, *, closes: bool) -> None:
-        self.raw_stream, self._closes = stream, closes
-        self.taken = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, target) -> int:
-        got = self.raw_stream.readinto(target)
-        if got:
-            self.taken += got
-        return got
-
-    def close(self) -> None:
-        if self._closes:
-            self.raw_stream.close()
-        super().close()
-
-
-class _Joined(io.RawIOBase):
-    """`head`, then the rest of `stream`."""
-
-    def __init__(self, head: bytes, stream: Any) -> None:
-        self._head, self._stream = memoryview(head), stream
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, target) -> int:
-        if not self._head:
-            return self._stream.readinto(target)
-        count = min(len(target), len(self._head))
-        target[:count] = self._head[:count]
-        self._head = self._head[count:]
-        return count

@@ -89,13 +89,11 @@ def spelled_times(column: pa.Array) -> tuple[list[str | None], np.ndarray]:
     return found, lost
 
 
-def times_of(column: pa.Array, *, local: bool = False) -> tuple[pa.Array, np.ndarray]:
+def times_of(column: pa.Array) -> tuple[pa.Array, np.ndarray]:
     """(timestamps, dates or times of day; which are out of the calendar, bool (n,): null).
 
     ISO 8601 texts become timestamps, in UTC unless they name another zone. Years are 1 to 9999; the least and greatest
     numbers of int64 and the infinities of databases are out of the calendar.
-
-    local   times with a zone keep it, and their parts are in local time, not in UTC
 
     Raises ColumnTypeError, ValueOfRowError for a text that is not a time.
     """
@@ -108,7 +106,7 @@ def times_of(column: pa.Array, *, local: bool = False) -> tuple[pa.Array, np.nda
     if kind != "time":
         raise ColumnTypeError(f"holds {called(column.type)}, not times")
     check_zone(column.type)
-    if pa.types.is_timestamp(column.type) and column.type.tz is not None and not local:
+    if pa.types.is_timestamp(column.type) and column.type.tz is not None:
         column = column.cast(pa.timestamp(column.type.unit, "UTC")).cast(pa.timestamp(column.type.unit))
     return _within_calendar(column)
 

@@ -49,17 +49,19 @@ def _sniff(head: bytes) -> str | None:
 
 
 class Joined(io.RawIOBase):
-    """`head`, then the rest of `file`."""
+    """`head`, then the rest of `file`, then `tail`. It cannot be sought."""
 
-    def __init__(self, head: bytes, file: Any) -> None:
-        self._head, self._file = memoryview(head), file
+    def __init__(self, head: bytes, file: Any, tail: bytes = b"") -> None:
+        self._head, self._file, self._tail = memoryview(head), file, memoryview(tail)
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, target) -> int:
         if not self._head:
-            return self._file.readinto(target)
+            if got := self._file.readinto(target):
+                return got
+            self._head, self._tail = self._tail, self._tail[:0]
         n = min(len(target), len(self._head))
         target[:n] = self._head[:n]
         self._head = self._head[n:]
@@ -74,7 +76,7 @@ class _Decompressed(io.RawIOBase):
     """The bytes of one or more consecutive compressed streams."""
 
     def __init__(self, file: Any, name: str, kind: str) -> None:
-        self._counted, self._name, self._kind = _Counted(file), name, kind
+        self._counted, self._name, self._kind = Counted(file), name, kind
         source: Any = io.BufferedReader(self._counted, _PIECE)
         if kind == "zstd":  # the package zstandard takes a missing end for the end
             import pyarrow as pa
@@ -103,20 +105,20 @@ class _Decompressed(io.RawIOBase):
         super().close()
 
 
-class _Counted(io.RawIOBase):
+class Counted(io.RawIOBase):
     """A stream that counts the bytes read from it."""
 
     def __init__(self, stream: Any) -> None:
-        self._stream, self.taken = stream, 0
+        self.stream, self.taken = stream, 0
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, target) -> int:
-        got = self._stream.readinto(target) or 0
+        got = self.stream.readinto(target) or 0
         self.taken += got
         return got
 
     def close(self) -> None:
-        self._stream.close()
+        self.stream.close()
         super().close()

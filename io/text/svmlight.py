@@ -31,16 +31,20 @@ logger = logging.getLogger(__name__)
 _NO_LIMIT = np.iinfo(np.int64).max
 _LARGEST_INDEX = np.iinfo(np.int32).max
 LONGEST_LINE = 1 << 28
+_REJECTS, _SHOWN = 20, 200  # refused lines that are kept, and bytes of each
 _DUPLICATES = {"error": k.ERROR, "sum": k.SUM, "last": k.LAST}
 
 
 class Reject(NamedTuple):
-    """A line left out under on_error="skip"; `reason` begins with the column."""
+    """A line left out under on_error="skip"; `reason` begins with the column, `text` is the line's beginning."""
 
     file: str
     line: int
     reason: str
-    raw: bytes
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.reason}: {self.text}"
 
 
 def blocks_in_flight(threads: int) -> int:
@@ -59,7 +63,7 @@ class SvmlightSource:
                duplicates, skipped_lines, no_final_newline
     identity   properties that a resumed run must share with the first (JSON types)
     index_base the base in use; None until an automatic one is found
-    rejects    refused lines under on_error="skip", unless `on_reject` takes them
+    rejects    the first 20 lines refused under on_error="skip", also those before a resumed run
 
     model_takes   the features of the model that reads the text, for messages; None: it becomes a store
     recipe        the source of the options (`by_recipe`), if there was one
@@ -75,7 +79,6 @@ class SvmlightSource:
         max_line_bytes: int = LONGEST_LINE,
         held_line: int | None = None,
         memory_for: Callable[[int], int] | None = None,
-        on_reject: Callable[[Reject], None] | None = None,
         model_takes: str | None = None,
         recipe: Recipe | None = None,
     ) -> None:
@@ -87,7 +90,6 @@ class SvmlightSource:
         self.rejects: list[Reject] = []
         self._threads, self._block_bytes, self._longest = threads, block_bytes, max(max_line_bytes, block_bytes)
         self._held, self._memory_for = min(self._longest, held_line or self._longest), memory_for
-        self._on_reject = on_reject or self.rejects.append
         self._model_takes, self._given = model_takes, recipe
         self.counters = _no_counts()
         self.identity = {
@@ -105,7 +107,7 @@ class SvmlightSource:
 
         Raises BadInputError with file:line:column, NotFoundError, and MemoryBudgetError for a line that does not fit in memory.
         """
-        self.rejects.clear()
+        self.rejects = [Reject(*item) for item in (start or {}).get("rejects", ())]
         if self.index_base is None:
             self.index_base = start["index_base"] if start else self._find_base()
         groups = None if self.options.group_by_qid else GroupCheck()
@@ -115,7 +117,7 @@ class SvmlightSource:
         rules = self._rules(self.index_base, self.options.n_features)
         with closing(self._parsed(rules, state)) as parsed_blocks:
             for raw, parsed in parsed_blocks:
-                place = state.place(raw, self.index_base)
+                place = {**state.place(raw, self.index_base), "rejects": list(self.rejects)}
                 again = replay and start is not None and place["rows"] < start["rows"]
                 try:
                     self._account(raw, parsed, rules, state, report=not again)
@@ -289,8 +291,9 @@ class SvmlightSource:
             raise BadInputError(
                 f"more than {self.options.max_errors} refused lines (--max-errors); at {name}:{line}:{column}: {reason}"
             )
-        if report:
-            self._on_reject(Reject(name, line, spelled(f"{column}: {reason}"), refused.text))
+        if report and len(self.rejects) < _REJECTS:
+            text = refused.text[:_SHOWN].decode("utf-8", "backslashreplace").rstrip("\r\n")
+            self.rejects.append(Reject(redacted(name), line, spelled(f"{column}: {reason}"), text))
 
     def _check_groups(
         self, raw: RawBlock, parsed: ParsedBlock, place: dict, groups: GroupCheck, before: int | None = None

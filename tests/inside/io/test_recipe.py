@@ -125,8 +125,13 @@ def test_a_recipe_of_a_later_version_asks_for_an_upgrade(folder, tmp_path):
     ],
 )
 def test_recipes_that_contradict_themselves_are_refused(change, reason):
-    sound = {"version": 1, "form": "table", "names": ["price", "site=a"], "labels": {"column": "y"}}
-    sound["table"] = {"columns": [{"name": "price", "role": "numeric"}, {"name": "site", "role": "categorical"}]}
+    sound = {"version": 2, "form": "table", "names": ["price", "site=a"], "labels": {"column": "y"}}
+    sound["table"] = {
+        "columns": [
+            {"name": "price", "role": "numeric", "type": "number"},
+            {"name": "site", "role": "categorical", "type": "text"},
+        ]
+    }
     assert Recipe.from_json(json.dumps(sound).encode()).names == ("price", "site=a")
     with pytest.raises(ValueError, match=reason):
         Recipe.from_json(json.dumps({**sound, **change}).encode())
