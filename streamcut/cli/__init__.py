@@ -44,7 +44,7 @@ COMMANDS = {  # `command` is in streamcut.cli.<name>, - as _; descriptions are h
     "calibrate": "Fit probabilities for a model on validation rows.",
     "weights": "Print the weights of a linear model, and their standard errors.",
     "report": "Write a page (HTML) or plots about a model.",
-    "verify": "Recompute a model's certificate from its training data.",
+    "verify": "Prove or refute a model's certificate by its training data.",
     "certify": "Prove how far any linear model is from its optimum.",
     "export": "Write a model in the format of another program.",
     "example": "Write small data to try things on.",

@@ -20,7 +20,7 @@ MAIN = {  # the most common options
     "calibrate": ("output", "force", "memory"),
     "weights": ("top", "class", "sort", "standard-errors", "trained-on", "json"),
     "report": ("output", "data", "plots", "memory"),
-    "verify": ("prove", "passes", "memory", "json"),
+    "verify": ("passes", "memory", "json"),
     "certify": ("C", "loss", "intercept", "passes", "output", "memory"),
     "export": ("to", "without-recipe", "force"),
 }

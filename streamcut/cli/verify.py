@@ -13,121 +13,76 @@ from streamcut.cli.parameters import json_option, memory_option
 from streamcut.errors import CorruptError, NotConvergedError, UsageError
 
 if TYPE_CHECKING:
-    from streamcut.proofs.claims import Verification
-
-_ONLY_PROVING = "--passes needs --prove"
+    from streamcut.verification import Verification
 
 
 @click.command(cls=Command)
 @click.argument("model")
 @click.argument("data", required=False)
-@click.option("--prove", is_flag=True, help="Also prove the recorded bound from the rows and the weights alone, in more passes.")
-@click.option("--passes", metavar="N", type=click.IntRange(1), help="With --prove: at most this many passes.  [default: 100]")
+@click.option("--passes", metavar="N", type=click.IntRange(1), default=100, help="At most this many passes.  [default: 100]")
 @memory_option
 @click.option("--force", is_flag=True, help="Go on with data other than those the model was trained on.")
 @json_option
-def command(
-    model: str, data: str | None, prove: bool, passes: int | None, memory: str, force: bool, as_json: bool
-) -> None:  # fmt: skip
-    """Check the certificate of MODEL against the rows of DATA: does it fit them and, with --prove, is it true?
+def command(model: str, data: str | None, passes: int, memory: str, force: bool, as_json: bool) -> None:
+    """Prove or refute the certificate of MODEL by the rows of DATA, trusting nothing that it says.
 
     \b
-    One pass recomputes, and refutes the record where it differs:
-      the objective, C times the sum of weights, the unit of mean losses, what rounding can have done to them;
-      whether the gap is within the tolerances, if it says converged, and beyond them, if it does not;
-      intercepts, which decide predictions where they cost nothing (one class);
-      the lower bound, as the value of the cutting plane in the model.
-    Of a linear model that shows that the record fits together. That its plane lies below the objective is
-    training's word. Of smo and sampled cuts the bound is proved: rows show their dual variables to be feasible
-    (of sequences: all but the transitions).
-
-    \b
-    --prove trusts nothing of the certificate. It trains on the rows, from the weights where the task allows it,
-    until a bound of its own is as good as the recorded one (proved), weights are found that reach less than the
-    recorded one (refuted), or --passes are used up. For all linear models; slower: it takes about the passes that
-    training took. Calibrated probabilities (`calibrate`) are not checked.
+    A pass computes the objective at the weights. Then training that starts there (of losses of single rows; else
+    from 0) goes on until it ends in one of these:
+      reached    a bound as good as the recorded one is proved: exit code 0
+      refuted    weights are found that reach less than the recorded bound, or the record says what the rows do not: 5
+      undecided  --passes are used up: 9
+    It takes about the passes that training took. Of smo and sampled cuts one pass decides: the rows show their dual
+    variables, which are the proof, to be feasible. Calibrated probabilities (`calibrate`) are not checked, and
+    certificates of sequences cannot be.
 
     DATA is a store, text or a table, which the recipe of MODEL prepares. Without it: what training was given, under the same
     path.
 
-    Exits with code 5 when anything is refuted, with 9 when --prove could neither prove nor refute the recorded bound.
-
     \b
     Examples:
       streamcut verify m.npz
-      streamcut verify m.npz train.zarr --prove
-      streamcut verify m.npz train.zarr --prove --passes 300 --memory 2GB --json
+      streamcut verify m.npz train.zarr --passes 300 --memory 2GB --json
     """
     from streamcut.execution.ceiling import Ceiling
     from streamcut.models.files import load_model, plain
-    from streamcut.verification import verify
+    from streamcut.verification import Outcome, verify
 
-    if not prove and passes is not None:
-        raise UsageError(_ONLY_PROVING)
     trained = load_model(model, Ceiling(memory).expect_model)
     data = data or trained.parameters.get("data")
     if data is None:
         raise UsageError(f"{model} was trained on arrays in memory; name the data to verify it on: streamcut verify MODEL DATA")
-    found = verify(trained, data, prove=prove, passes=passes or 100, memory=memory, force=force)
+    found = verify(trained, data, passes=passes, memory=memory, force=force)
     report = _report(found)
     if as_json:
-        certificate = None if found.recorded is None else asdict(found.recorded)
         classes = [_report(each) for each in found.classes]
-        print_json(plain({**report, "certificate": certificate, "classes": classes}))
+        print_json(plain({**report, "certificate": asdict(found.recorded), "classes": classes}))
     else:
-        print_table(
-            {name: value for name, value in report.items() if name != "problems" and (prove or not name.startswith("prov"))}
-        )
+        print_table({name: value for name, value in report.items() if name != "problems"})
     if not found.same_data:
         note("This is not the data that the model was trained on: the certificate says nothing about it.")
-    elif found.problems:
+    elif found.outcome is Outcome.REFUTED:
         raise CorruptError(f"{model}: the record is false: {'; '.join(found.problems)}")
-    elif found.recorded is None:
-        note("The model has no certificate with which to compare its objective.")
     else:
-        _conclude(model, found, prove)
+        what = f"the model is at most {found.gap:.4g} above the optimum (objective {found.primal:.8g})"
+        if found.outcome is Outcome.UNDECIDED:
+            raise NotConvergedError(
+                f"{model}: neither proved nor refuted in {found.passes:,} passes: the rows show that {what}; its record says "
+                f"{found.primal - found.recorded.lower_bound:.4g}. Give it more --passes"
+            )
+        note(f"Proved by the rows alone: {what}, as its record says.")
 
 
 def _report(found: Verification) -> dict[str, Any]:
-    recorded, proof = found.recorded, found.proof
     return {
         "rows": found.rows,
         "same_data": found.same_data,
+        "outcome": found.outcome.value,
         "primal": found.primal,
-        "recorded_primal": None if recorded is None else recorded.primal,
-        "primal_agrees": found.primal_agrees,
-        "recorded_bound": None if recorded is None else recorded.lower_bound,
-        "witness_bound": found.witness_bound,
-        "bound_agrees": found.bound_agrees,
-        "gap": None if recorded is None else found.primal - recorded.lower_bound,
-        "mean_loss": found.mean_loss,
-        "proved": found.proved,
-        "proved_bound": None if proof is None else proof.lower_bound,
-        "proved_gap": found.proved_gap,
-        "proving_passes": None if proof is None else proof.passes,
-        "consistent": found.consistent,
+        "recorded_primal": found.recorded.primal,
+        "lower_bound": found.lower_bound,
+        "recorded_bound": found.recorded.lower_bound,
+        "gap": found.gap,
+        "passes": found.passes,
         "problems": list(found.problems),
     }
-
-
-def _conclude(model: str, found: Verification, prove: bool) -> None:
-    """Report what holds and what was not checked. Raises NotConvergedError for a bound not settled within the passes."""
-    assert found.recorded is not None
-    if found.overstated:
-        note(f"{found.recorded.raised:.3g} of the recorded objective is for rounding, far more than these rows explain.")
-    if not prove:
-        if found.bound_agrees is None:
-            note("The lower bound was not checked: the model holds no proof of it. --prove computes one independently.")
-        elif found.trusted:
-            note(f"The record fits these rows. Taken on trust from training: {found.trusted}.")
-        return
-    assert found.proof is not None
-    what = f"the model is at most {found.proved_gap:.4g} above the optimum (objective {found.primal:.8g})"
-    if found.proved:
-        note(f"Proved by the rows alone: {what}, as its record says.")
-        return
-    converged = ", which is within the requested tolerance" if found.convergence_proved else ""
-    raise NotConvergedError(
-        f"{model}: neither proved nor refuted in {found.proof.passes:,} passes: the rows alone show that {what}{converged}; its "
-        f"record says {found.primal - found.recorded.lower_bound:.4g}. Give it more --passes"
-    )
