@@ -1,84 +1,139 @@
-"""Check a model's certificate against its data in one new pass, and prove its bound independently (streamcut.proofs.proving).
+"""Check a model's certificate against its rows.
 
-What is proved, and by what:
-
-* `primal` is recomputed from the rows alone: that the model reaches it is certain. So are C̄ and unit, in which tolerances are
-  expressed; whether the gap is within them is then arithmetic.
-* `witness_bound` is recomputed from what the model keeps. For a linear model that is a cutting plane: it shows that the record is
-  consistent, not that it is true. For a kernel model it is the dual variables, which the rows show to be feasible: this bound is
-  true whatever the file claims (of sequences with a kernel, but for the transitions).
-* `proof` is made from the rows and the weights alone, by training passes that do not use the certificate.
+Of a linear model: F at its weights is computed, then it is trained from these weights (where its loss is a sum over rows; else
+from 0) without its certificate, until a bound as good as the recorded one is proved (reached), or weights are found that reach
+less (refuted), or the passes are used up (undecided). Of a kernel model: its dual variables are the proof, if the rows show them
+to be feasible, so one pass decides.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
 
-from streamcut.bundle.l1_only import L1Only
-from streamcut.bundle.penalty import penalty_of
+from streamcut.certifying.objective import Objective, global_objective, objectives
 from streamcut.data.datasets import labelled
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.ceiling import Ceiling
 from streamcut.execution.scaled import ScaledDataset
-from streamcut.losses.pointwise import PointwiseRisk
-from streamcut.losses.sequence import SequenceRisk
+from streamcut.foundation.rounding import UNSEEN
+from streamcut.loss_table import LABELLING_LOSSES
 from streamcut.measures.classes import loss_of
-from streamcut.measures.global_loss import GlobalLoss
-from streamcut.measures.kernel_dual import ClaimedPoint, KernelDoubt, claimed_value, kernel_squares
+from streamcut.measures.kernel_dual import ClaimedPoint, KernelDoubt, kernel_squares
 from streamcut.measures.pointwise import risk_of
-from streamcut.models.certificate import Certificate, Witness
+from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.files import as_model
 from streamcut.models.kernel import KernelModel
 from streamcut.models.linear import LinearModel
 from streamcut.models.mapped import MappedModel
 from streamcut.models.model import Model
 from streamcut.models.multiclass import MulticlassModel
-from streamcut.models.sequence import KernelSequenceModel, SequenceModel
 from streamcut.oracles.mapped import MappedDataset
 from streamcut.prediction import scored_chunks
-from streamcut.proofs.claims import AGREEMENT, Proof, Verification, trusted_of
-from streamcut.proofs.proving import expect_provable, proofs
-from streamcut.proofs.score_doubt import ClassesDoubt, ScoreDoubt, score_doubt
 from streamcut.solver_table import SOLVER_TABLE
+from streamcut.training import train
 
-_GRID = 2.0**-49  # training sums weights and units on grids: the error per row is below this times the largest possible sum
+PASSES = 100
+AGREEMENT = 1e-9  # relative: recorded and recomputed differ only by the order of their sums
+_DID = 0.25  # of the worst-case allowance for rounding: actual rounding is at most this
+_PROBLEM = ["loss", "epsilon", "delta", "quantile", "k", "strategy", "normalisation", "nu", "bias", "intercept"]  # options
+_WITH_LOSS = ("binary", "regression", "multiclass")
+_PART, _PART_OF_CLASS = 1e-3, 0.05  # of the recorded gap: training continues to this, for all classes, or for each
+_LEAST = 1e-12  # of the objective: below, float64 has no gap
+
+
+class Outcome(StrEnum):
+    REACHED = "reached"
+    REFUTED = "refuted"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What `rows` rows show about a certificate.
+
+    same_data    whether the model was trained on these rows
+    recorded     the certificate; of one-vs-rest the sum of all
+    primal       F at the model's weights; the true one is at most `error` away
+    lower_bound  no weights can reach less: proved by the rows; None: the record was refuted before
+    passes       of the training that proved it; 0 for a kernel model, whose dual variables are the proof
+    problems     what is refuted, one clause each
+    classes      of one-vs-rest: the same for each class, in the order of the labels
+    """
+
+    rows: int
+    same_data: bool
+    recorded: Certificate
+    primal: float
+    error: float
+    lower_bound: float | None = None
+    passes: int = 0
+    problems: tuple[str, ...] = ()
+    classes: tuple[Verification, ...] = ()
+
+    @property
+    def outcome(self) -> Outcome:
+        """Whether the recorded bound was reached, or something of the record refuted."""
+        if self.problems:
+            return Outcome.REFUTED
+        parts = self.classes or (self,)
+        reached = all(one.lower_bound is not None and one.recorded.lower_bound <= one.lower_bound + one.slack for one in parts)
+        return Outcome.REACHED if reached else Outcome.UNDECIDED
+
+    @property
+    def consistent(self) -> bool:
+        """Nothing of the record is refuted."""
+        return not self.problems
+
+    @property
+    def gap(self) -> float | None:
+        """How far above the optimum the model is at most, by the rows alone."""
+        return None if self.lower_bound is None else self.primal - self.lower_bound
+
+    @property
+    def slack(self) -> float:
+        """The error allowed in recorded numbers."""
+        return AGREEMENT * self.primal + 2.0 * self.error + UNSEEN
 
 
 def verify(
-    model: Model | str | os.PathLike,
-    data: Any,
-    *,
-    prove: bool = False,
-    passes: int = 100,
-    memory: str = "auto",
-    force: bool = False,
+    model: Model | str | os.PathLike, data: Any, *, passes: int = PASSES, memory: str = "auto", force: bool = False
 ) -> Verification:
-    """Recompute the certificate of `model` on `data`, the rows that it was trained on: an opened data set, the path of a store,
-    of text or of a table, a frame, (X, y) or (X, y, row weights).
+    """Prove or refute the certificate of `model` by `data`, the rows that it was trained on: an opened data set, the path of a
+    store, of text or of a table, a frame, (X, y) or (X, y, row weights).
 
-    prove    also prove the recorded bound from the rows and the weights alone, without trusting the certificate: linear models
-             by a training that starts from the weights where possible and ends once the bound is proved or refuted; kernel
-             models by their dual variables, which the rows show to be feasible
-    passes   maximum number of passes of that training
+    passes   at most this many, of a training that starts from the weights where its loss is a sum over rows
     memory   "4GB", "50%" or "auto": ceiling on the resident memory of this process
     force    accept data other than the training data; the certificate then says nothing about it
 
-    For a model without a certificate only the objective is computed, for its C.
-    Raises UsageError for other data without `force` and for what cannot be proved, BadInputError for labels or features that the
-    model does not know, and the errors of `train`.
+    Raises UsageError for other data without `force`, for sequences and for models that claim no bound, BadInputError for labels
+    or features that the model does not know, and the errors of `train`.
     """
     ceiling = Ceiling(memory)
     trained: Any = as_model(model, ceiling.expect_model)
+    _check_claims(trained)
     with labelled(trained, data, memory) as rows:
-        return _verified(trained, rows, prove, passes, memory, force, ceiling)
+        return _verified(trained, rows, passes, memory, force, ceiling)
 
 
-def _verified(trained: Any, data: Any, prove: bool, passes: int, memory: str, force: bool, ceiling: Ceiling) -> Verification:
+def _check_claims(model: Any) -> None:
+    """Raise UsageError for a model of which there is nothing to prove, or nothing here that could."""
+    inner = model.inner if isinstance(model, MappedModel) else model
+    if not isinstance(inner, LinearModel | MulticlassModel | KernelModel):
+        raise UsageError(f"task {model.task}: its certificate cannot be verified; train again, with the same seed")
+    if isinstance(inner, KernelModel) and inner.certificate is None:
+        raise UsageError(f"a model by {model.solver} claims no bound, so there is nothing to verify; smo and sampled cuts do")
+    if model.solver not in SOLVER_TABLE or "bias" not in model.parameters:
+        raise UsageError("the model does not say how it was trained, so there is no objective to verify")
+
+
+def _verified(trained: Any, data: Any, passes: int, memory: str, force: bool, ceiling: Ceiling) -> Verification:
     scale = trained.parameters.get("scale", "none")
     if scale != "none":  # its certificate is for the scaled problem
         data = ScaledDataset(data, scale)
@@ -86,78 +141,18 @@ def _verified(trained: Any, data: Any, prove: bool, passes: int, memory: str, fo
         trained = replace(trained, weights=np.ascontiguousarray((trained.weights.T * divisors).T))
     if isinstance(trained, MappedModel):
         trained, data = trained.inner, _features(trained, data)
-    if not isinstance(trained, LinearModel | MulticlassModel | KernelModel | SequenceModel | KernelSequenceModel):
-        raise UsageError(f"task {trained.task} by {trained.solver} cannot be verified: its loss is known only to its own code")
-    if trained.solver not in SOLVER_TABLE or "bias" not in trained.parameters:
-        raise UsageError("the model does not say how it was trained, so there is no objective to verify")
-    if prove:
-        expect_provable(trained)
     same = data.manifest.fingerprint == trained.fingerprint
     if not same and not force:
         raise UsageError(
             "this is not the data that the model was trained on (fingerprints differ): these are other rows, or the same in "
             "another order or in shards of another size (--shard-nnz); use --force to continue"
         )
-    sorts = isinstance(trained, LinearModel) and GlobalLoss.trained(trained)
-    ceiling.expect_rows(trained, data.manifest, GlobalLoss.row_bytes if sorts else (0, 0))
-    found = _found(trained, data, same)
+    ceiling.expect_rows(trained, data.manifest)
+    if isinstance(trained, KernelModel):
+        return replace(_kernel(trained, data), same_data=same)
+    found = _proved(trained, data, passes, memory)
     ceiling.keep()
-    found = replace(found, wrong=(*found.wrong, *_misstated(trained)), trusted=trusted_of(trained))
-    return _with_proof(found, trained, data, passes, memory) if prove else found
-
-
-def _found(model: Any, data: Any, same: bool) -> Verification:
-    """The results of one pass."""
-    if isinstance(model, LinearModel):
-        return _verified_by_sorting(model, data, same) if GlobalLoss.trained(model) else _linear(model, data, same)
-    if isinstance(model, SequenceModel | KernelSequenceModel):
-        return _sequences(model, data, same)
-    if isinstance(model, MulticlassModel) or model.scores_per_row > 1:
-        return _several(model, data, same)
-    return _kernel(model, data, same)
-
-
-def objective_of(model: Any, data: Any) -> list[tuple[float, float]]:
-    """(F, what rounding may have done to it) of each problem of a linear model, from one pass over `data`."""
-    found = _linear(model, data, True) if isinstance(model, LinearModel) else _several(model, data, True)
-    return [(each.primal, 2.0 * each.resolution) for each in found.classes or (found,)]
-
-
-def _with_proof(found: Verification, model: Any, data: Any, passes: int, memory: str) -> Verification:
-    """`found`, with proofs of the bounds of its problems."""
-    if isinstance(model, KernelModel):
-        bound = found.witness_bound
-        return replace(found, proof=None if bound is None else Proof(bound, found.primal, 0))
-    each = found.classes or (found,)
-    proved = proofs(model, data, each, passes=passes, memory=memory)
-    if not found.classes:
-        return replace(found, proof=proved[0])
-    bound, least = (math.fsum(getattr(one, name) for one in proved) for name in ("lower_bound", "least"))
-    classes = tuple(replace(one, proof=proof) for one, proof in zip(each, proved, strict=True))
-    return replace(found, proof=Proof(bound, least, proved[0].passes), classes=classes)
-
-
-def _misstated(model: Any) -> tuple[str, ...]:
-    """Claims that are refuted without rows: an intercept where there can be none, tolerances that were not requested."""
-    inner, wrong = model.emissions if isinstance(model, KernelSequenceModel) else model, []
-    intercept = np.atleast_1d(inner.intercepts if hasattr(inner, "intercepts") else inner.intercept)
-    if not isinstance(inner, KernelModel):
-        if inner.bias == 0.0 and np.any(intercept):
-            wrong.append("it has an intercept, and was trained without a bias feature")
-    elif SOLVER_TABLE[inner.solver].constant:  # that of the kernel's constant term
-        c = inner.coefficients.reshape(inner.n_support, -1)
-        sums, sizes = (float(inner.parameters["bias"]) ** 2 * each.sum(axis=0) for each in (c, np.abs(c)))
-        if np.any(np.abs(intercept - sums) > AGREEMENT * sizes):
-            wrong.append("its intercept is not what its coefficients give")
-    if model.task == "one-class" and inner.labels != (-1.0, 1.0):
-        wrong.append("its labels for rows outside and inside are not -1 and 1")
-    certificates = inner.certificates if isinstance(inner, MulticlassModel) else (inner.certificate,)
-    asked, options = model.parameters, SOLVER_TABLE[model.solver].options
-    for name in ("tol", "tol_relative"):
-        recorded = {getattr(c, name) for c in certificates if c is not None}
-        if name in options and name in asked and recorded - {asked[name]}:
-            wrong.append(f"its record says {name} {recorded.pop()}, its parameters {asked[name]}")
-    return tuple(wrong)
+    return replace(found, same_data=same)
 
 
 def _features(model: MappedModel, data: Any) -> MappedDataset:
@@ -168,207 +163,44 @@ def _features(model: MappedModel, data: Any) -> MappedDataset:
     return MappedDataset(data, model.map)
 
 
-class _Unit:
-    """The unit of mean losses: 1, or for numbers about that of the best constant; where all are equal, of w = 0."""
-
-    def __init__(self, risk: PointwiseRisk, statistics: Any) -> None:
-        self.equal = risk.loss.targets == "numbers" and statistics.label_min == statistics.label_max
-        self._least = 1.0 if self.equal else 1e-6  # times the mean loss at w = 0
-        self._risk, self._scores, self.doubt, weight = risk, np.zeros(0), 0.0, statistics.weight_sum
-        if risk.loss.targets == "numbers":
-            weight = float(statistics.n_rows) if weight is None else weight
-            scale = risk.scale(weight, statistics.label_min, statistics.label_max)
-            self._scores = np.append(risk.loss.constants(scale), 0.0)
-            ends = np.array([scale.lowest, scale.highest])
-            worst = max(float(risk.values(ends, np.full(2, score)).max()) for score in self._scores.tolist())
-            self.doubt = _GRID * statistics.n_rows * worst
-        self._losses = np.zeros(len(self._scores))
-
-    def add(self, y: np.ndarray, u: np.ndarray) -> None:
-        for number, score in enumerate(self._scores.tolist()):
-            self._losses[number] += float(u[u > 0.0] @ self._risk.values(y, np.full(len(y), score))[u > 0.0])
-
-    def value(self, total: float) -> float:
-        """The unit, for rows whose weights sum to `total`."""
-        known = len(self._losses) > 0 and self._losses[-1] > 0.0
-        return float(max(self._losses.min(), self._least * self._losses[-1])) / total if known else 1.0
-
-
-def _linear(model: LinearModel, data: Any, same: bool) -> Verification:
-    """Losses of single rows."""
-    penalty = L1Only(model.l1) if model.alone else penalty_of(model.l1)
-    risk, doubt, recorded = risk_of(model), ScoreDoubt(model, data.manifest.statistics), model.certificate
-    rows, loss, total, unit = 0, 0.0, 0.0, _Unit(risk, data.manifest.statistics)
-    for chunk, scores in scored_chunks(model, data):
-        if model.labels is not None:
-            model.is_positive(chunk.y, chunk.first_row)  # raises for labels unknown to the model
-        u = risk.weights_of(chunk.y, chunk.weight)
-        rows += chunk.n_rows
-        counts = u > 0.0  # a loss may be infinite, and no weight times that is nothing
-        loss += float(u[counts] @ risk.values(chunk.y, scores)[counts])
-        total += float(u.sum())
-        doubt.add(risk, chunk.y, scores, u)
-        unit.add(chunk.y, u)
-    return Verification(
-        rows=rows,
-        same_data=same,
-        primal=penalty.value(np.ascontiguousarray(model.trained_weights)) + model.C * loss,
-        mean_loss=loss / total if total else 0.0,
-        recorded=recorded,
-        c_bar=model.C * total,
-        unit=unit.value(total),
-        equal=unit.equal,
-        doubts=(_weight_doubt(data, model.C * max(1.0, model.positive_weight)), unit.doubt),
-        witness_bound=_value(model.witness, recorded.c_bar, model.l1, recorded.primal if model.alone else None),
-        resolution=model.C * doubt.loss,
-    )
-
-
-def _weight_doubt(data: Any, factor: float) -> float:
-    """The error bound of training's sum of weights, times `factor`."""
-    statistics = data.manifest.statistics
-    weight = statistics.n_rows if statistics.weight_sum is None else statistics.weight_sum
-    return _GRID * statistics.n_rows * weight * factor
-
-
-def _value(witness: Witness | None, c_bar: float, l1: float = 0.0, most: float | None = None) -> float | None:
-    return None if witness is None else witness.bound(c_bar, l1, most)
-
-
-def _kernel(model: KernelModel, data: Any, same: bool) -> Verification:
-    """One score with a kernel: ½‖w‖² from the support vectors, the losses of the rows, and the dual where claimed."""
-    rows, loss, total = 0, 0.0, 0.0
-    dual = None if model.certificate is None else ClaimedPoint(model)
-    risk, doubt = risk_of(model), KernelDoubt(model)
-    for chunk, scores in scored_chunks(model, data):
-        u = risk.weights_of(chunk.y, chunk.weight)
-        doubt.meet(chunk, u)
-        positive = model.is_positive(chunk.y, chunk.first_row) if model.labels else None  # raises for unknown labels
-        rows += chunk.n_rows
-        counts = u > 0.0  # a loss may be infinite, and no weight times that is nothing
-        loss += float(u[counts] @ risk.values(chunk.y, scores)[counts])
-        total += float(u.sum())
-        if dual is not None and positive is not None:
-            dual.meet(chunk, positive.astype(np.int64), model.C * u)
-    return Verification(
-        rows=rows,
-        same_data=same,
-        primal=0.5 * float(kernel_squares(model, model.coefficients)[0]) + model.C * loss,
-        mean_loss=loss / total if total else 0.0,
-        recorded=model.certificate,
-        c_bar=model.C * total,
-        witness_bound=None if dual is None else dual.value(),
-        resolution=doubt.resolution,
-    )
-
-
-def _several(model: MulticlassModel | KernelModel, data: Any, same: bool) -> Verification:
-    """K classes: one joint loss, or K problems in the same pass."""
-    loss_of_classes = loss_of(model)
-    problems = loss_of_classes.problems
-    certificates: tuple[Certificate, ...]
-    witnesses: tuple[Witness, ...] = ()
-    doubt, kernel_doubt, penalty = None, None, penalty_of(0.0)
-    if isinstance(model, KernelModel):
-        kernel_doubt = KernelDoubt(model)
-        squares = kernel_squares(model, model.coefficients)
-        certificates = () if model.certificate is None else (model.certificate,)
-        dual = None if model.certificate is None or problems > 1 else ClaimedPoint(model)
-        prices = 0.5 * (squares.sum(keepdims=True) if problems == 1 else squares)
+def _proved(model: Any, data: Any, passes: int, memory: str) -> Verification:
+    """A linear model: F at its weights, then training."""
+    problem, wrong = _problem(model, data), list[str]()
+    if "warm_start" in problem:
+        values = objectives(model, data)
     else:
-        W, penalty, dual = model.trained_weights, penalty_of(model.l1), None
-        certificates, witnesses = model.certificates, model.witnesses
-        prices = np.array([penalty.value(np.ascontiguousarray(w)) for w in (W.T if problems > 1 else [W.reshape(-1)])])
-        doubt = ClassesDoubt(model, data.manifest.statistics, problems)
-    rows, total, losses = 0, 0.0, np.zeros(problems)
-    for chunk, scores in scored_chunks(model, data):
-        classes = model.classes_of(chunk.y, chunk.first_row)
-        u = np.ones(chunk.n_rows) if chunk.weight is None else chunk.weight
-        values = loss_of_classes.values(classes, scores)
-        losses += u @ values
-        rows += chunk.n_rows
-        total += float(u.sum())
-        if dual is not None:
-            dual.meet(chunk, classes, model.C * u)
-        if kernel_doubt is not None:
-            kernel_doubt.meet(chunk, u)
-        if doubt is not None:
-            doubt.add(loss_of_classes, classes, scores, values, u)
-    doubts = _weight_doubt(data, model.C), 0.0
-    c_bar, means = model.C * total, losses / total if total else np.zeros(problems)
-    each = tuple(
-        Verification(rows, same, float(price) + model.C * float(loss), float(mean), recorded, c_bar, doubts=doubts)
-        for price, loss, mean, recorded in zip(prices, losses, means, certificates or [None] * problems, strict=True)
-    )
-    if witnesses:
-        known = [_value(witness, found.c_bar, penalty.l1) for witness, found in zip(witnesses, certificates, strict=True)]
-        each = tuple(replace(found, witness_bound=bound) for found, bound in zip(each, known, strict=True))
-    if kernel_doubt is not None:
-        each = tuple(replace(found, resolution=kernel_doubt.resolution) for found in each)
-    if doubt is not None:
-        doubts = (model.C * doubt.losses).tolist()
-        each = tuple(replace(found, resolution=resolution) for found, resolution in zip(each, doubts, strict=True))
-    if problems == 1:
-        return each[0] if dual is None else replace(each[0], witness_bound=dual.value())
-    return Verification(
-        rows=rows,
-        same_data=same,
-        primal=math.fsum(found.primal for found in each),
-        mean_loss=math.fsum(found.mean_loss for found in each),
-        recorded=_sum_of(certificates) if certificates else None,
-        c_bar=c_bar,
-        witness_bound=_sum_of_bounds([found.witness_bound for found in each]),
-        resolution=math.fsum(found.resolution for found in each),
-        classes=each,
-    )
+        value, offset = global_objective(model, data, problem, memory)
+        values = [value]
+        if offset is not None and not abs(model.intercept + offset) <= AGREEMENT * abs(offset) + value.error:
+            wrong.append(f"the offset of its plane is {offset:.10g}, and its intercept {model.intercept:.10g} is not minus that")
+    rows, certificates = data.manifest.statistics.n_rows, _certificates(model)
+    each = [Verification(rows, True, c, *F) for c, F in zip(certificates, values, strict=True)]
+    each = [replace(one, problems=tuple(_misstated(one))) for one in each]
+    if not wrong and all(one.consistent for one in each):
+        watched = _Decided(each)
+        part = _PART if len(each) == 1 else _PART_OF_CLASS
+        gaps = [(one.primal - one.recorded.lower_bound) / one.primal if one.primal > 0.0 else 0.0 for one in each]
+        limits: dict[str, Any] = {"tol": None, "tol_relative": max(part * min(gaps), _LEAST), "max_passes": passes}
+        found: Any = train(data, **problem, **limits, memory=memory, on_iteration=watched.see, stop=watched)
+        if found.labels != model.labels or not math.isclose(found.C, model.C, rel_tol=AGREEMENT):
+            wrong.append(f"training on these rows has labels {found.labels} and C {found.C:.10g}, it has other ones")
+        passed = found.history[-1]["passes"]
+        each = [_compared(one, new, passed) for one, new in zip(each, _certificates(found), strict=True)]
+    if len(each) == 1:
+        return replace(each[0], problems=(*wrong, *each[0].problems))
+    wrong += [f"class {number}: {clause}" for number, one in enumerate(each) for clause in one.problems]
+    primal, error = (math.fsum(getattr(one, name) for one in each) for name in ("primal", "error"))
+    proved = [one.lower_bound for one in each if one.lower_bound is not None]
+    bound = math.fsum(proved) if len(proved) == len(each) else None
+    total = _sum_of(certificates)
+    return Verification(rows, True, total, primal, error, bound, each[0].passes, tuple(wrong), tuple(each))
 
 
-def _sum_of_bounds(bounds: list[float | None]) -> float | None:
-    """The sum; None where there are no bounds."""
-    known = [bound for bound in bounds if bound is not None]
-    return math.fsum(known) if len(known) == len(bounds) else None
+def _certificates(model: Any) -> tuple[Certificate, ...]:
+    return model.certificates if isinstance(model, MulticlassModel) else (model.certificate,)
 
 
-def _sequences(model: SequenceModel | KernelSequenceModel, data: Any, same: bool) -> Verification:
-    """Labellings of whole sequences: the loss of each by its best path; with a kernel also the claimed dual."""
-    rows, longest, loss, risk = 0, 0, np.zeros(2), SequenceRisk(model.labels)
-    transitions = np.ascontiguousarray(model.transitions)
-    doubt = KernelDoubt(model.emissions) if isinstance(model, KernelSequenceModel) else None
-    moves = float((transitions**2).sum())
-    for chunk, scores in scored_chunks(model, data):
-        if doubt is not None:
-            doubt.meet(chunk, np.ones(chunk.n_rows))
-        target, z = model.classes_of(chunk.y, chunk.first_row).astype(np.int32), np.ascontiguousarray(scores)
-        starts = model.starts(chunk)
-        risk.add(risk.worst(starts, target, z, z, 0.0, transitions)[1], loss)
-        longest = max(longest, int(np.diff(starts).max(initial=0)))
-        rows += chunk.n_rows
-    total, witness, resolution = float(loss.sum()), None, 0.0
-    if isinstance(model, KernelSequenceModel):
-        assert doubt is not None
-        inner = model.emissions
-        C, certificate, square = inner.C, inner.certificate, float(kernel_squares(inner, inner.coefficients).sum())
-        resolution = doubt.resolution
-        if inner.point is not None:
-            witness = claimed_value(inner, inner.point)
-    else:
-        C, certificate, square = model.C, model.certificate, float((model.augmented_weights**2).sum())
-        witness = _value(model.witness, certificate.c_bar)
-        near = score_doubt(data.manifest.statistics, model.bias, math.sqrt(square + moves), entries=4 * longest, longer=4.0)
-        resolution = 2.0 * C * rows * near
-    return Verification(
-        rows=rows,
-        same_data=same,
-        primal=0.5 * (square + moves) + C * total,
-        mean_loss=total / rows if rows else 0.0,
-        recorded=certificate,
-        c_bar=C * rows,
-        witness_bound=witness,
-        resolution=resolution,
-    )
-
-
-def _sum_of(certificates: tuple[Certificate, ...]) -> Certificate:
+def _sum_of(certificates: Sequence[Certificate]) -> Certificate:
     """The certificate of the sum of the classes' objectives."""
     worst = next((each for each in certificates if not each.converged), certificates[0])
     parts = ("primal", "lower_bound", "raised")
@@ -376,25 +208,94 @@ def _sum_of(certificates: tuple[Certificate, ...]) -> Certificate:
     return replace(worst, primal=primal, lower_bound=bound, raised=raised)
 
 
-def _verified_by_sorting(model: LinearModel, data: Any, same: bool) -> Verification:
-    """For losses of pairs and of whole labellings, whose factor is C times the number of rows."""
-    collected, rows = GlobalLoss(model), 0
+def _problem(model: Any, data: Any) -> dict[str, Any]:
+    """The options of `train` for the problem that `model` claims to solve."""
+    options: dict[str, Any] = {"loss": "auto"} | {name: model.parameters[name] for name in _PROBLEM if name in model.parameters}
+    options["task"] = model.task
+    if model.task not in _WITH_LOSS:
+        del options["loss"]  # there is only one
+    if model.task != "one-class":
+        options["C"] = model.C
+    else:  # it finds C itself, as the solver does
+        options["solver"] = model.solver
+    if getattr(model, "l1", 0.0):
+        options["l1_only" if model.parameters.get("l1_only") else "l1"] = model.l1
+    if model.task == "binary":
+        options |= {"positive_label": model.labels[1], "positive_weight": model.positive_weight}
+    if model.task in _WITH_LOSS and options["loss"] not in LABELLING_LOSSES:  # of single rows
+        options["warm_start"] = replace(model.without_proof(), recipe=data.recipe)
+    return options
+
+
+class _Decided:
+    """Whether passes so far have proved or refuted the recorded bound of the one problem; of several, the end decides."""
+
+    def __init__(self, each: Sequence[Verification]) -> None:
+        self._one, self._now = each[0], False
+        self._several = len(each) > 1
+
+    def see(self, iteration: Any) -> None:
+        bound = self._one.recorded.lower_bound
+        self._now = iteration.lower_bound >= bound or iteration.primal < bound - self._one.slack
+
+    def __call__(self) -> bool:
+        return self._now and not self._several
+
+
+def _misstated(found: Verification) -> Iterator[str]:
+    """What F at the weights, and arithmetic, refute."""
+    c, F = found.recorded, found.primal
+    if not abs(c.primal - c.raised - F) <= found.slack + _DID * c.raised and not c.primal == c.raised == math.inf:
+        put = f" (including {c.raised:.3g} added for rounding)" if c.raised > found.slack else ""
+        yield f"the objective is {F:.10g}, not {c.primal:.10g}{put}"
+    if not c.lower_bound <= F + found.slack:
+        yield f"the lower bound {c.lower_bound:.10g} is above the objective {F:.10g}"
+    allowed = c.tolerance
+    if c.converged is not (c.stop_reason is StopReason.CONVERGED):
+        yield f"it says {'' if c.converged else 'not '}converged, and that training ended because {c.stop_reason.because}"
+    elif c.converged and not (allowed.rule and c.gap <= allowed.gap + AGREEMENT * c.primal):
+        yield f"it says converged, but the gap is {c.gap:.4g} with {allowed.gap:.4g} allowed"
+
+
+def _compared(one: Verification, new: Certificate, passes: int) -> Verification:
+    """`one` with what a certificate of a new training adds."""
+    c, wrong = one.recorded, list[str]()
+    for name, what in (("c_bar", "C times the sum of weights"), ("unit", "the unit of mean losses")):
+        if not math.isclose(getattr(c, name), getattr(new, name), rel_tol=AGREEMENT):
+            wrong.append(f"{what} is {getattr(new, name):.10g}, not {getattr(c, name):.10g}")
+    if new.primal < c.lower_bound - one.slack:
+        wrong.append(f"weights were found that reach {new.primal:.10g}, below the lower bound {c.lower_bound:.10g}")
+    return replace(one, lower_bound=new.lower_bound, passes=passes, problems=tuple(wrong))
+
+
+def _kernel(model: KernelModel, data: Any) -> Verification:
+    """½‖w‖² from the support vectors, the losses of the rows, and the dual point."""
+    rows, loss_sum, total = 0, 0.0, 0.0
+    dual, doubt, several = ClaimedPoint(model), KernelDoubt(model), model.scores_per_row > 1
+    loss: Any = loss_of(model) if several else risk_of(model)
     for chunk, scores in scored_chunks(model, data):
-        collected.add(chunk, scores)
+        if several:
+            classes, u = (
+                model.classes_of(chunk.y, chunk.first_row),
+                np.ones(chunk.n_rows) if chunk.weight is None else chunk.weight,
+            )
+            values = loss.values(classes, scores)[:, 0]
+        else:
+            classes = model.is_positive(chunk.y, chunk.first_row).astype(np.int64)
+            values, u = loss.values(chunk.y, scores), loss.weights_of(chunk.y, chunk.weight)
+        doubt.meet(chunk, u)
+        dual.meet(chunk, classes, model.C * u)
         rows += chunk.n_rows
-    w = model.trained_weights
-    near, wrong = score_doubt(data.manifest.statistics, model.bias, math.sqrt(float(w @ w))), list[str]()
-    offset, loss = collected.offset(), collected.value()
-    if offset is not None and not abs(model.intercept + offset) <= AGREEMENT * abs(offset) + 4.0 * near:
-        wrong.append(f"the offset of its plane is {offset:.10g}, and its intercept {model.intercept:.10g} is not minus that")
-    return Verification(
-        rows=rows,
-        same_data=same,
-        primal=0.5 * float(w @ w) + model.C * rows * loss,
-        mean_loss=loss,
-        recorded=model.certificate,
-        c_bar=model.C * rows,
-        witness_bound=_value(model.witness, model.certificate.c_bar),
-        resolution=2.0 * model.C * rows * near,
-        wrong=tuple(wrong),
-    )
+        counts = u > 0.0  # a loss may be infinite, and no weight times that is nothing
+        loss_sum += float(u[counts] @ values[counts])
+        total += float(u.sum())
+    c, bound = model.certificate, dual.value()
+    assert c is not None
+    F = Objective(0.5 * float(kernel_squares(model, model.coefficients).sum()) + model.C * loss_sum, doubt.resolution)
+    found = Verification(rows, True, c, *F, bound)
+    wrong = list(_misstated(found))
+    if c.lower_bound > bound + found.slack:
+        wrong.append(f"its dual variables prove a lower bound of {bound:.10g}, not {c.lower_bound:.10g}")
+    if not math.isclose(c.c_bar, model.C * total, rel_tol=AGREEMENT):
+        wrong.append(f"C times the sum of weights is {model.C * total:.10g}, not {c.c_bar:.10g}")
+    return replace(found, problems=tuple(wrong))

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from streamcut.certifying.objective import objectives
 from streamcut.certifying.problem import FREE, Problem
 from streamcut.certifying.record import AfterPass, Certified
 from streamcut.errors import BadInputError, MemoryBudgetError
@@ -23,7 +24,6 @@ from streamcut.models.linear import LinearModel
 from streamcut.models.model import BEGUN
 from streamcut.models.multiclass import ONE_VS_REST, MulticlassModel
 from streamcut.training import train
-from streamcut.verification import objective_of
 
 GIVEN = "given"  # the scale of a model whose certificate is about divided rows
 _LONGER = 1.0 + 1e-9  # squares of rows are added in float64
@@ -52,15 +52,15 @@ def certified(problem: Problem, dataset: Any, passes: int, memory: str) -> Certi
     count = len(problem.labels or ()) if apart else 1
     start = replace(model_of(problem, [nothing()] * count), recipe=dataset.recipe)
     with np.errstate(over="ignore", invalid="ignore"):  # said below
-        objectives = objective_of(start, dataset)  # of each problem: (F, what rounding may have done to it)
-    objectives = [(F + off, 2.0 * off) for F, off in objectives]  # F at most
-    primal = math.fsum(F for F, _ in objectives)
+        values = objectives(start, dataset)
+    values = [(F + 2.0 * error, 4.0 * error) for F, error in values]  # of each problem: F at most, and how much that may be more
+    primal = math.fsum(F for F, _ in values)
     if not math.isfinite(primal):
         raise BadInputError("the objective of these weights is no finite float64; they are too large for these rows")
     after: list[AfterPass] = []
 
     def met(best: float, bound: float) -> None:
-        least = max(0.0, primal - math.fsum(off for _, off in objectives) - best)
+        least = max(0.0, primal - math.fsum(off for _, off in values) - best)
         at_most, at_least = ((primal - bound) / primal, least / primal) if primal > 0.0 else (0.0, 0.0)
         after.append(AfterPass(len(after) + 1, at_most, at_least, best, bound))
 
@@ -75,7 +75,7 @@ def certified(problem: Problem, dataset: Any, passes: int, memory: str) -> Certi
     after[-1:] = []
     met(min(best, primal), bound)
     given = [replace(each, primal=F, converged=False, stop_reason=StopReason.MAX_PASSES, tol=None, tol_relative=None)
-             for each, (F, _) in zip(reached, objectives, strict=True)]  # fmt: skip
+             for each, (F, _) in zip(reached, values, strict=True)]  # fmt: skip
     whole = given[0] if count == 1 else replace(given[0], primal=above(primal, 0.0), lower_bound=below(bound, 0.0))
     begun = {"model": problem.what, "primal": primal, "at_most": after[-1].at_most, "at_least": after[-1].at_least}
     kept = {name: value for name, value in found.parameters.items() if name in ("loss", "C", "intercept", *problem.options)}
@@ -83,7 +83,7 @@ def certified(problem: Problem, dataset: Any, passes: int, memory: str) -> Certi
     better = replace(found, parameters=kept | {"loss": problem.loss, "intercept": _said(problem), BEGUN: begun} | scale)
     classes = () if count == 1 else tuple(
         (label, each, max(0.0, F - off - one.primal) / F if F > 0.0 else 0.0)
-        for label, each, (F, off), one in zip(problem.labels or (), given, objectives, reached, strict=True)
+        for label, each, (F, off), one in zip(problem.labels or (), given, values, reached, strict=True)
     )  # fmt: skip
     intercept = "none" if problem.fit is None or problem.fit == 0.0 else problem.fit
     return Certified(whole, after[-1].at_least, better, tuple(after[-passes:]), intercept, None,

@@ -41,7 +41,7 @@ COMMANDS = {  # `command` is in streamcut.cli.<name>, - as _; descriptions are h
     "evaluate": "Measure a model on labelled rows.",
     "calibrate": "Fit probabilities for a model on validation rows.",
     "report": "Write a page (HTML) or plots about a model.",
-    "verify": "Check the certificate of a model, or prove one of any linear model.",
+    "verify": "Prove or refute a model's certificate, or prove one of any linear model.",
     "export": "Write a model in the format of another program.",
     "example": "Write small data to try things on.",
 }

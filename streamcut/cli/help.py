@@ -18,7 +18,7 @@ MAIN = {  # the most common options
     "evaluate": ("format", "missing-labels", "ignore-extra-features", "memory", "json"),
     "calibrate": ("output", "force", "memory"),
     "report": ("output", "data", "plots", "memory"),
-    "verify": ("prove", "max-passes", "C", "loss", "memory", "json"),
+    "verify": ("max-passes", "C", "loss", "memory", "json"),
     "export": ("to", "without-recipe", "force"),
 }
 _SENTENCE = re.compile(r"(?<=[.;])\s")

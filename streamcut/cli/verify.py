@@ -16,9 +16,7 @@ from streamcut.errors import CorruptError, NotConvergedError, UsageError
 from streamcut.loss_table import JOINT_LOSSES, ROW_LOSSES
 
 if TYPE_CHECKING:
-    from streamcut.proofs.claims import Verification
-
-_ONLY_PROVING = "--max-passes needs --prove"
+    from streamcut.verification import Verification
 
 
 @click.command(cls=Command)
@@ -32,13 +30,12 @@ _ONLY_PROVING = "--max-passes needs --prove"
     help="free (not regularised), none, or the value of a bias feature, whose weight is regularised, if MODEL does not say.",
 )
 @click.option("--epsilon", metavar="X", type=float, help="ε of the epsilon-insensitive losses, if MODEL does not say.")
-@click.option("--prove", is_flag=True, help="Also prove the recorded bound from the rows and the weights alone, in more passes.")
 @click.option(
     "--max-passes",
     "passes",
     metavar="N",
     type=click.IntRange(1),
-    help="At most this many.  [default: 100 with --prove; 3 without a record]",
+    help="At most this many.  [default: 100; 3 without a record]",
 )
 @click.option(
     "--output",
@@ -53,7 +50,6 @@ _ONLY_PROVING = "--max-passes needs --prove"
 def command(
     model: str,
     data: str | None,
-    prove: bool,
     passes: int | None,
     path: str | None,
     memory: str,
@@ -61,7 +57,7 @@ def command(
     as_json: bool,
     **problem: Any,
 ) -> None:
-    """Check the certificate of MODEL against the rows of DATA: does it fit them and, with --prove, is it true?
+    """Prove or refute the certificate of MODEL by the rows of DATA, trusting nothing that it says.
 
     A model without a record, LIBLINEAR's text or the JSON of `export`, gets a certificate instead: how far it is above the
     optimum of its problem F = ½‖w‖² + C Σ u_i ℓ_i, at most and at least. What its file does not say has to be given. So does one
@@ -69,30 +65,22 @@ def command(
     streamcut.certify: pickles are never opened.
 
     \b
-    One pass recomputes, and refutes the record where it differs:
-      the objective, C times the sum of weights, the unit of mean losses, what rounding can have done to them;
-      whether the gap is within the tolerances, if it says converged, and beyond them, if it does not;
-      intercepts, which decide predictions where they cost nothing (one class);
-      the lower bound, as the value of the cutting plane in the model.
-    Of a linear model that shows that the record fits together. That its plane lies below the objective is
-    training's word. Of smo and sampled cuts the bound is proved: rows show their dual variables to be feasible
-    (of sequences: all but the transitions).
-
-    \b
-    --prove trusts nothing of the certificate. It trains on the rows, from the weights where the task allows it,
-    until a bound of its own is as good as the recorded one (proved), weights are found that reach less than the
-    recorded one (refuted), or --max-passes are used up. For all linear models; slower: it takes about the passes that
-    training took. Calibrated probabilities (`calibrate`) are not checked.
+    A pass computes the objective at the weights. Then training that starts there (of losses of single rows; else
+    from 0) goes on until it ends in one of these:
+      reached    a bound as good as the recorded one is proved: exit code 0
+      refuted    weights are found that reach less than the recorded bound, or the record says what the rows do not: 5
+      undecided  --max-passes are used up: 9
+    It takes about the passes that training took. Of smo and sampled cuts one pass decides: the rows show their dual
+    variables, which are the proof, to be feasible. Calibrated probabilities (`calibrate`) are not checked, and
+    certificates of sequences cannot be.
 
     DATA is a store, text or a table, which the recipe of MODEL prepares. Without it: what training was given, under the same
     path.
 
-    Exits with code 5 when anything is refuted, with 9 when --prove could neither prove nor refute the recorded bound.
-
     \b
     Examples:
       streamcut verify m.npz
-      streamcut verify m.npz train.zarr --prove
+      streamcut verify m.npz train.zarr --max-passes 300 --memory 2GB --json
       streamcut verify liblinear.model train.zarr --C 1
       streamcut verify weights.json train.zarr --C 1 --loss logistic --max-passes 6
     """
@@ -101,37 +89,36 @@ def command(
         refuse_existing(path, "--output", force, reads=[model, data])
     from streamcut.execution.ceiling import Ceiling
     from streamcut.models.files import load_model, plain
-    from streamcut.verification import verify
+    from streamcut.verification import Outcome, verify
 
     trained = load_model(model, Ceiling(memory).expect_model) if _is_ours(model) else None
     if path is not None or problem or trained is None or "bias" not in trained.parameters:  # it has no record of its training
-        if data is None or prove:
-            raise click.UsageError("--prove is for models with a record." if prove else "Missing argument 'DATA'.")
+        if data is None:
+            raise click.UsageError("Missing argument 'DATA'.")
         _certify(model, data, path, as_json, force, passes=passes or 3, memory=memory, **problem)
         return
-    if not prove and passes is not None:
-        raise UsageError(_ONLY_PROVING)
     data = data or trained.parameters.get("data")
     if data is None:
         raise UsageError(f"{model} was trained on arrays in memory; name the data to verify it on: streamcut verify MODEL DATA")
-    found = verify(trained, data, prove=prove, passes=passes or 100, memory=memory, force=force)
+    found = verify(trained, data, passes=passes or 100, memory=memory, force=force)
     report = _report(found)
     if as_json:
-        certificate = None if found.recorded is None else asdict(found.recorded)
         classes = [_report(each) for each in found.classes]
-        print_json(plain({**report, "certificate": certificate, "classes": classes}))
+        print_json(plain({**report, "certificate": asdict(found.recorded), "classes": classes}))
     else:
-        print_table(
-            {name: value for name, value in report.items() if name != "problems" and (prove or not name.startswith("prov"))}
-        )
+        print_table({name: value for name, value in report.items() if name != "problems"})
     if not found.same_data:
         note("This is not the data that the model was trained on: the certificate says nothing about it.")
-    elif found.problems:
+    elif found.outcome is Outcome.REFUTED:
         raise CorruptError(f"{model}: the record is false: {'; '.join(found.problems)}")
-    elif found.recorded is None:
-        note("The model has no certificate with which to compare its objective.")
     else:
-        _conclude(model, found, prove)
+        what = f"the model is at most {found.gap:.4g} above the optimum (objective {found.primal:.8g})"
+        if found.outcome is Outcome.UNDECIDED:
+            raise NotConvergedError(
+                f"{model}: neither proved nor refuted in {found.passes:,} passes: the rows show that {what}; its record says "
+                f"{found.primal - found.recorded.lower_bound:.4g}. Give it more --max-passes"
+            )
+        note(f"Proved by the rows alone: {what}, as its record says.")
 
 
 def _is_ours(path: str) -> bool:
@@ -163,45 +150,15 @@ def _certify(model: str, data: str, path: str | None, as_json: bool, force: bool
 
 
 def _report(found: Verification) -> dict[str, Any]:
-    recorded, proof = found.recorded, found.proof
     return {
         "rows": found.rows,
         "same_data": found.same_data,
+        "outcome": found.outcome.value,
         "primal": found.primal,
-        "recorded_primal": None if recorded is None else recorded.primal,
-        "primal_agrees": found.primal_agrees,
-        "recorded_bound": None if recorded is None else recorded.lower_bound,
-        "witness_bound": found.witness_bound,
-        "bound_agrees": found.bound_agrees,
-        "gap": None if recorded is None else found.primal - recorded.lower_bound,
-        "mean_loss": found.mean_loss,
-        "proved": found.proved,
-        "proved_bound": None if proof is None else proof.lower_bound,
-        "proved_gap": found.proved_gap,
-        "proving_passes": None if proof is None else proof.passes,
-        "consistent": found.consistent,
+        "recorded_primal": found.recorded.primal,
+        "lower_bound": found.lower_bound,
+        "recorded_bound": found.recorded.lower_bound,
+        "gap": found.gap,
+        "passes": found.passes,
         "problems": list(found.problems),
     }
-
-
-def _conclude(model: str, found: Verification, prove: bool) -> None:
-    """Report what holds and what was not checked. Raises NotConvergedError for a bound not settled within the passes."""
-    assert found.recorded is not None
-    if found.overstated:
-        note(f"{found.recorded.raised:.3g} of the recorded objective is for rounding, far more than these rows explain.")
-    if not prove:
-        if found.bound_agrees is None:
-            note("The lower bound was not checked: the model holds no proof of it. --prove computes one independently.")
-        elif found.trusted:
-            note(f"The record fits these rows. Taken on trust from training: {found.trusted}.")
-        return
-    assert found.proof is not None
-    what = f"the model is at most {found.proved_gap:.4g} above the optimum (objective {found.primal:.8g})"
-    if found.proved:
-        note(f"Proved by the rows alone: {what}, as its record says.")
-        return
-    converged = ", which is within the requested tolerance" if found.convergence_proved else ""
-    raise NotConvergedError(
-        f"{model}: neither proved nor refuted in {found.proof.passes:,} passes: the rows alone show that {what}{converged}; its "
-        f"record says {found.primal - found.recorded.lower_bound:.4g}. Give it more --max-passes"
-    )

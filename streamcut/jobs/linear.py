@@ -135,7 +135,7 @@ class Trainer:
         l1: float | str = 0.0,
         alone: bool = False,
     ) -> None:
-        self._oracle = oracle
+        self.oracle = oracle
         self._solve = solve
         self._model = model
         self._begin = begin
@@ -149,7 +149,7 @@ class Trainer:
 
         `keep`: leave a checkpoint at the end even when it converged, so that the next run can start from it.
         """
-        oracle = self._oracle
+        oracle = self.oracle
         penalty, found = self._penalty(C, self._l1 if l1 is None else l1)
         if self._last is not None:
             oracle.passes, oracle.traffic = 0, Traffic()
@@ -168,19 +168,19 @@ class Trainer:
 
     def _penalty(self, C: float, l1: float | str) -> tuple[L2, dict[str, Any]]:
         """The penalty, and facts found: λ_max where `l1` is a fraction of it, by a pass the first time."""
-        if isinstance(self._oracle.penalty, FreeIntercept):
-            return replace(self._oracle.penalty, l1=float(l1)), {}
+        if isinstance(self.oracle.penalty, FreeIntercept):
+            return replace(self.oracle.penalty, l1=float(l1)), {}
         part = part_of(l1)
         if part is None:
             return self._penalty_of(float(l1)), {}
-        oracle = self._oracle
+        oracle = self.oracle
         if self._steepest is None:
             self._steepest = oracle.steepest_at_zero()
         most = C * oracle.total_weight * self._steepest
         return self._penalty_of(part * most), {"l1_max": most}
 
     def _penalty_of(self, l1: float) -> L2:
-        known = self._oracle.penalty
+        known = self.oracle.penalty
         if isinstance(known, L1OfMany):
             return replace(known, l1=l1, most=math.inf, within=EVERYWHERE)
         return L1Only(l1) if self._alone else penalty_of(l1)

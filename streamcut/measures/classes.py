@@ -17,12 +17,11 @@ from streamcut.models.multiclass import ONE_VS_REST, MulticlassModel
 class LossOfClasses(ABC):
     """Arrays: target int (n,), the classes of rows; scores (n, K). `problems`: 1, or K, one per class.
 
-    conjugate  roundings in a constant, as parts of its size (streamcut.foundation.rounding.LossRounding)
-    near_one   roundings of numbers about 1 in a loss (the same)
+    near_one   roundings of numbers about 1 in a loss (streamcut.foundation.rounding.LossRounding)
     """
 
-    def __init__(self, problems: int, conjugate: float, near_one: float) -> None:
-        self.problems, self.conjugate, self.near_one = problems, conjugate, near_one
+    def __init__(self, problems: int, near_one: float) -> None:
+        self.problems, self.near_one = problems, near_one
 
     @abstractmethod
     def values(self, target: np.ndarray, scores: np.ndarray) -> np.ndarray:
@@ -32,20 +31,12 @@ class LossOfClasses(ABC):
     def farthest(self, target: np.ndarray, scores: np.ndarray, near: np.ndarray) -> np.ndarray:
         """The largest ℓ for scores within `near` (n, K): as ℓ is convex, no value there is farther from it."""
 
-    @abstractmethod
-    def duals(self, target: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(α (n, K), constants (n, problems), sizes (n, problems)).
-
-        At any scores s′ a loss is at least its constant − Σ α s′ over its classes; roundings of constants are relative to
-        `sizes`.
-        """
-
 
 class _Joint(LossOfClasses):
     """A joint loss: it rises with the scores of all classes but the target, and falls with the target's."""
 
     def __init__(self, loss: JointLoss) -> None:
-        super().__init__(1, loss.rounding.conjugate + loss.classes, loss.rounding.near_one)
+        super().__init__(1, loss.rounding.near_one)
         self._loss = loss
 
     def farthest(self, target, scores, near):
@@ -58,15 +49,10 @@ class _Joint(LossOfClasses):
         multiclass.losses(self._loss, target, scores, losses)
         return losses[:, None]
 
-    def duals(self, target, scores):
-        alpha, constants = np.empty(scores.shape), np.empty((len(target), 1))
-        multiclass.duals(self._loss, target, scores, alpha, constants[:, 0])
-        return alpha, constants, constants + 1.0 if self._loss.smooth else constants  # shares are off by parts of 1
-
 
 class _OneVsRest(LossOfClasses):
     def __init__(self, classes: int, risk: PointwiseRisk) -> None:
-        super().__init__(classes, risk.rounding.conjugate, risk.rounding.near_one)
+        super().__init__(classes, risk.rounding.near_one)
         self._risk = risk
 
     def values(self, target, scores):
@@ -74,11 +60,6 @@ class _OneVsRest(LossOfClasses):
 
     def farthest(self, target, scores, near):
         return np.maximum(self.values(target, scores - near), self.values(target, scores + near))
-
-    def duals(self, target, scores):
-        found = [self._risk.duals(self._labels(target, k), scores[:, k]) for k in range(self.problems)]
-        alpha, constants, sizes = (np.stack(arrays, axis=1) for arrays in zip(*found, strict=True))
-        return alpha, constants, sizes
 
     def _labels(self, target: np.ndarray, k: int) -> np.ndarray:
         return np.where(target == k, 1.0, -1.0)

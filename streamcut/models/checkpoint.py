@@ -5,7 +5,7 @@ A checkpoint is one file: a line that names the format, the length of the JSON t
 The checksum guards against damage, not against forgery. Names, types and shapes are checked against what the run expects, its
 initial state, indices and dual variables against the ranges stated by their owner (`Fill`, RowKeeper.add),
 floats against infinity and NaN. So no checkpoint makes kernels access memory out of bounds. Numbers in range are trusted: whether
-a cut comes from the data cannot be seen in the cut, nor in the witness of a model file. `verify --prove` checks the data.
+a cut comes from the data cannot be seen in the cut. `verify` proves what a model claims, from the data.
 A folder holds two generations, written alternately: if writing one fails, the other is intact.
 """
 

@@ -45,7 +45,7 @@ def here(clicks, monkeypatch):
 def meta(path) -> dict:
     """What a model file says, without measurements: seconds, and bytes of memory."""
     with np.load(path) as file:
-        said = json.loads(file["meta.json"].tobytes())
+        said = json.loads(file["meta.json"].tobytes())["model"]
     return {**said, "resources": None, "history": [{**line, "seconds": 0} for line in said["history"]]}
 
 
@@ -72,8 +72,7 @@ VERBS = {
     "info": ["info", "clicks.npz"],
     "verify alone": ["verify", "clicks.npz"],
     "verify": ["verify", "clicks.npz", "clicks.csv"],
-    "prove": ["verify", "clicks.npz", "clicks.csv", "--prove"],
-    "certify": ["verify", "clicks.npz", "clicks.csv"],
+    "certify": ["verify", "clicks.npz", "clicks.csv", "--C", "1"],
     "evaluate": ["evaluate", "clicks.npz", "clicks.csv"],
     "explain": ["explain", "clicks.npz", "clicks.csv", "--top", "1"],
     "weights": ["explain", "clicks.npz", "--top", "3"],

@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.svm import LinearSVC
 
 import streamcut
 from streamcut import train, verify
 from streamcut.errors import BadInputError, UsageError
+from streamcut.models.certificate import StopReason
 
 
 def problem(weighted: bool, n=400, d=12):
@@ -38,51 +40,55 @@ def optimum(X, y, weight) -> float:
     return 0.5 * w @ w + 0.3 * u @ np.maximum(0, 1 - y * (Z @ w))
 
 
-def test_a_true_certificate_is_confirmed(trained):
+def test_a_true_certificate_is_proved(trained):
     model, data, X, y, weight = trained
-    found = verify(model, data, prove=True)
+    found = verify(model, data)
     best = optimum(X, y, weight)
     assert found.rows == len(y)
     assert found.same_data
-    assert found.consistent
+    assert found.outcome == "reached"
     assert found.primal == pytest.approx(model.certificate.primal, rel=1e-11)
-    assert found.witness_bound == pytest.approx(model.certificate.lower_bound, rel=1e-12)
     slack = 1e-9 * best
-    assert found.proved
-    assert found.convergence_proved
-    assert model.certificate.lower_bound - slack <= found.proof.lower_bound <= best + slack
+    assert model.certificate.lower_bound - slack <= found.lower_bound <= best + slack
     assert best <= found.primal + slack
+    assert found.gap == found.primal - found.lower_bound
+    assert 0 < found.passes <= 100
 
 
-def test_nothing_is_proved_unless_asked(trained):
+def test_too_few_passes_prove_nothing_and_refute_nothing(trained):
     model, data, *_ = trained
-    found = verify(model, data)
-    assert found.proof is found.proved is found.proved_gap is None
-    assert found.consistent
+    found = verify(model, data, passes=1)
+    assert (found.outcome, found.passes, found.problems) == ("undecided", 1, ())
+    assert 0.0 < found.lower_bound < model.certificate.lower_bound
 
 
-def test_a_model_without_witness_can_still_be_proved(trained):
-    model, data, *_ = trained
-    found = verify(replace(model, witness=None), data, prove=True)
-    assert found.bound_agrees is None
-    assert found.proved
-    assert found.consistent
+def test_what_a_bound_rests_on_is_not_trusted(trained):
+    """Neither its own proof, nor a consistent record of worse weights with a bound above the optimum."""
+    model, data, X, y, weight = trained
+    worse = replace(model, weights=1.1 * model.weights)
+    F, best = verify(replace(worse, certificate=model.certificate), data).primal, optimum(X, y, weight)
+    record = replace(model.certificate, primal=F, lower_bound=0.5 * (best + F), converged=False, stop_reason=StopReason.TIME)
+    found = verify(replace(worse, certificate=record), data)
+    assert found.outcome == "refuted"
+    assert "weights were found that reach" in found.problems[0]
+
+
+def test_exit_codes(trained, tmp_path, run):
+    _, _, X, y, _ = trained
+    with streamcut.create(tmp_path / "a.zarr") as out:
+        out.append(sp.csr_array(X), y)
+    model = train(tmp_path / "a.zarr", tol=1e-6, tol_relative=None)
+    above = replace(model.certificate, lower_bound=1.01 * model.certificate.primal)
+    for number, (record, more) in {0: (model.certificate, ()), 5: (above, ()), 9: (model.certificate, ("--passes", 1))}.items():
+        replace(model, certificate=record).save(tmp_path / "m.npz")
+        assert run("verify", tmp_path / "m.npz", *more)[0] == number
 
 
 @pytest.mark.parametrize("field", ["primal", "lower_bound"])
 def test_a_forged_certificate_is_caught(trained, field):
     model, data, *_ = trained
-    forged = replace(model.certificate, **{field: getattr(model.certificate, field) * (1 + 1e-7)})
+    forged = replace(model.certificate, **{field: model.certificate.primal * (1 + 1e-7)})
     assert not verify(replace(model, certificate=forged), data).consistent
-
-
-def test_a_witness_above_the_objective_is_caught(trained):
-    model, data, *_ = trained
-    witness = replace(model.witness, b=model.witness.b * 2)
-    forged = replace(model.certificate, lower_bound=witness.bound(model.certificate.c_bar))
-    found = verify(replace(model, witness=witness, certificate=forged), data)
-    assert found.bound_agrees
-    assert not found.consistent
 
 
 def test_other_data_are_refused_unless_forced(trained):

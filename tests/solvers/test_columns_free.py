@@ -33,7 +33,7 @@ def test_every_class_is_trained_as_it_is_by_itself(loss, C):
         assert found.converged
         assert found.lower_bound <= alone.primal
         assert alone.lower_bound <= found.primal
-    found = verify(model, data, prove=True)
+    found = verify(model, data)
     assert found.consistent
     model.intercepts[1] += 0.5
     assert not verify(model, data).consistent

@@ -42,7 +42,7 @@ def test_the_optimum_is_between_bound_and_primal(solver, loss, l1, C, bias, weig
         assert found.gap <= 1.01e-7 * found.c_bar
     checked = verify(model, (X, y) if u is None else (X, y, u))
     assert checked.consistent
-    assert checked.witness_bound == found.lower_bound
+    assert checked.lower_bound >= found.lower_bound - checked.slack
 
 
 @pytest.mark.parametrize("solver", ["bundle-dca", "ocas"])

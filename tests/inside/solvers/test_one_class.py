@@ -12,19 +12,8 @@ from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import Lanes
 from streamcut.execution.runner import Runner
 from streamcut.foundation.rounding import CutError
-from streamcut.losses.one_class import OneClass
-from streamcut.measures.global_loss import _of_one_group
 from streamcut.oracles.decomposable import Cut
 from streamcut.oracles.dual.one_class import ordered
-
-
-@pytest.mark.parametrize("nu", [0.001, 0.1, 0.37, 0.5, 1.0])
-@pytest.mark.parametrize("ties", [False, True])
-def test_the_risk_is_that_of_the_lowest_scores(nu, ties):
-    scores = np.random.default_rng(1).normal(0.3, 1.0, 83)
-    scores = scores.round() if ties else scores
-    expected = max(0.0, 1.0 - mean_of_lowest(scores, nu))
-    assert _of_one_group(OneClass(nu), np.zeros(83), scores) == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("nu", [0.001, 0.1, 0.37, 1.0 - 1e-13, 1.0])

@@ -119,10 +119,9 @@ class TestCertificate:
         every = np.ones(len(y)) if u is None else u
         recomputed = slow.primal(model.augmented_weights, dense(X, bias), np.searchsorted(LABELS, y), 0.8, every)
         assert recomputed == pytest.approx(found.primal, rel=1e-11)
-        checked = verify(model, data, prove=True)
-        assert checked.consistent
-        assert checked.proved
-        assert best * (1 - 1e-5) <= checked.proof.lower_bound <= best * (1 + 1e-12)
+        checked = verify(model, data)
+        assert checked.outcome == "reached"
+        assert best * (1 - 1e-5) <= checked.lower_bound <= best * (1 + 1e-12)
 
     @pytest.mark.parametrize("C", [0.01, 100.0])
     def test_other_costs(self, C):

@@ -38,7 +38,6 @@ WIRING = {
     "example",
     "grids",
     "prediction",
-    "proofs",
     "strategy",
 }
 WIRING |= {"certified", "weight_errors", "structured", "training", "tuning", "verification"}

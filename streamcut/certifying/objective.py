@@ -1,0 +1,93 @@
+"""F at a linear model's weights, computed from its rows, and how exact that is: a rigorous bound on the rounding."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamcut.bundle.l1_only import L1Only
+from streamcut.bundle.penalty import penalty_of
+from streamcut.compiled import vectors
+from streamcut.execution.occurring import OccurringDataset
+from streamcut.foundation.rounding import UNSEEN, gamma, objective
+from streamcut.io.manifest import Statistics
+from streamcut.measures.classes import loss_of
+from streamcut.measures.pointwise import risk_of
+from streamcut.models.linear import LinearModel
+from streamcut.models.multiclass import MulticlassModel
+from streamcut.prediction import scored_chunks
+from streamcut.training import Session, checked
+
+_SPARE = 32  # roundings in addition to those counted
+_LONGER = 1.0 + 1e-6  # squares of rows were added in float64
+
+
+class Objective(NamedTuple):
+    """F of one problem at given weights; the true one is at most `error` away."""
+
+    value: float
+    error: float
+
+
+def objectives(model: LinearModel | MulticlassModel, data: Any) -> list[Objective]:
+    """F of each problem of a model whose loss is a sum over rows, from one pass over `data`.
+
+    Raises BadInputError for labels and features that the model does not know.
+    """
+    several = isinstance(model, MulticlassModel)
+    loss: Any = loss_of(model) if several else risk_of(model)
+    near_one = loss.near_one if several else loss.rounding.near_one
+    score_error = _score_error(data.manifest.statistics, model)
+    problems = loss.problems if several else 1
+    sums, errors = np.zeros(problems), np.zeros(problems)
+    for chunk, scores in scored_chunks(model, data):
+        near = score_error + 2.0 * np.spacing(np.abs(scores))
+        if isinstance(model, MulticlassModel):
+            y, u = model.classes_of(chunk.y, chunk.first_row), np.ones(chunk.n_rows) if chunk.weight is None else chunk.weight
+            values, far = loss.values(y, scores), loss.farthest(y, scores, near)
+        else:
+            if model.labels is not None:
+                model.is_positive(chunk.y, chunk.first_row)  # raises for unknown labels
+            y, u = chunk.y, loss.weights_of(chunk.y, chunk.weight)
+            if loss.loss.targets == "numbers":
+                near += 2.0 * np.spacing(loss.target_sizes(y))
+            values = loss.values(y, scores)[:, None]  # a convex loss is farthest from it at one end of the score's interval
+            far = np.maximum(loss.values(y, scores - near), loss.values(y, scores + near))[:, None]
+        known, counts = far < math.inf, u > 0.0  # a row of weight 0 may have an infinite loss
+        sums += u[counts] @ values[counts]
+        errors += u[counts] @ (np.where(known, far, 0.0) - np.where(known, values, -math.inf))[counts]
+        errors += gamma(near_one) * float(u.sum())
+    W, C = model.trained_weights, model.C
+    penalty: Any = L1Only(model.l1) if model.parameters.get("l1_only") else penalty_of(model.l1)
+    columns = W.T if problems > 1 else [W.reshape(-1)]
+    prices = [penalty.value(np.ascontiguousarray(column)) for column in columns]
+    return [Objective(price + C * float(s), C * float(e)) for price, s, e in zip(prices, sums, errors, strict=True)]
+
+
+def _score_error(statistics: Statistics, model: Any) -> Any:
+    """How far each computed score may be off: a part γ of ‖x‖‖w‖, x the longest row with its bias feature."""
+    lengths = np.sqrt((model.augmented_weights**2).sum(axis=0))
+    longest = math.sqrt(statistics.max_squared_norm + model.bias**2) * _LONGER + UNSEEN
+    return gamma(statistics.max_row_nnz + _SPARE) * longest * lengths * _LONGER
+
+
+def global_objective(model: LinearModel, data: Any, problem: dict[str, Any], memory: str) -> tuple[Objective, float | None]:
+    """The same for a loss of all scores at once, from the passes of its training; `problem` are the options of `train`.
+
+    Also ρ of the plane ⟨w, x⟩ = ρ, of one class.
+    """
+    options, _ = checked({**problem, "solver": "ocas", "memory": memory})
+    with Session(data, options, scheduler="threads") as run:
+        job: Any = run.job
+        oracle = job.trainer(run.runner, run.plan).oracle
+        oracle.start()
+        oracle.C, w = model.C, model.trained_weights
+        square = vectors.dot(w, w)
+        if isinstance(run.dataset, OccurringDataset):
+            w = np.append(w[run.dataset.index], w[model.n_features :])
+        _, loss = oracle.cut_at(w)
+        error = 2.0 * model.C * oracle.raised
+        offset = oracle.offset(w, job.risk) if model.task == "one-class" else None
+    return Objective(objective(square, len(w), model.C, loss), error), offset
