@@ -44,16 +44,6 @@ class Thresholds:
         """Fraction of the negative rows at or above each threshold."""
         return self.false_positives / self.negatives
 
-    @property
-    def f1(self) -> np.ndarray:
-        """Harmonic mean of precision and recall."""
-        return 2.0 * self.true_positives / (self.true_positives + self.false_positives + self.positives)
-
-    @property
-    def called(self) -> np.ndarray:
-        """Fraction of all rows at or above each threshold."""
-        return (self.true_positives + self.false_positives) / (self.positives + self.negatives)
-
 
 class Separation:
     """Two classes by their scores. Takes over `above` (positive rows) and `below` (negative), which are emptied."""
@@ -101,20 +91,6 @@ class Separation:
         true, false = (each.total - each.weight_below(score, "left") for each in (self._positives, self._negatives))
         return Thresholds(score, true, false, self._positives.total, self._negatives.total)
 
-    def histograms(self, bins: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(edges, weight of positive rows, of negative rows) in `bins` bins; the outer ones include what lies outside.
-
-        The edges cover all but a thousandth of each class at either end, so that a few outliers don't hide the rest.
-        """
-        parts = [each.scores[_ends(len(each.scores))] for each in (self._positives, self._negatives) if len(each.scores)]
-        low, high = min(part[0] for part in parts), max(part[1] for part in parts)
-        edges = np.linspace(low, high if high > low else low + 1.0, bins + 1)
-        positive, negative = (
-            np.diff(np.concatenate(([0.0], each.weight_below(edges[1:-1], "left"), [each.total])))
-            for each in (self._positives, self._negatives)
-        )
-        return edges, positive, negative
-
 
 class _Sorted:
     """Scores of one class in ascending order, and the weight that lies below a score. Empties `parts` to free its memory."""
@@ -147,8 +123,3 @@ class _Sorted:
         if len(self.scores) <= count:
             return self.scores
         return self.scores[np.linspace(0, len(self.scores) - 1, count).astype(np.int64)]
-
-
-def _ends(n: int) -> list[int]:
-    """Indices of the values with a thousandth of `n` sorted ones below and above."""
-    return [n // 1000, n - 1 - n // 1000]

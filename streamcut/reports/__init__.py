@@ -1,7 +1,5 @@
-"""Reports on trained models, for `streamcut report` and `weights`.
+"""What a model says: `page.py` is the HTML page of `streamcut report`, with the plots of `plots.py` in the style of `drawing.py`;
+`named_weights.py` lists weights by the names of their features, `explained.py` what they add to the score of a row.
 
-`page.py` assembles an HTML page from `facts.py` (what a model records) and the plots of `convergence.py` and `quality.py`,
-which `parts.py` turns into HTML; only `drawing.py` and `grids.py` import Matplotlib.
-`named_weights.py` lists weights by the names of their features. A new plot
-is a function in one of these files and its line in `page.py`.
+Only `drawing.py` and what it draws need Matplotlib. A new plot is a function in `plots.py`, called in `page.py`.
 """

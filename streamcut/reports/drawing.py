@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BLUE, ORANGE, GREY = "#3d8bd4", "#d9822b", "#8a8f98"  # readable on white and on black
-COLOURS = (BLUE, ORANGE, "#3fa66b", "#b565c9", "#d4564f", "#8c8c3a")
 FORMATS = (".svg", ".png")
 _LONGEST = 28  # characters of a name in a legend
 _INK = "#010203"  # stands for the page's own text colour
@@ -43,35 +42,38 @@ def needs_matplotlib() -> None:
         raise UsageError("plots need matplotlib: pip install 'streamcut[plots]'") from None
 
 
-def new_figure(xlabel: str, ylabel: str) -> tuple[Figure, Axes]:
-    """A figure without display, in our style."""
+def styled() -> Any:
+    """A context in which figures are made in our style."""
     needs_matplotlib()
     import matplotlib as mpl
+
+    return mpl.rc_context(_STYLE)
+
+
+def new_figure(xlabel: str, ylabel: str) -> tuple[Figure, Axes]:
+    """A figure without display."""
     from matplotlib.figure import Figure
 
-    with mpl.rc_context(_STYLE):
-        figure = Figure()
-        axes = figure.subplots()
+    figure = Figure()
+    axes = figure.subplots()
     axes.set_xlabel(xlabel)
     axes.set_ylabel(ylabel)
     return figure, axes
 
 
 def legend(axes: Axes, columns: int = 2) -> None:
-    """The names of the curves, in our style. A dollar sign starts no formula, as names are those of classes and files."""
-    import matplotlib as mpl
-
+    """The names of the curves, above them."""
     curves, names = axes.get_legend_handles_labels()
-    names = [_shortened(visible(name)).replace("$", r"\$") for name in names]
+    names = [readable(name) for name in names]
     if max(map(len, names), default=0) > _LONGEST // 2:
         columns = 1
-    with mpl.rc_context(_STYLE):
-        axes.legend(curves, names, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=columns, borderaxespad=0.0)  # off curves
+    axes.legend(curves, names, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=columns, borderaxespad=0.0)
 
 
-def _shortened(name: str) -> str:
-    half = _LONGEST // 2
-    return name if len(name) <= _LONGEST else f"{name[: half - 1]}…{name[-half:]}"
+def readable(name: str, most: int = _LONGEST) -> str:
+    """A name as a plot shows it: short, without control characters; a dollar sign starts no formula."""
+    name, half = visible(name), most // 2
+    return (name if len(name) <= most else f"{name[: half - 1]}…{name[-half:]}").replace("$", r"\$")
 
 
 def inline_svg(figure: Figure, name: str) -> str:

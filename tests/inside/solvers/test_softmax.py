@@ -29,7 +29,6 @@ from streamcut.losses.softmax import Softmax
 from streamcut.oracles.classes import MulticlassOracle
 from streamcut.oracles.dual.classes import MulticlassDualOracle, row_bytes
 from streamcut.oracles.dual.passes import Ascent
-from streamcut.reports.page import Report
 
 EXACT = Grids(0.0, 0.0)  # ordinary sums
 SOFTMAX = Softmax(len(LABELS))
@@ -236,9 +235,6 @@ class TestModel:
             which, off = np.minimum((p[:, k] * 15).astype(int), 14), u * (p[:, k] - (y == LABELS[k]))
             assert each["calibration_error"] == pytest.approx(sum(abs(off[which == b].sum()) for b in range(15)) / u.sum())
         json.dumps(found.measures(), allow_nan=False)
-        report = Report(model, data=streamcut.rows(X, y))
-        assert set(report.quality.plots) == {"reliability"}
-        assert "true \\ predicted" in report.html()
 
     def test_liblinear_has_none(self, trained):
         with pytest.raises(UsageError, match="LIBLINEAR has no softmax"):
