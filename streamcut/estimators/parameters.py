@@ -31,8 +31,6 @@ class CuttingPlanes(Certified):
     max_cuts: int | None = parameter(default=USUAL.max_cuts)
     lanes: int | None = parameter(default=USUAL.lanes)
     scheduler: Any = parameter(default=USUAL.scheduler, kind="str or distributed.Client")
-    deadline: float = parameter(default=USUAL.deadline)
-    silence: float = parameter(default=USUAL.silence)
 
 
 @declared

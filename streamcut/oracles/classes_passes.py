@@ -62,7 +62,6 @@ class _DataPass(Pass):
     risk: ClassesRisk
     grids: Grids
     interruptible: ClassVar[bool] = True
-    summed: ClassVar[tuple[str, ...]] = ("a",)
 
     merge = staticmethod(row_passes.merge)
 

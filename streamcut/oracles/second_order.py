@@ -49,7 +49,6 @@ class CurvedPass(ScorePass):
 
     model: Any = None
     dense: bool = False
-    summed = (*ScorePass.summed, "curvature")
 
     @property
     def alignment(self) -> int:

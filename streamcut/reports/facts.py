@@ -16,7 +16,7 @@ from streamcut.models.multiclass import MulticlassModel
 from streamcut.models.stated import BEGUN
 from streamcut.solver_table import SOLVER_TABLE
 
-_SECONDS = ("max_time", "deadline", "silence")
+_SECONDS = ("max_time",)
 _PROVED = ("primal", "at_most", "at_least")
 MOST_CLASSES = 20
 

@@ -60,9 +60,9 @@ LEFT_OUT = {
     OneClassSVM: FEATURES,
     RankingSVM: FEATURES,
     SequenceSVM: FEATURES,
-    BudgetedKernelSVM: {"warm_start", "scheduler", "deadline", "silence", "loss"},  # threads only; the hinge alone
-    BudgetedKernelSVR: {"warm_start", "scheduler", "deadline", "silence"},
-    KernelSVM: {"scheduler", "deadline", "silence"},
+    BudgetedKernelSVM: {"warm_start", "scheduler", "loss"},  # threads only; the hinge alone
+    BudgetedKernelSVR: {"warm_start", "scheduler"},
+    KernelSVM: {"scheduler"},
 }
 
 
@@ -150,7 +150,7 @@ OTHER = {  # another value of each parameter
     "class_weight": {0: 1.0, 1: 9.0, 2: 2.0}, "warm_start": True, "solver": "ocas", "cut": "exact", "tol": 0.5,
     "tol_relative": 0.9, "max_iter": 1, "max_passes": 2, "max_time": 1e-9, "target": 1e9, "max_cuts": 5, "sweeps": 0,
     "random_state": 7, "row_cache": "0", "memory": "1MB", "n_jobs": 0, "scratch": "/nowhere", "lanes": 3, "scheduler": "syncs",
-    "deadline": -1.0, "silence": -1.0, "verbose": True, "kernel": "poly", "gamma": "auto", "degree": 2, "coef0": 1.0, "budget": 5,
+    "verbose": True, "kernel": "poly", "gamma": "auto", "degree": 2, "coef0": 1.0, "budget": 5,
     "maintenance": "remove", "epochs": 2.0, "batch": 5, "samples": 7,
     "probability": True, "kernel_cache": "x",
     "recipe": "auto",
@@ -167,8 +167,6 @@ OF_ESTIMATOR = {
 }  # fmt: skip
 ANYWAY = {
     "scratch",
-    "deadline",
-    "silence",
 }  # for what rows in memory on threads don't need: see test_option_effects
 
 
