@@ -96,8 +96,6 @@ def train(
     workers: int | None = None,
     lanes: int | None = None,
     scheduler: Any = "threads",
-    deadline: float = 120.0,
-    silence: float = 120.0,
 ) -> Model: ...
 def tune(
     data: Any,
@@ -160,8 +158,6 @@ def tune(
     workers: int | None = None,
     lanes: int | None = None,
     scheduler: Any = "threads",
-    deadline: float = 120.0,
-    silence: float = 120.0,
 ) -> Tuned: ...
 def convert(
     inputs: Any,

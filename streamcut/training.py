@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -36,6 +36,7 @@ from streamcut.io.memory import MemoryDataset
 from streamcut.io.recipe.comparison import require_same
 from streamcut.jobs.all_features import with_all_features
 from streamcut.jobs.job import Job
+from streamcut.jobs.linear import threads_wanted
 from streamcut.jobs.smaller import lowerable, smallest_change
 from streamcut.jobs.weights import check_weights
 from streamcut.models.checkpoint import Checkpoints
@@ -49,14 +50,12 @@ from streamcut.progress.display import Display, shown_by
 from streamcut.solvers.progress import Observer, Progress, Record, StoppingRule
 from streamcut.strategy import choose, job_class
 
-if TYPE_CHECKING:
-    from streamcut.execution.dask.runner import DaskRunner
-
 log = logging.getLogger(__name__)
 run_log = logging.getLogger("streamcut.run")  # the progress of a training, which the command line shows in its own way
 
 _CURVED = 54 * 10**6  # kernels of Newton's method and BLAS
 _HDF5 = 16 * 10**6  # its library
+_DASK = 32 * 10**6  # the same
 
 
 @documented(TrainOptions)
@@ -172,7 +171,7 @@ class Session:
         manifest = self.dataset.manifest
         self.options = chosen = choose(options, manifest.statistics)
         self.job = job_class(chosen).planned(chosen, manifest)
-        if chosen is not options and not chosen.distributed:
+        if chosen is not options:
             smallest = replace(self.job, workers=1) if chosen.workers is None else self.job  # type: ignore[type-var]
             try:
                 self._planned(smallest)
@@ -231,7 +230,7 @@ class Session:
     def _finished(self, model: Model) -> Model:
         run_log.info("%s", model.in_words())
         model = self.in_given_features(model)
-        peak = (own := peak_bytes()) + (0 if self._cluster is None else self._cluster.peak())
+        peak = (own := peak_bytes()) + (0 if self._cluster is None else sum(self._cluster.peaks.values()))
         counted = own if self._cluster is None or not self._cluster.local else peak  # remote workers have limits of their own
         warn_of_peak(self.plan.budget, counted, self._peak_before if counted == own else 0)
         resources: dict[str, Any] = {
@@ -270,21 +269,9 @@ class Session:
         chosen, manifest = self.options, self.dataset.manifest
         restart_peak()
         self._peak_before = peak_bytes()  # not caused by this training
-        self.runner: Runner | DaskRunner
+        self.runner: Runner
         if chosen.distributed:
-            if not self.job.distributable:
-                other = "; --solver ocas runs there, too" * (chosen.chosen_task == "sequence")
-                raise UsageError(f"scheduler: {chosen.chosen_solver} runs on threads only, not on Dask{other}")
-            try:
-                from streamcut.execution.dask.climbing import runner_on
-                from streamcut.execution.dask.cluster import connect
-            except ModuleNotFoundError as error:
-                raise UsageError(f"--scheduler: {chosen.scheduler}: {error}; run pip install 'streamcut[dask]'") from None
-            on = connect(self._scheduler, workers=self.job.workers, deadline=chosen.deadline, silence=chosen.silence)
-            self._cluster = cluster = self._stack.enter_context(on)
-            cluster.prepare(self.dataset, scratch := scratch_folder(chosen.scratch))
-            self.job, self.plan = smallest_change(self.job, self._planned, threads=False)
-            self.runner = runner_on(cluster, self.dataset, self.job.lanes, self.plan, scratch=scratch, stop=self.stop)
+            self._on_cluster()
         else:
             self.job, self.plan = self.planned()
             given: Any = {"stop": self.stop, "ahead": self.plan.ahead}
@@ -303,8 +290,49 @@ class Session:
         if self._on_plan is not None:
             self._on_plan(self.plan)
 
+    def _on_cluster(self) -> None:
+        """Connect to the cluster, and make its runner. Raises ClusterLostError, UsageError, MemoryBudgetError."""
+        chosen, n_rows = self.options, self.dataset.manifest.statistics.n_rows
+        if not self.job.distributable:
+            raise UsageError(f"scheduler: {chosen.chosen_solver} runs on threads only, not on Dask")
+        try:
+            from streamcut.execution.cluster import ClusterRunner
+            from streamcut.execution.cluster_connection import connect
+        except ModuleNotFoundError as error:
+            raise UsageError(f"--scheduler: {chosen.scheduler}: {error}; run pip install 'streamcut[dask]'") from None
+        self._cluster = cluster = self._stack.enter_context(connect(self._scheduler, workers=threads_wanted(chosen)))
+        self.job, self.plan = self.planned()
+        each = self._for_a_worker(self.job)
+        room = each + self.plan.pinned_bytes // threads_wanted(chosen) if each else 0
+        cluster.prepare(self.dataset, self._needs(self.job), self.job.lanes, room=room)
+        row_state = RowState(n_rows, scratch_folder(chosen.scratch) if self.plan.spilled else None)
+        self.runner = ClusterRunner(
+            cluster, self.dataset, self.job.lanes, self.job.workers, ahead=self.plan.ahead, row_state=row_state, stop=self.stop
+        )
+
     def _planned(self, job: Job) -> MemoryPlan:
-        """The memory plan of `job`. Raises MemoryBudgetError."""
+        """The memory plan of `job`; of a local cluster all processes. Raises MemoryBudgetError."""
+        needs, manifest, machine = self._needs(job), self.dataset.manifest, self._machine(job)
+        if (each := self._for_a_worker(job)) > 0:  # what a thread takes, each process takes, too, and the client
+            thread = 8 * needs.dimension * needs.vectors + sum(size for _, size in needs.per_worker)
+            own = (*needs.per_worker, ("a worker process", each - thread))
+            needs = replace(needs, per_worker=own, more=(*needs.more, ("the client's part of passes", thread)))
+
+        def plan(needs: Needs) -> MemoryPlan:
+            return plan_memory(needs, manifest, machine)
+
+        return needs.planned(plan)
+
+    def _for_a_worker(self, job: Job) -> int:
+        """Bytes that each process of a local cluster takes at least; 0 where there is none."""
+        if self.options.scheduler != "local-cluster":
+            return 0
+        from streamcut.execution.cluster import worker_bytes
+
+        return worker_bytes(self._needs(job), self.dataset.manifest, job.lanes)
+
+    def _needs(self, job: Job) -> Needs:
+        """What `job` takes, with views of the data, and what the caller keeps."""
         chosen, data, manifest = self.options, self.dataset, self.dataset.manifest
         needs, more = job.needs(manifest), self.more
         if isinstance(data, OccurringDataset):
@@ -317,30 +345,15 @@ class Session:
 
             more += features.memory(self.dataset, job.workers)
         coming = (("shards on their way", held),) if (held := held_bytes(self.dataset)) else ()
-        if chosen.distributed:  # each process has its own
-            needs = replace(needs, per_worker=(*needs.per_worker, *coming))
-        else:
-            more += coming
-        needs = replace(needs, more=(*needs.more, *more))
-        budget = memory_limit(chosen.memory)
-        if chosen.distributed:
-            from streamcut.execution.dask.plan import ClusterNeeds
-
-            def plan(needs: Needs) -> MemoryPlan:
-                return self._cluster.plan(ClusterNeeds(needs, manifest, job.lanes), budget=budget)
-        else:
-            machine = self._machine(job)
-
-            def plan(needs: Needs) -> MemoryPlan:
-                return plan_memory(needs, manifest, machine)
-
-        return needs.planned(plan)
+        return replace(needs, more=(*needs.more, *more, *coming))
 
     def _machine(self, job: Job) -> Machine:
         """What is declared of this process: nothing that is measured decides the size of the row cache, and so the weights."""
         base = BASE + _CURVED * self.options.record.curved + _HDF5 * (self.dataset.manifest.backend == "hdf5")
-        in_memory, lower = isinstance(self.dataset, MemoryDataset), lowerable(self.options, job)
-        return Machine(memory_limit(self.options.memory), base, job.workers, in_memory, lower)
+        base += _DASK * self.options.distributed
+        workers = threads_wanted(self.options) if self.options.scheduler == "local-cluster" else job.workers
+        in_memory, lower = isinstance(self.dataset, MemoryDataset), lowerable(self.options, job, workers)
+        return Machine(memory_limit(self.options.memory), base, workers, in_memory, lower)
 
 
 def _with_fewer_features(options: TrainOptions, data: Dataset) -> bool:

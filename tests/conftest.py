@@ -18,7 +18,7 @@ from streamcut.cli import main
 ROOT = Path(__file__).resolve().parent.parent
 _RUNS = count()
 
-# Some tests have Dask's workers in this process; see streamcut.execution.dask.logs.of_our_own.
+# Some tests have Dask's workers in this process; see streamcut.execution.cluster_connection.connect.
 os.environ["DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED"] = "False"
 
 # Property tests try the same examples in every run: what passes here passes elsewhere, and no run fails by a new draw alone.

@@ -8,22 +8,20 @@ Usage: python scripts/benchmarks/bench_dask.py STORE [--workers N] [--lanes N] [
 """
 
 import argparse
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
-from streamcut.execution.dask.plan import ClusterNeeds
-from streamcut.execution.dask.runner import Cluster, DaskRunner, connect
+from streamcut.execution.cluster import ClusterRunner
+from streamcut.execution.cluster_connection import connect
 from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.passes import Pass
 from streamcut.execution.plan import Needs
+from streamcut.execution.row_state import RowState
 from streamcut.execution.runner import Runner
-from streamcut.foundation.systems import resident_bytes
 from streamcut.io.opening import open_dataset
 from streamcut.losses.hinge import Hinge
 from streamcut.losses.pointwise import PointwiseRisk
@@ -54,7 +52,7 @@ def median(call: Callable[[], object], repeats: int) -> float:
     return float(np.median(seconds))
 
 
-def measure(runner: Runner | DaskRunner, repeats: int, *, empty: bool) -> dict[str, float]:
+def measure(runner: Runner, repeats: int, *, empty: bool) -> dict[str, float]:
     """Seconds of a pass of OCAS, of its line search with the step, of a pass without work if wanted."""
     oracle = LinearOracle(runner, PointwiseRisk(Hinge(1.0)), C=1.0, bias=1.0, keep_margins=True)
     oracle.start()
@@ -66,14 +64,6 @@ def measure(runner: Runner | DaskRunner, repeats: int, *, empty: bool) -> dict[s
 
     found = {"pass": median(lambda: oracle.score_and_cut(w, 0.5), repeats), "line search": median(line_search, repeats)}
     return {**found, "empty pass": median(lambda: runner.run(Nothing()), repeats)} if empty else found
-
-
-def least(needs: ClusterNeeds, cluster: Cluster) -> int:
-    """The budget that leaves no memory for shards in memory."""
-    workers = cluster.workers.values()
-    client = needs.client(resident_bytes(), sum(worker.threads for worker in workers))
-    lines = [line for worker in workers for line in needs.worker_lines(worker)]
-    return sum(size for _, size in [*client, *lines]) + (1 << 20)
 
 
 def main() -> None:
@@ -88,14 +78,11 @@ def main() -> None:
     statistics = data.manifest.statistics
     lanes = plan_lanes(statistics, options.lanes)
     kept = frozenset(() if options.read else range(len(data.manifest.shards)))
-    scratch = Path(tempfile.gettempdir())
-    with connect("local-cluster", workers=options.workers, deadline=60.0) as cluster:
-        cluster.prepare(data, scratch)
-        needs = ClusterNeeds(Needs(statistics.n_features + 1, 10, row_bytes=16), data.manifest, lanes)
-        cluster.plan(needs, budget=least(needs, cluster) if options.read else 1 << 40)
+    with connect("local-cluster", workers=options.workers) as cluster:
+        cluster.prepare(data, Needs(statistics.n_features + 1, 10, row_bytes=16), lanes, room=1 if options.read else 1 << 40)
         with (
             Runner(Feed(data, kept), lanes, options.workers) as threads,
-            DaskRunner(cluster, data, lanes, scratch=scratch) as dask,
+            ClusterRunner(cluster, data, lanes, options.workers, row_state=RowState(statistics.n_rows)) as dask,
         ):
             runners = threads, dask
             for _ in range(1 if options.read else 2):  # of short passes the second time counts

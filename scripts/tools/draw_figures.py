@@ -92,7 +92,7 @@ LAYERS = (  # what it is, where it is, what it asks of the next
     ("a job: how this training runs", "strategy  jobs", "an oracle, a solver, a plan of memory"),
     ("a solver: one algorithm a file", "solvers  bundle", "a cut at w; a pass of dual ascent; a line search"),
     ("an oracle: answers by passes", "oracles  losses  kernels", "a pass: what happens to rows, how sums add up"),
-    ("a runner: threads here, workers on Dask", "execution  execution/dask", "blocks of rows; kernels on them"),
+    ("a runner: threads here, workers on Dask", "execution", "blocks of rows; kernels on them"),
 )
 
 

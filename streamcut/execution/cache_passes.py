@@ -1,7 +1,7 @@
 """Passes over row caches: filling them, sweeping over them, and writing the dual variables back.
 
-A pass with `caches`, by the first row of their lane, finds in them what the last such pass left, wherever it ran. One that
-needs data refills them; later passes are determined by their inputs, so all can be repeated from the filling on.
+A pass with `caches`, by the first row of their lane, finds in them what the last such pass left. One that needs data refills
+them.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamcut.compiled import vectors
-from streamcut.execution.feed import Streams
-from streamcut.execution.passes import CachingPass, Pass
+from streamcut.execution.passes import CachingPass
 from streamcut.execution.row_cache import RowCache, SweptCache
 from streamcut.execution.row_state import Rows
 from streamcut.foundation.chunk import Chunk
@@ -42,43 +41,6 @@ class FillingPass(CachingPass, ABC):
     @abstractmethod
     def offer(self, cache: RowCache, rows: Rows, chunk: Chunk, keys: np.ndarray) -> None:
         """Take the rows of `chunk` with the smallest `keys` (n) into the cache, with their shares from `rows`."""
-
-
-@dataclass(slots=True)
-class Recalled:
-    """The cache of the current lane."""
-
-    cache: RowCache | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RecallPass(Pass):
-    """Refill the cache of a lane as `filling` did, with the same rows.
-
-    cached  the numbers of these rows in the lane; first_row: of the lane
-    """
-
-    filling: FillingPass
-    cached: np.ndarray
-    first_row: int
-
-    @property
-    def streams(self) -> Streams | None:
-        return self.filling.streams
-
-    def begin(self) -> Recalled:
-        return Recalled()
-
-    def enter(self, recalled: Recalled, first_row: int) -> None:
-        self.filling.enter(recalled, first_row)
-
-    def visit_chunk(self, recalled: Recalled, rows: Rows, chunk: Chunk) -> None:
-        assert recalled.cache is not None
-        keys = np.where(self.cached[chunk.numbers - self.first_row], 0.0, np.inf)
-        self.filling.offer(recalled.cache, rows, chunk, keys)
-
-    def merge(self, total: Recalled, part: Recalled) -> Recalled:
-        return part
 
 
 @dataclass(slots=True)
@@ -111,7 +73,6 @@ class SweepPass(CachingPass):
     number: int
     theta: Any
     needs_data: ClassVar[bool] = False
-    summed: ClassVar[tuple[str, ...]] = ("delta",)
     row_arrays: ClassVar[tuple[str, ...]] = ()
 
     def begin(self) -> Step:
@@ -144,7 +105,7 @@ class SweepsPass(SweepPass):
     dual: Callable[[np.ndarray], float]
 
     def finish(self, step: Step, rows: Rows, first_row: int) -> None:
-        cache, worth, v = self.caches[first_row], copy(self.worth), step.delta  # it may have to be repeated
+        cache, worth, v = self.caches[first_row], copy(self.worth), step.delta
         cache.step_back(self.theta)
         before = self.dual(v)
         for number in range(self.most):
@@ -191,7 +152,6 @@ class WriteBackPass(CachingPass):
     shapes: tuple[tuple[int, ...], tuple[int, ...]]
     theta: Any
     needs_data: ClassVar[bool] = False
-    summed: ClassVar[tuple[str, ...]] = ("cuts",)
     row_arrays: ClassVar[tuple[str, ...]] = ("codes",)
 
     def begin(self) -> Change:

@@ -1,6 +1,6 @@
 """What a pass is: a class with a few declared properties and five steps; it overrides those that it needs.
 
-A runner (streamcut.execution.runner, streamcut.execution.dask.runner) takes the rows lane by lane: `begin` makes a zero partial
+A runner (streamcut.execution.runner, streamcut.execution.cluster) takes the rows lane by lane: `begin` makes a zero partial
 sum, `enter` names the lane, `visit_chunk` or `visit_rows` adds blocks of consecutive rows, `finish` ends the lane, and
 `merge` adds up the partial sums in lane order.
 """
@@ -10,9 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
-from streamcut.compiled import vectors
 from streamcut.execution.row_state import Rows
 from streamcut.foundation.chunk import Chunk
 
@@ -29,17 +26,14 @@ class Pass:
     whole_groups   blocks hold whole groups of equal qid: all that begin in the lane. Without data, the row state `begins`
                    marks them: 1 in the first row of each
     row_arrays     the row-state arrays that it uses; None: possibly any; empty, and no data: no blocks come
-    summed         attributes of its partial sums that are float64 arrays (or None) and merge feature by feature, as `add_range`
-                   does; `merge` also accepts empty ones (see `arrays`)
     scored_from    the row-state arrays that `score` reads
-    pure           it changes nothing but its partial sum and the row state, so a lane may be repeated elsewhere
+    pure           it changes nothing but its partial sum and the row state, so a lane may run elsewhere, and again
     """
 
     __slots__ = ()
     needs_data: ClassVar[bool] = True
     interruptible: ClassVar[bool] = False
     row_arrays: ClassVar[tuple[str, ...] | None] = None
-    summed: ClassVar[tuple[str, ...]] = ()
     scored_from: ClassVar[tuple[str, ...]] = ()
     pure: ClassVar[bool] = True
 
@@ -100,18 +94,6 @@ class Pass:
         """The sum of both; may reuse `total`."""
         if total is not None or part is not None:
             raise NotImplementedError(f"{type(self).__name__} has partial sums and no merge")
-
-    def arrays(self, partial: Any) -> dict[str, np.ndarray]:
-        """The `summed` arrays of a partial sum, by name. Lanes may have different names; arrays of one name are added."""
-        return {name: array for name in self.summed if (array := getattr(partial, name)) is not None}
-
-    def put(self, partial: Any, name: str, array: np.ndarray) -> None:
-        """Replace array `name` (see `arrays`) of a partial sum."""
-        setattr(partial, name, array)
-
-    def add_range(self, name: str, total: np.ndarray, part: np.ndarray, start: int) -> None:
-        """Add a lane's numbers of array `name` (see `arrays`), from flat index `start` on, to those of earlier lanes."""
-        vectors.add(total, part)
 
 
 class CachingPass(Pass):

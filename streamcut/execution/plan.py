@@ -55,7 +55,6 @@ class Needs:
                 many of both are wanted if memory allows, best first
     ahead       extra threads per worker read from them and score
     whole       number of weights of the whole model, where that is not `dimension`
-    climbing    the workers of a cluster score rows, and the client takes all steps (streamcut.execution.dask.climbing)
     """
 
     dimension: int
@@ -72,7 +71,6 @@ class Needs:
     mixing: tuple[Streamed, ...] = ()
     ahead: bool = False
     whole: int = 0
-    climbing: bool = False
 
     @property
     def weights(self) -> int:
@@ -86,17 +84,15 @@ class Needs:
         """
         if not self.mixing:
             return plan(self)
-        least = None if self.climbing else plan(replace(self, mixing=()))
-        if least is not None and not (self.mixing[0].always or least.reads_again or least.row_cache == 0):
+        least = plan(replace(self, mixing=()))
+        if not (self.mixing[0].always or least.reads_again or least.row_cache == 0):
             return least
         for streams, size, _, ahead, batch in self.mixing:
             batches = (*self.per_worker, (f"rows of {streams} streams", size))
             try:
                 return plan(replace(self, streams=streams, batch=batch, ahead=ahead, per_worker=batches, mixing=()))
-            except MemoryBudgetError as error:
-                refused = error
-        if least is None:  # a cluster's client, which always takes rows from several places
-            raise refused
+            except MemoryBudgetError:
+                continue
         return least
 
 
@@ -128,7 +124,6 @@ class MemoryPlan(Shown):
     streams    places of a lane that each worker reads from; batch: groups of rows in a batch then, 0: the usual number
     ahead      extra threads per worker read from them and score
     reads_again  whether passes after the first read data
-    climbing    as in Needs
     """
 
     budget: int
@@ -141,7 +136,6 @@ class MemoryPlan(Shown):
     batch: int = 0
     ahead: bool = False
     reads_again: bool = True
-    climbing: bool = False
 
     @property
     def needed(self) -> int:

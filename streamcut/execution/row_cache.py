@@ -68,21 +68,6 @@ class RowCache:
         self._order, self._slack = np.arange(0), np.inf  # rows that sweeps still visit, and the slack beyond which they skip one
         self._key, self._weight, self._square, self._share = (np.empty(size.rows) for _ in range(4))
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.size,)
-
-    def fits(self, other: RowCache) -> bool:
-        """Whether it can replace `other`, of the same training."""
-        return self.size == other.size
-
-    def content(self) -> dict[str, Any]:
-        """Its contents, for `adopt` by a cache of the same kind and size."""
-        return vars(self)
-
-    def adopt(self, content: dict[str, Any]) -> None:
-        """Take over the contents of another cache."""
-        vars(self).update(content)
-
     @property
     def numbers(self) -> np.ndarray:
         """The rows in the cache, in the order in which they came."""

@@ -10,8 +10,6 @@ from __future__ import annotations
 import math
 import mmap
 import tempfile
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -36,22 +34,8 @@ def scratch_map(folder: Path, size: int) -> mmap.mmap:
 
 
 Rows = dict[str, np.ndarray]
-Refill = Callable[[np.ndarray, tuple[int, int] | None], None]  # fills (first row, rows of all) of a saved array; None: all of it
 _WINDOW = 2 << 20  # a page fault maps up to this many bytes around it: the largest folio of the page cache
 SPILLED_BYTES = 2 * _WINDOW  # the most that one array in a scratch file takes per worker, its block aside
-
-
-@dataclass(frozen=True, slots=True)
-class RowPieces:
-    """A row-state array that is stored nowhere whole: `take` gives its bytes from the first row to the last, piece by piece."""
-
-    dtype: np.dtype
-    shape: tuple[int, ...]
-    take: Callable[[], Iterator[bytes | memoryview]]
-
-    def pieces(self) -> Iterator[bytes | memoryview]:
-        """See `take`."""
-        return self.take()
 
 
 class RowState:
@@ -72,7 +56,10 @@ class RowState:
         self, name: str, dtype: DTypeLike = np.float64, shape: tuple[int, ...] = (), *,
         within: tuple[float, float] | None = None,
     ) -> None:  # fmt: skip
-        """See RowKeeper."""
+        """A new array of zeros, `shape` of `dtype` for each row; replaces any of that name.
+
+        within  the least and the largest number that it may hold; data from files is checked against them
+        """
         if within is not None:
             self.within[name] = within
         dtype, whole = np.dtype(dtype), (self.n_rows, *shape)
@@ -80,14 +67,6 @@ class RowState:
             self.arrays[name] = np.zeros(whole, dtype)
         else:
             self.arrays[name] = self._mapped(name, dtype, math.prod(whole), self._scratch).reshape(whole)
-
-    def kept(self) -> Rows:
-        """See RowKeeper."""
-        return self.arrays
-
-    def refill(self, name: str, refill: Refill) -> None:
-        """See RowKeeper."""
-        refill(self.arrays[name], None)
 
     def release(self, start: int, stop: int) -> None:
         """Unmap the pages of rows start:stop; they are mapped again when they are used."""

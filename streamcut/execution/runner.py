@@ -14,12 +14,11 @@ from itertools import chain, pairwise
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from streamcut.execution.feed import BLOCK_ROWS, Feed, Traffic
 from streamcut.execution.lanes import Lanes
 from streamcut.execution.passes import Pass
-from streamcut.execution.row_state import Refill, RowPieces, Rows, RowState
+from streamcut.execution.row_state import Rows, RowState
 from streamcut.execution.threads import Alone, Ready, Turn, one_ahead, running_threads
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.interrupts import GivenUp, result_of, waits_end_by
@@ -53,31 +52,6 @@ class Going:
         return cls(done, of, time.perf_counter() - started, computed)
 
 
-class RowKeeper(Protocol):
-    """Where the row state lives (streamcut.execution.row_state.RowState, or files that processes share)."""
-
-    n_rows: int
-    within: dict[str, tuple[float, float]]
-
-    def add(
-        self, name: str, dtype: DTypeLike = np.float64, shape: tuple[int, ...] = (), *,
-        within: tuple[float, float] | None = None,
-    ) -> None:  # fmt: skip
-        """A new array of zeros, `shape` of `dtype` for each row; replaces any of that name.
-
-        within  the least and the largest number that it may hold; data from files is checked against them
-        """
-
-    def kept(self) -> Rows | dict[str, RowPieces]:
-        """All arrays, as a checkpoint keeps them; may be views."""
-
-    def refill(self, name: str, refill: Refill) -> None:
-        """Restore array `name` from a checkpoint."""
-
-    def release(self, start: int, stop: int) -> None:
-        """Rows start:stop will not be used for a while."""
-
-
 class PassRunner(Protocol):
     """What solvers' oracles need: runs passes over `lanes` of the rows of `feed.data`, wherever it is, until `stop()` is True."""
 
@@ -86,7 +60,7 @@ class PassRunner(Protocol):
     stop: Callable[[], bool]
 
     @property
-    def row_state(self) -> RowKeeper: ...
+    def row_state(self) -> RowState: ...
 
     @property
     def rows(self) -> Rows:

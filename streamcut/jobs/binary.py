@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,7 +23,6 @@ from streamcut.jobs.linear import (
     bundle_size,
     cache_wanted,
     certificate,
-    climbs,
     constant_feature,
     penalty_needs,
     solver_of,
@@ -99,25 +97,19 @@ class BinaryJob:
             chosen = plan_lanes(statistics, 1)
         constant = constant_feature(options, statistics, risk.loss.unbounded())
         origin = None if options.warm_start is None else linear_origin(options, manifest, cls.task, labels, constant)
-        job = cls(options, risk, labels, rest, solver, max_cuts, chosen, min(threads, len(chosen)), origin, ORDER)
-        return replace(job, workers=threads) if job._climbs(manifest) else job
-
-    def _climbs(self, manifest: Manifest) -> bool:
-        return self.solver.dual and climbs(self.options, manifest, self.lanes, self.order)
+        return cls(options, risk, labels, rest, solver, max_cuts, chosen, min(threads, len(chosen)), origin, ORDER)
 
     def needs(self, manifest: Manifest) -> Needs:
         """Row state: two margins, a weight unless all are 1, and the shares in the cuts of bundle-dca."""
         statistics, solver, loss = manifest.statistics, self.solver, self.risk.loss
         if solver.columns:
             return self._needs_of_columns(manifest)
-        in_cache, solving = self._cached_row(manifest), self._solving(manifest) * self.options.distributed
+        in_cache = self._cached_row(manifest)
         everything = CacheSize.bytes_of_all(manifest, in_cache)
         cached = 1.0 if CacheSize.bytes_of_all(manifest) <= _SMALL else max(_OF_MANY, min(_CACHED, _FEW / everything))
         numbers = row_arrays(self.risk, statistics.weight_sum is not None, keep_margins=solver.margins)
         share, dimension = np.dtype(loss.code_type).itemsize, statistics.n_features + (self.options.bias != 0.0)
         in_rows = 8 * len(numbers) + share * self.max_cuts * solver.dual
-        row_cache = cache_wanted(self.options, manifest, self.lanes, part=cached, row_bytes=in_cache)
-        solving *= math.ceil(statistics.n_rows * row_cache[1] / everything)
         return Needs(
             dimension=dimension,
             max_cuts=self.max_cuts,
@@ -126,12 +118,10 @@ class BinaryJob:
             more=(
                 *penalty_needs(self.options, dimension),
                 *[("curvature of the loss", 4 * 8 * dimension**2)] * solver.curved,
-                *[("cached rows put together", solving)] * (solving > 0),
             ),
-            row_cache=row_cache,
+            row_cache=cache_wanted(self.options, manifest, self.lanes, part=cached, row_bytes=in_cache),
             per_worker=self._per_worker(manifest, dimension),
             mixing=self._mixing(manifest, in_rows),
-            climbing=self._climbs(manifest),
             block_rows=self.order.batch_rows(statistics) if solver.dual else 1,
         )
 
@@ -140,14 +130,13 @@ class BinaryJob:
         statistics, least, everything = manifest.statistics, *self._rooms(manifest)
         weighted, dimension = statistics.weight_sum is not None, statistics.n_features + (self.options.bias != 0.0)
         more = ("rows to solve with", OF_ROWS * statistics.n_rows), ("slopes, counts, columns' numbers", 12 * 8 * dimension)
-        on_client = [("columns in memory", least)] * self.options.distributed
         return Needs(
             dimension=dimension,
             max_cuts=self.max_cuts,
             vectors=self.solver.vectors,
             row_bytes=8 * len(row_arrays(self.risk, weighted, keep_margins=True)),
-            more=(*penalty_needs(self.options, dimension), *more, *on_client),
-            row_cache=(0, 0) if self.options.distributed else (least, everything),
+            more=(*penalty_needs(self.options, dimension), *more),
+            row_cache=(least, everything),
             cached="columns in memory",
             block_rows=1,
         )
@@ -185,8 +174,7 @@ class BinaryJob:
         if not (self.solver.dual and self.order.has_streams(manifest.statistics, self.lanes)):
             return ()
         always = self.risk.loss.smooth or self._accelerated  # for others, plain passes take twice the arithmetic
-        own = threads_wanted(self.options) >= 2 * self.workers and not self.options.distributed
-        spare = own or self._climbs(manifest)
+        spare = threads_wanted(self.options) >= 2 * self.workers
         batches = [self.order.batch >> times for times in range(self.order.batch.bit_length())]
         found = []
         for count, order in product(STREAMS, [replace(self.order, batch=batch) for batch in batches]):
@@ -223,7 +211,7 @@ class BinaryJob:
             oracle = self._dual(runner, **common, **many)
         else:
             if self.solver.columns:
-                oracle = ColumnsOracle(runner, self.risk, **common, room=plan.row_cache or self._rooms(manifest)[0])
+                oracle = ColumnsOracle(runner, self.risk, **common, room=plan.row_cache)
             elif self.solver.curved:
                 oracle = SecondOrderOracle(runner, self.risk, **common)
             else:

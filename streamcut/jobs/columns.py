@@ -25,7 +25,7 @@ from streamcut.foundation.units import part_of
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.io.row_view import Folds
 from streamcut.jobs.job import identity
-from streamcut.jobs.linear import cache_wanted, climbs, constant_feature, detail, penalty_needs, threads_wanted, two_labels
+from streamcut.jobs.linear import cache_wanted, constant_feature, detail, penalty_needs, threads_wanted, two_labels
 from streamcut.jobs.origins import classes_origins, linear_origin
 from streamcut.jobs.several_classes import Proved, classes_apart, multiclass_model
 from streamcut.losses import row_loss
@@ -90,12 +90,7 @@ class ColumnsJob:
         loss = row_loss(options.chosen_loss, options.as_dict(), positive)
         risk = ColumnsRisk(PointwiseRisk(loss, options.positive_weight), labels, rest, folds)
         lanes = plan_lanes(statistics, options.lanes or 1)
-        threads = threads_wanted(options)
-        job = cls(options, risk, tuple(points), options.record, lanes, min(threads, len(lanes)))
-        return replace(job, workers=threads) if job._climbs(manifest) else job
-
-    def _climbs(self, manifest: Manifest) -> bool:
-        return climbs(self.options, manifest, self.lanes, ORDER)
+        return cls(options, risk, tuple(points), options.record, lanes, min(threads_wanted(options), len(lanes)))
 
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
@@ -177,7 +172,6 @@ class ColumnsJob:
             ),
             block_rows=ORDER.batch_rows(statistics),
             mixing=self._mixing(manifest, sum(arrays)),
-            climbing=self._climbs(manifest),
         )
 
     def _halves(self, features: int) -> tuple[tuple[str, int], ...]:
@@ -194,10 +188,9 @@ class ColumnsJob:
         """The numbers of places that rows come from at once, with the batches they make, best first."""
         if not ORDER.has_streams(manifest.statistics, self.lanes):
             return ()
-        ahead = self._climbs(manifest)
         orders = [replace(ORDER, batch=ORDER.batch >> times) for times in range(ORDER.batch.bit_length())]
         return tuple(
-            Streamed(count, order.stream_bytes(manifest, count, row_bytes, ahead=ahead), True, ahead, order.batch)
+            Streamed(count, order.stream_bytes(manifest, count, row_bytes), True, batch=order.batch)
             for count, order in product(STREAMS, orders)
         )
 

@@ -81,9 +81,6 @@ class GlobalJob:
             blocks, room = sorting_bytes(n, self.risk.numbers, self.workers)
             row_bytes += np.dtype(CODE_TYPE).itemsize
             more = [("row blocks in progress", blocks)]
-            if self.options.distributed:  # the client sorts, in memory that a cluster's plan does not divide
-                more.append(("sorting", self._client_room(n)))
-                room = (0, 0)
             return Needs(dimension, self.max_cuts, row_bytes=row_bytes, row_cache=room, cached="sorting", more=tuple(more))
         row_bytes += np.dtype(self.risk.code_type).itemsize
         groups = statistics.groups or 1
@@ -96,13 +93,8 @@ class GlobalJob:
             more += [(f"{groups:,} queries", 64 * groups), ("row state of queries in progress", threads * at_work * row_bytes)]
         else:  # in scratch files, all of it would still be mapped
             more.append((f"row state, {row_bytes} bytes × {n:,} rows", row_bytes * n))
-            row_bytes *= self.options.distributed
+            row_bytes = 0
         return Needs(dimension, self.max_cuts, row_bytes=row_bytes, more=tuple(more))
-
-    def _client_room(self, n_rows: int) -> int:
-        """Bytes for sorting on the client of a cluster."""
-        least, most = sorting_bytes(n_rows, 1, 1)[1]
-        return min(most, 8 * least)
 
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
         risk = {f"risk.{name}": value for name, value in asdict(self.risk).items()}  # type: ignore[call-overload]
@@ -115,9 +107,8 @@ class GlobalJob:
 
     def trainer(self, runner: PassRunner, plan: MemoryPlan) -> Trainer:
         """A trainer for one C after another."""
-        room = self._client_room(runner.row_state.n_rows) if self.options.distributed else plan.row_cache
         fixed: dict[str, Any] = {"C": self.options.C, "bias": self.bias, "workers": self.workers}
-        oracle: Any = self.oracle(runner, self.risk, keep_best=self.solver.margins, room=room, **fixed)
+        oracle: Any = self.oracle(runner, self.risk, keep_best=self.solver.margins, room=plan.row_cache, **fixed)
         mu = 0.0 if isinstance(self.risk, PairsOfLevels) else MU
         exact: dict[str, Any] = {"cut": "exact", "mu": mu} if "cut" in self.solver.options else {}
         solve = solver_of(self.options, oracle, max_cuts=self.max_cuts, **exact)

@@ -24,7 +24,6 @@ from streamcut.io.manifest import Manifest, Statistics
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.model import Model
 from streamcut.oracles.decomposable import DecomposableOracle
-from streamcut.oracles.dual.random_order import RandomOrder
 from streamcut.solvers.progress import Progress, Solution, StoppingRule
 
 _BUNDLE_NUMBERS = 16 << 20  # the default bundle holds at most this many float64 (128 MiB)
@@ -83,11 +82,6 @@ def solver_of(options: TrainOptions, oracle: Any, **given: Any) -> Callable[[Pro
     """The chosen solver with a suitable oracle; it runs to the end of a Progress. A solver with a `cut` option gets it."""
     own = {"cut": options.cut} if "cut" in options.record.options else {}
     return partial(options.record.algorithm(options.problem).solve, oracle, **{**own, **given})
-
-
-def climbs(options: TrainOptions, manifest: Manifest, lanes: Lanes, order: RandomOrder) -> bool:
-    """Whether the workers of a cluster score rows, and the client takes all steps (streamcut.execution.dask.climbing)."""
-    return options.distributed and len(lanes) == 1 and order.has_streams(manifest.statistics, lanes)
 
 
 def threads_wanted(options: TrainOptions) -> int:

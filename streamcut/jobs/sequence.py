@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -50,11 +50,7 @@ class SequenceJob:
     max_cuts: int
     lanes: Lanes
     workers: int
-
-    @property
-    def distributable(self) -> bool:
-        """Cutting planes; steps for sequences change their mixtures, which are at the client."""
-        return not self.solver.dual
+    distributable: ClassVar[bool] = True
 
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
@@ -62,7 +58,7 @@ class SequenceJob:
         solver = options.record
         risk = chain(statistics)
         lanes = plan_lanes(statistics, options.lanes or (1 if solver.dual else None))
-        if options.distributed:  # the row state of a lane is with its worker, and no sequence spans two shards
+        if options.distributed:  # a task has the row state of its lane alone, and no sequence spans two shards
             starts = np.array(first_rows(manifest))
             lanes = Lanes(tuple(np.unique(starts[[np.abs(starts - bound).argmin() for bound in lanes.bounds]]).tolist()))
         max_cuts = options.max_cuts or bundle_size(_dimension(options, risk, statistics))

@@ -60,8 +60,8 @@ def _with_shorter_bundles(job: Any) -> Iterator[Any]:
         yield job
 
 
-def lowerable(options: TrainOptions, job: Any) -> tuple[str, ...]:
+def lowerable(options: TrainOptions, job: Any, workers: int) -> tuple[str, ...]:
     """The options that can be lowered so that `job` takes less memory; columns, say, have no bundle."""
     names = [name for name in _SIZES if options.has(name) and (name != "max_cuts" or hasattr(job, name))]
     names += [name for name in _SIZES_GIVEN if getattr(options, name) != TrainOptions.__dataclass_fields__[name].default]
-    return tuple(f"--{name.replace('_', '-')}" for name in [*names, *["workers"] * (job.workers > 1)])
+    return tuple(f"--{name.replace('_', '-')}" for name in [*names, *["workers"] * (workers > 1)])

@@ -3,7 +3,7 @@
 A checkpoint is one file: a line that names the format, the length of the JSON that follows (8 bytes, little-endian), the JSON
 (`record`, and name, dtype and shape of each array), the arrays one after the other, and the SHA-256 of all that.
 The checksum guards against damage, not against forgery. Names, types and shapes are checked against what the run expects, its
-initial state, indices and dual variables against the ranges stated by their owner (`Fill`, RowKeeper.add),
+initial state, indices and dual variables against the ranges stated by their owner (`Fill`, RowState.add),
 floats against infinity and NaN. So no checkpoint makes kernels access memory out of bounds. Numbers in range are trusted: whether
 a cut comes from the data cannot be seen in the cut. `verify` proves what a model claims, from the data.
 A folder holds two generations, written alternately: if writing one fails, the other is intact.
@@ -42,22 +42,8 @@ _PIECE = 1 << 20
 Within = tuple[float, float]  # the smallest and the largest number that an array may hold
 
 
-class InPieces(Protocol):
-    """A C-contiguous array never held whole in memory: `pieces` gives its bytes in order."""
-
-    @property
-    def dtype(self) -> np.dtype: ...
-
-    @property
-    def shape(self) -> tuple[int, ...]: ...
-
-    def pieces(self) -> Iterator[bytes | memoryview]: ...
-
-
 class Fill(Protocol):
     """Reads array `name` of a checkpoint into `out`, which has its dtype and shape, piece by piece; calls `after` after each.
-
-    part  (first, all): `out` is the part from index `first` of the first dimension, whose length is `all`
 
     Raises CorruptError for floats that are not finite, and for numbers that are not `within`.
     """
@@ -68,44 +54,35 @@ class Fill(Protocol):
         out: np.ndarray,
         after: Callable[[], None] = lambda: None,
         within: Within | None = None,
-        part: tuple[int, int] | None = None,
     ) -> None: ...
 
 
 def checkpoint_parts(
-    record: Mapping[str, Any], arrays: Mapping[str, np.ndarray | InPieces], after: Callable[[], None]
+    record: Mapping[str, Any], arrays: Mapping[str, np.ndarray], after: Callable[[], None]
 ) -> tuple[Iterator[bytes | memoryview], int]:
     """The content of a checkpoint of `record` (JSON types) and C-contiguous `arrays`, without a copy, and its size in bytes.
 
-    `after` is called after each piece. Raises OSError for an array whose pieces do not add up to its size.
+    `after` is called after each piece.
     """
-    sizes = {name: array.dtype.itemsize * math.prod(array.shape) for name, array in arrays.items()}
     listed = [(name, array.dtype.str, array.shape) for name, array in arrays.items()]
     header = json.dumps({"record": record, "arrays": listed}).encode()
 
     def parts() -> Iterator[bytes | memoryview]:
         digest = hashlib.sha256()
         head = _MAGIC + len(header).to_bytes(8, "little") + header
-        for piece in chain([head], *(_pieces_of(name, array, sizes[name]) for name, array in arrays.items())):
+        for piece in chain([head], *map(_pieces_of, arrays.values())):
             digest.update(piece)
             yield piece
             after()
         yield digest.digest()
 
-    size = len(_MAGIC) + 8 + len(header) + sum(sizes.values()) + _DIGEST
+    size = len(_MAGIC) + 8 + len(header) + sum(array.nbytes for array in arrays.values()) + _DIGEST
     return parts(), size
 
 
-def _pieces_of(name: str, array: np.ndarray | InPieces, size: int) -> Iterator[bytes | memoryview]:
-    if isinstance(array, np.ndarray):
-        view = _bytes_of(array)
-        yield from (view[start : start + _PIECE] for start in range(0, len(view), _PIECE))
-        return
-    for piece in array.pieces():
-        size -= len(piece)
-        yield piece
-    if size != 0:
-        raise OSError(f"array {name} has {abs(size):,} bytes {'less' if size > 0 else 'more'} than it should")
+def _pieces_of(array: np.ndarray) -> Iterator[memoryview]:
+    view = _bytes_of(array)
+    yield from (view[start : start + _PIECE] for start in range(0, len(view), _PIECE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,15 +117,11 @@ class StoredCheckpoint:
         out: np.ndarray,
         after: Callable[[], None] = lambda: None,
         within: Within | None = None,
-        part: tuple[int, int] | None = None,
     ) -> None:
         """See `Fill`."""
         shape, (dtype, _, offset) = self.shape(name), self.arrays[name]
-        expected = out.shape if part is None else (part[1], *out.shape[1:])
-        if (out.dtype.str, expected) != (dtype, shape):
-            raise self.wrong(f"array {name} is {dtype} {shape}, expected {out.dtype.str} {expected}")
-        if part is not None:
-            offset += part[0] * out.dtype.itemsize * math.prod(shape[1:])
+        if (out.dtype.str, out.shape) != (dtype, shape):
+            raise self.wrong(f"array {name} is {dtype} {shape}, expected {out.dtype.str} {out.shape}")
         flat, step = out.reshape(-1), _PIECE // out.dtype.itemsize
         with opened_raw(self.path) as file:
             file.seek(offset)
@@ -268,7 +241,7 @@ class Checkpoints:
         """Whether the present state should be saved."""
         return time.monotonic() - self._last >= self._options.every
 
-    def save(self, state: dict[str, Any], arrays: Mapping[str, np.ndarray | InPieces], after: Callable[[], None]) -> None:
+    def save(self, state: dict[str, Any], arrays: Mapping[str, np.ndarray], after: Callable[[], None]) -> None:
         """Replace the older generation. A failure to write is a warning: training goes on."""
         record = {"identity": self._identity, "generation": self._generation + 1, "state": state}
         try:

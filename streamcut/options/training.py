@@ -167,8 +167,7 @@ class TrainDeclarations:
         "bundle-dca: memory for the rows that matter most (2GB, none, or 30% of the data); auto: 30% up to 128MiB, then 10%.",
         check=SIZE, tasks=(*SINGLE, "one-class"), solvers="bundle-dca", tried=("0", "20%"))
     scratch: str | None = _machine(None,
-        "Folder for what does not fit in memory: row state. On Dask only if all workers see it.",
-        python="None: TMPDIR, else /var/tmp. Workers that do not see it keep row state on their own disks.",
+        "Folder for what does not fit in memory: row state.", python="None: TMPDIR, else /var/tmp.",
         metavar="DIR", role="resource")
     workers: int | None = _machine(None, "Threads, or processes of a local cluster. Default: one per processor.", check=whole(1),
         role="resource")
@@ -177,11 +176,6 @@ class TrainDeclarations:
         "or the workers of a cluster, read and score for it.", check=whole(1), solvers="linear", tried=(2,))
     scheduler: str = _machine("threads",
         "Where passes run: on threads, in this thread alone (sync), on a local Dask cluster, or on the one at an address.",
-        python='A scheduler file (.json) is an address, too; or a distributed.Client (streamcut.execution.dask).',
+        python='A scheduler file (.json) is an address, too; or a distributed.Client (streamcut.execution.cluster).',
         metavar="threads|sync|local-cluster|tcp://HOST:PORT|FILE.json", role="resource")
-    deadline: float = _machine(120.0, "How long a Dask cluster may have no workers before training ends.",
-        python="In seconds.", metavar="TIME", kind="seconds", check=SECONDS, role="resource")
-    silence: float = _machine(120.0, "How long a Dask worker may be silent before its rows go to others: up to five times "
-        "this on busy machines. It rejoins once it is heard again.", python="In seconds.", metavar="TIME",
-        kind="seconds", check=SECONDS, role="resource")
     # fmt: on

@@ -48,8 +48,6 @@ class CountedSums(CutSums):
 class CountingPass(ScorePass):
     """A ScorePass that counts the entries of each feature."""
 
-    summed = (*ScorePass.summed, "counts")
-
     def begin(self) -> CountedSums:
         plain = ScorePass.begin(self)
         return CountedSums(plain.a, plain.b, plain.loss, plain.totals, np.zeros(len(self.w)))

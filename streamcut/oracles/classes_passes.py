@@ -69,7 +69,6 @@ class ScorePass(Pass):
     at_w: bool = True
     first: bool = False
     interruptible: ClassVar[bool] = True
-    summed: ClassVar[tuple[str, ...]] = ("a",)
 
     merge = staticmethod(row_passes.merge)
 

@@ -50,15 +50,6 @@ class ColumnsCache(RowCache):
         self._places: np.ndarray | None = None  # places of the rows, by ascending row number
         self.columns: Any = None
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.size, self._risk, self._most)
-
-    def fits(self, other: RowCache) -> bool:
-        return super().fits(other) and isinstance(other, ColumnsCache) and self._most == other._most
-
-    def content(self) -> dict[str, Any]:
-        return {name: value for name, value in super().content().items() if name != "_room"}  # the others are views of it
-
     @staticmethod
     def row_bytes(columns: int) -> int:
         """Bytes of a cached row in addition to its entries: its target, the columns that may still move it, and its shares."""

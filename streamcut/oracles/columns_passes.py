@@ -64,10 +64,9 @@ class ColumnSums:
 
 
 def _merge(total: ColumnSums, part: ColumnSums) -> ColumnSums:
-    if total.w is not None and part.w is not None and total.w.size > 0:
+    if total.w is not None and part.w is not None:
         vectors.add(total.w.reshape(-1), part.w.reshape(-1))
-    if total.U.size > 0:
-        vectors.add(total.U.reshape(-1), part.U.reshape(-1))
+    vectors.add(total.U.reshape(-1), part.U.reshape(-1))
     total.b += part.b
     total.gain += part.gain
     if total.totals is not None:
@@ -107,7 +106,6 @@ class AscentPass(FillingPass):
     known: bool = False
     scored_from: ClassVar[tuple[str, ...]] = ("z", "codes", "t", "target", "u", "fold")
     interruptible: ClassVar[bool] = True
-    summed: ClassVar[tuple[str, ...]] = ("w", "U")
 
     @property
     def together(self) -> int:
@@ -188,9 +186,6 @@ class AscentPass(FillingPass):
             sides.equal_scores(self.risk.loss, y, equal.score, z)
             halves.add(chunk, self.risk.loss, z, weight, self.columns.bias, equal.grids, y)
 
-    def add_range(self, name: str, total: np.ndarray, part: np.ndarray, start: int) -> None:
-        vectors.add(total, part)
-
     merge = staticmethod(_merge)
 
 
@@ -210,7 +205,6 @@ class SweepsPass(CachingPass):
     constants: int
     needs_data: ClassVar[bool] = False
     row_arrays: ClassVar[tuple[str, ...]] = ("codes",)
-    summed: ClassVar[tuple[str, ...]] = ("w", "U")
 
     def begin(self) -> ColumnSums:
         D, A = self.start.shape

@@ -188,7 +188,6 @@ class ScorePass(Pass):
     at_w: bool = False
     first: First | None = None
     interruptible: ClassVar[bool] = True
-    summed: ClassVar[tuple[str, ...]] = ("a",)
 
     def begin(self) -> CutSums:
         D = len(self.w)
@@ -222,7 +221,6 @@ class CutPass(Pass):
     bias: float
     kappa: float
     interruptible: ClassVar[bool] = True
-    summed: ClassVar[tuple[str, ...]] = ("a",)
 
     def begin(self) -> CutSums:
         return CutSums(np.zeros((self.grids.folds, self.dimension)), np.zeros(4))

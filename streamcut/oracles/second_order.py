@@ -49,7 +49,6 @@ class CurvedPass(ScorePass):
 
     model: Any = None
     dense: bool = False
-    summed = (*ScorePass.summed, "curvature")
 
     def begin(self) -> CurvedSums:
         plain, D = ScorePass.begin(self), len(self.w)

@@ -19,7 +19,7 @@ from streamcut.compiled.budget import Slots, SparseRows
 from streamcut.compiled.merging import merging_tables
 from streamcut.errors import CorruptError
 from streamcut.execution.epochs import Epochs
-from streamcut.execution.runner import RowKeeper, Rows
+from streamcut.execution.row_state import Rows, RowState
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.fields import expect_like, expect_lines
 from streamcut.kernels.centre import Centre
@@ -236,7 +236,7 @@ class Training:
     state: BudgetState
     epochs: Epochs
     progress: Progress
-    row_state: RowKeeper
+    row_state: RowState
     rows: Rows
     measure: Callable[[list[tuple[np.ndarray, np.ndarray]]], float | None] | None = None
     pool: Executor | None = None

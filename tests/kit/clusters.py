@@ -32,11 +32,8 @@ def started(folder, *failpoints):
 
 
 @contextmanager
-def growing(folder, local, failpoints, *, before=(), **environment):
-    """As `started`, and a function (number, failpoint, *options of Dask's) that starts one more worker.
-
-    Workers write to the folder `local`; the words `before` stand before the command that starts one.
-    """
+def growing(folder, local, failpoints):
+    """As `started`, and a function (number, failpoint) that starts one more worker, which writes to the folder `local`."""
     told = folder / "scheduler.json"
     dask = [sys.executable, "-P", "-m", "dask"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
@@ -45,11 +42,11 @@ def growing(folder, local, failpoints, *, before=(), **environment):
         where = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", told]
         processes["scheduler"] = subprocess.Popen([*dask, "scheduler", *where], **quiet)
 
-        def start(number, failpoint, *more):
+        def start(number, failpoint):
             options = ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--memory-limit", "2GB", "--local-directory", local]
             processes[f"worker {number}"] = subprocess.Popen(
-                [*before, *dask, "worker", "--scheduler-file", told, *options, *more],
-                env={**os.environ, "STREAMCUT_FAILPOINT": failpoint, **environment},
+                [*dask, "worker", "--scheduler-file", told, *options],
+                env={**os.environ, "STREAMCUT_FAILPOINT": failpoint},
                 **quiet,
             )
 
@@ -67,9 +64,11 @@ def growing(folder, local, failpoints, *, before=(), **environment):
             process.wait()
 
 
+COMMAND = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()"]
+
+
 def command(dataset, model, *options):
-    fixed = [dataset.path, "--output", model, "--quiet", *options]
-    return [sys.executable, "-P", "-c", "from streamcut.cli import main; main()", "train", *map(str, fixed)]
+    return [*COMMAND, "train", *map(str, [dataset.path, "--output", model, "--quiet", *options])]
 
 
 def train(dataset, model, *options):

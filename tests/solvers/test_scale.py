@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from kit.clusters import two_workers
 from kit.shared.scale import SCALERS, problem
 
 import streamcut
@@ -58,15 +57,6 @@ def test_a_checkpoint_is_of_one_scale(store, tmp_path):
     for other in ("none", "max-abs"):
         with pytest.raises(UsageError, match="scale"):
             train(store, scale=other, checkpoint=keep, **EXACT)
-
-
-def test_a_cluster_gives_the_bits_of_threads(store, tmp_path):
-    options = {"scale": "std", "lanes": 2, "max_passes": 6, "tol": 1e-9, "tol_relative": None}
-    here = train(store, workers=2, **options)
-    with two_workers() as client:
-        there = train(store, scheduler=client, scratch=str(tmp_path), **options)
-    assert there.weights.tobytes() == here.weights.tobytes()
-    assert there.certificate == here.certificate
 
 
 def test_the_plan_is_kept(store):

@@ -230,7 +230,7 @@ class DualOracle(DualAscent, LinearOracle):
             return 1.0
         w, caches = sums.w, cast("Mapping[int, LossCache]", self._caches)
         now = self.penalty.weights(w)  # the dual falls no faster than ½‖w + Δv‖², for any threshold
-        solved = solve_cached(self._runner, caches, now, ascent.w, self.C, self._bias, _CLOSE * ascent.enough)
+        solved = solve_cached(caches, now, ascent.w, self.C, self._bias, _CLOSE * ascent.enough)
         if not np.isfinite(vectors.dot(solved.delta, solved.delta) + vectors.dot(solved.point, solved.point) + solved.gain):
             return 0.0
         self.solved = solved.point if self.penalty.threshold is None else None

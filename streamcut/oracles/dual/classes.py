@@ -57,12 +57,6 @@ class ClassesCache(SweptCache):
         self._goal = np.empty(size.rows, np.int64)
         self._share, self._before = np.empty((size.rows, classes)), np.empty((size.rows, classes))
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.size, self._loss)
-
-    def fits(self, other: RowCache) -> bool:
-        return super().fits(other) and isinstance(other, ClassesCache) and self._loss == other._loss
-
     def hold(self, rows: Chunk, weight: np.ndarray, square: np.ndarray, target: np.ndarray) -> None:
         super().hold(rows, weight, square, target)
         self._goal[: self.n] = target

@@ -67,12 +67,6 @@ class DualPass(FillingPass):
     near: int = field(default=0, kw_only=True)  # rows of a group scored and stepped at a time; 0: all
     fetched: np.ndarray | None = field(default=None, kw_only=True)  # the rows of `order`, ascending within each run of `near`
     interruptible: ClassVar[bool] = True
-    summed: ClassVar[tuple[str, ...]] = ("w", "cuts")
-
-    def add_range(self, name: str, total: np.ndarray, part: np.ndarray, start: int) -> None:
-        vectors.add(total, part)
-        if name == "w":
-            total -= self.ascent.running.reshape(-1)[start : start + len(total)]
 
     @property
     def together(self) -> int:
@@ -103,7 +97,7 @@ class DualPass(FillingPass):
 
     def merge(self, total: DualSums, part: DualSums) -> DualSums:
         vectors.add(total.cuts.reshape(-1), part.cuts.reshape(-1))
-        if total.w is not None and total.w.size > 0:
+        if total.w is not None:
             assert part.w is not None
             vectors.add(total.w.reshape(-1), part.w.reshape(-1))
             total.w -= self.ascent.running  # now w′ and the steps of all lanes

@@ -22,16 +22,12 @@ may make it short, never invalid.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from streamcut.compiled import dual
 from streamcut.compiled.records import CachedRows
-from streamcut.execution.passes import CachingPass
-from streamcut.execution.row_state import Rows
-from streamcut.execution.runner import PassRunner
 from streamcut.foundation.machine import one_blas_thread
 from streamcut.io.manifest import Statistics
 from streamcut.losses.loss import Loss
@@ -50,48 +46,6 @@ def solving_bytes(loss: Loss, statistics: Statistics, dimension: int) -> int:
     return each if not loss.smooth and dimension <= _FEATURES and each * statistics.n_rows <= _BYTES else 0
 
 
-@dataclass(slots=True)
-class Gathered:
-    """The cached rows of lanes, by the first row of each."""
-
-    rows: dict[int, CachedRows] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class GatherPass(CachingPass):
-    """Copies of the cached rows of all lanes: a cluster sends them later, when the cache may belong to another lane.
-
-    The data is not read.
-    """
-
-    caches: Mapping[int, LossCache]
-    needs_data: ClassVar[bool] = False
-    row_arrays: ClassVar[tuple[str, ...]] = ()
-
-    def begin(self) -> Gathered:
-        return Gathered()
-
-    def finish(self, gathered: Gathered, rows: Rows, first_row: int) -> None:
-        held = self.caches[first_row].gathered()
-        gathered.rows = {first_row: CachedRows._make(None if array is None else array.copy() for array in held)}
-
-    def merge(self, total: Gathered, part: Gathered) -> Gathered:
-        return Gathered(total.rows | part.rows)
-
-
-@dataclass(frozen=True, slots=True)
-class SharesPass(CachingPass):
-    """Set the shares of cached rows, by the first row of their lane. The data is not read."""
-
-    caches: Mapping[int, LossCache]
-    shares: dict[int, np.ndarray]
-    needs_data: ClassVar[bool] = False
-    row_arrays: ClassVar[tuple[str, ...]] = ()
-
-    def finish(self, nothing: None, rows: Rows, first_row: int) -> None:
-        self.caches[first_row].move_to(self.shares[first_row])
-
-
 class Solved(NamedTuple):
     """A step of cached rows: Δw and C Σ u Δconstant; `point` is the w that solves for them."""
 
@@ -101,24 +55,23 @@ class Solved(NamedTuple):
 
 
 def solve_cached(
-    runner: PassRunner, caches: Mapping[int, LossCache], w: np.ndarray, near: np.ndarray, C: float, bias: float, enough: float
+    caches: Mapping[int, LossCache], w: np.ndarray, near: np.ndarray, C: float, bias: float, enough: float
 ) -> Solved:
     """A step of the cached rows of all lanes from `w` (D,), to a gap of about `enough`.
 
     `near` (D,) is the starting point.
     """
-    lanes = runner.run(GatherPass(caches))[0].rows
-    firsts, parts, loss = list(lanes), list(lanes.values()), next(iter(caches.values())).loss
+    parts, loss = [cache.gathered() for cache in caches.values()], next(iter(caches.values())).loss
     A, weight, before = (
         np.concatenate([dense(rows, len(w), bias) for rows in parts]),
         *(np.concatenate([getattr(rows, name) for rows in parts]) for name in ("weight", "share")),
     )
     offset = np.concatenate([np.zeros(len(rows.number)) if rows.target is None else rows.target for rows in parts])
     ends = np.cumsum([len(rows.number) for rows in parts])
-    del lanes, parts  # frees memory that solving needs
     A *= np.sign(weight)[:, None]
     share, solved = solve_rows(loss, A, C * np.abs(weight), offset, before, w, near, enough)
-    runner.run(SharesPass(caches, dict(zip(firsts, np.split(share, ends[:-1]), strict=True))))
+    for cache, part in zip(caches.values(), np.split(share, ends[:-1]), strict=True):
+        cache.move_to(part)
     return solved
 
 

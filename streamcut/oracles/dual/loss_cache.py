@@ -30,9 +30,6 @@ class LossCache(SweptCache):
         csr = self._indptr, self._indices, self._data
         self._rows = CachedRows(*csr, self._number, self._key, self._weight, self._square, self._share, self._target)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.size, self.loss)
-
     def hold(self, rows: Chunk, weight: np.ndarray, square: np.ndarray, target: np.ndarray) -> None:
         super().hold(rows, weight, square, target)
         if self._target is not None:

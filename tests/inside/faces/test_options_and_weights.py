@@ -29,7 +29,7 @@ SCALARS = [np.float64, np.float32, np.longdouble, np.int64, np.uint8, np.array]
 
 @pytest.mark.parametrize("kind", SCALARS)
 def test_row_73_numbers_of_numpy_are_those_of_python(kind):
-    names = ("C", "bias", "tol", "max_time", "seed", "workers", "max_passes", "gamma", "budget", "positive_label", "deadline")
+    names = ("C", "bias", "tol", "max_time", "seed", "workers", "max_passes", "gamma", "budget", "positive_label")
     for name in names:
         also = {"kernel": "rbf"} if name in ("gamma", "budget") else {"solver": "ocas"} if name != "seed" else {}
         value = getattr(TrainOptions(**{name: kind(2)}, **also), name)

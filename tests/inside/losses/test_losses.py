@@ -49,7 +49,7 @@ def options_of(name):
 
 @every
 def test_rows_at_rest_come_after_all_free_ones_in_a_cache(name):
-    """So a cache that takes free rows alone needs no entries of rows at rest (streamcut.execution.dask.climbing)."""
+    """So a cache that takes free rows alone needs no entries of rows at rest (streamcut.execution.cluster)."""
     loss, rests = LOSSES[name], 0
     for f in shares_of(loss):
         share = loss.decode(loss.encode(f), Y)

@@ -15,7 +15,7 @@ from streamcut.losses.hinge import Hinge
 from streamcut.losses.logistic import Logistic
 from streamcut.losses.quantile import Quantile
 from streamcut.oracles.dual import ascent
-from streamcut.oracles.dual.interior import Gathered, GatherPass, solve_cached, solving_bytes
+from streamcut.oracles.dual.interior import solve_cached, solving_bytes
 from streamcut.oracles.dual.loss_cache import LossCache
 
 pytestmark = pytest.mark.smoke
@@ -40,18 +40,6 @@ def cached(loss, X, y, weight, shares, lanes):
 
 def shares_of(caches):
     return np.concatenate([cache._share[: cache.n] for cache in caches.values()])
-
-
-class Lanes:
-    """Runs passes over the caches of lanes, of whose other rows nobody asks."""
-
-    def run(self, work):
-        total = None
-        for first_row in work.caches:
-            sums = work.begin()
-            work.finish(sums, {}, first_row)
-            total = sums if total is None else work.merge(total, sums)
-        return total, None
 
 
 @settings(max_examples=60, deadline=None)
@@ -79,7 +67,7 @@ def test_cached_rows_are_left_the_gap_that_was_asked_for(seed, C, loss, lanes, f
     rest = rng.standard_normal(d + 1)
     w = rest + A.T @ (c * shares)
     enough = 1e-5 * c.sum()
-    step = solve_cached(Lanes(), caches, w, 1e3 * rng.standard_normal(d + 1) if far else w, C, 1.0, enough)
+    step = solve_cached(caches, w, 1e3 * rng.standard_normal(d + 1) if far else w, C, 1.0, enough)
     after = shares_of(caches)
     assert (after >= loss.lowest(0.0)).all()
     assert (after <= loss.highest(0.0)).all()
@@ -126,16 +114,5 @@ def test_they_are_asked_where_accelerated_passes_are_slow(C, wanted, monkeypatch
 def test_rows_too_long_for_squares_leave_numbers():
     X, y = sp.csr_array(np.array([[1e160, 1.0], [1.0, -1e160]])), np.array([1.0, -1.0])
     caches = cached(Hinge(), X, y, np.ones(2), np.array([1.0, 0.0]), 1)
-    solve_cached(Lanes(), caches, np.array([1e160, 1.0, 1.0]), np.zeros(3), 1.0, 1.0, 1e-3)
+    solve_cached(caches, np.array([1e160, 1.0, 1.0]), np.zeros(3), 1.0, 1.0, 1e-3)
     assert np.isfinite(shares_of(caches)).all()
-
-
-def test_gathered_rows_stay_what_they_were_when_the_cache_takes_another_lane():
-    """A worker of a cluster sends them after its pass, and caches of one size change lanes where memory is short."""
-    caches = cached(Hinge(), sp.csr_array([[1.0, 2.0], [0.0, 3.0]]), np.array([1.0, -1.0]), np.ones(2), np.array([1.0, 0.0]), 1)
-    gathered = Gathered()
-    GatherPass(caches).finish(gathered, None, 0)
-    for here, held in zip(gathered.rows[0], caches[0].gathered(), strict=True):
-        if held is not None:
-            np.testing.assert_array_equal(here, held)
-            assert not np.shares_memory(here, held)

@@ -1,13 +1,10 @@
 """Batches of rows from several places of a lane: smooth losses by bundle-dca, where there is more than one batch."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit.clusters import two_workers
 from kit.streams import rows
 from scipy.optimize import minimize
 
@@ -15,17 +12,14 @@ import streamcut
 from inside.kit.streams import SMALL
 from streamcut.config import TrainOptions
 from streamcut.errors import MemoryBudgetError
-from streamcut.execution.cache_passes import RecallPass
 from streamcut.execution.feed import Feed, Streams, Traffic
-from streamcut.execution.lanes import Lanes, plan_lanes
+from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.plan import Machine, MemoryPlan, Needs, Streamed, plan_memory
 from streamcut.execution.runner import Runner
 from streamcut.io.manifest import Statistics
 from streamcut.jobs import binary
 from streamcut.jobs.binary import BinaryJob
 from streamcut.oracles.dual import ascent
-from streamcut.oracles.dual.ascent import DualAscent
-from streamcut.oracles.dual.dual_pass import DualPass
 from streamcut.oracles.dual.random_order import RandomOrder
 from streamcut.solvers.progress import Progress, StoppingRule
 
@@ -196,39 +190,6 @@ def test_certificates_hold_and_workers_change_no_bit(small_batches, row_cache, l
         assert certificate.lower_bound <= best * (1 + 1e-9)
         assert best * (1 - 1e-9) <= certificate.primal
     assert streamcut.verify(models[0], streamcut.rows(X, y)).consistent
-
-
-def test_dask_has_the_bits_of_threads(small_batches, tmp_path):
-    X, y = rows()
-    path = tmp_path / "rows.zarr"
-    with streamcut.create(path, X.shape[1], shard_nnz=700) as out:
-        out.append(X, y)
-    asked = {**RUN, "row_cache": "30%", "sweeps": 3, "max_passes": 4}
-    with two_workers() as client:
-        there = streamcut.train(streamcut.open(path), scheduler=client, scratch=str(tmp_path), **asked)
-    here = streamcut.train(streamcut.open(path), workers=2, **asked)
-    np.testing.assert_array_equal(there.weights, here.weights)
-    assert there.history[-1]["passes"] == 4
-
-
-def test_a_cache_that_was_lost_has_the_same_rows_in_the_same_order(small_batches, monkeypatch):
-    X, y = rows()
-    data, seen = streamcut.rows(X, y, shard_nnz=700), []
-    run = Runner.run
-    monkeypatch.setattr(Runner, "run", lambda runner, work: (seen.append(work), run(runner, work))[1])
-    monkeypatch.setattr(DualAscent, "_sweep", lambda *_: None)
-    streamcut.train(data, **{**RUN, "lanes": 1, "row_cache": "30%", "max_passes": 1})
-    filling = next(work for work in reversed(seen) if isinstance(work, DualPass))
-    cache = filling.caches[0]
-    mask = np.zeros(len(y), np.bool_)
-    mask[cache.numbers] = True
-    again = type(cache)(cache.size, filling.risk.loss)
-    work = RecallPass(replace(filling, caches={0: again}), mask, 0)
-    with Runner(Feed(data), Lanes((0, len(y)))) as runner:
-        runner.row_state.add("codes", np.uint16, (20,))
-        run(runner, work)
-    assert (np.diff(cache.numbers) < 0).any()
-    np.testing.assert_array_equal(again.numbers, cache.numbers)
 
 
 def test_fewer_passes_than_batches_one_after_the_other(small_batches, monkeypatch):

@@ -23,11 +23,3 @@ def make_store(path, *, one_class=False):
     with streamcut.create(path, FEATURES, shard_nnz=SHARD_NNZ) as out:
         out.append(X, y, weight=weight)
     return streamcut.open(path)
-
-
-def kept(runner):
-    """The bytes of each array that a checkpoint keeps."""
-    return {
-        name: array.tobytes() if isinstance(array, np.ndarray) else b"".join(array.pieces())
-        for name, array in runner.row_state.kept().items()
-    }

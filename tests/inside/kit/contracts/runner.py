@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
 import pytest
-from kit.contracts.runner import FEATURES, ROWS, kept
+from kit.contracts.runner import FEATURES, ROWS
 
 from streamcut.errors import CorruptError
 from streamcut.execution.feed import Feed
@@ -154,35 +153,6 @@ class RunnerContract:
                 runner.run(Slow())
             asked[0] = False
             np.testing.assert_array_equal(runner.run(score(w, dataset, kappa=0.5))[0].a, before)
-
-    def test_row_state_goes_to_a_checkpoint_and_back(self, make, dataset):
-        """With an array that is still zeros, and lanes of another runner."""
-        rng = np.random.default_rng(3)
-        z, codes = rng.standard_normal(ROWS), rng.integers(1, 99, (ROWS, 5)).astype(np.uint16)
-        expected = {"z": z, "codes": codes, "zero": np.zeros(ROWS, np.int8)}
-        arrays = {"z": (np.float64, ()), "codes": (np.uint16, (5,)), "zero": (np.int8, ())}
-        with make(dataset, plan_lanes(dataset.manifest.statistics, 5)) as runner:
-            runner.row_state.add("z")
-            runner.row_state.add("codes", np.uint16, (5,))
-            runner.row_state.add("zero", np.int8)
-            runner.rows["z"][:], runner.rows["codes"][:] = z, codes
-            assert kept(runner)["z"] == z.tobytes()
-            runner.run(Order())
-            assert kept(runner) == {name: array.tobytes() for name, array in expected.items()}
-
-        def refill(name, out, part):
-            first, rows = part or (0, ROWS)
-            assert rows == ROWS
-            out[:] = expected[name][first : first + len(out)]
-
-        with make(dataset, Lanes((0, 1, 700, 1900, ROWS))) as runner:
-            for name, (dtype, shape) in arrays.items():
-                runner.row_state.add(name, dtype, shape)
-                runner.row_state.refill(name, partial(refill, name))
-            assert kept(runner) == {name: array.tobytes() for name, array in expected.items()}
-            runner.run(Order())
-            for name, array in expected.items():
-                np.testing.assert_array_equal(runner.rows[name], array)
 
     def test_row_state_that_is_set_from_outside_is_used(self, make, dataset):
         with make(dataset, plan_lanes(dataset.manifest.statistics, 5)) as runner:
