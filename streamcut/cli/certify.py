@@ -85,5 +85,5 @@ def command(
         classes = classes or [{"label": label} for label in found.better.labels or ()]
         classes = [each | {"better_intercept": b} for each, b in zip(classes, intercepts, strict=True)]
         del report["better_intercept"]
-    print_table({name: value for name, value in report.items() if name not in ("passes", "intercept_within")})
+    print_table({name: value for name, value in report.items() if name != "passes"})
     print_rows(classes)
