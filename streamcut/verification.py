@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.certifying.objective import Objective, global_objective, objectives
+from streamcut.certifying.objective import Objective, global_objective, objectives, training_options
+from streamcut.config import SCALES
 from streamcut.data.datasets import labelled
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.ceiling import Ceiling
 from streamcut.execution.scaled import ScaledDataset
 from streamcut.foundation.rounding import UNSEEN
-from streamcut.loss_table import LABELLING_LOSSES
 from streamcut.measures.classes import loss_of
 from streamcut.measures.kernel_dual import ClaimedPoint, KernelDoubt, kernel_squares
 from streamcut.measures.pointwise import risk_of
@@ -42,8 +42,6 @@ from streamcut.training import train
 PASSES = 100
 AGREEMENT = 1e-9  # relative: recorded and recomputed differ only by the order of their sums
 _DID = 0.25  # of the worst-case allowance for rounding: actual rounding is at most this
-_PROBLEM = ["loss", "epsilon", "delta", "quantile", "k", "strategy", "normalisation", "nu", "bias", "intercept"]  # options
-_WITH_LOSS = ("binary", "regression", "multiclass")
 _PART, _PART_OF_CLASS = 1e-3, 0.05  # of the recorded gap: training continues to this, for all classes, or for each
 _LEAST = 1e-12  # of the objective: below, float64 has no gap
 
@@ -131,6 +129,8 @@ def _check_claims(model: Any) -> None:
         raise UsageError(f"a model by {model.solver} claims no bound, so there is nothing to verify; smo and sampled cuts do")
     if model.solver not in SOLVER_TABLE or "bias" not in model.parameters:
         raise UsageError("the model does not say how it was trained, so there is no objective to verify")
+    if model.parameters.get("scale", "none") not in ("none", *SCALES):
+        raise UsageError("a scaler of another program divided the features; certify the last step of its pipeline")
 
 
 def _verified(trained: Any, data: Any, passes: int, memory: str, force: bool, ceiling: Ceiling) -> Verification:
@@ -165,7 +165,7 @@ def _features(model: MappedModel, data: Any) -> MappedDataset:
 
 def _proved(model: Any, data: Any, passes: int, memory: str) -> Verification:
     """A linear model: F at its weights, then training."""
-    problem, wrong = _problem(model, data), list[str]()
+    problem, wrong = training_options(model, data), list[str]()
     if "warm_start" in problem:
         values = objectives(model, data)
     else:
@@ -206,25 +206,6 @@ def _sum_of(certificates: Sequence[Certificate]) -> Certificate:
     parts = ("primal", "lower_bound", "raised")
     primal, bound, raised = (math.fsum(getattr(each, name) for each in certificates) for name in parts)
     return replace(worst, primal=primal, lower_bound=bound, raised=raised)
-
-
-def _problem(model: Any, data: Any) -> dict[str, Any]:
-    """The options of `train` for the problem that `model` claims to solve."""
-    options: dict[str, Any] = {"loss": "auto"} | {name: model.parameters[name] for name in _PROBLEM if name in model.parameters}
-    options["task"] = model.task
-    if model.task not in _WITH_LOSS:
-        del options["loss"]  # there is only one
-    if model.task != "one-class":
-        options["C"] = model.C
-    else:  # it finds C itself, as the solver does
-        options["solver"] = model.solver
-    if getattr(model, "l1", 0.0):
-        options["l1_only" if model.parameters.get("l1_only") else "l1"] = model.l1
-    if model.task == "binary":
-        options |= {"positive_label": model.labels[1], "positive_weight": model.positive_weight}
-    if model.task in _WITH_LOSS and options["loss"] not in LABELLING_LOSSES:  # of single rows
-        options["warm_start"] = replace(model.without_proof(), recipe=data.recipe)
-    return options
 
 
 class _Decided:

@@ -13,7 +13,6 @@ They are those at the model's weights; its certificate says how near the optimum
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,11 +32,7 @@ from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
 from streamcut.prediction import scored_chunks
 
-_CURVATURES: dict[str, Callable[[np.ndarray], np.ndarray]] = {  # ℓ″ at scores
-    "logistic": lambda s: 0.25 / np.cosh(0.5 * np.clip(s, -1400.0, 1400.0)) ** 2,
-    "squared": np.ones_like,
-    "poisson": np.exp,
-}
+_LOSSES = ("logistic", "squared", "poisson")  # log-likelihoods; their curvature depends on the score or on |ℓ′| alone
 _95 = 1.959963984540054  # 95 % of a normal distribution are within so many standard errors
 _MATRICES = 6  # D × D numbers at a time
 
@@ -72,10 +67,10 @@ def standard_errors(
     ceiling = Ceiling(memory)
     trained = as_model(model, ceiling.expect_model)
     loss = trained.parameters.get("loss")
-    if not isinstance(trained, LinearModel) or loss not in _CURVATURES or trained.l1:
+    if not isinstance(trained, LinearModel) or loss not in _LOSSES or trained.l1:
         what = f"loss {loss!r}{' with l1' if getattr(trained, 'l1', 0.0) else ''} of a {trained.kind} model"
         raise UsageError(
-            f"{what} is no likelihood, so its weights have no standard errors; linear ones of {', '.join(_CURVATURES)} have"
+            f"{what} is no likelihood, so its weights have no standard errors; linear ones of {', '.join(_LOSSES)} have"
         )
     rows, ridge = _training_rows(trained, data)
     statistics, D = rows.manifest.statistics, len(ridge)
@@ -93,8 +88,9 @@ def standard_errors(
     dense = statistics.nnz > 0.25 * statistics.n_rows * D
     for chunk, scores in scored_chunks(trained, rows):
         u = risk.weights_of(chunk.y, chunk.weight)
-        slopes = C * u * risk.duals(chunk.y, scores)[0]  # −C u ℓ′
-        _add_squares(chunk, C * u * _CURVATURES[loss](scores), bias, dense, H)
+        f = risk.duals(chunk.y, scores)[0]  # −ℓ′
+        slopes = C * u * f
+        _add_squares(chunk, C * u * risk.loss.curvature(np.abs(f), scores, chunk.y), bias, dense, H)
         if codes is None and robust:
             _add_squares(chunk, slopes * slopes, bias, dense, B)
         elif codes is not None:

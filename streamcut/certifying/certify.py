@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.certifying.estimators import problem_of, problem_of_ours
+from streamcut.certifying.estimators import problem_of
 from streamcut.certifying.model_files import read_problem
 from streamcut.certifying.problem import FREE, Problem
 from streamcut.certifying.record import Certified
@@ -16,8 +16,11 @@ from streamcut.certifying.running import DividedDataset, certified
 from streamcut.data.datasets import labelled
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.ceiling import Ceiling
+from streamcut.loss_table import LABELLING_LOSSES
 from streamcut.models.files import is_model, load_model
+from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
+from streamcut.models.multiclass import MulticlassModel
 
 MOST_PASSES = 30  # beyond which training is the better tool
 
@@ -43,7 +46,7 @@ def certify(
     data       the rows that it was fitted to: an opened data set, the path of a store, of text or (for a model of ours) of a
                table, a frame, (X, y) or (X, y, row weights)
     passes     over the rows, 1 to 30
-    C, loss    of F = ½‖w‖² + C Σ u_i ℓ_i, if the model does not record them; if given, they override it
+    C, loss    of F = ½‖w‖² + C Σ u_i ℓ_i, of models of other programs that do not record them, or to override these
     epsilon    of the epsilon-insensitive losses, if the model does not record it
     intercept  "free": b costs nothing (not of Crammer & Singer's loss); "none"; or the value of a bias feature whose weight
                is regularised
@@ -54,19 +57,30 @@ def certify(
     """
     if not 1 <= passes <= MOST_PASSES:
         raise UsageError(f"passes: {passes} is not from 1 to {MOST_PASSES}; to continue from here, train with warm_start")
-    from_file = isinstance(model, str | os.PathLike)
-    ours, expect = model if isinstance(model, Model) else None, Ceiling(memory).expect_model
-    if from_file and is_model(model):
-        ours = load_model(model, expect)
-        problem = problem_of_ours(ours, os.fspath(model))
-    else:
-        problem = read_problem(os.fspath(model), expect) if from_file else problem_of(model)
+    from_file, expect = isinstance(model, str | os.PathLike), Ceiling(memory).expect_model
+    if isinstance(model, Model) or (from_file and is_model(model)):
+        what = os.fspath(model) if from_file else "the model"
+        ours = load_model(model, expect) if from_file else model
+        _check_ours(ours, what, {"C": C, "loss": loss, "intercept": intercept, "epsilon": epsilon})
+        with labelled(ours, data, memory) as dataset:
+            return certified(ours, what, dataset, passes, memory)
+    problem = read_problem(os.fspath(model), expect) if from_file else problem_of(model)
     problem = problem.completed(C, loss, intercept, epsilon)
-    with labelled(ours, _relabelled(problem, data), memory) as dataset:
+    with labelled(None, _relabelled(problem, data), memory) as dataset:
         problem = _fitted_to(problem, dataset.manifest.statistics)
         if problem.divisors is not None:
             dataset = DividedDataset(dataset, problem.divisors)
-        return certified(problem, dataset, passes, memory)
+        return certified(problem.model(), problem.what, dataset, passes, memory)
+
+
+def _check_ours(model: Any, what: str, asked: dict[str, Any]) -> None:
+    """Raise UsageError for models that are not linear ones of rows, and for options that override their problem."""
+    if not isinstance(model, LinearModel | MulticlassModel) or model.task not in ("binary", "regression", "multiclass"):
+        raise UsageError(f"{what} is of task {model.task} by {model.solver}; certify takes a linear one for classes or numbers")
+    if model.parameters.get("scale", "none") != "none" or model.parameters.get("loss") in LABELLING_LOSSES:
+        raise UsageError(f"{what}: certify takes losses of rows whose features are not scaled; see `verify`")
+    if said := [name for name, value in asked.items() if value is not None]:
+        raise UsageError(f"{what} says what it minimises; leave out {', '.join(f'--{name}' for name in said)}")
 
 
 def _relabelled(problem: Problem, data: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Fitted estimators of scikit-learn and models of our own as the problems that they claim to solve.
+"""Fitted estimators of scikit-learn as the problems that they claim to solve.
 
 scikit-learn is not imported: an estimator is recognised by its class name and module, and its parameters are read from it.
 """
@@ -12,10 +12,8 @@ import numpy as np
 
 from streamcut.certifying.problem import FREE, Problem
 from streamcut.errors import UsageError
-from streamcut.loss_table import HINGE_OF_CLASSES, JOINT_LOSSES, ROW_LOSSES
-from streamcut.models.linear import LinearModel
-from streamcut.models.model import Model
-from streamcut.models.multiclass import ONE_VS_REST, MulticlassModel
+from streamcut.loss_table import HINGE_OF_CLASSES
+from streamcut.models.multiclass import ONE_VS_REST
 
 _SVM = {"hinge": "hinge", "squared_hinge": "squared-hinge"}
 _SVR = {"epsilon_insensitive": "epsilon-insensitive", "squared_epsilon_insensitive": "squared-epsilon-insensitive"}
@@ -27,8 +25,6 @@ _SCALERS = ("StandardScaler", "MaxAbsScaler")
 
 def problem_of(model: Any) -> Problem:
     """The problem of a live object. Raises UsageError, naming what has no counterpart."""
-    if isinstance(model, Model):
-        return problem_of_ours(model, "the model")
     name = type(model).__name__
     if type(model).__module__.split(".")[0] != "sklearn":
         raise UsageError(f"{name} is not a linear model that certify knows; give its file, or one of {', '.join(_BY_NAME)}")
@@ -82,36 +78,6 @@ def _one_vs_rest(model: Any) -> Problem:
     several = np.column_stack([one.weights for one in each]), np.array([one.intercept for one in each])
     whole = replace(first, weights=several[0], intercept=several[1], what=what, strategy=ONE_VS_REST, labels=None, classes=None)
     return _with_classes(whole, model.classes_, None)
-
-
-def problem_of_ours(model: Any, what: str) -> Problem:
-    """The problem of a linear streamcut model."""
-    several = isinstance(model, MulticlassModel)
-    if not several and (not isinstance(model, LinearModel) or model.task not in ("binary", "regression")):
-        raise UsageError(f"{what} is of task {model.task} by {model.solver}; certify takes a linear one for classes or numbers")
-    known = model.parameters
-    loss = model.strategy if several and model.strategy in JOINT_LOSSES else known.get("loss")
-    if (
-        model.l1
-        or getattr(model, "rest", False)
-        or known.get("scale", "none") != "none"
-        or loss not in (*ROW_LOSSES, *JOINT_LOSSES, None)
-    ):
-        raise UsageError(
-            f"{what}: certify takes ½‖w‖² and a loss of rows alone; for an elastic net, scale or one label against the rest see "
-            "`verify`"
-        )
-    fit: Any = FREE if known.get("intercept") == FREE else model.bias
-    own = {name: float(known[name]) for name in (ROW_LOSSES[loss].options if loss in ROW_LOSSES else ()) if name in known}
-    if several:
-        return Problem(
-            model.weights, model.intercepts, what, C=model.C, loss=loss, fit=fit, labels=model.labels, task=model.task,
-            options=own, strategy=model.strategy,
-        )  # fmt: skip
-    return Problem(
-        model.weights, model.intercept, what, C=model.C, loss=loss, fit=fit, labels=model.labels, task=model.task,
-        positive_weight=model.positive_weight, options=own,
-    )  # fmt: skip
 
 
 def _with_classes(problem: Problem, classes: Any, weights: Any) -> Problem:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,15 +14,43 @@ from streamcut.compiled import vectors
 from streamcut.execution.occurring import OccurringDataset
 from streamcut.foundation.rounding import UNSEEN, gamma, objective
 from streamcut.io.manifest import Statistics
+from streamcut.loss_table import HINGE_OF_CLASSES, LABELLING_LOSSES
 from streamcut.measures.classes import loss_of
 from streamcut.measures.pointwise import risk_of
 from streamcut.models.linear import LinearModel
-from streamcut.models.multiclass import MulticlassModel
+from streamcut.models.multiclass import ONE_VS_REST, MulticlassModel
 from streamcut.prediction import scored_chunks
 from streamcut.training import Session, checked
 
+_PROBLEM = ("loss", "epsilon", "delta", "quantile", "k", "strategy", "normalisation", "nu", "bias", "intercept")  # options
+_WITH_LOSS = ("binary", "regression", "multiclass")
 _SPARE = 32  # roundings in addition to those counted
 _LONGER = 1.0 + 1e-6  # squares of rows were added in float64
+
+
+def training_options(model: LinearModel | MulticlassModel, data: Any) -> dict[str, Any]:
+    """The options of `train` for the problem that `model` claims to solve on `data`, starting there if its loss is of rows."""
+    options: dict[str, Any] = {"loss": "auto"} | {name: model.parameters[name] for name in _PROBLEM if name in model.parameters}
+    options["task"] = model.task
+    if model.task not in _WITH_LOSS:
+        del options["loss"]  # there is only one
+    if model.task != "one-class":
+        options["C"] = model.C
+    else:  # it finds C itself, as the solver does
+        options["solver"] = model.solver
+    if isinstance(model, MulticlassModel):
+        options.pop("strategy", None)
+        if model.strategy in (ONE_VS_REST, HINGE_OF_CLASSES):
+            options["strategy"] = model.strategy
+        if model.strategy != ONE_VS_REST:
+            options["loss"] = "auto" if model.strategy == HINGE_OF_CLASSES else model.strategy
+    elif model.task == "binary" and model.labels is not None:
+        options |= {"positive_label": model.labels[1], "positive_weight": model.positive_weight}
+    if model.l1:
+        options["l1_only" if model.parameters.get("l1_only") else "l1"] = model.l1
+    if model.task in _WITH_LOSS and options["loss"] not in LABELLING_LOSSES:
+        options["warm_start"] = replace(model.without_proof(), recipe=data.recipe)
+    return options
 
 
 class Objective(NamedTuple):

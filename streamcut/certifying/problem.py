@@ -9,7 +9,9 @@ import numpy as np
 
 from streamcut.errors import UsageError
 from streamcut.loss_table import JOINT_LOSSES, ROW_LOSSES
-from streamcut.models.multiclass import ONE_VS_REST
+from streamcut.models.certificate import Certificate, StopReason
+from streamcut.models.linear import LinearModel
+from streamcut.models.multiclass import ONE_VS_REST, MulticlassModel
 
 FREE = "free"
 
@@ -111,6 +113,20 @@ class Problem:
         weights = np.concatenate([self.weights, np.zeros((missing, *self.weights.shape[1:]))])
         divisors = None if self.divisors is None else np.append(self.divisors, np.ones(missing))
         return replace(self, weights=weights, divisors=divisors)
+
+    def model(self) -> LinearModel | MulticlassModel:
+        """A model with these weights, about which nothing is proved."""
+        free, bias = self.fit == FREE, 1.0 if self.fit == FREE else float(self.fit or 0.0)
+        nothing = Certificate(0.0, 0.0, 1.0, None, None, False, StopReason.MAX_PASSES)
+        said = {"intercept": FREE if free else "regularised" if bias else "none"} | ({} if free or not bias else {"bias": bias})
+        common: dict[str, Any] = {
+            "bias": bias, "C": float(self.C or 0.0), "task": self.task, "weights": np.ascontiguousarray(self.weights),
+            "labels": self.labels, "parameters": {"loss": self.loss, "C": self.C} | said | self.options,
+        }  # fmt: skip
+        if self.strategy:
+            count = len(self.labels or ()) if self.strategy == ONE_VS_REST else 1
+            return MulticlassModel(intercepts=self.intercept, strategy=self.strategy, certificates=(nothing,) * count, **common)
+        return LinearModel(intercept=float(self.intercept), certificate=nothing, positive_weight=self.positive_weight, **common)
 
 
 def _fit(intercept: str | float) -> float | str:

@@ -30,7 +30,6 @@ class Certified(Shown):
     better        the best model that was found, itself a model to save or to predict with
     passes        what was known after each
     intercept     "free", "none", or the value of the bias feature
-    intercept_within  (low, high), of a free one: proved to hold that of the optimum, and what the bound rests on
     rows          that were read
     classes       of one problem for each class, whose sums are given above: (label, certificate, at_least) of each
     """
@@ -40,7 +39,6 @@ class Certified(Shown):
     better: LinearModel | MulticlassModel
     passes: tuple[AfterPass, ...]
     intercept: str | float
-    intercept_within: tuple[float, float] | None
     rows: int
     classes: tuple[tuple[float, Certificate, float], ...] = ()
 
@@ -88,7 +86,6 @@ class Certified(Shown):
             "better_primal": self.passes[-1].better_primal,
             "better_intercept": better.intercept if isinstance(better, LinearModel) else better.intercepts.tolist(),
             "intercept": self.intercept,
-            "intercept_within": None if self.intercept_within is None else list(self.intercept_within),
             "passes": [each._asdict() for each in self.passes],
             "classes": [dict(zip(names, one, strict=True)) for one in each],
         }

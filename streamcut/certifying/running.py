@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.certifying.objective import objectives
-from streamcut.certifying.problem import FREE, Problem
+from streamcut.certifying.objective import objectives, training_options
+from streamcut.certifying.problem import FREE
 from streamcut.certifying.record import AfterPass, Certified
 from streamcut.errors import BadInputError, MemoryBudgetError
 from streamcut.execution.scaled import ScaledDataset, scaled_shard
@@ -18,11 +18,9 @@ from streamcut.foundation.rounding import above, below
 from streamcut.io.dataset import Dataset
 from streamcut.io.features import feature_statistics
 from streamcut.io.manifest import Manifest
-from streamcut.loss_table import HINGE_OF_CLASSES
 from streamcut.models.certificate import Certificate, StopReason
-from streamcut.models.linear import LinearModel
 from streamcut.models.model import BEGUN
-from streamcut.models.multiclass import ONE_VS_REST, MulticlassModel
+from streamcut.models.multiclass import MulticlassModel
 from streamcut.training import train
 
 GIVEN = "given"  # the scale of a model whose certificate is about divided rows
@@ -46,11 +44,8 @@ class DividedDataset(ScaledDataset):
         self.manifest = Manifest(statistics=statistics, shards=shards, fingerprint=digest.hexdigest(), backend="scaled")
 
 
-def certified(problem: Problem, dataset: Any, passes: int, memory: str) -> Certified:
-    """Certify a complete `problem` by `passes` passes over rows that match it."""
-    apart = problem.strategy == ONE_VS_REST
-    count = len(problem.labels or ()) if apart else 1
-    start = replace(model_of(problem, [nothing()] * count), recipe=dataset.recipe)
+def certified(start: Any, what: str, dataset: Any, passes: int, memory: str) -> Certified:
+    """Certify a linear model, by `passes` passes over rows that match it; `what` names it."""
     with np.errstate(over="ignore", invalid="ignore"):  # said below
         values = objectives(start, dataset)
     values = [(F + 2.0 * error, 4.0 * error) for F, error in values]  # of each problem: F at most, and how much that may be more
@@ -64,64 +59,29 @@ def certified(problem: Problem, dataset: Any, passes: int, memory: str) -> Certi
         at_most, at_least = ((primal - bound) / primal, least / primal) if primal > 0.0 else (0.0, 0.0)
         after.append(AfterPass(len(after) + 1, at_most, at_least, best, bound))
 
-    limits: dict[str, Any] = {"tol": None, "tol_relative": _DONE, "max_passes": passes, "memory": memory}
+    problem = training_options(start, dataset)
+    limits = {"tol": None, "tol_relative": _DONE, "max_passes": passes, "memory": memory}
     try:
-        found: Any = train(dataset, warm_start=start, on_iteration=lambda now: met(now.primal, now.lower_bound), **limits,
-                           **_options(problem))  # fmt: skip
+        found: Any = train(dataset, on_iteration=lambda now: met(now.primal, now.lower_bound), **problem, **limits)
     except MemoryBudgetError as error:
         raise MemoryBudgetError(f"{str(error).partition(' Raise ')[0]} Raise --memory") from None
     reached: tuple[Certificate, ...] = found.certificates if isinstance(found, MulticlassModel) else (found.certificate,)
     best, bound = (math.fsum(getattr(each, name) for each in reached) for name in ("primal", "lower_bound"))
     after[-1:] = []
     met(min(best, primal), bound)
-    given = [replace(each, primal=F, converged=False, stop_reason=StopReason.MAX_PASSES, tol=None, tol_relative=None)
-             for each, (F, _) in zip(reached, values, strict=True)]  # fmt: skip
-    whole = given[0] if count == 1 else replace(given[0], primal=above(primal, 0.0), lower_bound=below(bound, 0.0))
-    begun = {"model": problem.what, "primal": primal, "at_most": after[-1].at_most, "at_least": after[-1].at_least}
-    kept = {name: value for name, value in found.parameters.items() if name in ("loss", "C", "intercept", *problem.options)}
-    scale = {} if problem.divisors is None else {"scale": GIVEN}
-    better = replace(found, parameters=kept | {"loss": problem.loss, "intercept": _said(problem), BEGUN: begun} | scale)
-    classes = () if count == 1 else tuple(
+    given = [
+        replace(each, primal=F, converged=False, stop_reason=StopReason.MAX_PASSES, tol=None, tol_relative=None)
+        for each, (F, _) in zip(reached, values, strict=True)
+    ]
+    whole = given[0] if len(given) == 1 else replace(given[0], primal=above(primal, 0.0), lower_bound=below(bound, 0.0))
+    begun = {"model": what, "primal": primal, "at_most": after[-1].at_most, "at_least": after[-1].at_least}
+    scale = {"scale": GIVEN} if isinstance(dataset, DividedDataset) else {}
+    kept = {name: found.parameters[name] for name in problem if name in found.parameters and name != "warm_start"}
+    better = replace(found, parameters=kept | {"loss": start.parameters["loss"], BEGUN: begun} | scale)
+    classes = () if len(given) == 1 else tuple(
         (label, each, max(0.0, F - off - one.primal) / F if F > 0.0 else 0.0)
-        for label, each, (F, off), one in zip(problem.labels or (), given, values, reached, strict=True)
+        for label, each, (F, off), one in zip(start.labels, given, values, reached, strict=True)
     )  # fmt: skip
-    intercept = "none" if problem.fit is None or problem.fit == 0.0 else problem.fit
-    return Certified(whole, after[-1].at_least, better, tuple(after[-passes:]), intercept, None,
-                     dataset.manifest.statistics.n_rows, classes)  # fmt: skip
-
-
-def _said(problem: Problem) -> str:
-    return FREE if problem.fit == FREE else "regularised" if problem.fit else "none"
-
-
-def _options(problem: Problem) -> dict[str, Any]:
-    """The options of `train` for the problem."""
-    options: dict[str, Any] = {"task": problem.task, "C": problem.C, "intercept": _said(problem)}
-    if problem.fit not in (FREE, None, 0.0):
-        options["bias"] = float(problem.fit or 0.0)
-    if problem.strategy in ("", ONE_VS_REST):
-        options |= {"loss": problem.loss, **problem.options} | ({"strategy": ONE_VS_REST} if problem.strategy else {})
-        if problem.task == "binary" and problem.labels is not None:
-            options |= {"positive_label": problem.labels[1], "positive_weight": problem.positive_weight}
-        return options
-    return options | ({"strategy": HINGE_OF_CLASSES} if problem.strategy == HINGE_OF_CLASSES else {"loss": problem.strategy})
-
-
-def nothing() -> Certificate:
-    """The certificate of weights about which nothing is known."""
-    return Certificate(0.0, 0.0, 1.0, None, None, False, StopReason.MAX_PASSES)
-
-
-def model_of(problem: Problem, certificates: list[Certificate]) -> Any:
-    """A LinearModel with the weights of the problem, or a MulticlassModel."""
-    bias = 1.0 if problem.fit == FREE else float(problem.fit or 0.0)
-    common: dict[str, Any] = {
-        "bias": bias, "C": float(problem.C or 0.0), "task": problem.task or "binary", "solver": "",
-        "parameters": {"loss": problem.loss, "C": problem.C, "intercept": _said(problem)} | problem.options,
-        "weights": np.ascontiguousarray(problem.weights), "labels": problem.labels,
-    }  # fmt: skip
-    if problem.strategy:
-        known: dict[str, Any] = {"strategy": problem.strategy, "certificates": tuple(certificates)}
-        return MulticlassModel(intercepts=problem.intercept, **known, **common)
-    return LinearModel(intercept=float(problem.intercept), certificate=certificates[0], positive_weight=problem.positive_weight,
-                       **common)  # fmt: skip
+    intercept = FREE if start.free else start.bias or "none"
+    return Certified(whole, after[-1].at_least, better, tuple(after[-passes:]), intercept, dataset.manifest.statistics.n_rows,
+                     classes)  # fmt: skip
