@@ -18,8 +18,7 @@ from streamcut.foundation.shown import html
 from streamcut.foundation.units import format_bytes
 from streamcut.io.places.outputs import output
 from streamcut.models.files import as_model, plain
-from streamcut.models.model import Model
-from streamcut.models.stated import BEGUN
+from streamcut.models.model import BEGUN, Model
 from streamcut.reports import plots as drawn
 from streamcut.reports.drawing import FORMATS, inline_svg, needs_matplotlib, save, styled
 

@@ -40,7 +40,7 @@ SOLVERS = [{"solver": "ocas", "cut": "predicted"}, {"solver": "ocas", "cut": "ex
 
 @pytest.mark.thirds
 @pytest.mark.parametrize("solver", SOLVERS, ids=lambda s: "-".join(s.values()))
-@pytest.mark.parametrize(("explain", "positive_weight"), [(False, 1.0), (True, 1.0), (False, 3.5), (True, 0.4)])
+@pytest.mark.parametrize(("weights", "positive_weight"), [(False, 1.0), (True, 1.0), (False, 3.5), (True, 0.4)])
 @pytest.mark.parametrize("bias", [0.0, 1.0])
 def test_certificate_encloses_the_optimum(solver, weights, positive_weight, bias):
     X, y, u = problem(120, weights=weights, seed=3)

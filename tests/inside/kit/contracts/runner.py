@@ -21,7 +21,7 @@ from streamcut.execution.runner import Interrupted, Runner
 from streamcut.foundation.rounding import Grids
 from streamcut.losses.hinge import Hinge
 from streamcut.losses.pointwise import PointwiseRisk
-from streamcut.oracles.row_passes import BreakpointsPass, First, HistogramPass, ScorePass, SlopePass, StepPass
+from streamcut.oracles.row_passes import First, ScorePass, SlopesPass, StepPass
 
 
 class OnRows(Pass):
@@ -86,10 +86,8 @@ def history(runner, dataset):
     for work in passes:
         sums, report = runner.run(work)
         assert report.traffic.rows == ROWS
-        low_high = np.linspace(0.0, 1.0, 50)
-        seen = [sums.a, sums.b, sums.loss, runner.run(SlopePass(Hinge()))[0], *runner.run(HistogramPass(low_high, Hinge()))[0]]
+        seen = [sums.a, sums.b, sums.loss, *runner.run(SlopesPass(np.linspace(0.0, 1.0, 50), Hinge()))[0]]
         seen += [] if sums.totals is None else [sums.totals.weight, sums.totals.magnitudes]
-        seen += [array for pair in runner.run(BreakpointsPass(0.2, 0.6, ROWS, Hinge()))[0] for array in pair]
         seen += [runner.run(StepPass(0.4, Hinge()))[0], *(runner.rows[name] for name in ("z", "z_b", "u"))]
         digests.append([hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest() for value in seen])
     return digests
