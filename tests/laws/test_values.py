@@ -33,7 +33,7 @@ def alone():
 def answer(rows: Rows, options: dict) -> tuple:
     """The bits of the answer."""
     model = streamcut.train(rows.in_memory(), **options)
-    names = ("explain", "intercept", "intercepts", "transitions", "coefficients", "support")
+    names = ("weights", "intercept", "intercepts", "transitions", "coefficients", "support")
     parts = [np.asarray(getattr(getattr(model, name), "data", getattr(model, name))) for name in names if hasattr(model, name)]
     return tuple(part.tobytes() for part in parts)
 
