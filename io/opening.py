@@ -25,7 +25,7 @@ _CONVERT = "make a store of it with `streamcut convert`"
 
 
 def open_dataset(path: str | os.PathLike, *, cached: bool = True) -> StoredDataset:
-    """The store at `path`: a directory (Zarr or HDF5), a zip file of a Zarr store, or a URL known to fsspec.
+    """The store at `path`: a directory (Zarr or HDF5), a zip file of a Zarr store, or a URL.
 
     cached   data read earlier from a URL may come from the local cache (STREAMCUT_CACHE_DIR)
 
@@ -39,7 +39,7 @@ def open_dataset(path: str | os.PathLike, *, cached: bool = True) -> StoredDatas
     if "://" in name:
         from streamcut.io.stores.remote_store import open_remote
 
-        return open_remote(name, ChunkCache.of_environment() if cached else None) or _fallback(name)
+        return open_remote(name, ChunkCache.of_environment() if cached else None)
     place = Path(name)
     if place.is_dir():
         return _open_directory(place)

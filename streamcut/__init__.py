@@ -36,7 +36,7 @@ _HOMES = {  # the module, and the name in it
     "export": ("streamcut.exports.export", "export"),
     "report": ("streamcut.reports.page", "report"),
     "weights": ("streamcut.reports.named_weights", "weights"),
-    "set_timeout": ("streamcut.io.places.answers", "set_timeout"),
+    "set_timeout": ("streamcut.io.places.remote", "set_timeout"),
     "save_model": ("streamcut.models.files", "save_model"),
     "load_model": ("streamcut.models.files", "load_model"),
 }

@@ -1,50 +1,42 @@
-"""Objects behind URLs, by fsspec: read, written, listed and removed; failed requests are retried with growing pauses.
+"""Objects behind URLs by obstore (Rust's object_store): S3, Google and Azure are read and written, https:// is read.
 
-Object stores return errors when they are busy, and connections break. Keys and endpoints are left to fsspec and the
-libraries below it, with their own variables and files (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, ~/.config/fsspec, …); none is kept
-here, and messages show URLs without the passwords and signatures in them.
-
-An object appears with its last byte or not at all, which replaces writing under a temporary name. That is true of object
-stores, and only those are written to. They have no locks: the last writer wins.
+Requests run on one event loop in a thread of its own: any number may be under way, and a wait can be given up. Each is repeated
+STREAMCUT_RETRIES times (5) and may take STREAMCUT_TIMEOUT seconds (60). Keys and endpoints are left to obstore, with its
+variables (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, …), and to boto3 for profiles; none is kept here, and messages show URLs without
+the passwords and signatures in them. An object appears with its last byte or not at all.
 """
 
 from __future__ import annotations
 
-import logging
+import asyncio
 import os
-import random
+import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from typing import IO, Any, TypeVar
+import threading
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from concurrent.futures import Future, wait
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from functools import cache
+from typing import IO, Any
+from urllib.parse import unquote
 
 from streamcut.errors import DiskFullError, NotFoundError, UsageError
 from streamcut.foundation.files import disk_full, failpoint, scratch_folder
-from streamcut.foundation.opened import read_file
-from streamcut.foundation.redaction import redacted
-from streamcut.io.places.answers import ask, asking, attempts, final, pause
+from streamcut.foundation.interrupts import TURN, GivenUp, stop_wanted
 
-log = logging.getLogger(__name__)
-T = TypeVar("T")
-
-OBJECT_STORES = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "oss", "oci", "memory")
-_PACKAGES = {  # that fsspec needs in addition to those of streamcut[remote]
-    **dict.fromkeys(("s3", "s3a"), "s3fs"),
-    **dict.fromkeys(("gs", "gcs"), "gcsfs"),
-    **dict.fromkeys(("az", "abfs", "abfss", "adl"), "adlfs"),
-    **dict.fromkeys(("sftp", "ssh"), "paramiko"),
-    "oss": "ossfs",
-    "oci": "ocifs",
-    "hf": "huggingface_hub",
-    "smb": "smbprotocol",
-}
+OBJECT_STORES = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory")
+_TIMEOUT, _RETRIES = "STREAMCUT_TIMEOUT", "STREAMCUT_RETRIES"
 _PAUSE = 0.2  # seconds before the second attempt, twice as long before each further one
-_WHOLE = 32 << 20  # bytes: larger objects are uploaded in parts, from a file
-_S3_PART, _S3_PARTS, _S3_AT_ONCE = 8 << 20, 9000, 4  # bytes and number of parts of an upload; the server takes 10,000 at most
+_PIECE = 8 << 20  # bytes of a large object in one request
 
 
 class MissingError(Exception):
-    """There is no such object; the text is that of the library below."""
+    """There is no such object."""
+
+
+class ReplacedError(Exception):
+    """The object is no longer the version that was asked for."""
 
 
 def is_url(path: Any) -> bool:
@@ -57,23 +49,135 @@ def path_in(url: str) -> str:
     return url.partition("?")[0] if url.startswith(("http://", "https://")) else url
 
 
-def file_system(url: str) -> tuple[Any, str]:
-    """(fsspec file system, the path in it without a trailing slash). Raises NotFoundError."""
+def set_timeout(seconds: float) -> None:
+    """Let requests to servers (URLs) take `seconds` before they are repeated; 60 by default. Raises UsageError."""
+    if not 0 < seconds < 1e9:
+        raise UsageError(f"seconds: {seconds!r} must be above 0")
+    os.environ[_TIMEOUT] = repr(float(seconds))
+
+
+def _timeout() -> float:
+    text = os.environ.get(_TIMEOUT, "60")
+    with suppress(ValueError):
+        if 0 < (seconds := float(text)) < 1e9:
+            return seconds
+    raise UsageError(f"{_TIMEOUT}: {text!r} is not a number of seconds above 0")
+
+
+def _retries() -> int:
+    text = os.environ.get(_RETRIES, "5")
+    if not (text.isascii() and text.isdigit() and int(text) <= 20):
+        raise UsageError(f"{_RETRIES}: {text!r} is not a number from 0 to 20")
+    return int(text)
+
+
+@cache
+def _store(root: str, timeout: float, retries: int, endpoint: str | None) -> Any:
+    """obstore's store of a bucket or server. Another `endpoint` (of the environment) is another store."""
     try:
-        from fsspec.core import url_to_fs
+        from obstore.store import from_url
+    except ImportError:
+        raise NotFoundError(f"{root}: cannot be opened; run: pip install 'streamcut[remote]'") from None
+    if root.startswith("memory:"):
+        return from_url(root)
+    pause = {"init_backoff": timedelta(seconds=_PAUSE), "max_backoff": timedelta(seconds=15), "base": 2}
+    options: dict[str, Any] = {
+        "client_options": {"timeout": timedelta(seconds=timeout), "allow_http": True},
+        "retry_config": {"max_retries": retries, "retry_timeout": timedelta(seconds=timeout * (retries + 1)), "backoff": pause},
+    }
+    if root.startswith(("s3:", "s3a:")) and not {"AWS_ACCESS_KEY_ID", "AWS_SKIP_SIGNATURE"} & {*os.environ}:
+        options |= _by_boto3(root)
+    try:
+        return from_url(root, **options)
+    except Exception as error:
+        raise NotFoundError(f"{root}: cannot be opened ({_said(error)})") from None
 
-        files, path = url_to_fs(url)
-    except ImportError as error:
-        raise NotFoundError(f"{url}: cannot be opened ({error}); {install_line(url)}") from None
-    except (OSError, ValueError) as error:
-        raise NotFoundError(f"{url}: cannot be opened ({error})") from None
-    return files, path.rstrip("/")
+
+def _by_boto3(root: str) -> dict[str, Any]:
+    """The options that take keys from where boto3 finds them: profiles, single sign-on, roles."""
+    try:
+        import boto3
+        from obstore.auth.boto3 import Boto3CredentialProvider
+    except ImportError:
+        return {}
+    session = boto3.Session()
+    if session.get_credentials() is None:
+        what = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or for public data AWS_SKIP_SIGNATURE=true"
+        raise NotFoundError(f"{root}: there are no credentials; {what}")
+    return {"credential_provider": Boto3CredentialProvider(session)}
 
 
-def install_line(url: str) -> str:
-    """The command that installs the missing package for such URLs."""
-    more = _PACKAGES.get(url.partition("://")[0].rpartition("::")[2], "")
-    return f"run: pip install 'streamcut[remote]'{more and ' ' + more}"
+def located(url: str) -> tuple[Any, str]:
+    """(obstore's store, the path in it). Raises NotFoundError."""
+    scheme, _, rest = url.partition("://")
+    settings = _timeout(), _retries(), os.environ.get("AWS_ENDPOINT_URL")
+    if scheme in ("http", "https"):
+        if path_in(url) != url:  # a query belongs to all of the address
+            return _store(url, *settings), ""
+        server, _, path = rest.partition("/")
+        return _store(f"{scheme}://{server}", *settings), unquote(path.rstrip("/"))
+    if scheme not in OBJECT_STORES:
+        raise NotFoundError(f"{url}: {scheme}:// is not read; copy the data to a disk, or to one of {', '.join(OBJECT_STORES)}")
+    if scheme == "memory":
+        return _store("memory:///", 0.0, 0, None), rest.rstrip("/")
+    bucket, _, path = rest.partition("/")
+    return _store(f"{scheme}://{bucket}", *settings), path.rstrip("/")
+
+
+@cache
+def _loop() -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="requests", daemon=True).start()
+    return loop
+
+
+def begun(request: Callable[..., Coroutine], *arguments: Any) -> Future:
+    """A request under way."""
+
+    async def run() -> Any:
+        return await request(*arguments)
+
+    return asyncio.run_coroutine_threadsafe(run(), _loop())
+
+
+def answer(url: str, request: Callable[..., Coroutine] | Future, *arguments: Any, doing: str = "read") -> Any:
+    """The answer to a request; `doing`: "read" (given up when the work is to stop), "written" or "removed".
+
+    Raises MissingError, ReplacedError, NotFoundError for all other failures, DiskFullError, GivenUp.
+    """
+    from obstore import exceptions
+
+    coming = request if isinstance(request, Future) else begun(request, *arguments)
+    while wait([coming], TURN).not_done:
+        if doing == "read" and stop_wanted():
+            coming.cancel()
+            raise GivenUp(f"{url}: the answer was not waited for")
+    try:
+        return coming.result()
+    except DiskFullError:
+        raise
+    except (FileNotFoundError, exceptions.NotFoundError) as error:
+        raise MissingError(_said(error)) from None
+    except exceptions.PreconditionError as error:
+        raise ReplacedError(_said(error)) from None
+    except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError) as error:
+        raise _DeniedError(f"{url}: cannot be {doing}: {_said(error)}; check the credentials") from None
+    except (exceptions.BaseError, OSError, ValueError) as error:
+        if "NoSuchBucket" in str(error) or "ContainerNotFound" in str(error):
+            raise MissingError(_said(error)) from None
+        raise NotFoundError(f"{url}: cannot be {doing} ({_said(error)})") from None
+
+
+class _DeniedError(NotFoundError):
+    """The server knows the object, or its bucket, and refuses it."""
+
+
+def _said(error: BaseException) -> str:
+    """What an error of the library says, without its source code, XML and the server's address."""
+    text = " ".join(str(error).split("\n\nDebug source:")[0].split()) or type(error).__name__
+    if (message := re.search(r"<Message>(.*?)</Message>", text)) is not None:
+        text = text.split("<")[0] + message[1]
+    return re.sub(r"https?://[^\s,()\"]+", "the server", text)
 
 
 def expect_writable(url: str, what: str = "") -> None:
@@ -84,7 +188,7 @@ def expect_writable(url: str, what: str = "") -> None:
             f"{what}{url}: {scheme}:// can be read only; streamcut writes to disks and to object stores "
             f"({', '.join(OBJECT_STORES)}), whose objects appear whole or not at all"
         )
-    file_system(url)
+    located(url)
 
 
 def expect_bucket(url: str, what: str = "") -> None:
@@ -96,19 +200,19 @@ def expect_bucket(url: str, what: str = "") -> None:
 
 def no_bucket(url: str, what: str = "", remedy: str = "") -> NotFoundError | None:
     """The error to raise if `url` is of an object store and its bucket does not exist; else None."""
-    scheme = url.partition("://")[0]
+    import obstore
+
+    scheme, _, rest = url.partition("://")
     if scheme not in OBJECT_STORES or scheme == "memory":
         return None
-    files, path = file_system(url)
-    bucket = path.partition("/")[0]
     try:
-        retried(url, lambda: ask(files, "info", bucket), doing="read")
+        answer(url, obstore.list_with_delimiter_async, located(url)[0], "streamcut-probe")
     except MissingError:
-        return NotFoundError(f"{what}{url}: there is no bucket {bucket!r}; {remedy}check its name and the endpoint")
-    except NotFoundError as error:
-        if isinstance(error.__context__, PermissionError):  # a user who may not list a bucket may still use it
-            return None
-        raise
+        return NotFoundError(
+            f"{what}{url}: there is no bucket {rest.partition('/')[0]!r}; {remedy}check its name and the endpoint"
+        )
+    except _DeniedError:  # a user who may not list a bucket may still use it
+        return None
     return None
 
 
@@ -117,119 +221,114 @@ def missing(url: str) -> NotFoundError:
     return no_bucket(url) or NotFoundError(f"{url}: no such file")
 
 
-def retried(where: str, call: Callable[[], T], *, doing: str) -> T:
-    """The result of `call`, retried while that may help. `doing`: "read" (abandoned when the work is to stop), "written".
-
-    Raises MissingError when there is no such object, NotFoundError for permanent failures, GivenUp.
-    """
-    for attempt in range(most := attempts()):
-        try:
-            with asking(where, given_up=doing == "read"):
-                return call()
-        except DiskFullError:  # on this machine
-            raise
-        except FileNotFoundError as error:
-            raise MissingError(str(error)) from None
-        except NotImplementedError:
-            raise NotFoundError(f"{where}: cannot be {doing}: this kind of URL does not support it") from None
-        except Exception as error:  # the libraries below raise anything for broken connections and busy stores
-            if (what := final(error)) is not None:
-                raise NotFoundError(f"{where}: cannot be {doing}: {what}") from None
-            if attempt == most - 1:
-                what = f"cannot be {doing} ({type(error).__name__}: {error}) after {most} attempt{'s' * (most > 1)}"
-                raise NotFoundError(f"{where}: {what}") from error
-            with asking(where, given_up=doing == "read"):
-                rest(where, f"{type(error).__name__}: {error}", attempt)
-    raise AssertionError("unreachable")
-
-
-def rest(where: str, wrong: str, attempt: int) -> None:
-    """Wait before the next attempt."""
-    seconds = _PAUSE * 2**attempt * random.uniform(0.5, 1.0)
-    log.info("%s: %s; trying again in %.1f s", redacted(where), redacted(wrong), seconds)
-    pause(seconds)
-
-
 # Reading
+
+
+def about(url: str) -> dict[str, Any]:
+    """`size`, `e_tag` and `last_modified` of an object. Raises MissingError, NotFoundError."""
+    import obstore
+
+    return answer(url, obstore.head_async, *located(url))
 
 
 def size_of(url: str) -> int | None:
     """Bytes of the object, None when there is none. Raises NotFoundError when the server cannot say."""
-    files, path = file_system(url)
-    return _size(files, path, url)
+    try:
+        return about(url)["size"]
+    except MissingError:
+        return None
+
+
+async def get(url: str, start: int = 0, stop: int | None = None, e_tag: str | None = None) -> bytes:
+    """The content, or bytes start:stop of it; `e_tag`: of this version only. A body that breaks off is asked for again."""
+    import obstore
+    from obstore.exceptions import GenericError
+
+    store, path = located(url)
+    options: dict[str, Any] = {} if stop is None else {"range": (start, stop)}
+    options |= {"if_match": e_tag} if e_tag else {}
+    for attempt in range(most := _retries() + 1):
+        found = await obstore.get_async(store, path, options=options)
+        try:
+            content = (await found.bytes_async()).to_bytes()
+            if len(content) == found.range[1] - found.range[0]:
+                return content
+        except GenericError:
+            if attempt + 1 == most:
+                raise
+        await asyncio.sleep(_PAUSE * 2**attempt)
+    raise OSError(f"the answer broke off in each of {most} attempts")
 
 
 def read_object(url: str, first: int | None = None) -> bytes:
     """The content, or its `first` bytes. Raises NotFoundError when there is none, or it cannot be read."""
-    files, path = file_system(url)
-
-    def get() -> bytes:
-        if first is not None:
-            return ask(files, "cat_file", path, start=0, end=first, size=first)
-        size = info_of(files, path).get("size")
-        content = ask(files, "cat_file", path, size=size or 0, **({"start": 0, "end": size} if size else {}))
-        if size is not None and len(content) != size:
-            raise OSError(f"only {len(content):,} of {size:,} bytes came")
-        return content
-
     try:
-        return retried(url, get, doing="read")
+        if first is not None:
+            return answer(url, get, url, 0, max(1, min(first, about(url)["size"])))[:first] if first else b""
+        return b"".join(_pieces(url))
     except MissingError:
         raise missing(url) from None
 
 
+def _pieces(url: str) -> Iterator[bytes]:
+    """The content in pieces of one version of the object. Raises MissingError."""
+    found = about(url)
+    size, e_tag = found["size"], found.get("e_tag")
+    for start in range(0, size, _PIECE):
+        try:
+            yield answer(url, get, url, start, min(start + _PIECE, size), e_tag)
+        except ReplacedError:
+            raise NotFoundError(f"{url}: was replaced while it was read; try again") from None
+
+
 def fetch_object(url: str, place: str | os.PathLike) -> None:
     """Copy the object into the local file `place`, in pieces. Raises NotFoundError, DiskFullError."""
-    files, path = file_system(url)
-
-    def get() -> None:
-        size = info_of(files, path).get("size")
-        with disk_full(place, size):
-            ask(files, "get_file", path, os.fspath(place), size=size or 0)
-        if size is not None and (found := os.path.getsize(place)) != size:
-            raise OSError(f"only {found:,} of {size:,} bytes came")
-
     try:
-        retried(url, get, doing="read")
+        with disk_full(place), open(place, "wb") as file:
+            for piece in _pieces(url):
+                file.write(piece)
     except MissingError:
         raise missing(url) from None
 
 
 def objects_below(url: str) -> dict[str, int]:
     """{path below `url`: bytes} of all objects there."""
-    files, root = file_system(url)
+    import obstore
 
-    def find() -> dict[str, int]:
-        files.invalidate_cache()
-        found = ((name.removeprefix(f"{root}/"), name, about) for name, about in ask(files, "find", root, detail=True).items())
-        return {below: about["size"] for below, name, about in found if below not in ("", name)}
+    store, path = located(url)
+
+    async def listed() -> dict[str, int]:
+        found = [entry async for batch in obstore.list(store, f"{path}/" if path else None) for entry in batch]
+        return {entry["path"].removeprefix(f"{path}/" if path else ""): entry["size"] for entry in found}
 
     try:
-        return retried(url, find, doing="read")
+        return answer(url, listed)
     except MissingError:
         return {}
-
-
-def _size(files: Any, path: str, url: str) -> int | None:
-    try:
-        found = retried(url, lambda: info_of(files, path), doing="read")
-    except MissingError:
-        return None
-    return found["size"] if found.get("type") == "file" else None
-
-
-def info_of(files: Any, path: str) -> dict[str, Any]:
-    files.invalidate_cache(path.rpartition("/")[0])  # other processes write there, too
-    return ask(files, "info", path)
 
 
 # Writing
 
 
-def write_object(url: str, content: bytes) -> None:
-    """Put `content` there, replacing any object. Raises NotFoundError. Failpoint: remote.put, before each object."""
-    files, path = file_system(url)
-    _put(files, path, url, lambda: ask(files, "pipe_file", path, content, size=len(content)), len(content))
+async def put(url: str, content: Any) -> None:
+    """Put `content` (bytes, or an open file) there, replacing any object. Failpoint: remote.put, before each object."""
+    import obstore
+
+    failpoint("remote.put")
+    await obstore.put_async(*located(url), content)
+
+
+def write_object(url: str, content: Any) -> None:
+    """Put `content` (bytes, or an open file) there, replacing any object; large ones in parts. Raises NotFoundError."""
+    written(url, begun(put, url, content))
+
+
+def written(url: str, request: Future) -> None:
+    """Wait for an object to be there. Raises NotFoundError."""
+    try:
+        answer(url, request, doing="written")
+    except MissingError as error:
+        raise no_bucket(url, remedy="create it first, or ") or NotFoundError(f"{url}: cannot be written ({error})") from None
 
 
 def write_parts(url: str, parts: Iterable[bytes | memoryview], *, size: int | None = None) -> None:
@@ -241,57 +340,19 @@ def write_parts(url: str, parts: Iterable[bytes | memoryview], *, size: int | No
 
 @contextmanager
 def object_written(url: str, *, size: int | None = None) -> Iterator[IO[bytes]]:
-    """A scratch file that is uploaded when the context ends without error: a failed upload is repeated from it."""
+    """A scratch file that is uploaded when the context ends without error."""
     expect_writable(url)
     folder = scratch_folder(None)
     with disk_full(folder, size), tempfile.NamedTemporaryFile(prefix="streamcut-", dir=folder) as file:
         yield file
         file.flush()
-        _upload(url, file.name)
-
-
-def _upload(url: str, name: str) -> None:
-    """Upload the local file `name`."""
-    files, path = file_system(url)
-    size = os.path.getsize(name)
-    if size <= _WHOLE:
-        write_object(url, read_file(name))
-        return
-    parts = {"chunksize": max(_S3_PART, -(-size // _S3_PARTS)), "max_concurrency": _S3_AT_ONCE}
-    options = parts if "s3" in (files.protocol if isinstance(files.protocol, tuple) else (files.protocol,)) else {}
-    _put(files, path, url, lambda: ask(files, "put_file", name, path, size=size, **options), size)
-
-
-def _put(files: Any, path: str, url: str, put: Callable[[], Any], size: int) -> None:
-    def call() -> None:
-        failpoint("remote.put")
-        put()
-        found = info_of(files, path).get("size")
-        if found != size:
-            raise OSError(f"{found} of {size:,} bytes arrived")
-
-    try:
-        retried(url, call, doing="written")
-    except MissingError as error:
-        raise no_bucket(url, remedy="create it first, or ") or NotFoundError(f"{url}: cannot be written ({error})") from None
-
-
-def copy_object(source: str, target: str) -> None:
-    """Copy an object within the store. Raises NotFoundError."""
-    files, path = file_system(source)
-    _, place = file_system(target)
-    try:
-        retried(target, lambda: ask(files, "cp_file", path, place), doing="written")
-    except MissingError:
-        raise missing(source) from None
+        with open(file.name, "rb") as whole:
+            write_object(url, whole)
 
 
 def remove_object(url: str) -> None:
     """Remove the object if there is one."""
-    files, path = file_system(url)
-    try:
-        retried(url, lambda: ask(files, "rm_file", path), doing="removed")
-    except MissingError:
-        pass
-    finally:
-        files.invalidate_cache(path.rpartition("/")[0])
+    import obstore
+
+    with suppress(MissingError):
+        answer(url, obstore.delete_async, *located(url), doing="removed")

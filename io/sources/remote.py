@@ -1,13 +1,13 @@
-"""Tables behind URLs (fsspec): the files that a URL, a folder or a glob of URLs stands for."""
+"""Tables behind URLs: the files that a URL, a folder or a glob of URLs stands for."""
 
 from __future__ import annotations
 
 import glob
-from typing import Any
+import re
+from fnmatch import translate
 
 from streamcut.errors import NotFoundError
-from streamcut.io.places.answers import ask
-from streamcut.io.places.remote import path_in, retried
+from streamcut.io.places.remote import OBJECT_STORES, objects_below, size_of
 from streamcut.io.stores.spec import MANIFEST
 
 
@@ -17,27 +17,19 @@ def remote_files(url: str) -> list[str]:
     Folders are listed without hidden files and marker files of writers (`_SUCCESS`). Raises NotFoundError when a glob
     matches nothing, or a folder holds nothing.
     """
-    if path_in(url) != url:
+    if url.partition("://")[0] not in OBJECT_STORES:
         return [url]
-    try:
-        from fsspec.core import url_to_fs
-
-        system, path = url_to_fs(url)
-    except (ImportError, ValueError):  # its reader will report it
-        return [url]
-
-    def asked(method: str, path: str) -> Any:
-        return retried(url, lambda: ask(system, method, path), doing="read")
-
-    if glob.has_magic(path):
-        found = [name for name in asked("glob", path) if asked("isfile", name)]
+    if glob.has_magic(url):
+        folder = re.split(r"[*?[]", url)[0].rpartition("/")[0]
+        matches = re.compile(translate(url[len(folder) + 1 :]).replace(".*", "[^/]*")).match
+        found = [name for name in objects_below(folder) if matches(name)]
         if not found:
             raise NotFoundError(f"{url}: no file matches this pattern")
-    elif asked("isfile", path) or not asked("isdir", path) or asked("exists", f"{path.rstrip('/')}/{MANIFEST}"):
+    elif size_of(url) is not None or not (below := objects_below(url)) or MANIFEST in below:
         return [url]
     else:
-        inside = ((name, name[len(path.rstrip("/")) :].strip("/").split("/")) for name in asked("find", path))
-        found = [name for name, parts in inside if not any(part.startswith((".", "_")) for part in parts)]
+        folder = url.rstrip("/")
+        found = [name for name in below if not any(part.startswith((".", "_")) for part in name.split("/"))]
         if not found:
             raise NotFoundError(f"{url}: the folder holds no files")
-    return [system.unstrip_protocol(name) for name in sorted(found)]
+    return [f"{folder}/{name}" for name in sorted(found)]

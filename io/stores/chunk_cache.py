@@ -80,6 +80,10 @@ class ChunkCache:
         self.forget(name)
         return None
 
+    def has(self, name: str) -> bool:
+        """Whether the chunk is cached."""
+        return self._place(name).is_file()
+
     def put(self, name: str, content: bytes) -> None:
         """Keep the chunk if it fits; errors are logged, not raised."""
         assert self.size is not None

@@ -10,7 +10,7 @@ from pathlib import Path
 from streamcut.errors import NotFoundError
 from streamcut.foundation.files import UNREACHABLE, disk_full, locked, sync_directory, write_durably
 from streamcut.foundation.opened import IrregularFileError, read_file
-from streamcut.io.places.remote import is_url, objects_below, read_object, remove_object, size_of, write_object
+from streamcut.io.places.remote import MissingError, answer, begun, get, is_url, objects_below, put, remove_object, written
 from streamcut.io.stores.spec import LOCK
 
 
@@ -90,11 +90,18 @@ class Objects:
         self.root = root.rstrip("/")
 
     def put(self, contents: Iterable[tuple[str, tuple[bytes, ...]]]) -> None:
+        requests = []
         for name, parts in contents:
-            write_object(f"{self.root}/{name}", b"".join(parts))
+            url = f"{self.root}/{name}"
+            requests.append((url, begun(put, url, b"".join(parts))))
+        for url, request in requests:
+            written(url, request)
 
     def get(self, name: str) -> bytes | None:
-        return None if size_of(f"{self.root}/{name}") is None else read_object(f"{self.root}/{name}")
+        try:
+            return answer(f"{self.root}/{name}", get, f"{self.root}/{name}")
+        except MissingError:
+            return None
 
     def names(self) -> dict[str, int]:
         return objects_below(self.root)

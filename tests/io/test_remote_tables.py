@@ -2,35 +2,41 @@
 
 from __future__ import annotations
 
-import fsspec
+import gzip
+import io
+import urllib.request
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+from kit.object_stores import s3_server
 
 import streamcut
 
 
 @pytest.fixture
-def bucket():
-    """memory://bucket with days/1.parquet, days/2.parquet, days/_SUCCESS and all.csv.gz, and the table that each is of."""
-    system = fsspec.filesystem("memory")
+def bucket(monkeypatch):
+    """s3://bucket with days/1.parquet, days/2.parquet, days/_SUCCESS and all.csv.gz, and the table that each is of."""
     rng = np.random.default_rng(2)
     site = rng.choice(["a", "b", "c"], 600)
     table = pa.table({"click": np.where(rng.random(600) < 0.1, 1, (site == "a") * 1), "site": site, "price": rng.random(600)})
+    objects = {"days/_SUCCESS": b"", "empty/_SUCCESS": b""}
     for number, start in enumerate((0, 400), start=1):
-        with system.open(f"/bucket/days/{number}.parquet", "wb") as file:
-            pq.write_table(table.slice(start, 400 - start // 2), file, row_group_size=90)
-    system.pipe("/bucket/days/_SUCCESS", b"")
-    with fsspec.open("memory://bucket/all.csv.gz", "wb", compression="gzip") as file:
-        pa.csv.write_csv(table, file)
-    system.mkdir("/bucket/empty")
-    yield table
-    system.rm("/bucket", recursive=True)
+        pq.write_table(table.slice(start, 400 - start // 2), file := io.BytesIO(), row_group_size=90)
+        objects[f"days/{number}.parquet"] = file.getvalue()
+    pa.csv.write_csv(table, file := io.BytesIO())
+    objects["all.csv.gz"] = gzip.compress(file.getvalue())
+    with s3_server(monkeypatch) as server:
+        for name, content in objects.items():
+            kind = {"Content-Type": "application/octet-stream"}
+            request = urllib.request.Request(f"{server.url}/bucket/{name}", content, kind, method="PUT")
+            urllib.request.urlopen(request, timeout=60).close()
+        yield table
 
 
-@pytest.mark.parametrize("url", ["memory://bucket/days", "memory://bucket/days/*.parquet", "memory://bucket/all.csv.gz"])
+@pytest.mark.parametrize("url", ["s3://bucket/days", "s3://bucket/days/*.parquet", "s3://bucket/all.csv.gz"])
 def test_tables_behind_urls_are_converted_and_scored(bucket, tmp_path, run, url):
     code, _, said = run("convert", url, tmp_path / "r.zarr", "--label", "click", "-q")
     assert code == 0, said
@@ -48,9 +54,9 @@ def test_tables_behind_urls_are_converted_and_scored(bucket, tmp_path, run, url)
 @pytest.mark.parametrize(
     ("url", "reason"),
     [
-        ("memory://bucket/nothing.parquet", "nothing.parquet"),
-        ("memory://bucket/*.tsv", "no file matches"),
-        ("memory://bucket/empty", "holds no files"),
+        ("s3://bucket/nothing.parquet", "nothing.parquet"),
+        ("s3://bucket/*.tsv", "no file matches"),
+        ("s3://bucket/empty", "holds no files"),
         ("nowhere://bucket/a.csv", "nowhere"),
     ],
 )

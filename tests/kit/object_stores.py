@@ -84,7 +84,6 @@ class Server:
 def s3_server(monkeypatch):
     """A Server with the bucket `bucket`, to which AWS_* of the environment lead."""
     pytest.importorskip("moto.server")
-    s3fs = pytest.importorskip("s3fs")
     from moto.server import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import make_server
 
@@ -96,15 +95,11 @@ def s3_server(monkeypatch):
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
-    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")  # the retries of the libraries below would hide ours
-    monkeypatch.setattr(s3fs.S3FileSystem, "retries", 1)
-    s3fs.S3FileSystem.clear_instance_cache()
     try:
         urllib.request.urlopen(urllib.request.Request(f"{server.url}/moto-api/reset", method="POST"), timeout=60).close()
-        s3fs.S3FileSystem().mkdir("bucket")
+        urllib.request.urlopen(urllib.request.Request(f"{server.url}/bucket", method="PUT"), timeout=60).close()
         yield server
     finally:
         server.gone.set()
         http.shutdown()
         http.server_close()
-        s3fs.S3FileSystem.clear_instance_cache()

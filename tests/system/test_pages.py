@@ -12,7 +12,7 @@ pytestmark = pytest.mark.process
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
-NEEDS = {"cells": ("anndata",), "cluster": ("distributed", "moto", "s3fs")}
+NEEDS = {"cells": ("anndata",), "cluster": ("distributed", "moto", "obstore")}
 
 
 @pytest.fixture(scope="module")

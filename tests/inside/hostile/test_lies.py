@@ -133,13 +133,6 @@ def test_row_76_redaction_takes_linear_time():
         assert process_time() - began < 10  # a quadratic one takes hours
 
 
-def test_row_76_what_to_install_for_a_url():
-    from streamcut.io.places.remote import install_line
-
-    assert install_line("https://host/a") == "run: pip install 'streamcut[remote]'"
-    assert install_line("s3://bucket/a") == "run: pip install 'streamcut[remote]' s3fs"
-    assert install_line("zip://a::gs://b/c.zip") == "run: pip install 'streamcut[remote]'"
-
 
 @pytest.mark.parametrize("name", ["part-*.svm", "folder"])
 def test_row_57_a_file_of_a_glob_that_changes_is_noticed(model, monkeypatch, name):

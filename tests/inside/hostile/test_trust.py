@@ -45,8 +45,8 @@ ELSEWHERE = {  # (module, function): why it need not come through a door
     ("streamcut.io.sources.scipy_files", "__init__"): "a stream from `opened_raw`",
     ("streamcut.io.sources.scipy_files", "rows"): "a stream from `opened_raw`",
     ("streamcut.io.places.archives", "__init__"): "a file from whoever opened it",
-    ("streamcut.io.stores.hdf5_writer", "*"): "images in memory",
-    ("streamcut.io.tables.files", "opened"): "a URL, by fsspec",
+    ("streamcut.io.places.remote", "*"): "scratch files of its own",
+    ("streamcut.io.stores.hdf5_store", "*"): "images in memory",
 }
 
 

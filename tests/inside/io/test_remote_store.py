@@ -130,27 +130,11 @@ def test_what_fails_is_asked_for_again(store, server, trouble):
 
 def test_what_fails_for_ever_is_an_error_that_names_the_chunk(server):
     server.troubles = [500] * 10_000
-    with pytest.raises(NotFoundError, match=r"a\.zarr/shards/\d+/\w+/c\.0: cannot be read .* after 6 attempts"):
+    with pytest.raises(NotFoundError, match=r"a\.zarr/shards/\d+/\w+/c\.0: cannot be read .* after 5 retries"):
         streamcut.train(url(server), **OPTIONS)
     server.troubles = ["flip"] * 10_000
     with pytest.raises(CorruptError, match=r"c\.0: does not have the checksum"):
         streamcut.train(url(server), **OPTIONS)
-
-
-def test_several_requests_are_on_their_way(server, monkeypatch):
-    begun = threading.Barrier(4, timeout=20)
-    fetch = RemoteStore._fetch
-
-    def together(self, shard, name):
-        if name == "indices" and shard < 4:
-            begun.wait()  # breaks unless four of them are asked for at once
-        return fetch(self, shard, name)
-
-    monkeypatch.setattr(RemoteStore, "_fetch", together)
-    data = streamcut.open(url(server))
-    data.expect(*range(4))
-    assert data.read(0).n_rows > 0
-    assert not begun.broken
 
 
 def test_what_is_on_its_way_stays_within_its_memory(server, monkeypatch):
@@ -307,9 +291,9 @@ def test_what_is_no_store_is_said(server, path):
 
 
 def test_an_s3_server(store, monkeypatch, run, tmp_path):
-    s3fs = pytest.importorskip("s3fs")
     with s3_server(monkeypatch) as server:
-        s3fs.S3FileSystem().put(str(store), "bucket/a.zarr", recursive=True)
+        for path in (path for path in store.rglob("*") if path.is_file()):
+            remote.write_object(f"s3://bucket/a.zarr/{path.relative_to(store).as_posix()}", path.read_bytes())
         server.asked.clear()
         there = RemoteStore("s3://bucket/a.zarr")
         for shard in range(len(there.manifest.shards)):
