@@ -72,8 +72,8 @@ def prepared(inputs: Any, output: str | os.PathLike, options: dict[str, Any]) ->
     widths = {settings.n_features, *(reader.n_features for reader in readers)} - {None}
     learning = form.learns and not (settings.hash_bits or settings.recipe)
     ahead = AHEAD_BYTES if form.ahead and any(is_url(path) for path in paths) else 0
-    planned = partial(
-        make_plan,
+    plan = make_plan(
+        settings.memory,
         base=resident_bytes(),
         threads=settings.threads,
         shard_nnz=settings.shard_nnz or earlier.get("shard_nnz"),
@@ -85,9 +85,8 @@ def prepared(inputs: Any, output: str | os.PathLike, options: dict[str, Any]) ->
         n_features=1 << settings.hash_bits if settings.hash_bits else max(filter(None, widths), default=None),
         features=earlier.get("features"),
     )
-    plan = planned(settings.memory)
     told = [sentence for reader in readers for sentence in getattr(reader, "told", ())]
-    source = form.source(Conversion(paths, readers, settings, plan, planned))
+    source = form.source(Conversion(paths, readers, settings, plan))
     return Prepared(settings, outputs, kind, paths, side_files, states, plan, source, told)
 
 

@@ -28,13 +28,12 @@ def at(home: str) -> Callable[..., Any]:
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """The inputs to read: `readers` from the format, within the memory of `plan`; `planned` is the plan for another limit."""
+    """The inputs to read: `readers` from the format, within the memory of `plan`."""
 
     paths: list[str]
     readers: Sequence[Any]
     options: ConvertOptions
     plan: ConvertPlan
-    planned: Callable[[int], ConvertPlan]
 
 
 @dataclass

@@ -31,13 +31,6 @@ def _memory(readers: Sequence[Any], block_bytes: int, threads: int) -> int:
 def _source(given: Conversion) -> SvmlightSource:
     from streamcut.io.text.svmlight import LONGEST_LINE, SvmlightSource
 
-    def memory_for(size: int) -> int:
-        """A limit above the plan's, with a margin of 5 %, that leaves memory for a line of `size` bytes."""
-        limit = given.plan.limit
-        while _held_line(given.planned(limit)) < size:
-            limit += limit // 20
-        return limit
-
     return SvmlightSource(
         list(given.paths),
         _options(given.options),
@@ -45,7 +38,6 @@ def _source(given: Conversion) -> SvmlightSource:
         block_bytes=given.plan.block_bytes,
         max_line_bytes=given.options.max_line_bytes or LONGEST_LINE,
         held_line=_held_line(given.plan),
-        memory_for=memory_for,
         recipe=given.options.recipe,
     )
 

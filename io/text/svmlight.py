@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import queue
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
@@ -13,7 +13,7 @@ from typing import NamedTuple, NoReturn
 
 import numpy as np
 
-from streamcut.errors import BadInputError, MemoryBudgetError, UsageError, given, spelled
+from streamcut.errors import BadInputError, MemoryBudgetError, UsageError, spelled
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.redaction import redacted
 from streamcut.io.recipe.recipe import Recipe
@@ -56,8 +56,8 @@ class SvmlightSource:
     """Rows of the svmlight files that `paths` name (see find_inputs), compressed or not.
 
     Memory: `blocks_in_flight` × block_bytes of text, the rows of as many blocks, and a line longer than a block, up to
-    `held_line`, the most that the memory limit allows. No line may exceed max_line_bytes; `memory_for` gives the memory for a
-    line of a given size. With threads=1 the caller's thread does all work, else one thread reads ahead and `threads` parse.
+    `held_line`, the most that the memory limit allows. No line may exceed max_line_bytes. With threads=1 the caller's thread
+    does all work, else one thread reads ahead and `threads` parse.
 
     counters   of the blocks yielded so far: files, rows, lines, comment_lines, unsorted_rows, explicit_zeros, underflows,
                duplicates, skipped_lines, no_final_newline
@@ -78,7 +78,6 @@ class SvmlightSource:
         block_bytes: int = 1 << 19,
         max_line_bytes: int = LONGEST_LINE,
         held_line: int | None = None,
-        memory_for: Callable[[int], int] | None = None,
         model_takes: str | None = None,
         recipe: Recipe | None = None,
     ) -> None:
@@ -89,7 +88,7 @@ class SvmlightSource:
         self.index_base = self.options.index_base
         self.rejects: list[Reject] = []
         self._threads, self._block_bytes, self._longest = threads, block_bytes, max(max_line_bytes, block_bytes)
-        self._held, self._memory_for = min(self._longest, held_line or self._longest), memory_for
+        self._held = min(self._longest, held_line or self._longest)
         self._model_takes, self._given = model_takes, recipe
         self.counters = _no_counts()
         self.identity = {
@@ -260,13 +259,8 @@ class SvmlightSource:
             raise BadInputError(
                 f"{where}: the line is longer than {self._longest:,} bytes (convert: --max-line-bytes); is this a text file?"
             )
-        would_do = (
-            ""
-            if self._memory_for is None
-            else f"; {given('memory', f'{self._memory_for(raw.line_bytes) // 10**6 + 1}MB')} would suffice"
-        )
         raise MemoryBudgetError(
-            f"{where}: the line has {raw.line_bytes:,} bytes, and the memory limit leaves {self._held:,} for one{would_do}"
+            f"{where}: the line has {raw.line_bytes:,} bytes, and --memory leaves {self._held:,} for one; raise --memory"
         )
 
     def _refuse(self, file: Input, line: int, refused: Refused, rules: k.Rules, counters: dict[str, int], report: bool) -> None:
