@@ -141,15 +141,16 @@ class Bundle:
         """The best mixture, in closed form, of the newest cut and the cut (a, b) without a pull, less their errors for ‖w‖ up to
         `radius`: a bound where float64 cannot solve the master problem of all cuts, as with one column of 10⁹ among small ones,
         or where rounding in older cuts matters. The bundle is unchanged."""
-        new, l1, rho = self._vectors[len(self._b) - 1].copy(), self.penalty.threshold, np.array([self.penalty.ridge])
+        new, l1, rho = self._vectors[len(self._b) - 1].copy(), self.penalty.threshold, self.penalty.ridge
         b_new, error_new = self.penalty.feasible(new, float(self._b[-1]), CutError(*self._errors[-1]), float(self._pulls[-1]))
-        if not np.isfinite(b_new):  # nothing is known yet of a free intercept
+        squares, total = (vectors.dot(a, a), vectors.dot(a, new), vectors.dot(new, new)), float(self.c_bar / rho)
+        if not np.isfinite(b_new) or not np.isfinite(4.0 * total * total * max(squares)):  # b: nothing is known of an intercept
             return a, b, error
-        squares = np.array([[vectors.dot(a, a)], [vectors.dot(a, new)], [vectors.dot(new, new)]])
         offsets = (np.array([at - off.slope * radius - off.offset]) for at, off in ((b_new, error_new), (b, error)))
-        l1s = None if l1 is None else l1 / rho
-        (p,), (q,) = mix(new[:, None], a[:, None], *offsets, self.c_bar / rho, l1s, squares)
-        size = (p * np.sqrt(squares[0, 0]) + q * np.sqrt(squares[2, 0])) * (1.0 + dot_gamma(len(a))) + UNSEEN
+        l1s, products = None if l1 is None else np.array([l1 / rho]), np.array(squares)[:, None]
+        with np.errstate(over="ignore", invalid="ignore"):  # of candidates that are no mixtures
+            (p,), (q,) = mix(new[:, None], a[:, None], *offsets, np.array([total]), l1s, products)
+        size = (p * np.sqrt(squares[0]) + q * np.sqrt(squares[2])) * (1.0 + dot_gamma(len(a))) + UNSEEN
         new *= q
         new += p * a
         error = combined(p, error, q, error_new, float(size), p * abs(b) + q * abs(b_new))

@@ -64,7 +64,7 @@ class OneClassJob(BinaryJob):
         w = penalty.factor(solution.w, solution.primal) * solution.w
         w[-1] = 0.0
         _warn_of_none(w, nu)
-        rho, loss = oracle.plane(w)
+        rho, loss, raised = oracle.plane(w)
         C = penalty.c_bar / manifest.statistics.n_rows
         primal = objective(vectors.dot(w, w), len(w), C, loss)
         c_bar = C * manifest.statistics.n_rows
@@ -85,6 +85,7 @@ class OneClassJob(BinaryJob):
                 tol_relative=options.tol_relative,
                 converged=reason is StopReason.CONVERGED,
                 stop_reason=reason,
+                raised=C * raised,
                 detail=detail(reason, oracle),
             ),
             witness=witness,

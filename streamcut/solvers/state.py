@@ -233,17 +233,9 @@ class BundleState:
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """(numbers, arrays) of a checkpoint; the arrays are views."""
         numbers = {
-            "loss": self.loss,
-            "F_b": self.F_b,
-            "bound": self.bound,
+            **{name: getattr(self, name) for name in _NUMBERS},
             "witness_b": self.witness.b,
             "witness_error": self.witness.error,
-            "k": self.k,
-            "stepped": self.stepped,
-            "value": self.value,
-            "taken": self.taken,
-            "proved": self.proved,
-            "raised": self.raised,
             "best_F": self.best.F,
             "best_raised": self.best.raised,
             "max_cuts": self.bundle.max_cuts,
@@ -275,40 +267,32 @@ class BundleState:
     def _read(cls, found: StoredCheckpoint, oracle: DecomposableOracle) -> BundleState:
         shape = (oracle.dimension,)
         numbers = {name: value for name, value in found.record["state"]["solver"].items() if name != "course"}
-        expect_like(numbers, _NUMBERS, "solver")
+        expect_like(numbers, {**_NUMBERS, **_OTHERS}, "solver")
         bundle = _bundle(found, numbers, oracle)
-        w = found.read("w", shape)
-        witness = Witness(found.read("witness_a", (bundle.dimension,)), numbers["witness_b"], CutError(*numbers["witness_error"]))
-        w_b = found.read("w_b", shape)
+        w, a = found.read("w", shape), found.read("witness_a", (bundle.dimension,))
         state = cls(
-            bundle,
-            w_b,
-            numbers["loss"],
-            numbers["F_b"],
-            found.read("v", shape) if "v" in found.arrays else w,
-            w,
-            numbers["bound"],
-            witness,
-            numbers["k"],
-            numbers["stepped"],
-            numbers["value"],
-            numbers["taken"],
-            numbers["proved"],
-            numbers["raised"],
-            found.read("scored", shape) if "scored" in found.arrays else None,
+            bundle=bundle,
+            w_b=found.read("w_b", shape),
+            v=found.read("v", shape) if "v" in found.arrays else w,
+            w=w,
+            witness=Witness(a, numbers["witness_b"], CutError(*numbers["witness_error"])),
+            scored=found.read("scored", shape) if "scored" in found.arrays else None,
+            **{name: numbers[name] for name in _NUMBERS},
         )
         if "best" in found.arrays:
             state.best = Best(found.read("best", shape), numbers["best_F"], numbers["best_raised"])
         return state
 
 
-_NUMBERS: dict[str, Any] = {
-    **dict.fromkeys(("loss", "F_b", "bound", "witness_b", "k", "value", "taken", "raised", "c_bar", "l1"), 0.0),
-    **dict.fromkeys(("best_F", "best_raised", "proved"), 0.0),
+_NUMBERS: dict[str, Any] = {  # the fields of a state that are numbers
+    **dict.fromkeys(("loss", "F_b", "bound", "k", "value", "taken", "proved", "raised"), 0.0),
+    "stepped": False,
+}
+_OTHERS: dict[str, Any] = {
+    **dict.fromkeys(("witness_b", "best_F", "best_raised", "c_bar", "l1"), 0.0),
     "witness_error": (0.0, 0.0),
     "within": [0.0],
     "max_cuts": 0,
-    "stepped": False,
 }
 
 

@@ -145,9 +145,9 @@ class OneClassDual(DualOracle):
         self._near = self._reach.error
         return self._loss_above(self._summed(loss), self._drift.error)
 
-    def plane(self, w: np.ndarray) -> tuple[float, float]:
-        """(ρ, an upper bound on m·R) of the solution's weights w, whose last is 0; ρ is midway between the last of the νm lowest
-        scores, rounded down, and the next. One pass, after all others."""
+    def plane(self, w: np.ndarray) -> tuple[float, float, float]:
+        """(ρ, an upper bound on m·R, the part of it for rounding) of the solution's weights w, whose last is 0; ρ is midway
+        between the last of the νm lowest scores, rounded down, and the next. One pass, after all others."""
         self._runner.run(_LastScores(self._risk, self._grids, w, self._bias))
         n, whole = self._scale.rows, int(self._nu * self._scale.rows)
         level = ordered(self._runner, "z", min(whole, n - 1))
@@ -157,7 +157,8 @@ class OneClassDual(DualOracle):
         part = gamma(64.0) + (n * EPSILON) ** 2 * 4.0
         risk = max(0.0, 1.0 - level + below)
         error = self._scale.score_gamma() * size + part * (1.0 + abs(level) + below + size)
-        return 0.5 * last + 0.5 * level, n * above(risk, error) * (1.0 + 4.0 * EPSILON)
+        most = n * above(risk, error) * (1.0 + 4.0 * EPSILON)
+        return 0.5 * last + 0.5 * level, most, most - n * risk
 
     def _look_at(self, work: RowPass) -> Any:
         return self._runner.run(work)[0]
