@@ -151,9 +151,9 @@ def command(
         if as_json:
             print_json({"event": "trained", "fold": fold, **point, **plain(model.result())})
         elif not quiet:
-            certificate = getattr(model, "certificate", None)
             where = "all rows" if fold is None else f"fold {fold + 1}"
-            note(f"{where}  {point_text(point, '  ')}  trained: {certificate.briefly() if certificate else model.in_words()}")
+            said = model.certificates[0].briefly() if len(model.certificates) == 1 else model.in_words()
+            note(f"{where}  {point_text(point, '  ')}  trained: {said}")
 
     asked = {"C": C, "l1": None if l1 == (0.0,) else l1, "gamma": gamma, "budget": budget, "nu": nu}
     grid: dict[str, Any] = {name: values for name, values in asked.items() if values is not None} | dict(others)

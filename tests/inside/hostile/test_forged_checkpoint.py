@@ -61,7 +61,7 @@ def honest(name: str) -> float:
 
 
 def certificates(model: Any) -> list[Any]:
-    found = model.certificates if hasattr(model, "certificates") else (getattr(model, "certificate", None),)
+    found = model.certificates
     return [each for each in found if each is not None]
 
 
