@@ -58,14 +58,13 @@ class Certifier:
     """
 
     def __init__(self, model: Any, trained_on: Any = None, memory: str = "auto") -> None:
-        certificates: Any = getattr(model, "certificates", None) or (getattr(model, "certificate", None),)
         self._model, self._kernel = model, isinstance(model, KernelModel)
-        self._joint = model.scores_per_row > len(certificates)
-        if not isinstance(model, _KINDS) or None in certificates or model.task not in _TASKS:
+        self._joint = model.scores_per_row > len(model.certificates)
+        if not isinstance(model, _KINDS) or not model.certificates or model.task not in _TASKS:
             raise UsageError(f"a {model.kind} model of task {model.task} by {model.solver} has no proved predictions")
         if model.parameters.get("l1_only"):
             raise UsageError("l1 alone is not strongly convex, so the gap proves no prediction; an elastic net (l1) has proofs")
-        gaps = np.array([above(c.gap, gamma(4.0) * c.primal) for c in certificates])
+        gaps = np.array([above(c.gap, gamma(4.0) * c.primal) for c in model.certificates])
         self._radii = np.sqrt(2.0 * np.maximum(gaps, 0.0)) * (1.0 + gamma(8.0))
         self._divisors: np.ndarray | None = None
         self._below = self._above = 0.0

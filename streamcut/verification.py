@@ -125,7 +125,7 @@ def _check_claims(model: Any) -> None:
     inner = model.inner if isinstance(model, MappedModel) else model
     if not isinstance(inner, LinearModel | MulticlassModel | KernelModel):
         raise UsageError(f"task {model.task}: its certificate cannot be verified; train again, with the same seed")
-    if isinstance(inner, KernelModel) and inner.certificate is None:
+    if not inner.certificates:
         raise UsageError(f"a model by {model.solver} claims no bound, so there is nothing to verify; smo and sampled cuts do")
     if model.solver not in SOLVER_TABLE or "bias" not in model.parameters:
         raise UsageError("the model does not say how it was trained, so there is no objective to verify")
@@ -173,7 +173,7 @@ def _proved(model: Any, data: Any, passes: int, memory: str) -> Verification:
         values = [value]
         if offset is not None and not abs(model.intercept + offset) <= AGREEMENT * abs(offset) + value.error:
             wrong.append(f"the offset of its plane is {offset:.10g}, and its intercept {model.intercept:.10g} is not minus that")
-    rows, certificates = data.manifest.statistics.n_rows, _certificates(model)
+    rows, certificates = data.manifest.statistics.n_rows, model.certificates
     each = [Verification(rows, True, c, *F) for c, F in zip(certificates, values, strict=True)]
     each = [replace(one, problems=tuple(_misstated(one))) for one in each]
     if not wrong and all(one.consistent for one in each):
@@ -185,27 +185,14 @@ def _proved(model: Any, data: Any, passes: int, memory: str) -> Verification:
         if found.labels != model.labels or not math.isclose(found.C, model.C, rel_tol=AGREEMENT):
             wrong.append(f"training on these rows has labels {found.labels} and C {found.C:.10g}, it has other ones")
         passed = found.history[-1]["passes"]
-        each = [_compared(one, new, passed) for one, new in zip(each, _certificates(found), strict=True)]
+        each = [_compared(one, new, passed) for one, new in zip(each, found.certificates, strict=True)]
     if len(each) == 1:
         return replace(each[0], problems=(*wrong, *each[0].problems))
     wrong += [f"class {number}: {clause}" for number, one in enumerate(each) for clause in one.problems]
     primal, error = (math.fsum(getattr(one, name) for one in each) for name in ("primal", "error"))
     proved = [one.lower_bound for one in each if one.lower_bound is not None]
     bound = math.fsum(proved) if len(proved) == len(each) else None
-    total = _sum_of(certificates)
-    return Verification(rows, True, total, primal, error, bound, each[0].passes, tuple(wrong), tuple(each))
-
-
-def _certificates(model: Any) -> tuple[Certificate, ...]:
-    return model.certificates if isinstance(model, MulticlassModel) else (model.certificate,)
-
-
-def _sum_of(certificates: Sequence[Certificate]) -> Certificate:
-    """The certificate of the sum of the classes' objectives."""
-    worst = next((each for each in certificates if not each.converged), certificates[0])
-    parts = ("primal", "lower_bound", "raised")
-    primal, bound, raised = (math.fsum(getattr(each, name) for each in certificates) for name in parts)
-    return replace(worst, primal=primal, lower_bound=bound, raised=raised)
+    return Verification(rows, True, model.certificate, primal, error, bound, each[0].passes, tuple(wrong), tuple(each))
 
 
 class _Decided:
@@ -270,8 +257,7 @@ def _kernel(model: KernelModel, data: Any) -> Verification:
         counts = u > 0.0  # a loss may be infinite, and no weight times that is nothing
         loss_sum += float(u[counts] @ values[counts])
         total += float(u.sum())
-    c, bound = model.certificate, dual.value()
-    assert c is not None
+    c, bound = model.certificates[0], dual.value()
     F = Objective(0.5 * float(kernel_squares(model, model.coefficients).sum()) + model.C * loss_sum, doubt.resolution)
     found = Verification(rows, True, c, *F, bound)
     wrong = list(_misstated(found))

@@ -18,9 +18,8 @@ from streamcut.foundation.rounding import above, below
 from streamcut.io.dataset import Dataset
 from streamcut.io.features import feature_statistics
 from streamcut.io.manifest import Manifest
-from streamcut.models.certificate import Certificate, StopReason
+from streamcut.models.certificate import StopReason
 from streamcut.models.model import BEGUN
-from streamcut.models.multiclass import MulticlassModel
 from streamcut.training import train
 
 GIVEN = "given"  # the scale of a model whose certificate is about divided rows
@@ -65,13 +64,12 @@ def certified(start: Any, what: str, dataset: Any, passes: int, memory: str) -> 
         found: Any = train(dataset, on_iteration=lambda now: met(now.primal, now.lower_bound), **problem, **limits)
     except MemoryBudgetError as error:
         raise MemoryBudgetError(f"{str(error).partition(' Raise ')[0]} Raise --memory") from None
-    reached: tuple[Certificate, ...] = found.certificates if isinstance(found, MulticlassModel) else (found.certificate,)
-    best, bound = (math.fsum(getattr(each, name) for each in reached) for name in ("primal", "lower_bound"))
+    bound = found.certificate.lower_bound
     after[-1:] = []
-    met(min(best, primal), bound)
+    met(min(found.certificate.primal, primal), bound)
     given = [
         replace(each, primal=F, converged=False, stop_reason=StopReason.MAX_PASSES, tol=None, tol_relative=None)
-        for each, (F, _) in zip(reached, values, strict=True)
+        for each, (F, _) in zip(found.certificates, values, strict=True)
     ]
     whole = given[0] if len(given) == 1 else replace(given[0], primal=above(primal, 0.0), lower_bound=below(bound, 0.0))
     begun = {"model": what, "primal": primal, "at_most": after[-1].at_most, "at_least": after[-1].at_least}
@@ -80,7 +78,7 @@ def certified(start: Any, what: str, dataset: Any, passes: int, memory: str) -> 
     better = replace(found, parameters=kept | {"loss": start.parameters["loss"], BEGUN: begun} | scale)
     classes = () if len(given) == 1 else tuple(
         (label, each, max(0.0, F - off - one.primal) / F if F > 0.0 else 0.0)
-        for label, each, (F, off), one in zip(start.labels, given, values, reached, strict=True)
+        for label, each, (F, off), one in zip(start.labels, given, values, found.certificates, strict=True)
     )  # fmt: skip
     intercept = FREE if start.free else start.bias or "none"
     return Certified(whole, after[-1].at_least, better, tuple(after[-passes:]), intercept, dataset.manifest.statistics.n_rows,

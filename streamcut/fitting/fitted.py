@@ -48,8 +48,8 @@ class Fitted(Shown):
 
     @property
     def certificate(self) -> Certificate | None:
-        """The certificate of `model`; None where its solver gives none."""
-        return getattr(self.model, "certificate", None)
+        """The certificate of `model`; None where its solver gives none, or one for each class."""
+        return self.model.certificates[0] if len(self.model.certificates) == 1 else None
 
     @property
     def largest(self) -> list[Weight]:

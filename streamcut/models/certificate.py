@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -144,6 +145,14 @@ class Certificate(Shown):
         if self.gap >= self.lower_bound:  # a percentage of almost zero would only alarm
             return f"at most {mean_loss} above the optimum"
         return f"at most {100 * self.gap / self.lower_bound:.2g} % above the optimum ({mean_loss})"
+
+
+def certificate_of_sum(certificates: Sequence[Certificate]) -> Certificate:
+    """The certificate of the sum of several objectives; it says why the first ended that did not converge."""
+    worst = next((each for each in certificates if not each.converged), certificates[0])
+    parts = ("primal", "lower_bound", "raised")
+    primal, bound, raised = (math.fsum(getattr(each, name) for each in certificates) for name in parts)
+    return replace(worst, primal=primal, lower_bound=bound, raised=raised)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -76,6 +76,10 @@ class KernelModel(Model):
         return 1 if self.coefficients.ndim == 1 else self.coefficients.shape[1]
 
     @property
+    def certificates(self) -> tuple[Certificate, ...]:
+        return () if self.certificate is None else (self.certificate,)
+
+    @property
     def converged(self) -> bool:
         """With a certificate: whether it was reached; without: whether training ran to its end."""
         if self.certificate is not None:

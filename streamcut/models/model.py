@@ -255,6 +255,10 @@ class CertifiedModel(Model):
     certificate: Certificate
 
     @property
+    def certificates(self) -> tuple[Certificate, ...]:
+        return (self.certificate,)
+
+    @property
     def converged(self) -> bool:
         return self.certificate.converged
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from streamcut.foundation.chunk import Chunk
 from streamcut.loss_table import JOINT_LOSSES, ROW_LOSSES
-from streamcut.models.certificate import Certificate, StopReason, Witness
+from streamcut.models.certificate import Certificate, StopReason, Witness, certificate_of_sum
 from streamcut.models.few_rows import Row, row_scores
 from streamcut.models.labels import class_numbers
 from streamcut.models.link import Odds, OwnLink, Softmax
@@ -81,6 +81,11 @@ class MulticlassModel(Model):
     def trained_weights(self) -> np.ndarray:
         """The regularised weights: `augmented_weights` without free intercepts."""
         return self.weights if self.free else self.augmented_weights
+
+    @property
+    def certificate(self) -> Certificate:
+        """The certificate of the sum of the problems."""
+        return self.certificates[0] if len(self.certificates) == 1 else certificate_of_sum(self.certificates)
 
     @property
     def converged(self) -> bool:

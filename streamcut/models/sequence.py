@@ -151,6 +151,14 @@ class KernelSequenceModel(ChainModel):
         return self.emissions.labels
 
     @property
+    def certificate(self) -> Certificate | None:
+        return self.emissions.certificate
+
+    @property
+    def certificates(self) -> tuple[Certificate, ...]:
+        return self.emissions.certificates
+
+    @property
     def n_features(self) -> int:
         return self.emissions.n_features
 

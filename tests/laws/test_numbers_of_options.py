@@ -28,7 +28,7 @@ TRAININGS = {
 
 
 def certificates(model):
-    return model.certificates if hasattr(model, "certificates") else model.certificate
+    return model.certificates
 
 
 @pytest.mark.parametrize("kind", KINDS)

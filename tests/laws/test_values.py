@@ -43,7 +43,7 @@ def outcome(rows: Rows, options: dict) -> dict:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         model = streamcut.train(rows.in_memory(), **options)
-    many = getattr(model, "certificates", None) or [model.certificate]
+    many = model.certificates
     return {
         "F": objective(model, rows, options),
         "primal": sum(c.primal for c in many),

@@ -105,8 +105,7 @@ def trained(name: str, **more: Any) -> tuple[Model, dict[str, Any]]:
 
 def certificates(model: Any) -> tuple[Certificate, ...]:
     """All that a model has."""
-    inner = _inner(model)
-    return inner.certificates if isinstance(inner, MulticlassModel) else (inner.certificate,)
+    return model.certificates
 
 
 def _inner(model: Any) -> Any:

@@ -64,7 +64,7 @@ def spread(X: sp.csr_array, *, zeros: bool = False) -> sp.csr_array:
 
 
 def certificates(model):
-    return model.certificates if hasattr(model, "certificates") else (model.certificate,)
+    return model.certificates
 
 
 @pytest.mark.thirds
