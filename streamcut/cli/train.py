@@ -177,7 +177,7 @@ def command(
         if folder is not None and model.converged:
             remove_checkpoints(folder)
     if report is not None:
-        _report(model, report, validation, force)
+        _report(model, report, validation, written, force)
     if as_json:
         cost = {name: model.resources[name] for name in ("budget", "planned", "peak", "readings")}
         print_json({"event": "result", "model": written, **plain({**model.result(), **cost})})
@@ -193,10 +193,10 @@ def command(
         raise NotConvergedError(f"not converged ({model.stop_reason}); the model in {written} is the best so far")
 
 
-def _report(model: Model, path: str, validation: str | None, force: bool) -> None:
+def _report(model: Model, path: str, validation: str | None, model_path: str, force: bool) -> None:
     from streamcut.reports.page import Report
 
-    Report(model, data=validation).write(path, replace=force)
+    Report(model, data=validation, path=model_path).write(path, replace=force)
 
 
 class _Path:
