@@ -32,7 +32,7 @@ def command(
     quiet: bool,
 ) -> None:
     """Write one HTML page about MODEL: how good it is on --data (measures, curves, calibration, confusions, residuals), its
-    certificate over passes, the greatest weights, the options of its training and the memory it took. The page needs no other
+    certificate over passes, the greatest weights, the command that trains it again and its memory. The page needs no other
     file and no network; the numbers are in it as JSON, too.
 
     Needs matplotlib: pip install 'streamcut[plots]'.
@@ -56,7 +56,7 @@ def command(
 
     ceiling = Ceiling(memory)
     fitted = load_model(model, ceiling.expect_model)
-    page = Report(fitted, data=data, vocabulary=vocabulary, memory=memory)
+    page = Report(fitted, data=data, vocabulary=vocabulary, path=model, memory=memory)
     if path is not None:
         page.write(path, replace=force)
         if not quiet:

@@ -12,7 +12,7 @@ from streamcut.models.link import Odds, OwnLink
 from streamcut.models.model import Model
 
 
-def json_weights(model: Model, link: OwnLink | None) -> bytes:
+def content(model: Model, link: OwnLink | None) -> bytes:
     """One JSON object that says how to score a row: score_k = intercepts[k] + Σ_j x[features[j]] · weights[j][k].
 
     Specified in docs/model-json.md.

@@ -10,7 +10,7 @@ from streamcut.models.model import Model
 from streamcut.models.multiclass import MulticlassModel
 
 
-def liblinear_text(model: Model, link: OwnLink | None) -> bytes:
+def content(model: Model, link: OwnLink | None) -> bytes:
     """`model` written so that LIBLINEAR gives the same labels and, up to the order of summation, the same scores.
 
     LIBLINEAR's score of two classes is that of the label listed first, so our positive label comes first. Its labels are C

@@ -7,77 +7,29 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A format of another program.
+    """A format of another program, made by `content` of the module streamcut.exports.`module`.
 
-    module, function   produce its bytes: `function` of the module streamcut.exports.`module`
-    what               for help
-    endings            file name endings that select it
-    recipe             whether it holds how raw rows become features
-    words              whether its labels may be words
-    probabilities      kinds of links (streamcut.models.link) that it can hold; fitted ones only where `fitted`
-    bytes_a_weight     memory per weight while writing, at most; if `sparse`, none for features without weights
-    libraries          bytes of its libraries
+    endings        file name endings that select it; what: for help
+    recipe, words  whether it holds how raw rows become features, and labels that are words
+    links          kinds of links (streamcut.models.link) that it can hold; fitted ones only where `fitted`
     """
 
     module: str
-    function: str
-    what: str
     endings: tuple[str, ...]
+    what: str
     recipe: bool = False
     words: bool = True
-    probabilities: tuple[str, ...] = ("Sigmoid", "Softmax", "Odds")
+    links: tuple[str, ...] = ("Sigmoid", "Softmax", "Odds")
     fitted: bool = True
-    bytes_a_weight: int = 48
-    sparse: bool = False
-    libraries: int = 0
 
 
-_ROWS = 104 << 20  # what reads raw rows: Arrow, Numba
-
+_PICKLE = "a fitted scikit-learn estimator, of tables a Pipeline (a pickle: load only files that you trust)"
 TARGETS = {
-    "liblinear": Target(
-        "liblinear",
-        "liblinear_text",
-        "LIBLINEAR's text model",
-        (),
-        words=False,
-        probabilities=("Sigmoid", "Odds"),
-        fitted=False,
-        bytes_a_weight=256,
-    ),  # and any other ending
-    "sklearn": Target(
-        "sklearn",
-        "sklearn_joblib",
-        "a fitted scikit-learn estimator, of tables a Pipeline (a pickle: load only files that you trust)",
-        (".joblib", ".pkl"),
-        recipe=True,
-        fitted=False,
-        libraries=_ROWS + (124 << 20),
-    ),
-    "onnx": Target(
-        "onnx",
-        "onnx_graph",
-        "a graph for ONNX runtimes (needs streamcut[onnx])",
-        (".onnx",),
-        bytes_a_weight=240,
-        libraries=32 << 20,
-    ),
-    "json": Target(
-        "as_json",
-        "json_weights",
-        "weights by feature",
-        (".json",),
-        recipe=True,
-        bytes_a_weight=400,
-        sparse=True,
-        libraries=_ROWS,
-    ),
+    "liblinear": Target("liblinear", (), "LIBLINEAR's text model", words=False, links=("Sigmoid", "Odds"), fitted=False),
+    "sklearn": Target("sklearn", (".joblib", ".pkl"), _PICKLE, recipe=True, fitted=False),
+    "onnx": Target("onnx", (".onnx",), "a graph for ONNX runtimes (needs streamcut[onnx])"),
+    "json": Target("as_json", (".json",), "weights by feature", recipe=True),
 }
-
-
-def target_of(path: str) -> str:
-    """The target for the ending of the file name `path`."""
-    return next((name for name, target in TARGETS.items() if path.endswith(target.endings)), "liblinear")
 
 
 def that_hold(what: str) -> str:

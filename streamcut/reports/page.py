@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamcut import __version__
-from streamcut.config import TrainOptions
+from streamcut.config import COMMON, IN_MEMORY, TrainOptions
 from streamcut.errors import BadInputError
 from streamcut.evaluation import collect
 from streamcut.execution.ceiling import Ceiling
@@ -21,6 +22,7 @@ from streamcut.models.files import as_model, plain
 from streamcut.models.model import BEGUN, Model
 from streamcut.reports import plots as drawn
 from streamcut.reports.drawing import FORMATS, inline_svg, needs_matplotlib, save, styled
+from streamcut.solver_table import SOLVER_TABLE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,6 +43,7 @@ p.words { border-left: 4px solid var(--accent); padding: .4rem 1rem; background:
 .cards b { display: block; font-size: 1.3rem; line-height: 1.3; font-weight: 600; white-space: nowrap; }
 .cards span { color: var(--quiet); font-size: .85rem; display: block; line-height: 1.3; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+pre { background: var(--soft); padding: .8rem 1rem; border-radius: 4px; white-space: pre-wrap; overflow-wrap: anywhere; }
 td, th { padding: .22rem 1rem .22rem 0; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
 .facts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 17rem), 1fr)); gap: 0 2rem; margin: 1rem 0; }
 .facts div { display: flex; justify-content: space-between; gap: 1rem; border-bottom: 1px solid var(--line); padding: .22rem 0; }
@@ -50,6 +53,7 @@ td, th { padding: .22rem 1rem .22rem 0; border-bottom: 1px solid var(--line); te
 figure { margin: 0; break-inside: avoid; } figure svg { width: 100%; height: auto; } .wide { overflow-x: auto; }
 @media print { body { max-width: none; font-size: 12px; } h2 { break-after: avoid; } }
 """
+_SECONDS = ("max_time", "deadline", "silence")
 _NAMES = {  # for names that say too little
     "c_bar": "C × sum of row weights",
     "gap_per_c_bar": "gap in mean loss",
@@ -66,6 +70,7 @@ class Report:
 
     data        rows to measure it on, as `evaluate` takes them: a store, a table, text; read once
     vocabulary  file with the name of each feature on a line of its own
+    path        the model file, for the command that trains it again
     memory      ceiling on resident memory, "4GB", "50%" or "auto"
 
     Raises MemoryBudgetError if that is too little, UsageError without matplotlib, BadInputError for labels and features unknown
@@ -73,12 +78,19 @@ class Report:
     """
 
     def __init__(
-        self, model: Model, *, data: Any = None, vocabulary: str | os.PathLike | None = None, memory: str = "auto"
+        self,
+        model: Model,
+        *,
+        data: Any = None,
+        vocabulary: str | os.PathLike | None = None,
+        path: str | os.PathLike | None = None,
+        memory: str = "auto",
     ) -> None:
         needs_matplotlib()
         ceiling = Ceiling(memory)
         ceiling.beside("drawing, writing", _DRAWING + _ORDERING * model.n_features)
         self.model, self.title = model, f"{model.task} model by {model.solver}"
+        self.command = command(model, path)
         self.measures: dict[str, Any] = {}
         self.measured_on = "" if data is None else f"{data}" if isinstance(data, str | os.PathLike) else "data in memory"
         self.plots: drawn.Plots = {}
@@ -95,12 +107,6 @@ class Report:
         with styled():
             self.plots |= drawn.certificate(model.history) | drawn.weights(self.weights, named=names is not None)
 
-    def options(self) -> dict[str, Any]:
-        """The options of training that are not at their defaults, and where its data was."""
-        defaults = {name: field.default for name, field in TrainOptions.__dataclass_fields__.items()}
-        asked = {name: value for name, value in self.model.parameters.items() if name != BEGUN and value != defaults.get(name)}
-        return plain({**asked, "solver": self.model.solver})
-
     def numbers(self) -> dict[str, Any]:
         """Everything in JSON types; also embedded in the page."""
         model = self.model
@@ -112,7 +118,7 @@ class Report:
                 "resources": model.resources,
                 "weights": self.weights,
                 "measures": self.measures,
-                "options": self.options(),
+                "command": self.command,
                 "fingerprint": model.fingerprint,
             }
         )
@@ -151,8 +157,8 @@ class Report:
             "Certificate": f'<p class="words">{html(model.in_words())}</p>' + certified
             + self._drawn("certificate") + _facts(shown) + _records(classes),
             "Weights": self._drawn("weights"),
-            "Training": _quiet(f"Fingerprint of the data: {model.fingerprint or 'none'}")
-            + _facts({**self.options(), **memory, **plan}),
+            "Training": f"<pre>{html(self.command)}</pre>" + _quiet(f"Fingerprint of the data: {model.fingerprint or 'none'}")
+            + _facts({**memory, **plan}),
         }  # fmt: skip
         body = "\n".join(f"<section><h2>{name}</h2>{text}</section>" for name, text in sections.items() if text)
         title = html(self.title[0].upper() + self.title[1:])
@@ -187,6 +193,31 @@ class Report:
             if (name in names) != without
         )
         return f'<div class="grid">{figures}</div>' if figures else ""
+
+
+def command(model: Model, path: str | os.PathLike | None = None) -> str:
+    """The command line that trains `model` again, after one that makes the store of rows that were not in one; DATA stands for
+    in-memory data."""
+    data, file, before = model.parameters.get("data", "DATA"), os.fspath(path or "m.npz"), ""
+    if (convert := model.parameters.get("convert")) is not None:
+        options = [f"--{name.replace('_', '-')}={value}" for name, value in convert.items() if not isinstance(value, bool)]
+        flags = [f"--{name.replace('_', '-')}" for name, value in convert.items() if value is True]
+        before = f"{shlex.join(['streamcut', 'convert', data, 'rows.zarr', '--recipe', file, *options, *flags])} && "
+        data = "rows.zarr"
+    words = ["streamcut", "train", data, "--model", file]
+    asked = {**model.parameters, "solver": model.solver}  # the meaning of "auto" may change
+    if asked.get("warm_start") == IN_MEMORY:
+        del asked["warm_start"]
+    known = (*COMMON, "seed", *SOLVER_TABLE[model.solver].options) if model.solver in SOLVER_TABLE else tuple(asked)
+    for name, field in TrainOptions.__dataclass_fields__.items():
+        value = asked.get(name, field.default)
+        if name not in known or value == field.default or (name == "gamma" and asked.get("kernel") == "linear"):  # which has no γ
+            continue
+        if value is None:
+            value = 0  # switched off
+        text = f"{value!r}s" if name in _SECONDS else repr(value) if isinstance(value, float) else str(value)
+        words += [f"--{name.replace('_', '-')}", text]
+    return before + shlex.join(words)
 
 
 def _names(model: Model, path: str | os.PathLike | None) -> list[str] | None:
@@ -266,7 +297,8 @@ def report(
     The result has `html()`, `figures()`, `write` and `write_plots`. Needs streamcut[plots].
     Raises UsageError for a page that exists, NotFoundError, MemoryBudgetError.
     """
-    page = Report(as_model(model, Ceiling(memory).expect_model), data=data, vocabulary=vocabulary, memory=memory)
+    given = os.fspath(model) if isinstance(model, str | os.PathLike) else None
+    page = Report(as_model(model, Ceiling(memory).expect_model), data=data, vocabulary=vocabulary, path=given, memory=memory)
     if path is not None:
         page.write(path, replace=force)
     if plots is not None:

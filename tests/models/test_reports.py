@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -208,7 +209,7 @@ def test_the_commands(stores, tmp_path, run):
     model, page = tmp_path / "m.npz", tmp_path / "m.html"
     assert run("train", data, "--output", model, "--quiet")[0] == 0
     assert run("report", model, "-o", page, "--quiet")[0] == 0
-    assert data in page.read_text(), "where the rows were"
+    assert shlex.quote(data) in page.read_text(), "where the rows were"
     assert run("report", model, "-o", page)[0] == 2, "it exists"
     code, _, err = run("report", model, "-o", page, "--force", "--data", validation, "--plots", tmp_path / "plots")
     assert code == 0

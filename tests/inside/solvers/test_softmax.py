@@ -22,7 +22,7 @@ from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import Runner
-from streamcut.exports.liblinear import liblinear_text
+from streamcut.exports.liblinear import content
 from streamcut.foundation.rounding import Grids
 from streamcut.losses.classes import ClassesRisk
 from streamcut.losses.softmax import Softmax
@@ -238,4 +238,4 @@ class TestModel:
 
     def test_liblinear_has_none(self, trained):
         with pytest.raises(UsageError, match="LIBLINEAR has no softmax"):
-            liblinear_text(trained[0], None)
+            content(trained[0], None)
