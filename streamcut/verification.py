@@ -54,28 +54,15 @@ def verify(
     data: Any,
     *,
     prove: bool = False,
-    passes: int = 100,
+    max_passes: int = 100,
     memory: str = "auto",
     force: bool = False,
 ) -> Verification:
-    """Recompute the certificate of `model` on `data`, the rows that it was trained on: an opened data set, the path of a store,
-    of text or of a table, a frame, (X, y) or (X, y, row weights).
-
-    prove    also prove the recorded bound from the rows and the weights alone, without trusting the certificate: linear models
-             by a training that starts from the weights where possible and ends once the bound is proved or refuted; kernel
-             models by their dual variables, which the rows show to be feasible
-    passes   maximum number of passes of that training
-    memory   "4GB", "50%" or "auto": ceiling on the resident memory of this process
-    force    accept data other than the training data; the certificate then says nothing about it
-
-    For a model without a certificate only the objective is computed, for its C.
-    Raises UsageError for other data without `force` and for what cannot be proved, BadInputError for labels or features that the
-    model does not know, and the errors of `train`.
-    """
+    """See streamcut.api."""
     ceiling = Ceiling(memory)
     trained: Any = as_model(model, ceiling.expect_model)
     with labelled(trained, data, memory) as rows:
-        return _verified(trained, rows, prove, passes, memory, force, ceiling)
+        return _verified(trained, rows, prove, max_passes, memory, force, ceiling)
 
 
 def _verified(trained: Any, data: Any, prove: bool, passes: int, memory: str, force: bool, ceiling: Ceiling) -> Verification:

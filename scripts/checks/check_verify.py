@@ -37,7 +37,7 @@ def answer(model: Any, rows: dict[str, Any], passes: int) -> str:
     except (BadInputError, UsageError):
         return "v"  # refused by name
     try:
-        found = verify(model, data, prove=True, passes=passes)
+        found = verify(model, data, prove=True, max_passes=passes)
     except UsageError:
         return "r"
     if not found.consistent:

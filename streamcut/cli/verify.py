@@ -9,11 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streamcut.cli.destinations import refuse_existing
-from streamcut.cli.help import Command
 from streamcut.cli.output import note, print_json, print_rows, print_table
-from streamcut.cli.parameters import Choice, json_option, memory_option
 from streamcut.errors import CorruptError, NotConvergedError, UsageError
-from streamcut.loss_table import JOINT_LOSSES, ROW_LOSSES
 
 if TYPE_CHECKING:
     from streamcut.proofs.claims import Verification
@@ -21,82 +18,30 @@ if TYPE_CHECKING:
 _ONLY_PROVING = "--max-passes needs --prove"
 
 
-@click.command(cls=Command)
-@click.argument("model")
-@click.argument("data", required=False)
-@click.option("--C", "C", metavar="X", type=float, help="Weight of the losses next to ½‖w‖², if MODEL does not say.")
-@click.option("--loss", type=Choice((*ROW_LOSSES, *reversed(JOINT_LOSSES))), help="Loss of a row, if MODEL does not say.")
-@click.option(
-    "--intercept",
-    metavar="WHAT",
-    help="free (not regularised), none, or the value of a bias feature, whose weight is regularised, if MODEL does not say.",
-)
-@click.option("--epsilon", metavar="X", type=float, help="ε of the epsilon-insensitive losses, if MODEL does not say.")
-@click.option("--prove", is_flag=True, help="Also prove the recorded bound from the rows and the weights alone, in more passes.")
-@click.option(
-    "--max-passes",
-    "passes",
-    metavar="N",
-    type=click.IntRange(1),
-    help="At most this many.  [default: 100 with --prove; 3 without a record]",
-)
-@click.option(
-    "--output",
-    "-o",
-    "path",
-    metavar="FILE",
-    help="Bound MODEL anew, and write the best model found (.npz); `train --warm-start` continues from it.",
-)
-@memory_option
-@click.option("--force", is_flag=True, help="Go on with data other than those of training; replace the --output file.")
-@json_option
-def command(
-    model: str,
-    data: str | None,
-    prove: bool,
-    passes: int | None,
-    path: str | None,
-    memory: str,
-    force: bool,
-    as_json: bool,
-    **problem: Any,
-) -> None:
-    """Check the certificate of MODEL against the rows of DATA: does it fit them and, with --prove, is it true?
+def run(
+    model: str, data: str | None = None, *, prove: bool, max_passes: int | None = None, C: float | None = None,
+    loss: str | None = None, intercept: str | None = None, epsilon: float | None = None, output: str | None = None, memory: str,
+    force: bool, as_json: bool = False,
+) -> None:  # fmt: skip
+    """
+    max_passes   at most this many passes: 100 with --prove unless given, 3 where there is no record
+    C         weight of the losses next to ½‖w‖², if MODEL does not say
+    loss      loss of a row, if MODEL does not say
+    intercept  free (not regularised), none, or the value of a bias feature, whose weight is regularised, if MODEL does not say
+    epsilon   the ε of the epsilon-insensitive losses, if MODEL does not say
+    output    bound MODEL anew, and write the best model found (.npz); `train --warm-start` continues from it
+    force     go on with data other than those of training; replace the output file
 
     A model without a record, LIBLINEAR's text or the JSON of `export`, gets a certificate instead: how far it is above the
     optimum of its problem F = ½‖w‖² + C Σ u_i ℓ_i, at most and at least. What its file does not say has to be given. So does one
     of ours with --C, --loss, --intercept, --epsilon or --output. Estimators of scikit-learn are certified in Python, by
-    streamcut.certify: pickles are never opened.
-
-    \b
-    One pass recomputes, and refutes the record where it differs:
-      the objective, C times the sum of weights, the unit of mean losses, what rounding can have done to them;
-      whether the gap is within the tolerances, if it says converged, and beyond them, if it does not;
-      intercepts, which decide predictions where they cost nothing (one class);
-      the lower bound, as the value of the cutting plane in the model.
-    Of a linear model that shows that the record fits together. That its plane lies below the objective is
-    training's word. Of smo and sampled cuts the bound is proved: rows show their dual variables to be feasible
-    (of sequences: all but the transitions).
-
-    \b
-    --prove trusts nothing of the certificate. It trains on the rows, from the weights where the task allows it,
-    until a bound of its own is as good as the recorded one (proved), weights are found that reach less than the
-    recorded one (refuted), or --max-passes are used up. For all linear models; slower: it takes about the passes that
-    training took. Calibrated probabilities (`calibrate`) are not checked.
-
-    DATA is a store, text or a table, which the recipe of MODEL prepares. Without it: what training was given, under the same
-    path.
+    streamcut.certify: pickles are never opened. Without DATA: what training was given, under the same path.
 
     Exits with code 5 when anything is refuted, with 9 when --prove could neither prove nor refute the recorded bound.
-
-    \b
-    Examples:
-      streamcut verify m.npz
-      streamcut verify m.npz train.zarr --prove
-      streamcut verify liblinear.model train.zarr --C 1
-      streamcut verify weights.json train.zarr --C 1 --loss logistic --max-passes 6
     """
-    problem = {name: value for name, value in problem.items() if value is not None}
+    passes, path = max_passes, output
+    given = {"C": C, "loss": loss, "intercept": intercept, "epsilon": epsilon}
+    problem = {name: value for name, value in given.items() if value is not None}
     if path is not None:
         refuse_existing(path, "--output", force, reads=[model, data])
     from streamcut.execution.ceiling import Ceiling
@@ -114,7 +59,7 @@ def command(
     data = data or trained.parameters.get("data")
     if data is None:
         raise UsageError(f"{model} was trained on arrays in memory; name the data to verify it on: streamcut verify MODEL DATA")
-    found = verify(trained, data, prove=prove, passes=passes or 100, memory=memory, force=force)
+    found = verify(trained, data, prove=prove, max_passes=passes or 100, memory=memory, force=force)
     report = _report(found)
     if as_json:
         certificate = None if found.recorded is None else asdict(found.recorded)

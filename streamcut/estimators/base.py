@@ -179,7 +179,7 @@ class StreamedEstimator(BaseEstimator):
     def _scores(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "model_")
         if is_stored(X):
-            return np.asarray(predict(self.model_, self._narrow(X), output="scores"))
+            return np.asarray(predict(self.model_, self._narrow(X), answer="scores"))
         return self.model_.decision_function(self._checked(X))
 
     def _checked(self, X: Any) -> Any:

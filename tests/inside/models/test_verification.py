@@ -44,7 +44,7 @@ def test_rows_alone_prove_the_bound_of_every_task(kind):
 
 def test_too_few_passes_prove_nothing_and_refute_nothing():
     model, rows = forged_models.trained("hinge", tol=1e-9, tol_relative=None)
-    found = verify(model, forged_models.dataset(rows), prove=True, passes=2)
+    found = verify(model, forged_models.dataset(rows), prove=True, max_passes=2)
     assert found.consistent
     assert found.proved is False
     assert not found.convergence_proved
