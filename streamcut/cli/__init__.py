@@ -139,9 +139,9 @@ class _NoFrames:
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and exit with one of ExitCode."""
-    output.repair()
     if instruction := os.environ.get(_COMPLETE):  # a shell asks for completions
         sys.exit(shell_complete(cli, {}, "streamcut", _COMPLETE, instruction))
+    output.survive_full_stderr()
     signals.install()
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(VisibleFormatter())
