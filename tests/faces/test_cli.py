@@ -336,7 +336,7 @@ def test_without_a_command_there_is_help(run):
     assert "\n  convert " in out
 
 
-# --- how many options there are --------------------------------------------------------------------------------------------------
+# --- how many options there are -----------------------------------------------------------------------------------------------
 
 
 def test_there_are_no_more_options_than_anybody_can_learn(run):
