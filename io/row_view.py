@@ -290,7 +290,7 @@ def folds_of(data: Dataset, count: Any, seed: int = 0, groups: str | None = "qid
     if isinstance(count, bool) or not isinstance(count, int) or count < 2:
         raise UsageError(f"folds: {count!r} is not a whole number, 2 or above")
     if groups not in ("qid", None):
-        raise UsageError(f"groups: {groups!r} is not offered; use 'qid', which keeps rows of one qid together, or None")
+        raise UsageError(f"group_column: {groups!r} is not offered; use 'qid', which keeps rows of one qid together, or None")
     grouped = groups == "qid" and statistics.groups is not None
     most, what = (statistics.groups or 0, "queries (qid)") if grouped else (statistics.n_rows, "rows")
     if count > most:

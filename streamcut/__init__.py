@@ -16,26 +16,14 @@ if not os.path.isdir(os.path.join(__path__[0], "io")) and os.path.isdir(_IO):  #
 
 __version__ = "0.1.0"
 
+_VERBS = ("fit", "convert", "train", "tune", "cross_validate", "predict", "evaluate", "explain", "weights", "standard_errors",
+          "calibrate", "verify", "certify", "report", "export")  # fmt: skip
 _HOMES = {  # the module, and the name in it
+    **{name: ("streamcut.api", name) for name in _VERBS},
     "open": ("streamcut.io.opening", "open_dataset"),
     "rows": ("streamcut.io.sources.arrays", "in_memory"),
-    "convert": ("streamcut.io.conversion.convert", "convert"),
     "create": ("streamcut.io.conversion.create", "NewStore"),
-    "train": ("streamcut.training", "train"),
     "CheckpointOptions": ("streamcut.config", "CheckpointOptions"),
-    "predict": ("streamcut.prediction", "predict"),
-    "explain": ("streamcut.reports.explained", "explain"),
-    "evaluate": ("streamcut.evaluation", "evaluate"),
-    "tune": ("streamcut.tuning", "tune"),
-    "cross_validate": ("streamcut.cross_validation", "cross_validate"),
-    "fit": ("streamcut.fitting.fit", "fit"),
-    "calibrate": ("streamcut.calibration", "calibrate"),
-    "verify": ("streamcut.verification", "verify"),
-    "certify": ("streamcut.certifying.certify", "certify"),
-    "standard_errors": ("streamcut.weight_errors", "standard_errors"),
-    "export": ("streamcut.exports.export", "export"),
-    "report": ("streamcut.reports.page", "report"),
-    "weights": ("streamcut.reports.named_weights", "weights"),
     "set_timeout": ("streamcut.io.places.remote", "set_timeout"),
     "save_model": ("streamcut.models.files", "save_model"),
     "load_model": ("streamcut.models.files", "load_model"),

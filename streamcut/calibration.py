@@ -17,7 +17,6 @@ maximum likelihood, with a penalty of 10⁻⁶ of a row's weight times ½‖b‖
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -30,6 +29,7 @@ from streamcut.data.datasets import labelled
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.ceiling import Ceiling
 from streamcut.execution.kept_rows import BLOCK_BYTES, HELD_BYTES, KeptRows
+from streamcut.foundation.shown import warn
 from streamcut.io.dataset import Dataset
 from streamcut.models.files import as_model
 from streamcut.models.link import Link, Sigmoid, Softmax
@@ -45,19 +45,7 @@ _DECREASE = 1e-4
 
 
 def calibrate(model: Model | str | os.PathLike, data: Any, *, memory: str = "auto") -> Model:
-    """`model` with probabilities fitted on `data`: what `evaluate` takes, with labels.
-
-    The rows should not be the training rows, whose scores are too extreme: a UserWarning is given where the data is known to be
-    the same. Each row takes 24 bytes for two classes; for K, 16 + 8 K. Beyond 64 MiB, or what `memory` leaves, these go
-    into a scratch file (TMPDIR, else /var/tmp), so memory does not grow with the rows. `memory`, "4GB", "50%" or
-    "auto", is a ceiling on the resident memory of this process.
-    Raises MemoryBudgetError when that is too little, UsageError for models of other tasks, BadInputError for labels that the
-    model does not know, and for a single class.
-
-    >>> model = calibrate(streamcut.train("rows.zarr"), "rows.zarr")  # made in the example of `convert`
-    >>> (streamcut.predict(model, "rows.zarr", output="probabilities") > 0.5).tolist()
-    [True, False, True, False]
-    """
+    """See streamcut.api."""
     ceiling = Ceiling(memory)
     model = as_model(model, ceiling.expect_model)
     if model.task not in ("binary", "multiclass"):
@@ -65,7 +53,7 @@ def calibrate(model: Model | str | os.PathLike, data: Any, *, memory: str = "aut
     rows: KeptRows | None = None
     with labelled(model, data, memory) as labelled_rows:
         if _of_training(model, data, labelled_rows):
-            warnings.warn("these are the training rows: probabilities fitted on them are overconfident", stacklevel=2)
+            warn("these are the training rows: probabilities fitted on them are overconfident")
         ceiling.beside("rows kept, block by block", _FITTING)
         for chunk, scores in scored_chunks(model, labelled_rows, ceiling=ceiling):
             rows = KeptRows(_row_type(scores), held=min(HELD_BYTES, ceiling.left)) if rows is None else rows

@@ -62,35 +62,19 @@ def cross_validate(
     convert: Mapping[str, Any] | None = None,
     folds: int = 5,
     seed: int = 0,
-    groups: str | None = "qid",
-    time: str | None = None,
+    group_column: str | None = "qid",
+    time_column: str | None = None,
     measure: str | None = None,
     on_iteration: Observer | None = None,
     checkpoint: CheckpointOptions | str | None = None,
     stop: Callable[[], bool] | None = None,
     **options: Any,
 ) -> CrossValidated:
-    """Train with the same `options` on all folds but one and measure on that one, for each fold in turn.
-
-    data        what `streamcut.tune` takes, with label and convert for raw rows; their recipe is made from all rows
-    folds, seed   as there
-    groups      "qid": rows of one qid stay together, as there; else a column of a table: rows with one value are in one fold, and
-                it makes no features; None: every row is drawn independently
-    time        a column of a table: its rows are split by time into folds + 1 parts of about equal size; each part but the
-                first is measured by a model of all earlier parts. Rows without a time are always trained on
-    measure     of streamcut.evaluate, for `values` and `mean`; None: the first that models of the task have
-    checkpoint  linear solvers: a folder for checkpoints, or streamcut.CheckpointOptions, which also resumes
-
-    Linear solvers train the models of all folds in the same passes over the data, unless a column defines the folds. The other
-    arguments and the errors raised are those of `tune`.
-
-    >>> found = cross_validate("rows.zarr", folds=2, C=10.0)  # made in the example of `convert`
-    >>> len(found.values("accuracy")), found.measure
-    (2, 'accuracy')
-    """
-    C, by = options.pop("C", 1.0), time if time is not None else groups if groups not in ("qid", None) else None
-    if time is not None and groups not in ("qid", None):
-        raise UsageError("groups and time: give one of them")
+    """See streamcut.api."""
+    C, column = options.pop("C", 1.0), "group_column" if time_column is None else "time_column"
+    by = time_column if time_column is not None else None if group_column == "qid" else group_column
+    if time_column is not None and group_column not in ("qid", None):
+        raise UsageError("group_column and time_column: give one of them")
     if isinstance(checkpoint, str):
         checkpoint = CheckpointOptions(checkpoint)
     hooks: dict[str, Any] = {"on_iteration": on_iteration, "checkpoint": checkpoint, "stop": stop}
@@ -99,10 +83,10 @@ def cross_validate(
     if by is not None:
         files = files_of(data, given.get("format", "auto"), ConvertOptions(**given).spelling)
         if not files:
-            raise UsageError(f"{'groups' if time is None else 'time'}: {by!r} is a column of a table, which this data is not")
+            raise UsageError(f"{column}: {by!r} is a column of a table, which this data is not")
         if moved := sorted({"shuffle", "split", "missing_labels", "on_error"} & set(given)):
             raise UsageError(f"convert: with {moved[0]} the rows are not those of the table whose column defines the folds")
-        if time is None:
+        if time_column is None:
             known = given.get("id", ())
             given["id"] = (*(known.split(",") if isinstance(known, str) else known), by)
     with stored(data, label, given or None, options.get("scratch"), options.get("memory", "auto")) as (place, _):
@@ -111,10 +95,10 @@ def cross_validate(
             options["seed"] = seed
         search = Search(whole, [C], [{}], options, measure, **hooks)
         if by is None:
-            search.on_folds(folds_of(whole, folds, seed, groups), everything=False)
+            search.on_folds(folds_of(whole, folds, seed, group_column), everything=False)
         else:
             count = folds_of(whole, folds, seed, None).count
-            parts = _by_time(files, by, count) if time is not None else _by_groups(files, by, count, seed)
+            parts = _by_time(files, by, count) if time_column is not None else _by_groups(files, by, count, seed)
             search.on_splits([held_out_view(whole, HeldOut(which=which)) for which in parts])
     (cell,) = search.cells.values()
     return CrossValidated(search.table, cell.measure, search.resources)

@@ -90,19 +90,7 @@ def evaluate(
     raw: Raw | None = None,
     memory: str = "auto",
 ) -> Evaluation:
-    """Measure `model` on `data`: what `predict` takes, with labels, or (X, y) or (X, y, row weights).
-
-    `ignore_extra_features`, `index_base`, `strict` and `raw` are those of `predict`. The measures depend on the
-    model's task (streamcut.measures). `label_names`, {1.0: "B-NP", …} or a file of lines such as `1 B-NP`, add those of chunks
-    for sequences. `memory`, "4GB", "50%" or "auto", is a ceiling on the resident memory of this process: two classes, rankings
-    and the ROC area sort the scores of all rows. Raises MemoryBudgetError if it cannot be kept, immediately where the number of
-    rows is known; BadInputError for labels or features that the model does not know, and for labels without a name; UsageError
-    for label names where the model labels no sequences.
-
-    >>> model = streamcut.train("rows.zarr", C=10.0)  # made in the example of `convert`
-    >>> streamcut.evaluate(model, "rows.zarr").accuracy
-    1.0
-    """
+    """See streamcut.api."""
     reading = raw or Raw(index_base)
     reading.strict |= strict
     ceiling = Ceiling(memory)

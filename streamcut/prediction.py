@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import Any
 
 import numpy as np
 
@@ -15,100 +15,44 @@ from streamcut.data.inputs import Raw, framed, is_frame, rows_of
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.ceiling import Ceiling, RowBytes
 from streamcut.foundation.chunk import Chunk, concatenate, copied, group_starts
-from streamcut.foundation.shown import warn
+from streamcut.foundation.shown import unknown, warn
 from streamcut.io.manifest import Manifest
 from streamcut.models.files import as_model
 from streamcut.models.model import Model
 
-if TYPE_CHECKING:
-    from streamcut.certified import CertifiedAnswers
-
+ANSWERS = ("labels", "scores", "probabilities", "certified")
 _FEW = 1 << 20  # numbers
 _FEW_ROWS = 16  # as dicts: Arrow is faster with more
 _CERTIFIED = (96, 96)  # bytes that certified answers keep per row: parts, then all, then words
 SCORES_AT_ONCE = 1 << 20  # bounds the memory for a shard of very many short rows: 8 bytes each for the arrays below
 
 
-@overload
 def predict(
     model: Model | str | os.PathLike,
     data: Any,
     *,
+    answer: str = "labels",
     ignore_extra_features: bool = False,
     index_base: int | None = None,
     strict: bool = False,
     raw: Raw | None = None,
     memory: str = "auto",
-    certified: Literal[True],
     trained_on: Any = None,
-) -> CertifiedAnswers: ...
-@overload
-def predict(
-    model: Model | str | os.PathLike,
-    data: Any,
-    *,
-    output: str = "labels",
-    ignore_extra_features: bool = False,
-    index_base: int | None = None,
-    strict: bool = False,
-    raw: Raw | None = None,
-    memory: str = "auto",
-    certified: Literal[False] = False,
-) -> Answers: ...
-def predict(
-    model: Model | str | os.PathLike,
-    data: Any,
-    *,
-    output: str = "labels",
-    ignore_extra_features: bool = False,
-    index_base: int | None = None,
-    strict: bool = False,
-    raw: Raw | None = None,
-    memory: str = "auto",
-    certified: bool = False,
-    trained_on: Any = None,
-) -> Answers | CertifiedAnswers:
-    """The predictions of `model` for all rows of `data`; their `unseen` counts what did not fit the model's recipe.
-
-    output   "labels": float64 (n,), or words (object, n) where the labels are words; "scores": float64 (n,) or (n, classes);
-             "probabilities" of a model that has them: float64 (n,) of the positive label, or (n, classes)
-    data     an opened data set, the path of a store, of svmlight text or of a table, a frame (pandas, polars, DuckDB, pyarrow),
-             rows as dicts (one, or a list of them), or X (n × d, NumPy or SciPy sparse)
-    ignore_extra_features   leave out features that the model does not have, instead of raising BadInputError
-    index_base              number of the first feature in svmlight text; None: that of the training data, else 1
-    strict                  raise BadInputError for values that do not fit the recipe, such as categories that training did not
-                            see; otherwise they are counted in `unseen` and, without `raw`, a warning is given
-    raw                     further settings for raw input, its index_base included, and what was unusual in it
-    memory                  "4GB", "50%" or "auto": ceiling on the resident memory of this process, which holds all answers at
-                            the end. MemoryBudgetError, before any row is scored where their number is known, if it cannot be kept
-
-    certified   return CertifiedAnswers: labels, which of them are `proved` to be those of the exact optimum of the model's
-                problem, and bounds `low` and `high` on its scores; the smaller the gap (`tol_relative`), the more are proved.
-                It is as true as the model's lower bound, which `verify` checks
-    trained_on  with certified, for a free intercept and scaled features: the training rows (a data set, a store, (X, y))
-
-    A store or file may have fewer features than the model (the others are 0); an array must have exactly as many.
-    Raw input is prepared by the model's recipe, and needs no labels; a store of another recipe is refused with BadInputError.
-
-    >>> model = streamcut.train("rows.zarr", C=10.0)  # made in the example of `convert`
-    >>> streamcut.predict(model, "rows.svm").tolist()
-    [1.0, -1.0, 1.0, -1.0]
-    """
-    if output not in ("labels", "scores", "probabilities"):
-        raise UsageError(f"output: {output!r} is unknown; use 'labels', 'scores' or 'probabilities'")
-    if certified and output != "labels":
-        raise UsageError(f"output: certified answers are labels with bounds; leave {output!r} out")
-    if trained_on is not None and not certified:
-        raise UsageError("trained_on: only certified predictions read the training rows; pass certified=True")
+) -> Any:
+    """See streamcut.api."""
+    if answer not in ANSWERS:
+        raise UsageError(f"answer: {unknown(answer, ANSWERS)}")
+    if trained_on is not None and answer != "certified":
+        raise UsageError("trained_on: only certified predictions read the training rows; say answer='certified'")
     ceiling = Ceiling(memory) if memory != "auto" or isinstance(model, str | os.PathLike) or _many(data) else None
     model = as_model(model, lambda size: None if ceiling is None else ceiling.expect_model(size))
     reading = raw or Raw(index_base=index_base, labelled=False)
     reading.strict |= strict
-    answers: Any = None if certified else _of_few(model, data, output, reading)
+    answers: Any = None if answer == "certified" else _of_few(model, data, answer, reading)
     data = framed(data) if answers is None else data
     if answers is not None:
         pass
-    elif certified:
+    elif answer == "certified":
         from streamcut.certified import CertifiedAnswers, Certifier  # which others need not load
 
         rows = as_rows(model, data, ignore_extra_features)
@@ -119,14 +63,12 @@ def predict(
         parts = [(model.labels_of(scores), *certifier.answers(chunk, scores)) for chunk, scores in found]
         labels, *proofs = (np.concatenate(each) for each in zip(*parts, strict=True)) if parts else [np.empty(0)] * 4
         answers = CertifiedAnswers(np.asarray(model.in_label_words(labels)), *proofs)
-    elif output == "probabilities":
-        scores = _predicted(model, data, output, ignore_extra_features, reading, ceiling)
-        answers = np.asarray(model.probabilities_of(scores)).view(Answers)
     else:
-        answers = _predicted(model, data, output, ignore_extra_features, reading, ceiling).view(Answers)
+        scores = _predicted(model, data, answer, ignore_extra_features, reading, ceiling)
+        answers = np.asarray(model.probabilities_of(scores) if answer == "probabilities" else scores).view(Answers)
     if ceiling is not None:
         ceiling.keep()
-    if not certified:
+    if answer != "certified":
         answers.unseen = reading.unseen
     if raw is None:
         warn_of(reading.unseen)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import time
-import warnings
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
@@ -28,7 +27,7 @@ from streamcut.foundation.files import scratch_folder
 from streamcut.foundation.interrupts import first_interrupt_asks
 from streamcut.foundation.machine import memory_limit
 from streamcut.foundation.redaction import redacted
-from streamcut.foundation.shown import expect_known
+from streamcut.foundation.shown import expect_known, warn
 from streamcut.foundation.systems import peak_bytes, resident_bytes, restart_peak
 from streamcut.foundation.units import format_bytes
 from streamcut.io.dataset import Dataset, held_bytes
@@ -44,7 +43,6 @@ from streamcut.models.files import as_model
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
 from streamcut.models.multiclass import MulticlassModel
-from streamcut.options.option import documented
 from streamcut.progress.columns import columns, line
 from streamcut.progress.display import Display, shown_by
 from streamcut.solvers.progress import Observer, Progress, Record, StoppingRule
@@ -58,7 +56,6 @@ _HDF5 = 16 * 10**6  # its library
 _DASK = 32 * 10**6  # the same
 
 
-@documented(TrainOptions)
 def train(
     data: Any,
     *,
@@ -72,33 +69,7 @@ def train(
     progress: bool | Display = False,
     **options: Any,
 ) -> Model:
-    """Train a linear or kernel model: for two classes, linear, min ½‖w‖² + C Σ u_i ℓ(y_i⟨w, x_i⟩), ℓ the hinge by default.
-
-    data             an opened store, or its path; (X, y) or (X, y, row weights) of arrays, sparse matrices or a frame of
-                     numbers; a file of svmlight text; with `label` any other that `convert` reads ("clicks.parquet"), a frame,
-                     or rows as dicts. Raw data is converted to a temporary store in `scratch`
-    label            raw data: the column with the labels (or a comparison)
-    convert          raw data: more options of `streamcut.convert`, such as {"categorical": "site", "hash_bits": 22}
-    checkpoint       a folder for checkpoints, or streamcut.CheckpointOptions, which also resumes
-    stop             called after every block of rows, or pass; once it returns True, the best model so far is returned
-    on_iteration     called with each solvers.progress.Iteration
-    on_plan          called with the memory plan before any work
-    callback         as on_iteration, but once it returns True training ends with the best model so far, as if interrupted
-    progress         True: show lines and a bar on a terminal, lines in a notebook, an occasional line in a log; or a Display
-
-    Options, all of them by name:
-
-    {options}
-
-    Raises UsageError for bad options or the checkpoint of another run, BadInputError for data without two classes,
-    MemoryBudgetError when `memory` cannot be kept, CorruptError for damaged data, DiskFullError when `scratch` is too small,
-    ClusterLostError when a Dask cluster is gone, KeyboardInterrupt when `stop` returns True before there is a model.
-    Without `stop`, Ctrl-C returns the best model so far with a warning; a second one raises KeyboardInterrupt at once.
-
-    >>> model = streamcut.train("rows.zarr", C=10.0)  # made in the example of `convert`
-    >>> model.converged, model.certificate.lower_bound <= model.certificate.primal
-    (True, True)
-    """
+    """See streamcut.api."""
     since = time.monotonic()
     chosen, scheduler = checked(options)
     told = list[bool]()
@@ -117,7 +88,7 @@ def train(
             record.checkpoints = run.checkpoints(CheckpointOptions(checkpoint) if isinstance(checkpoint, str) else checkpoint)
         model = run.finished(lambda: run.job.solve(run.runner, record, run.plan))
     if stop is None and asked():
-        warnings.warn("training was interrupted; the model is the best so far", UserWarning, stacklevel=2)
+        warn("training was interrupted; the model is the best so far")
     return with_origin(model, made_of)
 
 

@@ -55,7 +55,7 @@ def tune(
     validation: Any = None,
     folds: int | None = None,
     seed: int = 0,
-    groups: str | None = "qid",
+    group_column: str | None = "qid",
     measure: str | None = None,
     on_model: Callable[[dict[str, Any], int, Tried], None] | None = None,
     on_trained: Callable[[dict[str, Any], int | None, Model], None] | None = None,
@@ -64,35 +64,7 @@ def tune(
     stop: Callable[[], bool] | None = None,
     **options: Any,
 ) -> Tuned:
-    """Train a model for every point of `grid` and return the best.
-
-    grid        {"C": values, "l1": values, "loss": names, "positive_weight": values, …}: any options of `train` that affect
-                the result, except the task and warm_start
-    label, convert   raw data: the column with the labels, and more options of `streamcut.convert`, as `train` takes them
-    validation  data on which all models are measured, as `evaluate` takes it; the best model is returned
-    folds       instead: K-fold cross-validation on rows drawn at random; the best options are then used to train on all rows
-    seed        of the folds, which depend only on it and the row numbers, not on how rows are stored; and of solvers that draw
-    groups      "qid": rows of one qid are in one fold, where the data has any; None: every row is drawn independently
-    measure     the measure of streamcut.evaluate to choose by: the greatest is best, or the least for a loss or an error; None:
-                the first that models of the task have
-    on_model    called with (options of the point, fold from 0, result); on_trained: with (options, fold, model) before
-                models are measured, where they are trained together; the fold of all rows is None
-    checkpoint  linear solvers: a folder for checkpoints, or streamcut.CheckpointOptions, which also resumes; the caller
-                removes it at the end
-
-    Models of linear solvers are trained together on threads: each pass over the data serves all folds and values of l1 (and of
-    C, where they do not continue from each other); or one after another, where features differ much in size, or the intercept
-    is free, and `train` takes Newton's method. Where possible each C continues from the previous one (`train_path`), also
-    for the models of all rows, from which the answer is chosen. Each model equals the one trained alone on the same rows with one
-    worker. Only where memory is too small for a row cache each, models of bundle-dca share one, with fewer cuts: they are then
-    different models within the same tolerance, with certificates of their own, and reproducible as long as memory is the same.
-    All other models are trained from scratch, one after another. The other arguments and errors are those of `train`; also
-    UsageError for fewer rows than folds, KeyboardInterrupt when `stop` returns True.
-
-    >>> found = tune("rows.zarr", {"C": [0.1, 10.0]}, validation="rows.zarr")  # made in the example of `convert`
-    >>> len(found.cells), found.best.measure
-    (2, 'accuracy')
-    """
+    """See streamcut.api."""
     if (validation is None) == (folds is None):
         raise UsageError("tune: give either validation data or a number of folds")
     if unknown := sorted(set(grid) - set(GRID)) or not grid:
@@ -121,7 +93,7 @@ def tune(
         if validation is not None:
             search.on_validation(opened(held.enter_context(measurable(validation, whole.recipe, *how))))
         else:
-            search.on_folds(folds_of(whole, folds, seed, groups), everything=True)
+            search.on_folds(folds_of(whole, folds, seed, group_column), everything=True)
         best = max(search.cells.values(), key=lambda cell: cell.merit)  # the first among equals
         model = search.models.get(tuple(best.options.values()))
         if model is None:

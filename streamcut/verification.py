@@ -101,23 +101,14 @@ class Verification:
 
 
 def verify(
-    model: Model | str | os.PathLike, data: Any, *, passes: int = PASSES, memory: str = "auto", force: bool = False
+    model: Model | str | os.PathLike, data: Any, *, max_passes: int = PASSES, memory: str = "auto", force: bool = False
 ) -> Verification:
-    """Prove or refute the certificate of `model` by `data`, the rows that it was trained on: an opened data set, the path of a
-    store, of text or of a table, a frame, (X, y) or (X, y, row weights).
-
-    passes   at most this many, of a training that starts from the weights where its loss is a sum over rows
-    memory   "4GB", "50%" or "auto": ceiling on the resident memory of this process
-    force    accept data other than the training data; the certificate then says nothing about it
-
-    Raises UsageError for other data without `force`, for sequences and for models that claim no bound, BadInputError for labels
-    or features that the model does not know, and the errors of `train`.
-    """
+    """See streamcut.api."""
     ceiling = Ceiling(memory)
     trained: Any = as_model(model, ceiling.expect_model)
     _check_claims(trained)
     with labelled(trained, data, memory) as rows:
-        return _verified(trained, rows, passes, memory, force, ceiling)
+        return _verified(trained, rows, max_passes, memory, force, ceiling)
 
 
 def _check_claims(model: Any) -> None:

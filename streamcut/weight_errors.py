@@ -54,16 +54,7 @@ class StandardErrors(NamedTuple):
 def standard_errors(
     model: Model | str | os.PathLike, data: Any, *, robust: bool = False, clusters: Any = None, memory: str = "auto"
 ) -> StandardErrors:
-    """Standard errors, z and p of the weights of a linear model with loss "logistic", "squared" or "poisson", in one pass.
-
-    data      the rows that it was trained on: an opened data set, the path of a store, (X, y) or (X, y, row weights)
-    robust    the sandwich instead of the errors that assume the model to be true
-    clusters  rows of the same cluster depend on each other: an array (n,) that names the cluster of each row, or "qid", those of
-              the data; implies robust
-    memory    "4GB", "50%" or "auto": ceiling on the resident memory of this process; clusters take 8 D bytes each
-
-    Raises UsageError for other models, rows that it was not trained on and clusters that do not fit the rows; MemoryBudgetError.
-    """
+    """See streamcut.api."""
     ceiling = Ceiling(memory)
     trained = as_model(model, ceiling.expect_model)
     loss = trained.parameters.get("loss")

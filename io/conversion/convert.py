@@ -25,7 +25,6 @@ from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.sources.lazy import streamed
 from streamcut.io.sources.row_source import describe
 from streamcut.io.unchanged import ChangedInputError
-from streamcut.options.option import documented
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +63,6 @@ class ConvertReport(Shown):
         return {"outputs": ", ".join(self.outputs), **sizes, **self.counters, "seconds": round(self.seconds, 2)}
 
 
-@documented(ConvertOptions)
 def convert(
     inputs: Any,
     output: str | os.PathLike,
@@ -74,27 +72,7 @@ def convert(
     on_told: Callable[[str], None] | None = warn,
     **options,
 ) -> ConvertReport:
-    """Convert `inputs` to the store `output`, which may be a URL of an object store, as inputs may.
-
-    `inputs` are a path or several (files, directories, globs, stores, "-" for standard input), or a frame: pandas, polars,
-    pyarrow, DuckDB, or anything with `__arrow_c_stream__`; Dask's by partitions. Arrays and sparse matrices are written by
-    `streamcut.create`.
-    `progress` is called a few times a second, `on_recipe` before the rows are read, with the recipe that makes them. `on_told` is
-    called with a sentence for each guess worth knowing, such as a column left out as an identifier, and for possible mistakes in
-    a table, such as a column that alone determines the label. By default these are warnings; None: no such checks.
-
-    Options, by name only; not every format takes all of them:
-
-    {options}
-
-    Raises UsageError, NotFoundError, BadInputError, MemoryBudgetError, DiskFullError, LockedError, and CorruptError for an input
-    store that is damaged.
-
-    >>> with open("rows.svm", "w") as file:
-    ...     _ = file.write("+1 1:0.5 3:2\\n-1 2:1\\n+1 3:1.5\\n-1 1:-1 2:0.5\\n")
-    >>> streamcut.convert("rows.svm", "rows.zarr").rows
-    4
-    """
+    """See streamcut.api."""
     report, learned = _converted(streamed(inputs), output, options, progress, on_recipe, on_told)
     if on_told is not None and learned:
         from streamcut.io.tables.remarks import remarks

@@ -175,7 +175,7 @@ class Tables(Family):
 
     def ours(self, name: str, C: float, stop: dict[str, Any]) -> dict[str, Any]:
         frame, test, target = _frames(type(self), name)
-        seconds, fitted = seconds_of(lambda: streamcut.fit(frame, target=target, C=C, scheduler="sync"))
+        seconds, fitted = seconds_of(lambda: streamcut.fit(frame, label=target, C=C, scheduler="sync"))
         rows = test.drop(columns=target)
         probabilities, said = np.asarray(fitted.predict_proba(rows)), fitted.predict(rows)
         if probabilities.ndim == 1:

@@ -32,7 +32,7 @@ LETTERS = {Outcome.REACHED: "r", Outcome.REFUTED: "f", Outcome.UNDECIDED: "u"}
 def answer(model: Any, rows: dict[str, Any], passes: int) -> str:
     """The letter for a model that is said to be trained on these rows."""
     try:
-        return LETTERS[verify(model, dataset(rows), passes=passes).outcome]
+        return LETTERS[verify(model, dataset(rows), max_passes=passes).outcome]
     except (BadInputError, UsageError):
         return "-"
 

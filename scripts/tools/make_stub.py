@@ -10,11 +10,10 @@ from inspect import Parameter, Signature, signature
 from pathlib import Path
 
 import streamcut
-from streamcut.config import TrainOptions
-from streamcut.io.conversion.options import ConvertOptions
+from streamcut.api import VERBS
 
 STUB = Path(streamcut.__file__).with_suffix(".pyi")
-OPTIONS = {"train": TrainOptions, "tune": TrainOptions, "convert": ConvertOptions}
+OPTIONS = {name: verb.options for name, verb in VERBS.items() if verb.options is not None}
 HEAD = "# Written by scripts/tools/make_stub.py: what type checkers see of the names that __init__.py loads when they are used."
 IMPORTS = {  # where the names of annotations come from
     "os": "",
@@ -24,6 +23,8 @@ IMPORTS = {  # where the names of annotations come from
     "Mapping": "collections.abc",
     "Sequence": "collections.abc",
     "CheckpointOptions": "streamcut.config",
+    "CrossValidated": "streamcut.cross_validation",
+    "Fitted": "streamcut.fitting.fitted",
     "ConvertReport": "streamcut.io.conversion.convert",
     "Dataset": "streamcut.io.dataset",
     "Display": "streamcut.progress.display",

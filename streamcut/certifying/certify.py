@@ -36,25 +36,7 @@ def certify(
     epsilon: float | None = None,
     memory: str = "auto",
 ) -> Certified:
-    """How far `model` is above the optimum of its problem on `data`: at most and at least, proved by reading the rows.
-
-    model      a fitted estimator of scikit-learn (LogisticRegression, LinearSVC, SGDClassifier, RidgeClassifier, Ridge,
-               LinearSVR, SGDRegressor, PoissonRegressor, OneVsRestClassifier of one of them, or a Pipeline of StandardScaler
-               or MaxAbsScaler and one of them), a linear model of streamcut, or the path of its file, of LIBLINEAR's text
-               or of the JSON of `export`. Several classes are one problem (softmax, Crammer & Singer) or one for each class
-               against the rest, which are added up
-    data       the rows that it was fitted to: an opened data set, the path of a store, of text or (for a model of ours) of a
-               table, a frame, (X, y) or (X, y, row weights)
-    passes     over the rows, 1 to 30
-    C, loss    of F = ½‖w‖² + C Σ u_i ℓ_i, of models of other programs that do not record them, or to override these
-    epsilon    of the epsilon-insensitive losses, if the model does not record it
-    intercept  "free": b costs nothing (not of Crammer & Singer's loss); "none"; or the value of a bias feature whose weight
-               is regularised
-    memory     "4GB", "50%" or "auto": ceiling on the resident memory of this process
-
-    Raises UsageError for models that have no such problem or do not record it; BadInputError for data with one label or with
-    other features; MemoryBudgetError, and what opening the data raises.
-    """
+    """See streamcut.api."""
     if not 1 <= passes <= MOST_PASSES:
         raise UsageError(f"passes: {passes} is not from 1 to {MOST_PASSES}; to continue from here, train with warm_start")
     from_file, expect = isinstance(model, str | os.PathLike), Ceiling(memory).expect_model

@@ -14,7 +14,6 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from typing import Any, NoReturn
 
 import click
@@ -101,7 +100,9 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        return configurable(import_module(f"streamcut.cli.{cmd_name.replace('-', '_')}").command, cmd_name)
+        from streamcut.cli.made import command
+
+        return configurable(command(cmd_name), cmd_name)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in COMMANDS and not args[0].startswith("-"):
@@ -138,9 +139,9 @@ class _NoFrames:
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and exit with one of ExitCode."""
-    output.repair()
     if instruction := os.environ.get(_COMPLETE):  # a shell asks for completions
         sys.exit(shell_complete(cli, {}, "streamcut", _COMPLETE, instruction))
+    output.survive_full_stderr()
     signals.install()
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(VisibleFormatter())

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamcut.cli.help import Command
 from streamcut.cli.output import note, number, print_json
-from streamcut.cli.parameters import json_option, options_from, quiet_option, set_option
+from streamcut.cli.parameters import options_from, set_option
 from streamcut.errors import spelled
 from streamcut.foundation.machine import available_cpus
 from streamcut.foundation.shown import visible
@@ -33,55 +32,42 @@ _WORKERS = {
 SETTINGS = ("index_column", "value_column", "max_line_bytes", "wide_index", "label_weights", "multilabel")  # of one format
 EVERY = 30.0  # seconds between lines where stderr is not a terminal
 
-_HELP = f"""Convert INPUTS to the store OUTPUT, which the other commands read.
-
-\b
-INPUTS are files, directories, globs, or - for standard input:
-{listing()}
-
-\b
-Examples:
-  streamcut convert train.svm.gz train.zarr
-  streamcut convert day*.svm days.zarr --shuffle 1 --memory 2GB
-  streamcut convert all.svm data.zarr --split 0.9        # and data-test.zarr
-  zcat big.gz | streamcut convert - big.zarr
-  streamcut convert cells.h5ad c.zarr --label cell_type --missing-labels skip
-  streamcut convert X.npz X.zarr --label y.txt
-  streamcut convert clicks.parquet clicks.zarr --label click --cross site*ad --id user --hash-bits 22
-  streamcut convert new.csv new.zarr --recipe m.npz      # the features that the model knows
-  streamcut convert 's3://b/day*.svm' s3://b/days.zarr
-
---dry-run prints the recipe and the first rows: label | feature | feature: value | …
-
-OUTPUT is a store once its manifest.json is there, which is written last. After an interruption the same command with
---resume goes on to the same bytes (with --shuffle or --group-by-qid the input is read again). --force removes the old
-store when the first rows of the new one are complete: to keep it until the end, write to another name.
-INPUTS and OUTPUT may be URLs (s3://, gs://, az://, …; needs streamcut[remote]).
-The order of --shuffle and the sides of --split depend on the seed and the number of the row (or its qid) alone, and
-rows of one qid stay together.
-"""
+OPTIONS = [
+    *options_from(ConvertOptions, without=SETTINGS, threads=_WORKERS),
+    set_option(ConvertOptions, SETTINGS, "format", several=False),
+]
 
 
-@click.command(cls=Command, help=_HELP)
-@click.argument("inputs", nargs=-1, required=True)
-@click.argument("output")
-@options_from(ConvertOptions, without=SETTINGS, threads=_WORKERS)
-@set_option(ConvertOptions, SETTINGS, "format", several=False)
-@click.option("--dry-run", is_flag=True, help="Print how features are made and the first rows as they would be; write nothing.")
-@json_option
-@quiet_option
-def command(
-    inputs: tuple[str, ...],
-    output: str,
-    threads: int | None,
-    settings: dict[str, Any],
-    dry_run: bool,
-    as_json: bool,
-    quiet: bool,
-    **options: Any,
-) -> None:
+def run(
+    inputs: tuple, output: str, *, dry_run: bool = False, as_json: bool = False, quiet: bool = False, **options: Any,
+) -> None:  # fmt: skip
+    """
+    dry_run   print how features are made and the first rows as they would be (label | feature: value | …); write nothing
+
+    \b
+    {formats}
+
+    OUTPUT is a store once its manifest.json is there, which is written last. After an interruption the same command with
+    --resume goes on to the same bytes (with --shuffle or --group-by-qid the input is read again). --force removes the old
+    store when the first rows of the new one are complete: to keep it until the end, write to another name.
+    INPUTS and OUTPUT may be URLs (s3://, gs://, az://, …; needs streamcut[remote]).
+    The order of --shuffle and the sides of --split depend on the seed and the number of the row (or its qid) alone, and
+    rows of one qid stay together.
+
+    In a shell:
+      streamcut convert train.svm.gz train.zarr
+      streamcut convert day*.svm days.zarr --shuffle 1 --memory 2GB
+      streamcut convert all.svm data.zarr --split 0.9        # and data-test.zarr
+      zcat big.gz | streamcut convert - big.zarr
+      streamcut convert cells.h5ad c.zarr --label cell_type --missing-labels skip
+      streamcut convert X.npz X.zarr --label y.txt
+      streamcut convert clicks.parquet clicks.zarr --label click --cross site*ad --id user --hash-bits 22
+      streamcut convert new.csv new.zarr --recipe m.npz      # the features that the model knows
+      streamcut convert 's3://b/day*.svm' s3://b/days.zarr
+    """
+    threads = options.pop("threads")
     threads = min(8, available_cpus()) if threads is None else threads
-    settings = {"threads": threads, **options, **settings}
+    settings: dict[str, Any] = {**options.pop("settings"), **options, "threads": threads}
     if dry_run:
         _dry_run(list(inputs), output, settings, as_json)
         return
@@ -103,6 +89,9 @@ def command(
         print_json(_record(report))
     elif not quiet:
         _summary(report)
+
+
+run.__doc__ = (run.__doc__ or "").replace("{formats}", listing().replace("\n", "\n    "))
 
 
 def _dry_run(inputs: list[str], output: str, settings: dict[str, Any], as_json: bool) -> None:

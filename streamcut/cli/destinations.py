@@ -34,8 +34,6 @@ def refuse_existing(path: str | os.PathLike, option: str, force: bool, *, reads:
     if any(read is not None and _same_file(place.path, read) for read in reads):
         raise UsageError(f"{option}: {path} is an input of this command; choose another place")
     if place.through:
-        if place.mode is not None and stat.S_ISBLK(place.mode) and not force:
-            raise UsageError(f"{option}: {path} is a device that may hold a file system; overwrite it with --force")
         return
     folder = place.path.parent
     if not folder.is_dir():

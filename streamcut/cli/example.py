@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import click
-
 from streamcut.cli.destinations import refuse_existing
-from streamcut.cli.help import Command
 from streamcut.cli.output import note
-from streamcut.cli.parameters import Choice, force_option, quiet_option
+from streamcut.errors import UsageError
+from streamcut.foundation.shown import unknown
 
-NAMES = ["clicks", "posts", "cells", "tumours", "tumours-test", "digits"]
+NAMES = ("clicks", "posts", "cells", "tumours", "tumours-test", "digits")
 
 
-@click.command(cls=Command)
-@click.argument("name", type=Choice(NAMES), metavar="NAME")
-@click.argument("path", metavar="[FILE]", required=False)
-@force_option
-@quiet_option
-def command(name: str, path: str | None, force: bool, quiet: bool) -> None:
+def run(name: str, file: str | None = None, *, force: bool = False, quiet: bool = False) -> None:
     """Write the example data NAME to FILE, to try things on; without FILE, under its own name in this folder.
 
     \b
@@ -28,15 +21,16 @@ def command(name: str, path: str | None, force: bool, quiet: bool) -> None:
     tumours-test  143 more of them
     digits        1,797 images of digits (svmlight, real)
 
-    \b
-    Examples:
+    In a shell:
       streamcut example clicks
       streamcut example tumours train.svm
     """
+    if name not in NAMES:
+        raise UsageError(f"NAME: {unknown(name, NAMES)}")
     from streamcut.example import EXAMPLES
 
     write, usual = EXAMPLES[name]
-    place = path or usual
+    place = file or usual
     refuse_existing(place, "FILE", force)
     write(place)
     if not quiet:

@@ -7,103 +7,66 @@ import io
 import json
 from collections.abc import Iterator
 from itertools import chain, islice
-from typing import Any
+from typing import Any, Literal
 
 import click
 
 from streamcut.cli.destinations import output_file, refuse_existing
-from streamcut.cli.help import Command
 from streamcut.cli.output import note
-from streamcut.cli.parameters import Choice, force_option, ignore_extra_option, json_option, memory_option, raw_options
+from streamcut.cli.parameters import raw_options
 from streamcut.foundation.shown import visible
 
 _NAMES = ("row", "class", "score", "feature", "name", "value", "contribution")
 _WEIGHTS = ("class", "feature", "name", "weight")
-_WITH = "With --standard-errors"
+OPTIONS = raw_options("index_base", "format", "strict")
 
 
-@click.command(cls=Command)
-@click.argument("model")
-@click.argument("data", required=False)
-@click.option("--top", type=click.IntRange(min=0), metavar="N", help="Features to list.  [default: 10 of each row, all weights]")
-@click.option("--label", metavar="LABEL", help="The class whose scores are explained.  [default: the predicted one; all]")
-@click.option("--against", metavar="DATA", help="Compare rows with the mean of these, for example the training rows.")
-@click.option(
-    "--sort",
-    type=Choice(["magnitude", "weight", "feature"]),
-    default="magnitude",
-    show_default=True,
-    help="Order of weights: largest magnitude first, from positive to negative, or by feature number.",
-)
-@click.option("--standard-errors", is_flag=True, help="Weights with standard errors, z, p-values and 95 % intervals.")
-@click.option("--trained-on", metavar="DATA", help=f"{_WITH}: the training rows; takes a pass.")
-@click.option("--robust", is_flag=True, help=f"{_WITH}: the sandwich estimator, valid even if the model is misspecified.")
-@click.option(
-    "--cluster",
-    metavar="FILE",
-    help=f"{_WITH}: rows of one cluster may depend on each other. A file with a cluster on each line, or qid.",
-)
-@click.option("--output", "-o", "path", metavar="FILE", help="Write to FILE instead of stdout; it appears once it is complete.")
-@raw_options("index_base", "format", "strict")
-@ignore_extra_option
-@memory_option
-@json_option
-@force_option
-def command(
-    model: str,
-    data: str | None,
-    top: int | None,
-    label: str | None,
-    against: str | None,
-    path: str | None,
-    memory: str,
-    as_json: bool,
-    force: bool,
-    **options: Any,
-) -> None:
-    """Explain the score that a linear MODEL gives each row of DATA, feature by feature; without DATA, print its weights.
+def run(
+    model: str, data: str | None = None, *, top: int | None = None, label: str | None, against: str | None,
+    sort: Literal["magnitude", "weight", "feature"] = "magnitude", standard_errors: bool = False, trained_on: str | None = None,
+    robust: bool = False, cluster: str | None = None, output: str | None = None, ignore_extra_features: bool = False,
+    memory: str, as_json: bool = False, force: bool = False, **reading: Any,
+) -> None:  # fmt: skip
+    """
+    against   compare rows with the mean of these, for example the training rows; else with a row of zeros
+    top       features to list: 10 of each row unless given; all weights
+    label     the class whose scores are explained, or whose weights are listed; else the predicted one, or all
+    sort      order of weights: largest magnitude first, from positive to negative, or by feature number
+    standard_errors   weights with standard errors, z, p-values and 95 % intervals
+    trained_on   with --standard-errors: the training rows; takes a pass
+    robust    with --standard-errors: the sandwich estimator, valid even if the model is misspecified
+    cluster   with --standard-errors: rows of one cluster may depend on each other; a file with a cluster on each line, or qid
+    output    write to FILE instead of stdout; it appears once it is complete
 
     Prints CSV: row (from 0), class, score, feature, name, value, contribution. The first line of a row is (base), the score of
     the row that it is compared with; then come the features that add most, and (others) together. The contributions of a row add
     up to its score. --json makes an object of each row.
 
-    Without --against rows are compared with one of zeros, in which numbers that the recipe standardises have their mean, and
-    there are no categories and no words. Of two classes the score is that of the positive one.
-
-    Weights that are not 0 are CSV, too: class, feature, name, weight. A weight is what a unit of its feature's value adds to the
-    score. Features are numbered from 0; names are those of the training data, which hashed features lack. The intercept comes
-    first. --standard-errors adds the standard error, z, p and the ends of the 95 % interval of each.
-
-    \b
-    Examples:
-      streamcut explain m.npz new.csv --top 5
-      streamcut explain m.npz new.parquet --against train.zarr --json > why.jsonl
-      streamcut explain m.npz --top 50
-      streamcut explain m.npz --standard-errors --trained-on t.zarr --cluster ids
+    Without DATA, prints the weights that are not 0: class, feature, name, weight. A weight is what a unit of its feature's value
+    adds to the score. Features are numbered from 0; names are those of the training data, which hashed features lack. The
+    intercept comes first. --standard-errors adds the standard error, z, p and the ends of the 95 % interval of each.
     """
-    if path is not None:
-        refuse_existing(path, "--output", force, reads=[model, data, against])
+    if output is not None:
+        refuse_existing(output, "--output", force, reads=[model, data, against])
     if data is None:
         if against is not None:
             raise click.UsageError("--against is for rows; give DATA to explain.")
-        reading = {name: options.pop(name) for name in ("index_base", "format", "strict", "ignore_extra_features")}
-        lines = _weights(model, top, label, memory, as_json, **options)
+        lines = _weights(model, top, label, memory, as_json, sort, standard_errors, trained_on, robust, cluster)
         counters = dict[str, int]()
     else:
         from streamcut.data.inputs import Raw
         from streamcut.execution.ceiling import Ceiling
         from streamcut.reports.explained import TOP, explained
 
-        if options["standard_errors"] or options["sort"] != "magnitude":
+        if standard_errors or sort != "magnitude":
             raise click.UsageError("--standard-errors and --sort are for weights; leave DATA out, and name it with --trained-on.")
-        reading = {name: options[name] for name in ("index_base", "format", "strict")}
         raw = Raw(labelled=False, **reading)
-        more = {"raw": raw, "ceiling": Ceiling(memory), "ignore_extra_features": options["ignore_extra_features"]}
+        more = {"raw": raw, "ceiling": Ceiling(memory), "ignore_extra_features": ignore_extra_features}
         rows = explained(model, data, top=TOP if top is None else top, label=label, against=against, **more)
         lines = map(_as_json, rows) if as_json else chain([_line(_NAMES)], map(_as_csv, rows))
         counters = raw.counters
     first = list(islice(lines, 2))  # what is wrong with the model or the data is said before anything is written
-    with output_file(path, replace=force) as file:
+    with output_file(output, replace=force) as file:
         for line in chain(first, lines):
             file.write(line)
     for name, count in sorted(counters.items()):

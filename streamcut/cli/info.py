@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamcut.cli.help import Command
 from streamcut.cli.output import counted, note, number, print_json
-from streamcut.cli.parameters import json_option
 from streamcut.errors import CorruptError
 from streamcut.foundation.shown import visible
 from streamcut.foundation.units import format_bytes
@@ -20,18 +18,13 @@ if TYPE_CHECKING:
     from streamcut.io.recipe.recipe import Recipe
 
 
-@click.command(cls=Command)
-@click.argument("path")
-@click.option("--check", is_flag=True, help="Check names, lengths and metadata of the store's files instead, and list problems.")
-@click.option("--read-data", is_flag=True, help="With --check: read every byte, and compare checksums.")
-@json_option
-def command(path: str, check: bool, read_data: bool, as_json: bool) -> None:
+def run(path: str, *, check: bool = False, read_data: bool = False, as_json: bool = False) -> None:
     """Show the rows, features, labels, shards, sizes and origin of the store PATH, or the contents of the model file PATH.
 
-    --check exits with code 5 when there are problems.
+    check       check names, lengths and metadata of the store's files instead, and list problems; exit code 5 if there are any
+    read_data   with --check: read every byte, and compare checksums
 
-    \b
-    Examples:
+    In a shell:
       streamcut info train.zarr
       streamcut info m.npz --json
       streamcut info train.zarr --check --read-data

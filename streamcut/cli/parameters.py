@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-import warnings
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import MISSING, Field
 from typing import Any
 
 import click
 
 from streamcut.cli.help import Grouped
-from streamcut.compiler.first_use import first_use
-from streamcut.config import CheckpointOptions, TrainOptions
+from streamcut.config import CheckpointOptions
 from streamcut.errors import StreamcutError
 from streamcut.foundation.shown import meant
 from streamcut.foundation.units import part_of
@@ -63,7 +61,7 @@ class Several(click.ParamType):
 
     def __init__(self, one: Any) -> None:
         self.one = click.types.convert_type(one)
-        self.name = f"{self.one.name}[,…]"
+        self.name = f"{'name' if isinstance(self.one, click.Choice) else self.one.name}[,…]"
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
         return self.one.get_metavar(param, ctx)
@@ -110,20 +108,18 @@ def options_from(
     without: Collection[str] = (),
     several: Collection[str] = (),
     **changes: dict[str, Any],
-) -> Callable[[Any], Any]:
-    """A decorator that gives a command the options of a record (streamcut.options): `only` these, or all except `without`.
+) -> list[click.Parameter]:
+    """The options of a record (streamcut.options): `only` these, or all except `without`.
 
     several   those that take one value or several, as a list
     changes   {option: arguments of click.option that differ in this command}
     """
 
-    def decorated(command: Any) -> Any:
-        for name in reversed(options_of(record)):
-            if name not in without and (only is None or name in only):
-                command = _option(name, record.__dataclass_fields__[name], changes.get(name, {}), name in several)(command)
-        return command
-
-    return decorated
+    return [
+        _option(name, record.__dataclass_fields__[name], changes.get(name, {}), name in several)
+        for name in options_of(record)
+        if name not in without and (only is None or name in only)
+    ]
 
 
 def type_of(field: Field) -> Any:
@@ -134,9 +130,9 @@ def type_of(field: Field) -> Any:
     return _KINDS.get(known.kind) or {"int": int, "float": float, "bool": bool}.get(str(field.type).partition(" ")[0], str)
 
 
-def _option(name: str, field: Field, changes: dict[str, Any], several: bool) -> Any:
+def _option(name: str, field: Field, changes: dict[str, Any], several: bool) -> Grouped:
     known, given = field.metadata["option"], field.default
-    more = {"cls": Grouped, "group": known.group, "help": f"{known.help} {known.shell}".strip(), "metavar": known.metavar}
+    more = {"group": known.group, "help": f"{known.help} {known.shell}".strip(), "metavar": known.metavar}
     if field.type == "bool":
         more |= {"is_flag": True, "default": bool(given)}
     elif known.kind in ("names", "texts"):
@@ -148,7 +144,8 @@ def _option(name: str, field: Field, changes: dict[str, Any], several: bool) -> 
         if given is not MISSING and given is not None:
             more |= {"default": _as_written(given, known.kind), "show_default": True}
     written = flag(name, known)
-    return click.option(f"{written}/--no-{written[2:]}" if given is True else written, name, **{**more, **changes})
+    flag_names = [f"{written}/--no-{written[2:]}" if given is True else written, name]
+    return Grouped(flag_names, **{**more, **changes})
 
 
 def _as_written(value: Any, kind: str) -> Any:
@@ -159,7 +156,7 @@ def _as_written(value: Any, kind: str) -> Any:
     return f"{value / _SECONDS[unit]:g}{unit}"
 
 
-def set_option(record: Any, names: Collection[str], of: str, *, several: bool, group: str = "") -> Callable[[Any], Any]:
+def set_option(record: Any, names: Collection[str], of: str, *, several: bool, group: str = "") -> Grouped:
     """--set NAME=VALUE: the options `names` of a record, each of one kind `of` problem or file only, in one option of the command
     line. The command gets {name: value}, a list of values if there may be `several`."""
     written = {flag(name, options_of(record)[name])[2:]: name for name in names}
@@ -180,9 +177,8 @@ def set_option(record: Any, names: Collection[str], of: str, *, several: bool, g
 
     listed = "; ".join(f"{name}: {options_of(record)[key].help.rstrip('.')}" for name, key in written.items())
     text = f"An option of one {of}; may be given often. {listed}."
-    return click.option(
-        "--set", "settings", cls=Grouped, group=group, multiple=True, callback=parsed, metavar="NAME=VALUE", help=text
-    )
+    more: dict[str, Any] = {"multiple": True, "callback": parsed, "metavar": "NAME=VALUE", "help": text}
+    return Grouped(["--set", "settings"], group=group, **more)
 
 
 def checkpoint_of(options: dict[str, Any]) -> CheckpointOptions | None:
@@ -193,32 +189,6 @@ def checkpoint_of(options: dict[str, Any]) -> CheckpointOptions | None:
     if given["resume"]:
         raise click.UsageError("--resume needs --checkpoint DIR.")
     return None
-
-
-def _silence(ctx: click.Context, param: click.Parameter, value: bool) -> bool:
-    if value:
-        first_use.announce = lambda: None
-    return value
-
-
-def _quiet(ctx: click.Context, param: click.Parameter, value: bool) -> bool:
-    if value:
-        warnings.simplefilter("ignore", UserWarning)  # until the command ends
-    return _silence(ctx, param, value)
-
-
-memory_option = options_from(TrainOptions, only=("memory",), memory={"metavar": "SIZE"})
-json_option = click.option("--json", "as_json", is_flag=True, callback=_silence, help="Print JSON on stdout instead of text.")
-quiet_option = click.option("--quiet", "-q", is_flag=True, callback=_quiet, help="Print nothing but errors.")
-trained_on_option = click.option(
-    "--trained-on",
-    metavar="STORE",
-    help="With --answer certified: the training rows of MODEL, for a free intercept and scaled features.",
-)
-force_option = click.option("--force", is_flag=True, help="Replace the output file if it exists.")
-ignore_extra_option = click.option(
-    "--ignore-extra-features", is_flag=True, help="Ignore features that the model does not have, instead of refusing the data."
-)
 
 
 TABLE = ("format", "labels_as", "missing_labels", "categorical", "numeric", "standardise", "text", "text_weights", "ngrams",
@@ -232,6 +202,6 @@ def taken(options: dict[str, Any], names: Collection[str]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value != default_of(ConvertOptions, name)}
 
 
-def raw_options(*names: str) -> Callable[[Any], Any]:
+def raw_options(*names: str) -> list[click.Parameter]:
     """The options on how raw input is read."""
     return options_from(Raw, only=names, format={"type": Choice(["auto", *SCORED])})

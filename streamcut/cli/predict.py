@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from streamcut.cli.destinations import output_file, refuse_existing
-from streamcut.cli.help import Command
 from streamcut.cli.output import note
-from streamcut.cli.parameters import (
-    Choice,
-    force_option,
-    ignore_extra_option,
-    memory_option,
-    raw_options,
-    trained_on_option,
-)
+from streamcut.cli.parameters import raw_options
 from streamcut.foundation.shown import visible
 
 if TYPE_CHECKING:
@@ -26,60 +18,21 @@ if TYPE_CHECKING:
     from streamcut.data.inputs import Raw
     from streamcut.models.model import Model
 
-ANSWERS = ("labels", "scores", "probabilities", "both", "certified")
+OPTIONS = raw_options("index_base", "format", "keep", "strict")
 
 
-@click.command(cls=Command)
-@click.argument("model")
-@click.argument("data")
-@click.option(
-    "--answer",
-    type=Choice(ANSWERS),
-    default="labels",
-    show_default=True,
-    help="What to print: labels, scores, probabilities (of the positive label, of two), labels and scores (both), or labels, "
-    "whether they are proved to be those of the exact optimum, and bounds on their scores (certified).",
-)
-@trained_on_option
-@click.option("--output", "-o", "path", metavar="FILE", help="Write to FILE instead of stdout; it appears once it is complete.")
-@raw_options("index_base", "format", "keep", "strict")
-@ignore_extra_option
-@memory_option
-@force_option
-def command(
-    model: str,
-    data: str,
-    answer: str,
-    trained_on: str | None,
-    path: str | None,
-    keep: str | tuple[()],
-    format: str,  # noqa: A002 - the option's name
-    ignore_extra_features: bool,
-    index_base: int | None,
-    strict: bool,
-    memory: str,
-    force: bool,
-) -> None:
-    """Print one line for each row of DATA (a store, svmlight text, a table, or - for standard input), in its order.
-
-    Raw input is prepared by the recipe of the model: a table needs the columns that its features are made of. Labels are
-    neither needed nor read; those that are words come back as words.
-
-    Scores have 17 significant digits, so that reading them back gives the same numbers. An output that ends in .csv or
-    .parquet is a table with a line of names, and so is what --keep makes; cells have their barcodes in it.
-
-    --answer certified proves which labels are those of the exact optimum of the model's problem, and between which numbers its
-    score (or the number that it predicts) is. What cannot be proved is labelled all the same; the smaller the gap of the
-    model, the more is proved. With a free intercept, and --scale, the rows of the training are read too: --trained-on.
-
-    \b
-    Examples:
-      streamcut predict m.npz test.zarr > labels.txt
-      streamcut predict m.npz test.zarr --answer certified
-      streamcut predict m.npz test.svm.gz --answer scores -o scores.txt
-      streamcut predict m.npz new.parquet --keep id --answer both -o out.parquet
-      zcat test.svm.gz | streamcut predict m.npz - --answer both
+def run(
+    model: str, data: str, *, answer: Literal["labels", "scores", "probabilities", "both", "certified"] = "labels",
+    trained_on: str | None, output: str | None = None, ignore_extra_features: bool = False, memory: str, force: bool = False,
+    **reading: Any,
+) -> None:  # fmt: skip
     """
+    answer   what to print: labels, scores, probabilities (of the positive label, of two), labels and scores (both), or labels,
+             whether they are proved to be those of the exact optimum, and bounds on their scores (certified)
+    trained_on   with --answer certified, for a free intercept and scaled features: the training rows
+    output   write to FILE instead of stdout; it appears once it is complete
+    """
+    path, keep = output, reading.pop("keep")
     if path is not None:
         refuse_existing(path, "--output", force, reads=[model, data])
 
@@ -104,7 +57,7 @@ def command(
         raise click.UsageError("--trained-on is for --answer certified.")
     columns = tuple(name.strip() for name in (keep or "").split(",") if name.strip())
     table = bool(columns) or _suffix(path) in (".csv", ".parquet")
-    raw = Raw(index_base=index_base, labelled=False, format=format, keep=columns, strict=strict, named=table)
+    raw = Raw(labelled=False, keep=columns, named=table, **reading)
     with output_file(path, replace=force) as file:
         write = _writer(file, path, fitted, answer, raw)
         ceiling.beside(f"lines of {write.rows:,} rows", write.rows * (200 + 150 * fitted.scores_per_row))

@@ -11,18 +11,8 @@ import click
 
 from streamcut.cli import signals
 from streamcut.cli.destinations import expect_saved, refuse_existing, reserved_output, save_trained
-from streamcut.cli.help import Command
 from streamcut.cli.output import note, number, print_json, print_rows, print_table
-from streamcut.cli.parameters import (
-    Grouped,
-    checkpoint_of,
-    force_option,
-    json_option,
-    options_from,
-    quiet_option,
-    set_option,
-    taken,
-)
+from streamcut.cli.parameters import checkpoint_of, options_from, set_option, taken
 from streamcut.config import GRID, SETTINGS, CheckpointOptions, TrainOptions
 from streamcut.errors import NotConvergedError
 from streamcut.foundation.interrupts import waits_end_by
@@ -38,59 +28,28 @@ if TYPE_CHECKING:
 
 _TABLE = ("labels", "weights", "format")
 _PATHS = ("C", "l1", "l1_only")  # of which linear solvers go from one value to the next
-_several = {"cls": Grouped, "group": "Several models"}
-_table = {"group": "Tables and text"}
+_tables = {"group": "Tables and text"}
+OPTIONS = [
+    *options_from(TrainOptions, without=SETTINGS, several=[name for name in GRID if name != "positive_label"]),
+    set_option(TrainOptions, SETTINGS, "loss, solver, kernel or task", several=True, group="Solver"),
+    *options_from(CheckpointOptions),
+    *options_from(ConvertOptions, only=_TABLE, labels=_tables, weights=_tables, format=_tables),
+]
 
 
-@click.command(cls=Command)
-@click.argument("data")
-@click.option(
-    "--output",
-    "-o",
-    "model_path",
-    metavar="FILE",
-    help="Where to write the model (.npz), also a URL. Required, except with --dry-run.",
-)
-@options_from(TrainOptions, without=SETTINGS, several=[name for name in GRID if name != "positive_label"])
-@set_option(TrainOptions, SETTINGS, "loss, solver, kernel or task", several=True, group="Solver")
-@click.option(
-    "--folds", type=click.IntRange(2), **_several, help="Measure models on folds of rows, drawn at random by --seed, instead."
-)
-@click.option(
-    "--measure",
-    metavar="MEASURE",
-    **_several,
-    help="Measure of `evaluate` by which the best is chosen. Default: the task's first.",
-)
-@click.option("--plot", metavar="FILE", **_several, help="Draw the measure over C (.svg or .png; needs streamcut[plots]).")
-@options_from(CheckpointOptions)
-@options_from(ConvertOptions, only=_TABLE, labels=_table, weights=_table, format=_table)
-@click.option("--require-convergence", is_flag=True, help="Exit with code 9 if the tolerance was not reached.")
-@click.option("--dry-run", is_flag=True, help="Print the memory plan on stdout, read no rows and write nothing.")
-@click.option("--verbose", "-v", is_flag=True, help="Show the memory plan and log messages.")
-@force_option
-@json_option
-@quiet_option
-def command(
-    data: str,
-    model_path: str | None,
-    settings: dict[str, list[Any]],
-    validation: str | None,
-    folds: int | None,
-    measure: str | None,
-    plot: str | None,
-    require_convergence: bool,
-    dry_run: bool,
-    verbose: bool,
-    force: bool,
-    as_json: bool,
-    quiet: bool,
-    **options: Any,
-) -> None:
-    """Train a model on DATA, a store, svmlight text or, with --label, a table, and write it to the --output file.
-
-    The linear model for two classes minimises ½‖w‖² + C Σ u_i max(0, 1 − y_i⟨w, x_i⟩) and ends, like all linear models, with a
-    certificate: the objective reached, and a bound that no weights can beat.
+def run(
+    data: str, *, output: str | None = None, folds: int | None = None, measure: str | None = None, plot: str | None = None,
+    require_convergence: bool = False, dry_run: bool = False, verbose: bool = False, force: bool = False, as_json: bool = False,
+    quiet: bool = False, **options: Any,
+) -> None:  # fmt: skip
+    """
+    output    where to write the model (.npz), also a URL; required, except with --dry-run
+    folds     measure models on folds of rows, drawn at random by --seed, in place of --validation
+    measure   of `evaluate`: the one by which the best is chosen; the task's first unless given
+    plot      draw the measure over C (.svg or .png; needs streamcut[plots])
+    require_convergence   exit with code 9 if the tolerance was not reached
+    dry_run   print the memory plan on stdout, read no rows and write nothing
+    verbose   show the memory plan and log messages
 
     Any option of what is learnt, of the solver or the kernel takes several values, such as --C 0.1,1,10 or --loss hinge,logistic:
     a model is trained for every combination, and the one that is best on --validation is written. With --folds they are measured
@@ -102,8 +61,7 @@ def command(
 
     How features are made of a table is up to `fit` and `convert`.
 
-    \b
-    Examples:
+    In a shell:
       streamcut train train.zarr -o m.npz
       streamcut train clicks.csv --label click -o m.npz
       streamcut train train.zarr -o m.npz --C 0.1 --memory 4GB --max-time 2h
@@ -113,6 +71,7 @@ def command(
       streamcut train train.zarr -o m.npz --solver ocas --set cut=exact
       streamcut train train.zarr --dry-run --memory 4GB
     """
+    model_path, validation, settings = output, options.pop("validation"), options.pop("settings")
     folder, resume = options["directory"], options["resume"]
     replace = force or (resume and model_path is not None and _is_unfinished(model_path))
     if model_path is not None:

@@ -9,82 +9,37 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streamcut.cli.destinations import refuse_existing
-from streamcut.cli.help import Command
 from streamcut.cli.output import note, print_json, print_rows, print_table
-from streamcut.cli.parameters import Choice, json_option, memory_option
 from streamcut.errors import CorruptError, NotConvergedError, UsageError
-from streamcut.loss_table import JOINT_LOSSES, ROW_LOSSES
 
 if TYPE_CHECKING:
     from streamcut.verification import Verification
 
 
-@click.command(cls=Command)
-@click.argument("model")
-@click.argument("data", required=False)
-@click.option("--C", "C", metavar="X", type=float, help="Weight of the losses next to ½‖w‖², if MODEL does not say.")
-@click.option("--loss", type=Choice((*ROW_LOSSES, *reversed(JOINT_LOSSES))), help="Loss of a row, if MODEL does not say.")
-@click.option(
-    "--intercept",
-    metavar="WHAT",
-    help="free (not regularised), none, or the value of a bias feature, whose weight is regularised, if MODEL does not say.",
-)
-@click.option("--epsilon", metavar="X", type=float, help="ε of the epsilon-insensitive losses, if MODEL does not say.")
-@click.option(
-    "--max-passes",
-    "passes",
-    metavar="N",
-    type=click.IntRange(1),
-    help="At most this many.  [default: 100; 3 without a record]",
-)
-@click.option(
-    "--output",
-    "-o",
-    "path",
-    metavar="FILE",
-    help="Bound MODEL anew, and write the best model found (.npz); `train --warm-start` continues from it.",
-)
-@memory_option
-@click.option("--force", is_flag=True, help="Go on with data other than those of training; replace the --output file.")
-@json_option
-def command(
-    model: str,
-    data: str | None,
-    passes: int | None,
-    path: str | None,
-    memory: str,
-    force: bool,
-    as_json: bool,
-    **problem: Any,
-) -> None:
-    """Prove or refute the certificate of MODEL by the rows of DATA, trusting nothing that it says.
+def run(
+    model: str, data: str | None = None, *, max_passes: int | None = None, C: float | None = None,
+    loss: str | None = None, intercept: str | None = None, epsilon: float | None = None, output: str | None = None, memory: str,
+    force: bool, as_json: bool = False,
+) -> None:  # fmt: skip
+    """
+    max_passes   at most this many passes: 100 unless given, 3 where there is no record
+    C         weight of the losses next to ½‖w‖², if MODEL does not say
+    loss      loss of a row, if MODEL does not say
+    intercept  free (not regularised), none, or the value of a bias feature, whose weight is regularised, if MODEL does not say
+    epsilon   the ε of the epsilon-insensitive losses, if MODEL does not say
+    output    bound MODEL anew, and write the best model found (.npz); `train --warm-start` continues from it
+    force     go on with data other than those of training; replace the output file
 
     A model without a record, LIBLINEAR's text or the JSON of `export`, gets a certificate instead: how far it is above the
     optimum of its problem F = ½‖w‖² + C Σ u_i ℓ_i, at most and at least. What its file does not say has to be given. So does one
     of ours with --C, --loss, --intercept, --epsilon or --output. Estimators of scikit-learn are certified in Python, by
-    streamcut.certify: pickles are never opened.
+    streamcut.certify: pickles are never opened. Without DATA: what training was given, under the same path.
 
-    \b
-    A pass computes the objective at the weights. Then training that starts there (of losses of single rows; else
-    from 0) goes on until it ends in one of these:
-      reached    a bound as good as the recorded one is proved: exit code 0
-      refuted    weights are found that reach less than the recorded bound, or the record says what the rows do not: 5
-      undecided  --max-passes are used up: 9
-    It takes about the passes that training took. Of smo and sampled cuts one pass decides: the rows show their dual
-    variables, which are the proof, to be feasible. Calibrated probabilities (`calibrate`) are not checked, and
-    certificates of sequences cannot be.
-
-    DATA is a store, text or a table, which the recipe of MODEL prepares. Without it: what training was given, under the same
-    path.
-
-    \b
-    Examples:
-      streamcut verify m.npz
-      streamcut verify m.npz train.zarr --max-passes 300 --memory 2GB --json
-      streamcut verify liblinear.model train.zarr --C 1
-      streamcut verify weights.json train.zarr --C 1 --loss logistic --max-passes 6
+    Exits with code 5 when the record is refuted, with 9 when it is neither proved nor refuted in --max-passes.
     """
-    problem = {name: value for name, value in problem.items() if value is not None}
+    passes, path = max_passes, output
+    given = {"C": C, "loss": loss, "intercept": intercept, "epsilon": epsilon}
+    problem = {name: value for name, value in given.items() if value is not None}
     if path is not None:
         refuse_existing(path, "--output", force, reads=[model, data])
     from streamcut.execution.ceiling import Ceiling
@@ -100,7 +55,7 @@ def command(
     data = data or trained.parameters.get("data")
     if data is None:
         raise UsageError(f"{model} was trained on arrays in memory; name the data to verify it on: streamcut verify MODEL DATA")
-    found = verify(trained, data, passes=passes or 100, memory=memory, force=force)
+    found = verify(trained, data, max_passes=passes or 100, memory=memory, force=force)
     report = _report(found)
     if as_json:
         classes = [_report(each) for each in found.classes]

@@ -31,15 +31,7 @@ def export(
     without_probabilities: bool = False,
     memory: str = "auto",
 ) -> None:
-    """Write `model` to `path` for the program `to`, one of TARGETS; None: by the ending of `path`, else LIBLINEAR.
-
-    What the program cannot hold is never left out silently: `without_recipe` leaves out how raw rows become features and words
-    for labels; `without_probabilities` leaves out the model's probabilities. `memory`, "4GB", "50%" or "auto", is a ceiling on
-    the resident memory of this process.
-
-    Raises MemoryBudgetError if that is too little, UsageError for an unknown program, for a model that it cannot hold and,
-    unless `replace`, if the file exists; DiskFullError.
-    """
+    """See streamcut.api."""
     by_ending = (name for name, target in TARGETS.items() if os.fspath(path).endswith(target.endings))
     to = next(by_ending, "liblinear") if to is None else to
     if to not in TARGETS:

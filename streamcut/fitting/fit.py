@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import os
 import time as clock
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -26,6 +25,7 @@ from streamcut.errors import UsageError, spelled
 from streamcut.fitting.fitted import Fitted
 from streamcut.foundation.files import scratch_folder
 from streamcut.foundation.interrupts import first_interrupt_asks
+from streamcut.foundation.shown import warn
 from streamcut.foundation.units import part_of
 from streamcut.io.conversion.convert import convert as converted
 from streamcut.io.conversion.options import ConvertOptions
@@ -39,7 +39,6 @@ from streamcut.io.sources.lazy import streamed
 from streamcut.io.tables.files import TableFile
 from streamcut.io.tables.remarks import remarks
 from streamcut.models.checkpoint_places import below
-from streamcut.options.option import documented
 from streamcut.options.training import SINGLE
 from streamcut.solvers.progress import Observer
 from streamcut.training import checked, train
@@ -65,15 +64,13 @@ class _Rows:
     made_of: dict[str, Any] | None = None
 
 
-@documented(TrainOptions)
 def fit(
     data: Any,
     label: str | None = None,
     *,
-    target: str | None = None,
     validation: str | float = "20%",
-    group: str | None = None,
-    time: str | None = None,
+    group_column: str | None = None,
+    time_column: str | None = None,
     store: str | os.PathLike | None = None,
     convert: Mapping[str, Any] | None = None,
     C: float | Sequence[float] | None = None,
@@ -84,66 +81,34 @@ def fit(
     stop: Callable[[], bool] | None = None,
     **options: Any,
 ) -> Fitted:
-    """Make features of `data`, choose C on held-out rows, train on all rows, and report how good the model is.
-
-    data         a file, folder or glob of CSV, Parquet, JSON lines, Arrow or svmlight; a folder of documents; cells (.h5ad); a
-                 frame (pandas, polars, Arrow, DuckDB), rows as dicts; a store, or its path; (X, y) or (X, y, row weights)
-    label        tables: the column with the labels, or a comparison such as "delay>15"; `target` is its older name
-    validation   the share of the rows held out while C is chosen, "20%" or 0.2: at random, by `seed`
-    group        a column: rows with one value are held out together, and it makes no features
-    time         a column: the latest rows are held out instead
-    store        where to keep the store that is made; None: it is removed at the end
-    convert      more options of `streamcut.convert`, such as {"categorical": "site", "hash_bits": 22}
-    C            a value or several; None: 0.01, 0.1 and 1, then further powers of ten while the last is the best (0.0001 to 1000)
-    measure      of streamcut.evaluate: the one to choose C by; None: log loss where there are probabilities
-    on_told      called with a sentence about each step
-    checkpoint   a folder for checkpoints, or streamcut.CheckpointOptions, which also resumes; needs `store`
-    stop         called after every block of rows; on_iteration: called with each solvers.progress.Iteration
-
-    In addition to what `convert` does, numbers are standardised, and texts (several words in most values, or long) get tf-idf
-    weights unless features are hashed. Columns that look like identifiers are left out. Two labels get the logistic loss, several
-    the softmax. Options of `train`, all of them by name, apply to each training:
-
-    {options}
-
-    Raises what `convert`, `tune` and `train` raise; KeyboardInterrupt for an interrupt before the last training. An interrupt
-    during it returns the best model so far with a warning.
-
-    >>> rows = [{"site": site, "click": click} for site, click in zip("aabb" * 30, ["no", "no", "yes", "yes"] * 30)]
-    >>> found = streamcut.fit(rows, label="click", C=1.0)
-    >>> found.predict({"site": "b"}).tolist()
-    ['yes']
-    """
-    if target is not None:
-        if label is not None:
-            raise UsageError("label and target are the same argument; give one of them")
-        label = target
+    """See streamcut.api."""
     began, tell = clock.monotonic(), on_told or (lambda sentence: None)
     if taken := sorted(set(_CHOSEN) & set(options)):
         raise UsageError(f"{taken[0]}: `fit` does not take it; see `streamcut.train`")
     chosen, _ = checked(options)
     share = share_of(validation)
-    if group is not None and time is not None:
-        raise UsageError("group and time: give one of them")
+    if group_column is not None and time_column is not None:
+        raise UsageError("group_column and time_column: give one of them")
     if isinstance(checkpoint, str):
         checkpoint = CheckpointOptions(checkpoint)
     if checkpoint is not None and store is None:
         raise UsageError("checkpoint: a run can resume only with the same rows; say where to keep the store (store)")
     with ExitStack() as held:
         asked = stop or held.enter_context(first_interrupt_asks())
-        by = {"id": group} if group is not None else {}
+        by = {"id": group_column} if group_column is not None else {}
         resume = checkpoint is not None and checkpoint.resume
         rows = held.enter_context(_ready(data, label, store, {**(convert or {})}, by, chosen, resume))
-        if (group or time) and not rows.files:
-            raise UsageError(f"{'group' if group else 'time'}: a column of a table; this data has none by that name")
-        if (group or time) and (convert or {}).get("missing_labels") == "skip":
-            raise UsageError(f"{'group' if group else 'time'}: leave rows without a label out yourself, then missing_labels")
+        by_column = "group_column" if group_column else "time_column"
+        if (group_column or time_column) and not rows.files:
+            raise UsageError(f"{by_column}: a column of a table; this data has none by that name")
+        if (group_column or time_column) and (convert or {}).get("missing_labels") == "skip":
+            raise UsageError(f"{by_column}: leave rows without a label out yourself, then missing_labels")
         for sentence in rows.told:
             tell(sentence)
         if asked():
             raise KeyboardInterrupt("stopped before training")
         whole = rows.data
-        training, validated = split(whole, rows.files, share, chosen.seed, group, time)
+        training, validated = split(whole, rows.files, share, chosen.seed, group_column, time_column)
         options, by_measure = _by_task(options, chosen, whole)
         chosen = for_data(checked(options)[0], whole)
         positive = chosen.positive_label if chosen.task in ("binary", "auto") else None
@@ -164,12 +129,12 @@ def fit(
         model = train(whole, C=best, **options, **hooks, **start)
         model = with_origin(model, rows.made_of)
         if stop is None and asked():
-            warnings.warn("training was interrupted; the model is the best so far", UserWarning, stacklevel=2)
+            warn("training was interrupted; the model is the best so far")
         line = next(line for line in tuned.table if line["C"] == best)
         base = without_features(training, validated, chosen.task, positive)
         statistics = training.manifest.statistics, validated.manifest.statistics
         known = {} if chosen.task == "regression" else {model.label_word(label): part for label, part in shares(whole).items()}
-        how = f"by {group}" if group else f"the latest by {time}" if time else "at random"
+        how = f"by {group_column}" if group_column else f"the latest by {time_column}" if time_column else "at random"
         return Fitted(
             model, best, tuned.best.measure, tried, {name: line[name] for name in _measured(tuned, line)}, base, known,
             (statistics[0].n_rows, statistics[1].n_rows), how, [*rows.told, *more], rows.store, clock.monotonic() - began,

@@ -66,7 +66,7 @@ class Fitted(Shown):
 
     def predict_proba(self, rows: Any) -> np.ndarray:
         """Probabilities of `rows`, float64: (n,) of the positive label, or (n, classes). Raises as streamcut.predict does."""
-        return predict(self.model, rows, output="probabilities")
+        return predict(self.model, rows, answer="probabilities")
 
     def shown(self) -> dict[str, Any]:
         base = self.baseline.get(self.measure)

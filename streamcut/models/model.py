@@ -214,7 +214,7 @@ class Model(Shown, ABC):
     def _told(self, X: Any, output: str) -> np.ndarray:
         import streamcut  # loads readers on first use
 
-        return streamcut.predict(self, X, output=output)
+        return streamcut.predict(self, X, answer=output)
 
     def probabilities_of(self, scores: np.ndarray) -> np.ndarray:
         """Probabilities of the positive label, float64 (n,), for scores (n,); of all classes, (n, K), for scores (n, K).

@@ -65,22 +65,7 @@ def explain(
     raw: Raw | None = None,
     memory: str = "auto",
 ) -> list[Explanation]:
-    """What each feature adds to the score of each row of `data`, for a linear `model`.
-
-    data     rows as `streamcut.predict` takes them: a frame, one row or several as dicts, a file, a store, X
-    top      parts of each explanation; None: all that are not 0
-    label    for several classes, the class whose scores are explained, its word or number; None: each row's highest-scoring class
-    against  rows whose mean (row weights counted) is the row of comparison, such as those of the training: one pass. None: a row
-             of zeros, which has numbers standardised by the recipe at their mean, no category and no word
-    strict, raw, memory   of `streamcut.predict`
-
-    Raises UsageError for a model without weights of features and for a label that it does not have, and what `predict` raises.
-
-    >>> model = streamcut.train("rows.zarr", C=10.0)  # made in the example of `convert`
-    >>> (first, *_) = streamcut.explain(model, "rows.zarr")
-    >>> abs(first.base + sum(part.contribution for part in first.parts) + first.others - first.score) < 1e-12
-    True
-    """
+    """See streamcut.api."""
     reading, ceiling = raw or Raw(labelled=False), None if memory == "auto" else Ceiling(memory)
     reading.strict |= strict
     found = list(explained(model, framed(data), top=top, label=label, against=against, raw=reading, ceiling=ceiling, keep=True))

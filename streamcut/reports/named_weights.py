@@ -31,18 +31,7 @@ class Weight(NamedTuple):
 def weights(
     model: Model | str | os.PathLike, *, top: int | None = None, sort: str = "magnitude", label: Any = None
 ) -> list[Weight]:
-    """The weights of `model` that are not 0, class by class, each with its intercept first.
-
-    top    how many per class, the largest in magnitude; None: all
-    sort   "magnitude": the largest first; "weight": from the most positive to the most negative; "feature": by number
-    label  for this class only: its word or number
-
-    Raises UsageError for a model without weights of features, and for a label that it does not have.
-
-    >>> model = streamcut.train("rows.zarr", C=10.0)  # made in the example of `convert`
-    >>> [weight.feature for weight in streamcut.weights(model, top=1)]
-    [None, 2]
-    """
+    """See streamcut.api."""
     if sort not in SORTS:
         raise UsageError(f"sort: {sort!r} is not one of {', '.join(SORTS)}")
     if top is not None and top < 0:

@@ -282,23 +282,14 @@ def report(
     path: str | os.PathLike | None = None,
     *,
     data: Any = None,
-    vocabulary: str | os.PathLike | None = None,
+    feature_names: str | os.PathLike | None = None,
     plots: str | os.PathLike | None = None,
     memory: str = "auto",
     force: bool = False,
 ) -> Report:
-    """A page about `model`, a file or in memory: its certificate, weights, options and, with `data`, its quality.
-
-    path        of the page (.html) to write; plots: a folder for all plots as SVG and PNG; without both nothing is written
-    data        what `evaluate` takes, read once; vocabulary: a file with the name of each feature on a line of its own
-    memory      ceiling on the process while models and data are read
-    force       replace `path`, if it exists
-
-    The result has `html()`, `figures()`, `write` and `write_plots`. Needs streamcut[plots].
-    Raises UsageError for a page that exists, NotFoundError, MemoryBudgetError.
-    """
+    """See streamcut.api."""
     given = os.fspath(model) if isinstance(model, str | os.PathLike) else None
-    page = Report(as_model(model, Ceiling(memory).expect_model), data=data, vocabulary=vocabulary, path=given, memory=memory)
+    page = Report(as_model(model, Ceiling(memory).expect_model), data=data, vocabulary=feature_names, path=given, memory=memory)
     if path is not None:
         page.write(path, replace=force)
     if plots is not None:

@@ -36,7 +36,7 @@ def test_commands_are_the_functions(clicks, command):
     assert np.array_equal(streamcut.load_model("m.npz").weights, model.weights)
     assert np.array_equal(streamcut.train(frame, label="click", loss="logistic", C=0.5).weights, model.weights)
 
-    probabilities = streamcut.predict(model, "t.csv", output="probabilities")
+    probabilities = streamcut.predict(model, "t.csv", answer="probabilities")
     assert command("predict m.npz t.csv --answer probabilities -o p.txt")[0] == 0
     assert [float(line.split()[-1]) for line in Path("p.txt").read_text().splitlines()] == list(probabilities)
 
@@ -96,7 +96,7 @@ def test_an_export_scores_as_the_model_does(clicks):
     model = streamcut.load_model("m.npz")
     streamcut.export(model, "m.joblib")
     theirs = joblib.load("m.joblib").predict_proba(frame.drop(columns="click"))[:, 1]
-    np.testing.assert_allclose(streamcut.predict(model, frame, output="probabilities"), theirs, rtol=1e-6)
+    np.testing.assert_allclose(streamcut.predict(model, frame, answer="probabilities"), theirs, rtol=1e-6)
 
 
 @pytest.mark.process

@@ -254,7 +254,7 @@ def test_half_precision_is_read_everywhere(run, tmp_path):
     single = table.set_column(1, "half", table["half"].cast(pa.float32()))
     streamcut.convert(single, tmp_path / "f.zarr", label="y")
     model = streamcut.train(tmp_path / "f.zarr")
-    expected = streamcut.predict(model, single, output="scores")
+    expected = streamcut.predict(model, single, answer="scores")
     for source in (tmp_path / "t.parquet", tmp_path / "t.arrow"):
         converted(run, source, "--label", "y", said=f"{ROWS} rows, 5 features")
     frame = pd.DataFrame(
@@ -262,7 +262,7 @@ def test_half_precision_is_read_everywhere(run, tmp_path):
     )
     assert frame["half"].dtype == np.float16
     for data in (table, tmp_path / "t.parquet", tmp_path / "t.arrow", frame, frame[:3], table.slice(0, 3)):
-        scores = streamcut.predict(model, data, output="scores")
+        scores = streamcut.predict(model, data, answer="scores")
         np.testing.assert_array_equal(scores, expected[: len(scores)])
 
 
@@ -314,17 +314,17 @@ def test_texts_as_bytes_are_the_texts_that_a_model_knows(tmp_path):
     words, size = ["cod", "eel", "ß", None] * 30, [1.0, 2.5, 4.0] * 40
     table = pa.table({"y": [0, 1, 1, 0] * 30, "kind": pa.array(words), "size": size})
     model = streamcut.train(table, label="y")
-    expected = streamcut.predict(model, table, output="scores")
+    expected = streamcut.predict(model, table, answer="scores")
     for kind in (pa.binary(), pa.large_binary(), pa.dictionary(pa.int32(), pa.binary())):
         coded = table["kind"].combine_chunks()
         coded = (
             coded.cast(pa.binary()).dictionary_encode() if pa.types.is_dictionary(kind) else coded.cast(pa.binary()).cast(kind)
         )
         as_bytes = table.set_column(1, "kind", coded)
-        answers = streamcut.predict(model, as_bytes, output="scores")
+        answers = streamcut.predict(model, as_bytes, answer="scores")
         np.testing.assert_array_equal(answers, expected)
     pq.write_table(table.set_column(1, "kind", table["kind"].cast(pa.binary())), tmp_path / "t.parquet")
-    np.testing.assert_array_equal(streamcut.predict(model, tmp_path / "t.parquet", output="scores", strict=True), expected)
+    np.testing.assert_array_equal(streamcut.predict(model, tmp_path / "t.parquet", answer="scores", strict=True), expected)
 
 
 # --- URLs with a query ----------------------------------------------------------------------------------------------------------

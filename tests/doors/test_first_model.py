@@ -29,7 +29,7 @@ def clicks(tmp_path_factory):
     frame.loc[::11, "age"] = np.nan
     frame.to_csv("clicks.csv", index=False)
     frame.iloc[::-1].to_csv("reversed.csv", index=False)
-    model = streamcut.fit("clicks.csv", label="click", time="time").model
+    model = streamcut.fit("clicks.csv", label="click", time_column="time").model
     streamcut.save_model(model, "clicks.npz")
     streamcut.convert("clicks.csv", "same.zarr", recipe=model.recipe)
     yield folder
@@ -157,7 +157,7 @@ def test_what_cannot_hold_a_time_says_so_and_names_what_can(here, run, tmp_path)
     assert run("export", "clicks.npz", tmp_path / "m.joblib")[0] == 0
     frame = pd.read_csv("clicks.csv")
     there = joblib.load(tmp_path / "m.joblib").predict_proba(frame)[:, 1]
-    np.testing.assert_allclose(there, streamcut.predict("clicks.npz", frame, output="probabilities"), rtol=1e-12)
+    np.testing.assert_allclose(there, streamcut.predict("clicks.npz", frame, answer="probabilities"), rtol=1e-12)
 
 
 def test_rows_of_training_are_noted_wherever_they_lie(here, run, tmp_path):
@@ -195,7 +195,7 @@ def test_the_command_in_the_report_trains_the_model_again(here, run, tmp_path):
             words[words.index("--output") + 1] = str(again)
         assert run(*words[1:], "-q")[0] == 0
     assert streamcut.load_model(again).fingerprint == streamcut.load_model(tmp_path / "m.npz").fingerprint
-    probabilities = [streamcut.predict(path, "clicks.csv", output="probabilities") for path in (again, tmp_path / "m.npz")]
+    probabilities = [streamcut.predict(path, "clicks.csv", answer="probabilities") for path in (again, tmp_path / "m.npz")]
     np.testing.assert_allclose(*probabilities, atol=0.02)
 
 

@@ -32,7 +32,7 @@ def test_a_table_is_one_table_in_every_container(folder):
     for number, source in enumerate((frame, "t.csv", "t.tsv", "t.jsonl", "t.parquet")):
         streamcut.convert(source, f"{number}.zarr", labels="click", threads=1 + number % 2)
         model = streamcut.train(source, label="click", loss="logistic")
-        same.append((*content(f"{number}.zarr"), streamcut.predict(model, "t.csv", output="probabilities")))
+        same.append((*content(f"{number}.zarr"), streamcut.predict(model, "t.csv", answer="probabilities")))
     for other in same[1:]:
         for ours, theirs in zip(same[0], other, strict=True):
             np.testing.assert_array_equal(ours, theirs)

@@ -164,8 +164,8 @@ def test_spellings_of_missing_values_hold_for_all_columns_containers_and_predict
     streamcut.convert(tmp_path / "t.csv", tmp_path / "t.zarr", label="y", **given)
     model = streamcut.train(tmp_path / "t.zarr")
     one = [{"kind": "unknown", "size": -999}, {"kind": None, "size": None}]
-    scores = streamcut.predict(model, one, output="scores")
-    assert scores[0] == scores[1] == streamcut.predict(model, tmp_path / "t.csv", output="scores")[1]
+    scores = streamcut.predict(model, one, answer="scores")
+    assert scores[0] == scores[1] == streamcut.predict(model, tmp_path / "t.csv", answer="scores")[1]
 
 
 def test_two_ways_to_take_missing_values_exclude_each_other(run, tmp_path):
@@ -217,11 +217,11 @@ def test_an_absent_key_is_a_missing_value(run, tmp_path):
     lines = [json.dumps({name: value for name, value in row.items() if name != "x" or i % 5}) for i, row in enumerate(some)]
     (tmp_path / "t.jsonl").write_text("\n".join(lines))
     model = streamcut.train(tmp_path / "t.jsonl", label="y")
-    given = streamcut.predict(model, [{"a": "v", "x": None}], output="scores")
-    np.testing.assert_array_equal(streamcut.predict(model, [{"a": "v"}], output="scores"), given)
-    np.testing.assert_array_equal(streamcut.predict(model, {"a": "v"}, output="scores"), given)
+    given = streamcut.predict(model, [{"a": "v", "x": None}], answer="scores")
+    np.testing.assert_array_equal(streamcut.predict(model, [{"a": "v"}], answer="scores"), given)
+    np.testing.assert_array_equal(streamcut.predict(model, {"a": "v"}, answer="scores"), given)
     (tmp_path / "new.jsonl").write_text('{"a": "v", "other": 1}\n')
-    np.testing.assert_array_equal(streamcut.predict(model, tmp_path / "new.jsonl", output="scores"), given)
+    np.testing.assert_array_equal(streamcut.predict(model, tmp_path / "new.jsonl", answer="scores"), given)
     (tmp_path / "typo.jsonl").write_text('{"a": "v", "X": 1}\n')
     with pytest.raises(streamcut.errors.BadInputError, match="no column 'x' \\(is 'X' meant"):
         streamcut.predict(model, tmp_path / "typo.jsonl")

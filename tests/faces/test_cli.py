@@ -334,3 +334,16 @@ def test_without_a_command_there_is_help(run):
     assert out == run("--help")[1]
     assert out.splitlines()[0].startswith("Usage: ")
     assert "\n  convert " in out
+
+
+# --- how many options there are -----------------------------------------------------------------------------------------------
+
+
+def test_there_are_no_more_options_than_anybody_can_learn(run):
+    """Whoever adds one takes another out: of `train` 55, of all commands 240, of different names 110."""
+    listed = re.compile(r"^  (?:-[A-Za-z], )?(--[A-Za-z][A-Za-z0-9-]*)", re.MULTILINE)
+    options = {name: listed.findall(run(name, "--help-all")[1]) for name in COMMANDS}
+    assert len(options) == 12
+    assert 40 < len(options["train"]) <= 55
+    assert sum(map(len, options.values())) <= 240
+    assert len(set().union(*options.values())) <= 110

@@ -92,7 +92,7 @@ def test_rows_come_as_they_are(found, tmp_path):
     assert found.predict(row)[0] in ("yes", "no")
     streamcut.save_model(found.model, tmp_path / "m.npz")
     frame.to_csv(tmp_path / "rows.csv", index=False)
-    np.testing.assert_array_equal(streamcut.predict(tmp_path / "m.npz", tmp_path / "rows.csv", output="probabilities"), expected)
+    np.testing.assert_array_equal(streamcut.predict(tmp_path / "m.npz", tmp_path / "rows.csv", answer="probabilities"), expected)
 
 
 def test_texts_have_the_tf_idf_of_scikit_learn(tmp_path):
@@ -112,11 +112,11 @@ def test_texts_have_the_tf_idf_of_scikit_learn(tmp_path):
 
 def test_groups_and_times_decide_which_rows_are_held_out():
     frame = table()
-    by_group = streamcut.fit(frame, "y", group="user", C=1.0)
+    by_group = streamcut.fit(frame, "y", group_column="user", C=1.0)
     assert by_group.how == "by user"
     assert 0.05 * ROWS < by_group.rows[1] < 0.4 * ROWS
     assert not any(name.startswith("user") for name in by_group.model.recipe.names)
-    latest = streamcut.fit(frame, "y", time="day", C=1.0, convert={"drop": "day"})
+    latest = streamcut.fit(frame, "y", time_column="day", C=1.0, convert={"drop": "day"})
     assert latest.rows == (960, 240)
 
 
@@ -144,15 +144,15 @@ def test_the_same_seed_gives_the_same_model_and_a_store_is_kept(tmp_path):
 @pytest.mark.parametrize(
     ("given", "error", "reason"),
     [
-        ({"target": "z"}, UsageError, "no column 'z'"),
-        ({"target": None}, UsageError, "label is needed: the column"),
+        ({"label": "z"}, UsageError, "no column 'z'"),
+        ({"label": None}, UsageError, "label is needed: the column"),
         ({"validation": "0%"}, UsageError, "not a share of the rows"),
         ({"validation": "soon"}, UsageError, "not a share of the rows"),
         ({"validation": True}, UsageError, "not a share of the rows"),
-        ({"group": "user", "time": "day"}, UsageError, "group and time: give one of them"),
-        ({"group": "nobody"}, UsageError, "no column 'nobody'"),
-        ({"time": "city"}, BadInputError, "city"),
-        ({"time": "same"}, UsageError, "one time"),
+        ({"group_column": "user", "time_column": "day"}, UsageError, "group_column and time_column: give one of them"),
+        ({"group_column": "nobody"}, UsageError, "no column 'nobody'"),
+        ({"time_column": "city"}, BadInputError, "city"),
+        ({"time_column": "same"}, UsageError, "one time"),
         ({"warm_start": "m.npz"}, UsageError, "does not take it"),
         ({"checkpoint": "run"}, UsageError, "where to keep the store"),
         ({"los": "hinge"}, UsageError, "loss"),
@@ -161,7 +161,7 @@ def test_the_same_seed_gives_the_same_model_and_a_store_is_kept(tmp_path):
 )
 def test_what_cannot_be_is_refused(given, error, reason):
     with pytest.raises(error, match=reason):
-        streamcut.fit(table(), **{"target": "y", "C": 1.0, **given})
+        streamcut.fit(table(), **{"label": "y", "C": 1.0, **given})
 
 
 def test_the_command_says_it_and_replaces_nothing(tmp_path):

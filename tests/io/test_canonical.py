@@ -26,11 +26,11 @@ everywhere = kit.shared.canonical.everywhere
 @pytest.mark.parametrize("what", ["many", "one", "none"])
 def test_trained_on_one_and_scored_on_any_other(everywhere, what):
     data, models = everywhere
-    expected = streamcut.predict(models["arrow"][0], data[what]["arrow"], output="scores")
+    expected = streamcut.predict(models["arrow"][0], data[what]["arrow"], answer="scores")
     pairs = 0
     for model, _ in models.values():
         for container in data[what].values():
-            np.testing.assert_array_equal(streamcut.predict(model, container, output="scores"), expected)
+            np.testing.assert_array_equal(streamcut.predict(model, container, answer="scores"), expected)
             pairs += 1
     assert pairs == len(CONTAINERS) ** 2
 
@@ -317,7 +317,7 @@ def test_what_does_not_fit_is_said(run, fruit):
         "values of ripe that are neither true nor false": 1,
     }
     with pytest.warns(UserWarning, match="values of fruit that training did not see: 2"):
-        answers = streamcut.predict(fruit / "m.npz", fruit / "new.csv", output="scores")
+        answers = streamcut.predict(fruit / "m.npz", fruit / "new.csv", answer="scores")
     assert answers.unseen == expected
     assert type(answers + 1) is np.ndarray
     assert isinstance(answers.max(), float)

@@ -19,5 +19,5 @@ def test_files_of_other_programs_are_told_by_name(tmp_path, name):
     with pytest.raises(BadInputError, match=FOREIGN[name]):
         streamcut.train(path)
     with pytest.raises(BadInputError, match=FOREIGN[name]):
-        streamcut.fit(path, target="y")
+        streamcut.fit(path, label="y")
     assert streamcut.convert(path, store, format="svmlight").rows == 40

@@ -41,9 +41,9 @@ def test_the_index_base_is_that_of_training(tmp_path):
         (tmp_path / f"{base}.svm").write_text(text(150, 4, named=False, base=base))
         streamcut.convert(tmp_path / f"{base}.svm", tmp_path / f"{base}.zarr", index_base=base)
     model = streamcut.train(str(tmp_path / "0.zarr"))
-    scores = streamcut.predict(model, str(tmp_path / "1.zarr"), output="scores")  # a store's features are counted from 0
-    np.testing.assert_allclose(streamcut.predict(model, str(tmp_path / "0.svm"), output="scores"), scores, rtol=1e-6)
-    given = streamcut.predict(model, str(tmp_path / "1.svm"), output="scores", index_base=1)
+    scores = streamcut.predict(model, str(tmp_path / "1.zarr"), answer="scores")  # a store's features are counted from 0
+    np.testing.assert_allclose(streamcut.predict(model, str(tmp_path / "0.svm"), answer="scores"), scores, rtol=1e-6)
+    given = streamcut.predict(model, str(tmp_path / "1.svm"), answer="scores", index_base=1)
     np.testing.assert_allclose(given, scores, rtol=1e-6)
 
 

@@ -40,7 +40,7 @@ def test_it_is_read_as_with_commas(tmp_path, suffix, delimiter, decimal):
 def test_the_model_of_one_scores_the_other(tmp_path):
     FRAME.to_csv(tmp_path / "usual.csv", index=False)
     FRAME.to_csv(tmp_path / "other.csv", index=False, sep=";", decimal=",")
-    model = streamcut.fit(str(tmp_path / "usual.csv"), target="label", C=1.0).model
+    model = streamcut.fit(str(tmp_path / "usual.csv"), label="label", C=1.0).model
     assert list(model.predict(str(tmp_path / "other.csv"))) == list(model.predict(str(tmp_path / "usual.csv")))
 
 

@@ -27,14 +27,14 @@ def test_probabilities_are_close_to_the_truth_and_survive_a_file(tmp_path):
     X, y, _ = rows()
     model = train(streamcut.rows(X, y))
     with pytest.raises(UsageError, match="calibrate"):
-        predict(model, X, output="probabilities")
+        predict(model, X, answer="probabilities")
     held_out, labels, _ = rows(1)
     fitted = calibrate(model, (held_out, labels))
     test, _, odds = rows(2)
-    p = predict(fitted, test, output="probabilities")
+    p = predict(fitted, test, answer="probabilities")
     assert np.abs(p - 1 / (1 + np.exp(-odds))).mean() < 0.08
     save_model(fitted, tmp_path / "m.npz")
-    np.testing.assert_array_equal(predict(tmp_path / "m.npz", test, output="probabilities"), p)
+    np.testing.assert_array_equal(predict(tmp_path / "m.npz", test, answer="probabilities"), p)
     np.testing.assert_array_equal(fitted.decision_function(test), model.decision_function(test))
     save_model(model, tmp_path / "plain.npz")
     assert load_model(tmp_path / "plain.npz").link is None
@@ -45,7 +45,7 @@ def test_kernel_models_have_them_too(options, tmp_path):
     X, y, _ = rows()
     fitted = calibrate(train(streamcut.rows(X, y), gamma=0.1, **options), streamcut.rows(*rows(1)[:2]))
     save_model(fitted, tmp_path / "m.npz")
-    p = predict(tmp_path / "m.npz", X, output="probabilities")
+    p = predict(tmp_path / "m.npz", X, answer="probabilities")
     np.testing.assert_array_equal(p, fitted.link(fitted.decision_function(X)))
     assert ((p > 0.5) == (y > 0)).mean() > 0.7
 
@@ -64,13 +64,13 @@ def test_a_logistic_model_has_probabilities_of_its_own(tmp_path):
     X, y, _ = rows()
     model = train(streamcut.rows(X, y), loss="logistic")
     save_model(model, tmp_path / "m.npz")
-    p = predict(tmp_path / "m.npz", X, output="probabilities")
+    p = predict(tmp_path / "m.npz", X, answer="probabilities")
     np.testing.assert_allclose(p, expit(model.decision_function(X)), rtol=1e-15)
     found = evaluate(model, (X, y))
     assert found.log_loss == pytest.approx(log_loss(y, p))
     assert found.log_loss == pytest.approx(found.mean_logistic_loss)
     fitted = calibrate(model, rows(1)[:2])
-    assert np.abs(predict(fitted, X, output="probabilities") - p).max() > 1e-6
+    assert np.abs(predict(fitted, X, answer="probabilities") - p).max() > 1e-6
 
 
 def test_rows_of_training_are_warned_of():
@@ -100,5 +100,5 @@ def test_the_commands(tmp_path, run):
     assert slope == pytest.approx(record["A"])
     code, out, _ = run("predict", tmp_path / "p.npz", store, "--answer", "probabilities")
     printed = np.array(out.split(), dtype=float)
-    np.testing.assert_array_equal(printed, predict(tmp_path / "p.npz", store, output="probabilities"))
+    np.testing.assert_array_equal(printed, predict(tmp_path / "p.npz", store, answer="probabilities"))
     assert "probabilities_A" in run("info", tmp_path / "p.npz", "--json")[1]

@@ -1,4 +1,4 @@
-"""`predict(certified=True)`: the exact optimum's scores are in the intervals, and a proved label is the optimum's."""
+"""`predict(answer="certified")`: the exact optimum's scores are in the intervals, and a proved label is the optimum's."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_the_optimum_is_where_it_is_said_to_be(name):
     shares = []
     for tol in (1e-1, 1e-3, 1e-6):
         model = streamcut.train((X, y), **CASES[name], **limits, tol_relative=tol)
-        found = streamcut.predict(model, X, certified=True, trained_on=(X, y))
+        found = streamcut.predict(model, X, answer="certified", trained_on=(X, y))
         if CASES[name].get("task") == "regression":
             ends = labels, labels
         else:
@@ -73,19 +73,19 @@ def test_what_has_no_ball_is_refused():
     X, y = rows("logistic")
     free = streamcut.train((X, y), loss="logistic", intercept="free")
     with pytest.raises(UsageError, match=r"intercept is free.*trained"):
-        streamcut.predict(free, X, certified=True)
+        streamcut.predict(free, X, answer="certified")
     with pytest.raises(UsageError, match="fingerprints differ"):
-        streamcut.predict(free, X, certified=True, trained_on=(X, -y))
+        streamcut.predict(free, X, answer="certified", trained_on=(X, -y))
     with pytest.raises(UsageError, match="l1 alone"):
-        streamcut.predict(streamcut.train((X, y), loss="logistic", l1_only=1.0), X, certified=True)
+        streamcut.predict(streamcut.train((X, y), loss="logistic", l1_only=1.0), X, answer="certified")
     with pytest.raises(UsageError, match="no proved predictions"):
-        streamcut.predict(streamcut.train((X, y), **RBF | {"solver": "bsca"}, budget=10), X, certified=True)
+        streamcut.predict(streamcut.train((X, y), **RBF | {"solver": "bsca"}, budget=10), X, answer="certified")
     with pytest.raises(UsageError, match="no proved predictions"):
-        streamcut.predict(streamcut.train((X, y), kernel="rbf", gamma=0.5, fourier=16), X, certified=True)
+        streamcut.predict(streamcut.train((X, y), kernel="rbf", gamma=0.5, fourier=16), X, answer="certified")
     three = np.digitize(X @ np.ones(6), [-0.5, 0.8]).astype(float)
     several = streamcut.train((X, three), task="multiclass", strategy="one-vs-rest", loss="logistic", intercept="free")
     with pytest.raises(UsageError, match="free intercepts of several classes"):
-        streamcut.predict(several, X, certified=True, trained_on=(X, three))
+        streamcut.predict(several, X, answer="certified", trained_on=(X, three))
 
 
 def test_the_command_prints_what_is_proved(run, tmp_path):
@@ -97,7 +97,7 @@ def test_the_command_prints_what_is_proved(run, tmp_path):
     assert run("train", store, *asked, "-o", model)[0] == 0
     code, _, err = run("predict", model, store, "--answer", "certified", "--trained-on", store, "-o", out)
     assert (code, "labels are proved" in err) == (0, True)
-    found = streamcut.predict(model, store, certified=True, trained_on=store)
+    found = streamcut.predict(model, store, answer="certified", trained_on=store)
     lines = list(csv.DictReader(io.StringIO((tmp_path / "out.csv").read_text())))
     assert [float(line["low"]) for line in lines] == found.low.tolist()
     assert [line["proved"] == "true" for line in lines] == found.proved.tolist()

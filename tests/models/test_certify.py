@@ -97,9 +97,9 @@ def test_a_scaler_of_a_pipeline_leaves_no_proof_about_unscaled_rows():
     model = make_pipeline(MaxAbsScaler(), linear_model.LogisticRegression(fit_intercept=False)).fit(X, y)
     better = streamcut.certify(model, (X, y), 2).better
     with pytest.raises(UsageError, match="features were scaled"):
-        streamcut.predict(better, X, certified=True)
+        streamcut.predict(better, X, answer="certified")
     with pytest.raises(UsageError, match="certify the last step"):
-        streamcut.predict(better, X, certified=True, trained_on=(X, y))
+        streamcut.predict(better, X, answer="certified", trained_on=(X, y))
 
 
 def test_one_label_and_no_weight_on_one_side_are_errors():

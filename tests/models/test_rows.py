@@ -19,14 +19,14 @@ from streamcut.errors import BadInputError, UsageError
 
 def test_every_container_of_rows_has_the_same_answer():
     model, rows = trained(), frame(50, 5).drop(columns="bought")
-    expected = streamcut.predict(model, rows, output="scores")
+    expected = streamcut.predict(model, rows, answer="scores")
     dicts = json.loads(rows.to_json(orient="records"))  # missing ones are null
     floats = {"age": pa.float64(), "size": pa.float64()}
     for given in (rows, pl.from_pandas(rows), pa.Table.from_pandas(rows, preserve_index=False), dicts):
         np.testing.assert_array_equal(model.decision_function(given), expected)
         assert model.predict(given).tolist() == ["yes" if score > 0 else "no" for score in expected]
         np.testing.assert_array_equal(model.predict_proba(given), model.probabilities_of(expected))
-        np.testing.assert_array_equal(streamcut.predict(model, given, output="probabilities"), model.predict_proba(given))
+        np.testing.assert_array_equal(streamcut.predict(model, given, answer="probabilities"), model.predict_proba(given))
     for at, row in enumerate(dicts):
         assert model.decision_function(row)[0] == expected[at]
     assert floats

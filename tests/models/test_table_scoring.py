@@ -24,7 +24,7 @@ folder = kit.shared.table_scoring.folder
 def test_raw_tables_get_the_answers_of_stores(folder, name):
     model = load_model(folder / f"{name}.npz")
     assert model.in_label_words(np.array([model.labels[1], 7.0])).tolist() == ["yes", "7"]  # the last in the alphabet
-    scores = streamcut.predict(model, folder / f"{name}-later.zarr", output="scores")
+    scores = streamcut.predict(model, folder / f"{name}-later.zarr", answer="scores")
     later = pa.parquet.read_table(folder / "later.parquet")
     for data in (
         folder / "later.parquet",
@@ -34,7 +34,7 @@ def test_raw_tables_get_the_answers_of_stores(folder, name):
         later.to_reader(30),
         str(folder / "later.p*"),
     ):
-        np.testing.assert_array_equal(streamcut.predict(model, data, output="scores"), scores)
+        np.testing.assert_array_equal(streamcut.predict(model, data, answer="scores"), scores)
     words = streamcut.predict(model, folder / "later.parquet")
     np.testing.assert_array_equal(words, np.where(scores > 0, "yes", "no"))
     measured = streamcut.evaluate(model, folder / "later.csv").measures()
@@ -90,8 +90,8 @@ def test_svmlight_rows_need_no_labels_to_be_scored(tmp_path):
     (tmp_path / "bare.svm").write_text("1:1 2:3\nx 2:1\n1:2 # comment\n\n3:1\n")
     streamcut.convert(tmp_path / "a.svm", tmp_path / "a.zarr")
     model = streamcut.train(tmp_path / "a.zarr")
-    scores = streamcut.predict(model, tmp_path / "a.zarr", output="scores")
-    np.testing.assert_array_equal(streamcut.predict(model, tmp_path / "bare.svm", output="scores"), scores)
+    scores = streamcut.predict(model, tmp_path / "a.zarr", answer="scores")
+    np.testing.assert_array_equal(streamcut.predict(model, tmp_path / "bare.svm", answer="scores"), scores)
     with pytest.raises(BadInputError, match=r"bare\.svm:1:1: the label is missing"):
         streamcut.evaluate(model, tmp_path / "bare.svm")
 
@@ -101,7 +101,7 @@ def test_the_command_line_keeps_columns(folder, run, tmp_path):
     assert code == 0
     assert "values of fruit that training did not see: 4" in err
     rows = list(csv.DictReader(io.StringIO(out)))
-    scores = streamcut.predict(folder / "d.npz", folder / "later.csv", output="scores")
+    scores = streamcut.predict(folder / "d.npz", folder / "later.csv", answer="scores")
     later = pa.parquet.read_table(folder / "later.parquet")
     assert [int(row["id"]) for row in rows] == later["id"].to_pylist()
     assert [row["fruit"] for row in rows] == later["fruit"].to_pylist()

@@ -57,7 +57,7 @@ def test_a_true_certificate_is_proved(trained):
 
 def test_too_few_passes_prove_nothing_and_refute_nothing(trained):
     model, data, *_ = trained
-    found = verify(model, data, passes=1)
+    found = verify(model, data, max_passes=1)
     assert (found.outcome, found.passes, found.problems) == ("undecided", 1, ())
     assert 0.0 < found.lower_bound < model.certificate.lower_bound
 

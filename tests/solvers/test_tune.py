@@ -117,7 +117,7 @@ def test_measures_of_the_task():
         ({}, "validation data or a number of folds"),
         ({"folds": 2, "validation": "x"}, "give either validation data"),
         ({"folds": 999}, "has 600"),
-        ({"folds": 2, "groups": "label"}, "qid"),
+        ({"folds": 2, "group_column": "label"}, "qid"),
         ({"folds": 2.5}, "2 or above"),
         ({"folds": 1}, "2 or above"),
         ({"folds": 2, "C": 3.0}, "already in the grid"),

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import re
-from importlib import import_module
 
 import click
 import pytest
 
 from streamcut.cli import COMMANDS
 from streamcut.cli.help import COLUMNS, LINES, MAIN
-
-
-def declared(name: str) -> click.Command:
-    return import_module(f"streamcut.cli.{name.replace('-', '_')}").command
+from streamcut.cli.made import command
 
 
 @pytest.mark.parametrize("name", ["", *COMMANDS])
@@ -29,7 +25,7 @@ def test_help_fits_on_a_screen_and_all_of_it_is_there(run, name, monkeypatch):
     assert (code, err) == (0, "")
     assert whole.startswith(lines[0])
     if name:
-        for option in declared(name).params:
+        for option in command(name).params:
             if isinstance(option, click.Option):
                 assert max(option.opts, key=len) in whole
                 assert option.help
@@ -37,7 +33,7 @@ def test_help_fits_on_a_screen_and_all_of_it_is_there(run, name, monkeypatch):
             assert f"--{option}" in brief
             assert len(re.findall(rf"^  {'streamcut'} {name} ", brief, re.MULTILINE)) >= 1
     else:
-        assert all(f"  {command} " in brief for command in COMMANDS)
+        assert all(f"  {each} " in brief for each in COMMANDS)
         assert "Exit codes:" in whole
 
 

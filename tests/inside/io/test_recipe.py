@@ -24,8 +24,8 @@ folder = kit.shared.recipe.folder
 
 def test_a_model_of_hashed_features_hashes_raw_text(folder):
     assert load_model(folder / "h.npz").recipe == Recipe("hashed", 8, 1, "float32", "sum")
-    scores = streamcut.predict(folder / "h.npz", folder / "test.zarr", output="scores")
-    np.testing.assert_array_equal(streamcut.predict(folder / "h.npz", folder / "named.test.svm", output="scores"), scores)
+    scores = streamcut.predict(folder / "h.npz", folder / "test.zarr", answer="scores")
+    np.testing.assert_array_equal(streamcut.predict(folder / "h.npz", folder / "named.test.svm", answer="scores"), scores)
     found = streamcut.evaluate(folder / "h.npz", folder / "named.test.svm")
     assert found.measures() == streamcut.evaluate(folder / "h.npz", folder / "test.zarr").measures()
     assert found.accuracy > 0.95

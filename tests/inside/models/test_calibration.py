@@ -78,7 +78,7 @@ def test_several_classes(strategy, tmp_path):
     model = train(streamcut.rows(X[:300], y[:300]), task="multiclass", strategy=strategy)
     fitted = calibrate(model, (X[300:600], y[300:600]))
     save_model(fitted, tmp_path / "m.npz")
-    p = predict(tmp_path / "m.npz", X[600:], output="probabilities")
+    p = predict(tmp_path / "m.npz", X[600:], answer="probabilities")
     np.testing.assert_array_equal(p, fitted.probabilities_of(model.decision_function(X[600:])))
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
     best = log_loss(y[600:], truth[600:])

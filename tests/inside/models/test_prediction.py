@@ -45,7 +45,7 @@ def test_streamed_scores_are_those_of_arrays(model, bias, ones, at_once, monkeyp
     assert len(data.manifest.shards) > 5
     assert (data.read(0).data is None) == ones
     for given in (X, X.toarray(), data):
-        np.testing.assert_allclose(predict(model, given, output="scores"), dense, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(predict(model, given, answer="scores"), dense, rtol=1e-12, atol=1e-12)
         np.testing.assert_array_equal(predict(model, given), np.where(dense > 0, 3.0, 2.0))
 
 
@@ -67,16 +67,16 @@ def test_features_that_the_model_lacks(model):
     with pytest.raises(BadInputError, match="15 features"):
         predict(narrow, X)
     for given in (X, X.toarray(), data):
-        scores = predict(narrow, given, output="scores", ignore_extra_features=True)
+        scores = predict(narrow, given, answer="scores", ignore_extra_features=True)
         np.testing.assert_allclose(scores, expected, rtol=1e-12, atol=1e-12)
     X.data[:] = 1
-    scores = predict(narrow, streamcut.rows(X, y, shard_nnz=200), output="scores", ignore_extra_features=True)
+    scores = predict(narrow, streamcut.rows(X, y, shard_nnz=200), answer="scores", ignore_extra_features=True)
     np.testing.assert_allclose(scores, X.toarray()[:, :15] @ narrow.weights + narrow.intercept, rtol=1e-12, atol=1e-12)
 
 
 def test_a_data_set_may_have_fewer_features(model):
     X, y = rows(d=10)
-    scores = predict(model, streamcut.rows(X, y), output="scores")
+    scores = predict(model, streamcut.rows(X, y), answer="scores")
     np.testing.assert_allclose(scores, X.toarray() @ model.weights[:10] + model.intercept, rtol=1e-12, atol=1e-12)
     with pytest.raises(BadInputError, match="20 features"):
         predict(model, X)
@@ -85,8 +85,8 @@ def test_a_data_set_may_have_fewer_features(model):
 def test_a_text_file_is_parsed_on_the_way(model, tmp_path):
     X, y = rows()
     dump_svmlight_file(sp.csr_matrix(X), y, str(tmp_path / "rows.svm"), zero_based=False)
-    scores = predict(model, tmp_path / "rows.svm", output="scores")
-    np.testing.assert_allclose(scores, predict(model, X, output="scores"), rtol=1e-12, atol=1e-12)
+    scores = predict(model, tmp_path / "rows.svm", answer="scores")
+    np.testing.assert_allclose(scores, predict(model, X, answer="scores"), rtol=1e-12, atol=1e-12)
 
 
 def test_a_model_file_will_do(model, tmp_path):
@@ -103,7 +103,7 @@ def test_scores_that_are_not_finite_name_their_row(model):
 
 
 def test_what_cannot_be_is_refused(model, tmp_path):
-    with pytest.raises(UsageError, match="output"):
-        predict(model, rows()[0], output="probability")
+    with pytest.raises(UsageError, match="answer"):
+        predict(model, rows()[0], answer="probability")
     with pytest.raises(NotFoundError, match="nothing"):
         predict(model, tmp_path / "nothing.zarr")

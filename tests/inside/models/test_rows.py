@@ -43,7 +43,7 @@ def told(model: Any, rows: Any) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = streamcut.predict(model, rows, output="scores")
+            found = streamcut.predict(model, rows, answer="scores")
         return found.tolist(), dict(found.unseen)
     except (BadInputError, UsageError, pa.ArrowException, ValueError, TypeError, OverflowError) as error:  # some are Arrow's own
         return type(error).__name__, str(error)

@@ -28,8 +28,8 @@ def test_what_training_did_not_see_is_counted(folder):
 def test_rows_without_labels_are_scored_and_not_measured(folder, tmp_path):
     later = pa.parquet.read_table(folder / "later.parquet")
     bare = later.drop_columns(["kind", "id"])
-    scores = streamcut.predict(folder / "d.npz", later, output="scores")
-    np.testing.assert_array_equal(streamcut.predict(folder / "d.npz", bare, output="scores"), scores)
+    scores = streamcut.predict(folder / "d.npz", later, answer="scores")
+    np.testing.assert_array_equal(streamcut.predict(folder / "d.npz", bare, answer="scores"), scores)
     with pytest.raises(BadInputError, match="the frame: no column 'kind'; it has fruit, size"):
         streamcut.evaluate(folder / "d.npz", bare)
     holes = later.set_column(1, "kind", pa.array([None if i % 4 else k for i, k in enumerate(later["kind"].to_pylist())]))
@@ -40,7 +40,7 @@ def test_rows_without_labels_are_scored_and_not_measured(folder, tmp_path):
     assert raw.counters["rows without label left out"] == 150
     pa.parquet.write_table(bare, tmp_path / "bare.parquet")
     streamcut.convert(tmp_path / "bare.parquet", tmp_path / "bare.zarr", recipe=folder / "d.npz", labels="none")
-    np.testing.assert_array_equal(streamcut.predict(folder / "d.npz", tmp_path / "bare.zarr", output="scores"), scores)
+    np.testing.assert_array_equal(streamcut.predict(folder / "d.npz", tmp_path / "bare.zarr", answer="scores"), scores)
     for use in (
         lambda: streamcut.evaluate(folder / "d.npz", tmp_path / "bare.zarr"),
         lambda: streamcut.train(tmp_path / "bare.zarr"),

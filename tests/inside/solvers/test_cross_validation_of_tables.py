@@ -34,15 +34,17 @@ EXACT = {"loss": "logistic", **TIGHT}
 
 def test_rows_of_a_group_are_in_one_fold(rows, tmp_path):
     convert = {"drop": "day", "standardise": True}
-    found = streamcut.cross_validate(rows, label="ill", convert=convert, groups="patient", folds=4, **EXACT)
-    again = streamcut.cross_validate(rows, label="ill", convert=convert, groups="patient", folds=4, **EXACT)
-    other = streamcut.cross_validate(rows, label="ill", convert=convert, groups="patient", folds=4, seed=1, **EXACT)
+    found = streamcut.cross_validate(rows, label="ill", convert=convert, group_column="patient", folds=4, **EXACT)
+    again = streamcut.cross_validate(rows, label="ill", convert=convert, group_column="patient", folds=4, **EXACT)
+    other = streamcut.cross_validate(rows, label="ill", convert=convert, group_column="patient", folds=4, seed=1, **EXACT)
     assert found.values("accuracy") == again.values("accuracy")
     assert found.values("accuracy") != other.values("accuracy")
     rows.to_csv(tmp_path / "rows.csv", index=False)
-    of_file = streamcut.cross_validate(tmp_path / "rows.csv", label="ill", convert=convert, groups="patient", folds=4, **EXACT)
+    of_file = streamcut.cross_validate(
+        tmp_path / "rows.csv", label="ill", convert=convert, group_column="patient", folds=4, **EXACT
+    )
     assert of_file.values("accuracy") == found.values("accuracy")
-    alone = streamcut.cross_validate(rows, label="ill", convert=convert, groups="patient", folds=12, **EXACT)
+    alone = streamcut.cross_validate(rows, label="ill", convert=convert, group_column="patient", folds=12, **EXACT)
     expected = [
         measured(
             rows, (rows.patient != who).to_numpy(), (rows.patient == who).to_numpy(), drop="day", id="patient", standardise=True
@@ -54,7 +56,7 @@ def test_rows_of_a_group_are_in_one_fold(rows, tmp_path):
 
 def test_what_is_measured_on_is_later_than_what_was_trained_on(rows):
     convert = {"drop": "patient", "id": "day", "standardise": True}
-    found = streamcut.cross_validate(rows, label="ill", convert=convert, time="day", folds=3, **EXACT)
+    found = streamcut.cross_validate(rows, label="ill", convert=convert, time_column="day", folds=3, **EXACT)
     days = (rows.day - rows.day.min()).dt.days.to_numpy()
     cuts = [30, 60, 90, 999]
     expected = [

@@ -24,6 +24,7 @@ LAYERS = [  # lower ones first; a package sees the layers below its own
     {"wiring"},
     {"exports", "reports"},
     {"fitting"},
+    {"api"},
     {"cli", "estimator"},
     {"sklearn"},
     {"__main__"},
