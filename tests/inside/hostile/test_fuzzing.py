@@ -17,7 +17,6 @@ STEPS = {
     "recipes": 400,
     "models": 100,
     "checkpoints": 300,
-    "metadata": 30,
     "stores": 75,
     "resumes": 50,
     "hdf5": 50,

@@ -140,7 +140,6 @@ def test_row_76_redaction_takes_linear_time():
         assert process_time() - began < 10  # a quadratic one takes hours
 
 
-
 @pytest.mark.parametrize("name", ["part-*.svm", "folder"])
 def test_row_57_a_file_of_a_glob_that_changes_is_noticed(model, monkeypatch, name):
     from streamcut.data.inputs import Raw, rows_of
