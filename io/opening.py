@@ -10,12 +10,11 @@ from pathlib import Path
 from streamcut.errors import BadInputError, CorruptError, IncompleteError, NotFoundError
 from streamcut.foundation.opened import opened_file, readable, regular
 from streamcut.io.stores.chunk_cache import ChunkCache
-from streamcut.io.stores.codec import MAX_BYTES
 from streamcut.io.stores.guarded import damaged, read_guarded, read_small
-from streamcut.io.stores.manifest_file import MAX_MANIFEST, read_manifest
+from streamcut.io.stores.manifest_file import read_manifest
 from streamcut.io.stores.spec import JOURNAL, MANIFEST, SHARDS, shard_name
 from streamcut.io.stores.stored import StoredDataset
-from streamcut.io.stores.zarr_layout import METADATA, is_foreign
+from streamcut.io.stores.zarr_layout import METADATA
 
 _HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 _MODEL = "meta.json.npy"  # what every model file of streamcut.models.files holds
@@ -25,7 +24,7 @@ _CONVERT = "make a store of it with `streamcut convert`"
 
 
 def open_dataset(path: str | os.PathLike, *, cached: bool = True) -> StoredDataset:
-    """The store at `path`: a directory (Zarr or HDF5), a zip file of a Zarr store, or a URL.
+    """The store at `path`: a directory (Zarr or HDF5), or a URL.
 
     cached   data read earlier from a URL may come from the local cache (STREAMCUT_CACHE_DIR)
 
@@ -62,8 +61,6 @@ def _open_directory(path: Path) -> StoredDataset:
         from streamcut.io.stores.hdf5_store import HDF5Store
 
         return HDF5Store(str(path), manifest)
-    if (path / ".zgroup").exists() or _written_by_others(path, list(manifest.shards[0].arrays)):
-        return _fallback(str(path))
     from streamcut.io.stores.zarr_store import ZarrStore
 
     for file, guard in manifest.files.items():
@@ -80,8 +77,7 @@ def _open_file(path: Path) -> StoredDataset:
     except OSError as error:
         raise NotFoundError(f"{path}: {error.strerror}") from None
     if zipfile.is_zipfile(regular(path)):
-        _check_members(path)
-        return _fallback(str(path))
+        raise _of_zip(path)
     if start == _HDF5_MAGIC:
         _refuse_anndata(path, _hdf5_members(path))
         raise NotFoundError(f"{path}: an HDF5 file, but not a streamcut store (those are directories); {_CONVERT}")
@@ -105,23 +101,15 @@ def _refuse_anndata(path: Path, members: set[str]) -> None:
         raise BadInputError(f"{path}: an AnnData file, not a streamcut store; convert it first: {line} COLUMN")
 
 
-def _check_members(path: Path) -> None:
-    """Raise NotFoundError for a zip file of NumPy arrays (.npz: model or matrix), CorruptError for one that cannot be a store."""
+def _of_zip(path: Path) -> NotFoundError:
+    """The error for a zip file: arrays of NumPy (.npz: model or matrix), or anything else."""
     with readable(path, CorruptError, "is not a readable zip file", _RESTORE), zipfile.ZipFile(regular(path)) as file:
         names = file.namelist()
-        longest = max((member.file_size for member in file.infolist()), default=0)
-    if longest > MAX_MANIFEST + MAX_BYTES:
-        raise damaged(path, f"holds a file of {longest:,} bytes, more than any store has")
+    if _MODEL in names:
+        return NotFoundError(f"{path}: a model, not data; `streamcut info` shows it, and commands take it before their data")
     if names and all(name.endswith(".npy") for name in names):
-        if _MODEL in names:
-            raise NotFoundError(f"{path}: a model, not data; `streamcut info` shows it, and commands take it before their data")
-        raise NotFoundError(f"{path}: arrays of NumPy or SciPy, not a streamcut store; {_CONVERT}")
-
-
-def _fallback(path: str) -> StoredDataset:
-    from streamcut.io.stores.zarr_fallback import ZarrPythonStore  # zarr-python takes a second to import
-
-    return ZarrPythonStore(path)
+        return NotFoundError(f"{path}: arrays of NumPy or SciPy, not a streamcut store; {_CONVERT}")
+    return NotFoundError(f"{path}: a zip file, not a streamcut store; unpack it if it holds one")
 
 
 def _incomplete(path: Path) -> IncompleteError:
@@ -135,12 +123,3 @@ def _was_a_store(path: Path) -> bool:
     except OSError:
         marked = False
     return marked or (path / SHARDS / f"{shard_name(0)}.h5").exists()
-
-
-def _written_by_others(path: Path, arrays: list[str]) -> bool:
-    """Whether other software has rewritten every array of the first shard, which damage cannot mimic."""
-    try:
-        names = [f"{SHARDS}/{shard_name(0)}/{name}/{METADATA}" for name in arrays]
-        return all(is_foreign(read_small(path, name, _METADATA_BYTES)) for name in names)
-    except OSError:
-        return False

@@ -1,7 +1,6 @@
 """Names, dtypes and versions of the on-disk format: FORMAT.md as data for readers and writers. Imports nothing."""
 
 FORMAT_VERSION = 2
-READABLE = (1, 2)
 NEEDS = "0.2.0"  # the first streamcut that reads FORMAT_VERSION; written into every store, for older readers
 
 MANIFEST = "manifest.json"

@@ -15,7 +15,7 @@ from streamcut.errors import CorruptError, NotFoundError
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.dataset import ShownDataset, first_rows
 from streamcut.io.manifest import Manifest, ShardInfo
-from streamcut.io.recipe.recipe import LabelRule, NewerRecipeError, Recipe
+from streamcut.io.recipe.recipe import NewerRecipeError, Recipe
 from streamcut.io.stores.buffers import Buffers
 from streamcut.io.stores.codec import crc32c
 from streamcut.io.stores.guarded import damaged, expect_length, fetch_ahead, read_guarded
@@ -64,7 +64,7 @@ class StoredDataset(ShownDataset, ABC):
         """How its rows became features, None when unknown. Raises CorruptError."""
         try:
             if RECIPE not in self.manifest.extras:
-                return _recipe_of_first_version(self.manifest) if self.manifest.format_version == 1 else None
+                return None
             return Recipe.from_json(self.extra(RECIPE))
         except NewerRecipeError as error:
             raise NotFoundError(f"{self.path}/{RECIPE}: {error}") from None
@@ -168,19 +168,3 @@ class StoredDataset(ShownDataset, ABC):
         """Raise CorruptError unless the decoded `array` has the checksum that the manifest states."""
         if crc32c(array) != self.manifest.shards[shard].arrays[name].content_crc32c:
             raise damaged(self.where(shard, name), "does not have the content that the manifest states")
-
-
-def _recipe_of_first_version(manifest: Manifest) -> Recipe | None:
-    """The recipe of a store of format version 1, which has the options of its conversion instead."""
-    made_from = manifest.source.get("made_from", {})
-    if made_from.get("format") != "svmlight":
-        return None
-    bits, base = made_from.get("hash_bits"), made_from.get("index_base", 1)
-    return Recipe(
-        form="numbers" if bits is None else "hashed",
-        hash_bits=bits,
-        index_base=None if base == "auto" else base,
-        dtype=made_from.get("dtype", "float32"),
-        duplicates="error" if bits is None else "sum",
-        labels=LabelRule(tuple((made_from.get("label_map") or {}).items())),
-    )

@@ -18,14 +18,13 @@ from streamcut.io.stores.guarded import damaged
 from streamcut.io.stores.manifest_file import guarded_files
 from streamcut.io.stores.spec import FEATURES, MANIFEST, MOST_FEATURES
 from streamcut.io.stores.stored import StoredDataset
-from streamcut.io.stores.zarr_store import ZarrStore
 
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
     """The findings of `verify_store`.
 
-    files, bytes   guarded files of the store and their total length, 0 for a store read through zarr-python
+    files, bytes   guarded files of the store and their total length
     read_data      whether the content was read, or only lengths and metadata
     problems       one line each; empty for a sound store
     unexpected     files that the manifest does not list: harmless
@@ -56,8 +55,8 @@ def verify_store(path: str | os.PathLike, *, read_data: bool) -> VerifyReport:
         data = open_dataset(path, cached=False)
     except CorruptError as error:
         return VerifyReport(name, read_data=read_data, problems=(str(error),))
-    guarded = guarded_files(data.manifest) if isinstance(data, ZarrStore) or data.manifest.backend == "hdf5" else {}
-    wrong, unexpected = data.found({file: length for file, (length, _) in guarded.items()}) if guarded else ([], [])
+    guarded = guarded_files(data.manifest)
+    wrong, unexpected = data.found({file: length for file, (length, _) in guarded.items()})
     problems = [str(error) for error in wrong] + list(_content_of_files(data, guarded, read_data))
     if read_data:
         problems += _content_problems(data)

@@ -58,15 +58,6 @@ def array_document(dtype: str, size: int) -> bytes:
     )
 
 
-def is_foreign(document: bytes) -> bool:
-    """Whether a zarr.json describes a valid array that other software wrote with other codecs."""
-    try:
-        stated = json.loads(document)
-        return stated["node_type"] == "array" and stated["codecs"] != json.loads(array_document(stated["data_type"], 1))["codecs"]
-    except (ValueError, KeyError, TypeError):
-        return False
-
-
 def chunk_path(root: str | Path, shard: int, name: str) -> str:
     return f"{root}/{chunk_name(shard, name)}"
 

@@ -14,8 +14,6 @@ from pathlib import Path
 
 import kit.shared.hostile_store
 import pytest
-import zarr
-from kit.forging import PICKLED, pickled_array
 from kit.shared.hostile_store import CORRUPT, refused
 
 import streamcut
@@ -75,24 +73,6 @@ def test_42_no_file_where_a_file_should_be(run, folder, store, name, instead):
     refused(run, store, but=elsewhere)
 
 
-def test_42_a_store_that_others_wrote_has_no_links_either(run, folder):
-    group = zarr.open_group("z.zarr", mode="r")
-    shutil.copytree("z.zarr", "v2.zarr", ignore=lambda _, names: [name for name in names if name == "zarr.json"])
-    for shard in ("000000", "000001"):
-        copy = zarr.open_group(f"v2.zarr/shards/{shard}", mode="a", zarr_format=2)
-        for name, array in group[f"shards/{shard}"].arrays():
-            shutil.rmtree(f"v2.zarr/shards/{shard}/{name}")
-            copy.create_array(name, data=array[...])
-    zarr.open_group("v2.zarr/shards", mode="a", zarr_format=2)
-    zarr.open_group("v2.zarr", mode="a", zarr_format=2)
-    assert run("predict", "m.npz", "v2.zarr")[0] == 0
-    chunk = folder / "v2.zarr/shards/000001/y/0"
-    for instead in (pipe, link_to_nothing, unix_socket):
-        chunk.unlink()
-        instead(chunk)
-        refused(run, "v2.zarr")
-
-
 def test_42_a_store_and_its_shards_may_be_links(run, folder):
     os.rename("z.zarr/shards/000001", "elsewhere")
     os.symlink(folder / "elsewhere", "z.zarr/shards/000001")
@@ -142,19 +122,6 @@ def test_48_a_manifest_without_end(run, folder):
     with open(folder / "z.zarr/manifest.json", "wb") as file:
         file.truncate(1 << 40)  # of zeros, which take no room on the disk
     refused(run, "z.zarr")
-
-
-@pytest.mark.parametrize("forged", PICKLED)
-def test_48_no_codec_unpickles_a_store(run, folder, forged):
-    for name in ("data", "indices", "indptr", "y", "qid", "weight"):
-        for shard in ("000000", "000001"):
-            pickled_array(folder / f"z.zarr/shards/{shard}/{name}", 2, forged)
-            (folder / f"z.zarr/shards/{shard}/.zgroup").write_text('{"zarr_format": 2}')
-    for place in ("z.zarr", "z.zarr/shards"):
-        (folder / place / ".zgroup").write_text('{"zarr_format": 2}')
-        (folder / place / "zarr.json").unlink()
-    refused(run, "z.zarr", but=("info",))
-    assert not (folder / "harm").exists()
 
 
 def test_errors_of_hostile_stores_are_ours(folder):

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 
@@ -103,13 +102,6 @@ def test_refusals(run, tmp_path, text, monkeypatch, arguments, code, message):
     assert message in found[2]
     assert "Traceback" not in found[2]
     assert set(os.listdir(tmp_path)) == before
-
-
-def test_a_zipped_store_is_read(tmp_path, text):
-    convert(text, tmp_path / "a.zarr", shard_nnz=300)
-    packed = shutil.make_archive(str(tmp_path / "packed"), "zip", tmp_path / "a.zarr")
-    convert(packed, tmp_path / "b.zarr")
-    assert read_rows(tmp_path / "b.zarr") == read_rows(tmp_path / "a.zarr")
 
 
 def test_unfinished_stores_are_named_as_such(run, tmp_path, text):

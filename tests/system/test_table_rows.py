@@ -63,7 +63,7 @@ FAULTS = {
     45: "test_outputs.py::test_45_a_second_train_to_one_model_fails_and_changes_nothing",
     46: "test_outputs.py::test_46_links_are_followed_and_stay",
     47: "test_process_faults.py::test_47_hang_up_ends_training_in_good_order",
-    48: "test_hostile_store.py::test_48_every_number_and_type_of_a_manifest",
+    48: "test_hostile_store.py::test_48_numbers_that_the_rows_exceed",
 }
 REMOTE = "test_remote_store.py"  # row 49 of the faults: all of it
 BAD_INPUT = {

@@ -16,7 +16,6 @@ STEPS = {
     "manifests": 400,
     "recipes": 400,
     "checkpoints": 300,
-    "metadata": 30,
     "stores": 75,
     "hdf5": 50,
     "bits": 150,

@@ -41,7 +41,6 @@ ELSEWHERE = {  # (module, function): why it need not come through a door
     ("streamcut.io.sources.self_contained", "opened_hdf5"): "the name comes from `regular` a line above",
     ("streamcut.io.sources.self_contained", "opened_zarr"): "a folder in which there are only files",
     ("streamcut.io.sources.parquet_files", "_open"): "the name comes from `regular` a line above",
-    ("streamcut.io.stores.zarr_fallback", "*"): "a folder in which there are only files, a file from `regular`, or a URL",
     ("streamcut.io.sources.columns", "_array"): "a file from `opened_file`",
     ("streamcut.io.sources.scipy_files", "__init__"): "a stream from `opened_raw`",
     ("streamcut.io.sources.scipy_files", "rows"): "a stream from `opened_raw`",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import replace
 
 import kit.shared.recipe
@@ -13,10 +12,8 @@ import pytest
 import streamcut
 from streamcut import load_model, save_model
 from streamcut.errors import BadInputError, CorruptError, NotFoundError, UsageError
-from streamcut.io.manifest import Manifest
 from streamcut.io.recipe.comparison import difference, require_same
 from streamcut.io.recipe.recipe import LabelRule, NewerRecipeError, Recipe
-from streamcut.io.stores.manifest_file import canonical_json, manifest_bytes, read_manifest
 from streamcut.io.stores.verify import verify_store
 
 folder = kit.shared.recipe.folder
@@ -46,21 +43,6 @@ def test_damage_to_the_recipe_is_found(folder, tmp_path, backend):
     place.unlink()
     with pytest.raises(CorruptError, match=r"recipe\.json: missing"):
         streamcut.predict(folder / "h.npz", tmp_path / "s")
-
-
-def test_stores_of_the_first_version_tell_it_by_their_options(folder, tmp_path):
-    shutil.copytree(folder / "hashed.zarr", tmp_path / "old.zarr")
-    manifest = replace(read_manifest(tmp_path / "old.zarr/manifest.json"), format_version=1, extras={})
-    record = json.loads(manifest_bytes(manifest))
-    del record["extras"], record["sha256"]
-    import hashlib
-
-    digest = hashlib.sha256(canonical_json(record)).hexdigest()
-    (tmp_path / "old.zarr/manifest.json").write_bytes(canonical_json({**record, "sha256": digest}) + b"\n")
-    (tmp_path / "old.zarr/recipe.json").unlink()
-    old = streamcut.open(tmp_path / "old.zarr")
-    assert isinstance(old.manifest, Manifest)
-    assert (old.manifest.format_version, old.recipe) == (1, load_model(folder / "h.npz").recipe)
 
 
 def test_recipes_survive_json_and_refuse_what_they_do_not_know():

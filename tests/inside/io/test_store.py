@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import tracemalloc
-import zipfile
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -17,7 +16,6 @@ import pytest
 import scipy.sparse as sp
 import zarr
 from kit.contracts.store import KINDS, SHARD_NNZ
-from zarr.codecs import ZstdCodec
 
 import streamcut
 from inside.kit.contracts.store import Rows, StoreContract, make_rows
@@ -25,10 +23,8 @@ from streamcut.errors import BadInputError, CorruptError, IncompleteError, NotFo
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.stores.buffers import buffer_bytes
 from streamcut.io.stores.manifest_file import manifest_bytes, read_manifest
-from streamcut.io.stores.spec import EXTRAS
 from streamcut.io.stores.verify import verify_store
 from streamcut.io.stores.writer import StoreWriter
-from streamcut.io.stores.zarr_fallback import ZarrPythonStore
 from streamcut.io.stores.zarr_store import ZarrStore
 
 pytestmark = pytest.mark.smoke
@@ -41,26 +37,6 @@ def write(path: Path, rows: Rows, *, block: int = 37, backend: str = "zarr", sha
         for start in range(0, chunk.n_rows, block):
             writer.append(chunk.rows(start, min(start + block, chunk.n_rows)), {"row": start})
         return writer.finish({"made": "by a test"})
-
-
-def with_other_codecs(source: Path, target: Path, zarr_format: int = 3) -> Path:
-    """The store as other software would copy it."""
-    shutil.copytree(source, target, ignore=lambda folder, names: {*names} - {"manifest.json", *EXTRAS})
-    root = zarr.open_group(target, mode="a", zarr_format=zarr_format)
-    compressors = {"compressors": [ZstdCodec(level=1)]} if zarr_format == 3 else {}
-    for k, shard in zarr.open_group(source, mode="r")["shards"].groups():
-        copy = root.require_group(f"shards/{k}", overwrite=False)
-        for name, array in shard.arrays():
-            copy.create_array(name, data=array[...], chunks=(97,), **compressors)
-    return target
-
-
-def zipped(source: Path, target: Path) -> Path:
-    with zipfile.ZipFile(target, "w") as archive:
-        for file in source.rglob("*"):
-            if file.is_file():
-                archive.write(file, file.relative_to(source))
-    return target
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -82,16 +58,6 @@ def hdf5(rows, native) -> Path:
     return path
 
 
-@pytest.fixture(scope="module")
-def foreign(native) -> Path:
-    return with_other_codecs(native, native.with_name("foreign.zarr"))
-
-
-@pytest.fixture(scope="module")
-def archive(native) -> Path:
-    return zipped(native, native.with_name("a.zip"))
-
-
 class TestZarr(StoreContract):
     @pytest.fixture
     def dataset(self, native):
@@ -106,40 +72,11 @@ class TestHDF5(StoreContract):
         return streamcut.open(hdf5)
 
 
-class TestZip(StoreContract):
-    @pytest.fixture
-    def dataset(self, archive):
-        return streamcut.open(archive)
-
-
-class TestURL(StoreContract):
-    @pytest.fixture
-    def dataset(self, native):
-        return streamcut.open(f"file://{native}")
-
-
-class TestOtherCodecs(StoreContract):
-    @pytest.fixture
-    def dataset(self, foreign):
-        data = streamcut.open(foreign)
-        assert isinstance(data, ZarrPythonStore)
-        return data
-
-
 class TestMemory(StoreContract):
     @pytest.fixture
     def dataset(self, rows):
         data = rows.X.astype(np.int8) if (rows.X.data == np.round(rows.X.data)).all() else rows.X
         return streamcut.rows(data, rows.y, weight=rows.weight, qid=rows.qid, shard_nnz=SHARD_NNZ)
-
-
-def test_zarr_v2_is_read_through_zarr_python(tmp_path):
-    rows = make_rows("queries")
-    write(tmp_path / "a.zarr", rows)
-    data = streamcut.open(with_other_codecs(tmp_path / "a.zarr", tmp_path / "b.zarr", zarr_format=2))
-    assert isinstance(data, ZarrPythonStore)
-    np.testing.assert_array_equal(data.read(1).indices, streamcut.open(tmp_path / "a.zarr").read(1).indices)
-    assert verify_store(tmp_path / "b.zarr", read_data=True).sound
 
 
 def test_backends_and_memory_cut_alike_and_have_one_fingerprint(rows, native, tmp_path):

@@ -110,27 +110,6 @@ def checkpoints(rng: random.Random, made: Path) -> Iterator[str]:
         yield _outcome(open_checkpoint, path)
 
 
-def metadata(rng: random.Random, made: Path) -> Iterator[str]:
-    """zarr.json of arrays that other software has written, read through zarr-python."""
-    import zarr
-
-    from streamcut.io.stores.zarr_fallback import ZarrPythonStore
-
-    store = made / "others.zarr"
-    shutil.copytree(made / "z.zarr", store, dirs_exist_ok=True)
-    group = zarr.open_group(made / "z.zarr", mode="r")
-    for shard in ("000000", "000001"):
-        for name, array in group[f"shards/{shard}"].arrays():
-            zarr.open_group(store / f"shards/{shard}").create_array(name, data=array[...], overwrite=True)
-    files = sorted(store.glob("shards/*/*/zarr.json"))
-    while True:
-        file = rng.choice(files)
-        content = file.read_bytes()
-        file.write_text(json.dumps(forged_document(rng, json.loads(content))))
-        yield _outcome(lambda: ZarrPythonStore(str(store)).read(int(file.parts[-3])))  # noqa: B023
-        file.write_bytes(content)
-
-
 def stores(rng: random.Random, made: Path) -> Iterator[str]:
     """A store with a forged manifest, or with forged arrays under right sums, is checked, read and trained on."""
     store = made / "forged.zarr"
@@ -203,5 +182,5 @@ def frames(rng: random.Random, made: Path) -> Iterator[str]:
 
 FUZZERS: dict[str, Callable[[random.Random, Path], Iterator[str]]] = {
     each.__name__: each
-    for each in (flips, manifests, recipes, checkpoints, metadata, stores, hdf5, frames)
+    for each in (flips, manifests, recipes, checkpoints, stores, hdf5, frames)
 } | DOORS | TEXTS  # fmt: skip
