@@ -40,7 +40,7 @@ class ConvertReport(Shown):
     counters     {what was unusual in the input: how often}, nonzero counts only
     rows         read by this run; `resumed_rows` were stored by earlier runs
     bytes_in     of the input files, None for standard input and URLs
-    rejects      path of the refused lines, None when there were none
+    rejects      the first refused lines, at most twenty: FILE:LINE:COLUMN: reason: text
     label_words  ((label, word), …) where labels are words
     label_order  outputs whose rows are sorted by label, for which training takes more passes
     """
@@ -53,7 +53,7 @@ class ConvertReport(Shown):
     bytes_out: int
     seconds: float
     plan: ConvertPlan
-    rejects: str | None = None
+    rejects: tuple[str, ...] = ()
     complete_before: list[str] = field(default_factory=list)
     label_words: tuple[tuple[float, str], ...] = ()
     label_order: list[str] = field(default_factory=list)
@@ -115,7 +115,7 @@ def _converted(
     """(report, whether the recipe of a table was learned); what was needed on the way, such as a dictionary, is free again."""
     began = time.monotonic()
     given = prepared(inputs, output, options)
-    settings, outputs, plan, source, rejects = given.settings, given.outputs, given.plan, given.source, given.rejects
+    settings, outputs, plan, source, refused = given.settings, given.outputs, given.plan, given.source, given.refused
     record = record_of(given)
     if on_told is not None:
         for sentence in given.told:
@@ -128,17 +128,14 @@ def _converted(
         for path in outputs:
             targets.append(Target(path, record, plan, n_features, settings))
             stack.callback(targets[-1].close)
-        work = Work(source, given.states, targets, settings, plan, record, rejects, Reporter(progress, source, began))
-        stack.callback(rejects.close)
+        work = Work(source, given.states, targets, settings, plan, record, refused, Reporter(progress, source, began))
         try:
             work.run()
         except (BadInputError, MemoryBudgetError) as error:
             useless = isinstance(error, ChangedInputError)  # a mixture of old and new rows
-            abandoned = [target.abandon(rows_too=useless) for target in targets]
-            if all(abandoned):
-                rejects.discard()
+            for target in targets:
+                target.abandon(rows_too=useless)
             raise
-    rejects.discard()
     sizes = [size for _, size, _ in source.identity["inputs"]]
     report = ConvertReport(
         outputs={target.path: target.statistics for target in targets if target.statistics is not None},
@@ -149,7 +146,7 @@ def _converted(
         bytes_out=sum(target.stored_bytes() for target in targets),
         seconds=time.monotonic() - began,
         plan=plan,
-        rejects=str(rejects.final) if work.rejected else None,
+        rejects=tuple(targets[0].refused),
         complete_before=[target.path for target in targets if target.complete],
         label_words=label_words(source.recipe()),
         label_order=[target.path for target in targets if target.in_order],

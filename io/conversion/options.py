@@ -96,7 +96,7 @@ class ConvertOptions:
         check=Check("is no label; give the number that stands in the sets", math.isfinite))
     label_weights: bool = option(False, "Labels may be label:weight.")
     keep_zeros: bool = option(False, "Store entries whose value is 0.")
-    on_error: str = option("raise", "A malformed line: stop, or leave it out and write it to OUTPUT.rejects.",
+    on_error: str = option("raise", "A malformed line: stop, or leave it out (the manifest keeps the first twenty).",
         choices=("raise", "skip"))
     max_errors: int | None = option(None, "With --on-error skip, stop after N lines.  [default: 1000]", metavar="N",
         check=at_least(0))

@@ -15,7 +15,7 @@ from streamcut.foundation.shown import expect_known
 from streamcut.foundation.systems import give_back, resident_bytes
 from streamcut.io.conversion.options import ConvertOptions, spelled
 from streamcut.io.conversion.plan import ConvertPlan, make_plan
-from streamcut.io.conversion.rejects import RejectsFile
+from streamcut.io.conversion.rejects import Refused
 from streamcut.io.formats.by_readers import STORE
 from streamcut.io.formats.finding import find_files
 from streamcut.io.formats.format import Conversion
@@ -43,7 +43,7 @@ class Prepared:
     states: FileStates
     plan: ConvertPlan
     source: RowSource
-    rejects: RejectsFile
+    refused: Refused
     told: list[str]
 
 
@@ -88,10 +88,10 @@ def prepared(inputs: Any, output: str | os.PathLike, options: dict[str, Any]) ->
         features=earlier.get("features"),
     )
     plan = planned(settings.memory)
-    rejects = RejectsFile(outputs[0], wanted=settings.on_error == "skip", replace=settings.force or settings.resume)
+    refused = Refused()
     told = [sentence for reader in readers for sentence in getattr(reader, "told", ())]
-    source = form.source(Conversion(paths, readers, settings, plan, rejects.add, planned))
-    return Prepared(settings, outputs, kind, paths, side_files, states, plan, source, rejects, told)
+    source = form.source(Conversion(paths, readers, settings, plan, refused.add, planned))
+    return Prepared(settings, outputs, kind, paths, side_files, states, plan, source, refused, told)
 
 
 def _scratch_folder(settings: ConvertOptions, output: str) -> str:
@@ -158,8 +158,6 @@ def _expect_remote(url: str, settings: ConvertOptions) -> None:
     expect_writable(url)
     if settings.backend == "hdf5":
         raise UsageError(f"--backend=hdf5: HDF5 files are written to disks only, not to {url}; take zarr")
-    if settings.on_error == "skip":
-        raise UsageError(f"--on-error=skip: refused lines go next to the store, on disks only, not to {url}; convert to a disk")
     expect_bucket(url)
 
 

@@ -66,6 +66,7 @@ class Target:
         self.path = path
         self.statistics: Statistics | None = None  # known once it is complete
         self.counters: dict[str, int] = {}
+        self.refused: list[str] = []
         manifest = _existing(path, record, settings.force) if settings.resume and is_store(path) else None
         self.complete = manifest is not None
         self.resumed_at: dict | None = None
@@ -78,6 +79,7 @@ class Target:
         self._writer: StoreWriter | None = None
         if manifest is not None:
             self.statistics, self.counters = manifest.statistics, manifest.source.get("counters", {})
+            self.refused = manifest.source.get("refused", [])
             self.stored = manifest.statistics.n_rows
             settle(path)
             return
@@ -128,15 +130,16 @@ class Target:
         # `given` makes the position that of exactly these rows, however a resumed run cuts blocks.
         self._writer.append(rows, {**position, "given": first_row})
 
-    def finish(self, record: dict, counters: dict[str, int], recipe: Recipe | None) -> None:
-        """Give the store its name, with its source, its counters and its recipe."""
+    def finish(self, record: dict, counters: dict[str, int], recipe: Recipe | None, refused: list[str]) -> None:
+        """Give the store its name, with its source, its counters, its recipe and the first refused lines."""
         if self.complete:
             return
         if self.seen == 0:
             raise BadInputError(f"{self.path}: this output gets no rows; change --split or --split-seed")
         assert self._writer is not None, "closed before it was finished"
         self.counters = counters
-        source = {"made_from": lasting(record), "counters": counters}
+        self.refused = refused
+        source = {"made_from": lasting(record), "counters": counters, **({"refused": refused} if refused else {})}
         self.statistics = self._writer.finish(source, recipe).statistics
         self.in_order = self.statistics.groups is None and self._order.found(self.statistics)
         self.close()

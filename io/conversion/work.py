@@ -25,7 +25,7 @@ from streamcut.foundation.files import scratch_folder
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.conversion.plan import ConvertPlan
 from streamcut.io.conversion.progress import Reporter
-from streamcut.io.conversion.rejects import RejectsFile
+from streamcut.io.conversion.rejects import Refused
 from streamcut.io.conversion.shuffle import ExternalSort, random_keys, take_rows
 from streamcut.io.conversion.target import Target
 from streamcut.io.places.remote import is_url
@@ -53,7 +53,7 @@ class Splitter:
 
 
 class Work:
-    """One run from the source to the targets. `read`: rows so far; `rejected`: whether lines were refused, set at the end."""
+    """One run from the source to the targets. `read`: rows so far."""
 
     def __init__(
         self,
@@ -63,23 +63,18 @@ class Work:
         settings: ConvertOptions,
         plan: ConvertPlan,
         record: dict,
-        rejects: RejectsFile,
+        refused: Refused,
         report: Reporter,
     ) -> None:
         self.source, self.states, self.targets, self.settings, self.plan = source, states, targets, settings, plan
-        self.record, self.rejects, self.report = record, rejects, report
+        self.record, self.refused, self.report = record, refused, report
         self.splitter = Splitter(settings.split, settings.split_seed)
         self.read = 0
-        self.rejected = False
 
     def run(self) -> None:
         """Do all remaining work."""
-        if all(target.complete for target in self.targets):
-            self.rejected = self.rejects.final.exists()
-        elif self.settings.sorting:
-            self._sorted()
-        else:
-            self._as_they_come()
+        if not all(target.complete for target in self.targets):
+            self._sorted() if self.settings.sorting else self._as_they_come()
 
     def _as_they_come(self) -> None:
         start = self._start()
@@ -92,12 +87,12 @@ class Work:
                 "read": chunk.first_row,
                 "seen": [target.seen for target in self.targets],
                 "has_qid": chunk.qid is not None,
-                "rejects": self.rejects.length(place["counters"]["skipped_lines"]) if self.settings.on_error == "skip" else 0,
+                "refused": self.refused.lines[: place["counters"].get("skipped_lines", 0)],
             }
             for target, (part,) in zip(self.targets, self.splitter.parts(chunk), strict=True):
                 target.give(part, position)
         for target in self.targets:
-            target.finish(self.record, dict(self.source.counters), self._recipe())
+            target.finish(self.record, dict(self.source.counters), self._recipe(), self.refused.lines)
 
     def _recipe(self) -> Recipe | None:
         """The source's recipe, with the feature names given by the options."""
@@ -134,7 +129,7 @@ class Work:
                     target.give(chunk, {})
                     self.report.writing(target.seen, sort.rows)
                 sort.close()
-                target.finish(self.record, dict(self.source.counters), self._recipe())
+                target.finish(self.record, dict(self.source.counters), self._recipe(), self.refused.lines)
 
     def _keys(self, chunk: Chunk) -> np.ndarray:
         """The sort keys of the rows: a random number per row or per group, or the qid itself."""
@@ -146,20 +141,16 @@ class Work:
         return random_keys(self.settings.shuffle or 0, numbers)
 
     def _blocks(self, start: dict | None) -> Iterator[tuple[Chunk, dict]]:
-        """Blocks of the source from `start` on; the file of refused lines is kept in step.
+        """Blocks of the source from `start` on.
 
         Raises ChangedInputError before anything made of the changed files gets a final name.
         """
-        if self.settings.on_error == "skip":
-            done = (0, 0) if start is None else (start["source"]["counters"]["skipped_lines"], start["rejects"])
-            self.rejects.begin(*done)
+        if start is not None:
+            self.refused.lines = list(start["refused"])
         for chunk, place in self.states.watch(self.source.blocks(None if start is None else start["source"])):
             yield chunk, place
             self.read += chunk.n_rows
             self.report.reading(self.read, place)
-        if self.settings.on_error == "skip":
-            self.rejects.close()
-            self.rejected = self.rejects.publish()
         if self.read == 0:
             raise BadInputError("no rows in the input")
 

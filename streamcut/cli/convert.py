@@ -193,8 +193,8 @@ def _summary(report: ConvertReport) -> None:
     )
     for name, count in sorted(report.counters.items()):
         note(f"  {name.replace('_', ' ')}: {count:,}")
-    if report.rejects is not None:
-        note(f"  refused lines are in {report.rejects}")
+    for line in report.rejects:
+        note(f"  refused: {visible(line)}")
 
 
 def describe_labels(statistics: Any, words: Mapping[float, str]) -> str:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-from pathlib import Path
 
 import kit.shared.foreign_files
 import pytest
-from kit.shared.foreign_files import ROWS, USAGE, tree
+from kit.shared.foreign_files import USAGE, tree
 from kit.store_crash import forked
 
 import streamcut
@@ -75,30 +74,6 @@ def test_43_files_of_others_inside_a_store_that_is_to_be_replaced(run, folder, p
     if place.endswith("/x") or (place.count("/") == 3 and backend == "hdf5"):
         shutil.rmtree(target.parents[0] if backend == "zarr" else target.parents[1])
     assert run("convert", "a.svm", "o.zarr", "--force")[0] == 0
-
-
-@pytest.mark.parametrize("name", ["o.zarr.rejects", "o.zarr.rejects.partial"])
-def test_43_refused_lines_are_not_written_over_a_file_of_somebody_else(run, folder, name):
-    (folder / "bad.svm").write_text(ROWS + "x 1:1\n")
-    (folder / name).write_text("mine\n")
-    assert run("convert", "a.svm", "o.zarr")[0] == 0  # which has no refused lines
-    for options in ([], ["--force"]):
-        code, _, err = run("convert", "bad.svm", "p.zarr" if not options else "o.zarr", "--on-error", "skip", *options)
-        assert (code, name in err) == ((0, False) if not options else (USAGE, True)), err
-    assert (folder / name).read_text() == "mine\n"
-
-
-def test_43_refused_lines_that_may_have_been_corrected_are_replaced_by_force_only(run, folder):
-    (folder / "bad.svm").write_text(ROWS + "x 1:1\n")
-    assert run("convert", "bad.svm", "o.zarr", "--on-error", "skip")[0] == 0
-    shutil.rmtree("o.zarr")
-    corrected = Path("o.zarr.rejects").read_text().replace("x 1:1", "1 1:1")
-    Path("o.zarr.rejects").write_text(corrected)
-    code, _, err = run("convert", "bad.svm", "o.zarr", "--on-error", "skip")
-    assert (code, "o.zarr.rejects: exists" in err) == (USAGE, True)
-    assert Path("o.zarr.rejects").read_text() == corrected
-    assert run("convert", "bad.svm", "o.zarr", "--on-error", "skip", "--force")[0] == 0
-    assert "x 1:1" in Path("o.zarr.rejects").read_text()
 
 
 def test_43_a_lock_with_content_in_a_folder_of_checkpoints_stays(run, folder):

@@ -3,7 +3,6 @@
 import lzma
 import os
 from collections import Counter
-from pathlib import Path
 
 import kit.shared.convert
 import numpy as np
@@ -106,20 +105,25 @@ def test_unusual_things_are_counted_and_kept_in_the_store(tmp_path):
     assert {name: stored[name] for name in expected} == expected
 
 
-def test_refused_lines_go_to_a_file_that_can_be_corrected(tmp_path):
+def test_the_first_refused_lines_are_kept_in_the_manifest(tmp_path):
     (tmp_path / "a.svm").write_text("1 1:1\nspam 1:1\n1 2:x\n-1 2:1\n")
     report = convert(tmp_path / "a.svm", tmp_path / "a.zarr", on_error="skip")
     assert report.counters["skipped_lines"] == 2
     assert len(read_rows(tmp_path / "a.zarr")) == 2
-    text = Path(report.rejects).read_text()
-    assert "a.svm:2:1: " in text
-    assert "a.svm:3:3: " in text
-    assert [line for line in text.splitlines() if not line.startswith("#")] == ["spam 1:1", "1 2:x"]
+    first, second = report.rejects
+    assert "a.svm:2:1: " in first
+    assert first.endswith(": spam 1:1")
+    assert "a.svm:3:3: " in second
+    assert second.endswith(": 1 2:x")
+    assert streamcut.open(tmp_path / "a.zarr").manifest.source["refused"] == [first, second]
+    assert convert(tmp_path / "a.svm", tmp_path / "a.zarr", on_error="skip", resume=True).rejects == report.rejects
+    (tmp_path / "many.svm").write_text("1 1:1\n" + "spam\n" * 30)
+    assert len(convert(tmp_path / "many.svm", tmp_path / "many.zarr", on_error="skip").rejects) == 20
     with pytest.raises(BadInputError, match="more than 1 refused"):
         convert(tmp_path / "a.svm", tmp_path / "b.zarr", on_error="skip", max_errors=1)
     (tmp_path / "a.svm").write_text("1 1:1\n")
-    assert convert(tmp_path / "a.svm", tmp_path / "a.zarr", on_error="skip", force=True).rejects is None
-    assert not (tmp_path / "a.zarr.rejects").exists()
+    assert convert(tmp_path / "a.svm", tmp_path / "a.zarr", on_error="skip", force=True).rejects == ()
+    assert "refused" not in streamcut.open(tmp_path / "a.zarr").manifest.source
 
 
 @pytest.mark.parametrize("content", ["", "# nothing\n\n"])
