@@ -17,7 +17,6 @@ text = kit.shared.remote_writing.text
         ("https://host/a.zarr", {}, "https:// can be read only"),
         ("file:///tmp/a.zarr", {}, "file:// can be read only"),
         ("memory://bucket/a.zarr", {"backend": "hdf5"}, "disks only"),
-        ("memory://bucket/a.zarr", {"on_error": "skip"}, "disks only"),
     ],
 )
 def test_urls_that_are_no_place_for_a_store(text, url, options, reason):
