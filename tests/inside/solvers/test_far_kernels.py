@@ -95,7 +95,7 @@ def test_row_75_kernel_certificates_are_true_far_from_the_origin(case, offset):
     assert found.lower_bound >= 0.98 * float(optimum_above(case))
     checked = verify(model, (X, y))
     assert checked.consistent
-    assert checked.resolution <= 1e-7 * checked.primal
+    assert checked.error <= 1e-7 * checked.primal
 
 
 @pytest.mark.parametrize("offset", [3.0, 12.0])
