@@ -5,13 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from kit.shared.estimator_options import rows
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.model_selection import GridSearchCV
 
 import streamcut
 from streamcut.errors import BadInputError, MemoryBudgetError, NotFoundError, UsageError
 from streamcut.sklearn import KernelSVM, LinearSVM, StreamcutClassifier, StreamcutRanker
+
+
+def rows(n: int = 200, d: int = 6):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, d))
+    return X, (X @ np.arange(d) > 0).astype(int)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
