@@ -66,7 +66,7 @@ def objectives(model: LinearModel | MulticlassModel, data: Any) -> list[Objectiv
     Raises BadInputError for labels and features that the model does not know.
     """
     several = isinstance(model, MulticlassModel)
-    loss: Any = loss_of(model) if several else risk_of(model)
+    loss: Any = loss_of(model) if isinstance(model, MulticlassModel) else risk_of(model)
     near_one = loss.near_one if several else loss.rounding.near_one
     score_error = _score_error(data.manifest.statistics, model)
     problems = loss.problems if several else 1

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.certifying.objective import objectives, training_options
+from streamcut.certifying.objective import Objective, objectives, training_options
 from streamcut.certifying.problem import FREE
 from streamcut.certifying.record import AfterPass, Certified
 from streamcut.errors import BadInputError, MemoryBudgetError
@@ -47,7 +47,9 @@ def certified(start: Any, what: str, dataset: Any, passes: int, memory: str) -> 
     """Certify a linear model, by `passes` passes over rows that match it; `what` names it."""
     with np.errstate(over="ignore", invalid="ignore"):  # said below
         values = objectives(start, dataset)
-    values = [(F + 2.0 * error, 4.0 * error) for F, error in values]  # of each problem: F at most, and how much that may be more
+    values = [
+        Objective(F + 2.0 * error, 4.0 * error) for F, error in values
+    ]  # of each problem: F at most, and how much that may be more
     primal = math.fsum(F for F, _ in values)
     if not math.isfinite(primal):
         raise BadInputError("the objective of these weights is no finite float64; they are too large for these rows")
@@ -59,7 +61,7 @@ def certified(start: Any, what: str, dataset: Any, passes: int, memory: str) -> 
         after.append(AfterPass(len(after) + 1, at_most, at_least, best, bound))
 
     problem = training_options(start, dataset)
-    limits = {"tol": None, "tol_relative": _DONE, "max_passes": passes, "memory": memory}
+    limits: dict[str, Any] = {"tol": None, "tol_relative": _DONE, "max_passes": passes, "memory": memory}
     try:
         found: Any = train(dataset, on_iteration=lambda now: met(now.primal, now.lower_bound), **problem, **limits)
     except MemoryBudgetError as error:

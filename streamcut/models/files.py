@@ -19,7 +19,7 @@ import zipfile
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
 
@@ -55,7 +55,7 @@ def save_model(model: Model, path: str | os.PathLike, *, replace: bool = True) -
     fields = packed(model, "", arrays)
     meta = {"format": FORMAT, "version": FORMAT_VERSION, "streamcut_version": __version__, "model": fields}
     described = np.frombuffer(json.dumps(meta, indent=1).encode(), np.uint8)
-    with output(path, prefix="model", replace=replace) as file, zipfile.ZipFile(_Through(file), "w") as archive:  # type: ignore[arg-type]
+    with output(path, prefix="model", replace=replace) as file, zipfile.ZipFile(cast(IO[bytes], _Through(file)), "w") as archive:
         for name, array in {"meta.json": described, **arrays}.items():
             _write(archive, name, np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")))
 
@@ -91,7 +91,7 @@ def load_model(path: str | os.PathLike, expect: Callable[[int], None] = lambda s
     Raises NotFoundError when there is no such file, it is not a model or a newer version wrote it; CorruptError when damaged.
     """
     try:
-        file = io.BytesIO(read_object(os.fspath(path))) if is_url(path) else opened_file(path)
+        file: BinaryIO = io.BytesIO(read_object(os.fspath(path))) if is_url(path) else opened_file(path)
     except NotFoundError as error:
         raise NotFoundError(f"cannot read this model: {error}") from None
     except OSError as error:

@@ -61,8 +61,8 @@ def packed(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
     if isinstance(value, dict):
         return {str(key): packed(part, f"{name}.{key}", arrays) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        parts = [packed(part, f"{name}.{number}", arrays) for number, part in enumerate(value)]
-        return {"$tuple": parts} if isinstance(value, tuple) else parts
+        items = [packed(part, f"{name}.{number}", arrays) for number, part in enumerate(value)]
+        return {"$tuple": items} if isinstance(value, tuple) else items
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
