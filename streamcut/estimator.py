@@ -104,6 +104,7 @@ class Estimator(BaseEstimator):
     _tasks: ClassVar[tuple[str, ...]] = ()
     _usual: ClassVar[dict[str, Any]] = {"gamma": "scale", "warm_start": False, "recipe": None, "verbose": False}
     if TYPE_CHECKING:  # parameters, and what fit sets
+        encoder_: Any
 
         def __getattr__(self, name: str) -> Any: ...
 
@@ -205,7 +206,7 @@ class Estimator(BaseEstimator):
             self.model_ = replace(model, recipe=replace(self.encoder_.recipe, labels=LabelRule(words=words, none=True)))
         self._sparse = False
         for name in ("_support", "_n_support", *_RESULTS.values()):
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
         self.history_, self.converged_ = model.history, model.converged
         self.n_iter_ = max(1, model.history[-1].get("iteration", len(model.history)) if model.history else 1)
         for name, attribute in _RESULTS.items():
@@ -224,7 +225,7 @@ class Estimator(BaseEstimator):
             run = Session(data, own, scheduler=scheduler, stop=asked, display=display)
             run.job = job = replace(run.job, sharing=True)  # type: ignore[type-var]
             with run:
-                return run.all_finished(lambda: job.solve_each(run.runner, lambda: run.progress(None), run.plan))  # type: ignore[return-value]
+                return run.all_finished(lambda: job.solve_each(run.runner, lambda: run.progress(None), run.plan))  # type: ignore[attr-defined, return-value]
 
     def _with_support(self, X: Any, classes: np.ndarray) -> Self:
         """Find the support vectors among the rows of `X`, whose classes are 0, 1, …. Merged vectors are none of them."""
@@ -261,7 +262,7 @@ class Estimator(BaseEstimator):
             raise UsageError("recipe: a store has its features already; leave it out")
         data = opened(X)
         self.n_features_in_, self.encoder_ = data.manifest.statistics.n_features, None
-        vars(self).pop("feature_names_in_", None)
+        self.__dict__.pop("feature_names_in_", None)
         names = None if data.recipe is None else data.recipe.names
         if names is not None and len(names) == self.n_features_in_:
             self.feature_names_in_ = np.array(names, dtype=object)

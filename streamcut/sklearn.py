@@ -146,7 +146,7 @@ class StreamcutClassifier(ClassifierMixin, Estimator):
             sequence = np.arange(X.shape[0]) if groups is None else column_or_1d(groups)
             check_consistent_length(X, sequence)
             order, labels = np.argsort(sequence, kind="stable"), np.empty(X.shape[0])
-            labels[order] = self.model_.predict(X[order], sequence[order])
+            labels[order] = self.model_.predict(X[order], sequence[order])  # type: ignore[call-arg]
         return self.classes_[np.searchsorted(self._labels, labels)]
 
     @available_if(_probable)

@@ -35,6 +35,8 @@ def certificate(history: Sequence[dict[str, Any]]) -> Plots:
     """
     if len(history) < 2:
         return {}
+    from matplotlib.ticker import MaxNLocator
+
     work = next((name for name in _WORK if name in history[-1]), "seconds")
     label = _WORK[work]
     if work != "seconds" and "seconds" in history[-1]:
@@ -43,7 +45,7 @@ def certificate(history: Sequence[dict[str, Any]]) -> Plots:
     if len(at) > 1 and primal[-1] > 0.0:
         figure, axes = new_figure(label, "distance / objective")
         axes.set_yscale("log")
-        axes.xaxis.get_major_locator().set_params(integer=work == "passes")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=work == "passes"))
         for name, colour, distance in (
             ("objective over best bound", BLUE, primal - bound.max()),
             ("bound under best objective", ORANGE, primal.min() - bound),
@@ -55,12 +57,12 @@ def certificate(history: Sequence[dict[str, Any]]) -> Plots:
             axes.plot(limit_at, allowed / primal, color=GREY, linestyle="--", label="gap allowed")
         legend(axes)
         return {"certificate": ("Certificate: objective and lower bound", figure)}
-    recorded = [(name, *_series(history, work, field)) for field, name in _UNPROVED.items()]
-    recorded = [curve for curve in recorded if len(curve[1]) > 1]
+    recorded = [(name, _series(history, work, field)) for field, name in _UNPROVED.items()]
+    recorded = [(name, curve) for name, curve in recorded if len(curve[0]) > 1]
     if not recorded:
         return {}
     figure, axes = new_figure(label, "")
-    for colour, (name, at, values) in zip((BLUE, ORANGE, GREY), recorded, strict=False):
+    for colour, (name, (at, values)) in zip((BLUE, ORANGE, GREY), recorded, strict=False):
         axes.plot(at, values, color=colour, label=name)
     legend(axes)
     return {"certificate": ("Training, without a bound", figure)}
