@@ -29,7 +29,7 @@ class OfClasses(NamedTuple):
 class JointLoss(ABC):
     """Base of all.
 
-    smooth  ℓ is differentiable: the line search uses `curvature`. Otherwise it is max_k (margin(k, t) + s_k − s_t), and c(p) is
+    smooth  ℓ is differentiable. Otherwise it is max_k (margin(k, t) + s_k − s_t), and c(p) is
             the share of wrong classes
     """
 

@@ -42,7 +42,7 @@ class Loss(ABC):
     """Base of all.
 
     targets      kind of targets: "labels" (a positive one and others) or "numbers"
-    smooth       ℓ is differentiable: the line search uses `curvature`; otherwise it is piecewise linear, with `kinks`
+    smooth       ℓ is differentiable: Newton's method uses `curvature`; otherwise it is piecewise linear, with `kinks`
     keeps_target ℓ(z; y) depends on y as well as z
     least_target lower bound of numeric targets
     least_curvature  least curvature of ℓ* anywhere, if that is not small
