@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from streamcut.errors import NotFoundError
-from streamcut.foundation.files import UNREACHABLE, disk_full, locked, sync_directory, write_durably
+from streamcut.foundation.files import UNREACHABLE, disk_full, failpoint, locked, sync_directory, write_durably
 from streamcut.foundation.opened import IrregularFileError, read_file
 from streamcut.io.places.remote import MissingError, answer, begun, get, is_url, objects_below, put, remove_object, written
 from streamcut.io.stores.spec import LOCK
@@ -76,6 +76,7 @@ class Folder:
                     stack.callback(_remove_if_empty, root)
                     sync_directory(root.parent)
                     stack.enter_context(locked(root / LOCK, self.root, remove=True))
+                    failpoint("convert.open")
             except OSError as error:
                 if error.errno not in UNREACHABLE:
                     raise

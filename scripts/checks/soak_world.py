@@ -23,7 +23,7 @@ BUG, FULL, DAMAGED, NO_MEMORY, LOCKED = 1, 8, 5, 7, 10
 DOCUMENTED = {0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 129, 130, 143}
 WRITES_A_STORE = [
     f"{name}:{number}"
-    for name in ("convert.open", "convert.shard_meta", "convert.journal", "convert.manifest", "convert.root", "convert.rename")
+    for name in ("convert.open", "store.put_rename", "convert.journal", "convert.manifest", "convert.done")
     for number in (1, 2, 5)
 ]
 WRITES_A_MODEL = [f"{name}:{n}" for name in ("model_tmp", "model_fsync", "model_rename") for n in (1,)]
