@@ -32,7 +32,7 @@ def rows(path: Path, kind: str) -> list[np.ndarray]:
         assert sniff(name) == "anndata"
         reader: Any = AnnDataReader(name, "y", scratch=str(path.parent))
     elif kind == "npz":
-        reader = NpzReader(name, side, 0, str(path.parent))
+        reader = NpzReader(name, side, 0)
     else:
         reader = {"10x": TenXReader, "npy": NpyReader, "mtx": MatrixMarketReader}[kind](name, side, 0)
     if reader.held_bytes > 1 << 30:
