@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain, pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -45,54 +45,13 @@ class Going:
     seconds: float
     bytes_computed: int
 
-    @classmethod
-    def by(cls, traffics: list[Traffic], of: int, started: float) -> Going:
-        """From the workers' `traffics`, for a pass over `of` rows that `started` (time.perf_counter) then."""
-        done, computed = sum(each.rows for each in traffics), sum(each.bytes_computed for each in traffics)
-        return cls(done, of, time.perf_counter() - started, computed)
-
-
-class PassRunner(Protocol):
-    """What solvers' oracles need: runs passes over `lanes` of the rows of `feed.data`, wherever it is, until `stop()` is True."""
-
-    feed: Feed
-    lanes: Lanes
-    stop: Callable[[], bool]
-
-    @property
-    def row_state(self) -> RowState: ...
-
-    @property
-    def rows(self) -> Rows:
-        """The row state as whole arrays."""
-
-    @property
-    def going(self) -> Going | None:
-        """The running pass through the data, None between passes; any thread may read it."""
-
-    def run(self, work: Pass) -> tuple[Any, PassReport]:
-        """The merged partial of all lanes. The first error of any lane is raised."""
-
 
 class Interrupted(Exception):  # noqa: N818 - nothing is wrong
     """A pass, or work on the row state, was abandoned because a stop was requested."""
 
 
-class Watchable:
-    """A runner that reports its progress: while a pass reads data, `_going` is (its workers' traffic, start time)."""
-
-    lanes: Lanes
-    _going: tuple[list[Traffic], float] | None = None
-
-    @property
-    def going(self) -> Going | None:
-        """The running pass through the data, None between passes; any thread may read it."""
-        going = self._going
-        return None if going is None else Going.by(going[0], self.lanes.bounds[-1] - self.lanes.bounds[0], going[1])
-
-
-class Runner(Watchable):
-    """`rows` holds the row state: named arrays with one number for each row of the data set.
+class Runner:
+    """Runs passes over `lanes` of the rows of `feed.data`. `rows` holds the row state: named arrays, an entry for each row.
 
     row_state  where those arrays live; default: in memory
     stop       called after every block, and while waiting for one; when it returns True, an interruptible pass raises
@@ -120,6 +79,7 @@ class Runner(Watchable):
         self._pool = running_threads(self.workers) if self.workers > 1 else None
         self._ahead = [(running_threads(1), running_threads(1)) for _ in range(self.workers)] if ahead else []
         self._buffers: list[list[object | None]] = [[] for _ in range(self.workers)]
+        self._going: tuple[list[Traffic], float] | None = None  # of the workers of a pass through the data, and when it started
 
     def __enter__(self) -> Runner:
         return self
@@ -128,6 +88,14 @@ class Runner(Watchable):
         for pool in [self._pool, *chain.from_iterable(self._ahead)]:
             if pool is not None:
                 pool.shutdown(cancel_futures=True)
+
+    @property
+    def going(self) -> Going | None:
+        """The running pass through the data, None between passes; any thread may read it."""
+        if (going := self._going) is None:
+            return None
+        done, computed = sum(each.rows for each in going[0]), sum(each.bytes_computed for each in going[0])
+        return Going(done, self.lanes.bounds[-1] - self.lanes.bounds[0], time.perf_counter() - going[1], computed)
 
     def run(self, work: Pass) -> tuple[Any, PassReport]:
         """The merged partial of all lanes. The first error of any lane is raised."""

@@ -14,7 +14,7 @@ from streamcut.compiled import chosen_columns as kernels
 from streamcut.compiled.chosen_columns import Columns, RowsInMemory
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
-from streamcut.execution.runner import Interrupted, PassRunner
+from streamcut.execution.runner import Interrupted, Runner
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.manifest import Manifest
 from streamcut.losses.loss import Loss
@@ -123,7 +123,7 @@ class ColumnsOracle(LinearOracle):
     """
 
     def __init__(
-        self, runner: PassRunner, risk: PointwiseRisk, *, C: float, bias: float, free: bool = False, room: int = 0,
+        self, runner: Runner, risk: PointwiseRisk, *, C: float, bias: float, free: bool = False, room: int = 0,
     ) -> None:  # fmt: skip
         super().__init__(runner, risk, C=C, bias=bias, keep_margins=True, free=free)
         self.free = free

@@ -9,7 +9,7 @@ import numpy as np
 
 from streamcut.compiled import pair_curvature, second_order, vectors
 from streamcut.execution.row_state import Rows
-from streamcut.execution.runner import PassRunner
+from streamcut.execution.runner import Runner
 from streamcut.foundation.chunk import Chunk
 from streamcut.losses.pairs import Cells, Pairs, PairsOfLevels
 from streamcut.models.checkpoint import Fill
@@ -92,7 +92,7 @@ class CurvedPairsOracle(GlobalOracle):
 
     _MADE_ANEW = (*GlobalOracle._MADE_ANEW, *NEAR)
 
-    def __init__(self, runner: PassRunner, risk: Pairs | PairsOfLevels, **given: Any) -> None:
+    def __init__(self, runner: Runner, risk: Pairs | PairsOfLevels, **given: Any) -> None:
         super().__init__(runner, risk, **given)
         self.slope, self.curvature = np.zeros(self.dimension), np.zeros((self.dimension, self.dimension))
         self.known, self.useful = False, True

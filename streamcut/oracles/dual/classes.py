@@ -19,7 +19,7 @@ from streamcut.compiled import cached_rows, multiclass_dual, records, shares
 from streamcut.execution.cache_passes import FillingPass
 from streamcut.execution.row_cache import ROW_BYTES, CacheSize, RowCache, SweptCache
 from streamcut.execution.row_state import Rows
-from streamcut.execution.runner import PassRunner
+from streamcut.execution.runner import Runner
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.rounding import Grids
 from streamcut.losses.classes import ClassesRisk
@@ -56,11 +56,6 @@ class ClassesCache(SweptCache):
         self._loss, classes = loss, loss.classes
         self._goal = np.empty(size.rows, np.int64)
         self._share, self._before = np.empty((size.rows, classes)), np.empty((size.rows, classes))
-
-    def hold(self, rows: Chunk, weight: np.ndarray, square: np.ndarray, target: np.ndarray) -> None:
-        super().hold(rows, weight, square, target)
-        self._goal[: self.n] = target
-        self._share[np.arange(self.n), target] = 1.0  # all with its own class: no part in the dual
 
     def collect(self, chunk: Chunk, target: np.ndarray, keys: np.ndarray, bias: float, *shares: Any) -> None:
         """Cache the rows of `chunk` with the smallest `keys` (n), with the shares that `remember` finds in `shares`."""
@@ -170,7 +165,7 @@ class MulticlassDualOracle(DualAscent, MulticlassOracle):
 
     def __init__(
         self,
-        runner: PassRunner,
+        runner: Runner,
         risk: ClassesRisk,
         *,
         C: float,

@@ -12,7 +12,7 @@ from streamcut.bundle.one_class import FreeOffset
 from streamcut.compiled import row_losses, score_ranges, vectors
 from streamcut.compiled.score_ranges import DIGIT
 from streamcut.execution.row_state import Rows
-from streamcut.execution.runner import PassRunner
+from streamcut.execution.runner import Runner
 from streamcut.foundation.fields import expect_like
 from streamcut.foundation.rounding import EPSILON, CutError, above, gamma
 from streamcut.losses.loss import Loss
@@ -164,7 +164,7 @@ class OneClassDual(DualOracle):
         return self._runner.run(work)[0]
 
 
-def ordered(runner: PassRunner, name: str, place: int) -> float:
+def ordered(runner: Runner, name: str, place: int) -> float:
     """The number at `place` of row state `name` in sorted order: 11 bits of its key at a time, highest first."""
     key = np.zeros(1, np.uint64)
     for shift in range(55, -1, -DIGIT):
