@@ -15,18 +15,22 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamcut.compiled import vectors
-from streamcut.execution.passes import CachingPass
+from streamcut.execution.passes import Pass
 from streamcut.execution.row_cache import RowCache, SweptCache
 from streamcut.execution.row_state import Rows
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.rounding import Grids
 
 
-class FillingPass(CachingPass, ABC):
+class FillingPass(Pass, ABC):
     """Base of passes over the data that fill `caches`, at most one per lane. Within a lane, partial sums have a `cache`."""
 
     __slots__ = ()
     caches: Mapping[int, RowCache]
+
+    @property
+    def pure(self) -> bool:
+        return not self.caches
 
     def enter(self, sums: Any, first_row: int) -> None:
         if self.caches:
@@ -56,7 +60,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class SweepPass(CachingPass):
+class SweepPass(Pass):
     """Every lane sweeps its cached rows once, all from the same w; the data is not read. `number` counts from 0 after a pass.
 
     l1     the threshold of the penalty, or None
@@ -138,7 +142,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class WriteBackPass(CachingPass):
+class WriteBackPass(Pass):
     """Write the dual variables of cached rows to column `slot` of their codes; the data is not read.
 
     shapes  of the cuts and their Σ u f

@@ -32,7 +32,7 @@ from streamcut.errors import ClusterLostError, CorruptError, MemoryBudgetError, 
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.lanes import Lanes
 from streamcut.execution.occurring import OccurringDataset, occurring
-from streamcut.execution.passes import Pass, row_caches
+from streamcut.execution.passes import Pass
 from streamcut.execution.plan import BASE, Needs
 from streamcut.execution.row_state import Rows, RowState
 from streamcut.execution.runner import Interrupted, PassReport, Runner
@@ -315,7 +315,7 @@ class ClusterRunner(Runner):
         """See Runner."""
         if not work.needs_data:
             return super().run(work)
-        if len(self.lanes) > 1 and work.pure and work.streams is None and not row_caches(work):
+        if len(self.lanes) > 1 and work.pure and work.streams is None:
             total, report = self._mapped(work)
         else:
             theirs, ours = (work.streams and work.divided()) or (None, work)

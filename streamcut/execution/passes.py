@@ -7,7 +7,6 @@ sum, `enter` names the lane, `visit_chunk` or `visit_rows` adds blocks of consec
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from streamcut.execution.row_state import Rows
@@ -35,7 +34,10 @@ class Pass:
     interruptible: ClassVar[bool] = False
     row_arrays: ClassVar[tuple[str, ...] | None] = None
     scored_from: ClassVar[tuple[str, ...]] = ()
-    pure: ClassVar[bool] = True
+
+    @property
+    def pure(self) -> bool:
+        return True
 
     @property
     def whole_groups(self) -> bool:
@@ -94,15 +96,3 @@ class Pass:
         """The sum of both; may reuse `total`."""
         if total is not None or part is not None:
             raise NotImplementedError(f"{type(self).__name__} has partial sums and no merge")
-
-
-class CachingPass(Pass):
-    """Base of passes that find row caches in `caches`, by the first row of their lane (streamcut.execution.cache_passes)."""
-
-    __slots__ = ()
-    caches: Mapping[int, Any]
-
-
-def row_caches(work: Pass) -> Mapping[int, Any]:
-    """The row caches of a pass; none unless it is a CachingPass."""
-    return work.caches if isinstance(work, CachingPass) else {}

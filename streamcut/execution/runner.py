@@ -19,7 +19,7 @@ from streamcut.execution.feed import BLOCK_ROWS, Feed, Traffic
 from streamcut.execution.lanes import Lanes
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows, RowState
-from streamcut.execution.threads import Alone, Ready, Turn, one_ahead, running_threads
+from streamcut.execution.threads import Ready, Turns, one_ahead, running_threads
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.interrupts import GivenUp, result_of, waits_end_by
 from streamcut.foundation.systems import give_back
@@ -119,7 +119,7 @@ class Runner:
         return total, PassReport(seconds, traffic)
 
     def _run(self, work: Pass, traffics: list[Traffic]) -> Any:
-        turn = Alone(work, len(self.lanes)) if self._pool is None else Turn(work, len(self.lanes))
+        turn = Turns(work, len(self.lanes))
         if self._pool is None:
             self._work(turn, work, 0, traffics[0])
             return turn.total
@@ -134,7 +134,7 @@ class Runner:
             raise
         return turn.total
 
-    def _work(self, turn: Alone, work: Pass, worker: int, traffic: Traffic) -> None:
+    def _work(self, turn: Turns, work: Pass, worker: int, traffic: Traffic) -> None:
         try:
             if work.needs_data and not self._buffers[worker]:
                 self._buffers[worker] = [self.feed.buffers()]

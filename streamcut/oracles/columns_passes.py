@@ -18,7 +18,7 @@ from streamcut.compiled.column_records import Added, Order, Pairs, Places, Room
 from streamcut.compiled.records import Rows as Csr
 from streamcut.execution.cache_passes import FillingPass
 from streamcut.execution.feed import Streams
-from streamcut.execution.passes import CachingPass
+from streamcut.execution.passes import Pass
 from streamcut.execution.row_buffer import with_entries_of
 from streamcut.execution.row_state import Rows
 from streamcut.foundation.chunk import Chunk
@@ -190,7 +190,7 @@ class AscentPass(FillingPass):
 
 
 @dataclass(frozen=True, slots=True)
-class SweepsPass(CachingPass):
+class SweepsPass(Pass):
     """Sweeps over cached rows, lanes separately, until they no longer pay; then their shares are written to half `half` of
     the codes, and U is updated. The data is not read.
 

@@ -120,7 +120,10 @@ class AscentPass(ScorePass):
     batch: int
     scale: float
     interruptible: ClassVar[bool] = False
-    pure: ClassVar[bool] = False
+
+    @property
+    def pure(self) -> bool:
+        return False
 
     @property
     def together(self) -> int:  # type: ignore[override]
