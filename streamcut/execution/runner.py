@@ -175,8 +175,12 @@ class Runner:
         threads = self._ahead[worker] if self._ahead and work.streams is not None else None
         visited: deque[Ready] = deque()
         chunks = self._read(lane, work, partial, worker, traffic, visited)
-        ready = self._prepared(work, partial, one_ahead(threads[0], chunks) if threads else chunks, early=threads is not None)
-        with closing(one_ahead(threads[1], ready) if threads else ready) as blocks:
+        if threads:  # blocks of several pieces are copies
+            chunks = one_ahead(threads[0], chunks, lambda chunk: chunk.pieces is not None)
+        ready = self._prepared(work, partial, chunks, early=threads is not None)
+        if threads:
+            ready = one_ahead(threads[1], ready, lambda block: block.chunk.pieces is not None)
+        with closing(ready) as blocks:
             for block in blocks:
                 work.visit_chunk(partial, block.rows, block.chunk, *[block.prepared] * (block.prepared is not None))
                 visited.append(block)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, NamedTuple, TypeVar
 
@@ -20,24 +20,21 @@ class Ready(NamedTuple):
     rows: Rows
     prepared: Any
 
-    @property
-    def pieces(self) -> tuple[tuple[int, int], ...] | None:
-        """The pieces of the chunk; None: it is not copied."""
-        return self.chunk.pieces
+
+Block = TypeVar("Block")
 
 
-Block = TypeVar("Block", Chunk, Ready)
-
-
-def one_ahead(thread: ThreadPoolExecutor, blocks: Generator[Block]) -> Generator[Block]:
-    """The same blocks; while one is in use, `thread` makes the next, unless both share memory (Feed.mixed)."""
+def one_ahead(
+    thread: ThreadPoolExecutor, blocks: Generator[Block], apart: Callable[[Block], bool] = lambda _: True
+) -> Generator[Block]:
+    """The same blocks; while one is in use, `thread` makes the next, where the two are `apart`: they share no memory."""
     coming = thread.submit(next, blocks, None)
     try:
         while (block := result_of(coming)) is not None:
-            if copied := block.pieces is not None:
+            if ahead := apart(block):
                 coming = thread.submit(next, blocks, None)
             yield block
-            if not copied:
+            if not ahead:
                 coming = thread.submit(next, blocks, None)
     finally:
         wait([coming])  # it writes to buffers of the next pass
