@@ -245,7 +245,7 @@ class Session:
             self._on_cluster()
         else:
             self.job, self.plan = self.planned()
-            given: Any = {"stop": self.stop, "ahead": self.plan.ahead}
+            given: Any = {"stop": self.stop, "ahead": self.plan.streamed.ahead}
             spilled = scratch_folder(chosen.scratch) if self.plan.spilled else None
             given["row_state"] = RowState(manifest.statistics.n_rows, spilled)
             self.runner = Runner(Feed(self.dataset, self.plan.pinned), self.job.lanes, self.job.workers, **given)
@@ -277,9 +277,8 @@ class Session:
         room = each + self.plan.pinned_bytes // threads_wanted(chosen) if each else 0
         cluster.prepare(self.dataset, self._needs(self.job), self.job.lanes, room=room)
         row_state = RowState(n_rows, scratch_folder(chosen.scratch) if self.plan.spilled else None)
-        self.runner = ClusterRunner(
-            cluster, self.dataset, self.job.lanes, self.job.workers, ahead=self.plan.ahead, row_state=row_state, stop=self.stop
-        )
+        given: Any = {"ahead": self.plan.streamed.ahead, "row_state": row_state, "stop": self.stop}
+        self.runner = ClusterRunner(cluster, self.dataset, self.job.lanes, self.job.workers, **given)
 
     def _planned(self, job: Job) -> MemoryPlan:
         """The memory plan of `job`; of a local cluster all processes. Raises MemoryBudgetError."""

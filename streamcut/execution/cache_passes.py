@@ -38,9 +38,7 @@ class FillingPass(Pass, ABC):
             sums.cache.begin()
 
     def finish(self, sums: Any, rows: Rows, first_row: int) -> None:
-        if sums.cache is not None:
-            sums.cache.end()
-            sums.cache = None
+        sums.cache = None
 
     @abstractmethod
     def offer(self, cache: RowCache, rows: Rows, chunk: Chunk, keys: np.ndarray) -> None:

@@ -77,9 +77,6 @@ class RowCache:
         self.n, self.near, self.limit = 0, _NEAR, np.inf
         self._order = self._order[:0].copy()  # frees memory in which rows are sorted
 
-    def end(self) -> None:
-        """All rows have been offered."""
-
     def fill(self, offered: Callable[..., tuple[int, int]], rows: int) -> None:
         """Take what `offered(first, limit, n, *arrays)` copies; it returns the row at which the cache was full."""
         first = 0

@@ -186,8 +186,8 @@ class BinaryJob:
             self.options,
             fingerprint,
             max_cuts=self.max_cuts,
-            streams=plan.streams,
-            batch=plan.batch,
+            streams=plan.streamed.streams,
+            batch=plan.streamed.batch,
             lanes=len(self.lanes),
             accelerated=self._accelerated,
             row_cache=plan.row_cache,
@@ -206,8 +206,8 @@ class BinaryJob:
         if self.solver.dual:
             size = CacheSize.planned(manifest, plan.row_cache, len(runner.lanes), self._cached_row(manifest))
             many: dict[str, Any] = {"cuts": self.max_cuts, "size": size, "sweeps": chosen.sweeps, "seed": chosen.seed}
-            order = replace(self.order, batch=plan.batch) if plan.batch else self.order
-            many |= {"streams": plan.streams, "order": order}
+            order = replace(self.order, batch=plan.streamed.batch) if plan.streamed.batch else self.order
+            many |= {"streams": plan.streamed.streams, "order": order}
             oracle = self._dual(runner, **common, **many)
         else:
             if self.solver.columns:

@@ -198,7 +198,7 @@ class ColumnsJob:
         begin = None if self.origins is None else [origin.digest() for origin in self.origins]
         folds = None if self.risk.folds is None else asdict(self.risk.folds)
         found = {"lanes": len(self.lanes), "row_cache": plan.row_cache, "columns_at_once": self.group, "folds": folds}
-        found |= {"streams": plan.streams, "batch": plan.batch}
+        found |= {"streams": plan.streamed.streams, "batch": plan.streamed.batch}
         return identity(self.options, fingerprint, **found, points=[list(point) for point in self.points], warm_start=begin)
 
     def solve(self, runner: Runner, progress: Progress, plan: MemoryPlan) -> Model:
@@ -228,8 +228,8 @@ class ColumnsJob:
         ]
         how: dict[str, Any] = {"size": size, "sweeps": options.sweeps, "seed": options.seed, "free": options.free}
         how["bias"] = self._constant(manifest.statistics)
-        order = replace(ORDER, batch=plan.batch) if plan.batch else ORDER
-        return ColumnsOracle(runner, self.risk, found, **how, at_once=self.at_once, streams=plan.streams, order=order)
+        order = replace(ORDER, batch=plan.streamed.batch) if plan.streamed.batch else ORDER
+        return ColumnsOracle(runner, self.risk, found, **how, at_once=self.at_once, streams=plan.streamed.streams, order=order)
 
     def model(
         self, answers: list[Answer], history: list[Iteration], manifest: Manifest, C: float, l1: float, oracle: ColumnsOracle
