@@ -306,7 +306,8 @@ class Session:
         chosen, data, manifest = self.options, self.dataset, self.dataset.manifest
         needs, more = job.needs(manifest), self.more
         if isinstance(data, OccurringDataset):
-            columns = needs.weights and max(1, needs.weights // manifest.statistics.n_features)
+            weights = needs.whole or needs.dimension
+            columns = weights and max(1, weights // manifest.statistics.n_features)
             more, data = more + data.memory(job.workers, columns), data.inner
         if isinstance(data, ScaledDataset):
             more += data.memory(job.workers)

@@ -32,10 +32,11 @@ class FillingPass(Pass, ABC):
     def pure(self) -> bool:
         return not self.caches
 
-    def enter(self, sums: Any, first_row: int) -> None:
-        if self.caches:
-            sums.cache = self.caches[first_row]
-            sums.cache.begin()
+    def emptied(self, first_row: int) -> Any:
+        """The cache of the lane that begins at `first_row`, emptied; None: there is none."""
+        if (cache := self.caches.get(first_row)) is not None:
+            cache.begin()
+        return cache
 
     def finish(self, sums: Any, rows: Rows, first_row: int) -> None:
         sums.cache = None
@@ -77,7 +78,7 @@ class SweepPass(Pass):
     needs_data: ClassVar[bool] = False
     row_arrays: ClassVar[tuple[str, ...]] = ()
 
-    def begin(self) -> Step:
+    def begin(self, first_row: int) -> Step:
         return Step(self.w.copy())
 
     def finish(self, step: Step, rows: Rows, first_row: int) -> None:
@@ -156,12 +157,10 @@ class WriteBackPass(Pass):
     needs_data: ClassVar[bool] = False
     row_arrays: ClassVar[tuple[str, ...]] = ("codes",)
 
-    def begin(self) -> Change:
-        return Change(np.zeros(self.shapes[0]), np.zeros(self.shapes[1]))
-
-    def enter(self, change: Change, first_row: int) -> None:
-        change.cache, change.at = self.caches[first_row], first_row
-        change.cache.step_back(self.theta)
+    def begin(self, first_row: int) -> Change:
+        cache = self.caches[first_row]
+        cache.step_back(self.theta)
+        return Change(np.zeros(self.shapes[0]), np.zeros(self.shapes[1]), cache, first_row)
 
     def visit_rows(self, change: Change, rows: Rows) -> None:
         assert change.cache is not None

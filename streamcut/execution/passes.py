@@ -1,7 +1,7 @@
 """What a pass is: a class with a few declared properties and five steps; it overrides those that it needs.
 
 A runner (streamcut.execution.runner, streamcut.execution.cluster) takes the rows lane by lane: `begin` makes a zero partial
-sum, `enter` names the lane, `visit_chunk` or `visit_rows` adds blocks of consecutive rows, `finish` ends the lane, and
+sum, `visit_chunk` or `visit_rows` adds blocks of consecutive rows, `finish` ends the lane, and
 `merge` adds up the partial sums in lane order.
 """
 
@@ -53,12 +53,9 @@ class Pass:
         """Blocks hold rows from several places of the lane (their `pieces`), not in row order; None: consecutive rows."""
         return None
 
-    def begin(self) -> Any:
-        """A zero partial sum for a lane; None: nothing is summed."""
+    def begin(self, first_row: int) -> Any:
+        """A zero partial sum for the lane that begins at row `first_row`; None: nothing is summed."""
         return None
-
-    def enter(self, partial: Any, first_row: int) -> None:
-        """A lane begins, at row `first_row`."""
 
     def visit_chunk(self, partial: Any, rows: Rows, chunk: Chunk) -> None:
         """Add a block of rows with their entries; `rows` are writable row-state arrays for exactly these rows.

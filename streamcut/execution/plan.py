@@ -71,11 +71,6 @@ class Needs:
     mixing: tuple[Streamed, ...] = ()
     whole: int = 0
 
-    @property
-    def weights(self) -> int:
-        """The number of weights of the model."""
-        return self.whole or self.dimension
-
     def planned(self, plan: Callable[[Needs], MemoryPlan]) -> MemoryPlan:
         """The plan by `plan`, with rows from several places at once where that pays: as many, and as many rows, as fit.
 

@@ -52,8 +52,6 @@ class CacheSize:
 class RowCache:
     """Rows of one lane. `limit` is the key below which rows are taken: it falls as the cache fills up. `work` estimates the
     entries that the last sweep visited, from the mean per row.
-
-    Only its size is sent to other processes: they begin with an empty cache.
     """
 
     def __init__(self, size: CacheSize) -> None:

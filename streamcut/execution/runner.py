@@ -139,8 +139,8 @@ class Runner:
             if work.needs_data and not self._buffers[worker]:
                 self._buffers[worker] = [self.feed.buffers()]
             while (lane := turn.take()) is not None:
-                partial, (start, stop) = work.begin(), self.lanes.rows(lane)
-                work.enter(partial, start)
+                start, stop = self.lanes.rows(lane)
+                partial = work.begin(start)
                 visits = self._visits(lane, work, partial, worker, traffic)
                 try:
                     for _ in visits:

@@ -48,8 +48,8 @@ class CountedSums(CutSums):
 class CountingPass(ScorePass):
     """A ScorePass that counts the entries of each feature."""
 
-    def begin(self) -> CountedSums:
-        plain = ScorePass.begin(self)
+    def begin(self, first_row: int) -> CountedSums:
+        plain = ScorePass.begin(self, first_row)
         return CountedSums(plain.a, plain.b, plain.loss, plain.totals, np.zeros(len(self.w)))
 
     def visit_chunk(self, sums: CutSums, rows: Rows, chunk: Chunk) -> None:
@@ -75,7 +75,7 @@ class TakePass(Pass):
     interruptible = True
     row_arrays = ()
 
-    def begin(self) -> list[Piece]:
+    def begin(self, first_row: int) -> list[Piece]:
         return []
 
     def visit_chunk(self, found: list[Piece], rows: Rows, chunk: Chunk) -> None:
@@ -94,7 +94,7 @@ class TakePass(Pass):
 class RowsPass(RowPass):
     """The state of every row: z at the best point, target and weight."""
 
-    def begin(self) -> list[dict[str, np.ndarray]]:
+    def begin(self, first_row: int) -> list[dict[str, np.ndarray]]:
         return []
 
     def visit_rows(self, found: list[dict[str, np.ndarray]], rows: Rows) -> None:

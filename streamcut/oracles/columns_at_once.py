@@ -44,7 +44,7 @@ class SolvingPass(Pass):
     needs_data: ClassVar[bool] = False
     row_arrays: ClassVar[tuple[str, ...]] = ("fold",)
 
-    def begin(self) -> Solving:
+    def begin(self, first_row: int) -> Solving:
         return Solving(self.w.copy())
 
     def visit_rows(self, solving: Solving, rows: Rows) -> None:

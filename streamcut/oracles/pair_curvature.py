@@ -43,10 +43,10 @@ class CurvedSumPass(SumPass):
     dense: bool
     summed: ClassVar[tuple[str, ...]] = ("a", "alone", "across", "cells")
 
-    def begin(self) -> CurvedSums:  # type: ignore[override]
+    def begin(self, first_row: int) -> CurvedSums:  # type: ignore[override]
         D, cells = self.dimension, 1 if self.cells is None else self.cells.count
         room = np.zeros((D, D)), np.zeros((D, D)), np.zeros((2, cells, D + 1)), np.zeros(2, np.int64)
-        return CurvedSums(SumPass.begin(self), *room)
+        return CurvedSums(SumPass.begin(self, first_row), *room)
 
     def visit_chunk(self, sums: CurvedSums, rows: Rows, chunk: Chunk) -> None:  # type: ignore[override]
         SumPass.visit_chunk(self, sums.a, rows, chunk)

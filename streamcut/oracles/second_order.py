@@ -50,8 +50,8 @@ class CurvedPass(ScorePass):
     model: Any = None
     dense: bool = False
 
-    def begin(self) -> CurvedSums:
-        plain, D = ScorePass.begin(self), len(self.w)
+    def begin(self, first_row: int) -> CurvedSums:
+        plain, D = ScorePass.begin(self, first_row), len(self.w)
         return CurvedSums(plain.a, plain.b, plain.loss, plain.totals, np.zeros((D, D)))
 
     def visit_chunk(self, sums: CutSums, rows: Rows, chunk: Chunk) -> None:

@@ -61,7 +61,7 @@ class StructuredPass(Pass):
     interruptible: ClassVar[bool] = True
     whole_groups: ClassVar[bool] = True
 
-    def begin(self) -> CutSums:
+    def begin(self, first_row: int) -> CutSums:
         return CutSums(np.zeros((1, len(self.w))), totals=Totals.nothing(1))
 
     def visit_chunk(self, sums: CutSums, rows: Rows, chunk: Chunk) -> None:

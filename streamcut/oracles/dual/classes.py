@@ -104,11 +104,11 @@ class ClassesDualPass(DualPass):
         """Steps per row of a group while it is in cache and may move."""
         return _VISITS_CACHED if self.caches or not self.risk.loss.bounded() else _VISITS
 
-    def begin(self) -> DualSums:
+    def begin(self, first_row: int) -> DualSums:
         K = self.risk.classes
         D = len(self.ascent.w) // K
         totals = Totals.nothing(D) if self.first else None
-        return DualSums(self.ascent.running.copy(), np.zeros((2, D, K)), np.zeros((2, 1)), totals)
+        return DualSums(self.ascent.running.copy(), np.zeros((2, D, K)), np.zeros((2, 1)), totals, self.emptied(first_row))
 
     def learn(self, totals: Totals, rows: Rows, chunk: Chunk) -> None:
         totals.add(chunk, chunk.weight, fill(rows, chunk, self.risk, self.grids), self.bias, self.grids)

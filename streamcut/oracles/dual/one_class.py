@@ -40,7 +40,7 @@ class _DigitsPass(RowPass):
     prefixes: np.ndarray
     shift: int
 
-    def begin(self) -> np.ndarray:
+    def begin(self, first_row: int) -> np.ndarray:
         return np.zeros((len(self.prefixes), 1 << DIGIT), np.int64)
 
     def visit_rows(self, counts: np.ndarray, rows: Rows) -> None:
@@ -57,7 +57,7 @@ class _BelowPass(RowPass):
 
     level: float
 
-    def begin(self) -> np.ndarray:
+    def begin(self, first_row: int) -> np.ndarray:
         return np.zeros(2)
 
     def visit_rows(self, sums: np.ndarray, rows: Rows) -> None:
@@ -71,7 +71,7 @@ class _ShiftPass(RowPass):
     by: float
     loss: Loss
 
-    def begin(self) -> np.ndarray:
+    def begin(self, first_row: int) -> np.ndarray:
         return np.zeros(3)
 
     def visit_rows(self, sums: np.ndarray, rows: Rows) -> None:

@@ -130,7 +130,7 @@ class AscentPass(ScorePass):
         """Blocks hold whole batches."""
         return self.batch
 
-    def begin(self) -> AscentSums:
+    def begin(self, first_row: int) -> AscentSums:
         D, K = self.dimension, self.risk.classes
         features = D // K - K  # with the bias
         moves, seen, touched = np.empty((features, K)), np.zeros(features + 1, np.int64), np.empty(features, np.int32)

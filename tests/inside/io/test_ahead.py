@@ -88,7 +88,7 @@ class Sums(Pass):
     def __init__(self, fails_at=None, bad_at=None):
         self.fails_at, self.bad_at, self.events = fails_at, bad_at, []
 
-    def begin(self):
+    def begin(self, first_row):
         return [0.0]
 
     def prepare(self, partial, rows, chunk):
