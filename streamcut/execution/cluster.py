@@ -34,7 +34,7 @@ from streamcut.execution.lanes import Lanes
 from streamcut.execution.occurring import OccurringDataset, occurring
 from streamcut.execution.passes import Pass
 from streamcut.execution.plan import BASE, Needs
-from streamcut.execution.row_state import Rows, RowState
+from streamcut.execution.row_state import RowState
 from streamcut.execution.runner import Interrupted, PassReport, Runner
 from streamcut.execution.scaled import ScaledDataset, scaled
 from streamcut.foundation.chunk import Chunk
@@ -107,20 +107,12 @@ def _loaded(work: bytes) -> Pass:
     return pickle.loads(work)
 
 
-class _LaneRunner(Runner):
-    """A Runner whose row state is that of its lane."""
-
-    def _rows_of(self, start: int, stop: int) -> Rows:
-        first = self.lanes.bounds[0]
-        return {name: array[start - first : stop - first] for name, array in self.rows.items()}
-
-
 def run_lane(source: Source, work: bytes, sent: bytes) -> bytes:
     """Of the lane `sent`, (start, stop, row state): the partial sum, and the row state that changed."""
     start, stop, before = pickle.loads(sent)
     state = RowState(0)
     state.arrays.update({name: array.copy() for name, array in before.items()})
-    with _LaneRunner(_opened(source), Lanes((start, stop)), row_state=state) as runner:
+    with Runner(_opened(source), Lanes((start, stop)), row_state=state) as runner:
         partial, report = runner.run(_loaded(work))
     changed = {name: array for name, array in state.arrays.items() if array.tobytes() != before[name].tobytes()}
     return _answer(report.traffic, partial, changed)

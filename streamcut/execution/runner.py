@@ -51,7 +51,7 @@ class Interrupted(Exception):  # noqa: N818 - nothing is wrong
 
 
 class Runner:
-    """Runs passes over `lanes` of the rows of `feed.data`. `rows` holds the row state: named arrays, an entry for each row.
+    """Runs passes over `lanes` of the rows of `feed.data`. `rows` holds their row state: named arrays, an entry for each row.
 
     row_state  where those arrays live; default: in memory
     stop       called after every block, and while waiting for one; when it returns True, an interruptible pass raises
@@ -161,8 +161,10 @@ class Runner:
             raise
 
     def _rows_of(self, start: int, stop: int) -> Rows:
-        whole = start == 0 and stop == self.row_state.n_rows
-        return self.rows if whole else {name: array[start:stop] for name, array in self.rows.items()}
+        first, last = self.lanes.bounds[0], self.lanes.bounds[-1]
+        if (start, stop) == (first, last):
+            return self.rows
+        return {name: array[start - first : stop - first] for name, array in self.rows.items()}
 
     def _visits(self, lane: int, work: Pass, partial: Any, worker: int, traffic: Traffic) -> Generator[None]:
         """Visits the blocks of a lane in order, and stops after each: read, prepare, visit, conclude."""
