@@ -239,7 +239,9 @@ class _RemoteShards:
         self.inner, self.manifest, self.path, self.recipe = data, data.manifest, data.path, data.recipe
         self._cluster, self._row_state, self._first = cluster, row_state, first_rows(data.manifest)
         self._asked, self._lock = dict[int, distributed.Future](), threading.Lock()
-        self._name, self._work, self._sent, self._given_up = "read", None, (), lambda: False
+        self._name, self._given_up = "read", lambda: False
+        self._work: distributed.Future | None = None
+        self._sent: tuple[str, ...] = ()
 
     @contextmanager
     def scored_by(self, work: Pass | None, given_up: Callable[[], bool]) -> Iterator[None]:
