@@ -25,10 +25,11 @@ from streamcut.foundation.files import scratch_folder
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.conversion.plan import ConvertPlan
 from streamcut.io.conversion.progress import Reporter
-from streamcut.io.conversion.shuffle import ExternalSort, random_keys, take_rows
+from streamcut.io.conversion.shuffle import ExternalSort, random_keys
 from streamcut.io.conversion.target import Target
 from streamcut.io.places.remote import is_url
 from streamcut.io.recipe.recipe import Recipe
+from streamcut.io.rows import take_rows
 from streamcut.io.sources.row_source import RowSource
 from streamcut.io.stores.spec import SCRATCH
 from streamcut.io.unchanged import FileStates
