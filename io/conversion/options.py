@@ -196,7 +196,6 @@ class ConvertOptions:
             kinds = kinds_with(name)
             if kinds and kind not in kinds and getattr(self, name) != default_of(self, name):
                 raise UsageError(f"{_flag(name)} does not apply to {kind} input; it is for {', '.join(kinds)}")
-        form.check(self)
         if form.labels != "rows" and self.labels is None:
             what = "a file with one label per row" if form.labels == "file" else "the name of the column with the labels"
             raise UsageError(f"--label is needed for {kind} input: {what}, or none for rows that are to be scored only")
