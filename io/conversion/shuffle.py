@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from streamcut.errors import MemoryBudgetError, UsageError
+from streamcut.errors import MemoryBudgetError
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.files import disk_full, failpoint
 from streamcut.foundation.opened import regular
@@ -42,8 +42,7 @@ def random_keys(seed: int, numbers: np.ndarray, stream: int = 0) -> np.ndarray:
 class ExternalSort:
     """Sorts rows by key, with `memory` bytes in both passes.
 
-    `folder` for runs is made on demand and removed by `close`. Runs left there by an earlier process are removed at once; raises
-    UsageError when it holds anything else.
+    `folder` for runs is made on demand and removed by `close`; what an earlier process left there is removed at once.
     """
 
     def __init__(self, folder: Path, memory: int) -> None:
@@ -62,7 +61,7 @@ class ExternalSort:
 
     def close(self) -> None:
         self._buffer = None
-        with suppress(OSError, UsageError):  # report the first error
+        with suppress(OSError):  # report the first error
             shutil.rmtree(self.folder)
 
     def add(self, chunk: Chunk, keys: np.ndarray) -> None:
