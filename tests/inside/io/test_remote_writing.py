@@ -141,12 +141,12 @@ def test_of_two_that_write_one_store_the_first_gives_way(bucket):
 
 def test_every_command_reads_and_writes_urls(text, bucket, run, tmp_path):
     store, model = f"{bucket}/t.zarr", f"{bucket}/models/m.npz"
-    line = ("--solver", "ocas", "--C", "1", "--max-passes", "8", "--lanes", "2", "--tol", "1e-9", "--quiet")
+    line = ("--solver", "ocas", "--C", "1", "--max-passes", "8", "--set", "lanes=2", "--tol", "1e-9", "--quiet")
     for arguments in [
         ("convert", text, store, "--quiet"),
         ("train", store, "-o", model, *line),
         ("calibrate", model, store, "-o", f"{bucket}/c.npz"),
-        ("predict", f"{bucket}/c.npz", store, "--probability", "-o", f"{bucket}/p.csv"),
+        ("predict", f"{bucket}/c.npz", store, "--answer", "probabilities", "-o", f"{bucket}/p.csv"),
         ("evaluate", model, store),
         ("verify", model),
         ("info", model),
