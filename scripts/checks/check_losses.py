@@ -101,7 +101,7 @@ def check(name: str, X: sp.csr_array, y: np.ndarray, C: float, most: int) -> tup
 
 
 def check_one_class(X: sp.csr_array, nu: float, most: int) -> tuple[str, bool]:
-    """The same for Schölkopf's plane without a bias feature, by OCAS; the optimum is that of LIBLINEAR's direction, -s 21."""
+    """The same for Schölkopf's plane without a bias feature; the optimum is that of LIBLINEAR's direction, -s 21."""
     y = np.ones(X.shape[0])
     theirs = liblinear(problem(y, sp.csr_matrix(X)), parameter(f"-s 21 -n {nu} -e 1e-8 -q"))
     w = np.array([theirs.get_decfun_coef(j + 1) for j in range(X.shape[1])])
