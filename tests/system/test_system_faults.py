@@ -61,7 +61,7 @@ set -e
 mount -t tmpfs -o size=200k tmpfs "$DISK"
 code=0; "$@" || code=$?
 test $code = 8
-test ! -e "$DISK/a.zarr"
+test ! -e "$DISK/a.zarr/manifest.json"
 mount -o remount,size=50m "$DISK"
 "$@" --resume
 cp -r "$DISK/a.zarr" "$DISK/../copy.zarr"

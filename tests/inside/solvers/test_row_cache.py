@@ -125,16 +125,6 @@ def test_a_smaller_budget_gives_every_lane_its_part_of_rows_and_entries_or_nothi
     assert CacheSize.planned(manifest, said // 2, 200) is None
 
 
-@pytest.mark.parametrize("n", [1, 2, 5])
-def test_the_work_of_a_sweep_is_the_entries_of_the_rows_it_visits(n):
-    X = sp.csr_array(np.arange(1.0, 3 * n + 1).reshape(n, 3))
-    chunk = streamcut.rows(X, np.ones(n)).read(0)
-    cache = LossCache(CacheSize(n, 3 * n, "int32", "float64"), Hinge())
-    cache.hold(chunk, np.ones(n), np.ones(n), np.ones(n))
-    cache.sweep(0, 1.0, None, 0.0, np.zeros(4), first=True)
-    assert cache.work == 3 * n
-
-
 @settings(max_examples=50, deadline=None)
 @given(st.integers(0, 10_000), st.integers(4, 8))
 def test_slots_follow_merged_and_dropped_cuts(seed, max_cuts):

@@ -92,11 +92,11 @@ def test_memory_decides_how_many_there_are(budget, cache, reads, always, found):
         lines = (("all", 2000), *needs.per_worker)
         if sum(size for _, size in lines) > budget:
             raise MemoryBudgetError("too little")
-        left = cache // needs.streams
-        return MemoryPlan(budget, lines, frozenset(), 0, row_cache=left, streams=needs.streams, reads_again=reads)
+        left = cache // needs.streamed.streams
+        return MemoryPlan(budget, lines, frozenset(), 0, row_cache=left, streamed=needs.streamed, reads_again=reads)
 
     choices = tuple(Streamed(streams, 2000 * streams, always) for streams in (4, 2))
-    assert Needs(dimension=10, mixing=choices).planned(plan).streams == found
+    assert Needs(dimension=10, mixing=choices).planned(plan).streamed.streams == found
 
 
 @pytest.mark.parametrize(
@@ -116,10 +116,10 @@ def test_the_row_state_goes_to_disk_where_it_leaves_no_memory_for_several_places
             lines, spilled = [*lines, ("row state, mapped", 500)], True
         if sum(size for _, size in lines) > budget:
             raise MemoryBudgetError("too little")
-        return MemoryPlan(budget, tuple(lines), frozenset(), 0, spilled, streams=needs.streams, reads_again=reads)
+        return MemoryPlan(budget, tuple(lines), frozenset(), 0, spilled, streamed=needs.streamed, reads_again=reads)
 
     best = Needs(dimension=10, mixing=(Streamed(4, 5000, True), Streamed(2, 5000, True))).planned(plan)
-    assert (best.streams, best.spilled) == found
+    assert (best.streamed.streams, best.spilled) == found
 
 
 def test_row_59_rows_sorted_by_label_converge_under_the_tightest_memory(monkeypatch):
@@ -137,8 +137,8 @@ def test_row_59_rows_sorted_by_label_converge_under_the_tightest_memory(monkeypa
         smallest = min(choice.per_worker for choice in needs.mixing if choice.streams == 4)
         budget = refused.value.least + smallest
         plan = needs.planned(lambda each: plan_memory(each, manifest, Machine(budget, 0, 1, in_memory=True)))  # noqa: B023
-        assert plan.streams == 4
-        assert plan.batch < needs.mixing[0].batch
+        assert plan.streamed.streams == 4
+        assert plan.streamed.batch < needs.mixing[0].batch
         with Runner(Feed(data, plan.pinned), job.lanes) as runner:
             model = job.solve(runner, Progress(StoppingRule(1e-3, None, max_passes=200)), plan)
         assert model.certificate.converged
