@@ -72,10 +72,8 @@ def main() -> None:
             w = np.array(theirs.get_decfun()[0])
             scores, k = np.sort(X @ w), nu * n
             r = float(scores @ np.clip(k - np.arange(n), 0.0, 1.0)) / k / float(np.linalg.norm(w))
-            cells = (
-                f"{passes(model.history, model.certificate.c_bar)} | {ours:.2f} | {1.0 - r * r / furthest:.1e} | {seconds:.2f}"
-            )
-            print(f"| {name} | {nu:g} | {cells} |", flush=True)
+            until = passes(model.history, model.certificate.c_bar)
+            print(f"| {name} | {nu:g} | {until} | {ours:.2f} | {1.0 - r * r / furthest:.1e} | {seconds:.2f} |", flush=True)
 
 
 if __name__ == "__main__":
