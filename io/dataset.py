@@ -58,6 +58,19 @@ class ShownDataset(Shown):
         }
 
 
+class View(ShownDataset):
+    """Base of data sets that change the rows of `inner` while they are read."""
+
+    def __init__(self, inner: Dataset) -> None:
+        self.inner, self.path, self.recipe = inner, inner.path, inner.recipe
+
+    def buffers(self) -> Any:
+        return self.inner.buffers()
+
+    def expect(self, *shards: int) -> None:
+        self.inner.expect(*shards)
+
+
 def held_bytes(data: Any) -> int:
     """Memory that reading `data` takes in addition to the readers' buffers: the prefetches of a remote store, however wrapped."""
     if hasattr(data, "held_bytes"):

@@ -18,7 +18,7 @@ from streamcut.compiler.jit import kernel
 from streamcut.errors import UsageError
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.units import plain
-from streamcut.io.dataset import Dataset, ShownDataset, first_rows
+from streamcut.io.dataset import Dataset, View, first_rows
 from streamcut.io.manifest import Manifest, ShardInfo, Statistics, StatisticsBuilder
 
 
@@ -186,12 +186,12 @@ def kept_rows(chunk: Chunk, kept: np.ndarray, space: Space, first_row: int = 0) 
     )
 
 
-class RowView(ShownDataset):
+class RowView(View):
     """The rows of `data` in fold `fold`, or with `others` in all other folds, counted from 0. Made by `fold_views`."""
 
     def __init__(self, data: Dataset, folds: Folds | HeldOut, fold: int, others: bool, manifest: Manifest) -> None:
-        self.inner, self.manifest = data, manifest
-        self.path, self.recipe = data.path, data.recipe
+        super().__init__(data)
+        self.manifest = manifest
         self._which = folds, fold, others
         self._first = first_rows(data.manifest), first_rows(manifest)
 
@@ -205,9 +205,6 @@ class RowView(ShownDataset):
         first, ours = (rows[shard] for rows in self._first)
         kept = (folds.of(chunk, first) == fold) != others
         return kept_rows(chunk, kept, space, ours)
-
-    def expect(self, *shards: int) -> None:
-        self.inner.expect(*shards)
 
 
 def held_out_view(data: Dataset, held: HeldOut) -> tuple[RowView, RowView]:

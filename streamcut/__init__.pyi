@@ -23,7 +23,7 @@ from streamcut.io.conversion.convert import ConvertReport
 from streamcut.io.conversion.create import NewStore as create
 from streamcut.io.conversion.progress import Progress
 from streamcut.io.opening import open_dataset as open
-from streamcut.io.places.answers import set_timeout as set_timeout
+from streamcut.io.places.remote import set_timeout as set_timeout
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.sources.arrays import in_memory as rows
 from streamcut.models.files import load_model as load_model
@@ -98,8 +98,6 @@ def fit(
     workers: int | None = None,
     lanes: int | None = None,
     scheduler: Any = "threads",
-    deadline: float = 120.0,
-    silence: float = 120.0,
 ) -> Fitted: ...
 def convert(
     inputs: Any,
@@ -340,6 +338,4 @@ def cross_validate(
     workers: int | None = None,
     lanes: int | None = None,
     scheduler: Any = "threads",
-    deadline: float = 120.0,
-    silence: float = 120.0,
 ) -> CrossValidated: ...

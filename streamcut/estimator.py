@@ -164,7 +164,7 @@ class Estimator(BaseEstimator):
         """Scores, float64 (n,) or (n, classes), of the rows of an array, a frame or a store."""
         check_is_fitted(self, "model_")
         if is_stored(X):
-            return np.asarray(predict(self.model_, self._narrow(X), output="scores"))
+            return np.asarray(predict(self.model_, self._narrow(X), answer="scores"))
         return self.model_.decision_function(self._validated(X, reset=False))
 
     def evaluate(self, X: Any) -> Evaluation:

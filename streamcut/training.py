@@ -245,7 +245,7 @@ class Session:
             self._on_cluster()
         else:
             self.job, self.plan = self.planned()
-            given: Any = {"stop": self.stop, "ahead": self.plan.ahead}
+            given: Any = {"stop": self.stop, "ahead": self.plan.streamed.ahead}
             spilled = scratch_folder(chosen.scratch) if self.plan.spilled else None
             given["row_state"] = RowState(manifest.statistics.n_rows, spilled)
             self.runner = Runner(Feed(self.dataset, self.plan.pinned), self.job.lanes, self.job.workers, **given)
@@ -277,9 +277,8 @@ class Session:
         room = each + self.plan.pinned_bytes // threads_wanted(chosen) if each else 0
         cluster.prepare(self.dataset, self._needs(self.job), self.job.lanes, room=room)
         row_state = RowState(n_rows, scratch_folder(chosen.scratch) if self.plan.spilled else None)
-        self.runner = ClusterRunner(
-            cluster, self.dataset, self.job.lanes, self.job.workers, ahead=self.plan.ahead, row_state=row_state, stop=self.stop
-        )
+        given: Any = {"ahead": self.plan.streamed.ahead, "row_state": row_state, "stop": self.stop}
+        self.runner = ClusterRunner(cluster, self.dataset, self.job.lanes, self.job.workers, **given)
 
     def _planned(self, job: Job) -> MemoryPlan:
         """The memory plan of `job`; of a local cluster all processes. Raises MemoryBudgetError."""
@@ -307,7 +306,8 @@ class Session:
         chosen, data, manifest = self.options, self.dataset, self.dataset.manifest
         needs, more = job.needs(manifest), self.more
         if isinstance(data, OccurringDataset):
-            columns = needs.weights and max(1, needs.weights // manifest.statistics.n_features)
+            weights = needs.whole or needs.dimension
+            columns = weights and max(1, weights // manifest.statistics.n_features)
             more, data = more + data.memory(job.workers, columns), data.inner
         if isinstance(data, ScaledDataset):
             more += data.memory(job.workers)

@@ -13,6 +13,7 @@ They are those at the model's weights; its certificate says how near the optimum
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,12 +77,13 @@ def standard_errors(
     H, B = np.diag(ridge), np.zeros((D, D))
     sums, variance, total, at = np.zeros((groups, D)), 0.0, 0.0, 0
     risk, C, bias = risk_of(trained), trained.C, trained.bias
+    curvature: Callable[..., np.ndarray | float] = risk.loss.curvature  # of these losses: of arrays too
     dense = statistics.nnz > 0.25 * statistics.n_rows * D
     for chunk, scores in scored_chunks(trained, rows):
         u = risk.weights_of(chunk.y, chunk.weight)
         f = risk.duals(chunk.y, scores)[0]  # −ℓ′
         slopes = C * u * f
-        _add_squares(chunk, C * u * risk.loss.curvature(np.abs(f), scores, chunk.y), bias, dense, H)
+        _add_squares(chunk, C * u * curvature(np.abs(f), scores, chunk.y), bias, dense, H)
         if codes is None and robust:
             _add_squares(chunk, slopes * slopes, bias, dense, B)
         elif codes is not None:

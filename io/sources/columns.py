@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from typing import cast
 
 import numpy as np
 
@@ -49,7 +50,7 @@ class ColumnFile:
         return found
 
     def _lines(self) -> np.ndarray:
-        with readable(self.path), io.BufferedReader(open_bytes(opened_raw(self.path), self.path)[0]) as file:
+        with readable(self.path), io.BufferedReader(cast(io.RawIOBase, open_bytes(opened_raw(self.path), self.path)[0])) as file:
             kind = not_text(file.peek(16))
             try:
                 text = "" if kind else file.read().decode("utf-8-sig")

@@ -290,7 +290,8 @@ class StoreWriter:
 
     def _written(self, shard: int, rows: Chunk, first: int, before: Future | None, counted: Future) -> tuple[ShardInfo, dict]:
         """Check a shard and count it after its predecessors, then write it; runs in a background thread."""
-        rows = replace(rows, indptr=rows.indptr - rows.indptr[0], indices=_entries(rows, "indices"), data=_entries(rows, "data"))
+        data = _entries(rows, "data")
+        rows = replace(rows, indptr=rows.indptr - rows.indptr[0], indices=_entries(rows, "indices"), data=data)
         try:
             if before is not None:
                 before.result()
@@ -305,7 +306,7 @@ class StoreWriter:
         guards: dict[str, tuple[int, int]] = {}
         n_features = -1 if self._n_features is None else self._n_features
         self._files.put(self._layout.encoded(shard, narrowed(rows), rows.n_rows, n_features, found, guards))
-        return ShardInfo(rows.n_rows, rows.nnz, smallest(rows.data)[1], found, guards), state
+        return ShardInfo(rows.n_rows, rows.nnz, smallest(data)[1], found, guards), state
 
     def _count(self, chunk: Chunk, first: int) -> None:
         """Check a shard, whose first row is number `first`, and add it to the statistics. Raises BadInputError."""

@@ -277,7 +277,9 @@ class _Batch:
 
     def _hashed(self, column: Column) -> text_words.Rows:
         texts = self._said(column.name, partial(text_words.texts_of, self._column(column.name)))
-        return text_words.hashed_rows(texts, column, self._prefix(column), self.encoder.keys.bits)
+        bits = self.encoder.keys.bits
+        assert bits is not None  # see `hashes_at_once`
+        return text_words.hashed_rows(texts, column, self._prefix(column), bits)
 
     def _said(self, name: str, make: Callable[[], T]) -> T:
         """The result of `make`; its errors are raised with the place and the column."""

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from streamcut.data.inputs import Raw
     from streamcut.evaluation import Evaluation
     from streamcut.models.model import Model
-    from streamcut.proofs.claims import Verification
     from streamcut.reports.explained import Explanation
     from streamcut.reports.named_weights import Weight
     from streamcut.reports.page import Report
+    from streamcut.verification import Verification
     from streamcut.weight_errors import StandardErrors
 
 

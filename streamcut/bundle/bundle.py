@@ -146,10 +146,10 @@ class Bundle:
         squares, total = (vectors.dot(a, a), vectors.dot(a, new), vectors.dot(new, new)), float(self.c_bar / rho)
         if not np.isfinite(b_new) or not np.isfinite(4.0 * total * total * max(squares)):  # b: nothing is known of an intercept
             return a, b, error
-        offsets = (np.array([at - off.slope * radius - off.offset]) for at, off in ((b_new, error_new), (b, error)))
+        offset, offset_a = (np.array([at - off.slope * radius - off.offset]) for at, off in ((b_new, error_new), (b, error)))
         l1s, products = None if l1 is None else np.array([l1 / rho]), np.array(squares)[:, None]
         with np.errstate(over="ignore", invalid="ignore"):  # of candidates that are no mixtures
-            (p,), (q,) = mix(new[:, None], a[:, None], *offsets, np.array([total]), l1s, products)
+            (p,), (q,) = mix(new[:, None], a[:, None], offset, offset_a, np.array([total]), l1s, products)
         size = (p * np.sqrt(squares[0]) + q * np.sqrt(squares[2])) * (1.0 + dot_gamma(len(a))) + UNSEEN
         new *= q
         new += p * a

@@ -61,8 +61,10 @@ def run(
         if standard_errors or sort != "magnitude":
             raise click.UsageError("--standard-errors and --sort are for weights; leave DATA out, and name it with --trained-on.")
         raw = Raw(labelled=False, **reading)
-        more = {"raw": raw, "ceiling": Ceiling(memory), "ignore_extra_features": ignore_extra_features}
-        rows = explained(model, data, top=TOP if top is None else top, label=label, against=against, **more)
+        rows = explained(
+            model, data, top=TOP if top is None else top, label=label, against=against, raw=raw, ceiling=Ceiling(memory),
+            ignore_extra_features=ignore_extra_features,
+        )  # fmt: skip
         lines = map(_as_json, rows) if as_json else chain([_line(_NAMES)], map(_as_csv, rows))
         counters = raw.counters
     first = list(islice(lines, 2))  # what is wrong with the model or the data is said before anything is written

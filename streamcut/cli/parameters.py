@@ -40,13 +40,13 @@ class Choice(click.Choice):
 
 
 class Duration(click.ParamType):
-    """`90s`, `10m`, `2h`, `1d` as seconds; a bare number is refused as ambiguous."""
+    """`90s`, `10m`, `2h`, `1d` as seconds; a bare number other than 0 is refused as ambiguous."""
 
     name = "duration"
 
     def convert(self, value, param, ctx) -> float:
-        if isinstance(value, float):
-            return value
+        if isinstance(value, float) or value.strip() == "0":
+            return float(value)
         match = _DURATION.fullmatch(value.strip())
         if match is None:
             self.fail(f"{value!r} is not a duration; write for example 90s, 10m or 2h", param, ctx)

@@ -136,7 +136,7 @@ def run(
             working.enter_context(waits_end_by(stop))
             common: dict[str, Any] = {"validation": validation, "checkpoint": checkpoint, "stop": stop}
             if search:
-                hooks = {"on_model": shown.point, "on_trained": shown.trained}
+                hooks: dict[str, Any] = {"on_model": shown.point, "on_trained": shown.trained}
                 found = tune(
                     dataset, grid or {"C": [options.pop("C")]}, folds=folds, measure=measure, **hooks, **common, **options
                 )
@@ -146,7 +146,8 @@ def run(
             if along:
                 from streamcut.grids.selection import train_path
 
-                path = {"l1s": next(iter(grid.values())), "alone": "l1_only" in grid} if grid and "C" not in grid else {}
+                over_l1 = bool(grid) and "C" not in grid
+                path: dict[str, Any] = {"l1s": next(iter(grid.values())), "alone": "l1_only" in grid} if over_l1 else {}
                 Cs = grid.get("C") or [options.pop("C")]
                 model, _ = train_path(dataset, Cs, measure=measure, on_model=shown.step, **path, **common, **options)
             elif not search:
@@ -243,8 +244,8 @@ class _Shown:
         elif found is not None and not self._quiet:
             if len(found.cells) > 1:
                 print_rows([cell.as_dict() for cell in found.cells], err=True)
-            best = f"{point_text(found.best.options)}, with {found.best.measure} {number(found.best.mean)}"
-            note(f"Best: {best}. Model written to {written}.")
+            chosen = f"{point_text(found.best.options)}, with {found.best.measure} {number(found.best.mean)}"
+            note(f"Best: {chosen}. Model written to {written}.")
         elif not self._quiet:
             note(model.in_words())
             note(f"Model written to {written}.")

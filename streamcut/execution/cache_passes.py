@@ -15,28 +15,31 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamcut.compiled import vectors
-from streamcut.execution.passes import CachingPass
+from streamcut.execution.passes import Pass
 from streamcut.execution.row_cache import RowCache, SweptCache
 from streamcut.execution.row_state import Rows
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.rounding import Grids
 
 
-class FillingPass(CachingPass, ABC):
+class FillingPass(Pass, ABC):
     """Base of passes over the data that fill `caches`, at most one per lane. Within a lane, partial sums have a `cache`."""
 
     __slots__ = ()
     caches: Mapping[int, RowCache]
 
-    def enter(self, sums: Any, first_row: int) -> None:
-        if self.caches:
-            sums.cache = self.caches[first_row]
-            sums.cache.begin()
+    @property
+    def pure(self) -> bool:
+        return not self.caches
+
+    def emptied(self, first_row: int) -> Any:
+        """The cache of the lane that begins at `first_row`, emptied; None: there is none."""
+        if (cache := self.caches.get(first_row)) is not None:
+            cache.begin()
+        return cache
 
     def finish(self, sums: Any, rows: Rows, first_row: int) -> None:
-        if sums.cache is not None:
-            sums.cache.end()
-            sums.cache = None
+        sums.cache = None
 
     @abstractmethod
     def offer(self, cache: RowCache, rows: Rows, chunk: Chunk, keys: np.ndarray) -> None:
@@ -56,7 +59,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class SweepPass(CachingPass):
+class SweepPass(Pass):
     """Every lane sweeps its cached rows once, all from the same w; the data is not read. `number` counts from 0 after a pass.
 
     l1     the threshold of the penalty, or None
@@ -75,7 +78,7 @@ class SweepPass(CachingPass):
     needs_data: ClassVar[bool] = False
     row_arrays: ClassVar[tuple[str, ...]] = ()
 
-    def begin(self) -> Step:
+    def begin(self, first_row: int) -> Step:
         return Step(self.w.copy())
 
     def finish(self, step: Step, rows: Rows, first_row: int) -> None:
@@ -138,7 +141,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class WriteBackPass(CachingPass):
+class WriteBackPass(Pass):
     """Write the dual variables of cached rows to column `slot` of their codes; the data is not read.
 
     shapes  of the cuts and their Σ u f
@@ -154,12 +157,10 @@ class WriteBackPass(CachingPass):
     needs_data: ClassVar[bool] = False
     row_arrays: ClassVar[tuple[str, ...]] = ("codes",)
 
-    def begin(self) -> Change:
-        return Change(np.zeros(self.shapes[0]), np.zeros(self.shapes[1]))
-
-    def enter(self, change: Change, first_row: int) -> None:
-        change.cache, change.at = self.caches[first_row], first_row
-        change.cache.step_back(self.theta)
+    def begin(self, first_row: int) -> Change:
+        cache = self.caches[first_row]
+        cache.step_back(self.theta)
+        return Change(np.zeros(self.shapes[0]), np.zeros(self.shapes[1]), cache, first_row)
 
     def visit_rows(self, change: Change, rows: Rows) -> None:
         assert change.cache is not None

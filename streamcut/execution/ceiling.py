@@ -6,14 +6,12 @@ training. Input without a manifest does not tell its row count beforehand, so it
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
-from streamcut.errors import MemoryBudgetError
 from streamcut.foundation.chunk import Chunk
-from streamcut.foundation.machine import memory_limit
+from streamcut.foundation.machine import memory_limit, too_little
 from streamcut.foundation.systems import peak_bytes, resident_bytes
 from streamcut.foundation.units import format_bytes
 from streamcut.io.manifest import Manifest
@@ -42,7 +40,6 @@ class Ceiling:
         self._before, self._lines = peak_bytes(), list[tuple[str, int]]()
         self._beside: Lines = []
         self._a_row: RowBytes = (0, 0)
-        self._counted: int | None = None
         self._rows = 0
 
     def beside(self, what: str, size: int) -> None:
@@ -59,7 +56,8 @@ class Ceiling:
         self._lines = [("interpreter, libraries, model", resident_bytes()), *lines, *self._beside, ("slack", SLACK)]
         needed = max(sum(size for _, size in self._lines), self._peak())
         if needed > self.budget:
-            raise self._refusal(needed, "; ".join(f"{what}: {format_bytes(size)}" for what, size in self._lines))
+            why = "; ".join(f"{what}: {format_bytes(size)}" for what, size in self._lines)
+            raise too_little(self.budget, needed + _SPREAD, why)
         self.left = self.budget - needed
 
     def expect_rows(self, model: Any, rows: Manifest | str, kept: RowBytes = (0, 0), at_once: int = 1 << 20) -> None:
@@ -68,20 +66,19 @@ class Ceiling:
         `kept` are bytes per row that stay in memory.
         """
         _load_kernels()
-        self._a_row, self._rows = kept, 0
+        self._a_row, self._rows = kept if isinstance(rows, str) else (0, 0), 0
         lines = [("kernels", _KERNELS), *_of_model(model)]
         if isinstance(rows, str):
-            self._counted = None
             block = min(at_once, 1 << 16)
             lines.append((f"reading {rows}", _TEXT if rows in ("svmlight", "vw") else _TABLE))
         else:
-            self._counted = rows.statistics.n_rows
+            n_rows = rows.statistics.n_rows
             block = min(at_once, max((shard.rows for shard in rows.shards), default=0))
             if rows.backend != "memory":
                 arrays = [each.stored_bytes for shard in rows.shards for each in shard.arrays.values()]
                 lines.append(("reading a shard", buffer_bytes(rows) + max(arrays, default=0)))
             each = kept[rows.statistics.weight_sum is not None]
-            lines += [(f"{each} bytes × {self._counted:,} rows", each * self._counted)] * (each > 0)
+            lines += [(f"{each} bytes × {n_rows:,} rows", each * n_rows)] * (each > 0)
         lines.append((f"{block:,} rows at once", block * (_A_ROW + _A_SCORE * model.scores_per_row + _mapped_row(model))))
         self.expect(lines)
 
@@ -89,10 +86,9 @@ class Ceiling:
         """These rows were scored."""
         self._rows += chunk.n_rows
         each = self._a_row[chunk.weight is not None]
-        if self._counted is None and each:
-            needed = sum(size for _, size in self._lines) + each * self._rows
-            if needed > self.budget:
-                raise self._refusal(needed, f"{each} bytes × the {self._rows:,} rows so far, and as much for each further row")
+        if (needed := sum(size for _, size in self._lines) + each * self._rows) > self.budget:
+            why = f"{each} bytes × the {self._rows:,} rows so far, and as much for each further row"
+            raise too_little(self.budget, needed + _SPREAD, why)
         self.keep()
 
     def keep(self) -> None:
@@ -100,21 +96,12 @@ class Ceiling:
         held = self._peak() or resident_bytes()
         if held > self.budget:
             needed = held + sum(size for what, size in self._lines[1:] if what != "slack")
-            raise self._refusal(needed, f"the process already has {format_bytes(held)}")
+            raise too_little(self.budget, needed + _SPREAD, f"the process already has {format_bytes(held)}")
 
     def _peak(self) -> int:
         """The peak of the process since the ceiling was set, if above the earlier peak; else 0."""
         peak = peak_bytes()
         return peak if peak > self._before else 0
-
-    def _refusal(self, needed: int, why: str) -> MemoryBudgetError:
-        least = needed + _SPREAD
-        shown = f"{math.ceil(least / 1e6)}MB" if least < 1e10 else f"{math.ceil(least / 1e9)}GB"  # as --memory takes it
-        error = MemoryBudgetError(
-            f"--memory: {format_bytes(self.budget)} is too little: this takes at least {shown} ({why}). Raise --memory"
-        )
-        error.least = least
-        return error
 
 
 def _load_kernels() -> None:

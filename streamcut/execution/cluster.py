@@ -32,13 +32,12 @@ from streamcut.errors import ClusterLostError, CorruptError, MemoryBudgetError, 
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.lanes import Lanes
 from streamcut.execution.occurring import OccurringDataset, occurring
-from streamcut.execution.passes import Pass, row_caches
+from streamcut.execution.passes import Pass
 from streamcut.execution.plan import BASE, Needs
-from streamcut.execution.row_state import Rows, RowState
+from streamcut.execution.row_state import RowState
 from streamcut.execution.runner import Interrupted, PassReport, Runner
 from streamcut.execution.scaled import ScaledDataset, scaled
 from streamcut.foundation.chunk import Chunk
-from streamcut.foundation.files import failpoint
 from streamcut.foundation.machine import machine_memory
 from streamcut.foundation.systems import node, peak_bytes, resident_bytes
 from streamcut.foundation.units import format_bytes
@@ -71,34 +70,23 @@ class Source:
 # --- in the workers -------------------------------------------------------------------------------------------------------------
 
 
-class _Kept:
-    """The data set as a task sees it: decoded shards are kept while memory lasts. `hits`: those that were in memory."""
+class _KeepingFeed(Feed):
+    """The rows of a data set in a worker process: decoded shards are kept while memory lasts, first come."""
 
-    def __init__(self, source: Source) -> None:
-        self.inner, self._shards = _opened(source)
-        self.manifest, self.path, self.hits = self.inner.manifest, self.inner.path, Traffic()
-        limit = distributed.get_worker().memory_manager.memory_limit or machine_memory()[0]
-        self._room = source.room or _KEEP * limit
+    room: float
 
     def buffers(self) -> None:
         return None
 
-    def expect(self, *shards: int) -> None:
-        self.inner.expect(*(shard for shard in shards if shard not in self._shards))
-
-    def read(self, shard: int, buffers: None = None) -> Chunk:
-        if (chunk := self._shards.get(shard)) is not None:
-            size = shard_bytes(self.manifest, self.manifest.shards[shard])
-            self.hits += Traffic(bytes_read=size, rows_pinned=chunk.n_rows)
-            return chunk
-        chunk = self.inner.read(shard)
-        if resident_bytes() < self._room:
-            self._shards[shard] = chunk
-        return chunk
+    def _shard(self, shard: int, buffers: object | None, traffic: Traffic) -> tuple[Chunk, bool]:
+        if shard not in self.pinned and resident_bytes() < self.room:
+            self._locks.setdefault(shard, threading.Lock())
+            self.pinned |= {shard}
+        return super()._shard(shard, buffers, traffic)
 
 
 @lru_cache(maxsize=1)
-def _opened(source: Source) -> tuple[Dataset, dict[int, Chunk]]:
+def _opened(source: Source) -> _KeepingFeed:
     if streamcut.__version__ != source.version:
         told = f"a worker runs streamcut {streamcut.__version__}, this process {source.version}"
         raise UsageError(f"{told}; install the same version everywhere")
@@ -109,7 +97,9 @@ def _opened(source: Source) -> tuple[Dataset, dict[int, Chunk]]:
     data = occurring(data) if source.occurring else data
     if data.manifest.fingerprint != source.fingerprint:
         raise CorruptError(f"{source.path}: a worker on {node()} sees other data there than the client")
-    return data, {}
+    feed = _KeepingFeed(data)
+    feed.room = source.room or _KEEP * (distributed.get_worker().memory_manager.memory_limit or machine_memory()[0])
+    return feed
 
 
 @lru_cache(maxsize=1)
@@ -117,39 +107,29 @@ def _loaded(work: bytes) -> Pass:
     return pickle.loads(work)
 
 
-class _LaneRunner(Runner):
-    """A Runner whose row state is that of its lane."""
-
-    def _rows_of(self, start: int, stop: int) -> Rows:
-        first = self.lanes.bounds[0]
-        return {name: array[start - first : stop - first] for name, array in self.rows.items()}
-
-
 def run_lane(source: Source, work: bytes, sent: bytes) -> bytes:
-    """Of the lane `sent`, (start, stop, row state): the partial sum, the row state that changed, and the traffic."""
+    """Of the lane `sent`, (start, stop, row state): the partial sum, and the row state that changed."""
     start, stop, before = pickle.loads(sent)
-    state, data = RowState(0), _Kept(source)
+    state = RowState(0)
     state.arrays.update({name: array.copy() for name, array in before.items()})
-    with _LaneRunner(Feed(data), Lanes((start, stop)), row_state=state) as runner:
+    with Runner(_opened(source), Lanes((start, stop)), row_state=state) as runner:
         partial, report = runner.run(_loaded(work))
     changed = {name: array for name, array in state.arrays.items() if array.tobytes() != before[name].tobytes()}
-    return _answer(data, partial, changed, report.traffic)
+    return _answer(report.traffic, partial, changed)
 
 
 def read_shard(source: Source, work: bytes | None, sent: bytes) -> bytes:
-    """Of the shard `sent`, (number, first row, row state): new row state, and the rows.
+    """Of the shard `sent`, (number, row state): new row state, and the rows.
 
     A pass scores the rows, and keeps the entries that are needed after that; None: they are read alone.
     """
-    shard, first, rows = pickle.loads(sent)
-    failpoint("train.shard")
-    failpoint(f"train.shard.{shard}")
-    chunk = (data := _Kept(source)).read(shard).placed(first)
-    return _answer(data, *({}, chunk) if work is None else _loaded(work).score(rows, chunk))
+    shard, rows = pickle.loads(sent)
+    chunk = _opened(source).shard(shard, None, traffic := Traffic())
+    return _answer(traffic, *({}, chunk) if work is None else _loaded(work).score(rows, chunk))
 
 
-def _answer(data: _Kept, *result: Any) -> bytes:
-    return pickle.dumps((result, data.hits, distributed.get_worker().address, peak_bytes()), protocol=5)
+def _answer(traffic: Traffic, *result: Any) -> bytes:
+    return pickle.dumps((result, traffic, distributed.get_worker().address, peak_bytes()), protocol=5)
 
 
 # --- in the client --------------------------------------------------------------------------------------------------------------
@@ -172,7 +152,7 @@ class Cluster:
         self.client, self.local = client, local
         self.address = client.scheduler.address
         self.peaks: dict[str, int] = {}  # bytes, of the workers by address
-        self.hits = Traffic()  # of the shards that workers had in memory, since the pass began
+        self.traffic = Traffic()  # of the tasks of the pass
 
     def prepare(self, data: Dataset, needs: Needs, lanes: Lanes, *, room: int = 0) -> None:
         """Tell what tasks work on; `room` as in Source.
@@ -195,7 +175,7 @@ class Cluster:
 
     def begin(self, work: Pass | None) -> distributed.Future | None:
         """`work` as the result of a task, which workers pass on, and Dask makes anew where all copies are lost."""
-        workers, self.hits = self._workers(), Traffic()
+        workers, self.traffic = self._workers(), Traffic()
         self._present, self.ahead = sorted(workers), _AHEAD * sum(worker["nthreads"] for worker in workers.values()) or 1
         return None if work is None else self.client.submit(bytes, pickle.dumps(work, protocol=5), pure=False)
 
@@ -223,7 +203,7 @@ class Cluster:
                 present = set(now)
             else:
                 raise Interrupted
-            found, hits, address, peak = pickle.loads(answer.result())
+            found, traffic, address, peak = pickle.loads(answer.result())
         except KilledWorker as error:
             raise self._lost(f"{error.allowed_failures + 1} workers died one after the other while processing {what}") from None
         except ModuleNotFoundError as error:
@@ -235,7 +215,7 @@ class Cluster:
         finally:
             answer.cancel()
         self.peaks[address] = max(peak, self.peaks.get(address, 0))
-        self.hits += hits
+        self.traffic += traffic
         return found
 
     def _lost(self, what: str) -> ClusterLostError:
@@ -259,7 +239,9 @@ class _RemoteShards:
         self.inner, self.manifest, self.path, self.recipe = data, data.manifest, data.path, data.recipe
         self._cluster, self._row_state, self._first = cluster, row_state, first_rows(data.manifest)
         self._asked, self._lock = dict[int, distributed.Future](), threading.Lock()
-        self._name, self._work, self._sent, self._given_up = "read", None, (), lambda: False
+        self._name, self._given_up = "read", lambda: False
+        self._work: distributed.Future | None = None
+        self._sent: tuple[str, ...] = ()
 
     @contextmanager
     def scored_by(self, work: Pass | None, given_up: Callable[[], bool]) -> Iterator[None]:
@@ -294,7 +276,7 @@ class _RemoteShards:
         start, stop = self._first[shard : shard + 2]
         arrays = self._row_state.arrays
         rows = {name: arrays[name][start:stop] for name in self._sent if name in arrays}
-        return self._cluster.submit(self._name, shard, read_shard, self._work, shard, start, rows)
+        return self._cluster.submit(self._name, shard, read_shard, self._work, shard, rows)
 
 
 class ClusterRunner(Runner):
@@ -315,38 +297,35 @@ class ClusterRunner(Runner):
         """See Runner."""
         if not work.needs_data:
             return super().run(work)
-        if len(self.lanes) > 1 and work.pure and work.streams is None and not row_caches(work):
-            total, report = self._mapped(work)
-        else:
-            theirs, ours = (work.streams and work.divided()) or (None, work)
-            with self._shards.scored_by(theirs, lambda: work.interruptible and self.stop()):
-                total, report = super().run(ours)
-        traffic, hits = report.traffic, self._cluster.hits
-        traffic.bytes_read -= hits.bytes_read
-        traffic.rows_pinned = min(hits.rows_pinned, traffic.rows)  # a shard of two lanes counts twice
+        if len(self.lanes) > 1 and work.pure and work.streams is None:
+            return self._mapped(work)
+        theirs, ours = (work.streams and work.divided()) or (None, work)
+        with self._shards.scored_by(theirs, lambda: work.interruptible and self.stop()):
+            total, report = super().run(ours)
+        there = self._cluster.traffic
+        report.traffic.bytes_read, report.traffic.rows_pinned = there.bytes_read, min(there.rows_pinned, report.traffic.rows)
         return total, report
 
     def _mapped(self, work: Pass) -> tuple[Any, PassReport]:
         """Run lanes on the workers, and merge their sums in order."""
-        cluster, traffic, started = self._cluster, Traffic(), time.perf_counter()
+        cluster, started = self._cluster, time.perf_counter()
         held, futures, total = cluster.begin(work), deque[distributed.Future](), None
-        self._going = [traffic], started
+        self._going = [cluster.traffic], started
         try:
             for lane in range(len(self.lanes)):
                 for each in range(lane + len(futures), min(lane + cluster.ahead, len(self.lanes))):
                     futures.append(self._ask(work, held, each))
                 start, stop = self.lanes.rows(lane)
                 given_up, what = lambda: work.interruptible and self.stop(), f"rows {start + 1:,} to {stop:,}"
-                partial, changed, done = cluster.result(futures.popleft(), what, given_up)
+                partial, changed = cluster.result(futures.popleft(), what, given_up)
                 for name, array in changed.items():
                     self.rows[name][start:stop] = array
                 self.row_state.release(start, stop)
                 total = partial if total is None else work.merge(total, partial)
-                traffic += done
         finally:
             self._going = None
-        self.feed.readings.add(traffic.rows)
-        return total, PassReport(time.perf_counter() - started, traffic)
+        self.feed.readings.add(cluster.traffic.rows)
+        return total, PassReport(time.perf_counter() - started, cluster.traffic)
 
     def _ask(self, work: Pass, held: Any, lane: int) -> distributed.Future:
         start, stop = self.lanes.rows(lane)

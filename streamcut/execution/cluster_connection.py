@@ -40,8 +40,9 @@ def connect(scheduler: str | distributed.Client, *, workers: int) -> Iterator[Cl
         config |= {"distributed.worker.profile.enabled": False, _PRELOAD: [*dask.config.get(_PRELOAD, []), __name__]}
     with ExitStack() as stack:
         stack.enter_context(dask.config.set(config))
-        client = scheduler
-        if isinstance(scheduler, str):
+        if isinstance(scheduler, distributed.Client):
+            client = scheduler
+        else:
             for logger in map(logging.getLogger, _LIBRARIES):  # what follows from their tracebacks is told in a sentence
                 stack.callback(logger.setLevel, logger.level)
                 logger.setLevel(logging.CRITICAL)

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from streamcut.execution.feed import Feed, Traffic
+from streamcut.execution.threads import one_ahead
 from streamcut.foundation.chunk import Chunk
-from streamcut.foundation.interrupts import result_of
 from streamcut.io.manifest import Manifest
 from streamcut.io.stores.buffers import buffer_bytes
 
@@ -43,19 +43,11 @@ class Epochs:
         gone = int(np.searchsorted(ends, skipped, side="right"))
         missing = skipped - (int(ends[gone - 1]) if gone else 0)
         self._buffers = self._buffers or [self._feed.buffers() for _ in range(1 + self._ahead)]
-        reading = [(epoch, number, place % len(self._buffers)) for place, number in enumerate(numbers[gone:].tolist())]
-        for group in self._read_ahead(reading) if self._ahead else (self._read(*each) for each in reading):
-            yield replace(group, order=group.order[missing:])
-            missing = 0
-
-    def _read_ahead(self, reading: list[tuple[int, int, int]]) -> Iterator[Group]:
+        groups = (self._read(epoch, number, place % len(self._buffers)) for place, number in enumerate(numbers[gone:].tolist()))
         with ThreadPoolExecutor(1, "reader") as pool:
-            following = None
-            for each, after in zip(reading, [*reading[1:], None], strict=True):
-                group = self._read(*each) if following is None else result_of(following)
-                if after is not None:
-                    following = pool.submit(self._read, *after)
-                yield group
+            for group in one_ahead(pool, groups) if self._ahead else groups:
+                yield replace(group, order=group.order[missing:])
+                missing = 0
 
     def _read(self, epoch: int, number: int, buffer: int) -> Group:
         rows = replace(self._feed.shard(number, self._buffers[buffer], self.traffic), qid=None)

@@ -169,37 +169,28 @@ class Feed:
         whole). `together` above 1: the units that begin in so many rows of a shard's part of start:stop are one unit.
         """
         coming = deque(range(bisect_right(self._first, start) - 1, bisect_left(self._first, stop)))
-        parts = (
-            self._groups(start, stop, buffers, traffic, coming) if groups else self._parts(start, stop, buffers, traffic, coming)
-        )
-        for part in parts:
+        for part in self._parts(start, stop, buffers, traffic, coming, groups=groups):
             starts = group_starts(part) if groups else np.arange(part.n_rows + 1)
             if together > 1:
                 first = np.searchsorted(starts, np.arange(0, part.n_rows, together))
                 starts = starts[np.unique(np.append(first, len(starts) - 1))]
             yield from whole_units(part, starts)
 
-    def _parts(self, start: int, stop: int, buffers: object | None, traffic: Traffic, coming: deque[int]) -> Generator[Chunk]:
-        """Rows start:stop, shard by shard; `coming` are the shards that this thread reads from now on."""
+    def _parts(
+        self, start: int, stop: int, buffers: object | None, traffic: Traffic, coming: deque[int], *, groups: bool = False
+    ) -> Generator[Chunk]:
+        """Rows start:stop, or the groups that begin there, by shard; `coming`: the shards that this thread reads from now on."""
         self._expect_all(coming)
         while start < stop:
             shard = bisect_right(self._first, start) - 1
-            last = min(stop, self._first[shard + 1])
-            rows, pinned = self.rows_of(shard, start, last, buffers, traffic)
-            self._announce_after(shard, coming)
-            yield self._counted(rows, pinned, shard, traffic)
-            start = last
-
-    def _groups(self, start: int, stop: int, buffers: object | None, traffic: Traffic, coming: deque[int]) -> Generator[Chunk]:
-        """As `_parts`, for the groups that begin in rows start:stop."""
-        self._expect_all(coming)
-        while start < stop:
-            shard = bisect_right(self._first, start) - 1
-            first, last = self._first[shard : shard + 2]
-            chunk, pinned = self.rows_of(shard, first, last, buffers, traffic)
-            starts = group_starts(chunk)
-            begin, end = starts[np.searchsorted(starts, [start - first, min(stop, last) - first])].tolist()
-            self._announce_after(shard, coming)
+            first, last = self._first[shard], min(stop, self._first[shard + 1])
+            chunk, pinned = self._shard(shard, buffers, traffic)
+            begin, end = start - first, last - first
+            if groups:
+                starts = group_starts(chunk)
+                begin, end = starts[np.searchsorted(starts, [begin, end])].tolist()
+            coming.remove(shard)
+            self._expect_all(coming)
             rows = self._counted(chunk.rows(begin, end), pinned, shard, traffic)
             if rows.n_rows:
                 yield rows
@@ -207,12 +198,7 @@ class Feed:
 
     def shard(self, number: int, buffers: object | None, traffic: Traffic) -> Chunk:
         """All rows of a shard, valid until the next use of `buffers`."""
-        first, last = self._first[number : number + 2]
-        return self._counted(*self.rows_of(number, first, last, buffers, traffic), number, traffic)
-
-    def _announce_after(self, shard: int, coming: deque[int]) -> None:
-        coming.remove(shard)
-        self._expect_all(coming)
+        return self._counted(*self._shard(number, buffers, traffic), number, traffic)
 
     def _counted(self, rows: Chunk, pinned: bool, shard: int, traffic: Traffic) -> Chunk:
         """`rows` of a shard just read, counted as supplied."""
@@ -234,25 +220,17 @@ class Feed:
             known[name] = make()
         return known[name]
 
-    def rows_of(self, shard: int, start: int, stop: int, buffers: object | None, traffic: Traffic) -> tuple[Chunk, bool]:
-        """Rows start:stop, which lie in a shard, and whether they were already in memory."""
-        chunk, pinned = self._shard(shard, buffers, traffic)
-        first = self._first[shard]
-        return chunk.placed(first).rows(start - first, stop - first), pinned
-
     def _shard(self, shard: int, buffers: object | None, traffic: Traffic) -> tuple[Chunk, bool]:
         """The rows of a shard, and whether they were already in memory."""
         failpoint("train.shard")
         failpoint(f"train.shard.{shard}")
         if shard not in self.pinned:
-            chunk = self.data.read(shard, buffers)
             traffic.bytes_read += self._sizes[shard]
-            return chunk, False
+            return self.data.read(shard, buffers).placed(self._first[shard]), False
         with self._locks[shard]:
-            if known := shard in self._kept:
-                return self._kept[shard], known
-            self._kept[shard] = self.data.read(shard)
-            traffic.bytes_read += self._sizes[shard]
+            if not (known := shard in self._kept):
+                self._kept[shard] = self.data.read(shard).placed(self._first[shard])
+                traffic.bytes_read += self._sizes[shard]
             return self._kept[shard], known
 
 

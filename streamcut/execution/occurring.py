@@ -13,7 +13,7 @@ import numpy as np
 
 from streamcut.execution.scaled import ScaledDataset
 from streamcut.foundation.chunk import Chunk
-from streamcut.io.dataset import Dataset, ShownDataset
+from streamcut.io.dataset import Dataset, View
 from streamcut.io.features import feature_statistics
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.row_view import RowView
@@ -22,12 +22,12 @@ from streamcut.io.stores.spec import FEATURES
 LEAST, MOST = 1 << 16, 1 << 26  # features: with fewer there is nothing to save; with more the index map alone takes too much
 
 
-class OccurringDataset(ShownDataset):
+class OccurringDataset(View):
     """The rows of `data` with its features `index` (int32, increasing) alone, counted from 0; all others are 0 in every row."""
 
     def __init__(self, data: Dataset, index: np.ndarray) -> None:
-        self.inner, self.index = data, index
-        self.path, self.recipe = data.path, data.recipe
+        super().__init__(data)
+        self.index = index
         n_features = data.manifest.statistics.n_features
         self._place = np.zeros(n_features, np.int32)  # features not in `index` have value 0, so any place will do
         self._place[index] = np.arange(len(index), dtype=np.int32)
@@ -35,18 +35,12 @@ class OccurringDataset(ShownDataset):
         statistics = replace(data.manifest.statistics, n_features=len(index))
         self.manifest = replace(data.manifest, statistics=statistics, extras={})  # the same problem: the fingerprint stays
 
-    def buffers(self) -> Any:
-        return self.inner.buffers()
-
     def read(self, shard: int, buffers: Any = None) -> Chunk:
         rows = self.inner.read(shard, buffers)
         first, last = int(rows.indptr[0]), int(rows.indptr[-1])  # rows in memory are slices of larger arrays
         data = None if rows.data is None else rows.data[first:last]
         indptr = rows.indptr - first if first else rows.indptr
         return replace(rows, indptr=indptr, indices=self._place[rows.indices[first:last]], data=data)
-
-    def expect(self, *shards: int) -> None:
-        self.inner.expect(*shards)
 
     def memory(self, workers: int, columns: int) -> tuple[tuple[str, int], ...]:
         """Memory it will take, the final model included, in addition to row buffers and what it already has: (what, bytes)."""

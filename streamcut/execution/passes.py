@@ -1,13 +1,12 @@
 """What a pass is: a class with a few declared properties and five steps; it overrides those that it needs.
 
 A runner (streamcut.execution.runner, streamcut.execution.cluster) takes the rows lane by lane: `begin` makes a zero partial
-sum, `enter` names the lane, `visit_chunk` or `visit_rows` adds blocks of consecutive rows, `finish` ends the lane, and
+sum, `visit_chunk` or `visit_rows` adds blocks of consecutive rows, `finish` ends the lane, and
 `merge` adds up the partial sums in lane order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from streamcut.execution.row_state import Rows
@@ -35,7 +34,10 @@ class Pass:
     interruptible: ClassVar[bool] = False
     row_arrays: ClassVar[tuple[str, ...] | None] = None
     scored_from: ClassVar[tuple[str, ...]] = ()
-    pure: ClassVar[bool] = True
+
+    @property
+    def pure(self) -> bool:
+        return True
 
     @property
     def whole_groups(self) -> bool:
@@ -51,12 +53,9 @@ class Pass:
         """Blocks hold rows from several places of the lane (their `pieces`), not in row order; None: consecutive rows."""
         return None
 
-    def begin(self) -> Any:
-        """A zero partial sum for a lane; None: nothing is summed."""
+    def begin(self, first_row: int) -> Any:
+        """A zero partial sum for the lane that begins at row `first_row`; None: nothing is summed."""
         return None
-
-    def enter(self, partial: Any, first_row: int) -> None:
-        """A lane begins, at row `first_row`."""
 
     def visit_chunk(self, partial: Any, rows: Rows, chunk: Chunk) -> None:
         """Add a block of rows with their entries; `rows` are writable row-state arrays for exactly these rows.
@@ -94,15 +93,3 @@ class Pass:
         """The sum of both; may reuse `total`."""
         if total is not None or part is not None:
             raise NotImplementedError(f"{type(self).__name__} has partial sums and no merge")
-
-
-class CachingPass(Pass):
-    """Base of passes that find row caches in `caches`, by the first row of their lane (streamcut.execution.cache_passes)."""
-
-    __slots__ = ()
-    caches: Mapping[int, Any]
-
-
-def row_caches(work: Pass) -> Mapping[int, Any]:
-    """The row caches of a pass; none unless it is a CachingPass."""
-    return work.caches if isinstance(work, CachingPass) else {}

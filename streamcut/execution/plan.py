@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -10,6 +9,7 @@ from typing import Any, NamedTuple
 from streamcut.errors import MemoryBudgetError
 from streamcut.execution.row_state import SPILLED_BYTES
 from streamcut.execution.runner import ROW_BLOCK
+from streamcut.foundation.machine import too_little
 from streamcut.foundation.shown import Shown, html_table
 from streamcut.foundation.units import format_bytes
 from streamcut.io.dataset import shard_bytes
@@ -34,11 +34,14 @@ class Streamed(NamedTuple):
     batch   groups of rows in a batch; 0: as many as without streams
     """
 
-    streams: int
-    per_worker: int
-    always: bool
+    streams: int = 1
+    per_worker: int = 0
+    always: bool = False
     ahead: bool = False
     batch: int = 0
+
+
+_ONE_PLACE = Streamed()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +54,7 @@ class Needs:
     more        (what, bytes) of anything else
     per_worker  (what, bytes) of anything else per thread, wherever it runs
     block_rows  rows visited at once, if more than usual; None: those of a whole shard
-    streams     places of a lane that each worker reads from, `batch` groups of rows at a time (0: the usual number); mixing: how
-                many of both are wanted if memory allows, best first
-    ahead       extra threads per worker read from them and score
+    streamed    how rows are read from several places; mixing: what is wanted if memory allows, best first
     whole       number of weights of the whole model, where that is not `dimension`
     """
 
@@ -66,16 +67,9 @@ class Needs:
     more: tuple[tuple[str, int], ...] = ()
     per_worker: tuple[tuple[str, int], ...] = ()
     block_rows: int | None = None
-    streams: int = 1
-    batch: int = 0
+    streamed: Streamed = _ONE_PLACE
     mixing: tuple[Streamed, ...] = ()
-    ahead: bool = False
     whole: int = 0
-
-    @property
-    def weights(self) -> int:
-        """The number of weights of the model."""
-        return self.whole or self.dimension
 
     def planned(self, plan: Callable[[Needs], MemoryPlan]) -> MemoryPlan:
         """The plan by `plan`, with rows from several places at once where that pays: as many, and as many rows, as fit.
@@ -87,10 +81,10 @@ class Needs:
         least = plan(replace(self, mixing=()))
         if not (self.mixing[0].always or least.reads_again or least.row_cache == 0):
             return least
-        for streams, size, _, ahead, batch in self.mixing:
-            batches = (*self.per_worker, (f"rows of {streams} streams", size))
+        for streamed in self.mixing:
+            batches = (*self.per_worker, (f"rows of {streamed.streams} streams", streamed.per_worker))
             try:
-                return plan(replace(self, streams=streams, batch=batch, ahead=ahead, per_worker=batches, mixing=()))
+                return plan(replace(self, streamed=streamed, per_worker=batches, mixing=()))
             except MemoryBudgetError:
                 continue
         return least
@@ -104,7 +98,6 @@ class Machine:
     workers    threads
     in_memory  the rows are the caller's arrays
     lower      options that reduce the needs, named in a refusal
-    reserve    Python objects, stacks and what the allocator keeps
     """
 
     budget: int
@@ -112,7 +105,6 @@ class Machine:
     workers: int
     in_memory: bool = False
     lower: tuple[str, ...] = ("--max-cuts", "--workers")
-    reserve: int = RESERVE
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -121,8 +113,7 @@ class MemoryPlan(Shown):
 
     spilled    the row state does not fit and lives in scratch files
     row_cache  bytes for copies of the rows that matter most, all lanes together; one of the lines
-    streams    places of a lane that each worker reads from; batch: groups of rows in a batch then, 0: the usual number
-    ahead      extra threads per worker read from them and score
+    streamed   how rows are read from several places of a lane
     reads_again  whether passes after the first read data
     """
 
@@ -132,9 +123,7 @@ class MemoryPlan(Shown):
     pinned_bytes: int
     spilled: bool = False
     row_cache: int = 0
-    streams: int = 1
-    batch: int = 0
-    ahead: bool = False
+    streamed: Streamed = _ONE_PLACE
     reads_again: bool = True
 
     @property
@@ -184,16 +173,15 @@ def plan_memory(needs: Needs, manifest: Manifest, machine: Machine) -> MemoryPla
     sizes = [shard_bytes(manifest, shard) for shard in manifest.shards]
     pinned = frozenset(range(len(sizes))) if machine.in_memory else _pinned(sizes, free)
     kept = 0 if machine.in_memory else sum(sizes[shard] for shard in pinned)
-    streamed: dict[str, Any] = {"streams": needs.streams, "batch": needs.batch, "ahead": needs.ahead}
     again = len(pinned) < len(sizes)
-    return MemoryPlan(budget, tuple(lines), pinned, kept, spilled, least + max(more, 0), **streamed, reads_again=again)
+    return MemoryPlan(budget, tuple(lines), pinned, kept, spilled, least + max(more, 0), needs.streamed, again)
 
 
 def _necessities(needs: Needs, manifest: Manifest, machine: Machine) -> tuple[list[tuple[str, int]], bool]:
     """((what, bytes) of all that a run cannot do without, whether the row state is in scratch files)."""
     workers, n_rows = machine.workers, manifest.statistics.n_rows
     rows = needs.row_bytes * n_rows
-    reading = 0 if machine.in_memory else workers * needs.streams * buffer_bytes(manifest)
+    reading = 0 if machine.in_memory else workers * needs.streamed.streams * buffer_bytes(manifest)
     work = workers * (_block_rows(needs, manifest) * _TEMPORARIES + _sum(needs.per_worker))
     in_memory = sum(shard_bytes(manifest, shard) for shard in manifest.shards) * machine.in_memory
     lines = [
@@ -204,7 +192,7 @@ def _necessities(needs: Needs, manifest: Manifest, machine: Machine) -> tuple[li
         (f"blocks of rows of {workers} workers", work),
         (f"buffers of {workers} workers", reading),
         (needs.cached, needs.row_cache[0]),
-        ("reserve", machine.reserve),
+        ("reserve", RESERVE),
     ]
     lines = [(what, size) for what, size in lines if size > 0]
     state = (f"row state, {needs.row_bytes} bytes × {n_rows:,} rows", rows)
@@ -261,11 +249,5 @@ def _refusal(machine: Machine, lines: list[tuple[str, int]], *, grows: bool = Fa
     least, lower = _sum(lines), machine.lower
     if grows:
         least = machine.budget + int((least - machine.budget) / (1.0 - _FOR_CACHE))
-    shown = f"{math.ceil(least / 1e6)}MB" if least < 1e10 else f"{math.ceil(least / 1e9)}GB"  # as --memory takes it, rounded up
-    parts = "; ".join(f"{what}: {format_bytes(size)}" for what, size in lines)
-    error = MemoryBudgetError(
-        f"--memory: {format_bytes(machine.budget)} is too little: this run needs at least {shown} ({parts}). "
-        f"Raise --memory{', or lower one of ' * bool(lower)}{', '.join(lower)}"
-    )
-    error.least = least
-    return error
+    why = "; ".join(f"{what}: {format_bytes(size)}" for what, size in lines)
+    return too_little(machine.budget, least, why, f"{', or lower one of ' * bool(lower)}{', '.join(lower)}")

@@ -11,7 +11,6 @@ import numpy as np
 
 from streamcut.compiled import cached_rows
 from streamcut.compiled.splitmix import shuffle
-from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.rounding import Grids
 from streamcut.io.dataset import entry_bytes, entry_dtypes
 from streamcut.io.manifest import Manifest
@@ -53,8 +52,6 @@ class CacheSize:
 class RowCache:
     """Rows of one lane. `limit` is the key below which rows are taken: it falls as the cache fills up. `work` estimates the
     entries that the last sweep visited, from the mean per row.
-
-    Only its size is sent to other processes: they begin with an empty cache.
     """
 
     def __init__(self, size: CacheSize) -> None:
@@ -77,25 +74,6 @@ class RowCache:
         """Forget all rows."""
         self.n, self.near, self.limit = 0, _NEAR, np.inf
         self._order = self._order[:0].copy()  # frees memory in which rows are sorted
-
-    def end(self) -> None:
-        """All rows have been offered."""
-
-    def hold(self, rows: Chunk, weight: np.ndarray, square: np.ndarray, target: np.ndarray) -> None:
-        """Take all of `rows`, which must fit, with dual variables 0.
-
-        Per row (all (n,)): weight, with the sign of its label; ‖x‖²; target, a number or a class.
-        """
-        n, first, last = rows.n_rows, rows.indptr[0], rows.indptr[-1]
-        self.n, self._number[:n], self._indptr[: n + 1] = n, np.arange(n), rows.indptr - first
-        self._indices[: last - first] = rows.indices[first:last]
-        if self._data is not None and rows.data is not None:
-            self._data[: last - first] = rows.data[first:last]
-        self._weight[:n], self._square[:n], self._share[:n] = weight, square, 0.0
-
-    def visit_movable(self) -> None:
-        """Sweeps visit all rows again, except those that can't move: of weight 0, or without features."""
-        self._order, self._slack = np.flatnonzero((self._weight[: self.n] != 0.0) & (self._square[: self.n] != 0.0)), np.inf
 
     def fill(self, offered: Callable[..., tuple[int, int]], rows: int) -> None:
         """Take what `offered(first, limit, n, *arrays)` copies; it returns the row at which the cache was full."""

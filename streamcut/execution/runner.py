@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain, pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from streamcut.execution.feed import BLOCK_ROWS, Feed, Traffic
 from streamcut.execution.lanes import Lanes
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows, RowState
-from streamcut.execution.threads import Alone, Ready, Turn, one_ahead, running_threads
+from streamcut.execution.threads import Ready, Turns, one_ahead, running_threads
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.interrupts import GivenUp, result_of, waits_end_by
 from streamcut.foundation.systems import give_back
@@ -45,54 +45,13 @@ class Going:
     seconds: float
     bytes_computed: int
 
-    @classmethod
-    def by(cls, traffics: list[Traffic], of: int, started: float) -> Going:
-        """From the workers' `traffics`, for a pass over `of` rows that `started` (time.perf_counter) then."""
-        done, computed = sum(each.rows for each in traffics), sum(each.bytes_computed for each in traffics)
-        return cls(done, of, time.perf_counter() - started, computed)
-
-
-class PassRunner(Protocol):
-    """What solvers' oracles need: runs passes over `lanes` of the rows of `feed.data`, wherever it is, until `stop()` is True."""
-
-    feed: Feed
-    lanes: Lanes
-    stop: Callable[[], bool]
-
-    @property
-    def row_state(self) -> RowState: ...
-
-    @property
-    def rows(self) -> Rows:
-        """The row state as whole arrays."""
-
-    @property
-    def going(self) -> Going | None:
-        """The running pass through the data, None between passes; any thread may read it."""
-
-    def run(self, work: Pass) -> tuple[Any, PassReport]:
-        """The merged partial of all lanes. The first error of any lane is raised."""
-
 
 class Interrupted(Exception):  # noqa: N818 - nothing is wrong
     """A pass, or work on the row state, was abandoned because a stop was requested."""
 
 
-class Watchable:
-    """A runner that reports its progress: while a pass reads data, `_going` is (its workers' traffic, start time)."""
-
-    lanes: Lanes
-    _going: tuple[list[Traffic], float] | None = None
-
-    @property
-    def going(self) -> Going | None:
-        """The running pass through the data, None between passes; any thread may read it."""
-        going = self._going
-        return None if going is None else Going.by(going[0], self.lanes.bounds[-1] - self.lanes.bounds[0], going[1])
-
-
-class Runner(Watchable):
-    """`rows` holds the row state: named arrays with one number for each row of the data set.
+class Runner:
+    """Runs passes over `lanes` of the rows of `feed.data`. `rows` holds their row state: named arrays, an entry for each row.
 
     row_state  where those arrays live; default: in memory
     stop       called after every block, and while waiting for one; when it returns True, an interruptible pass raises
@@ -120,6 +79,7 @@ class Runner(Watchable):
         self._pool = running_threads(self.workers) if self.workers > 1 else None
         self._ahead = [(running_threads(1), running_threads(1)) for _ in range(self.workers)] if ahead else []
         self._buffers: list[list[object | None]] = [[] for _ in range(self.workers)]
+        self._going: tuple[list[Traffic], float] | None = None  # of the workers of a pass through the data, and when it started
 
     def __enter__(self) -> Runner:
         return self
@@ -128,6 +88,14 @@ class Runner(Watchable):
         for pool in [self._pool, *chain.from_iterable(self._ahead)]:
             if pool is not None:
                 pool.shutdown(cancel_futures=True)
+
+    @property
+    def going(self) -> Going | None:
+        """The running pass through the data, None between passes; any thread may read it."""
+        if (going := self._going) is None:
+            return None
+        done, computed = sum(each.rows for each in going[0]), sum(each.bytes_computed for each in going[0])
+        return Going(done, self.lanes.bounds[-1] - self.lanes.bounds[0], time.perf_counter() - going[1], computed)
 
     def run(self, work: Pass) -> tuple[Any, PassReport]:
         """The merged partial of all lanes. The first error of any lane is raised."""
@@ -151,7 +119,7 @@ class Runner(Watchable):
         return total, PassReport(seconds, traffic)
 
     def _run(self, work: Pass, traffics: list[Traffic]) -> Any:
-        turn = Alone(work, len(self.lanes)) if self._pool is None else Turn(work, len(self.lanes))
+        turn = Turns(work, len(self.lanes))
         if self._pool is None:
             self._work(turn, work, 0, traffics[0])
             return turn.total
@@ -166,13 +134,13 @@ class Runner(Watchable):
             raise
         return turn.total
 
-    def _work(self, turn: Alone, work: Pass, worker: int, traffic: Traffic) -> None:
+    def _work(self, turn: Turns, work: Pass, worker: int, traffic: Traffic) -> None:
         try:
             if work.needs_data and not self._buffers[worker]:
                 self._buffers[worker] = [self.feed.buffers()]
             while (lane := turn.take()) is not None:
-                partial, (start, stop) = work.begin(), self.lanes.rows(lane)
-                work.enter(partial, start)
+                start, stop = self.lanes.rows(lane)
+                partial = work.begin(start)
                 visits = self._visits(lane, work, partial, worker, traffic)
                 try:
                     for _ in visits:
@@ -193,8 +161,10 @@ class Runner(Watchable):
             raise
 
     def _rows_of(self, start: int, stop: int) -> Rows:
-        whole = start == 0 and stop == self.row_state.n_rows
-        return self.rows if whole else {name: array[start:stop] for name, array in self.rows.items()}
+        first, last = self.lanes.bounds[0], self.lanes.bounds[-1]
+        if (start, stop) == (first, last):
+            return self.rows
+        return {name: array[start - first : stop - first] for name, array in self.rows.items()}
 
     def _visits(self, lane: int, work: Pass, partial: Any, worker: int, traffic: Traffic) -> Generator[None]:
         """Visits the blocks of a lane in order, and stops after each: read, prepare, visit, conclude."""
@@ -207,8 +177,12 @@ class Runner(Watchable):
         threads = self._ahead[worker] if self._ahead and work.streams is not None else None
         visited: deque[Ready] = deque()
         chunks = self._read(lane, work, partial, worker, traffic, visited)
-        ready = self._prepared(work, partial, one_ahead(threads[0], chunks) if threads else chunks, early=threads is not None)
-        with closing(one_ahead(threads[1], ready) if threads else ready) as blocks:
+        if threads:  # blocks of several pieces are copies
+            chunks = one_ahead(threads[0], chunks, lambda chunk: chunk.pieces is not None)
+        ready = self._prepared(work, partial, chunks, early=threads is not None)
+        if threads:
+            ready = one_ahead(threads[1], ready, lambda block: block.chunk.pieces is not None)
+        with closing(ready) as blocks:
             for block in blocks:
                 work.visit_chunk(partial, block.rows, block.chunk, *[block.prepared] * (block.prepared is not None))
                 visited.append(block)

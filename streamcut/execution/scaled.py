@@ -15,7 +15,7 @@ import numpy as np
 
 from streamcut.config import SCALES
 from streamcut.foundation.chunk import Chunk
-from streamcut.io.dataset import Dataset, ShownDataset
+from streamcut.io.dataset import Dataset, View
 from streamcut.io.features import Spread, feature_statistics, spread_of
 from streamcut.io.manifest import Manifest, ShardInfo
 from streamcut.io.stores.buffers import buffer_bytes
@@ -25,12 +25,12 @@ _EPSILON = 2.0**-52
 _LONGER = 1.0 + 1e-9  # squares of rows are summed in float64
 
 
-class ScaledDataset(ShownDataset):
+class ScaledDataset(View):
     """The rows of `data` with values divided by `divisors`, float64 (n_features,), as `scale` defines them."""
 
     def __init__(self, data: Dataset, scale: str) -> None:
-        self.inner, self.scale = data, scale
-        self.path, self.recipe = data.path, data.recipe
+        super().__init__(data)
+        self.scale = scale
         manifest = data.manifest
         found = spread_of(data)
         self.divisors = divisors(found, scale, manifest.statistics.n_rows, manifest.statistics.n_features)
@@ -49,9 +49,6 @@ class ScaledDataset(ShownDataset):
             backend="scaled",
         )
 
-    def buffers(self) -> Any:
-        return self.inner.buffers()
-
     def read(self, shard: int, buffers: Any = None) -> Chunk:
         rows = self.inner.read(shard, buffers)
         first, last = int(rows.indptr[0]), int(rows.indptr[-1])  # rows in memory are slices of larger arrays
@@ -59,9 +56,6 @@ class ScaledDataset(ShownDataset):
         by = self.divisors[indices]
         np.divide(1.0 if rows.data is None else rows.data[first:last], by, out=by)
         return replace(rows, indptr=rows.indptr - first if first else rows.indptr, indices=indices, data=by)
-
-    def expect(self, *shards: int) -> None:
-        self.inner.expect(*shards)
 
     def memory(self, workers: int) -> tuple[tuple[str, int], ...]:
         """Memory that scaling takes in addition to the row buffers: (what, bytes)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, NamedTuple, TypeVar
 
@@ -20,24 +20,21 @@ class Ready(NamedTuple):
     rows: Rows
     prepared: Any
 
-    @property
-    def pieces(self) -> tuple[tuple[int, int], ...] | None:
-        """The pieces of the chunk; None: it is not copied."""
-        return self.chunk.pieces
+
+Block = TypeVar("Block")
 
 
-Block = TypeVar("Block", Chunk, Ready)
-
-
-def one_ahead(thread: ThreadPoolExecutor, blocks: Generator[Block]) -> Generator[Block]:
-    """The same blocks; while one is in use, `thread` makes the next, unless both share memory (Feed.mixed)."""
+def one_ahead(
+    thread: ThreadPoolExecutor, blocks: Generator[Block], apart: Callable[[Block], bool] = lambda _: True
+) -> Generator[Block]:
+    """The same blocks; while one is in use, `thread` makes the next, where the two are `apart`: they share no memory."""
     coming = thread.submit(next, blocks, None)
     try:
         while (block := result_of(coming)) is not None:
-            if copied := block.pieces is not None:
+            if ahead := apart(block):
                 coming = thread.submit(next, blocks, None)
             yield block
-            if not copied:
+            if not ahead:
                 coming = thread.submit(next, blocks, None)
     finally:
         wait([coming])  # it writes to buffers of the next pass
@@ -58,52 +55,34 @@ def running_threads(count: int) -> ThreadPoolExecutor:
     return pool
 
 
-class Alone:
-    """Hands out lanes in order to the only worker, and merges their partials."""
+class Turns:
+    """Hands out lanes in order, and merges their partials in the same order."""
 
     def __init__(self, work: Pass, lanes: int) -> None:
-        self._work, self._lanes, self._next = work, lanes, 0
+        self._work, self._lanes, self._next, self._merged = work, lanes, 0, 0
+        self._changed = threading.Condition()
         self.total: Any = None
         self.error: BaseException | None = None
 
     def take(self) -> int | None:
         """The next lane; None: none is left, or a lane has failed."""
-        if self._next == self._lanes or self.error is not None:
-            return None
-        self._next += 1
-        return self._next - 1
+        with self._changed:
+            if self._next == self._lanes or self.error is not None:
+                return None
+            self._next += 1
+            return self._next - 1
 
     def merge(self, lane: int, partial: Any) -> None:
-        """Merge the partial sum of a lane."""
-        self.total = partial if self.total is None else self._work.merge(self.total, partial)
+        """Merge the partial sum of a lane, after those of all lanes before it."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._merged == lane or self.error is not None)
+            if self.error is None:
+                self.total = partial if self.total is None else self._work.merge(self.total, partial)
+                self._merged += 1
+                self._changed.notify_all()
 
     def fail(self, error: BaseException) -> None:
         """Record the error of a lane."""
-        self.error = self.error or error
-
-
-class Turn(Alone):
-    """The same among several workers: partials are merged in the order of the lanes."""
-
-    def __init__(self, work: Pass, lanes: int) -> None:
-        super().__init__(work, lanes)
-        self._merged = 0
-        self._changed = threading.Condition()
-
-    def take(self) -> int | None:
         with self._changed:
-            return super().take()
-
-    def merge(self, lane: int, partial: Any) -> None:
-        with self._changed:
-            self._changed.wait_for(lambda: self._merged == lane or self.error is not None)
-            if self.error is not None:
-                return
-            super().merge(lane, partial)
-            self._merged += 1
-            self._changed.notify_all()
-
-    def fail(self, error: BaseException) -> None:
-        with self._changed:
-            super().fail(error)
+            self.error = self.error or error
             self._changed.notify_all()

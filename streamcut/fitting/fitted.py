@@ -49,7 +49,8 @@ class Fitted(Shown):
     @property
     def certificate(self) -> Certificate | None:
         """The certificate of `model`; None where its solver gives none, or one for each class."""
-        return self.model.certificates[0] if len(self.model.certificates) == 1 else None
+        certificates: tuple[Certificate, ...] = getattr(self.model, "certificates", ())
+        return certificates[0] if len(certificates) == 1 else None
 
     @property
     def largest(self) -> list[Weight]:

@@ -33,6 +33,15 @@ def memory_limit(text: str) -> int:
     return size
 
 
+def too_little(budget: int, least: int, why: str, advice: str = "") -> MemoryBudgetError:
+    """The refusal of a budget below `least` bytes, which it names as --memory takes them, rounded up."""
+    shown = f"{math.ceil(least / 1e6)}MB" if least < 1e10 else f"{math.ceil(least / 1e9)}GB"
+    told = f"--memory: {format_bytes(budget)} is too little: this run needs at least {shown} ({why}). Raise --memory{advice}"
+    error = MemoryBudgetError(told)
+    error.least = least
+    return error
+
+
 def _now() -> tuple[int, int]:
     """(all memory, the value of `auto`), at most a moment old: asking the kernel takes as long as a pass of a small fit."""
     global _asked

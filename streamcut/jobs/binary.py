@@ -14,7 +14,7 @@ from streamcut.config import TrainOptions
 from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs, Streamed
 from streamcut.execution.row_cache import CacheSize
-from streamcut.execution.runner import PassRunner
+from streamcut.execution.runner import Runner
 from streamcut.foundation.fields import by_name
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import identity
@@ -186,8 +186,8 @@ class BinaryJob:
             self.options,
             fingerprint,
             max_cuts=self.max_cuts,
-            streams=plan.streams,
-            batch=plan.batch,
+            streams=plan.streamed.streams,
+            batch=plan.streamed.batch,
             lanes=len(self.lanes),
             accelerated=self._accelerated,
             row_cache=plan.row_cache,
@@ -195,10 +195,10 @@ class BinaryJob:
             warm_start=None if self.origin is None else self.origin.digest(),
         )
 
-    def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> Model:
+    def solve(self, runner: Runner, progress: Progress, plan: MemoryPlan) -> Model:
         return self.trainer(runner, plan).train(self.options.C, progress)
 
-    def trainer(self, runner: PassRunner, plan: MemoryPlan) -> Trainer:
+    def trainer(self, runner: Runner, plan: MemoryPlan) -> Trainer:
         """A trainer for one C after another."""
         chosen, manifest = self.options, runner.feed.data.manifest
         common: dict[str, Any] = {"C": chosen.C, "bias": self._constant(manifest), "free": chosen.free}
@@ -206,8 +206,8 @@ class BinaryJob:
         if self.solver.dual:
             size = CacheSize.planned(manifest, plan.row_cache, len(runner.lanes), self._cached_row(manifest))
             many: dict[str, Any] = {"cuts": self.max_cuts, "size": size, "sweeps": chosen.sweeps, "seed": chosen.seed}
-            order = replace(self.order, batch=plan.batch) if plan.batch else self.order
-            many |= {"streams": plan.streams, "order": order}
+            order = replace(self.order, batch=plan.streamed.batch) if plan.streamed.batch else self.order
+            many |= {"streams": plan.streamed.streams, "order": order}
             oracle = self._dual(runner, **common, **many)
         else:
             if self.solver.columns:
@@ -220,7 +220,7 @@ class BinaryJob:
         model = partial(self._model, oracle=oracle, manifest=manifest, plan=plan)
         return Trainer(oracle, solve, model, self._begin(oracle), chosen.l1 or chosen.l1_only, bool(chosen.l1_only))
 
-    def _dual(self, runner: PassRunner, **given: Any) -> DualOracle:
+    def _dual(self, runner: Runner, **given: Any) -> DualOracle:
         return DualOracle(runner, self.risk, **given)
 
     def _constant(self, manifest: Manifest) -> float:

@@ -20,7 +20,7 @@ from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.epochs import Epochs, epochs_bytes
 from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs
-from streamcut.execution.runner import Interrupted, PassRunner
+from streamcut.execution.runner import Interrupted, Runner
 from streamcut.foundation.fields import by_name
 from streamcut.io.dataset import Dataset
 from streamcut.io.manifest import Manifest
@@ -132,7 +132,7 @@ class BudgetedJob:
     def _method(self) -> type[Method]:
         return self.options.record.algorithm(self.options.problem)
 
-    def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> KernelModel:
+    def solve(self, runner: Runner, progress: Progress, plan: MemoryPlan) -> KernelModel:
         options, feed = self.options, runner.feed
         kernel = self.start.kernel if self.start is not None and self.start.n_support else chosen_kernel(options, feed)
         kernel = centred_kernel(kernel, feed)

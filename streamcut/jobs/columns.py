@@ -18,7 +18,7 @@ from streamcut.errors import UsageError
 from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs, Streamed
 from streamcut.execution.row_cache import CacheSize
-from streamcut.execution.runner import PassRunner
+from streamcut.execution.runner import Runner
 from streamcut.foundation.fields import by_name
 from streamcut.foundation.systems import give_back
 from streamcut.foundation.units import part_of
@@ -198,17 +198,17 @@ class ColumnsJob:
         begin = None if self.origins is None else [origin.digest() for origin in self.origins]
         folds = None if self.risk.folds is None else asdict(self.risk.folds)
         found = {"lanes": len(self.lanes), "row_cache": plan.row_cache, "columns_at_once": self.group, "folds": folds}
-        found |= {"streams": plan.streams, "batch": plan.batch}
+        found |= {"streams": plan.streamed.streams, "batch": plan.streamed.batch}
         return identity(self.options, fingerprint, **found, points=[list(point) for point in self.points], warm_start=begin)
 
-    def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> Model:
+    def solve(self, runner: Runner, progress: Progress, plan: MemoryPlan) -> Model:
         return self.trainer(runner, plan).train(self.options.C, progress)
 
-    def models(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> list[Model]:
+    def models(self, runner: Runner, progress: Progress, plan: MemoryPlan) -> list[Model]:
         """The model of each point."""
         return ColumnsTrainer(self, runner, plan).models(progress)
 
-    def trainer(self, runner: PassRunner, plan: MemoryPlan) -> ColumnsTrainer:
+    def trainer(self, runner: Runner, plan: MemoryPlan) -> ColumnsTrainer:
         """A trainer for one C, or λ, after another."""
         return ColumnsTrainer(self, runner, plan)
 
@@ -217,7 +217,7 @@ class ColumnsJob:
         least = replace(self.options, C=min(point.C for point in self.points))
         return constant_feature(least, statistics, self.risk.loss.unbounded())
 
-    def oracle(self, runner: PassRunner, plan: MemoryPlan, l1: Sequence[float]) -> ColumnsOracle:
+    def oracle(self, runner: Runner, plan: MemoryPlan, l1: Sequence[float]) -> ColumnsOracle:
         """`l1` are the λ of the points."""
         options, manifest = self.options, runner.feed.data.manifest
         size = CacheSize.planned(manifest, plan.row_cache, len(runner.lanes), self._cached_row(manifest))
@@ -228,8 +228,8 @@ class ColumnsJob:
         ]
         how: dict[str, Any] = {"size": size, "sweeps": options.sweeps, "seed": options.seed, "free": options.free}
         how["bias"] = self._constant(manifest.statistics)
-        order = replace(ORDER, batch=plan.batch) if plan.batch else ORDER
-        return ColumnsOracle(runner, self.risk, found, **how, at_once=self.at_once, streams=plan.streams, order=order)
+        order = replace(ORDER, batch=plan.streamed.batch) if plan.streamed.batch else ORDER
+        return ColumnsOracle(runner, self.risk, found, **how, at_once=self.at_once, streams=plan.streamed.streams, order=order)
 
     def model(
         self, answers: list[Answer], history: list[Iteration], manifest: Manifest, C: float, l1: float, oracle: ColumnsOracle
@@ -278,7 +278,7 @@ class ColumnsJob:
 class ColumnsTrainer:
     """As streamcut.jobs.linear.Trainer, but each C starts from zero."""
 
-    def __init__(self, job: ColumnsJob, runner: PassRunner, plan: MemoryPlan) -> None:
+    def __init__(self, job: ColumnsJob, runner: Runner, plan: MemoryPlan) -> None:
         self._job, self._runner, self._plan = job, runner, plan
 
     def train(self, C: float, progress: Progress, *, l1: float | str | None = None, keep: bool = False) -> Model:

@@ -16,7 +16,7 @@ from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs
-from streamcut.execution.runner import PassRunner
+from streamcut.execution.runner import Runner
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.fields import by_name
 from streamcut.foundation.units import parse_size
@@ -128,10 +128,10 @@ class ExactKernelJob:
         validation = None if self.held_out is None else self.held_out.manifest.fingerprint
         return identity(self.options, fingerprint, validation=validation, positive_label=self.labels[1])
 
-    def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> KernelModel:
+    def solve(self, runner: Runner, progress: Progress, plan: MemoryPlan) -> KernelModel:
         return self._solved(runner, progress, plan, self._kernel(runner), None)
 
-    def solve_each(self, runner: PassRunner, progress: Callable[[], Progress], plan: MemoryPlan) -> list[KernelModel]:
+    def solve_each(self, runner: Runner, progress: Callable[[], Progress], plan: MemoryPlan) -> list[KernelModel]:
         """A model for each label of the data against the rest; `plan` is of a job that is `sharing`."""
         statistics, kernel = runner.feed.data.manifest.statistics, self._kernel(runner)
         shared = SharedColumns(statistics.n_rows, plan.row_cache // 2) if self.options.record.in_memory else None
@@ -142,11 +142,11 @@ class ExactKernelJob:
             found.append(own._solved(runner, progress(), plan, kernel, shared))
         return found
 
-    def _kernel(self, runner: PassRunner) -> Kernel:
+    def _kernel(self, runner: Runner) -> Kernel:
         return centred_kernel(chosen_kernel(self.options, runner.feed), runner.feed)
 
     def _solved(
-        self, runner: PassRunner, progress: Progress, plan: MemoryPlan, kernel: Kernel, shared: SharedColumns | None
+        self, runner: Runner, progress: Progress, plan: MemoryPlan, kernel: Kernel, shared: SharedColumns | None
     ) -> KernelModel:
         make = partial(self._by_smo, shared=shared) if self.options.record.in_memory else self._by_rounds
         manifest = runner.feed.data.manifest
@@ -158,7 +158,7 @@ class ExactKernelJob:
         )
 
     def _by_smo(
-        self, runner: PassRunner, progress: Progress, plan: MemoryPlan, kernel: Kernel, shared: SharedColumns | None
+        self, runner: Runner, progress: Progress, plan: MemoryPlan, kernel: Kernel, shared: SharedColumns | None
     ) -> KernelModel:
         options = self.options
         rows, _ = read_whole(runner.feed)
@@ -194,7 +194,7 @@ class ExactKernelJob:
             dimension=d,
         )
 
-    def _by_rounds(self, runner: PassRunner, progress: Progress, plan: MemoryPlan, kernel: Kernel) -> KernelModel:
+    def _by_rounds(self, runner: Runner, progress: Progress, plan: MemoryPlan, kernel: Kernel) -> KernelModel:
         responses = Responses(runner, kernel, self.labels[1], averaged=self.options.record.averages)
         d = runner.feed.data.manifest.statistics.n_features
 

@@ -17,7 +17,7 @@ from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs
-from streamcut.execution.runner import PassRunner
+from streamcut.execution.runner import Runner
 from streamcut.foundation.fields import by_name
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import identity
@@ -102,10 +102,10 @@ class GlobalJob:
         found = {"max_cuts": self.max_cuts, "lanes": len(self.lanes), "bias": self.bias, "positive_label": label, **risk}
         return identity(self.options, fingerprint, **found)
 
-    def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> Model:
+    def solve(self, runner: Runner, progress: Progress, plan: MemoryPlan) -> Model:
         return self.trainer(runner, plan).train(self.options.C, progress)
 
-    def trainer(self, runner: PassRunner, plan: MemoryPlan) -> Trainer:
+    def trainer(self, runner: Runner, plan: MemoryPlan) -> Trainer:
         """A trainer for one C after another."""
         fixed: dict[str, Any] = {"C": self.options.C, "bias": self.bias, "workers": self.workers}
         oracle: Any = self.oracle(runner, self.risk, keep_best=self.solver.margins, room=plan.row_cache, **fixed)

@@ -7,7 +7,7 @@ from typing import Any, Protocol, Self
 from streamcut.config import TrainOptions
 from streamcut.execution.lanes import Lanes
 from streamcut.execution.plan import MemoryPlan, Needs
-from streamcut.execution.runner import PassRunner
+from streamcut.execution.runner import Runner
 from streamcut.io.manifest import Manifest
 from streamcut.models.model import Model
 from streamcut.solvers.progress import Progress
@@ -51,5 +51,5 @@ class Job(Protocol):
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
         """What a run and its continuation must share (JSON types): all options but those known not to matter."""
 
-    def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> Model:
+    def solve(self, runner: Runner, progress: Progress, plan: MemoryPlan) -> Model:
         """Train; returns the complete model except its `resources`."""

@@ -10,7 +10,7 @@ from streamcut.config import TrainOptions
 from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.row_cache import CacheSize
-from streamcut.execution.runner import PassRunner
+from streamcut.execution.runner import Runner
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import identity
 from streamcut.jobs.linear import (
@@ -98,10 +98,10 @@ class MulticlassJob:
         begin = None if self.origin is None else [self.origin.digest()]
         return identity(self.options, fingerprint, **found, warm_start=begin)
 
-    def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> Model:
+    def solve(self, runner: Runner, progress: Progress, plan: MemoryPlan) -> Model:
         return self.trainer(runner, plan).train(self.options.C, progress)
 
-    def trainer(self, runner: PassRunner, plan: MemoryPlan) -> Trainer:
+    def trainer(self, runner: Runner, plan: MemoryPlan) -> Trainer:
         options, origin = self.options, self.origin
         common: dict[str, Any] = {"C": options.C, "bias": options.bias}
         oracle = MulticlassDualOracle(runner, self.risk, **common, **self.dual_options(runner.feed.data.manifest, plan))

@@ -11,7 +11,7 @@ import numpy as np
 
 from streamcut.config import TrainOptions
 from streamcut.execution.plan import MemoryPlan, Needs
-from streamcut.execution.runner import Interrupted, PassRunner
+from streamcut.execution.runner import Interrupted, Runner
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.binary import BinaryJob
 from streamcut.jobs.origins import classes_origins
@@ -64,7 +64,7 @@ class OneByOneJob(BinaryJob):
         begin = None if self.origins is None else [origin.digest() for origin in self.origins]
         return {**super().identity(fingerprint, plan), "classes": list(self.classes), "warm_start": begin}
 
-    def trainer(self, runner: PassRunner, plan: MemoryPlan) -> OneByOneTrainer:  # type: ignore[override]
+    def trainer(self, runner: Runner, plan: MemoryPlan) -> OneByOneTrainer:  # type: ignore[override]
         return OneByOneTrainer(self, runner, plan)
 
 
@@ -73,7 +73,7 @@ class OneByOneTrainer:
     """As streamcut.jobs.linear.Trainer, but each C starts from zero."""
 
     job: OneByOneJob
-    runner: PassRunner
+    runner: Runner
     plan: MemoryPlan
 
     def train(self, C: float, progress: Progress, *, l1: float | str | None = None, keep: bool = False) -> MulticlassModel:

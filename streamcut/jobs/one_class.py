@@ -13,7 +13,7 @@ from streamcut.bundle.one_class import without_offset
 from streamcut.compiled import vectors
 from streamcut.config import TrainOptions
 from streamcut.execution.plan import MemoryPlan, Needs
-from streamcut.execution.runner import PassRunner
+from streamcut.execution.runner import Runner
 from streamcut.foundation.fields import by_name
 from streamcut.foundation.rounding import objective
 from streamcut.io.manifest import Manifest
@@ -51,7 +51,7 @@ class OneClassJob(BinaryJob):
         needs = super().needs(manifest)
         return replace(needs, more=(*needs.more, ("cuts of all shares", _VECTORS * 8 * needs.dimension)))
 
-    def _dual(self, runner: PassRunner, **given: Any) -> DualOracle:
+    def _dual(self, runner: Runner, **given: Any) -> DualOracle:
         return OneClassDual(runner, self.risk, nu=_nu(self.options), **given)
 
     def _constant(self, manifest: Manifest) -> float:

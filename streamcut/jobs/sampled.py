@@ -12,7 +12,7 @@ from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs
-from streamcut.execution.runner import Interrupted, PassRunner
+from streamcut.execution.runner import Interrupted, Runner
 from streamcut.foundation.fields import by_name
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import identity
@@ -131,7 +131,7 @@ class SampledJob:
             positive_label=self.labels[-1],
         )
 
-    def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> Model:
+    def solve(self, runner: Runner, progress: Progress, plan: MemoryPlan) -> Model:
         options = self.options
         assert options.tol is not None
         kernel = centred_kernel(chosen_kernel(options, runner.feed), runner.feed)

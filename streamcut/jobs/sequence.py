@@ -11,7 +11,7 @@ from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs
-from streamcut.execution.runner import PassRunner
+from streamcut.execution.runner import Runner
 from streamcut.foundation.fields import by_name
 from streamcut.io.dataset import first_rows
 from streamcut.io.manifest import Manifest, Statistics
@@ -80,7 +80,7 @@ class SequenceJob:
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
         return identity(self.options, fingerprint, max_cuts=self.max_cuts, lanes=len(self.lanes))
 
-    def solve(self, runner: PassRunner, progress: Progress, plan: MemoryPlan) -> SequenceModel:
+    def solve(self, runner: Runner, progress: Progress, plan: MemoryPlan) -> SequenceModel:
         options, K = self.options, self.risk.classes
         oracle: SequenceOracle
         if self.solver.dual:

@@ -70,7 +70,8 @@ def checkpoint_parts(
     def parts() -> Iterator[bytes | memoryview]:
         digest = hashlib.sha256()
         head = _MAGIC + len(header).to_bytes(8, "little") + header
-        for piece in chain([head], *map(_pieces_of, arrays.values())):
+        pieces: Iterator[bytes | memoryview] = chain([head], *map(_pieces_of, arrays.values()))
+        for piece in pieces:
             digest.update(piece)
             yield piece
             after()

@@ -10,6 +10,7 @@ import numpy as np
 from streamcut.foundation.chunk import Chunk
 from streamcut.kernels.feature_map import FeatureMap
 from streamcut.models.certificate import StopReason
+from streamcut.models.link import OwnLink
 from streamcut.models.model import Model, common_parts
 
 
@@ -51,6 +52,10 @@ class MappedModel(Model):
     @property
     def stop_reason(self) -> StopReason:
         return self.inner.stop_reason
+
+    @property
+    def own_link(self) -> OwnLink | None:
+        return self.inner.own_link
 
     def in_words(self) -> str:
         return self.inner.in_words()

@@ -14,7 +14,7 @@ from streamcut.compiled import chosen_columns as kernels
 from streamcut.compiled.chosen_columns import Columns, RowsInMemory
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
-from streamcut.execution.runner import Interrupted, PassRunner
+from streamcut.execution.runner import Interrupted, Runner
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.manifest import Manifest
 from streamcut.losses.loss import Loss
@@ -48,8 +48,8 @@ class CountedSums(CutSums):
 class CountingPass(ScorePass):
     """A ScorePass that counts the entries of each feature."""
 
-    def begin(self) -> CountedSums:
-        plain = ScorePass.begin(self)
+    def begin(self, first_row: int) -> CountedSums:
+        plain = ScorePass.begin(self, first_row)
         return CountedSums(plain.a, plain.b, plain.loss, plain.totals, np.zeros(len(self.w)))
 
     def visit_chunk(self, sums: CutSums, rows: Rows, chunk: Chunk) -> None:
@@ -75,7 +75,7 @@ class TakePass(Pass):
     interruptible = True
     row_arrays = ()
 
-    def begin(self) -> list[Piece]:
+    def begin(self, first_row: int) -> list[Piece]:
         return []
 
     def visit_chunk(self, found: list[Piece], rows: Rows, chunk: Chunk) -> None:
@@ -94,7 +94,7 @@ class TakePass(Pass):
 class RowsPass(RowPass):
     """The state of every row: z at the best point, target and weight."""
 
-    def begin(self) -> list[dict[str, np.ndarray]]:
+    def begin(self, first_row: int) -> list[dict[str, np.ndarray]]:
         return []
 
     def visit_rows(self, found: list[dict[str, np.ndarray]], rows: Rows) -> None:
@@ -123,7 +123,7 @@ class ColumnsOracle(LinearOracle):
     """
 
     def __init__(
-        self, runner: PassRunner, risk: PointwiseRisk, *, C: float, bias: float, free: bool = False, room: int = 0,
+        self, runner: Runner, risk: PointwiseRisk, *, C: float, bias: float, free: bool = False, room: int = 0,
     ) -> None:  # fmt: skip
         super().__init__(runner, risk, C=C, bias=bias, keep_margins=True, free=free)
         self.free = free

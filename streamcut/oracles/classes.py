@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from streamcut.bundle.penalty import L2, SQUARES
-from streamcut.execution.runner import PassRunner
+from streamcut.execution.runner import Runner
 from streamcut.foundation.rounding import EPSILON, above, gamma
 from streamcut.losses.classes import ClassesRisk
 from streamcut.oracles import classes_passes
@@ -24,7 +24,7 @@ class MulticlassOracle(DecomposableOracle):
     Rows keep 16 K bytes: what a line search needs.
     """
 
-    def __init__(self, runner: PassRunner, risk: ClassesRisk, *, C: float, bias: float, penalty: L2 = SQUARES) -> None:
+    def __init__(self, runner: Runner, risk: ClassesRisk, *, C: float, bias: float, penalty: L2 = SQUARES) -> None:
         statistics = runner.feed.data.manifest.statistics
         dimension = (statistics.n_features + (bias != 0.0)) * risk.classes
         grids = risk.grids(statistics.n_rows, statistics.weight_sum, max(statistics.max_abs_value, abs(bias)))

@@ -72,7 +72,7 @@ class ScorePass(Pass):
 
     merge = staticmethod(row_passes.merge)
 
-    def begin(self) -> CutSums:
+    def begin(self, first_row: int) -> CutSums:
         D = len(self.w)
         return CutSums(np.zeros((1, D)), totals=Totals.nothing(D // self.risk.classes) if self.first else None)
 
@@ -102,7 +102,7 @@ class ScorePass(Pass):
 class _SumPass(row_passes.RowPass):
     """Base of passes that sum one number per row, as (total, rounding lost)."""
 
-    def begin(self) -> np.ndarray:
+    def begin(self, first_row: int) -> np.ndarray:
         return np.zeros(2)
 
     def visit_rows(self, sums: np.ndarray, rows: Rows) -> None:
@@ -143,7 +143,7 @@ class SlopesPass(row_passes.RowPass):
     k: float
     loss: JointLoss
 
-    def begin(self) -> tuple[np.ndarray, np.ndarray]:
+    def begin(self, first_row: int) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros(2), np.zeros(2)
 
     def visit_rows(self, sums: tuple[np.ndarray, np.ndarray], rows: Rows) -> None:

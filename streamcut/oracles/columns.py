@@ -12,7 +12,7 @@ from streamcut.compiled import vectors
 from streamcut.compiled.column_records import Order, Places
 from streamcut.errors import UsageError
 from streamcut.execution.row_cache import CacheSize
-from streamcut.execution.runner import PassRunner
+from streamcut.execution.runner import Runner
 from streamcut.foundation.fields import expect_like
 from streamcut.foundation.rounding import UNSEEN, CutError, Drift, above, gamma, loss_above
 from streamcut.losses.columns import Column, ColumnsRisk, values_of
@@ -61,7 +61,7 @@ class ColumnsOracle(LinearOracle):
     """
 
     def __init__(
-        self, runner: PassRunner, risk: ColumnsRisk, columns: Sequence[Column], *, bias: float, size: CacheSize | None,
+        self, runner: Runner, risk: ColumnsRisk, columns: Sequence[Column], *, bias: float, size: CacheSize | None,
         sweeps: int, seed: int = 0, streams: int = 1, order: RandomOrder = ORDER, at_once: int | None = None, free: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(runner, risk.pointwise, C=columns[0].C, bias=bias, keep_margins=False)

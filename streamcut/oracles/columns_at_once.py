@@ -11,7 +11,7 @@ import numpy as np
 from streamcut.bundle.penalty import SQUARES
 from streamcut.compiled.column_records import Places
 from streamcut.compiled.records import CachedRows
-from streamcut.execution.passes import CachingPass
+from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
 from streamcut.losses.loss import Loss
 from streamcut.oracles.columns_cache import ColumnsCache
@@ -27,7 +27,7 @@ class Solving:
 
 
 @dataclass(frozen=True, slots=True)
-class SolvingPass(CachingPass):
+class SolvingPass(Pass):
     """Set the shares of a single lane's cached rows to those that solve for all of them, at `w` (D, A). The data is not read.
 
     near    (D, A) starting point
@@ -44,7 +44,7 @@ class SolvingPass(CachingPass):
     needs_data: ClassVar[bool] = False
     row_arrays: ClassVar[tuple[str, ...]] = ("fold",)
 
-    def begin(self) -> Solving:
+    def begin(self, first_row: int) -> Solving:
         return Solving(self.w.copy())
 
     def visit_rows(self, solving: Solving, rows: Rows) -> None:

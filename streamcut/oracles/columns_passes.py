@@ -18,7 +18,7 @@ from streamcut.compiled.column_records import Added, Order, Pairs, Places, Room
 from streamcut.compiled.records import Rows as Csr
 from streamcut.execution.cache_passes import FillingPass
 from streamcut.execution.feed import Streams
-from streamcut.execution.passes import CachingPass
+from streamcut.execution.passes import Pass
 from streamcut.execution.row_buffer import with_entries_of
 from streamcut.execution.row_state import Rows
 from streamcut.foundation.chunk import Chunk
@@ -112,20 +112,18 @@ class AscentPass(FillingPass):
         """Blocks hold whole batches."""
         return len(self.order.rows)
 
-    def begin(self) -> ColumnSums:
+    def begin(self, first_row: int) -> ColumnSums:
         D, A = self.W.shape
         folds = None if self.risk.folds is None or self.first is None else np.zeros(self.risk.folds.count)
         totals = None if self.first is None else Totals.nothing(D)
         loss = self.risk.loss
         sums = ColumnSums(self.start.copy(), np.zeros((D, A)), constants(loss, A), np.zeros(A), totals, folds)
+        if (cache := self.emptied(first_row)) is not None:
+            cache.serve(self.columns)
+            sums.cache = cache
         if self.equal is not None:
             sums.halves = {kind: Halves.nothing(self.equal.grids, D) for kind in kinds_of(self.columns)}
         return sums
-
-    def enter(self, sums: Any, first_row: int) -> None:
-        FillingPass.enter(self, sums, first_row)
-        if self.caches:
-            sums.cache.serve(self.columns)
 
     def visit_chunk(self, sums: ColumnSums, rows: Rows, chunk: Chunk) -> None:
         if sums.totals is not None:
@@ -190,7 +188,7 @@ class AscentPass(FillingPass):
 
 
 @dataclass(frozen=True, slots=True)
-class SweepsPass(CachingPass):
+class SweepsPass(Pass):
     """Sweeps over cached rows, lanes separately, until they no longer pay; then their shares are written to half `half` of
     the codes, and U is updated. The data is not read.
 
@@ -206,14 +204,13 @@ class SweepsPass(CachingPass):
     needs_data: ClassVar[bool] = False
     row_arrays: ClassVar[tuple[str, ...]] = ("codes",)
 
-    def begin(self) -> ColumnSums:
+    def begin(self, first_row: int) -> ColumnSums:
         D, A = self.start.shape
-        return ColumnSums(self.start.copy(), np.zeros((D, A)), np.zeros((self.constants, A)), np.zeros(A))
-
-    def enter(self, sums: ColumnSums, first_row: int) -> None:
+        sums = ColumnSums(self.start.copy(), np.zeros((D, A)), np.zeros((self.constants, A)), np.zeros(A))
         assert sums.w is not None
         sums.cache, sums.at = self.caches[first_row], first_row
         sums.gain += sums.cache.sweep_columns(self.sweeps, sums.w, first_row)
+        return sums
 
     def visit_rows(self, sums: ColumnSums, rows: Rows) -> None:
         assert sums.cache is not None
@@ -263,7 +260,7 @@ class SlopesPass(_LinePass):
 
     k: np.ndarray
 
-    def begin(self) -> np.ndarray:
+    def begin(self, first_row: int) -> np.ndarray:
         return np.zeros((len(self.k), 2))
 
     def visit_rows(self, sums: np.ndarray, rows: Rows) -> None:
@@ -278,7 +275,7 @@ class StepPass(_LinePass):
 
     k: np.ndarray
 
-    def begin(self) -> tuple[np.ndarray, np.ndarray]:
+    def begin(self, first_row: int) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros((len(self.k), 2)), np.zeros(len(self.k))
 
     def visit_rows(self, sums: tuple[np.ndarray, np.ndarray], rows: Rows) -> None:

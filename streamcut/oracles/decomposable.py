@@ -14,7 +14,7 @@ from streamcut.bundle.penalty import L2, SQUARES
 from streamcut.compiled import vectors
 from streamcut.execution.feed import Traffic
 from streamcut.execution.passes import Pass
-from streamcut.execution.runner import PassRunner
+from streamcut.execution.runner import Runner
 from streamcut.foundation.rounding import UNSEEN, CutError, Drift, Grids, RowScale, above, loss_above
 from streamcut.io.manifest import Statistics
 from streamcut.models.checkpoint import Fill
@@ -73,7 +73,7 @@ class DecomposableOracle:
     equal: bool = False  # whether targets are numbers, and all the same
 
     def __init__(
-        self, runner: PassRunner, risk: Any, kinds: Any, *, dimension: int, C: float, bias: float, grids: Grids | None = None,
+        self, runner: Runner, risk: Any, kinds: Any, *, dimension: int, C: float, bias: float, grids: Grids | None = None,
         width: int = 1,
     ) -> None:  # fmt: skip
         self.dimension, self.C = dimension, C

@@ -34,7 +34,7 @@ class LabelPass(Pass):
     bias: float
     interruptible: ClassVar[bool] = True
 
-    def begin(self) -> Labelled:
+    def begin(self, first_row: int) -> Labelled:
         return Labelled(np.zeros(self.dimension))
 
     def visit_chunk(self, found: Labelled, rows: Rows, chunk: Chunk) -> None:
@@ -77,7 +77,7 @@ class SumPass(Pass):
     grids: Grids
     interruptible: ClassVar[bool] = True
 
-    def begin(self) -> np.ndarray:
+    def begin(self, first_row: int) -> np.ndarray:
         return np.zeros((self.grids.folds, self.dimension))
 
     def visit_chunk(self, a: np.ndarray, rows: Rows, chunk: Chunk) -> None:

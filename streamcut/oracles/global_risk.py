@@ -27,7 +27,7 @@ from streamcut.compiled import score_ranges, vectors
 from streamcut.execution.feed import Traffic
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
-from streamcut.execution.runner import PassRunner
+from streamcut.execution.runner import Runner
 from streamcut.foundation.rounding import EPSILON, CutError, Drift, Grids, above, gamma
 from streamcut.losses.scores import OneGroupRisk
 from streamcut.models.checkpoint import Fill
@@ -57,7 +57,7 @@ class GlobalOracle:
 
     def __init__(
         self,
-        runner: PassRunner,
+        runner: Runner,
         risk: GroupRisk | OneGroupRisk,
         *,
         C: float,

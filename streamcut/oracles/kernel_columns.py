@@ -25,7 +25,7 @@ from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_buffer import RowBuffer
 from streamcut.execution.row_state import Rows
-from streamcut.execution.runner import PassRunner
+from streamcut.execution.runner import Runner
 from streamcut.foundation.chunk import Chunk, concatenate, copied
 from streamcut.io.dataset import entry_bytes, first_rows
 from streamcut.io.manifest import Manifest
@@ -195,7 +195,7 @@ class Responses:
     passes, traffic   reads of the data
     """
 
-    def __init__(self, runner: PassRunner, kernel: Kernel, positive: float, *, averaged: bool = False) -> None:
+    def __init__(self, runner: Runner, kernel: Kernel, positive: float, *, averaged: bool = False) -> None:
         statistics = runner.feed.data.manifest.statistics
         self.n_rows, self._dimension = statistics.n_rows, statistics.n_features
         self.kernel = kernel

@@ -11,7 +11,7 @@ from streamcut.bundle.l1_only import L1OfMany
 from streamcut.bundle.penalty import FreeIntercept
 from streamcut.compiled import vectors
 from streamcut.execution.passes import Pass
-from streamcut.execution.runner import PassRunner
+from streamcut.execution.runner import Runner
 from streamcut.foundation.fields import expect_like
 from streamcut.foundation.rounding import CutError, Drift, above, gamma, loss_above, spacing
 from streamcut.losses.loss import TargetScale
@@ -30,7 +30,7 @@ class LinearOracle(DecomposableOracle):
     can_refine: ClassVar[bool] = True
 
     def __init__(
-        self, runner: PassRunner, risk: PointwiseRisk, *, C: float, bias: float, keep_margins: bool, free: bool = False,
+        self, runner: Runner, risk: PointwiseRisk, *, C: float, bias: float, keep_margins: bool, free: bool = False,
     ) -> None:  # fmt: skip
         statistics = runner.feed.data.manifest.statistics
         dimension, self._largest = statistics.n_features + (bias != 0.0), max(statistics.max_abs_value, abs(bias))

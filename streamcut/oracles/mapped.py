@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from streamcut.foundation.chunk import Chunk
-from streamcut.io.dataset import Dataset, ShownDataset
+from streamcut.io.dataset import Dataset, View
 from streamcut.io.manifest import ArrayInfo, Manifest, ShardInfo
 from streamcut.io.stores.spec import SHARD_NNZ
 from streamcut.kernels.feature_map import FeatureMap
@@ -27,14 +27,12 @@ class _Buffers:
     rows: Chunk | None = None
 
 
-class MappedDataset(ShownDataset):
+class MappedDataset(View):
     """`data` with the features of `map`. Its shards are parts of those of `data`, so that dense rows do not make them huge."""
 
     def __init__(self, data: Dataset, feature_map: FeatureMap) -> None:
+        super().__init__(data)
         self.map = feature_map
-        self.path = data.path
-        self.recipe = data.recipe
-        self.inner = data
         r, manifest = feature_map.n_features, data.manifest
         at_once = max(1, SHARD_NNZ // r)
         self._parts = [

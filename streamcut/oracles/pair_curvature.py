@@ -9,7 +9,7 @@ import numpy as np
 
 from streamcut.compiled import pair_curvature, second_order, vectors
 from streamcut.execution.row_state import Rows
-from streamcut.execution.runner import PassRunner
+from streamcut.execution.runner import Runner
 from streamcut.foundation.chunk import Chunk
 from streamcut.losses.pairs import Cells, Pairs, PairsOfLevels
 from streamcut.models.checkpoint import Fill
@@ -43,10 +43,10 @@ class CurvedSumPass(SumPass):
     dense: bool
     summed: ClassVar[tuple[str, ...]] = ("a", "alone", "across", "cells")
 
-    def begin(self) -> CurvedSums:  # type: ignore[override]
+    def begin(self, first_row: int) -> CurvedSums:  # type: ignore[override]
         D, cells = self.dimension, 1 if self.cells is None else self.cells.count
         room = np.zeros((D, D)), np.zeros((D, D)), np.zeros((2, cells, D + 1)), np.zeros(2, np.int64)
-        return CurvedSums(SumPass.begin(self), *room)
+        return CurvedSums(SumPass.begin(self, first_row), *room)
 
     def visit_chunk(self, sums: CurvedSums, rows: Rows, chunk: Chunk) -> None:  # type: ignore[override]
         SumPass.visit_chunk(self, sums.a, rows, chunk)
@@ -92,7 +92,7 @@ class CurvedPairsOracle(GlobalOracle):
 
     _MADE_ANEW = (*GlobalOracle._MADE_ANEW, *NEAR)
 
-    def __init__(self, runner: PassRunner, risk: Pairs | PairsOfLevels, **given: Any) -> None:
+    def __init__(self, runner: Runner, risk: Pairs | PairsOfLevels, **given: Any) -> None:
         super().__init__(runner, risk, **given)
         self.slope, self.curvature = np.zeros(self.dimension), np.zeros((self.dimension, self.dimension))
         self.known, self.useful = False, True

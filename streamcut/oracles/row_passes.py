@@ -189,7 +189,7 @@ class ScorePass(Pass):
     first: First | None = None
     interruptible: ClassVar[bool] = True
 
-    def begin(self) -> CutSums:
+    def begin(self, first_row: int) -> CutSums:
         D = len(self.w)
         a = np.zeros((self.grids.folds, D)) if self.at_w or self.kappa is not None else None
         return CutSums(a, np.zeros(4), np.zeros(3), Totals.nothing(D) if self.first else None)
@@ -222,7 +222,7 @@ class CutPass(Pass):
     kappa: float
     interruptible: ClassVar[bool] = True
 
-    def begin(self) -> CutSums:
+    def begin(self, first_row: int) -> CutSums:
         return CutSums(np.zeros((self.grids.folds, self.dimension)), np.zeros(4))
 
     def visit_chunk(self, sums: CutSums, rows: Rows, chunk: Chunk) -> None:
@@ -250,7 +250,7 @@ class SlopesPass(RowPass):
     k: np.ndarray
     loss: Loss
 
-    def begin(self) -> tuple[np.ndarray, np.ndarray]:
+    def begin(self, first_row: int) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros((len(self.k), 2)), np.zeros(len(self.k))
 
     def visit_rows(self, sums: tuple[np.ndarray, np.ndarray], rows: Rows) -> None:
@@ -270,7 +270,7 @@ class StepPass(RowPass):
     k: float
     loss: Loss
 
-    def begin(self) -> np.ndarray:
+    def begin(self, first_row: int) -> np.ndarray:
         return np.zeros(3)
 
     def visit_rows(self, sums: np.ndarray, rows: Rows) -> None:
@@ -283,7 +283,7 @@ class LossPass(RowPass):
 
     loss: Loss
 
-    def begin(self) -> np.ndarray:
+    def begin(self, first_row: int) -> np.ndarray:
         return np.zeros(3)
 
     def visit_rows(self, sums: np.ndarray, rows: Rows) -> None:

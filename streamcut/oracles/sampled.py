@@ -13,7 +13,7 @@ from streamcut.compiled import sampled
 from streamcut.errors import CorruptError
 from streamcut.execution.feed import Traffic
 from streamcut.execution.passes import Pass
-from streamcut.execution.runner import PassRunner
+from streamcut.execution.runner import Runner
 from streamcut.foundation.chunk import Chunk, concatenate, copied
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import Vectors
@@ -56,7 +56,7 @@ class SampledOracle:
     """
 
     def __init__(
-        self, runner: PassRunner, task: SampledTask, kernel: Kernel, *,
+        self, runner: Runner, task: SampledTask, kernel: Kernel, *,
         C: float, bias: float, samples: int, max_cuts: int, seed: int, keep_scores: bool, weighted: bool = False,
     ) -> None:  # fmt: skip
         statistics = runner.feed.data.manifest.statistics

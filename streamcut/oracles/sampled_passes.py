@@ -165,7 +165,7 @@ class LossPass(Pass):
     def whole_groups(self) -> bool:
         return self.task.groups
 
-    def begin(self) -> LossSums:
+    def begin(self, first_row: int) -> LossSums:
         return LossSums(np.zeros((len(self.line.steps), 2)))
 
     def visit_chunk(self, sums: LossSums, rows: Rows, chunk: Chunk) -> None:
@@ -219,7 +219,7 @@ class StartsPass(Pass):
     interruptible: ClassVar[bool] = True
     whole_groups: ClassVar[bool] = True
 
-    def begin(self) -> list[np.ndarray]:
+    def begin(self, first_row: int) -> list[np.ndarray]:
         return []
 
     def visit_chunk(self, found: list[np.ndarray], rows: Rows, chunk: Chunk) -> None:
@@ -249,7 +249,7 @@ class WeightPass(Pass):
     task: SampledTask
     interruptible: ClassVar[bool] = True
 
-    def begin(self) -> np.ndarray:
+    def begin(self, first_row: int) -> np.ndarray:
         return np.zeros(2)
 
     def visit_chunk(self, sums: np.ndarray, rows: Rows, chunk: Chunk) -> None:

@@ -122,7 +122,7 @@ class ProofPass(Pass):
     def whole_groups(self) -> bool:
         return self.task.groups
 
-    def begin(self) -> ProofSums:
+    def begin(self, first_row: int) -> ProofSums:
         return ProofSums(np.zeros(self.task.dense))
 
     def visit_chunk(self, sums: ProofSums, rows: Rows, chunk: Chunk) -> None:

@@ -13,7 +13,7 @@ from streamcut.bundle.penalty import L2
 from streamcut.compiled import second_order, vectors
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
-from streamcut.execution.runner import PassRunner
+from streamcut.execution.runner import Runner
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.machine import one_blas_thread
 from streamcut.io.manifest import Statistics
@@ -50,8 +50,8 @@ class CurvedPass(ScorePass):
     model: Any = None
     dense: bool = False
 
-    def begin(self) -> CurvedSums:
-        plain, D = ScorePass.begin(self), len(self.w)
+    def begin(self, first_row: int) -> CurvedSums:
+        plain, D = ScorePass.begin(self, first_row), len(self.w)
         return CurvedSums(plain.a, plain.b, plain.loss, plain.totals, np.zeros((D, D)))
 
     def visit_chunk(self, sums: CutSums, rows: Rows, chunk: Chunk) -> None:
@@ -80,7 +80,7 @@ class SecondOrderOracle(LinearOracle):
     at, slope, curvature   that w (D,), −Σ u_i ℓ′ σ_i x_i there (D,), and the lower triangle of H (D, D); all independent of C
     """
 
-    def __init__(self, runner: PassRunner, risk: PointwiseRisk, *, C: float, bias: float, free: bool = False) -> None:
+    def __init__(self, runner: Runner, risk: PointwiseRisk, *, C: float, bias: float, free: bool = False) -> None:
         super().__init__(runner, risk, C=C, bias=bias, keep_margins=True, free=free)
         D = self.dimension
         self.at, self.slope, self.curvature = np.zeros(D), np.zeros(D), np.zeros((D, D))

@@ -9,7 +9,7 @@ import numpy as np
 
 from streamcut.bundle.line_search import minimise_by_tangents
 from streamcut.errors import BadInputError
-from streamcut.execution.runner import PassRunner
+from streamcut.execution.runner import Runner
 from streamcut.losses.sequence import SequenceRisk
 from streamcut.models.checkpoint import Fill
 from streamcut.oracles import sequence_passes
@@ -27,7 +27,7 @@ class SequenceOracle(DecomposableOracle):
     keep_margins  rows keep 16 K + 5 bytes: what a line search needs
     """
 
-    def __init__(self, runner: PassRunner, risk: SequenceRisk, *, C: float, bias: float, keep_margins: bool) -> None:
+    def __init__(self, runner: Runner, risk: SequenceRisk, *, C: float, bias: float, keep_margins: bool) -> None:
         statistics = runner.feed.data.manifest.statistics
         K = risk.classes
         dimension = (statistics.n_features + (bias != 0.0)) * K + K * K

@@ -84,7 +84,7 @@ class ScorePass(_DataPass):
     at_w: bool = False
     first: bool = False
 
-    def begin(self) -> SequenceSums:
+    def begin(self, first_row: int) -> SequenceSums:
         features = self.dimension // self.risk.classes - self.risk.classes
         totals = Totals.nothing(features) if self.first else None
         return SequenceSums(np.zeros((1, self.dimension)) if self.cut else None, totals=totals)
@@ -113,7 +113,7 @@ class ScorePass(_DataPass):
 class CutPass(_DataPass):
     """The cut at z_b + κ(z − z_b) from known scores: OCAS's second pass."""
 
-    def begin(self) -> SequenceSums:
+    def begin(self, first_row: int) -> SequenceSums:
         return SequenceSums(np.zeros((1, self.dimension)))
 
     def visit_chunk(self, sums: SequenceSums, rows: Rows, chunk: Chunk) -> None:
@@ -137,7 +137,7 @@ class LinePass(row_passes.RowPass):
     whole_groups: ClassVar[bool] = True
     row_arrays: ClassVar[tuple[str, ...]] = ("z", "z_b", "t", "begins")
 
-    def begin(self) -> np.ndarray:
+    def begin(self, first_row: int) -> np.ndarray:
         return np.zeros((2, 2))
 
     def visit_rows(self, sums: np.ndarray, rows: Rows) -> None:

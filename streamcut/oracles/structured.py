@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from streamcut.errors import UsageError
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
-from streamcut.execution.runner import PassRunner
+from streamcut.execution.runner import Runner
 from streamcut.foundation.chunk import Chunk, group_starts
 from streamcut.foundation.rounding import CutError, above, gamma
 from streamcut.losses.structured import StructuredTask
@@ -61,7 +61,7 @@ class StructuredPass(Pass):
     interruptible: ClassVar[bool] = True
     whole_groups: ClassVar[bool] = True
 
-    def begin(self) -> CutSums:
+    def begin(self, first_row: int) -> CutSums:
         return CutSums(np.zeros((1, len(self.w))), totals=Totals.nothing(1))
 
     def visit_chunk(self, sums: CutSums, rows: Rows, chunk: Chunk) -> None:
@@ -92,7 +92,7 @@ class StructuredPass(Pass):
 class StructuredOracle(DecomposableOracle):
     """F(w) = ½‖w‖² + C Σ over examples of max_ŷ loss(y, ŷ) + ⟨w, Ψ(x, ŷ) − Ψ(x, y)⟩: no row state."""
 
-    def __init__(self, runner: PassRunner, task: StructuredTask, *, C: float) -> None:
+    def __init__(self, runner: Runner, task: StructuredTask, *, C: float) -> None:
         self._n_features = runner.feed.data.manifest.statistics.n_features
         super().__init__(runner, task, None, dimension=task.size(self._n_features), C=C, bias=0.0)
 

@@ -39,7 +39,7 @@ def client():
 # --- a cluster that the user started, and the command line ----------------------------------------------------------------------
 
 
-OCAS = "--solver", "ocas", "--lanes", 5, "--C", 0.01
+OCAS = "--solver", "ocas", "--set", "lanes=5", "--C", 0.01
 
 
 def command(dataset, model, *options):

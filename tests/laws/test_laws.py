@@ -134,7 +134,7 @@ def test_a_training_that_was_stopped_ends_as_if_it_had_not_been(name, store, tmp
     data, options, seen = store(ALL[name].rows, shard_nnz=150), short(name), []
     whole = streamcut.train(data, **options)
     flags = [f"--{option.replace('_', '-')}={value}" for option, value in options.items()]
-    flags += [f"--checkpoint={tmp_path / 'run'}", "--checkpoint-every=0s", "-q", "-o", tmp_path / "resumed.npz"]
+    flags += [f"--checkpoint={tmp_path / 'run'}", "--checkpoint-every=0", "-q", "-o", tmp_path / "resumed.npz"]
     checkpoint = streamcut.CheckpointOptions(str(tmp_path / "run"), every=0.0)
     try:
         streamcut.train(data, **options, checkpoint=checkpoint, on_iteration=seen.append, stop=lambda: len(seen) >= 2)

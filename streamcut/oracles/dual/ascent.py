@@ -14,7 +14,7 @@ from streamcut.compiled import vectors
 from streamcut.execution.cache_passes import SweepPass, SweepsPass, WriteBackPass
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_cache import CacheSize, SweptCache
-from streamcut.execution.runner import PassRunner
+from streamcut.execution.runner import Runner
 from streamcut.foundation.rounding import Grids
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.checkpoint import Fill
@@ -165,7 +165,7 @@ class DualOracle(DualAscent, LinearOracle):
     _last: _Last | None = None  # while rows remember their shares in that cut
 
     def __init__(
-        self, runner: PassRunner, risk: PointwiseRisk, *,
+        self, runner: Runner, risk: PointwiseRisk, *,
         C: float, bias: float, cuts: int, size: CacheSize | None, sweeps: int, seed: int = 0, free: bool = False,
         streams: int = 1, order: RandomOrder = ORDER,
     ) -> None:  # fmt: skip
@@ -240,7 +240,7 @@ class DualOracle(DualAscent, LinearOracle):
 
 
 def write_back(
-    runner: PassRunner, caches: Mapping[int, SweptCache], sums: Any, slot: Any, bias: float, grids: Grids, theta: Any
+    runner: Runner, caches: Mapping[int, SweptCache], sums: Any, slot: Any, bias: float, grids: Grids, theta: Any
 ) -> None:
     """Write the dual variables of cached rows back, which changes `sums.cuts` and `sums.b`; see WriteBackPass."""
     shapes = sums.cuts.shape, sums.b.shape
@@ -250,7 +250,7 @@ def write_back(
 
 
 def sweep_caches(
-    runner: PassRunner,
+    runner: Runner,
     caches: Mapping[int, SweptCache],
     w: np.ndarray,
     C: float,

@@ -19,7 +19,7 @@ from streamcut.compiled import cached_rows, multiclass_dual, records, shares
 from streamcut.execution.cache_passes import FillingPass
 from streamcut.execution.row_cache import ROW_BYTES, CacheSize, RowCache, SweptCache
 from streamcut.execution.row_state import Rows
-from streamcut.execution.runner import PassRunner
+from streamcut.execution.runner import Runner
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.rounding import Grids
 from streamcut.losses.classes import ClassesRisk
@@ -56,11 +56,6 @@ class ClassesCache(SweptCache):
         self._loss, classes = loss, loss.classes
         self._goal = np.empty(size.rows, np.int64)
         self._share, self._before = np.empty((size.rows, classes)), np.empty((size.rows, classes))
-
-    def hold(self, rows: Chunk, weight: np.ndarray, square: np.ndarray, target: np.ndarray) -> None:
-        super().hold(rows, weight, square, target)
-        self._goal[: self.n] = target
-        self._share[np.arange(self.n), target] = 1.0  # all with its own class: no part in the dual
 
     def collect(self, chunk: Chunk, target: np.ndarray, keys: np.ndarray, bias: float, *shares: Any) -> None:
         """Cache the rows of `chunk` with the smallest `keys` (n), with the shares that `remember` finds in `shares`."""
@@ -109,11 +104,11 @@ class ClassesDualPass(DualPass):
         """Steps per row of a group while it is in cache and may move."""
         return _VISITS_CACHED if self.caches or not self.risk.loss.bounded() else _VISITS
 
-    def begin(self) -> DualSums:
+    def begin(self, first_row: int) -> DualSums:
         K = self.risk.classes
         D = len(self.ascent.w) // K
         totals = Totals.nothing(D) if self.first else None
-        return DualSums(self.ascent.running.copy(), np.zeros((2, D, K)), np.zeros((2, 1)), totals)
+        return DualSums(self.ascent.running.copy(), np.zeros((2, D, K)), np.zeros((2, 1)), totals, self.emptied(first_row))
 
     def learn(self, totals: Totals, rows: Rows, chunk: Chunk) -> None:
         totals.add(chunk, chunk.weight, fill(rows, chunk, self.risk, self.grids), self.bias, self.grids)
@@ -170,7 +165,7 @@ class MulticlassDualOracle(DualAscent, MulticlassOracle):
 
     def __init__(
         self,
-        runner: PassRunner,
+        runner: Runner,
         risk: ClassesRisk,
         *,
         C: float,

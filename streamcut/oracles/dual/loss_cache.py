@@ -9,7 +9,6 @@ import numpy as np
 from streamcut.compiled import dual
 from streamcut.compiled.records import CachedRows
 from streamcut.execution.row_cache import ROW_BYTES, CacheSize, SweptCache
-from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.rounding import Grids
 from streamcut.losses.loss import Loss
 
@@ -29,11 +28,6 @@ class LossCache(SweptCache):
         self._places: np.ndarray | None = None  # places of the rows, by ascending row number
         csr = self._indptr, self._indices, self._data
         self._rows = CachedRows(*csr, self._number, self._key, self._weight, self._square, self._share, self._target)
-
-    def hold(self, rows: Chunk, weight: np.ndarray, square: np.ndarray, target: np.ndarray) -> None:
-        super().hold(rows, weight, square, target)
-        if self._target is not None:
-            self._target[: self.n] = target
 
     def _arrays(self) -> tuple[Any, ...]:
         return (self._rows,)

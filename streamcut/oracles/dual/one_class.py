@@ -12,7 +12,7 @@ from streamcut.bundle.one_class import FreeOffset
 from streamcut.compiled import row_losses, score_ranges, vectors
 from streamcut.compiled.score_ranges import DIGIT
 from streamcut.execution.row_state import Rows
-from streamcut.execution.runner import PassRunner
+from streamcut.execution.runner import Runner
 from streamcut.foundation.fields import expect_like
 from streamcut.foundation.rounding import EPSILON, CutError, above, gamma
 from streamcut.losses.loss import Loss
@@ -40,7 +40,7 @@ class _DigitsPass(RowPass):
     prefixes: np.ndarray
     shift: int
 
-    def begin(self) -> np.ndarray:
+    def begin(self, first_row: int) -> np.ndarray:
         return np.zeros((len(self.prefixes), 1 << DIGIT), np.int64)
 
     def visit_rows(self, counts: np.ndarray, rows: Rows) -> None:
@@ -57,7 +57,7 @@ class _BelowPass(RowPass):
 
     level: float
 
-    def begin(self) -> np.ndarray:
+    def begin(self, first_row: int) -> np.ndarray:
         return np.zeros(2)
 
     def visit_rows(self, sums: np.ndarray, rows: Rows) -> None:
@@ -71,7 +71,7 @@ class _ShiftPass(RowPass):
     by: float
     loss: Loss
 
-    def begin(self) -> np.ndarray:
+    def begin(self, first_row: int) -> np.ndarray:
         return np.zeros(3)
 
     def visit_rows(self, sums: np.ndarray, rows: Rows) -> None:
@@ -164,7 +164,7 @@ class OneClassDual(DualOracle):
         return self._runner.run(work)[0]
 
 
-def ordered(runner: PassRunner, name: str, place: int) -> float:
+def ordered(runner: Runner, name: str, place: int) -> float:
     """The number at `place` of row state `name` in sorted order: 11 bits of its key at a time, highest first."""
     key = np.zeros(1, np.uint64)
     for shift in range(55, -1, -DIGIT):

@@ -79,10 +79,11 @@ class RowsDualPass(DualPass):
     known: bool = False
     scored_from: ClassVar[tuple[str, ...]] = ("z_b", "codes", "u")
 
-    def begin(self) -> DualSums:
+    def begin(self, first_row: int) -> DualSums:
         D = len(self.ascent.w)
         totals = Totals.nothing(D) if self.first else None
-        return DualSums(self.ascent.running.copy(), np.zeros((2, self.grids.folds, D)), np.zeros((2, 4)), totals)
+        cuts = np.zeros((2, self.grids.folds, D))
+        return DualSums(self.ascent.running.copy(), cuts, np.zeros((2, 4)), totals, self.emptied(first_row))
 
     def learn(self, totals: Totals, rows: Rows, chunk: Chunk) -> None:
         begin(rows, chunk, self.risk, self.bias, self.learning, totals)

@@ -14,7 +14,7 @@ import numpy as np
 from streamcut.compiled import records, vectors, viterbi
 from streamcut.execution.feed import BLOCK_ROWS
 from streamcut.execution.row_state import Rows
-from streamcut.execution.runner import PassRunner
+from streamcut.execution.runner import Runner
 from streamcut.foundation.chunk import Chunk, group_starts
 from streamcut.foundation.rounding import CutError, gamma
 from streamcut.io.manifest import Statistics
@@ -51,7 +51,7 @@ class SequenceDualOracle(SequenceOracle):
     their sum never lowers the dual objective (Ma et al. 2015, CoCoA+, σ′ = L).
     """
 
-    def __init__(self, runner: PassRunner, risk: SequenceRisk, *, C: float, bias: float, seed: int = 0) -> None:
+    def __init__(self, runner: Runner, risk: SequenceRisk, *, C: float, bias: float, seed: int = 0) -> None:
         super().__init__(runner, risk, C=C, bias=bias, keep_margins=True)
         self._seed = seed
         K = risk.classes
@@ -120,14 +120,17 @@ class AscentPass(ScorePass):
     batch: int
     scale: float
     interruptible: ClassVar[bool] = False
-    pure: ClassVar[bool] = False
+
+    @property
+    def pure(self) -> bool:
+        return False
 
     @property
     def together(self) -> int:  # type: ignore[override]
         """Blocks hold whole batches."""
         return self.batch
 
-    def begin(self) -> AscentSums:
+    def begin(self, first_row: int) -> AscentSums:
         D, K = self.dimension, self.risk.classes
         features = D // K - K  # with the bias
         moves, seen, touched = np.empty((features, K)), np.zeros(features + 1, np.int64), np.empty(features, np.int32)

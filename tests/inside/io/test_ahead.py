@@ -88,7 +88,7 @@ class Sums(Pass):
     def __init__(self, fails_at=None, bad_at=None):
         self.fails_at, self.bad_at, self.events = fails_at, bad_at, []
 
-    def begin(self):
+    def begin(self, first_row):
         return [0.0]
 
     def prepare(self, partial, rows, chunk):
@@ -202,11 +202,11 @@ def test_processors_decide_whether_there_is_one_and_nothing_else(spare):
         lines = (("all", 2000), *needs.per_worker)
         if sum(size for _, size in lines) > 5000:
             raise MemoryBudgetError("too little")
-        return MemoryPlan(5000, lines, frozenset(), 0, streams=needs.streams, batch=needs.batch, ahead=needs.ahead)
+        return MemoryPlan(5000, lines, frozenset(), 0, streamed=needs.streamed)
 
     mixing = Streamed(4, 3500, True, spare, 32), Streamed(4, 3000, True, spare, 16), Streamed(2, 2000, True, spare, 32)
     made = Needs(dimension=10, mixing=mixing).planned(plan)
-    assert (made.streams, made.batch, made.ahead) == (4, 16, spare)
+    assert (made.streamed.streams, made.streamed.batch, made.streamed.ahead) == (4, 16, spare)
 
 
 def test_no_thread_for_one_is_an_error_of_memory(monkeypatch):

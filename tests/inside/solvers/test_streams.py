@@ -86,8 +86,8 @@ def test_row_59_rows_sorted_by_label_converge_under_the_tightest_memory(monkeypa
         smallest = min(choice.per_worker for choice in needs.mixing if choice.streams == 4)
         budget = refused.value.least + smallest
         plan = needs.planned(lambda each: plan_memory(each, manifest, Machine(budget, 0, 1, in_memory=True)))  # noqa: B023
-        assert plan.streams == 4
-        assert plan.batch < needs.mixing[0].batch
+        assert plan.streamed.streams == 4
+        assert plan.streamed.batch < needs.mixing[0].batch
         with Runner(Feed(data, plan.pinned), job.lanes) as runner:
             model = job.solve(runner, Progress(StoppingRule(1e-3, None, max_passes=200)), plan)
         assert model.certificate.converged

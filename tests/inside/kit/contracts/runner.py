@@ -27,7 +27,7 @@ from streamcut.oracles.row_passes import First, ScorePass, SlopesPass, StepPass
 class OnRows(Pass):
     """Base of passes over rows with data, whose partial sums are lists."""
 
-    def begin(self):
+    def begin(self, first_row):
         return []
 
     def merge(self, total, part):
