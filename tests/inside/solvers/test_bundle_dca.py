@@ -1,4 +1,4 @@
-"""bundle-dca: its certificate above all, then what must never change the answer, then kernels against slow versions."""
+"""bundle-dca: passes and kernels against slow versions."""
 
 import numpy as np
 import pytest
@@ -67,9 +67,6 @@ def test_passes_are_those_of_the_slow_version(accelerated, C, monkeypatch):
     assert run.lower_bound == pytest.approx(bound, rel=1e-3)
 
 
-# What must not change the answer
-
-
 def same(a, b):
     np.testing.assert_array_equal(a.w, b.w)
     assert (a.primal, a.lower_bound) == (b.primal, b.lower_bound)
@@ -93,9 +90,6 @@ def test_sums_that_go_on_from_the_last_pass_are_those_of_all_rows(monkeypatch, m
     same(going_on, solve(data, **options))
     assert known[0] is False
     assert all(known[1:])
-
-
-# Kernels and parts
 
 
 @settings(max_examples=60, deadline=None)

@@ -1,4 +1,4 @@
-"""An intercept that costs nothing: scikit-learn's optimum, bounds that are true, and all that training does besides."""
+"""An intercept that costs nothing: its interval, and master problems that price it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Newton's method: optima of other programs, slow versions of its parts, when it is chosen, and what must not change its bits."""
+"""Newton's method: slow versions of its parts, and when it is chosen."""
 
 from __future__ import annotations
 
@@ -13,9 +13,6 @@ from streamcut.compiled import second_order
 from streamcut.config import TrainOptions
 from streamcut.oracles.second_order import _sparse_minimum
 from streamcut.strategy import choose
-
-# --- the answer ---------------------------------------------------------------------------------------------------------------
-
 
 # --- its parts ----------------------------------------------------------------------------------------------------------------
 

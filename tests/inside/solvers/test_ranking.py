@@ -1,4 +1,4 @@
-"""Pairs: the counts against the list of all pairs, the solvers against a QP on differences, and what must not change a bit."""
+"""Pairs: the counts against the list of all pairs, sorting, and the line search."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Sequence labelling: Viterbi against trying every labelling, the certificate, and what must never change the answer."""
+"""Sequence labelling: Viterbi against trying every labelling, and its cuts."""
 
 import numpy as np
 import pytest

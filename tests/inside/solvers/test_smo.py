@@ -1,4 +1,4 @@
-"""SMO against plain steps on a dense matrix, against LIBSVM, and its certificate."""
+"""SMO and its parts against plain steps on a dense matrix."""
 
 from __future__ import annotations
 

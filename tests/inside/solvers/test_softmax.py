@@ -1,4 +1,4 @@
-"""Multinomial logistic regression: kernels, solvers and certificates against slow versions and scikit-learn."""
+"""Multinomial logistic regression: kernels and cuts against slow versions."""
 
 from decimal import Decimal
 

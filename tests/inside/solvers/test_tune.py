@@ -1,4 +1,4 @@
-"""Grids over C and kernel parameters: the same models as trained one by one, folds in shared passes, the best one chosen."""
+"""Folds are views of rows."""
 
 from __future__ import annotations
 
