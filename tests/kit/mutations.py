@@ -27,27 +27,6 @@ def places(document: Any, path: tuple = ()) -> Iterator[tuple]:
             yield from places(document[k], (*path, k))
 
 
-def mutated(document: Any) -> Iterator[tuple[str, Any]]:
-    """(what was done, the whole document with it)."""
-    for path in places(document):
-        for odd in ODD:
-            changed = copy.deepcopy(document)
-            holder = _at(changed, path[:-1])
-            if type(holder[path[-1]]) is type(odd) and holder[path[-1]] == odd:
-                continue
-            holder[path[-1]] = odd
-            yield f"{'/'.join(map(str, path))} = {str(odd)[:20]!r}", changed
-        changed = copy.deepcopy(document)
-        del _at(changed, path[:-1])[path[-1]]
-        yield f"without {'/'.join(map(str, path))}", changed
-
-
-def _at(document: Any, path: tuple) -> Any:
-    for step in path:
-        document = document[step]
-    return document
-
-
 def forged_document(rng: random.Random, document: dict) -> dict:
     """A copy in which one to three values are others, or gone."""
     changed = copy.deepcopy(document)
