@@ -14,36 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.compiler.jit import kernel
 from streamcut.errors import UsageError
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.units import plain
 from streamcut.io.dataset import Dataset, View, first_rows
 from streamcut.io.manifest import Manifest, ShardInfo, Statistics, StatisticsBuilder
-
-
-@kernel
-def gather(kept, indptr, indices, data, unit, out_indptr, out_indices, out_data):
-    """Copy the entries of the rows that are `kept` (bool, n) contiguously; out_indptr (kept rows + 1) begins at 0.
-
-    data is empty with `unit` (every value is 1); nothing is then written to `out_data`.
-    """
-    row, at = 0, 0
-    out_indptr[0] = 0
-    for i in range(len(kept)):
-        if kept[i]:
-            for t in range(indptr[i], indptr[i + 1]):
-                out_indices[at] = indices[t]
-                if not unit:
-                    out_data[at] = data[t]
-                at += 1
-            row += 1
-            out_indptr[row] = at
-
+from streamcut.io.rows import GOLDEN, Space, mixed, take_rows
 
 _COUNTED = 1 << 22  # up to this many rows a share is exact; above, its error is less than a thousandth of it
-_GOLDEN = 0x9E3779B97F4A7C15
-_FACTORS = (0xBF58476D1CE4E5B9, 30), (0x94D049BB133111EB, 27)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,49 +119,17 @@ def drawn_groups(keys: np.ndarray, share: float, seed: int) -> np.ndarray:
 
 
 def _mixed(keys: np.ndarray, seed: int) -> np.ndarray:
-    """Random numbers, uint64, of `keys` and a seed: the finaliser of SplitMix64 (Steele, Lea & Flood 2014), twice."""
-    mixed = keys
+    """Random numbers, uint64, of `keys` and a seed."""
     for more in (seed, 0):
-        mixed = mixed * np.uint64(_GOLDEN) + np.uint64((more * _GOLDEN + _GOLDEN) & (2**64 - 1))
-        for factor, shift in _FACTORS:
-            mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-        mixed = mixed ^ (mixed >> np.uint64(31))
-    return mixed
-
-
-class Space:
-    """Reusable memory for the entries of kept rows; its arrays are valid until the next use."""
-
-    def __init__(self) -> None:
-        self._arrays: dict[tuple[str, str], np.ndarray] = {}
-
-    def array(self, name: str, dtype: np.dtype, size: int) -> np.ndarray:
-        found = self._arrays.get((name, dtype.str))
-        if found is None or len(found) < size:
-            found = self._arrays[name, dtype.str] = np.empty(size, dtype)
-        return found[:size]
+        keys = mixed(keys * np.uint64(GOLDEN) + np.uint64((more * GOLDEN + GOLDEN) & (2**64 - 1)))
+    return keys
 
 
 def kept_rows(chunk: Chunk, kept: np.ndarray, space: Space, first_row: int = 0) -> Chunk:
     """The rows of `chunk` that are `kept` (bool, n); their entries are copied to `space` unless all are kept."""
     if kept.all():
         return replace(chunk, first_row=first_row)
-    rows, unit = np.count_nonzero(kept), chunk.data is None
-    entries = int(np.diff(chunk.indptr)[kept].sum())
-    indptr = np.empty(rows + 1, np.int64)
-    indices = space.array("indices", chunk.indices.dtype, entries)
-    data = np.empty(0, np.int8) if chunk.data is None else chunk.data
-    values = data if unit else space.array("data", data.dtype, entries)
-    gather(kept, chunk.indptr, chunk.indices, data, unit, indptr, indices, values)
-    return Chunk(
-        indptr,
-        indices,
-        None if unit else values,
-        chunk.y[kept],
-        None if chunk.qid is None else chunk.qid[kept],
-        None if chunk.weight is None else chunk.weight[kept],
-        first_row,
-    )
+    return take_rows(chunk, np.flatnonzero(kept), space, first_row)
 
 
 class RowView(View):

@@ -17,8 +17,7 @@ from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.conversion.plan import ConvertPlan
 from streamcut.io.conversion.prepared import Prepared, prepared
 from streamcut.io.conversion.progress import Progress, Reporter
-from streamcut.io.conversion.target import Target
-from streamcut.io.conversion.work import Work
+from streamcut.io.conversion.work import Target, Work
 from streamcut.io.manifest import Statistics
 from streamcut.io.opening import open_dataset
 from streamcut.io.recipe.recipe import Recipe

@@ -196,7 +196,6 @@ class ConvertOptions:
             kinds = kinds_with(name)
             if kinds and kind not in kinds and getattr(self, name) != default_of(self, name):
                 raise UsageError(f"{_flag(name)} does not apply to {kind} input; it is for {', '.join(kinds)}")
-        form.check(self)
         if form.labels != "rows" and self.labels is None:
             what = "a file with one label per row" if form.labels == "file" else "the name of the column with the labels"
             raise UsageError(f"--label is needed for {kind} input: {what}, or none for rows that are to be scored only")
@@ -224,18 +223,24 @@ def _bytes(memory: int | str | None) -> int | None:
     return parse_size(memory, option="--memory", total=memory_of_machine()[0])
 
 
+def _text(given: str | os.PathLike, option: str, instead: str = "") -> str:
+    """The text of the file that an option names, or of which it may name something else instead."""
+    try:
+        return read_file(given).decode("utf-8-sig")
+    except OSError as error:
+        what = f"{given!r} is neither {instead} nor a readable file" if instead else f"{os.fspath(given)}: cannot be read"
+        raise NotFoundError(f"{option}: {what} ({error.strerror})") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{option}: {os.fspath(given)}: not UTF-8 ({error})") from None
+
+
 def _feature_names(given: Any) -> tuple[str, ...] | None:
     """Names from a file with one a line, or from a sequence of them."""
     if given is None:
         return None
     if not isinstance(given, str | os.PathLike):
         return tuple(str(name) for name in given)
-    try:
-        names = read_file(given).decode("utf-8-sig").splitlines()
-    except OSError as error:
-        raise NotFoundError(f"--feature-names: {os.fspath(given)}: cannot be read ({error.strerror})") from None
-    except UnicodeDecodeError as error:
-        raise UsageError(f"--feature-names: {os.fspath(given)}: not UTF-8 ({error})") from None
+    names = _text(given, "--feature-names").splitlines()
     if not names or not all(name.strip() for name in names):
         line = next((number for number, name in enumerate(names, start=1) if not name.strip()), 1)
         raise UsageError(f"--feature-names: {os.fspath(given)}:{line}: no name on this line; write one line per feature")
@@ -252,12 +257,7 @@ def _stop_words(given: Any) -> tuple[str, ...] | None:
         return tuple(sorted(ENGLISH))
     if not isinstance(given, str | os.PathLike):
         return tuple(sorted({str(word).strip().lower() for word in given}))
-    try:
-        words = read_file(given).decode("utf-8-sig").split()
-    except OSError as error:
-        raise NotFoundError(f"--stop-words: {given!r} is neither english nor a readable file ({error.strerror})") from None
-    except UnicodeDecodeError as error:
-        raise UsageError(f"--stop-words: {os.fspath(given)}: not UTF-8 ({error})") from None
+    words = _text(given, "--stop-words", "english").split()
     if not words:
         raise UsageError(f"--stop-words: {os.fspath(given)}: no words in it")
     return tuple(sorted({word.lower() for word in words}))
@@ -270,18 +270,8 @@ def _label_map(given: Mapping[str, float] | str | None) -> dict[str, float] | No
     if isinstance(given, Mapping):
         pairs: list[Any] = [[str(word), label] for word, label in given.items()]
     else:
-        if "=" in given:
-            lines = given.split(",")
-        else:
-            try:
-                lines = [line for line in read_file(given).decode("utf-8-sig").splitlines() if line.strip()]
-            except OSError as error:
-                raise NotFoundError(
-                    f"--label-map: {given!r} is neither word=number,… nor a readable file ({error.strerror})"
-                ) from None
-            except UnicodeDecodeError as error:
-                raise UsageError(f"--label-map: {given}: not UTF-8 ({error})") from None
-        pairs = [line.rsplit("=", 1) for line in lines]
+        lines = given.split(",") if "=" in given else _text(given, "--label-map", "word=number,…").splitlines()
+        pairs = [line.rsplit("=", 1) for line in lines if "=" in given or line.strip()]
     found: dict[str, float] = {}
     for pair in pairs:
         try:

@@ -71,7 +71,7 @@ def prepared(inputs: Any, output: str | os.PathLike, options: dict[str, Any]) ->
     earlier = _begun_with(outputs, settings)
     widths = {settings.n_features, *(reader.n_features for reader in readers)} - {None}
     learning = form.learns and not (settings.hash_bits or settings.recipe)
-    ahead = AHEAD_BYTES if form.ahead and any(is_url(path) for path in paths) else 0
+    ahead = AHEAD_BYTES if not readers and any(is_url(path) for path in paths) else 0
     plan = make_plan(
         settings.memory,
         base=resident_bytes(),

@@ -22,24 +22,12 @@ from pathlib import Path
 
 import numpy as np
 
-from streamcut.compiler.jit import kernel
-from streamcut.errors import MemoryBudgetError, UsageError
+from streamcut.errors import MemoryBudgetError
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.files import disk_full, failpoint
 from streamcut.foundation.opened import regular
 from streamcut.foundation.units import format_bytes
-
-
-@kernel
-def gather_rows(starts, lengths, source, out):
-    """Fill `out` with source[starts[i] : starts[i] + lengths[i]] for i = 0, 1, …, contiguously (in place)."""
-    position = 0
-    for i in range(len(starts)):
-        start = starts[i]
-        for t in range(lengths[i]):
-            out[position] = source[start + t]
-            position += 1
-
+from streamcut.io.rows import GOLDEN, mixed, take_rows
 
 PIECE = 1 << 18  # entries per output chunk
 _ROW_ARRAYS = ("key", "length", "y", "qid", "weight")
@@ -47,22 +35,14 @@ _ROW_ARRAYS = ("key", "length", "y", "qid", "weight")
 
 def random_keys(seed: int, numbers: np.ndarray, stream: int = 0) -> np.ndarray:
     """uint64 keys of `numbers` (n, whole numbers): a bijection for each `seed` and `stream`, so distinct numbers never tie."""
-    constants = _mix(_mix(np.array([seed % 2**64, stream], np.uint64)) + np.uint64(0x9E3779B97F4A7C15))
-    return _mix(_mix(np.asarray(numbers).astype(np.uint64) + constants[0]) ^ constants[1])
-
-
-def _mix(z: np.ndarray) -> np.ndarray:
-    """The finalizer of SplitMix64 (Steele, Lea, Flood 2014), invertible on 64 bits."""
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+    constants = mixed(mixed(np.array([seed % 2**64, stream], np.uint64)) + np.uint64(GOLDEN))
+    return mixed(mixed(np.asarray(numbers).astype(np.uint64) + constants[0]) ^ constants[1])
 
 
 class ExternalSort:
     """Sorts rows by key, with `memory` bytes in both passes.
 
-    `folder` for runs is made on demand and removed by `close`. Runs left there by an earlier process are removed at once; raises
-    UsageError when it holds anything else.
+    `folder` for runs is made on demand and removed by `close`; what an earlier process left there is removed at once.
     """
 
     def __init__(self, folder: Path, memory: int) -> None:
@@ -81,7 +61,7 @@ class ExternalSort:
 
     def close(self) -> None:
         self._buffer = None
-        with suppress(OSError, UsageError):  # report the first error
+        with suppress(OSError):  # report the first error
             shutil.rmtree(self.folder)
 
     def add(self, chunk: Chunk, keys: np.ndarray) -> None:
@@ -185,21 +165,6 @@ class _Buffer:
             self.indptr[: self.n_rows + 1], self.indices, self.data, columns["y"], columns.get("qid"), columns.get("weight")
         )
         yield from _in_order(order, rows)
-
-
-def take_rows(rows: Chunk, which: np.ndarray) -> Chunk:
-    """Rows `which` (n, integers) of `rows`, copied, in that order."""
-    starts = rows.indptr[which]
-    lengths = rows.indptr[which + 1] - starts
-    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    indices = np.empty(int(indptr[-1]), rows.indices.dtype)
-    gather_rows(starts, lengths, rows.indices, indices)
-    data = None
-    if rows.data is not None:
-        data = np.empty(int(indptr[-1]), rows.data.dtype)
-        gather_rows(starts, lengths, rows.data, data)
-    qid, weight = (None if column is None else column[which] for column in (rows.qid, rows.weight))
-    return Chunk(indptr, indices, data, rows.y[which], qid, weight)
 
 
 def _in_order(order: np.ndarray, rows: Chunk) -> Iterator[Chunk]:

@@ -159,13 +159,10 @@ def _score_anndata(path: Any, recipe: Recipe, raw: Raw) -> Iterator[Chunk]:
 def _lists(paths: Sequence[str], options: ConvertOptions, scratch: str) -> Sequence[Any]:
     from streamcut.io.sources.parquet_files import ParquetReader
 
-    labels, values, base = str(options.labels), options.value_column or None, int(options.index_base or 0)
-    return [ParquetReader(path, labels, options.index_column, values, base, options.qid, options.weights) for path in paths]
-
-
-def _check_lists(options: ConvertOptions) -> None:
     if options.index_base == "auto":
         raise UsageError("--index-base=auto is for svmlight input; say whether the lists count from 0 or from 1")
+    labels, values, base = str(options.labels), options.value_column or None, int(options.index_base or 0)
+    return [ParquetReader(path, labels, options.index_column, values, base, options.qid, options.weights) for path in paths]
 
 
 ANNDATA = _by_readers(
@@ -185,7 +182,6 @@ LISTS = _by_readers(
     _lists,
     "",
     asked=False,  # Parquet with a list of feature numbers in each row
-    check=_check_lists,
     labels="column",
     options=(*_NAMED, "feature_names", "index_column", "value_column", "index_base", *_KEPT),
 )

@@ -91,11 +91,10 @@ class Format:
     options   of `convert` that apply to it, in addition to those of every format
     labels    where its labels are: in the rows, in a separate "file", in a "column" that must be named
     remote    it may be behind a URL
-    ahead     bytes behind a URL are fetched ahead of the reader
     learns    features are numbered in order of appearance, unless they are hashed
     variant   (paths, options) -> name of the format that reads these files
-    check     raises UsageError for options that exclude each other
-    readers   (paths, options, scratch folder) -> readers of the files; [] for streaming formats
+    readers   (paths, options, scratch folder) -> readers of the files; [] for streaming formats, whose bytes behind a URL are
+              fetched ahead. Raises UsageError for options that exclude each other
     memory    (readers, bytes of a block of text, threads) -> bytes that reading takes, except rows longer than a block
     source    the rows of a conversion
     score     (path, recipe, how it is read) -> rows for a model of this recipe; None: needs a store first
@@ -116,8 +115,6 @@ class Format:
     options: tuple[str, ...] = ()
     labels: Literal["rows", "file", "column"] = "rows"
     remote: bool = False
-    ahead: bool = False
     learns: bool = False
     variant: Callable[[Sequence[str], ConvertOptions], str] | None = None
-    check: Callable[[ConvertOptions], None] = lambda options: None
     table: Callable[..., Any] | None = None

@@ -92,15 +92,15 @@ SVMLIGHT = Format(
         "hash_bits", "multilabel", "label_weights", "on_error", "max_errors",
     ),
     remote=True,
-    ahead=True,
 )  # fmt: skip
 
 
-def _vw_check(options: ConvertOptions) -> None:
+def _vw_readers(paths: Sequence[Any], options: ConvertOptions, scratch: str) -> Sequence[Any]:
     if options.labels not in (None, "none"):
         raise UsageError(
             "--label: VW text has its labels in the rows; only none, for rows that are to be scored, means something"
         )
+    return []
 
 
 def _vw_memory(readers: Sequence[Any], block_bytes: int, threads: int) -> int:
@@ -139,13 +139,11 @@ VW = Format(
     "vw",
     help="Vowpal Wabbit's text (.vw, or --format=vw): single labels, importances, namespaces; --hash-bits, or a dictionary",
     suffixes=(".vw",),
-    check=_vw_check,
-    readers=lambda paths, options, scratch: [],
+    readers=_vw_readers,
     memory=_vw_memory,
     source=_vw_source,
     score=_vw_score,
     options=("labels", "missing_labels", "max_categories", "recipe", "hash_bits"),
     remote=True,
-    ahead=True,
     learns=True,
 )

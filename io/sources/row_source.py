@@ -158,7 +158,7 @@ class TableSource:
     def _labelled(self, chunk: Chunk, rows: np.ndarray) -> Chunk:
         """The rows that have a label."""
         self.counters["rows without label left out"] += chunk.n_rows - len(rows)
-        from streamcut.io.conversion.shuffle import take_rows  # Numba, not needed elsewhere in this file
+        from streamcut.io.rows import take_rows  # Numba, not needed elsewhere in this file
 
         return take_rows(chunk, rows)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,7 +22,6 @@ from streamcut.io.stores.spec import MANIFEST, RECIPE, SHARDS, shard_name
 
 T = TypeVar("T")
 U = TypeVar("U")
-_ROUNDING = 1e-6  # of sums in another order, with a wide margin
 
 
 class StoredDataset(ShownDataset, ABC):
@@ -36,7 +34,6 @@ class StoredDataset(ShownDataset, ABC):
         self.path: str | None = path
         self.manifest = manifest
         self._first_rows = first_rows(manifest)
-        self._sums: dict[int, tuple[int, float]] = {}  # groups and weights of the checked shards
         self._named: set[int] = set()  # shards already being fetched
         self._sound: set[int] = set()  # shards with checked structure: equal checksums mean they are unchanged
 
@@ -131,7 +128,7 @@ class StoredDataset(ShownDataset, ABC):
     def problem(self, shard: int, arrays: dict[str, np.ndarray]) -> CorruptError | None:
         """The first fault unsafe for kernels in a shard with these decoded arrays (indptr int64, y float64), or None."""
         statistics = self.manifest.statistics
-        from streamcut.io.stores.structure import first_problem, first_unknown  # loads Numba, not needed to show a store
+        from streamcut.io.stores.structure import first_problem  # loads Numba, not needed to show a store
 
         found = first_problem(
             arrays["indptr"],
@@ -142,27 +139,7 @@ class StoredDataset(ShownDataset, ABC):
             statistics.max_row_nnz,
             statistics.max_abs_value,
         )
-        if found is None:
-            found = self._sum_problem(shard, arrays)
-        if found is None and (row := first_unknown(arrays["y"], statistics.labels)) is not None:
-            number = self._first_rows[shard] + row + 1
-            found = "y", f"row {number:,} has label {arrays['y'][row]:g}, which the manifest does not list"
         return None if found is None else damaged(self.where(shard, found[0]), found[1])
-
-    def _sum_problem(self, shard: int, arrays: dict[str, np.ndarray]) -> tuple[str, str] | None:
-        """Groups, each within one shard, or weights that do not add up to the manifest's sums: buffers and bounds rely on it."""
-        qid, weight = arrays.get("qid"), arrays.get("weight")
-        groups = 0 if qid is None else 1 + int(np.count_nonzero(qid[1:] != qid[:-1]))
-        self._sums[shard] = groups, 0.0 if weight is None else float(weight.sum(dtype=np.float64))
-        sums, whole = list(self._sums.values()), len(self._sums) == len(self.manifest.shards)
-        statistics = self.manifest.statistics
-        found, stated = sum(groups for groups, _ in sums), statistics.groups or 0
-        if found > stated or (whole and found < stated):
-            return "qid", f"brings the groups to {found:,}, and the manifest says {stated:,}"
-        total, given = math.fsum(weights for _, weights in sums), statistics.weight_sum or 0.0
-        if total > given * (1 + _ROUNDING) or (whole and total < given * (1 - _ROUNDING)):
-            return "weight", f"brings the weights to {total:g}, and the manifest says {given:g}"
-        return None
 
     def check_content(self, shard: int, name: str, array: np.ndarray) -> None:
         """Raise CorruptError unless the decoded `array` has the checksum that the manifest states."""

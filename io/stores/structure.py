@@ -5,8 +5,6 @@ Every loop is branch-free, so that it runs at memory speed: 16 MiB of indices wi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 
 from streamcut.compiler.jit import kernel
@@ -103,30 +101,3 @@ def first_problem(
     if "weight" in rows and len(rows["weight"]) and rows["weight"].min() < 0:
         return "weight", "holds a negative number"
     return None
-
-
-@kernel
-def _unknown_at(y, known):
-    """The first index of `y` whose value is not in the increasing `known`; −1 if there is none."""
-    for i in range(len(y)):
-        low, high = 0, len(known)
-        while low < high:
-            middle = (low + high) // 2
-            if known[middle] < y[i]:
-                low = middle + 1
-            else:
-                high = middle
-        if low == len(known) or known[low] != y[i]:
-            return i
-    return -1
-
-
-def first_unknown(y: np.ndarray, labels: Iterable[float] | None) -> int | None:
-    """The first of the rows whose label (float64) is not one of `labels` (None: too many to list), or None.
-
-    Solvers number the classes by the labels that the manifest lists, and kernels index by these numbers.
-    """
-    if labels is None:
-        return None
-    place = int(_unknown_at(y, np.sort(np.fromiter(labels, np.float64))))
-    return None if place < 0 else place

@@ -22,8 +22,8 @@ import pyarrow.compute as pc
 from streamcut.errors import BadInputError, MemoryBudgetError
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.redaction import redacted
-from streamcut.io.conversion.shuffle import take_rows
 from streamcut.io.recipe.recipe import LabelRule, Recipe
+from streamcut.io.rows import take_rows
 from streamcut.io.sources.canonical import RawRows, RowRules, canonical
 from streamcut.io.tables.keys import KeyColumn, Keys, NoRoomForKeysError, TooManyKeysError, Words, coded
 from streamcut.io.text import kernels as svmlight

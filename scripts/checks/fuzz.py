@@ -2,7 +2,7 @@
 
 Usage: python scripts/checks/fuzz.py [NAME …] [--seconds S] [--steps N] [--lines N] [--seed K]
 
-Prints how many inputs each fuzzer of tests/kit showed and what became of them; ends with 1 at the first finding, with the
+Prints how many inputs each fuzzer of tests/inside/kit showed and what became of them; ends with 1 at the first finding, with the
 seed that gives it again.
 """
 
@@ -21,9 +21,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
-from inside.kit.fuzzing import FUZZERS
+from inside.kit.fuzzing import FUZZERS, make
 from inside.kit.fuzzing_text import TEXTS
-from kit.fuzzing import make
 
 
 def main() -> int:

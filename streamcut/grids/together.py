@@ -16,7 +16,8 @@ from streamcut.foundation.machine import memory_limit
 from streamcut.foundation.systems import resident_bytes
 from streamcut.io.dataset import Dataset, first_rows, shard_bytes
 from streamcut.io.manifest import Manifest
-from streamcut.io.row_view import Folds, Space, kept_rows
+from streamcut.io.row_view import Folds, kept_rows
+from streamcut.io.rows import Space
 from streamcut.jobs.columns import ColumnsJob, Point
 from streamcut.models.checkpoint_places import below
 from streamcut.models.model import Model

@@ -13,7 +13,6 @@ import lzma
 import os
 import re
 import threading
-import zipfile
 from pathlib import Path
 
 import kit.shared.bad_input
@@ -131,21 +130,6 @@ def test_44_features_that_the_model_lacks(run, folder, model, data):
 
         assert re.search(words, err), err
         assert run(command, "m.npz", data, "--ignore-extra-features")[0] == OK
-
-
-def test_46_other_containers(run, folder, store, model):
-    import zarr
-
-    with zipfile.ZipFile("good.zip", "w") as archive:
-        for path in sorted(store.rglob("*")):
-            if path.is_file():
-                archive.write(path, path.relative_to(store))
-    labels = run("predict", "m.npz", "good.zarr")[1]
-    assert labels.split() == ["1", "-1", "1", "-1"]
-    zarr.consolidate_metadata(zarr.storage.LocalStore(store))
-    for path in ("good.zip", f"file://{store}"):
-        assert run("predict", "m.npz", path)[:2] == (OK, labels), path
-        assert run("info", path, "--check", "--read-data")[0] == OK, path
 
 
 def test_47_paths_that_are_no_store(run, folder, store):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-
 import kit.shared.recipe
 import numpy as np
 import pytest
@@ -79,8 +77,3 @@ def test_stores_made_of_stores_keep_the_recipe(folder, tmp_path):
     streamcut.convert(tmp_path / "a.svm", tmp_path / "a.zarr")
     with pytest.raises(BadInputError, match=r"a\.zarr: prepared by another recipe than .*hashed\.zarr"):
         streamcut.convert([folder / "hashed.zarr", tmp_path / "a.zarr"], tmp_path / "both.zarr", n_features=256)
-
-
-def test_a_zipped_store_has_its_recipe(folder, tmp_path):
-    path = shutil.make_archive(str(tmp_path / "a"), "zip", folder / "hashed.zarr")
-    assert streamcut.open(path).recipe == streamcut.open(folder / "hashed.zarr").recipe

@@ -74,9 +74,9 @@ def test_what_is_not_there_is_named_before_work(server, run, tmp_path, text):
     model = tmp_path / "m.npz"
     bucket, object_, store = "there is no bucket 'nosuch'", "no such file", "there is nothing at this address"
     for command, said in (
-        (("train", "s3://nosuch/a.zarr", "--model", model), f"s3://nosuch/a.zarr: {bucket}; check"),
-        (("train", "s3://bucket/b.zarr", "--model", model), f"s3://bucket/b.zarr: {store}"),
-        (("train", URL, "--model", "s3://nosuch/m.npz"), f"s3://nosuch/m.npz: {bucket}; create it first"),
+        (("train", "s3://nosuch/a.zarr", "-o", model), f"s3://nosuch/a.zarr: {bucket}; check"),
+        (("train", "s3://bucket/b.zarr", "-o", model), f"s3://bucket/b.zarr: {store}"),
+        (("train", URL, "-o", "s3://nosuch/m.npz"), f"s3://nosuch/m.npz: {bucket}; create it first"),
         (("convert", text, "s3://nosuch/b.zarr"), f"s3://nosuch/b.zarr: {bucket}; create it first"),
         (("convert", "s3://nosuch/a.svm", tmp_path / "b.zarr"), f"s3://nosuch/a.svm: {bucket}"),
         (("verify", "s3://bucket/m.npz"), f"s3://bucket/m.npz: {object_}"),
@@ -92,7 +92,7 @@ def test_no_credentials_are_named_at_once(server, run, tmp_path, monkeypatch):
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
     monkeypatch.setenv("STREAMCUT_TIMEOUT", "59")  # no client that was made with them
-    code, _, err = run("train", URL, "--model", tmp_path / "m.npz")
+    code, _, err = run("train", URL, "-o", tmp_path / "m.npz")
     assert (code, "there are no credentials" in err, "AWS_ACCESS_KEY_ID" in err) == (4, True, True)
 
 

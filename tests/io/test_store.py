@@ -23,6 +23,6 @@ def test_what_is_not_a_store_is_named(tmp_path):
     with zipfile.ZipFile(tmp_path / "plain.zip", "w") as archive:
         archive.writestr("x", "y")
     words = {"text.svm": "a file", "folder": "a directory", "group.zarr": "Zarr group", "plain.h5": "HDF5 file"}
-    for name, word in {**words, "plain.zip": "manifest.json", "nothing": "no such file"}.items():
+    for name, word in {**words, "plain.zip": "a zip file", "nothing": "no such file"}.items():
         with pytest.raises(NotFoundError, match=word):
             streamcut.open(tmp_path / name)

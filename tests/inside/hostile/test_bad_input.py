@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import kit.shared.bad_input
 import pytest
-from kit.bad_input import MEMORY, MISSING
+from kit.bad_input import MISSING
 from kit.shared.bad_input import refused
 
 from streamcut.io.stores.manifest_file import manifest_bytes, read_manifest
@@ -21,15 +21,6 @@ model = kit.shared.bad_input.model
 
 
 pytestmark = pytest.mark.smoke
-
-
-def test_41_a_row_beyond_the_memory(run, folder, monkeypatch):
-    """The limit is shrunk, not the row grown."""
-    from streamcut.io.conversion.plan import ConvertPlan
-
-    monkeypatch.setattr(ConvertPlan, "longest", 3)
-    (folder / "in.svm").write_bytes(b"1 1:1\n1 1:1 2:1 3:1 4:1\n")
-    refused(run, "convert in.svm out.zarr", MEMORY, r"row 1 .*4 entries.*raise --memory")
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ alarm = kit.shared.hostile_store.alarm
 
 @pytest.mark.parametrize(
     ("name", "value", "array"),
-    [("max_row_nnz", 2, "indptr"), ("max_abs_value", 1.5, "data"), ("groups", 1, "qid"), ("groups", 3, "qid")],
+    [("max_row_nnz", 2, "indptr"), ("max_abs_value", 1.5, "data")],
 )
 def test_48_numbers_that_the_rows_exceed(run, folder, name, value, array):
     """Buffers are as large as the manifest says: rows are held against it."""

@@ -2,40 +2,19 @@
 
 from __future__ import annotations
 
-import struct
-import zipfile
 from pathlib import Path
 
 import kit.shared.lies
 import numpy as np
 import pytest
-from kit.shared.lies import converted, npz, refused
 
 import streamcut
 from streamcut import load_model
-from streamcut.errors import BadInputError, CorruptError, StreamcutError
+from streamcut.errors import BadInputError, StreamcutError
 from streamcut.foundation.redaction import redacted
 from streamcut.io.text.vw import VwOptions, VwSource
 
 here = kit.shared.lies.here
-
-
-# --- zip files (row 53) ---
-
-
-def flagged(content: bytes, offset_local: int, offset_central: int, value: int) -> bytes:
-    """`content`, a zip file, with that value of two bytes in all headers, local and central."""
-    changed = bytearray(content)
-    for magic, offset in ((b"PK\x03\x04", offset_local), (b"PK\x01\x02", offset_central)):
-        at = content.find(magic)
-        while at >= 0:
-            changed[at + offset : at + offset + 2] = struct.pack("<H", value)
-            at = content.find(magic, at + 1)
-    return bytes(changed)
-
-
-ODD_ZIPS = {"encrypted": (6, 8, 0x1), "strongly encrypted": (6, 8, 0x41), "patched": (6, 8, 0x20), "method 97": (8, 10, 97)}
-ODD_ZIPS |= {"method 14": (8, 10, 14), "masked": (6, 8, 0x2000)}
 
 
 @pytest.fixture(scope="module")
@@ -45,30 +24,6 @@ def model(tmp_path_factory) -> Path:
     streamcut.convert(folder / "a.svm", folder / "a.zarr")
     streamcut.save_model(streamcut.train(str(folder / "a.zarr"), task="binary", max_passes=2), folder / "m.npz")
     return folder / "m.npz"
-
-
-@pytest.mark.parametrize("how", ODD_ZIPS)
-def test_row_53_flags_and_methods_of_zip_files(run, model, how):
-    for compressed in (False, True):
-        npz(compressed=compressed)
-        Path("x.npz").write_bytes(flagged(Path("x.npz").read_bytes(), *ODD_ZIPS[how]))
-        assert "x.npz" in converted(run)
-    Path("m.npz").write_bytes(flagged(model.read_bytes(), *ODD_ZIPS[how]))
-    with pytest.raises(CorruptError, match="damaged model file"):
-        load_model("m.npz")
-    assert "m.npz" in refused(run, "predict", "m.npz", "y.txt", code=5)
-
-
-@pytest.mark.filterwarnings("ignore:Duplicate name")
-def test_row_53_names_that_stand_twice_and_many_members(run):
-    npz()
-    with zipfile.ZipFile("x.npz", "a") as archive:
-        archive.writestr("data.npy", b"\x93NUMPY")
-    assert "'data' occurs twice" in converted(run)
-    with zipfile.ZipFile("x.npz", "w") as archive:
-        for k in range(30_000):
-            archive.writestr(f"{k}.npy", b"")
-    assert "its directory takes" in converted(run)
 
 
 # --- one rule for importances (row 69), configurations (row 71), secrets (row 76), files that change ---

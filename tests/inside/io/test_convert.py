@@ -125,7 +125,7 @@ def test_a_target_that_is_being_written_is_locked(tmp_path, rows):
         ({"max_errors": 3}, "max_errors needs on_error='skip'"),
         ({"hash_bits": 40}, "outside 1 … 31"),
         ({"hash_bits": 4, "n_features": 3}, "leave n_features out"),
-        ({"threads": 0}, "threads: 0 is too small"),
+        ({"threads": 0}, "workers: 0 is too small"),
         ({"shard_nnz": 0}, "shard_nnz: 0 is too small"),
         ({"backend": "sql"}, "'sql' is unknown; use one of zarr, hdf5"),
         ({"memory": "100"}, "add a unit"),

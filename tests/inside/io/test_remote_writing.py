@@ -144,7 +144,7 @@ def test_every_command_reads_and_writes_urls(text, bucket, run, tmp_path):
     line = ("--solver", "ocas", "--C", "1", "--max-passes", "8", "--lanes", "2", "--tol", "1e-9", "--quiet")
     for arguments in [
         ("convert", text, store, "--quiet"),
-        ("train", store, "--model", model, *line),
+        ("train", store, "-o", model, *line),
         ("calibrate", model, store, "-o", f"{bucket}/c.npz"),
         ("predict", f"{bucket}/c.npz", store, "--probability", "-o", f"{bucket}/p.csv"),
         ("evaluate", model, store),
@@ -162,7 +162,7 @@ def test_every_command_reads_and_writes_urls(text, bucket, run, tmp_path):
     assert remote.read_object(f"{bucket}/p.csv").count(b"\n") == 401
     assert remote.read_object(f"{bucket}/m.html").startswith(b"<!doctype html>")
     assert json.loads(remote.read_object(f"{bucket}/m.json"))
-    code, _, said = run("train", store, "--model", model, *line)
+    code, _, said = run("train", store, "-o", model, *line)
     assert (code, "replace it with --force" in said) == (2, True)
     code, _, said = run("predict", model, store, "-o", f"{store}/p.txt")
     assert (code, "lies in the store" in said) == (2, True)
@@ -173,7 +173,7 @@ def test_a_model_whose_url_fails_is_kept_here(text, bucket, run, tmp_path, monke
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("STREAMCUT_RETRIES", "1")
     monkeypatch.setenv("STREAMCUT_FAILPOINT", "remote.put:1:EIO,remote.put:2:EIO")
-    code, _, said = run("train", text.with_name("t.zarr"), "--model", f"{bucket}/m.npz", "--max-passes", "3", "--quiet")
+    code, _, said = run("train", text.with_name("t.zarr"), "-o", f"{bucket}/m.npz", "--max-passes", "3", "--quiet")
     assert code == 4
     assert "m.npz could not be written: the model is in m.1.npz" in said
     assert streamcut.load_model("m.1.npz").task == "binary"
@@ -198,7 +198,7 @@ def test_checkpoints_behind_a_url_go_on_to_the_same_bits(text, bucket, monkeypat
 
 
 def test_checkpoints_of_a_run_that_is_done_are_removed(text, bucket, run):
-    line = ("--model", f"{bucket}/m.npz", "--checkpoint", f"{bucket}/run", "--checkpoint-every", "0s", "--quiet")
+    line = ("-o", f"{bucket}/m.npz", "--checkpoint", f"{bucket}/run", "--checkpoint-every", "0s", "--quiet")
     assert run("train", text.with_name("t.zarr"), *line, "--tol-relative", "0.1")[0] == 0
     assert set(remote.objects_below(bucket)) == {"m.npz"}
 
@@ -229,7 +229,7 @@ def test_nothing_says_the_secret(text, server, run, tmp_path, caplog):
     caplog.set_level(1)
     line = ("--max-passes", "3", "--checkpoint", "s3://bucket/run", "--checkpoint-every", "0s")
     assert run("convert", text, "s3://bucket/a.zarr")[0] == 0
-    code, out, said = run("train", "s3://bucket/a.zarr", "--model", "s3://bucket/m.npz", *line, "--tol", "1e-12", "-v")
+    code, out, said = run("train", "s3://bucket/a.zarr", "-o", "s3://bucket/m.npz", *line, "--tol", "1e-12", "-v")
     assert code == 0, said
     server.spoil("GET", [500] * 6)
     code, _, failed = run("evaluate", "s3://bucket/m.npz", "s3://bucket/a.zarr")
@@ -245,7 +245,7 @@ def test_nothing_says_the_secret(text, server, run, tmp_path, caplog):
 
 def test_killed_in_the_middle_it_is_taken_up(text, server):
     url = "s3://bucket/a.zarr"
-    command = [*STREAMCUT, "convert", str(text), url, "--shard-nnz", "700", "--threads", "1", "--quiet"]
+    command = [*STREAMCUT, "convert", str(text), url, "--shard-nnz", "700", "--workers", "1", "--quiet"]
     environment = {**os.environ, "STREAMCUT_FAILPOINT": "remote.put:45:kill"}
     killed = subprocess.run(command, env=environment, capture_output=True, timeout=100)
     assert killed.returncode == -signal.SIGKILL

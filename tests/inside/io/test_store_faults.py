@@ -144,9 +144,8 @@ def test_sound_checksums_over_wrong_content_do_not_help(pristine, tmp_path):
     nan[0] = np.nan
     bad_y = chunk.y.copy()
     bad_y[0] = np.inf
-    other_y = np.append(chunk.y[:-1], 7.5)
     forgeries = {"beyond": ("indices", beyond), "repeated": ("indices", repeated), "falling": ("indptr", falling)}
-    for name, (array, values) in {**forgeries, "nan": ("data", nan), "inf": ("y", bad_y), "label": ("y", other_y)}.items():
+    for name, (array, values) in {**forgeries, "nan": ("data", nan), "inf": ("y", bad_y)}.items():
         path = shutil.copytree(pristine, tmp_path / name)
         forge(path, 1, {array: values})
         with pytest.raises(CorruptError, match=f"000001/{array}: "):

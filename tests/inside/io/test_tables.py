@@ -149,7 +149,7 @@ def test_a_conversion_that_was_interrupted_ends_with_the_same_bytes(frame, tmp_p
     options = {**OPTIONS, "hash_bits": bits, "shard_nnz": 500}
     streamcut.convert(path, tmp_path / "whole", **options)
     monkeypatch.setattr("streamcut.io.tables.opening._BLOCKS", 1 / 64)
-    monkeypatch.setenv("STREAMCUT_FAILPOINT", "convert.journal:13:EIO")
+    monkeypatch.setenv("STREAMCUT_FAILPOINT", "convert.journal:5:EIO")
     streamcut.foundation.files._hits.clear()
     with pytest.raises(OSError, match="Input/output"):
         streamcut.convert(path, tmp_path / "a", **options)

@@ -8,7 +8,7 @@ from streamcut.io.stores.manifest_file import _digest, canonical_json, fingerpri
 def sealed(record: dict) -> bytes:
     """The manifest of this record, with a fingerprint and a checksum that fit if there can be any."""
     try:
-        shards = [shard_from_record(shard, record["backend"], k) for k, shard in enumerate(record["shards"])]
+        shards = [shard_from_record(shard) for shard in record["shards"]]
         record = {**record, "fingerprint": fingerprint(record["statistics"]["n_features"], shards)}
     except (ValueError, TypeError, KeyError, AttributeError):
         pass
