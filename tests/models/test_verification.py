@@ -79,7 +79,11 @@ def test_exit_codes(trained, tmp_path, run):
         out.append(sp.csr_array(X), y)
     model = train(tmp_path / "a.zarr", tol=1e-6, tol_relative=None)
     above = replace(model.certificate, lower_bound=1.01 * model.certificate.primal)
-    for number, (record, more) in {0: (model.certificate, ()), 5: (above, ()), 9: (model.certificate, ("--max-passes", 1))}.items():
+    for number, (record, more) in {
+        0: (model.certificate, ()),
+        5: (above, ()),
+        9: (model.certificate, ("--max-passes", 1)),
+    }.items():
         replace(model, certificate=record).save(tmp_path / "m.npz")
         assert run("verify", tmp_path / "m.npz", *more)[0] == number
 
