@@ -58,13 +58,11 @@ class NpzReader:
             if not {"data", "shape", "format"} <= set(archive.names):
                 listed = ", ".join(sorted(archive.names)[:10])
                 raise BadInputError(f"{path}: not a sparse matrix of scipy.sparse.save_npz (it holds {listed})")
-            layout = archive.small("format", 1).reshape(-1)[:1].tolist()
-            self._layout = (
-                layout[0].decode(errors="replace") if layout and isinstance(layout[0], bytes) else "".join(map(str, layout))
-            )
+            layout = np.ravel(self._whole(archive, "format"))[:1].tolist()
+            self._layout = "".join(each.decode(errors="replace") if isinstance(each, bytes) else str(each) for each in layout)
             if self._layout not in _MEMBERS or not {*_MEMBERS[self._layout]} <= set(archive.names):
                 raise BadInputError(f"{path}: the matrix is saved as {self._layout}; save it by rows: save_npz(path, X.tocsr())")
-            shape = archive.small("shape", 2)
+            shape = self._whole(archive, "shape")
             if shape.shape != (2,):
                 raise BadInputError(f"{path}: shape holds {shape.size} numbers, not those of rows and columns")
             self.n_rows, self.n_features = expect_indices(shape, INT64_MAX, f"{path}: shape", "a side").tolist()

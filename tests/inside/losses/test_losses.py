@@ -10,17 +10,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kit.linear_solver import dense, problem
-from kit.shared.losses import numbers
-from reference import losses as slow
+from kit.linear_solver import problem
 from scipy.optimize import minimize_scalar
 
 import streamcut
 import streamcut.compiled
-from streamcut import train, verify
+from streamcut import train
 from streamcut.compiled import loss as methods
-from streamcut.config import TrainOptions
-from streamcut.data.by_data import for_data
 from streamcut.errors import BadInputError, UsageError
 from streamcut.loss_table import ROW_LOSSES
 from streamcut.losses import row_loss
@@ -28,7 +24,6 @@ from streamcut.losses.pointwise import PointwiseRisk
 
 PARAMETERS = {"epsilon": 0.3, "delta": 0.7, "quantile": 0.3}
 LOSSES = {name: row_loss(name, PARAMETERS, 3.0) for name in ROW_LOSSES}
-OF_NUMBERS = [name for name, loss in LOSSES.items() if loss.targets == "numbers"]
 SMOOTH = [name for name, loss in LOSSES.items() if loss.smooth]
 Y = 3.0  # the positive label, a number, a count
 
@@ -39,12 +34,6 @@ z_values = st.floats(-8.0, 8.0) | st.sampled_from([0.0, 1.0, -1.0, 2.0, 0.3, -0.
 def shares_of(loss):
     """Some shares in the domain of the conjugate."""
     return np.linspace(max(loss.lowest(Y), -20.0), min(loss.highest(Y), 20.0), 41)
-
-
-def options_of(name):
-    """The options of `train` that make the loss of LOSSES."""
-    task = "regression" if name in OF_NUMBERS else "binary"
-    return {"task": task, "loss": name, **{option: PARAMETERS[option] for option in ROW_LOSSES[name].options}}
 
 
 @every
@@ -154,78 +143,3 @@ def test_a_loss_that_does_not_fit_is_refused():
         train(streamcut.rows(X, y), task="regression", delta=2.0)
     with pytest.raises(BadInputError, match=r"row 2: its target is -1; loss 'poisson' takes targets from 0 to 1e\+100"):
         train(streamcut.rows(X[:3], [1.0, -1.0, -3.0]), task="regression", loss="poisson")
-
-
-@pytest.mark.thirds
-@pytest.mark.parametrize("name", [name for name in LOSSES if name != "hinge"])  # which has tests of its own
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"solver": "bundle-dca", "row_cache": "0"},
-        {"solver": "bundle-dca", "row_cache": "50%", "lanes": 2, "bias": 0.0},
-        {"solver": "ocas", "positive_weight": 2.5},
-        {"solver": "ocas", "cut": "exact"},
-        {"solver": "cpa"},
-    ],
-    ids=lambda options: "-".join(str(value) for value in options.values()),
-)
-@pytest.mark.parametrize("weights", [False, True])
-def test_certificates_enclose_the_optimum(name, options, weights):
-    X, y, u = numbers(name, weights=weights) if name in OF_NUMBERS else problem(120, weights=weights, seed=3)
-    if name in OF_NUMBERS:
-        options = {option: value for option, value in options.items() if option != "positive_weight"}
-    loss, bias, factor = LOSSES[name], options.get("bias", 1.0), options.get("positive_weight", 1.0)
-    every = (np.ones(len(y)) if u is None else u) * (1.0 if factor == 1.0 else np.where(y == Y, factor, 1.0))
-    data = streamcut.rows(X, y, weight=u)
-    model = train(data, C=0.8, tol=1e-4, tol_relative=None, scheduler="sync", **options_of(name), **options)
-    found, (dual, primal) = model.certificate, slow.enclosed(loss, dense(X, bias), y, 0.8, every)
-    assert found.converged
-    assert primal - dual <= 1e-3 * primal
-    assert found.lower_bound <= primal
-    assert dual <= found.primal
-    assert verify(model, data).consistent
-
-
-@pytest.mark.parametrize("name", [name for name in OF_NUMBERS if name != "poisson"])  # counts have no units
-@pytest.mark.parametrize("solver", ["bundle-dca", "ocas"])
-def test_units_of_targets_are_of_no_matter_to_the_rule(name, solver):
-    """Targets in other units, with C so that it is the same problem, take the same passes."""
-    X, y, _ = numbers(name, 300)
-    passes = []
-    for unit in (1.0, 2.0**20):
-        power = 2 if name.startswith("squared") else 1
-        options = {**options_of(name), **({"epsilon": 0.3 * unit} if "epsilon" in options_of(name) else {})}
-        if name == "huber":
-            options["delta"], power = 0.7 * unit, 2
-        model = train(streamcut.rows(X, y * unit), C=0.5 * unit ** (2 - power), solver=solver, scheduler="sync", **options)
-        assert model.converged
-        passes.append(model.history[-1]["passes"])
-    assert passes[0] == passes[1]
-
-
-def test_the_task_follows_from_the_loss_and_from_labels():
-    X, y, _ = numbers("squared", 60)
-    for expected, target, options in (
-        ("regression", y, {}),
-        ("regression", np.arange(60.0) % 5, {"loss": "huber"}),
-        ("multiclass", np.arange(60.0) % 5, {}),
-        ("auto", np.arange(60.0) % 2 / 2, {}),  # two classes
-    ):
-        assert for_data(TrainOptions(**options), streamcut.rows(X, target)).task == expected
-
-
-@pytest.mark.parametrize("name", ["squared", "quantile", "epsilon-insensitive"])
-@pytest.mark.parametrize("solver", ["bundle-dca", "ocas"])
-def test_targets_without_a_loss_need_no_weights(name, solver):
-    X, y, _ = numbers(name, 60)
-    model = train(streamcut.rows(X, 0.0 * y), solver=solver, scheduler="sync", **options_of(name))
-    assert model.converged
-    assert not model.weights.any()
-
-
-@pytest.mark.parametrize(("options", "problem"), [({"strategy": "one-vs-rest"}, "one-vs-rest"), ({"loss": "softmax"}, "softmax")])
-def test_an_option_of_several_classes_says_the_task(options, problem):
-    rng = np.random.default_rng(0)
-    model = train((rng.standard_normal((60, 4)), np.arange(60) % 3), C=0.1, **options)
-    assert model.task == "multiclass"
-    assert TrainOptions(**options).problem == problem

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from reference.budget import bsca, bsgd, sca_optimum
 
 import streamcut
-from streamcut import CheckpointOptions
 from streamcut.compiled import budget as passes
 from streamcut.compiled.budget import SparseRows
-from streamcut.errors import UsageError
 from streamcut.kernels.kernel import Kernel
-from streamcut.models.certificate import StopReason
 from streamcut.solvers.budget import MODES, exported, new_slots
 from streamcut.solvers.budget_problem import Problem
 
@@ -146,64 +141,7 @@ def _slow_sca(K, y, C, order, damping):
     return alpha, returned
 
 
-def test_bits_depend_on_nothing_but_data_options_and_seed():
-    X, y, _, _ = _rows(n=300, seed=8)
-    options = {"kernel": "rbf", "gamma": GAMMA, "budget": 20, "epochs": 1.5, "C": 2.0}
-    data = streamcut.rows(X, y, shard_nnz=200)
-    whole = streamcut.train(data, **options)
-    for other in ({"scheduler": "sync"}, {"workers": 2}, {"memory": "4GB"}):
-        again = streamcut.train(data, **options, **other)
-        np.testing.assert_array_equal(again.coefficients, whole.coefficients)
-        np.testing.assert_array_equal(again.support.toarray(), whole.support.toarray())
-    assert not np.array_equal(streamcut.train(data, **options, seed=1).coefficients, whole.coefficients)
-
-
-@pytest.mark.parametrize("solver", ["bsca", "bsgd"])
-def test_stopped_and_gone_on_with_is_the_same(tmp_path, monkeypatch, solver):
-    monkeypatch.setattr("streamcut.solvers.budget._STEPS", 50)
-    X, y, _, _ = _rows(n=300, seed=9)
-    options = {"kernel": "rbf", "gamma": GAMMA, "budget": 20, "epochs": 3.0, "solver": solver}
-    whole = streamcut.train(streamcut.rows(X, y), **options)
-    asked = iter(range(100))
-    first = CheckpointOptions(str(tmp_path / "c"))
-    part = streamcut.train(streamcut.rows(X, y), **options, checkpoint=first, stop=lambda: next(asked) == 9)
-    assert part.stop_reason is StopReason.INTERRUPTED
-    assert not part.converged
-    again = streamcut.train(streamcut.rows(X, y), **options, checkpoint=replace(first, resume=True))
-    np.testing.assert_array_equal(again.coefficients, whole.coefficients)
-    np.testing.assert_array_equal(again.support.toarray(), whole.support.toarray())
-    skip = ("seconds", "bytes_read", "bytes_computed")
-    history = [[{k: v for k, v in line.items() if k not in skip} for line in m.history] for m in (again, whole)]
-    assert history[0] == history[1]
-
-
-def test_a_warm_start_goes_on_from_a_model(tmp_path):
-    X, y, _, _ = _rows(n=400, seed=11)
-    options = {"kernel": "rbf", "gamma": GAMMA, "budget": 100, "C": 4.0}
-    cold = streamcut.train(streamcut.rows(X, y), **options)
-    streamcut.save_model(cold, tmp_path / "m.npz")
-    warm = streamcut.train(streamcut.rows(X, y), **options, warm_start=str(tmp_path / "m.npz"))
-    assert warm.history[0]["accuracy_met"] > cold.history[0]["accuracy_met"]
-    with pytest.raises(UsageError, match="vectors, but budget is 20"):
-        streamcut.train(streamcut.rows(X, y), **{**options, "budget": 20}, warm_start=str(tmp_path / "m.npz"))
-
-
 def test_automatic_gamma_is_that_of_scikit_learn():
     X, y, _, _ = _rows(n=100, seed=10)
     model = streamcut.train(streamcut.rows(X, y, shard_nnz=50), kernel="rbf", budget=10)
     assert model.kernel.gamma == pytest.approx(1.0 / (6 * X.toarray().var()))
-
-
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [
-        ({"kernel": "poly", "gamma": 1.0, "maintenance": "merge"}, "merging is for kernel rbf"),
-        ({"kernel": "rbf", "tol": 1e-5}, "tol: 1e-05 is an option of bundle-dca, .*; bsca does not have it"),
-        ({"kernel": "rbf", "bias": 2.0}, "bias"),
-        ({"kernel": "rbf", "task": "ranking"}, "task ranking is trained by newton, ocas, cpa, not by bsca"),
-    ],
-)
-def test_options_that_mean_nothing_are_refused(options, complaint):
-    X, y, _, _ = _rows()
-    with pytest.raises(UsageError, match=complaint):
-        streamcut.train(streamcut.rows(X, y), **options)

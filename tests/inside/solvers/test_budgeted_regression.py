@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from kit.nights import by_night
@@ -11,11 +9,9 @@ from kit.shared.budgeted_regression import GAMMA, NEVER, _rows
 from scipy.optimize import minimize
 
 import streamcut
-from streamcut import CheckpointOptions
 from streamcut.compiled import budget as passes
 from streamcut.kernels.kernel import Kernel
 from streamcut.losses import row_loss
-from streamcut.models.certificate import StopReason
 from streamcut.solvers.budget import MODES, exported, new_slots
 from streamcut.solvers.budget_problem import Problem
 
@@ -78,23 +74,3 @@ def test_gradient_steps_are_those_of_the_slow_version(options):
         beta[i] += 40 / t * (high if residual > epsilon else low if residual < -epsilon else 0.0)
     coefficients, vectors = exported(model, 1.0 / 150)
     np.testing.assert_allclose(problem.kernel.matrix(X, vectors) @ coefficients, K @ beta, atol=1e-9)
-
-
-@pytest.mark.parametrize("solver", ["bsca", "bsgd"])
-def test_the_model_is_kept_verified_and_gone_on_with(solver, tmp_path, monkeypatch):
-    monkeypatch.setattr("streamcut.solvers.budget._STEPS", 50)
-    X, y, weight = _rows(n=300, seed=5, weighted=True)
-    data = streamcut.rows(X, y, weight=weight)
-    options = {"kernel": "rbf", "gamma": GAMMA, "budget": 20, "epochs": 3.0, "solver": solver, "task": "regression"}
-    whole, asked = streamcut.train(data, **options), iter(range(100))
-    first = CheckpointOptions(str(tmp_path / "c"))
-    part = streamcut.train(data, **options, checkpoint=first, stop=lambda: next(asked) == 9)
-    assert part.stop_reason is StopReason.INTERRUPTED
-    again = streamcut.train(data, **options, checkpoint=replace(first, resume=True))
-    np.testing.assert_array_equal(again.coefficients, whole.coefficients)
-    streamcut.save_model(whole, tmp_path / "m.npz")
-    loaded = streamcut.load_model(tmp_path / "m.npz")
-    np.testing.assert_array_equal(loaded.predict(X), whole.predict(X))
-    warm = streamcut.train(data, **options, warm_start=str(tmp_path / "m.npz"))
-    assert warm.intercept == whole.intercept
-    assert warm.history[0]["primal_met"] < whole.history[0]["primal_met"]

@@ -13,12 +13,11 @@ from reference import bundle_dca as slow
 from reference import svm
 
 import streamcut
-from streamcut import train
 from streamcut.bundle.penalty import SQUARES
 from streamcut.compiled import dual, records
 from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import plan_lanes
-from streamcut.execution.row_cache import ROW_BYTES, CacheSize
+from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import Runner
 from streamcut.foundation.rounding import Grids
 from streamcut.foundation.units import parse_size
@@ -26,7 +25,6 @@ from streamcut.losses.hinge import Hinge
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.certificate import StopReason
 from streamcut.oracles.dual.ascent import ORDER, DualOracle
-from streamcut.oracles.dual.interior import solving_bytes
 from streamcut.solvers import bundle_dca
 from streamcut.solvers.acceleration import Course
 from streamcut.solvers.progress import Progress, StoppingRule
@@ -150,23 +148,6 @@ def test_accelerated_passes_are_far_fewer_where_features_are_many(row_cache, mon
     assert plain.lower_bound <= accelerated.primal
 
 
-def test_16_lanes_with_row_caches_take_no_more_than_three_times_the_passes_of_one():
-    data = many_features()
-    one, many = (solve(data, row_cache="30%", lanes=lanes) for lanes in (1, 16))
-    assert one.reason is many.reason is StopReason.CONVERGED
-    assert many.history[-1].passes <= 3 * one.history[-1].passes
-    assert many.lower_bound <= one.primal
-    assert one.lower_bound <= many.primal
-
-
-def test_fewer_passes_than_ocas_and_far_fewer_with_a_row_cache():
-    X, y, _ = problem(3000, 40, seed=2)
-    passes = [train(streamcut.rows(X, y), solver="ocas", tol_relative=None, C=10.0).history[-1]["passes"]]
-    passes += [solve(streamcut.rows(X, y), C=10.0, row_cache=share).history[-1].passes for share in ("0", "30%")]
-    assert passes[1] < passes[0] / 2
-    assert passes[1:] <= [14, 6]
-
-
 # What must not change the answer
 
 
@@ -174,17 +155,6 @@ def same(a, b):
     np.testing.assert_array_equal(a.w, b.w)
     assert (a.primal, a.lower_bound) == (b.primal, b.lower_bound)
     assert [line.lower_bound for line in a.history] == [line.lower_bound for line in b.history]
-
-
-@pytest.mark.thirds
-@pytest.mark.parametrize("row_cache", ["0", "20%"])
-@pytest.mark.parametrize("weights", [False, True])
-def test_workers_do_not_change_a_bit(row_cache, weights):
-    X, y, u = problem(12_000, 40, seed=4, weights=weights, dtype=np.float32)
-    options = {"lanes": 3, "row_cache": row_cache}
-    for shard_nnz in (997, 30_000):
-        data = streamcut.rows(X, y, weight=u, shard_nnz=shard_nnz)
-        same(solve(data, **options), solve(data, workers=3, **options))
 
 
 @pytest.mark.parametrize("max_cuts", [4, 6])
@@ -204,31 +174,6 @@ def test_sums_that_go_on_from_the_last_pass_are_those_of_all_rows(monkeypatch, m
     same(going_on, solve(data, **options))
     assert known[0] is False
     assert all(known[1:])
-
-
-def test_values_that_are_all_one_need_no_values():
-    X, y, _ = problem(500, 30, seed=5)
-    X.data[:] = 1.0
-    ones = streamcut.rows(X, y)
-    values = streamcut.rows(sp.csr_array((np.append(X.data[:-1], 2.0), X.indices, X.indptr), X.shape), y)
-    values.read(0).data[-1] = 1.0
-    assert ones.read(0).data is None
-    assert values.read(0).data is not None
-    a, b = (solve(data, row_cache="50%") for data in (ones, values))
-    assert a.primal == pytest.approx(b.primal, rel=2e-3)
-    assert a.lower_bound == pytest.approx(b.lower_bound, rel=2e-3)
-
-
-def test_what_decides_the_bits_is_in_the_model():
-    X, y, _ = problem(500, 20, seed=7)
-    model = train(streamcut.rows(X, y), solver="bundle-dca", row_cache="10%")
-    assert model.parameters["lanes"] == 1
-    size = parse_size(model.parameters["row_cache"])
-    manifest = streamcut.rows(X, y).manifest
-    in_row = ROW_BYTES + solving_bytes(Hinge(), manifest.statistics, 21)
-    assert 0 < size < CacheSize.bytes_of_all(manifest, in_row) / 9
-    again = train(streamcut.rows(X, y), solver="bundle-dca", row_cache=model.parameters["row_cache"])
-    np.testing.assert_array_equal(model.weights, again.weights)
 
 
 # Kernels and parts

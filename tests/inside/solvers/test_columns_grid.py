@@ -13,7 +13,6 @@ from reference.grids import grid, kept
 
 import streamcut
 from streamcut import train, verify
-from streamcut.errors import UsageError
 from streamcut.io.row_view import Folds
 from streamcut.jobs.columns import Point
 from streamcut.loss_table import ROW_LOSSES
@@ -39,12 +38,6 @@ def rows(loss, n=150, d=8, seed=0):
 def options_of(loss):
     task = "binary" if ROW_LOSSES[loss].targets == "labels" else "regression"
     return {"task": task, "loss": loss, **{name: OWN[name] for name in ROW_LOSSES[loss].options}}
-
-
-def same(models, others):
-    for one, two in zip(models, others, strict=True):
-        assert one.weights.tobytes() == two.weights.tobytes()
-        assert one.certificate == two.certificate
 
 
 @pytest.mark.thirds
@@ -82,50 +75,6 @@ def test_classes_of_every_point_and_fold():
             assert claim.converged
             assert claim.lower_bound <= alone.primal * (1.0 + 1e-12)
             assert alone.lower_bound <= claim.primal * (1.0 + 1e-12)
-
-
-@pytest.mark.parametrize("loss", ["hinge", "quantile"])
-@pytest.mark.parametrize("cache", [0, 4000, 1 << 20])
-def test_workers_change_no_bit(loss, cache):
-    X, y, u = rows(loss, 900, 12)
-    given = {**options_of(loss), "lanes": 3, "tol": 1e-9, "tol_relative": None, "max_passes": 8, "cache": cache}
-    data = streamcut.rows(X, y, weight=u, shard_nnz=700)
-    same(grid(data, POINTS, FOLDS, workers=2, **given), grid(data, POINTS, FOLDS, **given))
-
-
-def test_groups_of_columns_have_true_claims():
-    X, y, u = rows("hinge")
-    data, given = streamcut.rows(X, y, weight=u), {**options_of("hinge"), "tol": 1e-4, "tol_relative": None}
-    pairs = zip(grid(data, POINTS, FOLDS, **given), grid(data, POINTS, FOLDS, group=4, **given), strict=True)
-    for one, two in pairs:
-        assert one.converged
-        assert two.converged
-        assert one.certificate.lower_bound <= two.certificate.primal * (1.0 + 1e-12)
-        assert two.certificate.lower_bound <= one.certificate.primal * (1.0 + 1e-12)
-
-
-def test_a_column_is_the_same_beside_any_others():
-    X, y, u = rows("logistic", 300)
-    given = {**options_of("logistic"), "tol": 1e-9, "tol_relative": None, "max_passes": 6, "cache": 0}
-    data, whole = streamcut.rows(X, y, weight=u), [Point(1.0), Point(0.1), Point(5.0)]
-    found = grid(data, whole, **given)
-    for point, model in zip(whole, found, strict=True):
-        np.testing.assert_allclose(grid(data, [point], **given)[0].weights, model.weights, rtol=1e-9, atol=1e-12)
-
-
-def test_folds_that_have_no_rows_are_refused():
-    X, y, u = rows("hinge", 4)
-    with pytest.raises(UsageError, match="folds: 9 are too many"):
-        grid(streamcut.rows(X, y, weight=u), [Point(1.0, fold=0)], Folds(9), **options_of("hinge"))
-
-
-def test_a_fold_with_all_rows_of_a_class_leaves_one_label():
-    X, _, u = rows("hinge", 60)
-    mine = kept(FOLDS, 60, 0)
-    y = np.where(mine, -1.0, 1.0)
-    (model,) = grid(streamcut.rows(X, y, weight=u), [Point(1.0, fold=0)], FOLDS, **options_of("hinge"), bias=1.0, **TIGHT)
-    assert model.converged
-    assert (X[mine] @ model.weights + model.intercept < 0.0).all()
 
 
 def exact_objective(model, point, given, mine):

@@ -10,9 +10,9 @@ from kit.columns import REST, overlap, problem, same
 from kit.nights import by_night
 
 import streamcut
-from streamcut import CheckpointOptions, train, tune, verify
+from streamcut import CheckpointOptions, train, verify
 from streamcut.config import TrainOptions
-from streamcut.errors import MemoryBudgetError, UsageError
+from streamcut.errors import MemoryBudgetError
 from streamcut.execution.plan import Machine, plan_memory
 from streamcut.jobs.columns import ColumnsJob
 from streamcut.jobs.smaller import smallest_change
@@ -59,26 +59,6 @@ def test_classes_get_what_they_get_beside_all_others(kind, in_groups):
     assert verify(model, data).consistent
 
 
-def test_with_cached_rows_every_class_is_certified(in_groups):
-    X, y, _ = problem()
-    data = streamcut.rows(X, y)
-    for cache in ("100%", "30%"):
-        model = train(data, **REST, row_cache=cache)
-        assert model.converged
-        overlap(model, at_once(data, **REST, row_cache=cache))
-        assert verify(model, data).consistent
-
-
-def test_a_number_of_classes_that_groups_do_not_divide(monkeypatch):
-    X, y, _ = problem(200)
-    y = np.where(np.arange(200) % 9 == 0, 11.0, y)
-    groups_of(monkeypatch, 3)
-    model = train(streamcut.rows(X, y), **REST, row_cache="0", lanes=2, scheduler="sync", tol=1e-3)
-    assert model.converged
-    assert len(model.certificates) == 5
-    assert verify(model, streamcut.rows(X, y)).consistent
-
-
 @pytest.mark.parametrize("late", [False, True])
 def test_stopped_and_resumed_is_uninterrupted(late, in_groups, tmp_path):
     X, y, _ = problem()
@@ -118,43 +98,6 @@ def test_a_column_that_waits_takes_the_place_of_the_first_that_leaves(monkeypatc
     assert model.history[-1]["passes"] < max(each[:2]) + max(each[2:])
     overlap(model, alone)
     assert verify(model, data).consistent
-
-
-def test_columns_that_stand_still_keep_none_waiting(in_groups):
-    X, y, _ = problem()
-    model = train(streamcut.rows(X, y), **REST, C=1e-3, tol=1e-300, tol_relative=None)
-    assert {c.stop_reason for c in model.certificates} <= {"stalled", "scale", "converged"}
-    assert model.weights.any(axis=0).all()
-    assert all(c.gap < 1e-6 * c.primal for c in model.certificates)
-
-
-def test_a_limit_on_passes_is_one_of_each_column(in_groups):
-    X, y, u = problem(weights=True)
-    data = streamcut.rows(X, y, weight=u)
-    model = train(data, **REST, max_passes=2, tol=1e-9, tol_relative=None)
-    assert {c.stop_reason for c in model.certificates} == {"max_passes"}
-    assert model.history[-1]["passes"] == 4, "two classes, then two"
-    assert model.weights.any(axis=0).all()
-    assert verify(model, data).consistent
-
-
-def test_a_checkpoint_of_other_groups_is_that_of_a_different_run(in_groups, tmp_path):
-    X, y, _ = problem()
-    train(streamcut.rows(X, y), **REST, row_cache="0", max_passes=2, checkpoint=str(tmp_path))
-    with pytest.raises(UsageError, match=r"columns_at_once \(2, now None\)"):
-        at_once(streamcut.rows(X, y), **REST, row_cache="0", checkpoint=CheckpointOptions(str(tmp_path), resume=True))
-
-
-def test_a_model_to_begin_with_thresholds_in_parts_and_grids(in_groups):
-    X, y, _ = problem()
-    data, options = streamcut.rows(X, y), {**REST, "row_cache": "0"}
-    start = at_once(data, **options)
-    overlap(train(data, **options, C=3.0, warm_start=start), at_once(data, **options, C=3.0))
-    sparse = train(data, **options, l1="40%", loss="squared-hinge")
-    whole = at_once(data, **options, l1="40%", loss="squared-hinge")
-    assert sparse.parameters["l1_max"] == whole.parameters["l1_max"]
-    assert sparse.converged
-    assert tune(data, {"C": [0.1, 1.0]}, folds=3, **options).model.converged
 
 
 def smaller(budget: int, *, strategy: str, threads: bool = True):

@@ -2,75 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-import scipy.sparse as sp
-from kit.shared.free_intercept import rows, trained
 
-import streamcut
-from streamcut import load_model, save_model, train, verify
 from streamcut.bundle import priced_master
 from streamcut.bundle.bundle import Bundle
 from streamcut.bundle.intercept import Interval, Nearby
 from streamcut.bundle.penalty import FreeIntercept
 from streamcut.foundation.rounding import CutError
-from streamcut.grids.selection import train_path
-from streamcut.models.linear import LinearModel
-
-
-def test_an_elastic_net_has_a_target_a_path_a_warm_start_and_measures():
-    X, y = rows("hinge", 6, 300)
-    data = streamcut.rows(sp.csr_array(X), y)
-    given = {"loss": "hinge", "intercept": "free", "l1": 0.5, "tol": None, "max_passes": 500}
-    cold = train(data, C=1.0, tol_relative=1e-4, **given)
-    assert cold.certificate.converged
-    loose = train(data, C=1.0, **given, target=1.05 * cold.certificate.primal, max_time=60.0)
-    assert loose.certificate.stop_reason == "target"
-    assert cold.certificate.primal < loose.certificate.primal <= 1.05 * cold.certificate.primal
-    again = train(data, C=1.0, tol_relative=1e-4, warm_start=cold, **given)
-    assert again.certificate.converged
-    assert len(again.history) < len(cold.history)
-    found: list = []
-    train_path(data, [0.1, 1.0], tol_relative=1e-4, on_model=lambda model, tried: found.append(model), **given)
-    assert all(model.certificate.converged for model in found)
-    assert abs(found[1].certificate.primal - cold.certificate.primal) <= cold.certificate.gap + found[1].certificate.gap
-    assert verify(cold, data).consistent
-
-
-def test_rows_prove_it_and_refute_a_better_record(tmp_path):
-    X, y = rows("logistic", 5, 300)
-    data = streamcut.rows(sp.csr_array(X), y)
-    model = trained(data, "logistic")
-    save_model(model, tmp_path / "m.npz")
-    loaded = load_model(tmp_path / "m.npz")
-    assert isinstance(loaded, LinearModel)
-    assert loaded.free
-    assert verify(loaded, data).outcome == "reached"
-    loose = train(data, loss="logistic", intercept="free", tol_relative=1e-3)
-    assert loose.certificate.gap > 1e-6 * loose.certificate.primal
-    better = replace(loose.certificate, lower_bound=loose.certificate.primal * (1.0 + 1e-6))
-    assert not verify(replace(loose, certificate=better), data).consistent
-
-
-def test_a_path_and_a_warm_start_end_where_cold_ones_do():
-    X, y = rows("hinge", 6, 300)
-    data = streamcut.rows(sp.csr_array(X), y)
-    given = {"loss": "hinge", "intercept": "free", "tol": None, "tol_relative": 1e-6, "max_passes": 500, "workers": 1}
-    models: list = []
-    train_path(data, [0.1, 1.0, 10.0], on_model=lambda model, tried: models.append(model), **given)
-    assert len(models) == 3
-    for model in models:
-        cold = train(data, C=model.C, **given)
-        assert model.certificate.converged
-        assert model.certificate.lower_bound <= cold.certificate.primal
-        assert cold.certificate.lower_bound <= model.certificate.primal
-        again = train(data, C=model.C, warm_start=cold, **given)
-        assert again.certificate.lower_bound >= cold.certificate.lower_bound
-        other = train(data, C=model.C * 3.0, warm_start=cold, **given)
-        assert other.certificate.converged
-        assert other.certificate.lower_bound <= train(data, C=model.C * 3.0, **given).certificate.primal
 
 
 def test_nothing_is_proved_as_long_as_nothing_bounds_the_intercept():

@@ -18,12 +18,10 @@ from reference.one_group import evaluated_by_ranges
 
 import streamcut
 from streamcut import CheckpointOptions, train
-from streamcut.execution.runner import Interrupted
 from streamcut.jobs.global_risk import GlobalJob
 from streamcut.losses.multivariate import Multivariate
 from streamcut.losses.pairs import Pairs, PairsOfLevels
-from streamcut.models.certificate import StopReason
-from streamcut.oracles import groups, one_group, row_blocks
+from streamcut.oracles import groups, row_blocks
 from streamcut.oracles.row_blocks import RowBlocks
 from streamcut.oracles.sorted_scores import SortedScores
 
@@ -115,19 +113,6 @@ def test_streams_are_sorted_and_never_hold_more_than_their_room(found, room):
             assert all(0 < len(piece) <= room for piece in up + down)
 
 
-def test_splitters_are_kept_as_long_as_they_do(small_blocks):
-    rng = np.random.default_rng(0)
-    rows = {"z": rng.standard_normal(500), "code": np.zeros(500, np.int8)}
-    blocks = RowBlocks(500, lambda: rows, lambda *_: None)
-    first = SortedScores(blocks, None, np.array([500]), 100, known=None, apart=False)
-    rows["z"] = rows["z"] + 1e-3
-    assert SortedScores(blocks, None, np.array([500]), 100, known=first.splitters, apart=False).splitters is first.splitters
-    rows["z"] = rows["z"] + 5.0
-    moved = SortedScores(blocks, None, np.array([500]), 100, known=first.splitters, apart=False)
-    assert moved.splitters is not first.splitters
-    assert moved.inside.sum(axis=1).max() <= 100
-
-
 @pytest.fixture
 def little_room(monkeypatch):
     """A function that lets jobs sort so many scores at once."""
@@ -169,85 +154,6 @@ def test_a_run_that_was_stopped_goes_on_in_other_room(tmp_path, small_blocks, li
     assert bits(rest) == bits(expected)
 
 
-class Asked:
-    """A `stop` that says so when it is asked for the nth time inside an evaluation of scores, and from then on."""
-
-    def __init__(self, monkeypatch, nth=None):
-        self.times = self.depth = 0
-        self._nth = nth
-        for kind in (one_group.OneGroup, groups.Groups):
-            monkeypatch.setattr(kind, "value", self._watched(kind.value))
-
-    def _watched(self, value):
-        def watched(group, k):
-            self.depth += 1
-            try:
-                return value(group, k)
-            finally:
-                self.depth -= 1
-
-        return watched
-
-    def __call__(self):
-        self.times += bool(self.depth)
-        return self._nth is not None and self.times >= self._nth
-
-
-EVALUATED = [
-    {"task": "roc-area"},
-    {"task": "roc-area", "solver": "cpa"},
-    {"task": "roc-area", "scheduler": "threads", "workers": 2},
-    {"task": "ranking"},
-    {"loss": "f1"},
-]
-
-
-@pytest.mark.parametrize("options", EVALUATED, ids=lambda options: "-".join(str(value) for value in options.values()))
-def test_an_evaluation_that_is_broken_off_leaves_no_trace(options, tmp_path, monkeypatch, small_blocks, little_room):
-    X, y, qid = problem(400, 15, levels=2, queries=20 if options.get("task") == "ranking" else None)
-    options = {"scheduler": "sync", "C": 1.0, "tol": 1e-4, "max_passes": 8, **options}
-    little_room(150)
-
-    def run(nth=None, **more):
-        with monkeypatch.context() as patch:
-            asked = Asked(patch, nth)
-            return train(streamcut.rows(X, y, qid=qid), stop=asked, **options, **more), asked.times
-
-    def path(model):
-        known = ("passes", "primal", "lower_bound", "step", "cuts", "rows", "nnz", "bytes_computed")
-        return bits(model), [[line[name] for name in known] for line in model.history]
-
-    expected, times = run()
-    ends = []
-    for nth in np.linspace(times // 2, times * 9 // 10, 3, dtype=int):
-        folder = str(tmp_path / f"{nth}")
-        stopped, _ = run(nth, checkpoint=folder)
-        assert stopped.stop_reason == StopReason.INTERRUPTED
-        ends.append(stopped.history[-1]["passes"])
-        rest, _ = run(checkpoint=CheckpointOptions(folder, resume=True))
-        assert path(rest) == path(expected)
-    assert len(set(ends)) > 1
-
-
-def test_whoever_stops_before_there_is_a_model_waits_for_no_sort(monkeypatch, small_blocks, little_room):
-    X, y, _ = problem(400, 15, levels=2)
-    little_room(60)
-    asked = Asked(monkeypatch, 1)
-    with pytest.raises(KeyboardInterrupt, match="before it had a model"):
-        train(streamcut.rows(X, y), task="roc-area", scheduler="sync", stop=asked)
-    assert asked.times == 1
-
-
-def test_steps_are_never_left_half_done():
-    rows, seen = {"z": np.arange(10 * row_blocks.BLOCK_ROWS)}, []
-    blocks = RowBlocks(len(rows["z"]), lambda: rows, lambda *_: None, stop=lambda: len(seen) == 3)
-    with pytest.raises(Interrupted):
-        list(blocks.map(lambda first, _: seen.append(first)))
-    assert len(seen) == 3
-    blocks.each(lambda first, _: seen.append(first))
-    assert len(seen) == 13
-
-
 IN_LEAST_MEMORY = """
 import json, re, sys
 from streamcut.errors import MemoryBudgetError
@@ -281,8 +187,3 @@ def test_a_long_group_trains_in_its_least_memory(tmp_path):
     assert "sorting: 1.05 MB" in result["refusal"]
     assert result["peak"] <= result["planned"] <= result["budget"]
     assert train(str(folder), **options).certificate.lower_bound == result["lower_bound"]
-
-
-def test_room_is_divided_between_the_least_and_all_rows():
-    assert one_group.sorting_bytes(1000, 1, 2) == (2 * 40 * 1000, (9000, 9000))
-    assert one_group.sorting_bytes(10**9, 1, 2)[1] == (16 << 20, 9 * 10**9)

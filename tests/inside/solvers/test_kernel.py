@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -12,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
 
 from streamcut.errors import UsageError
-from streamcut.kernels.kernel import LINEAR, POLY, RBF, Kernel, squared_norms
+from streamcut.kernels.kernel import Kernel, squared_norms
 
 KERNELS = {
     Kernel("linear"): linear_kernel,
@@ -41,16 +39,6 @@ def test_a_gaussian_value_is_never_above_one_and_is_one_at_itself(x, gamma):
     square = squared_norms(np.array([x]))
     assert kernel.diagonal(square) == 1.0
     assert np.all(kernel.values(square * (1 + 1e-15), square, square) <= 1.0)
-
-
-@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
-def test_json_round_trip(kernel):
-    assert Kernel(**json.loads(json.dumps(kernel.as_dict()))) == kernel
-
-
-def test_what_compiled_code_takes():
-    assert Kernel("rbf", gamma=2).compiled == (RBF, 2.0, 3, 0.0)
-    assert (Kernel("linear").code, Kernel("poly").code) == (LINEAR, POLY)
 
 
 @pytest.mark.parametrize(

@@ -16,10 +16,7 @@ import scipy.sparse as sp
 
 import streamcut
 from streamcut import CheckpointOptions, train
-from streamcut.errors import UsageError
 from streamcut.foundation import files
-from streamcut.models.certificate import StopReason
-from streamcut.models.checkpoint import open_checkpoint
 
 EPOCHS = {"epochs": 1.5, "seed": 3, "C": 2.0}
 SOLVERS = {
@@ -74,28 +71,6 @@ def _no_failpoints(monkeypatch):
     monkeypatch.setattr(files, "_hits", Counter())
 
 
-@pytest.mark.thirds
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_stopped_at_any_moment_it_goes_on_to_the_same_bits(tmp_path, solver):
-    stopped = 0
-    for number in range(8):
-        folder = tmp_path / str(number)
-        try:
-            model = train(data(), checkpoint=options(folder), stop=after(3 * number**2 + 2), **KERNEL, **SOLVERS[solver])
-        except KeyboardInterrupt:
-            assert not list(folder.glob("*.checkpoint"))
-            continue
-        if model.stop_reason is not StopReason.INTERRUPTED:
-            assert bits(model) == undisturbed(solver)
-            break
-        if model.certificate is not None:
-            assert 0.0 <= model.certificate.lower_bound <= undisturbed(solver)[2].primal <= model.certificate.primal * (1 + 1e-6)
-        again = train(data(), checkpoint=options(folder), **KERNEL, **SOLVERS[solver])
-        assert bits(again) == undisturbed(solver)
-        stopped += 1
-    assert stopped > 2
-
-
 @pytest.mark.parametrize("solver", ["sbp with bias", "sdca", "smo"])
 def test_killed_anywhere_it_goes_on_to_the_same_bits(tmp_path, solver):
     chosen = {**KERNEL, **SOLVERS[solver], **({} if solver == "smo" else {"epochs": 0.3})}
@@ -117,43 +92,3 @@ def test_killed_anywhere_it_goes_on_to_the_same_bits(tmp_path, solver):
         kills += 1
     assert kills > 0
     assert bits(train(data(), checkpoint=options(tmp_path / "run"), **chosen)) == expected
-
-
-@pytest.mark.parametrize("solver", ["sbp", "pegasos", "perceptron"])
-def test_limits_can_be_raised(tmp_path, solver):
-    for epochs in (0.3, 0.9, 1.5):
-        model = train(data(), checkpoint=options(tmp_path), **KERNEL, **{**SOLVERS[solver], "epochs": epochs})
-        assert model.history[-1]["rows_seen"] >= epochs * 300
-    assert bits(model) == undisturbed(solver)
-
-
-def test_the_best_on_held_out_rows_is_kept(tmp_path):
-    chosen = {**KERNEL, **SOLVERS["perceptron"], "validation": _store(tmp_path)}
-    expected = bits(train(data(), **chosen))
-    train(data(), checkpoint=options(tmp_path / "run"), stop=after(70), **chosen)
-    assert bits(train(data(), checkpoint=options(tmp_path / "run"), **chosen)) == expected
-
-
-def _store(folder) -> str:
-    from sklearn.datasets import dump_svmlight_file
-
-    from streamcut import convert
-
-    rows = data(1).read(0)
-    X = sp.csr_array((rows.data, rows.indices.astype(np.int32), rows.indptr.astype(np.int32)), shape=(rows.n_rows, 8))
-    dump_svmlight_file(X, rows.y, str(folder / "held_out.svm"), zero_based=False)
-    convert([str(folder / "held_out.svm")], str(folder / "held_out.zarr"))
-    return str(folder / "held_out.zarr")
-
-
-def test_another_run_is_refused(tmp_path):
-    train(data(), checkpoint=options(tmp_path), **KERNEL, **SOLVERS["sbp"])
-    for other in ({"seed": 4}, {"C": 1.0}, {"batch": 2}, {"gamma": 0.5}):
-        with pytest.raises(UsageError, match=f"different run: {next(iter(other))} "):
-            train(data(), checkpoint=options(tmp_path), **{**KERNEL, **SOLVERS["sbp"], **other})
-
-
-def test_a_checkpoint_holds_no_kernel_columns(tmp_path):
-    train(data(), checkpoint=options(tmp_path, every=0.0), **KERNEL, **SOLVERS["smo"])
-    stored = open_checkpoint(next(tmp_path.glob("*.checkpoint")))
-    assert set(stored.arrays) == {"alpha", "gradient", "active"}

@@ -20,7 +20,6 @@ from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.plan import MemoryPlan
 from streamcut.execution.runner import Runner
 from streamcut.foundation.rounding import CutError
-from streamcut.grids.selection import train_path
 from streamcut.jobs.binary import BinaryJob
 from streamcut.oracles.chosen_columns import entry_bytes
 from streamcut.solvers.progress import Progress, StoppingRule
@@ -87,27 +86,3 @@ def test_columns_that_have_no_room_together_take_turns():
     assert 3 < model.history[-1]["passes"] < 100
     assert model.certificate.lower_bound <= whole.certificate.primal
     assert model.certificate.primal == pytest.approx(whole.certificate.primal, rel=1e-4)
-
-
-@pytest.mark.parametrize("intercept", ["none", "free", "regularised"])
-def test_a_path_takes_little_more_than_its_last_value(intercept):
-    X, y = text()
-    data, models = streamcut.rows(X, y), []
-    asked = {"task": "regression", "intercept": intercept, "tol": None, "tol_relative": 1e-5}
-    steps = ["90%", "50%", "20%", "10%", "5%"]
-    _, tried = train_path(data, [2.0], l1s=steps, alone=True, on_model=lambda model, _: models.append(model), **asked)
-    assert sum(line.passes for line in tried) <= 3 + 3 * (intercept == "free") + 2 * len(steps)
-    assert [np.count_nonzero(model.weights) for model in models] == sorted(np.count_nonzero(model.weights) for model in models)
-    assert models[0].weights.any()
-    for part, model in zip(steps, models, strict=True):
-        cold = train(data, C=2.0, l1_only=part, **asked)
-        assert cold.l1 == pytest.approx(model.l1, rel=1e-12)
-        assert model.converged
-        assert model.certificate.primal == pytest.approx(cold.certificate.primal, rel=1e-5)
-        assert max(cold.certificate.lower_bound, model.certificate.lower_bound) <= min(
-            cold.certificate.primal, model.certificate.primal
-        )
-        assert model.describe()["l1_only"] is True
-    none = train(data, C=2.0, l1_only="100%", **asked)
-    assert np.abs(none.weights).max() <= 1e-5 * (intercept == "free")  # whose best value is found by steps
-    assert none.history[-1]["passes"] <= 6

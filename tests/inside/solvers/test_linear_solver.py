@@ -1,6 +1,5 @@
 """Kernels, line search, master problem and the solvers against their slow versions, and what must never change the answer."""
 
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -8,17 +7,13 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit.linear_solver import dense, problem
+from kit.linear_solver import dense
 from reference import svm
 
-import streamcut
 from streamcut.bundle.bundle import Bundle
 from streamcut.bundle.verified_master import solve_master
 from streamcut.compiled import linear
-from streamcut.execution.lanes import plan_lanes
 from streamcut.foundation.rounding import CutError, Grids
-from streamcut.solvers.progress import StoppingRule
-from streamcut.solvers.state import qp_tolerance
 
 EXACT = CutError(0.0, 0.0)
 
@@ -122,23 +117,3 @@ def test_master_problem_of_nearly_equal_cuts(seed, n, d, scale):
     assert exact_gap(G, b, total, beta) <= 1e-11 * worth
     assert beta.min() >= 0.0
     np.testing.assert_allclose(beta.sum(), total, rtol=1e-12)
-
-
-def test_lanes_come_from_the_data_and_cover_all_rows():
-    X, y, _ = problem(5000, 40)
-    statistics = streamcut.rows(X, y).manifest.statistics
-    for lanes in (None, 1, 3, 7, 9999):
-        bounds = plan_lanes(statistics, lanes).bounds
-        assert bounds[0] == 0
-        assert bounds[-1] == 5000
-        assert (np.diff(bounds) > 0).all()
-    assert len(plan_lanes(statistics)) == 1
-    assert len(plan_lanes(replace(statistics, nnz=10**9))) == 16
-    assert len(plan_lanes(replace(statistics, nnz=10**9, n_features=10**9))) == 1
-
-
-@pytest.mark.parametrize("primal", [0.03, 40.0, 1e9])
-def test_the_master_problem_is_solved_to_a_part_of_the_gap_or_to_what_float64_tells(primal):
-    assert qp_tolerance(StoppingRule(None, 0.01), primal, 5.0) == pytest.approx(1e-5 * primal, rel=0.02)
-    assert qp_tolerance(StoppingRule(0.1, None), primal, 5.0) == pytest.approx(max(5e-4, 1e-13 * primal))
-    assert qp_tolerance(StoppingRule(None, None, max_passes=3), primal, 5.0) == pytest.approx(1e-13 * primal)

@@ -5,11 +5,10 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit.shared.multiclass import LABELS, SOLVERS, dense, problem
+from kit.shared.multiclass import LABELS, dense, problem
 from reference import multiclass as slow
 
 import streamcut
-from streamcut import train
 from streamcut.compiled import multiclass
 from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import plan_lanes
@@ -60,54 +59,6 @@ class TestKernels:
         project(point)
         np.testing.assert_allclose(point, expected, atol=1e-9)
         assert point.sum() == pytest.approx(1.0)
-
-
-class TestInvariance:
-    @pytest.mark.parametrize(("solver", "more"), [*((solver, {}) for solver in SOLVERS), ("bundle-dca", {"row_cache": "0"})])
-    def test_workers_change_no_bit(self, solver, more):
-        X, y, u = problem(2000, 30, weights=True, seed=1)
-        options = {"task": "multiclass", "solver": solver, "lanes": 3, "max_passes": 12, "max_cuts": 6, **more}
-        for shard_nnz in (1 << 20, 4000):
-            data = streamcut.rows(X, y, weight=u, shard_nnz=shard_nnz)
-            expected, model = train(data, **options, scheduler="sync"), train(data, **options, workers=3)
-            np.testing.assert_array_equal(model.weights, expected.weights)
-            assert model.certificates == expected.certificates
-
-    def test_weight_two_is_the_row_twice(self):
-        X, y, _ = problem(60, seed=5)
-        options = {"task": "multiclass", "max_passes": 40, "tol": 1e-6}
-        twice = train(streamcut.rows(sp.vstack([X, X]), np.tile(y, 2)), **options)
-        weighted = train(streamcut.rows(X, y, weight=np.full(60, 2.0)), **options)
-        assert weighted.certificates[0].primal == pytest.approx(twice.certificates[0].primal, rel=1e-6)
-
-    @pytest.mark.parametrize(("solver", "more"), [("bundle-dca", {}), ("bundle-dca", {"row_cache": "0"})])
-    def test_stopped_and_resumed_is_uninterrupted(self, solver, more, tmp_path):
-        from streamcut import CheckpointOptions
-
-        X, y, _ = problem(300, 20, seed=2)
-        options = {"task": "multiclass", "solver": solver, "max_cuts": 6, "tol": 1e-7, "tol_relative": None, "C": 10.0, **more}
-        whole = train(streamcut.rows(X, y), **options, max_passes=20)
-        train(streamcut.rows(X, y), **options, max_passes=9, checkpoint=str(tmp_path))
-        resumed = train(streamcut.rows(X, y), **options, max_passes=20, checkpoint=CheckpointOptions(str(tmp_path), resume=True))
-        np.testing.assert_array_equal(resumed.weights, whole.weights)
-
-    def test_cached_rows_save_passes(self):
-        X, y, _ = problem(1500, 20, seed=7)
-        options = {"task": "multiclass", "solver": "bundle-dca", "tol": 1e-4, "tol_relative": None, "C": 10.0}
-        without, some = (train(streamcut.rows(X, y), row_cache=size, **options) for size in ("0", "30%"))
-        assert without.converged
-        assert some.converged
-        assert some.certificates[0].lower_bound <= without.certificates[0].primal
-        assert without.certificates[0].lower_bound <= some.certificates[0].primal
-        assert some.history[-1]["passes"] < 0.7 * without.history[-1]["passes"]
-
-    def test_an_order_of_lanes_is_one_of_rows(self):
-        """The number of lanes is that of the data, never of threads."""
-        X, y, _ = problem(500)
-        data = streamcut.rows(X, y)
-        for workers in (1, 4):
-            model = train(data, task="multiclass", workers=workers, max_passes=3)
-            assert model.parameters["lanes"] == len(plan_lanes(data.manifest.statistics, 1))
 
 
 @settings(max_examples=30, deadline=None)

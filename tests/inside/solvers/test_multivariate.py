@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit.multivariate import LOSSES, problem
+from kit.multivariate import LOSSES
 from reference import multivariate as slow
 from reference.one_group import evaluated_by_ranges
 
-import streamcut
-from streamcut import train, verify
 from streamcut.errors import UsageError
 from streamcut.losses.multivariate import Multivariate, rows_of
 
@@ -51,28 +49,6 @@ def test_search_equals_all_tables_of_more_rows(loss):
         k = int(rng.integers(1, n + 1))
         expected = slow.risk_by_tables(scores, truth, loss, k)
         assert evaluated(loss, k, truth, scores)[0] == pytest.approx(expected, abs=1e-12)
-
-
-@pytest.mark.parametrize("solver", ["ocas", "cpa"])
-@pytest.mark.parametrize(("loss", "k"), LOSSES)
-def test_certificate_holds(loss, k, solver):
-    X, y = problem()
-    model = train(streamcut.rows(X, y), loss=loss, k=k, C=0.4, solver=solver, tol=1e-4, tol_relative=None)
-    certificate, truth = model.certificate, y == 4.0
-    c_bar, rows = 24.0, 0 if k is None else rows_of(k, 60)
-    dense = np.hstack([X.toarray(), np.ones((60, 1))])
-    assert certificate.converged
-    assert certificate.gap <= 1e-4 * c_bar
-    w = model.augmented_weights
-    risk = slow.risk_by_tables(dense @ w, truth, loss, rows)
-    assert certificate.primal == pytest.approx(0.5 * w @ w + c_bar * risk, rel=1e-11)
-    assert model.witness.bound(c_bar) == pytest.approx(certificate.lower_bound, rel=1e-9)
-    assert verify(model, (X, y)).consistent
-    rng = np.random.default_rng(1)
-    for size in (0.0, 0.1, 1.0, 10.0):  # the witness is a cut: R is never below it, so nothing is below the bound
-        for other in (w + size * rng.standard_normal(7), size * rng.standard_normal(7)):
-            at_other = slow.risk_by_tables(dense @ other, truth, loss, rows)
-            assert model.witness.a @ other + model.witness.b <= at_other + 1e-12
 
 
 def test_k_is_a_number_of_rows_or_a_part_of_them():

@@ -7,48 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from kit.shared.newton import EXACT, KINKED, OF_LABELS, bits, problem, targets
+from kit.shared.newton import problem
 
 import streamcut
-from streamcut import CheckpointOptions, train, verify
 from streamcut.bundle import two_cuts
 from streamcut.compiled import second_order
 from streamcut.config import TrainOptions
-from streamcut.grids.selection import train_path
-from streamcut.losses import row_loss
 from streamcut.oracles.second_order import _sparse_minimum
 from streamcut.strategy import choose
 
-OF_NUMBERS = ("squared", "huber", "squared-epsilon-insensitive", "poisson")
-
-
-def objective(w, A, y, u, C, loss, l1=0.0):
-    """F at w (D,), dense rows A (n, D), as it is defined."""
-    one = row_loss(loss, {"epsilon": 0.1, "delta": 1.0, "quantile": 0.5}, 1.0)
-    losses = [one.value(one.sign(t) * s - one.offset(t), t) for s, t in zip(A @ w, y, strict=True)]
-    return 0.5 * w @ w + l1 * np.abs(w).sum() + C * (u @ np.array(losses))
-
-
 # --- the answer ---------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("loss", [*OF_LABELS, *OF_NUMBERS, *KINKED])
-@pytest.mark.parametrize(("l1", "bias", "weighted"), [(0.0, 1.0, True), (2.0, 0.0, False), (1.0, 0.5, True)])
-def test_the_optimum_is_between_bound_and_primal(loss, l1, bias, weighted):
-    X, score, u = problem()
-    given, y = targets(loss, score)
-    if not weighted:
-        u = np.ones(len(y))
-    data = streamcut.rows(X, y, weight=u if weighted else None, shard_nnz=300)
-    rule = {**EXACT, "tol": 1e-4} if loss in KINKED else EXACT
-    model = train(data, solver="newton", C=0.7, l1=l1, bias=bias, **given, **rule)
-    found, A = model.certificate, np.hstack([X.toarray(), np.full((len(y), 1), bias)])[:, : 12 + (bias != 0.0)]
-    assert found.stop_reason == "converged"
-    F = objective(model.augmented_weights, A, y, u, 0.7, loss, l1)
-    assert found.lower_bound <= F <= found.primal <= F * (1 + 1e-9)
-    for near in 1e-3 * np.random.default_rng(1).standard_normal((20, len(model.augmented_weights))):
-        assert found.lower_bound <= objective(model.augmented_weights + near, A, y, u, 0.7, loss, l1)
-    assert verify(model, data).consistent
 
 
 # --- its parts ----------------------------------------------------------------------------------------------------------------
@@ -139,30 +107,6 @@ def test_matrices_that_memory_does_not_hold_leave_it_out():
     statistics = streamcut.rows(X, np.arange(500.0) % 2).manifest.statistics
     options = TrainOptions(task="regression", loss="squared", memory="40MB")
     assert choose(options, statistics).chosen_solver == "bundle-dca"
-
-
-def path(*given, **options) -> list:
-    """All models of a path."""
-    found: list = []
-    train_path(*given, on_model=lambda model, _: found.append(model), **options)
-    return found
-
-
-@pytest.mark.parametrize(("loss", "most"), [("logistic", 4), ("hinge", 15)])
-def test_a_path_goes_on_from_the_last_model_also_after_a_resume(tmp_path, loss, most):
-    X, score, _ = problem()
-    given, y = targets(loss, score)
-    Cs = [0.01, 0.1, 1.0, 10.0]
-    whole = path((X, y), Cs, solver="newton", **given)
-    assert [model.solver for model in whole] == ["newton"] * 4
-    assert all(model.certificate.converged and model.history[-1]["passes"] <= most for model in whole[1:])
-    again = CheckpointOptions(str(tmp_path / "run"), every=0.0, resume=True)
-    blocks = iter(range(12))
-    broken = path((X, y), Cs, solver="newton", checkpoint=again, stop=lambda: next(blocks, None) is None, **given)
-    assert broken[-1].stop_reason == "interrupted"
-    assert 1 < len(broken) <= 4
-    resumed = path((X, y), Cs, solver="newton", checkpoint=again, **given)
-    assert [bits(model) for model in resumed] == [bits(model) for model in whole]
 
 
 @pytest.mark.parametrize("steep", [1.0, 1e3, 1e6])

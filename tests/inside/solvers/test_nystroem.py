@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from kit.shared.nystroem import OPTIONS, rings
+from kit.shared.nystroem import rings
 
 import streamcut
-from streamcut import train
 from streamcut.compiled import feature_maps
 from streamcut.execution.feed import Feed
 from streamcut.kernels.kernel import Kernel
@@ -53,12 +52,3 @@ def test_few_landmarks_project():
     S = sp.csr_array((rows.data, rows.indices, rows.indptr), shape=(rows.n_rows, 3)).toarray()
     KS = kernel.matrix(X, S)
     assert np.allclose(features @ features.T, KS @ np.linalg.pinv(kernel.matrix(S, S)) @ KS.T, atol=1e-4)
-
-
-def test_workers_change_no_bit(monkeypatch):
-    X, y = rings(300)
-    bits = lambda model: (model.inner.weights.tobytes(), model.inner.certificate.primal)  # noqa: E731
-    monkeypatch.setattr("streamcut.oracles.mapped.SHARD_NNZ", 1600)
-    data = streamcut.rows(X, y, shard_nnz=300)
-    want = bits(train(data, **OPTIONS, lanes=4, workers=1))
-    assert bits(train(data, **OPTIONS, lanes=4, workers=2)) == want

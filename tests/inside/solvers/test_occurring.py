@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 import streamcut
-from streamcut import CheckpointOptions, tune, verify
+from streamcut import verify
 from streamcut.execution.occurring import LEAST, OccurringDataset, occurring
 from streamcut.io.memory import MemoryDataset
 
@@ -95,28 +95,6 @@ def store(tmp_path_factory):
     with streamcut.create(path, shard_nnz=X.nnz // 3, memory="4GB") as made:
         made.append(spread(X), y)
     return path
-
-
-@pytest.mark.long
-def test_stores_clusters_folds_and_runs_that_go_on_have_the_same_bits(store, tmp_path):
-    X, y, _ = rows("binary")
-    options = {"lanes": 2, "tol_relative": 1e-6, "row_cache": "0"}
-    model = streamcut.train(store, **options)
-    alone = streamcut.train(streamcut.rows(X, y, shard_nnz=X.nnz // 3), **options)
-    np.testing.assert_array_equal(model.weights[places()], alone.weights)
-    clustered = streamcut.train(store, **options, scheduler="local-cluster", workers=2)
-    np.testing.assert_array_equal(clustered.weights, model.weights)
-    streamcut.train(store, **options, checkpoint=CheckpointOptions(str(tmp_path / "c")), max_passes=3)
-    again = streamcut.train(store, **options, checkpoint=CheckpointOptions(str(tmp_path / "c"), resume=True))
-    np.testing.assert_array_equal(again.weights, model.weights)
-    found = tune(streamcut.open(store), {"C": [0.1, 1.0]}, folds=3)
-    assert found.model.n_features == model.n_features
-    assert verify(found.model, streamcut.open(store)).consistent
-
-
-def test_a_model_to_begin_with_is_taken(store):
-    model = streamcut.train(store)
-    assert streamcut.train(store, C=2.0, warm_start=model).converged
 
 
 def test_entries_of_zero_are_no_features():

@@ -9,20 +9,10 @@ from reference import elastic_net as slow
 
 import streamcut
 from streamcut import train, verify
-from streamcut.bundle.penalty import L2, ElasticNet, penalty_of
+from streamcut.bundle.penalty import ElasticNet, penalty_of
 from streamcut.bundle.verified_master import solve_penalised
-from streamcut.errors import UsageError
 from streamcut.foundation.rounding import CutError
 from streamcut.grids.selection import train_path
-
-
-def test_no_lambda_is_as_ever():
-    data = streamcut.rows(*problem(seed=1)[:2])
-    assert isinstance(penalty_of(0.0), L2)
-    assert not isinstance(penalty_of(0.0), ElasticNet)
-    for loss in ("hinge", "logistic"):
-        assert train(data, loss=loss).weights.tobytes() == train(data, loss=loss, l1=0.0).weights.tobytes()
-
 
 # --- parts of λmax -------------------------------------------------------------------------------------------------------------
 
@@ -52,15 +42,6 @@ def test_a_part_of_the_least_lambda_that_leaves_nothing(options):
     assert verify(few, data).consistent
     _, tried = train_path(data, [0.5], l1s=["10%", "98%"], **common)
     assert [line.l1 for line in tried] == [0.98 * most, few.l1]
-
-
-def test_a_path_is_of_numbers_or_of_parts():
-    data = streamcut.rows(*problem()[:2])
-    with pytest.raises(UsageError, match="not both"):
-        train_path(data, [1.0], l1s=["10%", 1.0])
-    best, tried = train_path(data, [1.0], l1s=["50%", "5%", "0.5%"], validation=data, measure="log_loss", loss="logistic")
-    assert min(line.value for line in tried) == next(line.value for line in tried if line.l1 == best.l1)
-    assert tried[-1].value < tried[0].value
 
 
 # --- its parts ------------------------------------------------------------------------------------------------------------------

@@ -4,26 +4,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit.nights import by_night
-from kit.ranking import bits, problem
 from reference import pairs as slow
 from sklearn.metrics import average_precision_score, ndcg_score
 
-import streamcut
-from streamcut import CheckpointOptions, train
 from streamcut.bundle.line_search import minimise_by_tangents
 from streamcut.compiled import pairs
-from streamcut.errors import UsageError
-from streamcut.execution.feed import Feed
-from streamcut.execution.lanes import plan_lanes
-from streamcut.execution.row_state import RowState
-from streamcut.execution.runner import Runner
 from streamcut.foundation.chunk import Chunk
 from streamcut.losses.pairs import Pairs
 from streamcut.measures.ranking import RankingMeasures
-from streamcut.models.certificate import StopReason
-from streamcut.oracles import groups, row_blocks
-from streamcut.oracles.global_risk import GlobalOracle
 
 
 def runs_of(qid, n):
@@ -56,20 +44,6 @@ def test_counts_equal_the_list_of_all_pairs(found, normalisation, grouped):
     assert loss == pytest.approx(expected[0], rel=1e-12, abs=1e-12)
     np.testing.assert_allclose(coefficients, expected[1], rtol=1e-12, atol=1e-15)
     assert offset == pytest.approx(expected[2], rel=1e-12)
-
-
-@pytest.mark.parametrize("levels", [2, 5, 400])
-def test_counts_of_a_large_group_with_many_ties(levels):
-    rng = np.random.default_rng(levels)
-    y, scores = rng.integers(0, levels, 500).astype(float), np.round(rng.normal(0, 1, 500), 1)
-    ordered = y[:, None] > y[None, :]
-    room = 1.0 - (scores[:, None] - scores[None, :])
-    active = ordered & (scores[:, None] - scores[None, :] < 1.0)
-    loss, coefficients, offset = evaluated(Pairs(), y, None, scores)
-    total = ordered.sum()
-    assert offset == active.sum() / total
-    np.testing.assert_array_equal(coefficients, (active.sum(0) - active.sum(1)) * (1.0 / total))
-    assert loss == pytest.approx(room[active].sum() / total, rel=1e-12)
 
 
 @settings(max_examples=40, deadline=None)
@@ -118,53 +92,6 @@ def test_line_search_by_tangents_reaches_most_of_the_decrease(seed, A0, B0, gues
     lowest = min(objective(t) for t in np.linspace(0.0, -slope / A0, 1000))
     assert objective(k) <= objective(0.0)
     assert objective(0.0) - objective(k) >= 0.85 * (objective(0.0) - lowest)
-
-
-@pytest.fixture
-def small_blocks(monkeypatch):
-    """Blocks of few rows, so that small problems have many."""
-    for module in (groups, row_blocks):
-        monkeypatch.setattr(module, "BLOCK_ROWS", 50)
-
-
-@pytest.mark.parametrize("solver", ["ocas", "newton"])
-@pytest.mark.parametrize("queries", by_night([None, 30], [None]))
-def test_same_bits_whatever_shards_threads_lanes_backend_and_memory(queries, solver, tmp_path, small_blocks):
-    X, y, qid = problem(900, 20, queries=queries, dtype=np.float32)
-    options = {"task": "ranking", "C": 0.2, "tol": 1e-3, "solver": solver}
-    expected = bits(train(streamcut.rows(X, y, qid=qid), scheduler="sync", lanes=1, **options))
-    divided = {"ocas": (1, 4, 16), "newton": (1, 1, 1)}[solver]  # a curvature is a sum of lanes' sums
-    for shard_nnz, workers, lanes in zip((500, 2000, 10**6), (1, 2, 2), divided, strict=True):
-        data = streamcut.rows(X, y, qid=qid, shard_nnz=shard_nnz)
-        assert bits(train(data, workers=workers, lanes=lanes, **options)) == expected
-    for backend in ("zarr", "hdf5"):
-        path = tmp_path / f"rows.{'h5' if backend == 'hdf5' else 'zarr'}"
-        with streamcut.create(path, 20, shard_nnz=700, backend=backend) as out:
-            out.append(X, y, qid=qid)
-        data = streamcut.open(path)
-        lanes = plan_lanes(data.manifest.statistics, 3)
-        row_state = RowState(900, tmp_path)  # in scratch files
-        with Runner(Feed(data), lanes, 2, row_state=row_state) as runner:
-            oracle = GlobalOracle(runner, Pairs(), C=0.2, bias=0.0, keep_best=True, workers=2)
-            cut, loss = oracle.start()
-        with Runner(Feed(streamcut.rows(X, y, qid=qid)), plan_lanes(data.manifest.statistics, 1)) as runner:
-            plain, expected_loss = GlobalOracle(runner, Pairs(), C=0.2, bias=0.0, keep_best=True).start()
-        assert cut.a.tobytes() == plain.a.tobytes()
-        assert (cut.b, loss) == (plain.b, expected_loss)
-        assert bits(train(data, **options, lanes=1)) == expected
-
-
-def test_a_checkpoint_goes_on_to_the_same_bits(tmp_path, small_blocks):
-    X, y, qid = problem(300, 20, queries=12)
-    data = streamcut.rows(X, y, qid=qid)
-    options = {"task": "ranking", "C": 1.0, "normalisation": "queries"}
-    expected = train(data, **options)
-    part = train(data, checkpoint=str(tmp_path / "run"), max_passes=10, **options)
-    assert part.certificate.stop_reason is StopReason.MAX_PASSES
-    rest = train(data, checkpoint=CheckpointOptions(str(tmp_path / "run"), resume=True), **options)
-    assert bits(rest) == bits(expected)
-    with pytest.raises(UsageError):
-        train(data, checkpoint=CheckpointOptions(str(tmp_path / "run"), resume=True), **{**options, "normalisation": "pairs"})
 
 
 def slow_measures(y, scores):

@@ -6,7 +6,6 @@ import scipy.sparse as sp
 
 import streamcut
 from streamcut import load_model, save_model
-from streamcut.grids.selection import train_path
 from streamcut.io.memory import MemoryDataset
 
 ROWS, SHARD_NNZ = 600, 700
@@ -62,32 +61,11 @@ def test_a_model_says_what_the_data_set_counts(name, unpinned, tmp_path):
     assert load_model(str(tmp_path / "m.npz")).readings == model.readings
 
 
-def test_features_of_a_kernel_count(unpinned):
-    """Landmarks are some rows of each shard that they are read from: what is given out counts, not what is decoded with it."""
-    data = Counting()
-    model = streamcut.train(data, lanes=1, workers=1, kernel="rbf", gamma=0.1, nystroem=10)
-    assert model.history[-1]["passes"] < model.readings < data.rows / ROWS
-
-
 @pytest.mark.parametrize("options", [{"strategy": "one-vs-rest"}, {}, {"loss": "softmax"}])
 def test_several_classes(options, unpinned):
     data = Counting(5)
     model = streamcut.train(data, lanes=1, workers=1, **options)
     assert model.readings == data.rows / ROWS > 1
-
-
-def test_rows_that_stay_in_memory_are_read_as_often():
-    """Whether shards are pinned changes what is read from storage, not how often rows are."""
-    data = Counting()
-    model = streamcut.train(data, lanes=1, workers=1, C=3.0)
-    assert data.rows == ROWS
-    assert model.readings == model.history[-1]["rows"] / ROWS == model.history[-1]["passes"]
-
-
-def test_a_path_counts_all_of_its_models(unpinned):
-    data = Counting()
-    model, tried = train_path(data, [0.1, 1.0, 3.0], lanes=1, workers=1)
-    assert model.readings == data.rows / ROWS >= sum(each.passes for each in tried)
 
 
 def test_trainings_that_share_their_reading_share_its_cost():
@@ -98,19 +76,3 @@ def test_trainings_that_share_their_reading_share_its_cost():
     assert max(passes) + 1 <= found.resources["readings"] < sum(passes)
     crossed = streamcut.cross_validate(data, folds=3, C=3.0, workers=1)
     assert crossed.resources["readings"] == max(line["passes"] for line in crossed.table) + 1
-
-
-def test_trainings_one_after_the_other_add_up(monkeypatch):
-    """Kernel models have their readings each, in parts of all rows where they are of some; drawing folds is one more."""
-    data, found = Counting(), []
-    train = streamcut.grids.search.train
-
-    def noted(rows, **options):
-        model = train(rows, **options)
-        found.append(model.readings * rows.manifest.statistics.n_rows / ROWS)
-        return model
-
-    monkeypatch.setattr(streamcut.grids.search, "train", noted)
-    tuned = streamcut.tune(data, {"C": [0.1, 1.0]}, folds=2, solver="smo", kernel="rbf", gamma=0.1)
-    assert len(found) == 4
-    assert tuned.resources["readings"] == pytest.approx(1.0 + sum(found) + tuned.model.readings)

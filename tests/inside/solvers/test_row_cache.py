@@ -1,16 +1,13 @@
 """What bundle-dca keeps of the rows: the cache of those with small keys, the slots of their dual variables, aligned blocks."""
 
-import tracemalloc
 from unittest import mock
 
 import numpy as np
-import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-import streamcut
 from streamcut.bundle.bundle import Bundle
 from streamcut.compiled import dual, records
 from streamcut.compiled.splitmix import shuffle
@@ -53,34 +50,6 @@ def test_a_full_cache_keeps_rows_of_small_keys(seed, room, parts):
         np.testing.assert_array_equal(cache._data[mine], X.data[X.indptr[row] : X.indptr[row + 1]])
 
 
-def test_a_full_cache_keeps_some_of_the_rows_with_equal_keys():
-    n, room = 60, 20
-    rows = records.Rows(np.arange(n + 1), np.zeros(n, np.int32), np.ones(n), np.ones(n), None)
-    cache = LossCache(CacheSize(room, room, "int32", "float64"), Hinge())
-
-    def offered(first, *cached):
-        return dual.offer(Hinge(), first, rows, np.full(n, 0.5), np.zeros((n, 1), np.uint16), 0, 1.0, np.arange(n), *cached)
-
-    cache.fill(offered, n)
-    assert cache.numbers.tolist() == list(range(16))
-    assert cache.limit == 0.5
-
-
-def test_a_full_cache_takes_no_more_than_its_bytes_a_row_while_it_chooses():
-    n = 200_000
-    tracemalloc.start()
-    cache = LossCache(CacheSize(n, n, "int32", None), Hinge())
-    cache.n, cache._indptr[:], cache._key[:] = n - 1, np.arange(n + 1), np.random.default_rng(0).random(n)
-    cache._order = np.arange(n)  # of the sweeps before
-    cache.begin()
-    cache.n = n - 1
-    cache._shrink()
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert cache.n == int(0.8 * (n - 1))
-    assert peak <= (row_cache.ROW_BYTES + 4) * n
-
-
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10_000), st.integers(16, 200), st.integers(0, 200))
 def test_sweeps_over_many_rows_go_from_group_to_group_and_look_at_each_row_once(seed, n, left):
@@ -97,32 +66,6 @@ def test_sweeps_over_many_rows_go_from_group_to_group_and_look_at_each_row_once(
         assert {tuple(sorted(group)) for group in cache._order[: len(rows) // 3 * 3].reshape(-1, 3)} == groups
     if len(rows) > 40:
         assert (np.diff(cache._order) < 0).any()
-
-
-@pytest.mark.parametrize(("values", "each"), [("many", 4 + 8), ("of 32 bits", 4 + 4), ("ones", 4)])
-def test_a_cache_of_all_rows_takes_the_bytes_that_are_said(values, each):
-    """Counted in the arrays themselves, sorting rows by key included, which takes three numbers a row more."""
-    X = sp.random_array((500, 40), density=0.3, format="csr", rng=np.random.default_rng(0))
-    X.data[:] = {"many": np.random.default_rng(1).standard_normal(X.nnz), "of 32 bits": 3.0, "ones": 1.0}[values]
-    manifest = streamcut.rows(X if values == "many" else X.astype(np.float32), np.ones(500)).manifest
-    said = CacheSize.bytes_of_all(manifest)
-    size = CacheSize.planned(manifest, said, 1)
-    cache = LossCache(size, Hinge())
-    arrays = [each for each in vars(cache).values() if isinstance(each, np.ndarray)]
-    assert (size.rows, size.entries) == (501, X.nnz)
-    assert said == row_cache.ROW_BYTES * 500 + each * X.nnz
-    assert sum(array.nbytes for array in arrays) <= said + 2 * row_cache.ROW_BYTES <= sum(a.nbytes for a in arrays) + 50 * 501
-
-
-def test_a_smaller_budget_gives_every_lane_its_part_of_rows_and_entries_or_nothing():
-    X = sp.csr_array(np.ones((200, 10)))
-    manifest = streamcut.rows(X, np.ones(200)).manifest
-    said = CacheSize.bytes_of_all(manifest)
-    assert CacheSize.planned(manifest, said // 2, 4) == CacheSize(200 // 2 // 4 + 1, 2000 // 2 // 4, "int32", None)
-    assert CacheSize.planned(manifest, 10 * said, 2) == CacheSize(101, 1000, "int32", None)  # never more than there is
-    assert CacheSize.planned(manifest, said // 200 + 1, 1) == CacheSize(2, 10, "int32", None)  # the longest row just fits
-    assert CacheSize.planned(manifest, said // 200 - 1, 1) is None
-    assert CacheSize.planned(manifest, said // 2, 200) is None
 
 
 @settings(max_examples=50, deadline=None)

@@ -14,21 +14,13 @@ import streamcut
 from streamcut import train
 from streamcut.bundle.gram_bundle import GramBundle
 from streamcut.compiled import splitmix
-from streamcut.execution.feed import Feed
-from streamcut.execution.lanes import plan_lanes
-from streamcut.execution.runner import Runner
 from streamcut.foundation.chunk import Chunk
 from streamcut.kernels import vectors
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import Vectors
-from streamcut.losses.sampled import SampledHinge
 from streamcut.models.checkpoint import open_checkpoint
 from streamcut.oracles.kernel_columns import take
-from streamcut.oracles.sampled import SampledOracle
 from streamcut.oracles.sampled_passes import Expansion
-from streamcut.solvers.papers import sampled_constant, sampled_linear
-from streamcut.solvers.papers.sampled_cuts import SampledRun
-from streamcut.solvers.progress import Progress, StoppingRule
 
 
 @cache
@@ -58,21 +50,6 @@ def test_samples_of_all_rows_reach_the_kernel_machines_optimum(solver, kernel, b
     assert best * (1 - 1e-6) <= F <= best + 1.1e-4 * 0.7 * len(y)
 
 
-def test_samples_of_all_rows_reach_libsvm():
-    from sklearn.svm import SVC
-
-    X, y = rings()
-    K = Kernel("rbf", 0.5).matrix(X, X)
-    machine = SVC(C=0.7, kernel="precomputed", tol=1e-8).fit(K, y)
-    f, coefficients = machine.decision_function(K), np.zeros(len(y))
-    coefficients[machine.support_] = machine.dual_coef_[0]
-    sign = np.where(y == 2.0, 1.0, -1.0)
-    theirs = 0.5 * coefficients @ K @ coefficients + 0.7 * np.maximum(0.0, 1.0 - sign * f).sum()
-    # a large constant term all but frees the bias, which LIBSVM does not regularise
-    model = train(streamcut.rows(X, y), solver="sampled-linear", C=0.7, bias=30, samples=len(y), tol=1e-5, **RBF)
-    assert model.certificate.primal == pytest.approx(theirs, rel=1e-3)
-
-
 def test_several_classes_with_all_rows_reach_their_optimum():
     rng = np.random.default_rng(3)
     X = rng.standard_normal((90, 3))
@@ -87,28 +64,6 @@ def test_several_classes_with_all_rows_reach_their_optimum():
         assert model.certificate.lower_bound <= min(F)
         assert model.certificate.gap <= 1e-3 * 90
         assert model.converged
-
-
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_shards_and_workers_change_no_bit(solver):
-    X, y = rings(400)
-
-    def bits(shard_nnz, workers):
-        data = streamcut.rows(X, y, shard_nnz=shard_nnz)
-        statistics = data.manifest.statistics
-        task, kernel = SampledHinge(2.0), Kernel("rbf", 0.5)
-        with Runner(Feed(data, frozenset()), plan_lanes(statistics, 4), workers) as runner:
-            oracle = SampledOracle(
-                runner, task, kernel, C=1.0, bias=1.0, samples=60, max_cuts=50, seed=3, keep_scores=solver == "sampled-linear"
-            )
-            algorithm = sampled_linear if solver == "sampled-linear" else sampled_constant
-            solution = algorithm.solve(oracle, SampledRun(Progress(StoppingRule())), epsilon=1e-2)
-        support, coefficients = oracle.answer(solution.bundle, solution.mixture)
-        return support.numbers.tobytes(), coefficients.tobytes(), solution.primal_estimate
-
-    want = bits(1 << 20, 1)
-    assert bits(100, 1) == want
-    assert bits(300, 3) == want
 
 
 def test_sparse_rows_score_like_dense_ones():

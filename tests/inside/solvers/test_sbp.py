@@ -13,16 +13,12 @@ import streamcut
 from streamcut.compiled.kernel_columns import WIDTH
 from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import plan_lanes
-from streamcut.execution.runner import Interrupted, Runner
+from streamcut.execution.runner import Runner
 from streamcut.kernels.kernel import Kernel
-from streamcut.models.certificate import StopReason
 from streamcut.oracles.kernel_columns import Responses
-from streamcut.solvers.papers import kernel_iterations
 from streamcut.solvers.papers.sbp import StochasticBatchPerceptron
-from streamcut.solvers.progress import Progress, StoppingRule
 
 RBF = Kernel("rbf", gamma=0.3)
-FOR_EVER = StoppingRule(None, None)
 
 
 def responses(X, y, kernel=RBF, *, lanes=1, workers=1, shard_nnz=1 << 20, pinned=True, averaged=True):
@@ -79,44 +75,10 @@ def test_nu_from_c_comes_near_the_optimum_for_it(C, bias):
     assert best <= 0.5 * figures["norm"] ** 2 + C * m * figures["mean_hinge"] <= 1.02 * best
 
 
-@pytest.mark.parametrize("bias", [False, True])
-def test_figures_are_those_of_the_predictor(bias):
-    X, signs = problem()
-    solver = trained(X, signs, 300, nu=0.05, bias=bias, batch=5)
-    alpha, intercept = solver.predictor()
-    own = solver.responses
-    coefficients = np.zeros(len(signs))
-    coefficients[own.numbers] = alpha * signs[own.numbers]
-    scores = RBF.matrix(X, X) @ coefficients
-    figures = solver.figures()
-    assert figures["mean_hinge"] == pytest.approx(np.maximum(0.0, 1.0 - signs * (scores + intercept)).mean(), rel=1e-9)
-    assert figures["norm"] == pytest.approx(np.sqrt(coefficients @ scores), rel=1e-9)
-    assert figures["norm"] <= 1.0 / figures["margin"] * (1 + 1e-9)
-
-
-@pytest.mark.parametrize("batch", [1, 7, 40])
-@pytest.mark.parametrize("bias", [False, True])
-def test_same_bits_however_it_is_run(batch, bias):
-    X, signs = problem(n=300)
-    solvers = [
-        trained(X, signs, 40, C=1.0, bias=bias, batch=batch, **how)
-        for how in ({}, {"lanes": 3, "workers": 2}, {"shard_nnz": 97, "pinned": False}, {"shard_nnz": 300, "lanes": 2})
-    ]
-    assert len({solver.responses.c_sum.tobytes() for solver in solvers}) == 1
-    assert len({solver.predictor()[0].tobytes() for solver in solvers}) == 1
-
-
 def test_a_batch_that_holds_all_rows_under_water_is_the_exact_gradient():
     X, signs = problem()
     one, other = (trained(X, signs, 50, nu=0.02, batch=len(signs), seed=seed) for seed in (1, 2))
     assert np.array_equal(one.responses.c_sum, other.responses.c_sum)
-
-
-def test_batches_count_their_own_kernel_values():
-    X, signs = problem()
-    solver = trained(X, signs, 1, nu=0.05, batch=6)
-    assert solver.responses.evaluations == 6 * len(signs) + 36
-    assert solver.rows_seen == 6
 
 
 def test_without_slack_a_separable_problem_is_separated():
@@ -149,31 +111,3 @@ def test_columns_and_blocks_are_the_kernel_to_the_same_bits(kernel, ones):
     assert np.array_equal(one.c, same.c)
     assert one.square_of(rows, steps) == pytest.approx(steps @ K[np.ix_(rows, rows)] @ steps, rel=1e-10)
     assert one.square_of(rows[:1], steps[:1]) == pytest.approx(steps[0] ** 2 * abs(K[rows[0], rows[0]]), rel=1e-12)
-
-
-def test_it_stops_on_epochs_held_out_error_and_when_asked():
-    X, signs = problem()
-    m = len(signs)
-
-    def run(epochs, held_out=None, **how):
-        solver = StochasticBatchPerceptron(responses(X, signs), nu=0.05, random=np.random.default_rng(0))
-        return kernel_iterations.run(solver, Progress(FOR_EVER, **how), epochs, held_out)
-
-    fit = run(2.0)
-    assert (fit.reason, fit.history[-1].rows_seen) == (StopReason.EPOCHS, 2 * m)
-    asked = iter([False] * 5 + [True] * 2)
-    assert run(None, stop=lambda: next(asked)).reason is StopReason.INTERRUPTED
-    with pytest.raises(Interrupted):
-        run(None, stop=lambda: True)
-
-    errors = iter([0.5, 0.2, 0.3] + [0.2] * 100)
-    seen = []
-
-    def held_out(alpha, intercept):
-        seen.append(alpha)
-        return next(errors)
-
-    fit = run(None, held_out)
-    assert fit.reason is StopReason.SETTLED
-    assert np.array_equal(fit.alpha, seen[1])
-    assert fit.history[-1].rows_seen > m

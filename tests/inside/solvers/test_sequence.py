@@ -6,25 +6,19 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kit.sequence import sequences
-from kit.shared.sequence import _bits
 from reference import viterbi as slow
 from sklearn.datasets import dump_svmlight_file
 
 import streamcut
-from streamcut import load_model, predict, save_model, train
+from streamcut import predict, train
 from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import plan_lanes
-from streamcut.execution.row_state import RowState
 from streamcut.execution.runner import Runner
 from streamcut.jobs.sequence import chain
-from streamcut.losses.classes import ClassesRisk
 from streamcut.losses.sequence import SequenceRisk
 from streamcut.measures.sequence import SequenceMeasures
-from streamcut.oracles.classes import MulticlassOracle
 from streamcut.oracles.sequence import SequenceOracle
 from streamcut.prediction import scored_chunks
-from streamcut.solvers import ocas
-from streamcut.solvers.progress import Progress, StoppingRule
 
 
 def chains(K=3, longest=4):
@@ -87,29 +81,6 @@ def test_cut_is_a_subgradient_of_the_risk():
         assert value(v) >= n * (cut.a @ v + cut.b) - 1e-9
 
 
-def test_sequences_of_one_row_are_multiclass():
-    X, y, _ = sequences(40)
-    one = train(streamcut.rows(X, y, qid=np.arange(len(y))), task="sequence", C=0.3, tol_relative=1e-4)
-    assert not one.transitions.any()
-    data = streamcut.rows(X, y)
-    runner = Runner(Feed(data, frozenset([0])), plan_lanes(data.manifest.statistics, 1))
-    oracle = MulticlassOracle(runner, ClassesRisk((1.0, 2.0, 3.0)), C=0.3, bias=1.0, keep_margins=True)
-    several = ocas.solve(oracle, Progress(StoppingRule(1e-3, 1e-4)), max_cuts=100)
-    assert one.certificate.lower_bound <= several.primal
-    assert several.lower_bound <= one.certificate.primal
-
-
-def test_model_file_and_streamed_prediction(tmp_path, monkeypatch):
-    X, y, qid = sequences(80)
-    model = train(streamcut.rows(X, y, qid=qid), task="sequence", max_passes=10)
-    save_model(model, tmp_path / "m.npz")
-    again = load_model(tmp_path / "m.npz")
-    assert _bits(again) == _bits(model)
-    want = model.predict(X, qid=qid)
-    monkeypatch.setattr("streamcut.prediction.SCORES_AT_ONCE", 30)
-    assert np.array_equal(predict(again, streamcut.rows(X, y, qid=qid, shard_nnz=40)), want)
-
-
 def test_groups_that_go_on_in_the_next_block_of_text_are_labelled_whole(tmp_path, monkeypatch):
     X, y, qid = sequences(300)
     model = train(streamcut.rows(X, y, qid=qid), task="sequence", max_passes=8)
@@ -143,26 +114,3 @@ def test_chunks_are_counted_as_conll_does():
         {"type": "NP", "f1": 2 * 2 / 7, "precision": 2 / 3, "recall": 2 / 4, "count": 4},
         {"type": "VP", "f1": 2 * 1 / 3, "precision": 1.0, "recall": 1 / 2, "count": 2},
     ]
-
-
-def test_stores_and_scratch_files_change_no_bit(tmp_path, run):
-    X, y, qid = sequences(60)
-    X = X.astype(np.float32)
-    dump_svmlight_file(sp.csr_matrix(X), y, str(tmp_path / "t.svm"), query_id=qid, zero_based=False)
-    data = streamcut.rows(X, y, qid=qid)
-    risk = chain(data.manifest.statistics)
-
-    def bits(dataset, scratch):
-        statistics = dataset.manifest.statistics
-        row_state = RowState(statistics.n_rows, scratch)
-        with Runner(Feed(dataset), plan_lanes(statistics, 3), 2, row_state=row_state) as runner:
-            oracle = SequenceOracle(runner, risk, C=0.4, bias=1.0, keep_margins=True)
-            progress = Progress(StoppingRule(1e-3, 1e-3))
-            solution = ocas.solve(oracle, progress, max_cuts=100)
-        return solution.w.tobytes(), solution.primal, solution.lower_bound
-
-    want = bits(data, None)
-    assert bits(data, tmp_path) == want
-    for name in ("t.zarr", "t.h5"):
-        assert run("convert", tmp_path / "t.svm", tmp_path / name)[0] == 0
-        assert bits(streamcut.open(str(tmp_path / name)), None) == want

@@ -11,7 +11,6 @@ from reference import smo as reference
 
 import streamcut
 from streamcut.compiled import smo as kernels
-from streamcut.foundation.systems import resident_bytes
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.certificate import StopReason
 from streamcut.oracles.kernel_columns import SharedColumns
@@ -95,26 +94,6 @@ def test_the_gap_is_what_was_asked_for_and_both_sides_are_true(bias):
     assert [line.tolerance for line in history] == sorted((line.tolerance for line in history), reverse=True)
 
 
-def test_any_number_of_threads_gives_the_same_bits():
-    X, signs = problem(7, n=300)
-    one, three = (solver(X, signs, 1.0, KERNELS[0], bias=True, workers=workers) for workers in (1, 3))
-    for each in (one, three):
-        each.solve(1e-3)
-    assert one.certify() == three.certify()
-    assert np.array_equal(one.alpha, three.alpha)
-
-
-def test_it_stops_when_asked():
-    X, signs = problem(9, n=1200)
-    rule = StoppingRule(1e-9, None)
-    ours = solver(X, signs, 100.0, KERNELS[0], bias=True, cache_bytes=1 << 24)
-    asked = iter([False])
-    value, reason, _ = smo.run(ours, Progress(rule, stop=lambda: next(asked, True)), 120000.0)
-    assert reason is StopReason.INTERRUPTED
-    assert value.dual <= value.primal
-    assert not smo.SMO.solve(solver(X, signs, 100.0, KERNELS[0], bias=True), 1e-9, lambda: True)
-
-
 @settings(max_examples=50, deadline=None)
 @given(st.integers(0, 10**6), st.integers(2, 40))
 def test_balance_is_exact(seed, n):
@@ -149,18 +128,6 @@ def test_columns_keep_the_positions_that_stay():
     cache = np.arange(12, dtype=np.float32)
     kernels.compact(cache, 3, 4, np.array([0, 2]))
     assert list(cache[:6]) == [0, 2, 4, 6, 8, 10]
-
-
-def test_a_cache_for_all_columns_takes_the_memory_of_those_that_are_in_it():
-    n, before = 20_000, resident_bytes()
-    cache = smo.KernelCache(n, 4 * n * n)  # 1.6 GB
-    for now in range(1, 4):
-        cache.put(7 * now, np.full(n, now, np.float32), now)
-    cache.narrow(np.arange(0, n, 2))
-    assert resident_bytes() - before < 32 << 20
-    for now in range(1, 4):
-        at = cache.slot_of[7 * now] * cache.width
-        assert (cache.numbers[at : at + cache.width] == now).all()
 
 
 @pytest.mark.parametrize(

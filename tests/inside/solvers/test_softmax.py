@@ -1,6 +1,5 @@
 """Multinomial logistic regression: kernels, solvers and certificates against slow versions and scikit-learn."""
 
-import json
 from decimal import Decimal
 from functools import cache
 
@@ -11,18 +10,15 @@ from hypothesis import strategies as st
 from kit.shared.softmax import LABELS, WAYS, problem
 from reference import softmax as slow
 from scipy.special import softmax as softmax_of
-from sklearn import metrics
 
 import streamcut
-from streamcut import load_model, save_model, train, verify
+from streamcut import train, verify
 from streamcut.bundle.bundle import Merge
 from streamcut.compiled import class_shares, multiclass, records
-from streamcut.errors import UsageError
 from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import Runner
-from streamcut.exports.liblinear import content
 from streamcut.foundation.rounding import Grids
 from streamcut.losses.classes import ClassesRisk
 from streamcut.losses.softmax import Softmax
@@ -122,29 +118,6 @@ class TestCertificate:
         assert checked.outcome == "reached"
         assert best * (1 - 1e-5) <= checked.lower_bound <= best * (1 + 1e-12)
 
-    @pytest.mark.parametrize("C", [0.01, 100.0])
-    def test_other_costs(self, C):
-        X, y, _ = problem(90, seed=3)
-        _, best = optimum(False, 1.0, C)
-        model = train(streamcut.rows(X, y), task="multiclass", loss="softmax", C=C, tol=1e-4)
-        assert model.converged
-        assert model.certificates[0].lower_bound <= best <= model.certificates[0].primal * (1 + 1e-9)
-
-    def test_two_classes_are_the_logistic_loss_with_half_the_norm(self):
-        X, y, _ = problem(100, classes=2)
-        options = {"tol": 1e-6, "tol_relative": None}
-        ours = train(streamcut.rows(X, y), task="multiclass", loss="softmax", C=0.5, **options)
-        binary = train(streamcut.rows(X, y), loss="logistic", C=1.0, **options)
-        assert binary.certificate.lower_bound <= 2 * ours.certificates[0].primal
-        assert 2 * ours.certificates[0].lower_bound <= binary.certificate.primal
-
-    def test_a_forged_model_is_caught(self):
-        X, y, _ = problem(90, seed=3)
-        data = streamcut.rows(X, y)
-        model = train(data, task="multiclass", loss="softmax")
-        model.weights[0, 0] += 0.1
-        assert not verify(model, data).consistent
-
     @settings(max_examples=6, deadline=None)
     @given(st.integers(0, 10**6), st.sampled_from([1e-150, 1.0, 1e150]))
     def test_cuts_know_how_far_rounding_moved_them(self, seed, scale):
@@ -205,37 +178,3 @@ def test_both_cuts_are_what_rows_remember(seed, ones):
         oracle.follow([Merge(0, 3, 0.25)])
         expected = 0.75 * before[:, 0] + 0.25 * before[:, 3]
         np.testing.assert_allclose((runner.rows["codes"][:, 0] / 65535.0) ** 2, expected, atol=4e-5)
-
-
-@pytest.fixture(scope="module")
-def trained():
-    X, y, _ = problem(300)
-    return train(streamcut.rows(X, y), task="multiclass", loss="softmax", tol=1e-6, tol_relative=None), X, y
-
-
-class TestModel:
-    def test_probabilities_are_those_of_scikit_learn(self, trained, tmp_path):
-        model, X, y = trained
-        save_model(model, tmp_path / "m.npz")
-        again = load_model(tmp_path / "m.npz")
-        said = again.probabilities_of(again.decision_function(X))
-        W, _ = slow.optimum(dense(X), np.searchsorted(LABELS, y), 1.0, np.ones(len(y)))
-        np.testing.assert_allclose(said, softmax_of(dense(X) @ W, axis=1), atol=5e-3)
-        np.testing.assert_array_equal(again.predict(X), np.asarray(LABELS)[said.argmax(axis=1)])
-
-    def test_measures(self, trained):
-        model, X, y = trained
-        u = np.random.default_rng(0).uniform(0.1, 2.0, len(y))
-        found, p = streamcut.evaluate(model, (X, y, u)), model.probabilities_of(model.decision_function(X))
-        assert found.log_loss == pytest.approx(metrics.log_loss(np.searchsorted(LABELS, y), p, sample_weight=u))
-        assert found.log_loss == pytest.approx(found.mean_loss)
-        brier = ((p - (y[:, None] == np.asarray(LABELS))) ** 2).sum(axis=1)
-        assert found.brier_score == pytest.approx(np.average(brier, weights=u))
-        for k, each in enumerate(found.classes):
-            which, off = np.minimum((p[:, k] * 15).astype(int), 14), u * (p[:, k] - (y == LABELS[k]))
-            assert each["calibration_error"] == pytest.approx(sum(abs(off[which == b].sum()) for b in range(15)) / u.sum())
-        json.dumps(found.measures(), allow_nan=False)
-
-    def test_liblinear_has_none(self, trained):
-        with pytest.raises(UsageError, match="LIBLINEAR has no softmax"):
-            content(trained[0], None)

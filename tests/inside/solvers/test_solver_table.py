@@ -8,9 +8,7 @@ import pytest
 from kit.imports import MODULES
 
 from streamcut.config import COMMON, TrainOptions
-from streamcut.errors import UsageError
 from streamcut.solver_table import SOLVER_TABLE
-from streamcut.training import job_class
 
 pytestmark = pytest.mark.smoke
 
@@ -54,18 +52,3 @@ def test_every_option_is_of_some_solver():
     assert {*COMMON, *(option for record in SOLVER_TABLE.values() for option in record.options)} == {
         *TrainOptions.__dataclass_fields__
     }
-
-
-def test_solvers_are_refused_what_they_do_not_train():
-    tasks = {
-        "ranking": ({"task": "ranking"}, "bundle-dca", "task ranking is trained by newton, ocas, cpa, not by bundle-dca"),
-        "loss": ({"loss": "f1"}, "bundle-dca", "loss f1 is trained by ocas, cpa, not by bundle-dca"),
-        "classes": ({"task": "multiclass", "kernel": "rbf"}, "smo", "task multiclass is trained by .*, not by smo"),
-    }
-    for options, solver, message in tasks.values():
-        with pytest.raises(UsageError, match=message):
-            TrainOptions(solver=solver, **options)
-
-
-def test_a_binary_job_is_the_default():
-    assert job_class(TrainOptions()).__name__ == "BinaryJob"

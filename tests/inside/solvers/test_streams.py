@@ -6,7 +6,6 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kit.streams import rows
-from scipy.optimize import minimize
 
 import streamcut
 from inside.kit.streams import SMALL
@@ -164,34 +163,6 @@ def test_rows_of_a_mixed_batch_come_in_runs_and_none_twice():
     assert large.near(streamcut.rows(*rows(900)).manifest.statistics) == 0, "a single batch is one order"
 
 
-def optimum(X, y, C):
-    A = y[:, None] * np.hstack([X.toarray(), np.ones((X.shape[0], 1))])
-
-    def objective(w):
-        z = A @ w
-        return 0.5 * w @ w + C * np.logaddexp(0.0, -z).sum(), w - C * A.T @ (1.0 / (1.0 + np.exp(z)))
-
-    return minimize(objective, np.zeros(A.shape[1]), jac=True, method="L-BFGS-B", options={"gtol": 1e-9, "maxiter": 1000}).fun
-
-
-@pytest.mark.parametrize("row_cache", ["0", "30%"])
-@pytest.mark.parametrize("loss", ["logistic", "squared-hinge"])
-def test_certificates_hold_and_workers_change_no_bit(small_batches, row_cache, loss):
-    X, y = rows()
-    asked = {**RUN, "row_cache": row_cache, "loss": loss}
-    data = streamcut.rows(X, y, shard_nnz=700)
-    models = [streamcut.train(data, workers=workers, **asked) for workers in (2, 1)]
-    np.testing.assert_array_equal(models[0].weights, models[1].weights)
-    certificate = models[0].certificate
-    assert certificate.converged
-    assert models[0].history[-1]["passes"] < 60
-    if loss == "logistic":
-        best = optimum(X, y, RUN["C"])
-        assert certificate.lower_bound <= best * (1 + 1e-9)
-        assert best * (1 - 1e-9) <= certificate.primal
-    assert streamcut.verify(models[0], streamcut.rows(X, y)).consistent
-
-
 def test_fewer_passes_than_batches_one_after_the_other(small_batches, monkeypatch):
     X, y = rows(6000)
     asked = {**RUN, "lanes": 1, "row_cache": "0", "tol": 1e-6, "C": 0.05}
@@ -214,8 +185,3 @@ def test_lanes_are_as_many_as_pay_for_their_sums(nnz, features, asked, lanes):
     assert found.bounds[-1] == 1000
     sizes = np.diff(found.bounds)
     assert sizes.max() - sizes.min() <= 1
-
-
-def test_a_plan_takes_its_necessities_and_the_shards_that_it_keeps():
-    plan = MemoryPlan(1000, (("base", 400), ("rows", 150)), frozenset({0, 2}), 300)
-    assert (plan.needed, plan.total) == (550, 850)

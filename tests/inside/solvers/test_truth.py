@@ -8,7 +8,6 @@ import pytest
 from kit.nights import by_night
 from reference import truth
 
-from streamcut.models.certificate import Certificate, StopReason
 from streamcut.solvers.best import Best
 
 EACH = 200 // len(truth.KINDS) + 1
@@ -50,11 +49,6 @@ def test_the_point_before_a_doubtful_step_is_kept():
     best.offer(moving, 9.0, 4.0)
     assert best.F == 5.0
     assert best.w.tolist() == [1.0, 1.0]
-
-
-def test_a_certificate_says_its_detail():
-    words = Certificate(10.0, 9.0, 1e3, 1e-3, 1e-2, False, StopReason.SCALE, detail="feature 2 is large; --scale").in_words()
-    assert "columns of one size (scale) or more max_cuts may help (feature 2 is large; scale), and the gap is 1" in words
 
 
 @pytest.mark.parametrize("loss", ["squared-hinge", "logistic"])

@@ -12,12 +12,9 @@ from kit.nights import by_night
 from kit.shared.tune import arrays
 
 import streamcut
-from streamcut import cross_validate, evaluate, tune
-from streamcut.errors import UsageError
-from streamcut.grids.selection import train_path
+from streamcut import evaluate, tune
 from streamcut.io.memory import MemoryDataset
-from streamcut.io.row_view import Folds, fold_views, folds_of
-from streamcut.jobs.columns import ColumnsJob
+from streamcut.io.row_view import fold_views, folds_of
 
 stores = kit.shared.tune.stores
 
@@ -35,7 +32,6 @@ def test_a_view_of_rows_is_the_data_without_the_others(stores, opened, grouped):
     fold_of = np.concatenate([folds.of(whole.read(i), first[i]) for i in range(len(first) - 1)])
     assert np.bincount(fold_of).min() > 150
     assert not grouped or (fold_of.reshape(-1, 4) == fold_of[::4, None]).all()
-    options = {"tol": 1e-8, "tol_relative": None, "lanes": 1, "task": "binary"}
     for fold, (training, held_out) in enumerate(fold_views(whole, folds, 2)):
         for view, kept in ((training, fold_of != fold), (held_out, fold_of == fold)):
             weight = None if whole.manifest.statistics.weight_sum is None else whole_weights(whole)[kept]
@@ -46,13 +42,21 @@ def test_a_view_of_rows_is_the_data_without_the_others(stores, opened, grouped):
             assert ours.weight_sum == pytest.approx(theirs.weight_sum)
             begin = [view.read(i).first_row for i in range(len(first) - 1)]
             assert begin == [np.count_nonzero(kept[:start]) for start in first[:-1]]
-        one, other = streamcut.train(view, **options), streamcut.train(same, **options)
-        np.testing.assert_array_equal(one.weights, other.weights)
+            for mine, expected in zip(arrays_of(view), arrays_of(same), strict=True):
+                np.testing.assert_array_equal(mine, expected)
         assert training.manifest.fingerprint != held_out.manifest.fingerprint
 
 
 def whole_weights(data):
     return np.concatenate([data.read(i).weight for i in range(len(data.manifest.shards))])
+
+
+def arrays_of(data) -> list[np.ndarray]:
+    """X, y and, where there are any, qid and weights of all rows."""
+    chunks = [data.read(i) for i in range(len(data.manifest.shards))]
+    X = sp.vstack([sp.csr_array((c.data[: c.nnz], c.indices[: c.nnz], c.indptr), (c.n_rows, 20)) for c in chunks])
+    parts = [[c.y for c in chunks], [c.qid for c in chunks], [c.weight for c in chunks]]
+    return [X.toarray(), *(np.concatenate(part) for part in parts if part[0] is not None)]
 
 
 def test_folds_are_those_of_the_rows_however_they_are_stored():
@@ -94,57 +98,3 @@ def test_folds_are_columns_that_end_where_they_do_alone(stores, more):
     assert found.model.witness is not None
     bound = found.model.witness.bound(found.model.certificate.c_bar, found.model.l1)
     assert found.model.certificate.lower_bound == pytest.approx(bound)
-
-
-def test_folds_of_other_solvers_are_trained_one_by_one(stores):
-    data, Cs, seen = stores[0], [1e-4, 0.1], []
-    tune(data, {"C": Cs}, folds=3, solver="ocas", on_model=lambda *line: seen.append(line))
-    whole = streamcut.open(data)
-    for fold, (rows, held_out) in enumerate(fold_views(whole, folds_of(whole, 3))):
-        models = []
-        train_path(rows, Cs, on_model=lambda model, tried: models.append((model, tried)), solver="ocas")  # noqa: B023
-        for (model, alone), (_, _, tried) in zip(models, seen[2 * fold : 2 * fold + 2], strict=True):
-            assert tried.result == alone.result, "the certificate, to the last bit"
-            assert tried.measures == evaluate(model, held_out).measures()
-
-
-def test_the_largest_c_is_trained_first_and_models_are_of_the_points_that_asked_for_them(stores, monkeypatch):
-    """Groups that follow one another then have columns of about as many passes."""
-    made, order = ColumnsJob.of, []
-
-    def of(options, manifest, points, folds=None):
-        order.extend(point.C for point in points)
-        return made(options, manifest, points, folds)
-
-    monkeypatch.setattr(ColumnsJob, "of", of)
-    trained = []
-    tune(
-        stores[0], {"C": [0.01, 1.0, 10.0]}, folds=2, on_trained=lambda point, fold, model: trained.append((point["C"], model.C))
-    )
-    assert order == [10.0] * 3 + [1.0] * 3 + [0.01] * 3
-    assert all(asked == found for asked, found in trained)
-    assert sorted(C for C, _ in trained) == sorted(order)
-
-
-def test_cross_validation_of_queries_and_rows(stores):
-    X, _ = arrays()
-    qid = np.repeat(np.arange(60), 10)
-    data = streamcut.rows(X, np.round(X @ np.ones(20)), qid=qid, shard_nnz=600)
-    found = cross_validate(data, folds=3, task="ranking", C=0.1)
-    assert found.measure == "pairwise_accuracy"
-    assert found.values() == [line["pairwise_accuracy"] for line in found.table]
-    assert found.mean == pytest.approx(np.mean(found.values()))
-    assert found.deviation == pytest.approx(np.std(found.values()))
-    held_out = [view for _, view in fold_views(data, folds_of(data, 3))]
-    assert [line["fold"] for line in found.table] == [0, 1, 2]
-    seen = [set(np.concatenate([view.read(i).qid for i in range(len(view.manifest.shards))])) for view in held_out]
-    assert sorted(np.concatenate([list(queries) for queries in seen])) == list(range(60)), "no query is cut"
-    kernel = {"kernel": "rbf", "solver": "bsca", "budget": 20}
-    rows = cross_validate(stores[0], folds=4, measure="roc_auc", **kernel)
-    assert rows.measure == "roc_auc"
-    assert len(rows.values("accuracy")) == 4
-    views = fold_views(streamcut.open(stores[0]), Folds(4))
-    assert rows.values() == [evaluate(streamcut.train(training, **kernel), held_out).roc_auc for training, held_out in views]
-    assert "folds" in repr(rows)
-    with pytest.raises(UsageError, match="is tuned without"):
-        cross_validate(stores[0], folds=4, checkpoint="here", **kernel)

@@ -1,4 +1,4 @@
-"""What tests/losses/test_loss_runs.py and tests/inside/losses/test_loss_runs.py share."""
+"""Rows whose targets every loss of numbers takes."""
 
 from __future__ import annotations
 
@@ -8,14 +8,6 @@ import numpy as np
 import scipy.sparse as sp
 
 import streamcut
-
-SOLVERS = {
-    "ocas": {"solver": "ocas", "max_cuts": 6},
-    "exact": {"solver": "ocas", "cut": "exact"},
-    "cpa": {"solver": "cpa"},
-    "bundle-dca": {"solver": "bundle-dca", "max_cuts": 6, "row_cache": "30%"},
-}
-OPTIONS = {"task": "regression", "C": 0.3, "lanes": 2, "max_passes": 9, "tol": 1e-9, "tol_relative": None}
 
 
 def rows(n: int = 400, seed: int = 0):
@@ -28,8 +20,3 @@ def rows(n: int = 400, seed: int = 0):
 def data(n: int = 400, shard_nnz: int = 400) -> Any:
     X, y, u = rows()
     return streamcut.rows(X[:n], y[:n], weight=u[:n], shard_nnz=shard_nnz)
-
-
-def bits(model) -> tuple:
-    path = [[line[name] for name in ("passes", "primal", "lower_bound", "step", "cuts")] for line in model.history]
-    return model.weights.tobytes(), model.witness.a.tobytes(), model.certificate, path
