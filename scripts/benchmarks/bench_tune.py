@@ -1,4 +1,4 @@
-"""What `streamcut tune` reads: 5 folds × 4 values of C next to one training, under the same --memory.
+"""What `train --folds` reads: 5 folds × 4 values of C next to one training, under the same --memory.
 
 Trains on a store of text-like rows (made once in --folder, by make_data.py) for each C alone, then tunes over all of them, each
 run a process of its own, and prints passes, bytes read (decoded), peak memory and seconds. In the end: the bytes that tuning read
