@@ -67,19 +67,6 @@ def calibrate(model: Model | str | os.PathLike, data: Any, *, memory: str = "aut
     return fitted
 
 
-def with_probabilities(model: Model, scores: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> Model:
-    """`model` with probabilities fitted on `scores` (n,) or (n, K) of rows with labels `y` (n) that it was not trained on."""
-    truth = model.is_positive(y) if model.task == "binary" else model.classes_of(y)  # type: ignore[attr-defined]
-    return _linked(model, kept(scores, truth, np.ones(len(y)) if weight is None else weight))
-
-
-def kept(scores: np.ndarray, truth: np.ndarray, weights: np.ndarray) -> KeptRows:
-    """Rows as `platt` and `tempered` take them: scores (n,) or (n, K), classes (bool, or numbers) and weights (n)."""
-    rows = KeptRows(_row_type(scores))
-    _keep(rows, scores, truth, weights)
-    return rows
-
-
 def _keep(rows: KeptRows, scores: np.ndarray, truth: np.ndarray, weights: np.ndarray) -> None:
     counts = weights > 0.0  # a row of weight 0 counts as absent
     rows.add(scores=scores[counts], truth=truth[counts], weight=weights[counts])

@@ -16,10 +16,7 @@ from streamcut.options.training import TASKS, TrainDeclarations
 from streamcut.solver_table import SOLVER_TABLE, Problem, SolverRecord, solvers, solvers_of
 
 LINEAR = solvers("linear")
-CUTTING_PLANES = solvers_of("labelling")
-BUDGETED = solvers("budgeted")
 EXACT_KERNEL = solvers("exact-kernel")
-SAMPLED = solvers("sampled")
 SOLVERS = tuple(SOLVER_TABLE)
 SCHEDULERS = ("threads", "sync", "local-cluster")  # or the address of a Dask scheduler, or its scheduler file
 IN_MEMORY = "a model in memory"  # recorded as the warm start

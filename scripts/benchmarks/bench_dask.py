@@ -32,7 +32,7 @@ from streamcut.oracles.linear import LinearOracle
 class Nothing(Pass):
     """A pass that does nothing with the rows of its lanes: what is left is scheduling."""
 
-    def begin(self) -> int:
+    def begin(self, first_row: int) -> int:
         return 0
 
     def visit_chunk(self, partial, rows, chunk) -> None:

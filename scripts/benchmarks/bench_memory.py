@@ -46,7 +46,7 @@ SOLVERS = {  # name: options
     "bsca": [*_RBF, "--budget", "100", "--max-time", "20s"],
     "ranking": ["--task", "ranking"],
     "multiclass": ["--task", "multiclass", "--set", "max-cuts=16"],
-    "crammer-singer": ["--task", "multiclass", "--solver", "ocas"],
+    "crammer-singer": ["--task", "multiclass"],
     "rest": ["--task", "multiclass", "--strategy", "one-vs-rest"],
     "sequence": ["--task", "sequence"],
 }

@@ -1,4 +1,4 @@
-"""What `streamcut tune` reads: 5 folds × 4 values of C next to one training, under the same --memory.
+"""What `train --folds` reads: 5 folds × 4 values of C next to one training, under the same --memory.
 
 Trains on a store of text-like rows (made once in --folder, by make_data.py) for each C alone, then tunes over all of them, each
 run a process of its own, and prints passes, bytes read (decoded), peak memory and seconds. In the end: the bytes that tuning read
@@ -50,15 +50,15 @@ def main() -> None:
         alone[float(C)] = last["bytes_read"]
         print(f"C {C:>5}: {last['passes']:4} passes, read {last['bytes_read'] / 1e9:7.2f} GB, {seconds:6.1f} s, peak "
               f"{result['peak'] / 1e6:.0f} MB", flush=True)  # fmt: skip
-    lines, seconds = run("tune", *fixed, "--C", given.C, "--folds", given.folds)
+    lines, seconds = run("train", *fixed, "--C", given.C, "--folds", given.folds)
     models, result = [line for line in lines if line["event"] == "model"], lines[-1]
     read, passes = result["bytes_read"], dict.fromkeys(range(int(given.folds)), 0)
     for line in models:
         passes[line["fold"]] += line["passes"]
     kept = result["peak"] <= parse_size(given.memory)
     missed = sum(not line["result"]["converged"] for line in models)
-    print(f"tune: {', '.join(map(str, passes.values()))} passes of the folds, {result['groups']} groups")
-    print(f"tune: read {read / 1e9:.2f} GB, {seconds:.1f} s, peak {result['peak'] / 1e6:.0f} MB, best C {result['C']:g}")
+    print(f"folds: {', '.join(map(str, passes.values()))} passes of the folds, {result['groups']} groups")
+    print(f"folds: read {read / 1e9:.2f} GB, {seconds:.1f} s, peak {result['peak'] / 1e6:.0f} MB, best C {result['C']:g}")
     print(f"{missed} of {len(models)} models did not converge")
     for name, C in (("the best C", result["C"]), ("the largest C", max(alone))):
         if C in alone:

@@ -54,7 +54,6 @@ LINEAR = {  # name: labels, options of `train`
     "epsilon": (0, "--task regression --loss epsilon-insensitive"),
     "poisson": (5, "--task regression --loss poisson"),
     "crammer-singer": (5, "--task multiclass"),
-    "crammer-singer-ocas": (5, "--task multiclass --solver ocas"),
     "softmax": (5, "--task multiclass --loss softmax"),
     "one-vs-rest": (5, "--task multiclass --strategy one-vs-rest"),
     "nystroem": (2, f"{RBF} --nystroem 50"),

@@ -34,7 +34,6 @@ from reproduce_reasons import reason
 from reproduce_tools import markdown
 
 from streamcut.foundation.shown import html
-from streamcut.reports import parts
 
 HEADER = """# The figures of five papers, and ours
 
@@ -45,7 +44,12 @@ called vacuous. What nothing here can be put next to has no answer, and the note
 that did other work. Processor hours are of pieces that tell theirs; lines "of an earlier version" are older than the pieces.
 """
 YEARS = re.compile(r"\d{4}")
-_STYLE = "<style>td, th { overflow-wrap: break-word }</style>"  # wide tables scroll, and keep their words whole
+_STYLE = """<style>
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 0 auto; padding: 1.5rem 1.25rem 4rem; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; display: block; overflow-x: auto; }
+td, th { padding: .22rem 1rem .22rem 0; border-bottom: 1px solid #8883; text-align: left; vertical-align: top; }
+h3 { margin: 1.5rem 0 .4rem; } .quiet, figcaption { color: #777; } figure { margin: 1.5rem 0 0; }
+</style>"""
 PIECES = ("paper", "pieces there", "in full", "processor hours")
 COLUMNS = ("paper", "item", "there", "here", "ratio", "holds", "note")
 TITLES = {
@@ -144,7 +148,7 @@ def page(out: Path, facts: list[dict[str, Any]]) -> str:
     by_paper: dict[str, list[dict[str, Any]]] = {}
     for each, row in zip(facts, rows, strict=True):
         by_paper.setdefault(each["paper"], []).append(row)
-    tables = [f"<h3 class=next>{html(paper)}</h3>{parts.records(lines)}" for paper, lines in by_paper.items()]
+    tables = [f"<h3 class=next>{html(paper)}</h3>{records(lines)}" for paper, lines in by_paper.items()]
     sections = {"Figures of the papers and ours": "".join(tables)}
     for paper, title in TITLES.items():
         folder, script = out / paper, reproduce_pieces.SCRIPTS[paper]
@@ -154,8 +158,33 @@ def page(out: Path, facts: list[dict[str, Any]]) -> str:
             for path in sorted(folder.rglob("*.md"))
         ]
         if plots or texts:
-            sections[title] = parts.quiet(script) + "".join(plots) + "".join(texts)
-    return parts.page("Five papers, and what comes out here", "all plots and tables", _STYLE, sections, {"facts": facts})
+            sections[title] = quiet(script) + "".join(plots) + "".join(texts)
+    body = "\n".join(f"<section><h2>{html(name)}</h2>{text}</section>" for name, text in sections.items())
+    title = "Five papers, and what comes out here"
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>{_STYLE}</head>\n<body>\n'
+        f"<h1>{title}</h1>\n{body}\n</body></html>\n"
+    )
+
+
+def quiet(text: str) -> str:
+    """A remark."""
+    return f'<p class="quiet">{html(text)}</p>'
+
+
+def records(rows: list[dict[str, Any]]) -> str:
+    """A table of records with the same fields; numbers have four significant digits."""
+    if not rows:
+        return ""
+    head = "".join(f"<th>{html(name)}</th>" for name in rows[0])
+    lines = "".join("<tr>" + "".join(f"<td>{_shown(value)}</td>" for value in row.values()) + "</tr>" for row in rows)
+    return f"<table><tr>{head}</tr>{lines}</table>"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, float) and math.isfinite(value):
+        return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
+    return html(str(value))
 
 
 def _name(path: Path, folder: Path) -> str:
@@ -188,12 +217,12 @@ def tables_of(text: str) -> str:
             continue
         if rows:
             names, _, *lines = rows
-            found.append(parts.records([dict(zip(map(str, names), each, strict=True)) for each in lines]))
+            found.append(records([dict(zip(map(str, names), each, strict=True)) for each in lines]))
             rows = []
         if line.startswith("#"):
             found.append(f"<h3 class=next>{html(line.lstrip('# '))}</h3>")
         elif line:
-            found.append(parts.quiet(line))
+            found.append(quiet(line))
     return "".join(found)
 
 

@@ -8,6 +8,7 @@ tests/system/test_pages.py compares.
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import subprocess
@@ -57,6 +58,8 @@ def filled(page: Path) -> str:
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:]:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pages", nargs="+", metavar="PAGE")
+    for name in parser.parse_args().pages:
         page = Path(name)
         page.write_text(filled(page), "utf-8")

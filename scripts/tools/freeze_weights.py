@@ -6,6 +6,7 @@ because a change was meant to change them (the commit says which, and why).
 Usage: python scripts/tools/freeze_weights.py [NAME …]
 """
 
+import argparse
 import json
 import sys
 from pathlib import Path
@@ -25,4 +26,6 @@ def main(names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    main(parser.parse_args().names)

@@ -5,6 +5,7 @@ its dual value as it prints it, and F of its weights evaluated here in float64. 
 Usage: python scripts/tools/reference_optima.py [NAME …]   (data from STREAMCUT_DATA, default ../shared/data)
 """
 
+import argparse
 import json
 import lzma
 import os
@@ -59,4 +60,6 @@ if __name__ == "__main__":
         sys.stdout.flush()
         print("\n" + json.dumps(answer), flush=True)
     else:
-        main(sys.argv[1:] or SETS)
+        parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+        parser.add_argument("names", nargs="*", metavar="NAME")
+        main(parser.parse_args().names or SETS)

@@ -1,11 +1,19 @@
 """The dual of one class: shares that add up to νm, and the value of a plane's distance from the origin.
 
-Schölkopf's problem (streamcut.losses.one_class) with the offset ρ = 1 − b as an intercept with the linear cost C̄ b:
+Schölkopf's problem (Schölkopf et al. 2001) is min ½‖w‖² − ρ + (1/νm) Σ max(0, ρ − s_i): rows on one side of a plane as far from
+the origin as possible, except a fraction ν. With the best ρ for each w, a ν-quantile of the scores, that is ½‖w‖² minus the mean
+of the νm lowest (the last of these counting in part if νm is not an integer). Along each direction the mean is linear in the
+length of w, so only a direction has to be found, and the F that is reported,
+
+    min ½‖w‖² + C̄ R(w),  R(w) = max(0, 1 − mean of the νm lowest scores),
+
+has the same one for every C̄; for C̄ large enough the mean is 1 at the optimum, and the least F is 1 / (2r²) for a largest mean r
+at ‖w‖ = 1. With the offset ρ = 1 − b as an intercept with the linear cost C̄ b it is solved as
 
     F(w, b) = ½‖w‖² + C̄ (b + (1/νm) Σ max(0, 1 − s_i − b)),    least: C̄ − ½C̄² R² for a distance R of the best plane,
 
 a loss of single rows with a free intercept, whose pull is reduced by ν: a cut of shares f of the mean hinge has a₀ = ν − mean f.
-So long as C̄R² < 1 that is also the F of streamcut.losses.one_class, whose risk is never below 0. C̄ = 1/(2‖mean x‖²) is so small,
+So long as C̄R² < 1 that is also the F that is reported, whose risk R is never below 0. C̄ = 1/(2‖mean x‖²) is so small,
 as equal shares show: R ≤ ‖mean x‖.
 
 A mixture whose shares do not add up to νm is mixed further, with the cut where all shares are 1 or that where all are 0,
@@ -97,7 +105,7 @@ class FreeOffset(FreeIntercept):
         return b, CutError(error.slope + (off + gamma(_ROUNDINGS)) * length, error.offset + (off + gamma(_ROUNDINGS)) * size)
 
     def claim(self, w: np.ndarray, F: float, bound: float) -> tuple[float, float]:
-        """In terms of streamcut.losses.one_class: F minimised over multiples of w, and its lower bound; both approximate."""
+        """In terms of the F that is reported: it minimised over multiples of w, and its lower bound; both approximate."""
         square = vectors.dot(w[:-1], w[:-1])
         lowest = (self.price + 0.5 * square - F) / self.price  # ≤ the mean of the νm lowest scores
         reached = lowest * lowest / square if lowest > 0.0 and square > 0.0 else 0.0
@@ -120,7 +128,7 @@ class FreeOffset(FreeIntercept):
 
 
 def without_offset(a: np.ndarray, b: float, error: CutError, nu: float, c_bar: float) -> tuple[np.ndarray, float, CutError]:
-    """The cut of the risk of streamcut.losses.one_class from a feasible one, scaled down to the best bound for C̄ = `c_bar`."""
+    """The cut of the risk R(w) from a feasible one, scaled down to the best bound for C̄ = `c_bar`."""
     a, b, error = a / nu, b / nu, CutError(error.slope / nu, error.offset / nu)
     square = vectors.dot(a, a)
     part = min(1.0, b / (c_bar * square)) if square > 0.0 else 1.0

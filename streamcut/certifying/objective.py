@@ -107,16 +107,19 @@ def global_objective(model: LinearModel, data: Any, problem: dict[str, Any], mem
 
     Also ρ of the plane ⟨w, x⟩ = ρ, of one class.
     """
-    options, _ = checked({**problem, "solver": "ocas", "memory": memory})
+    one_class = model.task == "one-class"
+    options, _ = checked({**problem, "memory": memory} | ({} if one_class else {"solver": "ocas"}))
     with Session(data, options, scheduler="threads") as run:
         job: Any = run.job
         oracle = job.trainer(run.runner, run.plan).oracle
-        oracle.start()
-        oracle.C, w = model.C, model.trained_weights
+        w = model.trained_weights
         square = vectors.dot(w, w)
         if isinstance(run.dataset, OccurringDataset):
             w = np.append(w[run.dataset.index], w[model.n_features :])
-        _, loss = oracle.cut_at(w)
-        error = 2.0 * model.C * oracle.raised
-        offset = oracle.offset(w, job.risk) if model.task == "one-class" else None
-    return Objective(objective(square, len(w), model.C, loss), error), offset
+        if one_class:
+            offset, loss, raised = oracle.plane(np.append(w, 0.0))
+        else:
+            oracle.start()
+            offset, loss = None, oracle.cut_at(w)[1]
+            raised = oracle.raised
+    return Objective(objective(square, len(w), model.C, loss), 2.0 * model.C * raised), offset

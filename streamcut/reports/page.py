@@ -53,7 +53,7 @@ td, th { padding: .22rem 1rem .22rem 0; border-bottom: 1px solid var(--line); te
 figure { margin: 0; break-inside: avoid; } figure svg { width: 100%; height: auto; } .wide { overflow-x: auto; }
 @media print { body { max-width: none; font-size: 12px; } h2 { break-after: avoid; } }
 """
-_SECONDS = ("max_time", "deadline", "silence")
+_SECONDS = ("max_time",)
 _NAMES = {  # for names that say too little
     "c_bar": "C × sum of row weights",
     "gap_per_c_bar": "gap in mean loss",

@@ -5,15 +5,30 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+from pathlib import Path
 
-import kit.shared.foreign_files
 import pytest
-from kit.shared.foreign_files import USAGE, tree
 from kit.store_crash import forked
 
 import streamcut
 
-folder = kit.shared.foreign_files.folder
+ROWS = "1 1:1 3:0.5\n-1 2:1\n1 1:2\n-1 2:2 3:-1\n"
+USAGE = 2
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    (tmp_path / "a.svm").write_text(ROWS * 20)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def tree(folder: Path) -> dict[str, bytes | str]:
+    found: dict[str, bytes | str] = {}
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        found[name] = os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else "folder"
+    return found
 
 
 UNFINISHED = {

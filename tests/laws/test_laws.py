@@ -32,6 +32,7 @@ from streamcut import sklearn as estimators
 
 ALL = {**TRAININGS, **KERNELS}
 CERTIFIED = {**TRAININGS, **{name: KERNELS[name] for name in KERNELS if name.startswith("smo")}}
+SETTINGS = {"cut", "degree", "epochs", "k", "lanes", "maintenance", "normalisation", "quantile", "row_cache", "samples"}  # --set
 ROUNDING = 1e-9  # of an objective: far more than float64 loses here, far less than any tolerance asked for
 
 
@@ -133,7 +134,7 @@ def test_threads_and_files_change_no_bit(name, cut, store, tmp_path):
 def test_a_training_that_was_stopped_ends_as_if_it_had_not_been(name, store, tmp_path, run):
     data, options, seen = store(ALL[name].rows, shard_nnz=150), short(name), []
     whole = streamcut.train(data, **options)
-    flags = [f"--{option.replace('_', '-')}={value}" for option, value in options.items()]
+    flags = [f"--set={o}={value}" if o in SETTINGS else f"--{o.replace('_', '-')}={value}" for o, value in options.items()]
     flags += [f"--checkpoint={tmp_path / 'run'}", "--checkpoint-every=0", "-q", "-o", tmp_path / "resumed.npz"]
     checkpoint = streamcut.CheckpointOptions(str(tmp_path / "run"), every=0.0)
     try:

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from kit.shared.losses import numbers
+from kit.linear_solver import problem
 
 import streamcut
 from streamcut import evaluate, train
+
+# The solvers
+
+
+def numbers(name, n=120, d=8, *, seed=0, weights=False):
+    """A sparse regression problem that fits the loss: (X, y, u)."""
+    rng = np.random.default_rng(seed)
+    X, _, u = problem(n, d, seed=seed, weights=weights)
+    scores = X @ rng.standard_normal(d) + 0.5
+    y = rng.poisson(np.exp(0.5 * scores)).astype(float) if name == "poisson" else scores + 0.3 * rng.standard_normal(n) + 3.0
+    return X, y, u
 
 
 @pytest.mark.parametrize("name", ["squared-hinge", "logistic"])

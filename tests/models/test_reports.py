@@ -186,13 +186,13 @@ def test_many_classes_have_no_numbers_in_the_plot():
 def test_names_are_escaped(tmp_path):
     model, _ = trained("linear")
     (tmp_path / "names.txt").write_text("".join(f"<b&>${j}$\n" for j in range(15)))
-    html = report(model, vocabulary=tmp_path / "names.txt").html()
+    html = report(model, feature_names=tmp_path / "names.txt").html()
     assert "<b&>" not in html
     assert "&lt;b&amp;&gt;$1" in html
     assert _Page(html).open == []
     (tmp_path / "names.txt").write_text("one\ntwo\n")
     with pytest.raises(BadInputError, match="2 names, but the model has 15"):
-        report(model, vocabulary=tmp_path / "names.txt")
+        report(model, feature_names=tmp_path / "names.txt")
 
 
 def test_the_same_plot_gives_the_same_bytes(tmp_path):

@@ -12,7 +12,6 @@ from sklearn.svm import LinearSVC
 import streamcut
 from streamcut import train, verify
 from streamcut.errors import BadInputError, UsageError
-from streamcut.models.certificate import StopReason
 
 
 def problem(weighted: bool, n=400, d=12):
@@ -67,7 +66,7 @@ def test_what_a_bound_rests_on_is_not_trusted(trained):
     model, data, X, y, weight = trained
     worse = replace(model, weights=1.1 * model.weights)
     F, best = verify(replace(worse, certificate=model.certificate), data).primal, optimum(X, y, weight)
-    record = replace(model.certificate, primal=F, lower_bound=0.5 * (best + F), converged=False, stop_reason=StopReason.TIME)
+    record = replace(model.certificate, primal=F, lower_bound=0.5 * (best + F), converged=False, stop_reason="time")
     found = verify(replace(worse, certificate=record), data)
     assert found.outcome == "refuted"
     assert "weights were found that reach" in found.problems[0]

@@ -17,12 +17,3 @@ def hinge_optimum(K, sign, C, sweeps=3000):
 def hinge_primal(K, sign, C, coefficients):
     f = K @ coefficients
     return 0.5 * coefficients @ f + C * np.maximum(0.0, 1.0 - sign * f).sum()
-
-
-def multiclass_primal(K, target, C, coefficients):
-    """½ Σ_y ‖w_y‖² + C Σ max_y (1[y ≠ t] + f_y − f_t); coefficients (n, classes)."""
-    f = K @ coefficients
-    rows = np.arange(len(K))
-    margins = f - f[rows, target][:, None] + 1.0
-    margins[rows, target] = 0.0
-    return 0.5 * np.sum(coefficients * f) + C * margins.max(axis=1).sum()

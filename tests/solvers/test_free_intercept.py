@@ -3,19 +3,40 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from itertools import count
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from kit.nights import by_night
-from kit.shared.free_intercept import OF_NUMBERS, rows, trained
 from sklearn import linear_model, svm
 
 import streamcut
 from streamcut import CheckpointOptions, train, verify
 from streamcut.errors import BadInputError, UsageError
 from streamcut.sklearn import LinearSVM, LinearSVR, LogisticRegression
+
+OF_NUMBERS = ("squared", "epsilon-insensitive")
+
+
+@cache
+def rows(loss: str, seed: int, n: int = 120, d: int = 6):
+    """Rows far from 0, features of different sizes, few positive labels, targets far from 0."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) * np.exp(rng.standard_normal(d)) + rng.choice([0.0, 3.0])
+    score = X @ rng.standard_normal(d) + 0.5 * rng.standard_normal(n)
+    if loss in OF_NUMBERS:
+        return X, score + 50.0
+    y = np.where(score > np.quantile(score, rng.choice([0.5, 0.9])), 1.0, -1.0)
+    return X, y
+
+
+def trained(data, loss: str, **given):
+    usual = {"intercept": "free", "tol": None, "tol_relative": 1e-7, "max_passes": 300, "workers": 1}
+    task = "regression" if loss in OF_NUMBERS else "binary"
+    return train(data, loss=loss, task=task, **{**usual, **given})
+
 
 LOSSES = {  # ℓ(score, target)
     "hinge": lambda s, y: np.maximum(0.0, 1.0 - y * s),

@@ -86,7 +86,7 @@ def test_what_makes_no_sense_is_refused():
 
 @pytest.mark.parametrize("nu", [0.05, 0.3, 1.0])
 def test_few_passes_do_and_workers_change_no_bit(nu):
-    kinds = [(4000, 1), (4000, 2)]
+    kinds = [(400, 1), (400, 2)]
     models = [
         train(streamcut.rows(rows(), np.ones(300), shard_nnz=nnz), task="one-class", nu=nu, workers=workers, row_cache="30%")
         for nnz, workers in kinds

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from kit.sequence import sequences
-from kit.shared.sequence import _bits
 from reference import viterbi as slow
 from sklearn.datasets import dump_svmlight_file
 
@@ -14,6 +13,10 @@ import streamcut
 from streamcut import CheckpointOptions, evaluate, predict, save_model, train
 from streamcut.cli import cli
 from streamcut.errors import BadInputError, NotFoundError, UsageError
+
+
+def _bits(model):
+    return model.weights.tobytes(), model.intercepts.tobytes(), model.transitions.tobytes(), model.certificate.primal
 
 
 @pytest.mark.parametrize(("solver", "options"), [("ocas", {}), ("ocas", {"cut": "exact"}), ("cpa", {}), ("bundle-dca", {})])

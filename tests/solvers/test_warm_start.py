@@ -3,16 +3,48 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
+from typing import Any
 
-import kit.shared.warm_start
 import numpy as np
 import pytest
-from kit.shared.warm_start import OLD_ROWS, data, passes, rows
+import scipy.sparse as sp
 
+import streamcut
 from streamcut import CheckpointOptions, load_model, save_model, train
 from streamcut.errors import NotFoundError, UsageError
 
-saved = kit.shared.warm_start.saved
+ROWS, OLD_ROWS, FEATURES = 660, 600, 30
+
+
+@cache
+def rows():
+    rng = np.random.default_rng(0)
+    X = sp.random_array((ROWS, FEATURES), density=0.3, format="csr", rng=rng, data_sampler=rng.standard_normal)
+    score = X @ np.random.default_rng(7).standard_normal(FEATURES)
+    return sp.csr_array(X), np.where(score + 0.5 * rng.standard_normal(ROWS) > 0.1, 1.0, -1.0), rng.uniform(0.2, 3.0, ROWS)
+
+
+@cache
+def data(n: int = ROWS, features: int = FEATURES, weighted: bool = False) -> Any:
+    X, y, u = rows()
+    return streamcut.rows(X[:n, :features], y[:n], weight=u[:n] if weighted else None)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """`saved(data, **options)` → the path of a model trained so."""
+
+    def saved(dataset: Any, **options) -> str:
+        path = str(tmp_path / "start.npz")
+        save_model(train(dataset, **options), path)
+        return path
+
+    return saved
+
+
+def passes(model) -> int:
+    return model.history[-1]["passes"]
 
 
 def test_the_model_is_where_it_begins(saved):

@@ -39,7 +39,7 @@ for name, module in [*sys.modules.items()]:
     if getattr(module, "__file__", None):
         names.setdefault(Path(module.__file__).resolve(), set()).add(name)
 ours = {file: names[file] for file in names if str(file).startswith(%r)}
-print({file: each for file, each in ours.items() if len(each) > 1} or "once", len(ours) > 50)
+print({file: each for file, each in ours.items() if len(each) > 1} or "once", len(ours) > 20)
 print(Path(streamcut.io.__file__).resolve(), io.StringIO.__module__)
 """
     once, places = said(code % ((f"{ROOT}/streamcut/", f"{ROOT}/io/"),)).splitlines()

@@ -70,7 +70,7 @@ BAD_INPUT = {
     53: "test_bad_input_more.py::test_53_carriage_returns_alone",
     54: "test_bad_input_more.py::test_54_wide_indices",
     55: "test_bad_input_more.py::test_55_damaged_compression",
-    56: "test_bad_input_more.py::test_56_the_figure_for_a_legal_row_is_enough",
+    56: "test_bad_input_more.py::test_56_a_legal_row_beyond_the_memory_is_read_with_more",
     57: "test_changed_input.py::test_57_every_change_of_every_kind_of_input",
     58: "test_bad_input_more.py::test_58_anndata_is_converted_by_the_line_that_is_named",
     59: "test_row_weights.py::test_59_weights",

@@ -1,4 +1,4 @@
-"""Every loss of the table against its definition; every linear solver with each: the bound is a bound, the primal is exact."""
+"""Every loss of the table against its definition."""
 
 from __future__ import annotations
 

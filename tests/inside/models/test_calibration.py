@@ -14,11 +14,18 @@ from sklearn.metrics import log_loss
 
 import streamcut
 from streamcut import calibrate, predict, save_model, train
-from streamcut.calibration import kept, platt, tempered
+from streamcut.calibration import _keep, _row_type, platt, tempered
 from streamcut.errors import BadInputError
 from streamcut.execution import kept_rows
 from streamcut.execution.kept_rows import KeptRows
 from streamcut.models.files import describe_model
+
+
+def kept(scores: np.ndarray, truth: np.ndarray, weights: np.ndarray) -> KeptRows:
+    """Rows as `platt` and `tempered` take them: scores (n,) or (n, K), classes (bool, or numbers) and weights (n)."""
+    rows = KeptRows(_row_type(scores))
+    _keep(rows, scores, truth, weights)
+    return rows
 
 
 def targets(positive, weights):

@@ -1,4 +1,4 @@
-"""BSCA and BSGD: against a slow version, against the optimum, on real data, in files, stopped and gone on with."""
+"""BSCA and BSGD: against a slow version, and against the optimum."""
 
 from __future__ import annotations
 

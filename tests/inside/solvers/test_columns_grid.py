@@ -62,21 +62,6 @@ def test_every_column_is_its_own_training_on_its_own_rows(loss):
         assert verify(model, own, force=True).primal == pytest.approx(claim.primal, rel=1e-11)
 
 
-def test_classes_of_every_point_and_fold():
-    X, y, u = rows("squared", 200)
-    y = np.digitize(y, [-0.7, 0.6]).astype(float)
-    points = [Point(C, 0.2, fold) for C, fold in product((0.3, 3.0), (-1, 1))]
-    found = grid(streamcut.rows(X, y, weight=u), points, FOLDS, task="multiclass", strategy="one-vs-rest", **TIGHT)
-    for point, model in zip(points, found, strict=True):
-        mine = kept(FOLDS, len(y), point.fold)
-        own = streamcut.rows(sp.csr_array(X[mine]), y[mine], weight=u[mine])
-        for label, claim in zip(model.labels, model.certificates, strict=True):
-            alone = train(own, positive_label=label, C=point.C, l1=point.l1, **TIGHT).certificate
-            assert claim.converged
-            assert claim.lower_bound <= alone.primal * (1.0 + 1e-12)
-            assert alone.lower_bound <= claim.primal * (1.0 + 1e-12)
-
-
 def exact_objective(model, point, given, mine):
     """Enclosure of F by fractions, over the rows of a column."""
     w = [*map(Fraction, model.weights.tolist()), Fraction(float(model.intercept)) / Fraction(given.bias)] if given.bias else [

@@ -1,4 +1,4 @@
-"""An intercept that costs nothing: scikit-learn's optimum, bounds that are true, and all that training does besides."""
+"""An intercept that costs nothing: its interval, and master problems that price it."""
 
 from __future__ import annotations
 
@@ -32,18 +32,6 @@ def test_an_intercept_is_no_further_than_a_cut_allows_and_hardly_less(primal):
     expected = (primal - 0.5 * w @ w - c_bar * (a @ w + b)) / (c_bar * pull)
     found = Nearby(c_bar, near, primal, 2.0).farthest(pull, a @ a, a @ near, b, CutError(0.0, 0.0))
     assert expected <= found <= expected + 1e-6 * abs(expected)
-
-
-def test_the_intercept_has_no_part_in_the_length_of_a_line():
-    w_b, w = np.array([1.0, -2.0, 5.0]), np.array([2.0, 1.0, -3.0])
-    assert FreeIntercept().line(w_b, w) == (1.0 + 9.0, 1.0 - 6.0)
-
-
-@pytest.mark.parametrize("length", [2, 9, 10, 30])
-def test_the_intercept_has_no_part_in_the_objective(length):
-    w = np.append(np.arange(1.0, length), 1e9)
-    expected = 0.5 * w[:-1] @ w[:-1] + 3.0 * 0.25
-    assert expected <= FreeIntercept().objective(w, 3.0, 0.25) <= expected * (1.0 + 1e-12)
 
 
 def priced(seed: int) -> tuple:

@@ -17,7 +17,7 @@ from reference import pairs as slow
 from reference.one_group import evaluated_by_ranges
 
 import streamcut
-from streamcut import CheckpointOptions, train
+from streamcut import train
 from streamcut.jobs.global_risk import GlobalJob
 from streamcut.losses.multivariate import Multivariate
 from streamcut.losses.pairs import Pairs, PairsOfLevels
@@ -142,16 +142,6 @@ def test_training_in_little_room_gives_the_same_bits(options, small_blocks, litt
     expected = bits(train(streamcut.rows(X, y), **options))
     little_room(60)
     assert bits(train(streamcut.rows(X, y), **options)) == expected
-
-
-def test_a_run_that_was_stopped_goes_on_in_other_room(tmp_path, small_blocks, little_room):
-    X, y, _ = problem(400, 15, levels=2)
-    options = {"task": "roc-area", "C": 1.0, "tol": 1e-4}
-    expected = train(streamcut.rows(X, y), **options)
-    train(streamcut.rows(X, y), checkpoint=str(tmp_path / "run"), max_passes=8, **options)
-    little_room(60)
-    rest = train(streamcut.rows(X, y), checkpoint=CheckpointOptions(str(tmp_path / "run"), resume=True), **options)
-    assert bits(rest) == bits(expected)
 
 
 IN_LEAST_MEMORY = """

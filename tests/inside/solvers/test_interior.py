@@ -12,10 +12,9 @@ from streamcut.compiled import dual, records
 from streamcut.execution.row_cache import CacheSize
 from streamcut.losses.epsilon_insensitive import EpsilonInsensitive
 from streamcut.losses.hinge import Hinge
-from streamcut.losses.logistic import Logistic
 from streamcut.losses.quantile import Quantile
 from streamcut.oracles.dual import ascent
-from streamcut.oracles.dual.interior import solve_cached, solving_bytes
+from streamcut.oracles.dual.interior import solve_cached
 from streamcut.oracles.dual.loss_cache import LossCache
 
 pytestmark = pytest.mark.smoke
@@ -84,14 +83,6 @@ def test_cached_rows_are_left_the_gap_that_was_asked_for(seed, C, loss, lanes, f
     dual_value = constants(after) - 0.5 * (v - rest) @ (v - rest) - rest @ (v - rest)
     assert primal(v) - dual_value <= 4.0 * enough + 1e-11 * primal(v)
     assert primal(step.point) - dual_value <= 4.0 * enough + 1e-11 * primal(v)
-
-
-def test_they_are_for_losses_with_kinks_and_few_features():
-    statistics = streamcut.rows(np.ones((4, 3)), np.array([1.0, -1.0, 1.0, -1.0])).manifest.statistics
-    assert solving_bytes(Hinge(), statistics, 4) == 8 * (8 + 16)
-    assert solving_bytes(EpsilonInsensitive(0.1), statistics, 4) == 8 * (8 + 32)
-    assert solving_bytes(Logistic(), statistics, 4) == 0
-    assert solving_bytes(Hinge(), statistics, 5000) == 0
 
 
 def hard():

@@ -1,4 +1,4 @@
-"""Crammer-Singer: kernels, line search and solvers against slow versions, LIBLINEAR, and what must never change the answer."""
+"""Crammer-Singer: kernels and cuts against slow versions."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Losses of whole labellings: the search over tables against all labellings, and certificates that hold."""
+"""Losses of whole labellings: the search over tables against all labellings."""
 
 import numpy as np
 import pytest

@@ -1,17 +1,14 @@
-"""Pairs: the counts against the list of all pairs, the solvers against a QP on differences, and what must not change a bit."""
+"""Pairs: the counts against the list of all pairs, sorting, and the line search."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import pairs as slow
-from sklearn.metrics import average_precision_score, ndcg_score
 
 from streamcut.bundle.line_search import minimise_by_tangents
 from streamcut.compiled import pairs
-from streamcut.foundation.chunk import Chunk
 from streamcut.losses.pairs import Pairs
-from streamcut.measures.ranking import RankingMeasures
 
 
 def runs_of(qid, n):
@@ -92,62 +89,3 @@ def test_line_search_by_tangents_reaches_most_of_the_decrease(seed, A0, B0, gues
     lowest = min(objective(t) for t in np.linspace(0.0, -slope / A0, 1000))
     assert objective(k) <= objective(0.0)
     assert objective(0.0) - objective(k) >= 0.85 * (objective(0.0) - lowest)
-
-
-def slow_measures(y, scores):
-    """(pairs, swapped, NDCG at 1, 5, 10, average precision) of one query whose scores all differ."""
-    listed = slow.all_pairs(y)
-    swapped = sum(1.0 * (scores[i] < scores[j]) + 0.5 * (scores[i] == scores[j]) for i, j in listed)
-    order, best = np.argsort(-scores), np.argsort(-y)
-    discounts = 1.0 / np.log2(2.0 + np.arange(len(y)))
-
-    def dcg(places, k):
-        return np.sum((2.0 ** y[places] - 1.0)[:k] * discounts[:k])
-
-    ndcg = [dcg(order, k) / dcg(best, k) if dcg(best, k) else 0.0 for k in (1, 5, 10)]
-    hits = y[order] > 0
-    precision = np.sum(np.cumsum(hits) / np.arange(1, len(y) + 1) * hits) / hits.sum() if hits.any() else 0.0
-    return len(listed), swapped, *ndcg, precision
-
-
-def test_measures_of_each_query_equal_the_obvious_ones():
-    rng = np.random.default_rng(4)
-    qid = np.repeat([7, 3, 9, 4], [40, 1, 12, 6])
-    y, scores = rng.integers(0, 4, len(qid)).astype(float), rng.permutation(len(qid)) / 10.0
-    y[-6:] = 0.0
-    measured = RankingMeasures(None)
-    for part in (slice(0, 11), slice(11, 45), slice(45, None)):
-        measured.add(Chunk(np.zeros(len(qid[part]) + 1, np.int64), None, None, y[part], qid[part]), scores[part])
-    table = measured.per_query()
-    np.testing.assert_array_equal(table["qid"], [7, 3, 9, 4])
-    for g, query in enumerate((7, 3, 9, 4)):
-        rows = qid == query
-        names = ("pairs", "swapped", "ndcg_at_1", "ndcg_at_5", "ndcg_at_10", "average_precision")
-        found = [table[name][g] for name in names]
-        np.testing.assert_allclose(found, slow_measures(y[rows], scores[rows]), rtol=1e-12)
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.lists(rows, min_size=1, max_size=25), st.randoms(use_true_random=False))
-def test_measures_count_ties_half_and_know_no_order_of_rows(found, random):
-    found = sorted(found, key=lambda row: row[1])
-    y, qid, scores = (np.array(column) for column in zip(*found, strict=True))
-    y, qid = np.abs(y), np.zeros(len(y), np.int64)
-
-    def measures(order):
-        measured = RankingMeasures(None)
-        measured.add(Chunk(np.zeros(len(y) + 1, np.int64), None, None, y[order], qid), scores[order])
-        return measured.measures()
-
-    here = measures(np.arange(len(y)))
-    mixed = measures(np.array(random.sample(range(len(y)), len(y))))
-    assert {k: pytest.approx(v, rel=1e-12) if v else v for k, v in here.items()} == mixed
-    listed = slow.all_pairs(y)
-    assert here["pairs"] == len(listed)
-    if listed:
-        swapped = sum(1.0 * (scores[i] < scores[j]) + 0.5 * (scores[i] == scores[j]) for i, j in listed)
-        assert here["swapped_pairs"] == swapped / len(listed)
-    if (y > 0).any():
-        assert here["map"] == pytest.approx(average_precision_score(y > 0, scores), rel=1e-12)
-        gains = (2.0**y - 1.0)[None]
-        assert here["ndcg_at_5"] == pytest.approx(ndcg_score(gains, scores[None], k=5) if len(y) > 1 else 1.0, rel=1e-9)

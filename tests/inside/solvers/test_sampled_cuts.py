@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from kit.shared.sampled_cuts import RBF, SOLVERS, checkpointed, coefficients_of, everything, rings, undisturbed
+from kit.shared.sampled_cuts import SOLVERS, checkpointed, coefficients_of, everything, rings, undisturbed
 from reference import sampled as slow
 
 import streamcut
@@ -50,22 +50,6 @@ def test_samples_of_all_rows_reach_the_kernel_machines_optimum(solver, kernel, b
     assert best * (1 - 1e-6) <= F <= best + 1.1e-4 * 0.7 * len(y)
 
 
-def test_several_classes_with_all_rows_reach_their_optimum():
-    rng = np.random.default_rng(3)
-    X = rng.standard_normal((90, 3))
-    y = np.digitize(np.sin(2 * X[:, 0]) + X[:, 1], [-0.5, 0.5]).astype(float)
-    K, target = Kernel("rbf", 0.5).matrix(X, X), y.astype(int)
-    found = [
-        train(streamcut.rows(X, y), task="multiclass", solver=solver, bias=0, samples=90, tol=1e-3, **RBF) for solver in SOLVERS
-    ]
-    F = [slow.multiclass_primal(K, target, 1.0, coefficients_of(model, X)) for model in found]
-    for model, value in zip(found, F, strict=True):
-        assert model.certificate.primal - model.certificate.raised == pytest.approx(value, rel=1e-12)
-        assert model.certificate.lower_bound <= min(F)
-        assert model.certificate.gap <= 1e-3 * 90
-        assert model.converged
-
-
 def test_sparse_rows_score_like_dense_ones():
     rng = np.random.default_rng(5)
     X = sp.random_array((40, 30), density=0.2, format="csr", rng=rng)
@@ -87,19 +71,6 @@ def test_keys_are_spread_evenly():
     shares = np.bincount((out >> np.uint64(60)).astype(int), minlength=16) / len(out)
     assert np.all(np.abs(shares - 1 / 16) < 0.005)
     assert len(np.unique(out)) == len(out)
-
-
-def test_a_full_bundle_drops_the_least_cut():
-    bundle = GramBundle(1.0, 2)
-    bundle.add(bundle.make_room(), 1.0, np.zeros(0), 1.0)
-    bundle.add(bundle.make_room(), 0.9, np.zeros(1), 1.0)
-    bundle.solve(1e-12)
-    assert len(bundle) == 2
-    slot = bundle.make_room()
-    assert (slot, bundle.slots.tolist()) == (1, [0])
-    bundle.add(slot, 0.5, np.zeros(1), 1.0)
-    solution = bundle.solve(1e-12)
-    assert solution.dual == pytest.approx(0.5 * solution.square + solution.xi, abs=1e-9)
 
 
 def test_a_bundle_follows_a_best_point_and_keeps_its_cuts():

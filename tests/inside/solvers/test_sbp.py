@@ -1,4 +1,4 @@
-"""The stochastic batch perceptron: against Algorithm 1 on a dense matrix, against SMO, and the same bits however it is run."""
+"""The stochastic batch perceptron: against Algorithm 1 on a dense matrix, and against SMO."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sequence labelling: Viterbi against trying every labelling, the certificate, and what must never change the answer."""
+"""Sequence labelling: Viterbi against trying every labelling, and its cuts."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,6 @@ from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.runner import Runner
 from streamcut.jobs.sequence import chain
 from streamcut.losses.sequence import SequenceRisk
-from streamcut.measures.sequence import SequenceMeasures
 from streamcut.oracles.sequence import SequenceOracle
 from streamcut.prediction import scored_chunks
 
@@ -91,26 +90,3 @@ def test_groups_that_go_on_in_the_next_block_of_text_are_labelled_whole(tmp_path
     assert len(chunks) > 10
     assert len(set(firsts)) == len(firsts)
     assert np.array_equal(predict(model, str(tmp_path / "t.svm")), model.predict(X, qid=qid))
-
-
-def test_chunks_are_counted_as_conll_does():
-    class Told:
-        labels_of_chunk = staticmethod(lambda chunk, scores: scores)
-        starts = staticmethod(lambda chunk: np.array([0, 5, 8]))
-
-    names = {1.0: "B-NP", 2.0: "I-NP", 3.0: "B-VP", 4.0: "O", 5.0: "I-VP"}
-    measures = SequenceMeasures(Told(), names)
-    true = np.array([1.0, 2, 3, 4, 2, 2, 1, 5])  # NP(0–2) VP(2–3) NP(4–5) | NP(5–6) NP(6–7) VP(7–8)
-    found = np.array([1.0, 2, 4, 4, 2, 2, 2, 5])  # NP(0–2) NP(4–5) | NP(5–7) VP(7–8)
-    chunk = streamcut.rows(np.ones((8, 1)), true).read(0)
-    measures.add(chunk, found)
-    found_measures = measures.measures()
-    assert found_measures["accuracy"] == 6 / 8
-    assert found_measures["sequence_accuracy"] == 0.0
-    assert found_measures["chunk_precision"] == 3 / 4
-    assert found_measures["chunk_recall"] == 3 / 6
-    assert found_measures["chunk_f1"] == pytest.approx(2 * 3 / 10)
-    assert found_measures["chunk_types"] == [
-        {"type": "NP", "f1": 2 * 2 / 7, "precision": 2 / 3, "recall": 2 / 4, "count": 4},
-        {"type": "VP", "f1": 2 * 1 / 3, "precision": 1.0, "recall": 1 / 2, "count": 2},
-    ]

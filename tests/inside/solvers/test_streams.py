@@ -12,10 +12,8 @@ from inside.kit.streams import SMALL
 from streamcut.config import TrainOptions
 from streamcut.errors import MemoryBudgetError
 from streamcut.execution.feed import Feed, Streams, Traffic
-from streamcut.execution.lanes import plan_lanes
-from streamcut.execution.plan import Machine, MemoryPlan, Needs, Streamed, plan_memory
+from streamcut.execution.plan import Machine, plan_memory
 from streamcut.execution.runner import Runner
-from streamcut.io.manifest import Statistics
 from streamcut.jobs import binary
 from streamcut.jobs.binary import BinaryJob
 from streamcut.oracles.dual import ascent
@@ -73,54 +71,6 @@ def test_pieces_that_come_together_are_others_in_each_pass():
     assert len(partners) > 4
 
 
-@pytest.mark.parametrize(
-    ("budget", "cache", "reads", "always", "found"),
-    [
-        (10_000, 0, True, False, 4),
-        (6_000, 0, True, False, 2),
-        (3_000, 0, True, False, 1),
-        (10_000, 0, False, False, 4),
-        (40_000, 20_000, False, False, 1),
-        (10_000, 0, False, True, 4),
-        (10_000, 5_000, True, False, 4),
-        (10_000, 5_000, True, True, 4),
-    ],
-)
-def test_memory_decides_how_many_there_are(budget, cache, reads, always, found):
-    def plan(needs):
-        lines = (("all", 2000), *needs.per_worker)
-        if sum(size for _, size in lines) > budget:
-            raise MemoryBudgetError("too little")
-        left = cache // needs.streamed.streams
-        return MemoryPlan(budget, lines, frozenset(), 0, row_cache=left, streamed=needs.streamed, reads_again=reads)
-
-    choices = tuple(Streamed(streams, 2000 * streams, always) for streams in (4, 2))
-    assert Needs(dimension=10, mixing=choices).planned(plan).streamed.streams == found
-
-
-@pytest.mark.parametrize(
-    ("budget", "reads", "found"),
-    [
-        (20_000, True, (4, False)),
-        (10_000, True, (4, True)),
-        (10_000, False, (4, True)),
-        (7_000, True, (4, True)),
-        (5_000, True, (1, True)),
-    ],
-)
-def test_the_row_state_goes_to_disk_where_it_leaves_no_memory_for_several_places(budget, reads, found):
-    def plan(needs):
-        lines, spilled = [("all", 1000), *needs.per_worker], False
-        if sum(size for _, size in lines) + 8000 > budget:
-            lines, spilled = [*lines, ("row state, mapped", 500)], True
-        if sum(size for _, size in lines) > budget:
-            raise MemoryBudgetError("too little")
-        return MemoryPlan(budget, tuple(lines), frozenset(), 0, spilled, streamed=needs.streamed, reads_again=reads)
-
-    best = Needs(dimension=10, mixing=(Streamed(4, 5000, True), Streamed(2, 5000, True))).planned(plan)
-    assert (best.streamed.streams, best.spilled) == found
-
-
 def test_row_59_rows_sorted_by_label_converge_under_the_tightest_memory(monkeypatch):
     """Batches shrink with the memory, and still come from four places."""
     monkeypatch.setattr(binary, "ORDER", RandomOrder(nnz=1 << 11, batch=32, within=False))
@@ -169,19 +119,3 @@ def test_fewer_passes_than_batches_one_after_the_other(small_batches, monkeypatc
     mixed = streamcut.train(streamcut.rows(X, y), **asked)
     monkeypatch.setattr(RandomOrder, "has_streams", lambda *_: False)
     assert mixed.history[-1]["passes"] < streamcut.train(streamcut.rows(X, y), **asked).history[-1]["passes"]
-
-
-@pytest.mark.parametrize(
-    ("nnz", "features", "asked", "lanes"),
-    [
-        (0, 10, None, 1), ((1 << 20) - 1, 10, None, 1), (1 << 20, 10, None, 2), (3 << 20, 10, None, 4), (1 << 40, 10, None, 16),
-        (1 << 22, 1 << 20, None, 1), (1 << 23, 1 << 20, None, 2), (0, 10, 5, 5), (1 << 40, 10, 5000, 1000),
-    ],
-)  # fmt: skip
-def test_lanes_are_as_many_as_pay_for_their_sums(nnz, features, asked, lanes):
-    found = plan_lanes(Statistics(n_rows=1000, n_features=features, nnz=nnz), asked)
-    assert len(found) == lanes
-    assert found.bounds[0] == 0
-    assert found.bounds[-1] == 1000
-    sizes = np.diff(found.bounds)
-    assert sizes.max() - sizes.min() <= 1

@@ -1,4 +1,4 @@
-"""Grids over C and kernel parameters: the same models as trained one by one, folds in shared passes, the best one chosen."""
+"""Folds are views of rows."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ import kit.shared.tune
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from kit.nights import by_night
 from kit.shared.tune import arrays
 
 import streamcut
-from streamcut import evaluate, tune
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.row_view import fold_views, folds_of
 
@@ -67,34 +65,3 @@ def test_folds_are_those_of_the_rows_however_they_are_stored():
         labels = [np.concatenate([view.read(i).y for i in range(len(view.manifest.shards))]) for view in views]
         np.testing.assert_array_equal(*labels)
     assert fold_views(one, folds_of(one, 3, 2))[0][1].manifest.statistics != views[0].manifest.statistics
-
-
-FAMILIES = [{}, {"loss": "logistic"}, {"l1": 5.0}, {"task": "regression", "loss": "squared"}]
-
-
-@pytest.mark.thirds
-@pytest.mark.parametrize("more", by_night(FAMILIES, FAMILIES[2:3]))
-def test_folds_are_columns_that_end_where_they_do_alone(stores, more):
-    """Each certificate holds for the rows of the other folds, and what was measured is what the model does on its own."""
-    data, Cs, seen, trained = stores[0], [1e-3, 0.1], [], {}
-    hooks = {
-        "on_model": lambda *line: seen.append(line),
-        "on_trained": lambda point, fold, model: trained.update({(fold, point["C"]): model}),
-    }
-    found = tune(data, {"C": Cs}, folds=3, **hooks, **more)
-    assert [(fold, point["C"]) for point, fold, _ in seen] == [(fold, C) for fold in range(3) for C in Cs]
-    whole = streamcut.open(data)
-    for fold, (rows, held_out) in enumerate(fold_views(whole, folds_of(whole, 3))):
-        for C in Cs:
-            alone = streamcut.train(rows, C=C, tol=1e-6, tol_relative=1e-6, **more).certificate
-            (tried,) = [tried for point, own, tried in seen if (own, point["C"]) == (fold, C)]
-            assert tried.result["converged"]
-            assert tried.result["lower_bound"] <= alone.primal
-            assert alone.lower_bound <= tried.result["primal"]
-            assert tried.result["primal"] <= alone.primal + 0.011 * max(alone.primal, tried.result["primal"])
-            assert tried.measures == evaluate(trained[fold, C], held_out).measures()
-    for cell in found.cells:
-        assert cell.mean == pytest.approx(np.mean([tried.value for point, _, tried in seen if point == cell.options]))
-    assert found.model.witness is not None
-    bound = found.model.witness.bound(found.model.certificate.c_bar, found.model.l1)
-    assert found.model.certificate.lower_bound == pytest.approx(bound)
