@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import tokenize
 import zipfile
 from collections.abc import Iterable
 from typing import IO, Any, BinaryIO
@@ -20,7 +21,10 @@ def array_header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype]:
     """
     version = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, by_columns, dtype = read(file)
+    try:
+        shape, by_columns, dtype = read(file)
+    except (tokenize.TokenError, SyntaxError, MemoryError, RecursionError) as error:  # NumPy reads it as Python
+        raise ValueError(f"its header is damaged ({type(error).__name__})") from error
     if dtype.hasobject:
         raise ValueError("it holds objects, which allow_pickle=False refuses")
     return shape, by_columns, dtype

@@ -58,7 +58,7 @@ class NpzReader:
             if not {"data", "shape", "format"} <= set(archive.names):
                 listed = ", ".join(sorted(archive.names)[:10])
                 raise BadInputError(f"{path}: not a sparse matrix of scipy.sparse.save_npz (it holds {listed})")
-            layout = np.ravel(self._whole(archive, "format"))[:1].tolist()
+            layout = np.ravel(self._whole(archive, "format")).tolist()
             self._layout = "".join(each.decode(errors="replace") if isinstance(each, bytes) else str(each) for each in layout)
             if self._layout not in _MEMBERS or not {*_MEMBERS[self._layout]} <= set(archive.names):
                 raise BadInputError(f"{path}: the matrix is saved as {self._layout}; save it by rows: save_npz(path, X.tocsr())")

@@ -100,12 +100,6 @@ def test_46_a_device_that_is_full_is_a_full_disk(run, folder):
     assert stat.S_ISCHR(os.lstat("full").st_mode)
 
 
-def test_46_a_block_device_needs_force(run, folder):
-    device(folder / "disk", 254, 250, stat.S_IFBLK)
-    code, _, err = run("predict", "m.npz", "a.svm", "-o", "disk")
-    assert (code, "--force" in err) == (USAGE, True)
-
-
 @pytest.mark.parametrize("command", COMMANDS)
 def test_46_links_are_followed_and_stay(run, folder, command):
     (folder / "elsewhere").mkdir()

@@ -216,26 +216,6 @@ def zeros(size: int, pack=zlib.compressobj) -> bytes:
     return b"".join(packer.compress(piece) for _ in range(size // MB)) + packer.flush()
 
 
-def test_row_52_a_member_of_an_npz_that_unpacks_to_a_thousand_times_its_size(run):
-    for name in ("shape", "format", "indptr", "data"):
-        npz(compressed=True, **{name: np.zeros(100 * MB, np.int8)})
-        with at_most(30 * MB):
-            converted(run)
-
-
-def test_row_52_a_description_of_an_array_that_unpacks(run):
-    npz()
-    with zipfile.ZipFile("x.npz") as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    with zipfile.ZipFile("x.npz", "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in members.items():
-            archive.writestr(
-                name, b"\x93NUMPY\x02\x00" + struct.pack("<I", 200 * MB) + bytes(200 * MB) if name == "data.npy" else content
-            )
-    with at_most(30 * MB):
-        converted(run)
-
-
 def test_row_52_a_chunk_of_an_h5ad_that_unpacks():
     stated = 400 * MB
     with h5py.File("x.h5ad", "w") as file:
