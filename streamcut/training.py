@@ -19,7 +19,7 @@ from streamcut.data.datasets import measurable, opened, stored, with_origin
 from streamcut.errors import MemoryBudgetError, UsageError, spelled
 from streamcut.execution.feed import Feed
 from streamcut.execution.occurring import OccurringDataset, occurring
-from streamcut.execution.plan import BASE, ROWS, Machine, MemoryPlan, Needs, beside, plan_memory
+from streamcut.execution.plan import BASE, Machine, MemoryPlan, Needs, beside, plan_memory
 from streamcut.execution.row_state import RowState
 from streamcut.execution.runner import Interrupted, Runner
 from streamcut.execution.scaled import ScaledDataset, scaled
@@ -30,7 +30,7 @@ from streamcut.foundation.redaction import redacted
 from streamcut.foundation.shown import expect_known, warn
 from streamcut.foundation.systems import peak_bytes, resident_bytes, restart_peak
 from streamcut.foundation.units import format_bytes
-from streamcut.io.dataset import Dataset, held_bytes
+from streamcut.io.dataset import Dataset, held_bytes, shard_bytes
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.recipe.comparison import require_same
 from streamcut.jobs.all_features import with_all_features
@@ -152,9 +152,7 @@ class Session:
     def planned(self) -> tuple[Job, MemoryPlan]:
         """The job and memory plan on threads that entering the context uses. Raises MemoryBudgetError."""
         job, plan = smallest_change(self.job, self._planned, threads=self.options.workers is None)
-        machine, rows = self._machine(job), dict(plan.lines).get(ROWS, 0)
-        taken = resident_bytes() - COMPILING * first_use.compiled
-        return job, beside(plan, self.dataset.manifest, taken - machine.base - rows, machine)
+        return job, beside(plan, self.dataset.manifest, self._machine(job))
 
     def __enter__(self) -> Session:
         try:
@@ -319,12 +317,14 @@ class Session:
         return replace(needs, more=(*needs.more, *more, *coming))
 
     def _machine(self, job: Job) -> Machine:
-        """What is declared of this process: nothing that is measured decides the size of the row cache, and so the weights."""
+        """What is declared of this process; what it has besides decides neither the row cache nor, so, the weights."""
         base = BASE + _CURVED * self.options.record.curved + _HDF5 * (self.dataset.manifest.backend == "hdf5")
         base += _DASK * self.options.distributed
         workers = threads_wanted(self.options) if self.options.scheduler == "local-cluster" else job.workers
         in_memory, lower = isinstance(self.dataset, MemoryDataset), lowerable(self.options, job, workers)
-        return Machine(memory_limit(self.options.memory), base, workers, in_memory, lower)
+        rows = sum(shard_bytes(self.dataset.manifest, shard) for shard in self.dataset.manifest.shards) * in_memory
+        besides = max(0, resident_bytes() - COMPILING * first_use.compiled - base - rows)
+        return Machine(memory_limit(self.options.memory), base, workers, in_memory, lower, besides)
 
 
 def _with_fewer_features(options: TrainOptions, data: Dataset) -> bool:

@@ -138,8 +138,8 @@ def _verified(trained: Any, data: Any, passes: int, memory: str, force: bool, ce
             "this is not the data that the model was trained on (fingerprints differ): these are other rows, or the same in "
             "another order or in shards of another size (--shard-nnz); use --force to continue"
         )
-    ceiling.expect_rows(trained, data.manifest)
     if isinstance(trained, KernelModel):
+        ceiling.expect_rows(trained, data.manifest)
         return replace(_kernel(trained, data), same_data=same)
     found = _proved(trained, data, passes, memory)
     ceiling.keep()

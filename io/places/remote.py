@@ -8,7 +8,6 @@ the passwords and signatures in them. An object appears with its last byte or no
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import tempfile
@@ -18,12 +17,15 @@ from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import cache
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from streamcut.errors import DiskFullError, NotFoundError, UsageError
 from streamcut.foundation.files import disk_full, failpoint, scratch_folder
 from streamcut.foundation.interrupts import TURN, GivenUp, stop_wanted
+
+if TYPE_CHECKING:
+    import asyncio
 
 OBJECT_STORES = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory")
 _TIMEOUT, _RETRIES = "STREAMCUT_TIMEOUT", "STREAMCUT_RETRIES"
@@ -126,6 +128,8 @@ def located(url: str) -> tuple[Any, str]:
 
 @cache
 def _loop() -> asyncio.AbstractEventLoop:
+    import asyncio  # 7 MB, which few commands need
+
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="requests", daemon=True).start()
     return loop
@@ -133,6 +137,8 @@ def _loop() -> asyncio.AbstractEventLoop:
 
 def begun(request: Callable[..., Coroutine], *arguments: Any) -> Future:
     """A request under way."""
+
+    import asyncio
 
     async def run() -> Any:
         return await request(*arguments)
@@ -241,6 +247,8 @@ def size_of(url: str) -> int | None:
 
 async def get(url: str, start: int = 0, stop: int | None = None, e_tag: str | None = None) -> bytes:
     """The content, or bytes start:stop of it; `e_tag`: of this version only. A body that breaks off is asked for again."""
+    import asyncio
+
     import obstore
     from obstore.exceptions import GenericError
 

@@ -171,16 +171,16 @@ class _Piece(NamedTuple):
 
 _FLAT = 0.01  # of the slope at k = 0: that at which a search ends; 1e-3 takes more evaluations and no less time
 _NARROW = 1e-3  # of k: a bracket around a kink
-_FAR, _FARTHER, _FARTHEST = 2.0**20, 2.0**10, 1e280  # brackets grow faster beyond: almost only a free intercept moves
+_FAR, _FARTHER = 2.0**20, 2.0**10  # brackets grow faster beyond: almost only a free intercept moves
 _MOST = 40  # slope evaluations of a search
 
 
 def minimise(
-    slopes: Callable[[np.ndarray], np.ndarray], columns: int, flat: float = _FLAT, narrow: float = _NARROW
+    slopes: Callable[[np.ndarray], np.ndarray], columns: int, flat: float = _FLAT, narrow: float = _NARROW, farthest: float = _FAR
 ) -> np.ndarray:
     """k ≥ 0 (columns,) that nearly minimises each F along its line; slopes(k) are right derivatives at k (columns,).
 
-    There the slope is at most the part `flat` of that at 0, or a kink is as close as the part `narrow` of k.
+    There the slope is at most the part `flat` of that at 0, or a kink is as close as the part `narrow` of k; or k is `farthest`.
     """
     low, k = np.zeros(columns), np.zeros(columns)
     at_low = slopes(k)
@@ -190,7 +190,7 @@ def minimise(
     open_ = falls.copy()
     if not open_.any():
         return k
-    while open_.any() and high.max() < _FARTHEST:
+    while open_.any() and high.max() < farthest:
         found = slopes(np.where(falls, high, 0.0))
         at_high = np.where(open_, found, at_high)
         on = open_ & (found < 0.0)

@@ -112,7 +112,6 @@ def run(
         from streamcut.data.datasets import stored, with_origin
         from streamcut.models.checkpoint_places import remove_checkpoints
         from streamcut.training import opened, train
-        from streamcut.tuning import tune
 
         made = stored(data, None, convert or None, options["scratch"], options["memory"])
         with waits_end_by(stop):
@@ -137,6 +136,8 @@ def run(
             common: dict[str, Any] = {"validation": validation, "checkpoint": checkpoint, "stop": stop}
             if search:
                 hooks: dict[str, Any] = {"on_model": shown.point, "on_trained": shown.trained}
+                from streamcut.tuning import tune
+
                 found = tune(
                     dataset, grid or {"C": [options.pop("C")]}, folds=folds, measure=measure, **hooks, **common, **options
                 )

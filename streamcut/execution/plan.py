@@ -16,6 +16,7 @@ from streamcut.io.dataset import shard_bytes
 from streamcut.io.manifest import Manifest
 from streamcut.io.stores.buffers import buffer_bytes
 
+_BESIDES = "what this process has besides"
 ROWS = "rows in memory"
 BASE = 126 * 10**6  # of a process with NumPy, Numba and the kernels of a training
 RESERVE = 24 << 20  # Python objects, histograms, stacks of threads, what the allocator keeps
@@ -98,6 +99,7 @@ class Machine:
     workers    threads
     in_memory  the rows are the caller's arrays
     lower      options that reduce the needs, named in a refusal
+    besides    bytes that the process takes now besides `base` and the rows: they decide no plan, but what a refusal names
     """
 
     budget: int
@@ -105,6 +107,7 @@ class Machine:
     workers: int
     in_memory: bool = False
     lower: tuple[str, ...] = ("--max-cuts", "--workers")
+    besides: int = 0
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -115,6 +118,7 @@ class MemoryPlan(Shown):
     row_cache  bytes for copies of the rows that matter most, all lanes together; one of the lines
     streamed   how rows are read from several places of a lane
     reads_again  whether passes after the first read data
+    grows      bytes that a larger budget may add to the row cache
     """
 
     budget: int
@@ -125,6 +129,7 @@ class MemoryPlan(Shown):
     row_cache: int = 0
     streamed: Streamed = _ONE_PLACE
     reads_again: bool = True
+    grows: int = 0
 
     @property
     def needed(self) -> int:
@@ -169,12 +174,14 @@ def plan_memory(needs: Needs, manifest: Manifest, machine: Machine) -> MemoryPla
     if (more := min(most - least, int(_FOR_CACHE * (budget - _sum(alone))))) > 0:
         lines.append((f"more of the {needs.cached}" if least else needs.cached, more))
         if (free := free - more) < 0:
-            raise _refusal(machine, lines, grows=True)
+            raise _refusal(machine, lines, grows=most - least - more)
     sizes = [shard_bytes(manifest, shard) for shard in manifest.shards]
     pinned = frozenset(range(len(sizes))) if machine.in_memory else _pinned(sizes, free)
     kept = 0 if machine.in_memory else sum(sizes[shard] for shard in pinned)
     again = len(pinned) < len(sizes)
-    return MemoryPlan(budget, tuple(lines), pinned, kept, spilled, least + max(more, 0), needs.streamed, again)
+    return MemoryPlan(
+        budget, tuple(lines), pinned, kept, spilled, least + max(more, 0), needs.streamed, again, most - least - max(more, 0)
+    )
 
 
 def _necessities(needs: Needs, manifest: Manifest, machine: Machine) -> tuple[list[tuple[str, int]], bool]:
@@ -211,16 +218,16 @@ def _pinned(sizes: list[int], free: int) -> frozenset[int]:
     return frozenset(pinned)
 
 
-def beside(plan: MemoryPlan, manifest: Manifest, more: int, machine: Machine) -> MemoryPlan:
-    """`plan` in a process that takes `more` bytes than declared: fewer shards are pinned, nothing else changes.
+def beside(plan: MemoryPlan, manifest: Manifest, machine: Machine) -> MemoryPlan:
+    """`plan` in a process that takes more than declared: fewer shards are pinned, nothing else changes.
 
     Raises MemoryBudgetError when that is not enough.
     """
-    if more <= 0:
+    if machine.besides <= 0:
         return plan
-    lines = (*plan.lines, ("what this process has besides", more))
+    lines = (*plan.lines, (_BESIDES, machine.besides))
     if (free := plan.budget - _sum(lines)) < 0:
-        raise _refusal(machine, list(lines), grows=plan.row_cache > 0)
+        raise _refusal(machine, list(plan.lines), grows=plan.grows)
     sizes = [shard_bytes(manifest, shard) for shard in manifest.shards]
     pinned = plan.pinned if plan.pinned_bytes == 0 else _pinned(sizes, free)
     kept = sum(sizes[shard] for shard in pinned) * (plan.pinned_bytes > 0)
@@ -244,10 +251,11 @@ def _sum(lines: Iterable[tuple[str, int]]) -> int:
     return sum(size for _, size in lines)
 
 
-def _refusal(machine: Machine, lines: list[tuple[str, int]], *, grows: bool = False) -> MemoryBudgetError:
-    """`grows`: a larger budget would enlarge the row cache, which leaves less than all of it for the last line."""
+def _refusal(machine: Machine, lines: list[tuple[str, int]], *, grows: int = 0) -> MemoryBudgetError:
+    """`grows`: bytes that a larger budget may add to the row cache, which leaves less than all of it for the last line."""
+    lines = [*lines, *[(_BESIDES, machine.besides)] * (machine.besides > 0)]
     least, lower = _sum(lines), machine.lower
     if grows:
-        least = machine.budget + int((least - machine.budget) / (1.0 - _FOR_CACHE))
+        least = min(least + grows, machine.budget + int((least - machine.budget) / (1.0 - _FOR_CACHE)))
     why = "; ".join(f"{what}: {format_bytes(size)}" for what, size in lines)
     return too_little(machine.budget, least, why, f"{', or lower one of ' * bool(lower)}{', '.join(lower)}")

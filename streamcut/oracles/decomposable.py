@@ -25,6 +25,7 @@ _LONGER = 1.0 + 1e-6  # squares of rows were summed in float64
 # Of a single line's slope at 0, and of its k: spambase, logistic and squared hinge by dual ascent, 136 passes; 157 where ten
 # times as much is left, 143 and 148 where it is a tenth and less.
 _CLOSE = 1e-3, 1e-4
+_FARTHEST = 1e280
 
 
 def row_scale(statistics: Statistics, bias: float, width: int = 1) -> RowScale:
@@ -182,7 +183,7 @@ class DecomposableOracle:
                 slope = (k * A0 + B0 if more is None else more(k)) + self.C * self.slopes(k)[0]
             return np.where(np.isnan(slope), np.inf, slope)
 
-        return float(two_cuts.minimise(slopes, 1, *_CLOSE)[0])
+        return float(two_cuts.minimise(slopes, 1, *_CLOSE, _FARTHEST)[0])
 
     def slopes(self, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Slopes and curvatures of Σ u_i ℓ_i at each w_b + k(w − w_b). The data is not read."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamcut import __version__
-from streamcut.config import COMMON, IN_MEMORY, TrainOptions
+from streamcut.config import COMMON, IN_MEMORY, SETTINGS, TrainOptions
 from streamcut.errors import BadInputError
 from streamcut.evaluation import collect
 from streamcut.execution.ceiling import Ceiling
@@ -204,7 +204,7 @@ def command(model: Model, path: str | os.PathLike | None = None) -> str:
         flags = [f"--{name.replace('_', '-')}" for name, value in convert.items() if value is True]
         before = f"{shlex.join(['streamcut', 'convert', data, 'rows.zarr', '--recipe', file, *options, *flags])} && "
         data = "rows.zarr"
-    words = ["streamcut", "train", data, "--model", file]
+    words = ["streamcut", "train", data, "--output", file]
     asked = {**model.parameters, "solver": model.solver}  # the meaning of "auto" may change
     if asked.get("warm_start") == IN_MEMORY:
         del asked["warm_start"]
@@ -216,7 +216,8 @@ def command(model: Model, path: str | os.PathLike | None = None) -> str:
         if value is None:
             value = 0  # switched off
         text = f"{value!r}s" if name in _SECONDS else repr(value) if isinstance(value, float) else str(value)
-        words += [f"--{name.replace('_', '-')}", text]
+        flag = name.replace("_", "-")
+        words += ["--set", f"{flag}={text}"] if name in SETTINGS else [f"--{flag}", text]
     return before + shlex.join(words)
 
 

@@ -72,7 +72,7 @@ VERBS = {
     "info": ["info", "clicks.npz"],
     "verify alone": ["verify", "clicks.npz"],
     "verify": ["verify", "clicks.npz", "clicks.csv"],
-    "certify": ["verify", "clicks.npz", "clicks.csv", "--C", "1"],
+    "certify": ["verify", "clicks.npz", "clicks.csv", "--output", "OUT.npz"],
     "evaluate": ["evaluate", "clicks.npz", "clicks.csv"],
     "explain": ["explain", "clicks.npz", "clicks.csv", "--top", "1"],
     "weights": ["explain", "clicks.npz", "--top", "3"],

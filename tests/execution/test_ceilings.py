@@ -30,7 +30,7 @@ def test_a_model_says_what_it_takes_before_it_takes_it(folder, tmp_path):
     save_model(replace(model, weights=weights, witness=None), tmp_path / "wide.npz")
     sizes: list[int] = []
     assert (load_model(tmp_path / "wide.npz", sizes.append).weights == weights).all()
-    assert sizes[0] == 2 * (tmp_path / "wide.npz").stat().st_size < 10**6
-    assert max(sizes) == weights.nbytes
+    assert (tmp_path / "wide.npz").stat().st_size < 10**6
+    assert sizes[0] >= weights.nbytes
     with pytest.raises(MemoryBudgetError, match=r"the model: 40\.0 MB"):
         streamcut.predict(tmp_path / "wide.npz", folder / "rows.zarr", memory="1MB")

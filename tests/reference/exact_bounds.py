@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from reference.exact import ExactRows, objective
 import streamcut
 from streamcut import verify
 from streamcut.config import TrainOptions
+from streamcut.errors import BadInputError
 from streamcut.execution.feed import Feed
 from streamcut.execution.plan import MemoryPlan
 from streamcut.execution.runner import Runner
@@ -194,9 +196,9 @@ def _false(models: list[Any], exact: ExactRows, bias: float, data: Any) -> Itera
             yield "tolerance", f"{who} gap is {claim.gap!r}, {claim.tolerance.gap!r} was asked for"
         if model.witness.bound(claim.c_bar) < claim.lower_bound:
             yield "witness", f"{who} witness proves {model.witness.bound(claim.c_bar)!r}, claimed is {claim.lower_bound!r}"
-        found = verify(model, data)
-        if not found.consistent:
-            yield "verify", f"{who} model is rejected: {found}"
+        with suppress(BadInputError):  # of a label without weight, which training refuses
+            if not (found := verify(model, data)).consistent:
+                yield "verify", f"{who} model is rejected: {found}"
 
 
 def _trained(data: MemoryDataset, chosen: dict[str, Any], C: float, way: str) -> Iterator[Any]:

@@ -52,6 +52,7 @@ def test_what_a_refusal_names_is_enough(run, folder, monkeypatch, name):
     if name == "report":
         pytest.importorskip("matplotlib")
     monkeypatch.chdir(folder)
+    assert run(*COMMANDS[name])[0] == 0  # this process has all modules and kernels from now on
     code, _, said = run(*COMMANDS[name], "--memory", "1MB")
     assert (code, "--memory" in said) == (ExitCode.MEMORY, True), said
     code, _, said = run(*COMMANDS[name], "--memory", f"{figure(said)}B")

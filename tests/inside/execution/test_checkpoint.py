@@ -282,8 +282,8 @@ COMMAND = [
     "--json",
     "--C",
     "0.01",
-    "--max-cuts",
-    "12",
+    "--set",
+    "max-cuts=12",
     "--max-passes",
     "90",
 ]
