@@ -324,7 +324,7 @@ def export(
     """Write `model` to `path` for another program, which then gives the same labels and scores.
 
     model    a model, or the path of its file
-    to       the program to write for: json, liblinear, onnx or sklearn; None: by the ending of `path`, else LIBLINEAR
+    to       the program to write for: json, liblinear, onnx or sklearn; by default as the file's name ends, else liblinear
     replace  replace the file if it exists
     without_recipe         leave out how raw rows become features, and words for labels, if the program cannot hold them
     without_probabilities  leave out the probabilities of the model

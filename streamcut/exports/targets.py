@@ -9,26 +9,24 @@ from dataclasses import dataclass
 class Target:
     """A format of another program, made by `content` of the module streamcut.exports.`module`.
 
-    endings        file name endings that select it; what: for help
+    endings        file name endings that select it
     recipe, words  whether it holds how raw rows become features, and labels that are words
     links          kinds of links (streamcut.models.link) that it can hold; fitted ones only where `fitted`
     """
 
     module: str
     endings: tuple[str, ...]
-    what: str
     recipe: bool = False
     words: bool = True
     links: tuple[str, ...] = ("Sigmoid", "Softmax", "Odds")
     fitted: bool = True
 
 
-_PICKLE = "a fitted scikit-learn estimator, of tables a Pipeline (a pickle: load only files that you trust)"
 TARGETS = {
-    "liblinear": Target("liblinear", (), "LIBLINEAR's text model", words=False, links=("Sigmoid", "Odds"), fitted=False),
-    "sklearn": Target("sklearn", (".joblib", ".pkl"), _PICKLE, recipe=True, fitted=False),
-    "onnx": Target("onnx", (".onnx",), "a graph for ONNX runtimes (needs streamcut[onnx])"),
-    "json": Target("as_json", (".json",), "weights by feature", recipe=True),
+    "liblinear": Target("liblinear", (), words=False, links=("Sigmoid", "Odds"), fitted=False),
+    "sklearn": Target("sklearn", (".joblib", ".pkl"), recipe=True, fitted=False),
+    "onnx": Target("onnx", (".onnx",)),
+    "json": Target("as_json", (".json",), recipe=True),
 }
 
 

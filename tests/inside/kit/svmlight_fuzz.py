@@ -38,7 +38,8 @@ def agrees(path, text, options, least=0, **arguments):
     path.write_bytes(text)
     rows, refused, counters = read(path, options, **arguments)
     expected, expected_refused = parse_file(text, options)
-    assert refused == expected_refused
+    assert refused == expected_refused[:20]
+    assert counters["skipped_lines"] == len(expected_refused)
     assert len(rows) >= least
     assert rows == [row[:5] for row in expected]
     if not options.hash_bits:

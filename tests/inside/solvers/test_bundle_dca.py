@@ -108,10 +108,10 @@ def test_one_visit_is_that_of_the_slow_version(seed, bias, dtype, fine):
     A = dense(X, bias).astype(float)
     w, z_b = rng.standard_normal(A.shape[1]), rng.standard_normal(n)
     base = ((codes / 65535.0) ** 2 * mixture).sum(axis=1)
-    order, places = rng.permutation(8), rng.permutation(2)  # row 0 is the fourth of a batch of 16
+    order, places = rng.permutation(8), rng.permutation(2)  # of batches of 16 rows
     near = int(rng.integers(1, 9))  # which changes nothing
     fetched = np.concatenate([np.sort(order[start : start + near]) for start in range(0, 8, near)])
-    groups = [[g + 8 * p + o for o in order if 0 <= g + 8 * p + o < n] for g in range(-3, n, 16) for p in places]
+    groups = [[g + 8 * p + o for o in order if 0 <= g + 8 * p + o < n] for g in range(0, n, 16) for p in places]
     w_run, grids = w.copy(), Grids.holding(1e4, 1e4)
     grids = grids.finer(n) if fine else grids
     indptr, indices = X.indptr.astype(np.int64), X.indices.astype(np.int32)
@@ -126,7 +126,7 @@ def test_one_visit_is_that_of_the_slow_version(seed, bias, dtype, fine):
         records.Start(w, 0.3, loss.parts(mixture), C, bias),
         records.Slots(1, 3, int(last)),
         grids,
-        records.Visits(order, places, 3, 2, fetched, near),
+        records.Visits(order, places, 2, fetched, near),
         records.DualSums(w_run, cuts, sums),
         records.Scratch(np.empty(8), np.empty(8, np.int64)),
     )

@@ -105,7 +105,7 @@ def test_entries_of_zero_are_no_features():
     model = streamcut.train(data, tol_relative=1e-6, tol=None)
     assert np.count_nonzero(model.weights) == D
     assert verify(model, data).consistent
-    assert verify(model, streamcut.rows(spread(X), y), force=True).primal == pytest.approx(model.certificate.primal, rel=1e-12)
+    assert verify(model, streamcut.rows(spread(X), y), force=True).primal == pytest.approx(model.certificate.primal, rel=1e-11)
 
 
 def test_only_where_it_pays():
@@ -132,7 +132,7 @@ def test_vectors_of_a_budget_are_as_long_as_features_occur(tmp_path, far, gamma)
         made.append(spread(X), y)
     plans, options = [], {"solver": "bsca", "kernel": "rbf", "gamma": gamma, "budget": 20, "epochs": 2}
     found = streamcut.train(tmp_path / "wide.zarr", **options, on_plan=plans.append)
-    expected = streamcut.train(streamcut.rows(spread(X), y), **options)
+    expected = streamcut.train(streamcut.rows(spread(X), y, shard_nnz=X.nnz // 3), **options)
     assert any(f"vectors × {D} features" in what for what, _ in plans[0].lines), plans[0].lines
     assert found.support.shape == (20, WIDE)
     assert (found.kernel.centre is not None) == (far > 0.0)
