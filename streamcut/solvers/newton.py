@@ -8,7 +8,7 @@ Stops     when F(w_b) − bound is small enough.
     one pass at w = 0
     repeat
         w = argmin R + C·(the quadratic model of the loss at the last w); w = w_b where the last step was far too long, and the
-            solution of the master problem where that model has none in float64
+            solution of the master problem where that model has none in float64, or one from which F does not fall
         one pass at w: margins, the cut there, H = Σ u_i ℓ″(z_i) x_i x_iᵀ
         k = argmin_{k ≥ 0} F(w_b + k(w − w_b));   w_b ← w_b + k(w − w_b)
         add the cut, solve the master problem: its value is the bound
@@ -36,10 +36,13 @@ with a fixed width.)
 
 from __future__ import annotations
 
+import numpy as np
+
 from streamcut.oracles.second_order import SecondOrderOracle
 from streamcut.solvers.loop import begun, iterated
 from streamcut.solvers.progress import Progress, Solution
 
+_LOST = -1.0  # k after a step from the best point that does not fall: its model has too few digits (one column of 10⁹)
 _TOO_LONG = 0.4  # of a full step: with a shorter one from the line search, the model is not that of the best point
 
 
@@ -51,15 +54,18 @@ def solve(oracle: SecondOrderOracle, progress: Progress, *, max_cuts: int) -> So
     s, rule = begun(oracle, progress, max_cuts)
 
     def iterate() -> None:
-        back = s.k < _TOO_LONG
+        lost, at_best = s.k < 0.0, np.array_equal(oracle.at, s.w_b)
+        back = not lost and s.k < _TOO_LONG
         s.narrow()
         if back:
             s.w = s.w_b.copy()
-        elif (w := oracle.newton(rule.allowed_gap(s.best.F, oracle.c_bar), s.penalty.ridge)) is not None:
+        elif not lost and (w := oracle.newton(rule.allowed_gap(s.best.F, oracle.c_bar), s.penalty.ridge)) is not None:
             s.w = w
         cut = oracle.expand(s.w)
         s.move(1.0 if back else s.search(oracle), oracle)
         s.improve(cut, rule)
+        if s.k == 0.0 and (lost or at_best):
+            s.k = _LOST
 
     found = iterated(s, oracle, progress, rule, iterate)
     oracle.widen()  # for the next of a path
