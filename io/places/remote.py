@@ -27,6 +27,8 @@ from streamcut.foundation.interrupts import TURN, GivenUp, stop_wanted
 if TYPE_CHECKING:
     import asyncio
 
+    from obstore import GetOptions
+
 OBJECT_STORES = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory")
 _TIMEOUT, _RETRIES = "STREAMCUT_TIMEOUT", "STREAMCUT_RETRIES"
 _PAUSE = 0.2  # seconds before the second attempt, twice as long before each further one
@@ -253,8 +255,9 @@ async def get(url: str, start: int = 0, stop: int | None = None, e_tag: str | No
     from obstore.exceptions import GenericError
 
     store, path = located(url)
-    options: dict[str, Any] = {} if stop is None else {"range": (start, stop)}
-    options |= {"if_match": e_tag} if e_tag else {}
+    options: GetOptions = {} if stop is None else {"range": (start, stop)}
+    if e_tag:
+        options["if_match"] = e_tag
     for attempt in range(most := _retries() + 1):
         found = await obstore.get_async(store, path, options=options)
         try:
