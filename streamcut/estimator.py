@@ -137,6 +137,7 @@ class Estimator(BaseEstimator):
 
         keywords = [Parameter(name, Parameter.KEYWORD_ONLY, default=value) for name, value in defaults.items()]
         __init__.__signature__ = Signature([Parameter("self", Parameter.POSITIONAL_OR_KEYWORD), *keywords])  # type: ignore[attr-defined]
+        __init__.__module__, __init__.__qualname__ = cls.__module__, f"{cls.__qualname__}.__init__"
         cls.__init__ = __init__  # type: ignore[method-assign]
         if cls.__doc__:  # python -OO has none
             text, head, examples = textwrap.dedent("    " + cls.__doc__).partition("\n\nExamples\n")
