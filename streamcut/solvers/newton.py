@@ -64,7 +64,7 @@ def solve(oracle: SecondOrderOracle, progress: Progress, *, max_cuts: int) -> So
         cut = oracle.expand(s.w)
         s.move(1.0 if back else s.search(oracle), oracle)
         s.improve(cut, rule)
-        if s.k == 0.0 and (lost or at_best):
+        if s.k == 0.0 and at_best and not lost:
             s.k = _LOST
 
     found = iterated(s, oracle, progress, rule, iterate)
