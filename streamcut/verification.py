@@ -37,9 +37,10 @@ from streamcut.models.multiclass import MulticlassModel
 from streamcut.oracles.mapped import MappedDataset
 from streamcut.prediction import scored_chunks
 from streamcut.solver_table import SOLVER_TABLE
-from streamcut.training import train
+from streamcut.training import Session, checked, train
 
 PASSES = 100
+_SCORING = "scoring, before training", 8 << 20
 AGREEMENT = 1e-9  # relative: recorded and recomputed differ only by the order of their sums
 _DID = 0.25  # of the worst-case allowance for rounding: actual rounding is at most this
 _PART, _PART_OF_CLASS = 1e-3, 0.05  # of the recorded gap: training continues to this, for all classes, or for each
@@ -157,6 +158,8 @@ def _features(model: MappedModel, data: Any) -> MappedDataset:
 def _proved(model: Any, data: Any, passes: int, memory: str) -> Verification:
     """A linear model: F at its weights, then training."""
     problem, wrong = training_options(model, data), list[str]()
+    chosen, scheduler = checked({**problem, "memory": memory})
+    Session(data, chosen, scheduler=scheduler, more=(_SCORING,)).planned()  # refused before any row is read
     if "warm_start" in problem:
         values = objectives(model, data)
     else:

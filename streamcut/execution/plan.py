@@ -16,6 +16,7 @@ from streamcut.io.dataset import shard_bytes
 from streamcut.io.manifest import Manifest
 from streamcut.io.stores.buffers import buffer_bytes
 
+_SPREAD = 4 << 20
 _BESIDES = "what this process has besides"
 ROWS = "rows in memory"
 BASE = 126 * 10**6  # of a process with NumPy, Numba and the kernels of a training
@@ -253,7 +254,8 @@ def _sum(lines: Iterable[tuple[str, int]]) -> int:
 
 def _refusal(machine: Machine, lines: list[tuple[str, int]], *, grows: int = 0) -> MemoryBudgetError:
     """`grows`: bytes that a larger budget may add to the row cache, which leaves less than all of it for the last line."""
-    lines = [*lines, *[(_BESIDES, machine.besides)] * (machine.besides > 0)]
+    if machine.besides > 0:  # which differs a little from run to run: what a refusal names must do in the next
+        lines = [*lines, (_BESIDES, machine.besides + _SPREAD)]
     least, lower = _sum(lines), machine.lower
     if grows:
         least = min(least + grows, machine.budget + int((least - machine.budget) / (1.0 - _FOR_CACHE)))

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import kit.shared.ceilings
 import numpy as np
@@ -47,31 +48,31 @@ def figure(said: str) -> int:
     return parse_size(re.search(r"at least (\d+[MG]B)", said)[1])
 
 
+def ran(folder: Path, line: list[str], memory: str) -> tuple[int, str, int]:
+    """(exit code, stderr, peak) of a command in a process of its own."""
+    command = [sys.executable, "-P", "-c", CHILD, *line, "--memory", memory]
+    done = subprocess.run(command, cwd=folder, env=os.environ, capture_output=True, text=True, timeout=120)
+    return done.returncode, done.stderr, int(re.search(r"peak (\d+)", done.stderr)[1])
+
+
 @pytest.mark.parametrize("name", COMMANDS)
-def test_what_a_refusal_names_is_enough(run, folder, monkeypatch, name):
+def test_what_a_refusal_names_is_enough(folder, name):
     if name == "report":
         pytest.importorskip("matplotlib")
-    monkeypatch.chdir(folder)
-    assert run(*COMMANDS[name])[0] == 0  # this process has all modules and kernels from now on
-    code, _, said = run(*COMMANDS[name], "--memory", "1MB")
+    code, said, _ = ran(folder, COMMANDS[name], "1MB")
     assert (code, "--memory" in said) == (ExitCode.MEMORY, True), said
-    code, _, said = run(*COMMANDS[name], "--memory", f"{figure(said)}B")
+    code, said, _ = ran(folder, COMMANDS[name], f"{figure(said)}B")
     assert code == 0, said
 
 
 @pytest.mark.skipif(not LINUX, reason="other systems count other peaks")
 @pytest.mark.parametrize("line", [["evaluate", "m.npz", "rows.zarr"], ["predict", "m.npz", "rows.zarr", "-o", "p.txt"]], ids=str)
 def test_the_peak_is_below_the_ceiling(folder, line):
-    def ran(memory: str) -> tuple[int, str, int]:
-        command = [sys.executable, "-P", "-c", CHILD, *line, "--memory", memory]
-        done = subprocess.run(command, cwd=folder, env=os.environ, capture_output=True, text=True, timeout=120)
-        return done.returncode, done.stderr, int(re.search(r"peak (\d+)", done.stderr)[1])
-
-    code, said, _ = ran("1MB")
+    code, said, _ = ran(folder, line, "1MB")
     assert code == ExitCode.MEMORY, said
     assert not (folder / "p.txt").exists()
     memory = figure(said)
-    code, said, peak = ran(f"{memory}B")
+    code, said, peak = ran(folder, line, f"{memory}B")
     assert (code, peak <= memory) == (0, True), said
 
 
