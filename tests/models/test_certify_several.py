@@ -109,7 +109,7 @@ def certified(record, data, passes, *, C, free, loss):
 
 
 @pytest.mark.parametrize("strategy", ["softmax", "one-vs-rest", "crammer-singer"])
-def test_stores_shards_and_memory_change_no_bit(tmp_path, strategy):
+def test_stores_and_memory_change_no_bit(tmp_path, strategy):
     X, y = rows(4, n=400)
     estimator = {
         "softmax": linear_model.LogisticRegression(tol=1e-2, fit_intercept=False),
@@ -121,7 +121,7 @@ def test_stores_shards_and_memory_change_no_bit(tmp_path, strategy):
         f"{t} " + " ".join(f"{j + 1}:{v!r}" for j, v in enumerate(x)) + "\n" for x, t in zip(X.tolist(), y, strict=True)
     )
     (tmp_path / "rows.svm").write_text(text)
-    streamcut.convert(tmp_path / "rows.svm", tmp_path / "rows.zarr", dtype="float64", shard_nnz=500)
+    streamcut.convert(tmp_path / "rows.svm", tmp_path / "rows.zarr", dtype="float64")
     found = [streamcut.certify(model, data, 3) for data in ((X, y), (sp.csr_array(X), y), tmp_path / "rows.zarr")]
     for other in found[1:]:
         assert other.passes[-1].at_most == pytest.approx(found[0].passes[-1].at_most, rel=1e-9)
