@@ -81,7 +81,7 @@ def test_report_info_and_evaluate_say_names(folder, run, tmp_path):
     assert run("report", folder / "three.npz", "-o", tmp_path / "r.html", "-q")[0] == 0
     page = (tmp_path / "r.html").read_text()
     assert "site=north" in page
-    assert "For cod" in page
+    assert '"cod": [[' in page, "the weights of a class, by its word"
     code, out, _ = run("info", folder / "three.zarr")
     assert code == 0
     assert "cod: " in out
