@@ -231,7 +231,6 @@ class _Shown:
 
     def result(self, model: Model, written: str, found: Any) -> None:
         """The model, `written`, and what was `found` by a search, if there was one."""
-        from streamcut.grids.search import point_text
         from streamcut.models.files import plain
 
         if found is not None and self._json:
@@ -243,6 +242,8 @@ class _Shown:
             cost = {name: model.resources[name] for name in ("budget", "planned", "peak", "readings")}
             print_json({"event": "result", "model": written, **plain({**model.result(), **cost})})
         elif found is not None and not self._quiet:
+            from streamcut.grids.search import point_text
+
             if len(found.cells) > 1:
                 print_rows([cell.as_dict() for cell in found.cells], err=True)
             chosen = f"{point_text(found.best.options)}, with {found.best.measure} {number(found.best.mean)}"

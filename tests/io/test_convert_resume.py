@@ -110,7 +110,7 @@ def test_resume_goes_on_and_does_not_start_anew(text, tmp_path):
     assert run(text, tmp_path, "convert.journal:10:kill") == -signal.SIGKILL
     chunk = tmp_path / "a.zarr" / "shards" / "000000" / "data" / "c.0"
     written = os.stat(chunk)
-    report = convert(text, tmp_path / "a.zarr", resume=True, threads=1, memory="1500MB")
+    report = convert(text, tmp_path / "a.zarr", resume=True, threads=1, memory="8GB")
     assert report.resumed_rows > 100
     again = os.stat(chunk)
     assert (again.st_ino, again.st_mtime_ns) == (written.st_ino, written.st_mtime_ns)

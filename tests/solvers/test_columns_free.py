@@ -74,11 +74,11 @@ def test_thresholds_spare_them():
 
 
 @pytest.mark.parametrize("way", [{}, {"row_cache": "0"}], ids=["cached", "uncached"])
-def test_workers_shards_and_checkpoints_change_no_bit(way, tmp_path):
+def test_workers_and_checkpoints_change_no_bit(way, tmp_path):
     X, y, u = problem(600, 12, weights=True)
     given = {**FREE, **way, "loss": "logistic", "C": 0.5, "tol_relative": 1e-7, "max_passes": 8}
-    whole = train(streamcut.rows(X, y, weight=u), **given, lanes=2, scheduler="sync")
     data = streamcut.rows(X, y, weight=u, shard_nnz=900)
+    whole = train(data, **given, lanes=2, scheduler="sync")
     same(train(data, **given, lanes=2, workers=2), whole)
     for passes in (1, 5):
         kept = str(tmp_path / f"{passes}")

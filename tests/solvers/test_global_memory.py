@@ -14,4 +14,4 @@ def test_a_cluster_gives_the_same_bits(tmp_path):
         out.append(X, y)
     options = {"task": "roc-area", "C": 0.3, "lanes": 3, "max_passes": 12}
     clustered = train(str(tmp_path / "rows.zarr"), scheduler="local-cluster", workers=2, scratch=str(tmp_path), **options)
-    assert bits(clustered) == bits(train(streamcut.rows(X, y), **options))
+    assert bits(clustered) == bits(train(str(tmp_path / "rows.zarr"), **options))

@@ -35,11 +35,11 @@ def test_all_folds_and_values_of_c_share_each_pass(stores):
     """5 folds × 4 C and the models of everything: the data is read hardly more often than the slowest of them needs."""
     Cs = [0.01, 0.1, 1.0, 10.0]
     found = tune(stores[0], {"C": Cs}, folds=5, row_cache="0", workers=2)
-    alone = streamcut.train(stores[0], C=10.0, row_cache="0", solver="bundle-dca")
+    slowest = max(line["passes"] for line in found.table)
     assert len(found.table) == 20
     assert all(line["converged"] and line["lower_bound"] <= line["primal"] for line in found.table)
     assert found.resources["groups"] == 1
-    assert found.resources["readings"] <= 1.3 * alone.readings + 1, "a pass to measure all models"
+    assert found.resources["readings"] <= slowest + 2, "a pass to measure all models"
 
 
 @pytest.mark.long
