@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -159,7 +160,8 @@ def _proved(model: Any, data: Any, passes: int, memory: str) -> Verification:
     """A linear model: F at its weights, then training."""
     problem, wrong = training_options(model, data), list[str]()
     chosen, scheduler = checked({**problem, "memory": memory})
-    Session(data, chosen, scheduler=scheduler, more=(_SCORING,)).planned()  # refused before any row is read
+    with suppress(BadInputError):  # of other data, on which nothing may be trained
+        Session(data, chosen, scheduler=scheduler, more=(_SCORING,)).planned()  # a budget is refused before any row is read
     if "warm_start" in problem:
         values = objectives(model, data)
     else:
