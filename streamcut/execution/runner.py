@@ -141,7 +141,7 @@ class Runner:
             while (lane := turn.take()) is not None:
                 start, stop = self.lanes.rows(lane)
                 partial = work.begin(start)
-                visits = self._visits(lane, work, partial, worker, traffic)
+                visits = self._visits(start, stop, work, partial, worker, traffic)
                 try:
                     for _ in visits:
                         if turn.error is not None:
@@ -166,17 +166,17 @@ class Runner:
             return self.rows
         return {name: array[start - first : stop - first] for name, array in self.rows.items()}
 
-    def _visits(self, lane: int, work: Pass, partial: Any, worker: int, traffic: Traffic) -> Generator[None]:
-        """Visits the blocks of a lane in order, and stops after each: read, prepare, visit, conclude."""
+    def _visits(self, start: int, stop: int, work: Pass, partial: Any, worker: int, traffic: Traffic) -> Generator[None]:
+        """Visits the blocks of a lane's rows in order, and stops after each: read, prepare, visit, conclude."""
         if not work.needs_data:
-            for start, stop in self._row_blocks(lane, work):
-                work.visit_rows(partial, self._rows_of(start, stop))
-                self.row_state.release(start, stop)
+            for first, last in self._row_blocks(start, stop, work):
+                work.visit_rows(partial, self._rows_of(first, last))
+                self.row_state.release(first, last)
                 yield
             return
         threads = self._ahead[worker] if self._ahead and work.streams is not None else None
         visited: deque[Ready] = deque()
-        chunks = self._read(lane, work, partial, worker, traffic, visited)
+        chunks = self._read(start, stop, work, partial, worker, traffic, visited)
         if threads:  # blocks of several pieces are copies
             chunks = one_ahead(threads[0], chunks, lambda chunk: chunk.pieces is not None)
         ready = self._prepared(work, partial, chunks, early=threads is not None)
@@ -190,10 +190,10 @@ class Runner:
         self._conclude(work, partial, visited)
 
     def _read(
-        self, lane: int, work: Pass, partial: Any, worker: int, traffic: Traffic, visited: deque[Ready]
+        self, start: int, stop: int, work: Pass, partial: Any, worker: int, traffic: Traffic, visited: deque[Ready]
     ) -> Generator[Chunk]:
         """The lane's blocks of rows; before each, the work on the `visited` ones ends."""
-        buffers, streams, (start, stop) = self._buffers[worker], work.streams, self.lanes.rows(lane)
+        buffers, streams = self._buffers[worker], work.streams
         if streams is None:
             chunks = self.feed.blocks(start, stop, buffers[0], traffic, groups=work.whole_groups, together=work.together)
         else:
@@ -231,9 +231,8 @@ class Runner:
                 self.row_state.release(start, stop)
                 at += stop - start
 
-    def _row_blocks(self, lane: int, work: Pass) -> Iterable[tuple[int, int]]:
+    def _row_blocks(self, start: int, stop: int, work: Pass) -> Iterable[tuple[int, int]]:
         """The row ranges visited at once when no data is read."""
-        start, stop = self.lanes.rows(lane)
         if work.row_arrays == ():
             return ()
         bounds = [*range(start, stop, ROW_BLOCK), stop]

@@ -75,7 +75,8 @@ class Turns:
     def merge(self, lane: int, partial: Any) -> None:
         """Merge the partial sum of a lane, after those of all lanes before it."""
         with self._changed:
-            self._changed.wait_for(lambda: self._merged == lane or self.error is not None)
+            while self._merged != lane and self.error is None:
+                self._changed.wait()
             if self.error is None:
                 self.total = partial if self.total is None else self._work.merge(self.total, partial)
                 self._merged += 1
