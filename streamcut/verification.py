@@ -159,10 +159,10 @@ def _features(model: MappedModel, data: Any) -> MappedDataset:
 def _proved(model: Any, data: Any, passes: int, memory: str) -> Verification:
     """A linear model: F at its weights, then training."""
     problem, wrong = training_options(model, data), list[str]()
-    chosen, scheduler = checked({**problem, "memory": memory})
-    with suppress(BadInputError):  # of other data, on which nothing may be trained
-        Session(data, chosen, scheduler=scheduler, more=(_SCORING,)).planned()  # a budget is refused before any row is read
     if "warm_start" in problem:
+        chosen, scheduler = checked({**problem, "memory": memory})
+        with suppress(BadInputError):  # of other data, on which nothing may be trained
+            Session(data, chosen, scheduler=scheduler, more=(_SCORING,)).planned()  # refuses a budget before any row is read
         values = objectives(model, data)
     else:
         value, offset = global_objective(model, data, problem, memory)

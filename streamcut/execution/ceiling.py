@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from streamcut.foundation.chunk import Chunk
-from streamcut.foundation.machine import memory_limit, too_little
+from streamcut.foundation.machine import SPREAD, memory_limit, too_little
 from streamcut.foundation.systems import peak_bytes, resident_bytes
 from streamcut.foundation.units import format_bytes
 from streamcut.io.manifest import Manifest
@@ -26,7 +26,6 @@ _TEXT, _TABLE = 32 << 20, 128 << 20  # memory to read them: threads, blocks of t
 _SMALL = 32 << 20  # a model this small is loaded under any ceiling, so that a refusal can name the total
 _A_ROW, _A_SCORE = 64, 48  # bytes per row of a block, and per score, while in use
 _VALUES = 32 << 20  # kernel values in memory at a time, and their vectors
-_SPREAD = 6 << 20  # run-to-run variation of a process: the minimum that a refusal names must suffice in the next run
 
 
 class Ceiling:
@@ -57,7 +56,7 @@ class Ceiling:
         needed = max(sum(size for _, size in self._lines), self._peak())
         if needed > self.budget:
             why = "; ".join(f"{what}: {format_bytes(size)}" for what, size in self._lines)
-            raise too_little(self.budget, needed + _SPREAD, why)
+            raise too_little(self.budget, needed + SPREAD, why)
         self.left = self.budget - needed
 
     def expect_rows(self, model: Any, rows: Manifest | str, kept: RowBytes = (0, 0), at_once: int = 1 << 20) -> None:
@@ -88,7 +87,7 @@ class Ceiling:
         each = self._a_row[chunk.weight is not None]
         if (needed := sum(size for _, size in self._lines) + each * self._rows) > self.budget:
             why = f"{each} bytes × the {self._rows:,} rows so far, and as much for each further row"
-            raise too_little(self.budget, needed + _SPREAD, why)
+            raise too_little(self.budget, needed + SPREAD, why)
         self.keep()
 
     def keep(self) -> None:
@@ -96,7 +95,7 @@ class Ceiling:
         held = self._peak() or resident_bytes()
         if held > self.budget:
             needed = held + sum(size for what, size in self._lines[1:] if what != "slack")
-            raise too_little(self.budget, needed + _SPREAD, f"the process already has {format_bytes(held)}")
+            raise too_little(self.budget, needed + SPREAD, f"the process already has {format_bytes(held)}")
 
     def _peak(self) -> int:
         """The peak of the process since the ceiling was set, if above the earlier peak; else 0."""

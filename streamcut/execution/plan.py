@@ -9,14 +9,13 @@ from typing import Any, NamedTuple
 from streamcut.errors import MemoryBudgetError
 from streamcut.execution.row_state import SPILLED_BYTES
 from streamcut.execution.runner import ROW_BLOCK
-from streamcut.foundation.machine import too_little
+from streamcut.foundation.machine import SPREAD, too_little
 from streamcut.foundation.shown import Shown, html_table
 from streamcut.foundation.units import format_bytes
 from streamcut.io.dataset import shard_bytes
 from streamcut.io.manifest import Manifest
 from streamcut.io.stores.buffers import buffer_bytes
 
-_SPREAD = 4 << 20
 _BESIDES = "what this process has besides"
 ROWS = "rows in memory"
 BASE = 126 * 10**6  # of a process with NumPy, Numba and the kernels of a training
@@ -255,7 +254,7 @@ def _sum(lines: Iterable[tuple[str, int]]) -> int:
 def _refusal(machine: Machine, lines: list[tuple[str, int]], *, grows: int = 0) -> MemoryBudgetError:
     """`grows`: bytes that a larger budget may add to the row cache, which leaves less than all of it for the last line."""
     if machine.besides > 0:  # which differs a little from run to run: what a refusal names must do in the next
-        lines = [*lines, (_BESIDES, machine.besides + _SPREAD)]
+        lines = [*lines, (_BESIDES, machine.besides + SPREAD)]
     least, lower = _sum(lines), machine.lower
     if grows:
         least = min(least + grows, machine.budget + int((least - machine.budget) / (1.0 - _FOR_CACHE)))

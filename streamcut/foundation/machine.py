@@ -33,6 +33,9 @@ def memory_limit(text: str) -> int:
     return size
 
 
+SPREAD = 6 << 20  # bytes by which a process differs from run to run: the least that a refusal names must do in the next
+
+
 def too_little(budget: int, least: int, why: str, advice: str = "") -> MemoryBudgetError:
     """The refusal of a budget below `least` bytes, which it names as --memory takes them, rounded up."""
     shown = f"{math.ceil(least / 1e6)}MB" if least < 1e10 else f"{math.ceil(least / 1e9)}GB"
