@@ -31,15 +31,16 @@ def test_linear_models_on_validation_data(stores):
     assert evaluate(found.model, validation).roc_auc == best.mean
 
 
-def test_all_folds_and_values_of_c_share_each_pass(stores):
+def test_all_folds_and_values_of_c_share_each_pass(stores, tmp_path):
     """5 folds × 4 C and the models of everything: the data is read hardly more often than the slowest of them needs."""
     Cs = [0.01, 0.1, 1.0, 10.0]
-    found = tune(stores[0], {"C": Cs}, folds=5, row_cache="0", workers=2)
-    slowest = max(line["passes"] for line in found.table)
+    streamcut.convert(stores[0], tmp_path / "one.zarr")  # shards of a few rows take more passes, some columns more than others
+    found = tune(tmp_path / "one.zarr", {"C": Cs}, folds=5, row_cache="0", workers=2)
+    alone = streamcut.train(tmp_path / "one.zarr", C=10.0, row_cache="0", solver="bundle-dca")
     assert len(found.table) == 20
     assert all(line["converged"] and line["lower_bound"] <= line["primal"] for line in found.table)
     assert found.resources["groups"] == 1
-    assert found.resources["readings"] <= slowest + 2, "a pass to measure all models"
+    assert found.resources["readings"] <= 1.3 * alone.readings + 1, "a pass to measure all models"
 
 
 @pytest.mark.long
