@@ -94,9 +94,9 @@ class TrainOptions(TrainDeclarations):
             return "bsca"
         if self.l1_only:
             return "working-set"
-        if self.chosen_task in ("multiclass", "one-class"):
+        if (task := self.chosen_task) in ("multiclass", "one-class"):
             return "bundle-dca"
-        parts = self.chosen_task in ("binary", "regression", "sequence") and self.loss in ("auto", *ROW_LOSSES)
+        parts = task in ("binary", "regression", "sequence") and self.loss in ("auto", *ROW_LOSSES)
         return "bundle-dca" if parts and self.cut == "predicted" else "ocas"
 
     @property
