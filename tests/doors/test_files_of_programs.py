@@ -372,7 +372,7 @@ def server(tmp_path):
 @pytest.mark.parametrize("query", ["?X-Amz-Signature=abc&X-Amz-Date=2024", "?sig=a%2Fb*c[1]", ""])
 @pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet", "t.jsonl", "t.svm"])
 def test_signed_urls(run, tmp_path, server, name, query):
-    pytest.importorskip("aiohttp")
+    pytest.importorskip("obstore")
     frame = pd.DataFrame({"y": [0, 1] * 30, "x": np.arange(60) / 4})
     if name.endswith("parquet"):
         frame.to_parquet(tmp_path / name)
@@ -386,7 +386,7 @@ def test_signed_urls(run, tmp_path, server, name, query):
 
 
 def test_signed_urls_of_what_is_not_read(run, tmp_path, server):
-    pytest.importorskip("aiohttp")
+    pytest.importorskip("obstore")
     zipped(tmp_path / "t.tar.gz", "a")
     words = converted(run, f"{server}/t.tar.gz?sig=secret", tmp_path / "out.zarr", "--label", "y", code=BAD, said="an archive")
     assert "secret" not in words
