@@ -246,6 +246,12 @@ HALF = np.arange(ROWS).astype(np.float16) / 4
 COLUMNS = {"y": TYPES, "half": pa.array([*HALF[:-1], None], pa.float16()), "whole": list(range(ROWS)), "word": ["a", "b"] * 20}
 
 
+def test_lists_of_features_without_values_are_ones(run, tmp_path):
+    pq.write_table(pa.table({"y": [1, -1], "at": [[0, 2], [1]]}), tmp_path / "t.parquet")
+    columns = "--set", "index-column=at", "--set", "value-column="
+    converted(run, tmp_path / "t.parquet", "--label", "y", *columns, said="2 rows, 3 features, 3 entries")
+
+
 def test_half_precision_is_read_everywhere(run, tmp_path):
     table = pa.table(COLUMNS)
     pq.write_table(table, tmp_path / "t.parquet")
