@@ -78,15 +78,16 @@ class NpzReader:
         with self._opened() as archive:
             indices, others, values = (self._whole(archive, name) for name in (*_MEMBERS[self._layout], "data"))
         if self._layout == "coo":
-            columns, rows = expect_indices(others, self.n_features, f"{self.path}: column"), indices
+            columns = expect_indices(others, self.n_features, f"{self.path}: column")
+            rows = expect_indices(indices, self.n_rows, self.path, "row of an entry")
         else:
             others = expect_pointers(others, len(values), f"{self.path}: indptr")
-            bound = self.n_features if self._layout == "csr" else self.n_rows
-            columns = rows = expect_indices(indices, bound, f"{self.path}: {'column' if self._layout == 'csr' else 'row'}")
-        if self._layout == "csc":
-            columns = np.repeat(np.arange(self.n_features), np.diff(others))
+            if self._layout == "csr":
+                columns = expect_indices(indices, self.n_features, f"{self.path}: column")
+            else:
+                rows = expect_indices(indices, self.n_rows, f"{self.path}: row")
+                columns = np.repeat(np.arange(self.n_features), np.diff(others))
         if self._layout != "csr":
-            expect_indices(rows, self.n_rows, f"{self.path}", "row of an entry")
             order = np.lexsort((columns, rows))
             columns, values = columns[order], values[order]
             others = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=self.n_rows))])
