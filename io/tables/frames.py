@@ -36,10 +36,6 @@ class FrameFile(WholeBatches):
         if hasattr(frame, "__len__"):
             self.n_rows = len(frame)
 
-    @property
-    def again(self) -> bool:
-        return not self._once
-
     def held_bytes(self, columns: Sequence[str] | None = None) -> int:
         return 0
 
