@@ -30,10 +30,10 @@ from streamcut.foundation.units import part_of
 from streamcut.io.conversion.convert import convert as converted
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.dataset import Dataset, first_rows
-from streamcut.io.formats.by_readers import STORE
-from streamcut.io.formats.finding import find_files
+from streamcut.io.formats.finding import find_files, with_lists
+from streamcut.io.formats.matrices import STORE
 from streamcut.io.formats.registry import FORMATS
-from streamcut.io.formats.tables import FRAME
+from streamcut.io.formats.tables import FRAME, TableFormat
 from streamcut.io.row_view import HeldOut, RowView, drawn_groups, held_out_view
 from streamcut.io.sources.lazy import streamed
 from streamcut.io.tables.files import TableFile
@@ -202,7 +202,7 @@ def _ready(
         yield _Rows(opened(paths[0] if paths else data))
         return
     form = FORMATS[kind]
-    if label is not None and form.labels == "rows" and form.table is None:
+    if label is not None and form.labels == "rows" and not isinstance(form, TableFormat):
         raise UsageError(f"label: rows of {kind} have their labels in them; leave it out")
     if paths == ["-"]:
         raise UsageError("-: `fit` reads its data more than once; save it to a file")
@@ -213,10 +213,10 @@ def _ready(
             options["labels"] = label
         files: list[Any] = []
         told: list[str] = []
-        if form.variant is not None:
-            form = FORMATS[form.variant(paths, ConvertOptions(**options))]
-        if form.table is not None:
-            files = [form.table(path, ConvertOptions(**options).spelling) for path in paths or [data]]
+        how = ConvertOptions(**options)
+        form = FORMATS[with_lists(kind, paths, how.index_column)]
+        if isinstance(form, TableFormat):
+            files = [form.file(path, how.spelling) for path in paths or [data]]
             if group is not None:
                 options["id"] = names_with(options.get("id", ()), group)
         place = os.fspath(store) if store is not None else os.path.join(folder, "data.zarr")
