@@ -64,27 +64,24 @@ def duals(loss, target, z, alpha, constants):
 
 
 @kernel
-def rivals(loss, target, z_b, z, kappa, out):
-    """out[i] = the rival of row i at z_b + κ(z − z_b), of a loss that is not smooth."""
+def rivals(loss, target, z, out):
+    """out[i] = the rival of row i at z, of a loss that is not smooth."""
     for i in range(len(z)):
         t = target[i]
-        best, rival = z_b[i, t] + kappa * (z[i, t] - z_b[i, t]), t
+        best, rival = z[i, t], t
         for k in range(z.shape[1]):
-            value = z_b[i, k] + kappa * (z[i, k] - z_b[i, k]) + loss.margin(k, t)
+            value = z[i, k] + loss.margin(k, t)
             if k != t and value > best:
                 best, rival = value, k
         out[i] = rival
 
 
 @allocating
-def cut(loss, rows, z_b, z, kappa, bias, grids, a, b):
-    """The cut at z_b + κ(z − z_b) of all rows, for any loss: added to a (D, K), and its constant to b[0]."""
-    K = z.shape[1]
-    there, p = np.empty(K), np.empty(K)
+def cut(loss, rows, z, bias, grids, a, b):
+    """The cut at z of all rows, for any loss: added to a (D, K), and its constant to b[0]."""
+    p = np.empty(z.shape[1])
     for i in range(len(rows.y)):
-        for k in range(K):
-            there[k] = z_b[i, k] + kappa * (z[i, k] - z_b[i, k])
-        loss.dual(there, rows.y[i], p)
+        loss.dual(z[i], rows.y[i], p)
         weight = weight_of(rows.u, i)
         b[0] += rounded(weight * loss.constant(p, rows.y[i]), grids.weight)
         _add(rows, i, rows.y[i], bias, p, weight, grids.vector, a)
@@ -142,11 +139,11 @@ def step(loss, target, z_b, z, k, out):
 
 
 @allocating
-def slopes(loss, target, z_b, z, k, u, slope, curvature):
-    """slope += Σ u_i ⟨p − e_t, Δ⟩ and curvature += Σ u_i ℓ″ along Δ at z_b + kΔ, Δ = z − z_b."""
+def slopes(loss, target, z_b, z, k, u, slope):
+    """slope += Σ u_i ⟨p − e_t, Δ⟩ at z_b + kΔ, Δ = z − z_b."""
     K = z.shape[1]
     here, p, ahead = np.empty(K), np.empty(K), np.empty(K)
-    first, first_lost, second, second_lost = slope[0], slope[1], curvature[0], curvature[1]
+    total, lost = slope[0], slope[1]
     for i in range(len(z)):
         weight, mean, t = weight_of(u, i), 0.0, target[i]
         own = z[i, t] - z_b[i, t]
@@ -156,6 +153,5 @@ def slopes(loss, target, z_b, z, k, u, slope, curvature):
         loss.dual(here, t, p)
         for y in range(K):
             mean += p[y] * ahead[y]
-        first, first_lost = compensated(first, first_lost, weight * mean)
-        second, second_lost = compensated(second, second_lost, weight * loss.curvature(p, ahead, mean))
-    slope[0], slope[1], curvature[0], curvature[1] = first, first_lost, second, second_lost
+        total, lost = compensated(total, lost, weight * mean)
+    slope[0], slope[1] = total, lost

@@ -61,10 +61,6 @@ class JointLoss(ABC):
     def step(self, p: np.ndarray, s: np.ndarray, q: float, t: int, out: np.ndarray) -> None:
         """out = the shares p′ that maximise c(p′) + ⟨p′, s⟩ − ½q‖p′ − p‖², s the scores at the present W, q = C u ‖x‖²."""
 
-    def curvature(self, p: np.ndarray, d: np.ndarray, mean: float) -> float:
-        """The second derivative of a smooth loss along scores d, where `dual` gives p; mean = ⟨p, d⟩."""
-        return 0.0
-
     @property
     @abstractmethod
     def rounding(self) -> LossRounding:

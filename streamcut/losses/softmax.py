@@ -61,13 +61,6 @@ class Softmax(OfClasses, JointLoss):
             total -= (1.0 - others) * math.log1p(-others)
         return total
 
-    def curvature(self, p, d, mean):
-        """The variance of d under p."""
-        spread = 0.0
-        for k in range(len(p)):
-            spread += p[k] * (d[k] - mean) * (d[k] - mean)
-        return spread
-
     def step(self, p, s, q, t, out):
         _balance(p, s, q, out)
 

@@ -49,10 +49,9 @@ class MulticlassOracle(DecomposableOracle):
     def _smooth(self) -> bool:
         return self._risk.loss.smooth
 
-    def slopes(self, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Slopes and curvatures of Σ u_i ℓ_i at each w_b + k(w − w_b)."""
-        slopes, curvatures = zip(*(self._look("SlopesPass", float(each)) for each in k), strict=True)
-        return np.sum(slopes, axis=1), np.sum(curvatures, axis=1)
+    def slopes(self, k: np.ndarray) -> np.ndarray:
+        """Slopes of Σ u_i ℓ_i at each w_b + k(w − w_b)."""
+        return np.array([self._look("SlopesPass", float(each)).sum() for each in k])
 
     def _look(self, kind: str, *given: Any) -> Any:
         return super()._look(kind, *given, self._risk.loss)

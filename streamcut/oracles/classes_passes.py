@@ -89,10 +89,10 @@ class ScorePass(Pass):
         a = sums.a[0].reshape(-1, K)
         if self.risk.loss.smooth:
             csr = CsrRows(chunk.indptr, chunk.indices, chunk.data, target, u)
-            multiclass.cut(self.risk.loss, csr, z, z, 1.0, self.bias, self.grids, a, sums.b)
+            multiclass.cut(self.risk.loss, csr, z, self.bias, self.grids, a, sums.b)
             return
         rival = np.empty_like(target)
-        multiclass.rivals(self.risk.loss, target, z, z, 1.0, rival)
+        multiclass.rivals(self.risk.loss, target, z, rival)
         multiclass.scatter(chunk.indptr, chunk.indices, chunk.data, target, rival, u, self.bias, self.grids.vector, a)
         wrong = target != rival
         sums.b += weight_sum(wrong if u is None else u[wrong], self.grids)
@@ -138,18 +138,13 @@ class LossPass(_SumPass):
 
 @dataclass(frozen=True, slots=True)
 class SlopesPass(row_passes.RowPass):
-    """Slope and curvature of a smooth loss at z_b + k(z − z_b), each (total, rounding lost)."""
+    """The slope of a smooth loss at z_b + k(z − z_b), as (total, rounding lost)."""
 
     k: float
     loss: JointLoss
 
-    def begin(self, first_row: int) -> tuple[np.ndarray, np.ndarray]:
-        return np.zeros(2), np.zeros(2)
+    def begin(self, first_row: int) -> np.ndarray:
+        return np.zeros(2)
 
-    def visit_rows(self, sums: tuple[np.ndarray, np.ndarray], rows: Rows) -> None:
-        multiclass.slopes(self.loss, rows["t"], rows["z_b"], rows["z"], self.k, rows.get("u"), *sums)
-
-    def merge(self, total, part):
-        for ours, theirs in zip(total, part, strict=True):
-            vectors.accumulate(theirs, ours)
-        return total
+    def visit_rows(self, sums: np.ndarray, rows: Rows) -> None:
+        multiclass.slopes(self.loss, rows["t"], rows["z_b"], rows["z"], self.k, rows.get("u"), sums)

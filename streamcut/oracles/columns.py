@@ -244,7 +244,7 @@ class ColumnsOracle(LinearOracle):
             turns[first : first + near] = random.permutation(len(part))
         return Order(rows, turns, min(near, len(rows)), visits)
 
-    def slopes(self, k: np.ndarray) -> np.ndarray:  # type: ignore[override]
+    def slopes(self, k: np.ndarray) -> np.ndarray:
         """Slopes of Σ u_i ℓ of each active column at w_b + k(w − w_b). The data is not read."""
         return self._look_along(SlopesPass, k).sum(axis=1)
 

@@ -124,10 +124,9 @@ class LinearOracle(DecomposableOracle):
         total, value = super().loss_at_zero, self.mean_loss_at_zero
         return total if value == 1.0 else above(value * total, gamma(8.0) * value * total)
 
-    def slopes(self, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Slopes and curvatures of Σ u_i ℓ_i at each w_b + k(w − w_b); at kinks, slopes to the right."""
-        slopes, curvatures = self._look("SlopesPass", k)
-        return slopes.sum(axis=1), curvatures
+    def slopes(self, k: np.ndarray) -> np.ndarray:
+        """Slopes of Σ u_i ℓ_i at each w_b + k(w − w_b); at kinks, those to the right."""
+        return self._look("SlopesPass", k)[0].sum(axis=1)
 
     def step(self, k: float, w_b: np.ndarray) -> float:
         self._reach.step(k, self._longest(w_b), self._scale)

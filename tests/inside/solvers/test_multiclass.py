@@ -42,7 +42,7 @@ class TestKernels:
         assert multiclass.losses(HINGE, target, Z, found) == -1
         np.testing.assert_allclose(found, slow.losses(target, Z), atol=1e-12)
         rival, a = np.empty(len(y), np.int64), np.zeros((D, 4))
-        multiclass.rivals(HINGE, target, np.zeros_like(Z), Z, 1.0, rival)
+        multiclass.rivals(HINGE, target, Z, rival)
         multiclass.scatter(chunk.indptr, chunk.indices, chunk.data, target, rival, u, bias, 0.0, a)
         every = np.ones(len(y)) if u is None else u
         expected, offset = slow.cut(W, dense(X, bias), target, every)

@@ -59,7 +59,7 @@ class TestKernels:
         np.testing.assert_allclose(found, slow.losses(target, Z), rtol=1e-13)
         every, a, b = np.ones(len(y)) if u is None else u, np.zeros(W.shape), np.zeros(2)
         rows = records.Rows(X.indptr.astype(np.int64), X.indices, X.data, target, u)
-        multiclass.cut(SOFTMAX, rows, np.zeros_like(Z), Z, 1.0, bias, EXACT, a, b)
+        multiclass.cut(SOFTMAX, rows, Z, bias, EXACT, a, b)
         expected, offset = slow.cut(W, dense(X, bias), target, every)
         np.testing.assert_allclose(a / every.sum(), expected, atol=1e-12)
         assert b[0] / every.sum() == pytest.approx(offset, rel=1e-12)
