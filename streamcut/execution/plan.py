@@ -19,7 +19,7 @@ from streamcut.io.stores.buffers import buffer_bytes
 _BESIDES = "what this process has besides"
 ROWS = "rows in memory"
 BASE = 126 * 10**6  # of a process with NumPy, Numba and the kernels of a training
-RESERVE = 24 << 20  # Python objects, histograms, stacks of threads, what the allocator keeps
+RESERVE = 24 << 20  # Python objects, stacks of threads, what the allocator keeps
 _FOR_CACHE = 0.75  # of what is free; pinned shards have the rest, and give way where a process takes more than is declared
 _ROW_ARRAYS = 5  # kinds of row state at most
 _TEMPORARIES = 24  # bytes per row of the current block: scores and coefficients

@@ -41,7 +41,7 @@ class ColumnsCache(RowCache):
 
     def __init__(self, size: CacheSize, risk: ColumnsRisk, most: int) -> None:
         super().__init__(size)
-        self._risk, self._most = risk, most
+        self._risk = risk
         self._goal = np.empty(size.rows, np.float64 if risk.labels is None else np.int32)
         self._room = np.empty(size.rows * most), np.empty(size.rows * most, np.int16)
         self._share: np.ndarray = np.empty((0, 0))

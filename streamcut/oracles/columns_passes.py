@@ -217,9 +217,6 @@ class SweepsPass(Pass):
         sums.cache.write_codes(self.sweeps, self.half, rows["codes"], sums.at, sums.U, sums.b)
         sums.at += len(rows["codes"])
 
-    def finish(self, sums: ColumnSums, rows: Rows, first_row: int) -> None:
-        sums.cache = None
-
     merge = staticmethod(_merge)
 
 

@@ -16,7 +16,6 @@ import numpy as np
 from streamcut.bundle.bundle import Merge
 from streamcut.bundle.penalty import L2, SQUARES
 from streamcut.compiled import cached_rows, multiclass_dual, records, shares
-from streamcut.execution.cache_passes import FillingPass
 from streamcut.execution.row_cache import ROW_BYTES, CacheSize, RowCache, SweptCache
 from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import Runner
@@ -137,7 +136,6 @@ class ClassesDualPass(DualPass):
 
     def finish(self, sums: DualSums, rows: Rows, first_row: int) -> None:
         """Without caches the running W of a lane is dropped: cuts come from shares alone."""
-        FillingPass.finish(self, sums, rows, first_row)
         if not self.caches and not self.accelerated:
             sums.w = None
 
