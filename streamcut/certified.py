@@ -82,7 +82,7 @@ class Certifier:
     def _read(self, data: Any, free: bool, ceiling: Ceiling) -> None:
         """What the rows of the training say: divisors of features, the interval of a free intercept."""
         model, scale = self._model, self._model.parameters.get("scale", "none")
-        if scale not in ("none", *SCALES):
+        if scale not in SCALES:
             raise UsageError("a scaler of another program divided the features; certify the last step of its pipeline")
         rows = data if scale == "none" else ScaledDataset(data, scale)
         if rows.manifest.fingerprint != model.fingerprint:

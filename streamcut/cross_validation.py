@@ -12,7 +12,7 @@ import numpy as np
 
 from streamcut.config import CheckpointOptions
 from streamcut.data.datasets import stored
-from streamcut.data.row_columns import files_of, keys_of_groups, times_of_rows
+from streamcut.data.row_columns import files_of, keys_of_groups, names_with, times_of_rows
 from streamcut.errors import UsageError
 from streamcut.foundation.shown import Shown
 from streamcut.grids.search import Search
@@ -28,7 +28,7 @@ class CrossValidated(Shown):
 
     table       a row for each fold (from 0): all measures, the certificate's figures, passes and seconds;
                 pandas.DataFrame(found.table) makes a frame of it
-    measure     the first of the task's measures, by which models are chosen
+    measure     the one asked for, else the first of the task's
     resources   readings: how often rows were read for all trainings; for models trained together also bytes_read
                 (decoded from storage), groups, peak (resident bytes)
     """
@@ -38,7 +38,7 @@ class CrossValidated(Shown):
     resources: dict[str, Any] = field(default_factory=dict)
 
     def values(self, measure: str | None = None) -> list[float]:
-        """A measure of each fold; None: the first measure."""
+        """A measure of each fold; None: `measure`."""
         return [line[measure or self.measure] for line in self.table]
 
     @property
@@ -87,8 +87,7 @@ def cross_validate(
         if moved := sorted({"shuffle", "split", "missing_labels", "on_error"} & set(given)):
             raise UsageError(f"convert: with {moved[0]} the rows are not those of the table whose column defines the folds")
         if time_column is None:
-            known = given.get("id", ())
-            given["id"] = (*(known.split(",") if isinstance(known, str) else known), by)
+            given["id"] = names_with(given.get("id", ()), by)
     with stored(data, label, given or None, options.get("scratch"), options.get("memory", "auto")) as (place, _):
         whole = opened(place)
         if seed and checked(options)[0].has("seed"):

@@ -112,7 +112,6 @@ def evaluate_queries(
     data: Any,
     *,
     ignore_extra_features: bool = False,
-    index_base: int | None = None,
     raw: Raw | None = None,
     memory: str = "auto",
 ) -> dict[str, np.ndarray]:
@@ -124,7 +123,7 @@ def evaluate_queries(
     model = as_model(model, ceiling.expect_model)
     if model.task != "ranking":
         raise UsageError(f"only models of task ranking are measured per query, not one of task {model.task}")
-    return collect(model, data, ignore_extra_features, raw or Raw(index_base), ceiling=ceiling).per_query()
+    return collect(model, data, ignore_extra_features, raw, ceiling=ceiling).per_query()
 
 
 def collect(

@@ -77,14 +77,19 @@ def predict(
 
 def as_rows(model: Model, data: Any, ignore_extra_features: bool) -> Any:
     """An array as rows with dummy labels; anything else unchanged. Raises BadInputError for another width."""
-    by_recipe = is_frame(data) and model.recipe is not None and model.recipe.table is not None
-    if by_recipe or not (hasattr(data, "shape") or isinstance(data, list)):
+    if not _is_array(model, data):
         return data
     data = data if hasattr(data, "shape") else np.atleast_2d(np.asarray(data, np.float64))
     width = data.shape[1] if data.ndim == 2 else -1
     if width < model.n_features or (width > model.n_features and not ignore_extra_features):
         raise BadInputError(f"X has shape {data.shape}, but the model has {model.n_features} features")
     return data, np.zeros(data.shape[0])
+
+
+def _is_array(model: Model, data: Any) -> bool:
+    """Whether `data` is an array of features, and no frame that the recipe of `model` makes features of."""
+    by_recipe = is_frame(data) and model.recipe is not None and model.recipe.table is not None
+    return not by_recipe and (hasattr(data, "shape") or isinstance(data, list))
 
 
 class Answers(np.ndarray):
@@ -145,8 +150,7 @@ def _predicted(
 ) -> np.ndarray:
     k = model.scores_per_row
     kept = {"labels": 40 + 24 * k, "scores": 16 * k, "probabilities": 64 * k}[output]  # bytes a row: parts, then all, then words
-    by_recipe = is_frame(data) and model.recipe is not None and model.recipe.table is not None
-    if not by_recipe and (hasattr(data, "shape") or isinstance(data, list)):
+    if _is_array(model, data):
         if ignore_extra_features and not isinstance(data, list) and data.shape[1] > model.n_features:
             data = data[:, : model.n_features]
         if ceiling is not None:
@@ -167,7 +171,6 @@ def scored_chunks(
     data: Any,
     *,
     ignore_extra_features: bool = False,
-    index_base: int | None = None,
     raw: Raw | None = None,
     ceiling: Ceiling | None = None,
     kept: RowBytes = (0, 0),
@@ -189,7 +192,7 @@ def scored_chunks(
         if ceiling is not None:
             ceiling.expect_rows(model, rows, kept, at_once)
 
-    for rows in blocks(rows_of(data, model.recipe, raw or Raw(index_base=index_base), expect), at_once):
+    for rows in blocks(rows_of(data, model.recipe, raw or Raw(), expect), at_once):
         chunk = _within(rows, model.n_features, ignore_extra_features)
         scores = model.score_chunk(chunk)
         finite = np.isfinite(scores).reshape(chunk.n_rows, -1).all(axis=1)

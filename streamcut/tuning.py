@@ -1,4 +1,4 @@
-"""Parameter search: a grid of C and, for kernels, γ, the budget and ν, on validation data or by cross-validation."""
+"""Parameter search: a grid of any options that decide about the model, on validation data or by cross-validation."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def _check_claims(model: Any) -> None:
         raise UsageError(f"a model by {model.solver} claims no bound, so there is nothing to verify; smo and sampled cuts do")
     if model.solver not in SOLVER_TABLE or "bias" not in model.parameters:
         raise UsageError("the model does not say how it was trained, so there is no objective to verify")
-    if model.parameters.get("scale", "none") not in ("none", *SCALES):
+    if model.parameters.get("scale", "none") not in SCALES:
         raise UsageError("a scaler of another program divided the features; certify the last step of its pipeline")
 
 

@@ -120,7 +120,7 @@ def _training_rows(model: LinearModel, data: Any) -> tuple[Dataset, np.ndarray]:
     """(the rows, the penalty of each weight of unscaled rows). Raises UsageError for rows that the model was not trained on."""
     rows, ridge = opened(data), np.ones(len(model.augmented_weights))
     scale, trained_on = model.parameters.get("scale", "none"), rows
-    if scale in SCALES and scale != "none":
+    if scale in SCALES[1:]:  # SCALES[0] is "none"
         trained_on = ScaledDataset(rows, scale)
         divisors = trained_on.divisors[: model.n_features]
         ridge[: len(divisors)] = divisors**2

@@ -21,6 +21,8 @@ _NAMES = "Names, or a text with commas between them."
 _BYTES = "A number: bytes."
 _ROLES = ("categorical", "numeric", "standardise", "text", "text_weights", "time", "cross", "drop", "id", "ngrams", "missing",
           "min_count", "stop_words", "header")  # fmt: skip
+# Options of one format, which the command line has as --set NAME=VALUE.
+CONVERT_SETTINGS = ("index_column", "value_column", "max_line_bytes", "wide_index", "label_weights", "multilabel")
 BY_RECIPE = (*_ROLES, "labels_as", "hash_bits", "label_map", "multilabel", "label_weights", "qid", "weights")
 
 

@@ -19,7 +19,7 @@ from soak_process import KILLED, Accident, Outcome, ViolationError, accident, ru
 
 from streamcut.models.files import load_model
 
-BUG, FULL, DAMAGED, NO_MEMORY, LOCKED = 1, 8, 5, 7, 10
+DAMAGED, NO_MEMORY, LOCKED = 5, 7, 10
 DOCUMENTED = {0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 129, 130, 143}
 WRITES_A_STORE = [
     f"{name}:{number}"

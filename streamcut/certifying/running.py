@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from dataclasses import replace
 from typing import Any
@@ -13,17 +12,15 @@ from streamcut.certifying.objective import Objective, objectives, training_optio
 from streamcut.certifying.problem import FREE
 from streamcut.certifying.record import AfterPass, Certified
 from streamcut.errors import BadInputError, MemoryBudgetError
-from streamcut.execution.scaled import ScaledDataset, scaled_shard
+from streamcut.execution.scaled import ScaledDataset
 from streamcut.foundation.rounding import above, below
 from streamcut.io.dataset import Dataset
 from streamcut.io.features import feature_statistics
-from streamcut.io.manifest import Manifest
 from streamcut.models.certificate import StopReason
 from streamcut.models.model import BEGUN
 from streamcut.training import train
 
 GIVEN = "given"  # the scale of a model whose certificate is about divided rows
-_LONGER = 1.0 + 1e-9  # squares of rows are added in float64
 _DONE = 1e-12  # of F: the rest is rounding
 
 
@@ -31,16 +28,7 @@ class DividedDataset(ScaledDataset):
     """The rows of `data` with values divided by `divisors`, float64 (n_features,), above 0."""
 
     def __init__(self, data: Dataset, divisors: np.ndarray) -> None:
-        self.inner, self.scale, self.divisors = data, GIVEN, divisors
-        self.path, self.recipe = data.path, data.recipe
-        manifest, found = data.manifest, feature_statistics(data)
-        largest = float((found.largest / divisors[found.index]).max(initial=0.0))
-        longest = manifest.statistics.max_squared_norm / float(divisors.min(initial=1.0)) ** 2
-        squares = _LONGER * min(longest, manifest.statistics.max_row_nnz * largest * largest)
-        digest = hashlib.sha256(f"{manifest.fingerprint} given ".encode() + divisors.tobytes())
-        statistics: Any = replace(manifest.statistics, max_abs_value=largest, max_squared_norm=squares)
-        shards = tuple(scaled_shard(shard) for shard in manifest.shards)
-        self.manifest = Manifest(statistics=statistics, shards=shards, fingerprint=digest.hexdigest(), backend="scaled")
+        self._divide(data, GIVEN, divisors, feature_statistics(data))
 
 
 def certified(start: Any, what: str, dataset: Any, passes: int, memory: str) -> Certified:

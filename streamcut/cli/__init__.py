@@ -1,8 +1,8 @@
 """The command line. A command's module is imported when the command runs, so that help and usage errors are instant.
 
-One module per command. Options shared with the library are made from its declarations (streamcut.options) by
-`parameters.py`; `output.py` writes for people and for programs. Commands call the functions of the library and compute nothing. A
-new command is a module with `command` and a line in COMMANDS.
+One module per command, of whose function `run` `made.py` makes the command. Options shared with the library are made from its
+declarations (streamcut.options) by `parameters.py`; `output.py` writes for people and for programs. Commands call the functions
+of the library and compute nothing. A new command is a module with `run` and a line in COMMANDS.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from streamcut.foundation.interrupts import waits_end_by
 from streamcut.foundation.machine import expect_room
 from streamcut.foundation.shown import VisibleFormatter, meant, visible
 
-COMMANDS = {  # `command` is in streamcut.cli.<name>, - as _; descriptions are here so that listing imports none
+COMMANDS = {  # `run` is in streamcut.cli.<name>; descriptions are here so that listing imports none
     "fit": "From a table to a validated model in one go.",
     "convert": "Convert text, tables or matrices to a store.",
     "info": "Describe a store or a model file; check a store.",

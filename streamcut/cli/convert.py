@@ -17,7 +17,7 @@ from streamcut.errors import spelled
 from streamcut.foundation.machine import available_cpus
 from streamcut.foundation.shown import visible
 from streamcut.foundation.units import format_bytes
-from streamcut.io.conversion.options import ConvertOptions
+from streamcut.io.conversion.options import CONVERT_SETTINGS, ConvertOptions
 from streamcut.io.formats.registry import listing
 
 if TYPE_CHECKING:
@@ -29,12 +29,11 @@ _WORKERS = {
     "default": None,
     "help": "Threads that parse and write.  [default: processors, at most 8]",
 }
-SETTINGS = ("index_column", "value_column", "max_line_bytes", "wide_index", "label_weights", "multilabel")  # of one format
 EVERY = 30.0  # seconds between lines where stderr is not a terminal
 
 OPTIONS = [
-    *options_from(ConvertOptions, without=SETTINGS, threads=_WORKERS),
-    set_option(ConvertOptions, SETTINGS, "format", several=False),
+    *options_from(ConvertOptions, without=CONVERT_SETTINGS, threads=_WORKERS),
+    set_option(ConvertOptions, CONVERT_SETTINGS, "format", several=False),
 ]
 
 

@@ -49,13 +49,9 @@ def run(
     from streamcut.models.checkpoint_places import remove_checkpoints
     from streamcut.models.files import plain
 
-    def tell(sentence: str) -> None:
-        if not (quiet or as_json):
-            note(sentence)
-
     with reserved_output(output, "--output", force), signals.deferred() as stop:
         how: dict[str, Any] = {"validation": validation, "group_column": group_column, "time_column": time_column, "store": store}
-        hooks: dict[str, Any] = {"on_told": tell, "checkpoint": checkpoint, "stop": stop}
+        hooks: dict[str, Any] = {"on_told": None if quiet or as_json else note, "checkpoint": checkpoint, "stop": stop}
         with waits_end_by(stop):
             found = fit(data, label, **how, C=C, measure=measure, convert=convert, **hooks, **options)
         written = save_trained(found.model, output, force)

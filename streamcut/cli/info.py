@@ -39,7 +39,8 @@ def run(path: str, *, check: bool = False, read_data: bool = False, as_json: boo
     from streamcut.models.files import describe_model, is_model, load_model
 
     if is_model(path):
-        record = {**describe_model(path), **_of_recipe(load_model(path).recipe)}
+        model = load_model(path)
+        record = {**describe_model(model, path), **_of_recipe(model.recipe)}
         shown = _model_for_people(record)
     else:
         store = open_dataset(path)

@@ -30,11 +30,9 @@ _METAVARS = {
     "plots": "DIR",
     "validation": "PART",
     "store": "PATH",
-    "scheduler": "local-cluster|ADDRESS|FILE",
 }
 _SHORT = {"output": "-o", "quiet": "-q", "verbose": "-v"}
 _TEXTS = {  # what many commands have beside their verbs
-    "output": "where to write",
     "as_json": "print JSON on stdout instead of text",
     "quiet": "print nothing but errors",
     "force": "replace the output file if it exists",
@@ -48,10 +46,10 @@ def command(name: str) -> click.Command:
     module, verb = import_module(f"streamcut.cli.{name}"), api.VERBS.get(name)
     run = module.run
     prose, own, examples = _parts(run.__doc__ or "")
-    texts = own
+    texts = {**_TEXTS, **own}
     if verb is not None:
         of_verb = _parts(verb.__doc__ or "")
-        prose, texts, examples = [*of_verb[0], *prose], {**of_verb[1], **own}, [*of_verb[2], *examples]
+        prose, texts, examples = [*of_verb[0], *prose], {**of_verb[1], **texts}, [*of_verb[2], *examples]
     hints = {name: hint for name, hint in get_type_hints(run).items() if name != "return"}
     known = inspect.signature(verb).parameters if verb is not None else {}
     parameters: list[click.Parameter] = []
@@ -63,7 +61,7 @@ def command(name: str) -> click.Command:
             parameters.append(click.Argument([each.name], required=required, nargs=-1 if hints[each.name] is tuple else 1))
         else:
             default = known[each.name].default if each.default is each.empty and each.name in known else each.default
-            parameters.append(_option(each.name, hints[each.name], default, {**texts, **_TEXTS, **own}[each.name]))
+            parameters.append(_option(each.name, hints[each.name], default, texts[each.name]))
     arguments = {each.name for each in parameters if isinstance(each, click.Argument)}
     prose = [re.sub(r"`(\w+)`", lambda found: found[1].upper() if found[1] in arguments else found[0], block) for block in prose]
     text = "\n\n".join([*prose, *(["\b\nExamples:\n" + "\n".join(f"  {line}" for line in examples)] if examples else [])])

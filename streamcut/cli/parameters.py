@@ -165,8 +165,8 @@ def set_option(record: Any, names: Collection[str], of: str, *, several: bool, g
     def parsed(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> dict[str, Any]:
         values: dict[str, Any] = {}
         for text in given:
-            name, _, value = text.partition("=")
-            if not value or (key := written.get(name.replace("_", "-"))) is None or key in values:
+            name, equals, value = text.partition("=")
+            if not equals or (key := written.get(name.replace("_", "-"))) is None or key in values:
                 close = meant(name, written) or f"they are {', '.join(written)}"
                 raise click.BadParameter(
                     f"{text!r} is not NAME=VALUE of one of its options, each given once; {close}", ctx, param

@@ -44,7 +44,7 @@ def run(
         refuse_existing(path, "--output", force, reads=[model, data])
     from streamcut.execution.ceiling import Ceiling
     from streamcut.models.files import load_model, plain
-    from streamcut.verification import Outcome, verify
+    from streamcut.verification import PASSES, Outcome, verify
 
     trained = load_model(model, Ceiling(memory).expect_model) if _is_ours(model) else None
     if path is not None or problem or trained is None or "bias" not in trained.parameters:  # it has no record of its training
@@ -55,7 +55,7 @@ def run(
     data = data or trained.parameters.get("data")
     if data is None:
         raise UsageError(f"{model} was trained on arrays in memory; name the data to verify it on: streamcut verify MODEL DATA")
-    found = verify(trained, data, max_passes=passes or 100, memory=memory, force=force)
+    found = verify(trained, data, max_passes=passes or PASSES, memory=memory, force=force)
     report = _report(found)
     if as_json:
         classes = [_report(each) for each in found.classes]
@@ -100,7 +100,7 @@ def _certify(model: str, data: str, path: str | None, as_json: bool, force: bool
         classes = classes or [{"label": label} for label in found.better.labels or ()]
         classes = [each | {"better_intercept": b} for each, b in zip(classes, intercepts, strict=True)]
         del report["better_intercept"]
-    print_table({name: value for name, value in report.items() if name not in ("passes", "intercept_within")})
+    print_table({name: value for name, value in report.items() if name != "passes"})
     print_rows(classes)
 
 

@@ -35,6 +35,11 @@ def files_of(data: Any, wanted: str, spelling: Spelling) -> list[TableFile]:
     return [] if table is None else [table(path, spelling) for path in paths]
 
 
+def names_with(names: str | Sequence[str], column: str) -> tuple[str, ...]:
+    """The column names of an option of `convert`, a sequence or a text with commas, and `column`."""
+    return (*(names.split(",") if isinstance(names, str) else names), column)
+
+
 def keys_of_groups(files: Sequence[TableFile], column: str) -> np.ndarray:
     """uint64 (n): a random number for each value of `column`, the same in every run; rows without a value form a group."""
     found = []

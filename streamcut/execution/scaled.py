@@ -16,7 +16,7 @@ import numpy as np
 from streamcut.config import SCALES
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.dataset import Dataset, View
-from streamcut.io.features import Spread, feature_statistics, spread_of
+from streamcut.io.features import FeatureStatistics, Spread, feature_statistics, spread_of
 from streamcut.io.manifest import Manifest, ShardInfo
 from streamcut.io.stores.buffers import buffer_bytes
 
@@ -29,15 +29,18 @@ class ScaledDataset(View):
     """The rows of `data` with values divided by `divisors`, float64 (n_features,), as `scale` defines them."""
 
     def __init__(self, data: Dataset, scale: str) -> None:
+        found, statistics = spread_of(data), data.manifest.statistics
+        by = divisors(found, scale, statistics.n_rows, statistics.n_features)
+        everything = feature_statistics(data) if statistics.weight_sum is not None else found  # rows of weight 0, too
+        self._divide(data, scale, by, everything)
+
+    def _divide(self, data: Dataset, scale: str, divisors: np.ndarray, everything: Spread | FeatureStatistics) -> None:
+        """`everything` has the largest values of all rows."""
         super().__init__(data)
-        self.scale = scale
-        manifest = data.manifest
-        found = spread_of(data)
-        self.divisors = divisors(found, scale, manifest.statistics.n_rows, manifest.statistics.n_features)
-        everything = feature_statistics(data) if manifest.statistics.weight_sum is not None else found  # rows of weight 0, too
-        largest = float((everything.largest / self.divisors[found.index]).max(initial=0.0))
-        longest = manifest.statistics.max_squared_norm / float(self.divisors.min(initial=1.0)) ** 2
-        digest = hashlib.sha256(f"{manifest.fingerprint} {scale} ".encode() + self.divisors.tobytes())
+        self.scale, self.divisors, manifest = scale, divisors, data.manifest
+        largest = float((everything.largest / divisors[everything.index]).max(initial=0.0))
+        longest = manifest.statistics.max_squared_norm / float(divisors.min(initial=1.0)) ** 2
+        digest = hashlib.sha256(f"{manifest.fingerprint} {scale} ".encode() + divisors.tobytes())
         self.manifest = Manifest(
             statistics=replace(
                 manifest.statistics,

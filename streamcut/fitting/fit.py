@@ -1,6 +1,6 @@
 """`fit`: from a table, text or a store to a model, with all the steps that a statistician would take.
 
-Rows to measure on are held out at random, by groups, or the latest (`held_out`); the measures without any feature are the
+Rows to measure on are held out at random, by groups, or the latest (`split`); the measures without any feature are the
 baseline that a model has to beat."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.data.by_data import for_data, with_free_intercept
 from streamcut.data.datasets import opened, origin, with_origin
 from streamcut.data.inputs import framed, is_frame
-from streamcut.data.row_columns import keys_of_groups, times_of_rows
+from streamcut.data.row_columns import keys_of_groups, names_with, times_of_rows
 from streamcut.errors import UsageError, spelled
 from streamcut.fitting.fitted import Fitted
 from streamcut.foundation.files import scratch_folder
@@ -95,9 +95,8 @@ def fit(
         raise UsageError("checkpoint: a run can resume only with the same rows; say where to keep the store (store)")
     with ExitStack() as held:
         asked = stop or held.enter_context(first_interrupt_asks())
-        by = {"id": group_column} if group_column is not None else {}
         resume = checkpoint is not None and checkpoint.resume
-        rows = held.enter_context(_ready(data, label, store, {**(convert or {})}, by, chosen, resume))
+        rows = held.enter_context(_ready(data, label, store, {**(convert or {})}, group_column, chosen, resume))
         by_column = "group_column" if group_column else "time_column"
         if (group_column or time_column) and not rows.files:
             raise UsageError(f"{by_column}: a column of a table; this data has none by that name")
@@ -189,7 +188,7 @@ def _ready(
     label: str | None,
     store: str | os.PathLike | None,
     more: dict[str, Any],
-    by: dict[str, str],
+    group: str | None,
     chosen: TrainOptions,
     resume: bool,
 ) -> Iterator[_Rows]:
@@ -214,11 +213,12 @@ def _ready(
             options["labels"] = label
         files: list[Any] = []
         told: list[str] = []
-        if form.variant is not None and form.variant(paths, ConvertOptions(**options)) != kind:
+        if form.variant is not None:
             form = FORMATS[form.variant(paths, ConvertOptions(**options))]
         if form.table is not None:
             files = [form.table(path, ConvertOptions(**options).spelling) for path in paths or [data]]
-            options |= {name: _joined(options.get(name, ()), value) for name, value in by.items()}
+            if group is not None:
+                options["id"] = names_with(options.get("id", ()), group)
         place = os.fspath(store) if store is not None else os.path.join(folder, "data.zarr")
         converted(paths or data, place, **options, resume=resume and store is not None, on_told=told.append)
         made = opened(place)
@@ -231,10 +231,6 @@ def _kind(data: Any, wanted: str) -> tuple[str | None, list[str]]:
     if isinstance(data, str | os.PathLike):
         return find_files([os.fspath(data)], wanted)
     return (FRAME.name, []) if is_frame(data) else (None, [])
-
-
-def _joined(given: Any, name: str) -> tuple[str, ...]:
-    return (*(given.split(",") if isinstance(given, str) else given), name)
 
 
 _LEAST = float(np.finfo(np.float64).eps)  # of a probability, as in log_loss

@@ -56,13 +56,11 @@ class _OneVsRest(LossOfClasses):
         self._risk = risk
 
     def values(self, target, scores):
-        return np.stack([self._risk.values(self._labels(target, k), scores[:, k]) for k in range(self.problems)], axis=1)
+        labels = (np.where(target == k, 1.0, -1.0) for k in range(self.problems))
+        return np.stack([self._risk.values(y, scores[:, k]) for k, y in enumerate(labels)], axis=1)
 
     def farthest(self, target, scores, near):
         return np.maximum(self.values(target, scores - near), self.values(target, scores + near))
-
-    def _labels(self, target: np.ndarray, k: int) -> np.ndarray:
-        return np.where(target == k, 1.0, -1.0)
 
 
 def loss_of(model: MulticlassModel | KernelModel) -> LossOfClasses:

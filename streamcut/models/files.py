@@ -152,9 +152,8 @@ def is_model(path: str | os.PathLike) -> bool:
         return _FIRST_MEMBER in file.read(_HEAD)
 
 
-def describe_model(path: str | os.PathLike) -> dict[str, Any]:
-    """The description in the model file `path` (JSON types), without arrays; raises as `load_model` does."""
-    model = load_model(path)
+def describe_model(model: Model, path: str | os.PathLike) -> dict[str, Any]:
+    """The description of `model`, which was loaded from `path` (JSON types), without arrays."""
     return plain(
         {
             "path": redacted(os.fspath(path)),

@@ -65,11 +65,6 @@ class LinearModel(CertifiedModel):
         return self.weights if self.task == "one-class" or self.free else self.augmented_weights
 
     @property
-    def alone(self) -> bool:
-        """Whether λ‖w‖₁ stands without ½‖w‖²."""
-        return bool(self.parameters.get("l1_only"))
-
-    @property
     def free(self) -> bool:
         """Whether the intercept is unregularised."""
         return self.parameters.get("intercept") == "free"
@@ -125,7 +120,7 @@ class LinearModel(CertifiedModel):
             "labels": None if self.labels is None else list(self.labels),
             "C": self.C,
             "l1": self.l1,
-            "l1_only": self.alone,
+            "l1_only": bool(self.parameters.get("l1_only")),
             "positive_weight": self.positive_weight,
             "rest": self.rest,
             "certificate": self.result(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from html import escape
 from typing import Any, ClassVar, Self
 
@@ -21,7 +21,6 @@ from streamcut.models.few_rows import Row, few_rows
 from streamcut.models.link import Link, OwnLink
 
 BEGUN = "certified"  # the parameter that names the model from which certify found this one, and its distance from the optimum
-COMMON = ("task", "solver", "history", "parameters", "fingerprint", "resources")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -281,7 +280,7 @@ def expect_shape(name: str, array: Any, *shape: int) -> None:
 
 def common_parts(model: Model) -> dict[str, Any]:
     """The fields common to all models."""
-    return {name: getattr(model, name) for name in (*COMMON, "link", "recipe")}
+    return {each.name: getattr(model, each.name) for each in fields(Model)}
 
 
 def certificate_result(certificate: Certificate) -> dict[str, Any]:

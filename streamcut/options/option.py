@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -169,12 +169,12 @@ def having(record: Any, **wanted: str) -> tuple[str, ...]:
     return tuple(name for name, each in options_of(record).items() if all(getattr(each, k) == v for k, v in wanted.items()))
 
 
-def documented(record: Any, *, without: Iterable[str] = ()) -> Callable[[_Function], _Function]:
-    """A decorator: {options} in the docstring of a function becomes a list of them, but for those `without`."""
+def documented(record: Any) -> Callable[[_Function], _Function]:
+    """A decorator: {options} in the docstring of a function becomes a list of them."""
 
     def described(function: _Function) -> _Function:
         if function.__doc__:  # python -OO has none
-            fields = [record.__dataclass_fields__[name] for name in options_of(record) if name not in without]
+            fields = [record.__dataclass_fields__[name] for name in options_of(record)]
             function.__doc__ = function.__doc__.replace("    {options}", "\n".join(map(_entry, fields)))
         return function
 

@@ -64,15 +64,13 @@ def classes_of(model: Model, matrix: np.ndarray, label: Any) -> list[tuple[int, 
         columns = [(k, model.label_word(number)) for k, number in enumerate(labels)]
     if label is None:
         return columns
-    wanted = [(k, word) for k, word in columns if word is not None and label in (word, f"{word:g}" if _numeric(word) else word)]
+    wanted = [
+        (k, word) for k, word in columns if word is not None and label in (word, word if isinstance(word, str) else f"{word:g}")
+    ]
     if not wanted:
         known = ", ".join(str(word) for _, word in columns[:10])
         raise UsageError(f"label: {label!r} has no weights; there are weights of {known}")
     return wanted
-
-
-def _numeric(word: Any) -> bool:
-    return not isinstance(word, str)
 
 
 def _order(w: np.ndarray, top: int | None, sort: str) -> np.ndarray:

@@ -17,6 +17,7 @@ from streamcut.execution.ceiling import Ceiling
 from streamcut.foundation.opened import read_lines
 from streamcut.foundation.shown import html
 from streamcut.foundation.units import format_bytes
+from streamcut.io.conversion.options import CONVERT_SETTINGS
 from streamcut.io.places.outputs import output
 from streamcut.models.files import as_model, plain
 from streamcut.models.model import BEGUN, Model
@@ -200,9 +201,15 @@ def command(model: Model, path: str | os.PathLike | None = None) -> str:
     in-memory data."""
     data, file, before = model.parameters.get("data", "DATA"), os.fspath(path or "m.npz"), ""
     if (convert := model.parameters.get("convert")) is not None:
-        options = [f"--{name.replace('_', '-')}={value}" for name, value in convert.items() if not isinstance(value, bool)]
-        flags = [f"--{name.replace('_', '-')}" for name, value in convert.items() if value is True]
-        before = f"{shlex.join(['streamcut', 'convert', data, 'rows.zarr', '--recipe', file, *options, *flags])} && "
+        words = ["streamcut", "convert", data, "rows.zarr", "--recipe", file]
+        for name, value in convert.items():
+            flag = name.replace("_", "-")
+            if name in CONVERT_SETTINGS:
+                unit = "B" if name == "max_line_bytes" and isinstance(value, int) else ""
+                words += ["--set", f"{flag}={value}{unit}"]
+            elif value is not False:  # the default of all flags here
+                words += [f"--{flag}" if value is True else f"--{flag}={value}"]
+        before = f"{shlex.join(words)} && "
         data = "rows.zarr"
     words = ["streamcut", "train", data, "--output", file]
     asked = {**model.parameters, "solver": model.solver}  # the meaning of "auto" may change

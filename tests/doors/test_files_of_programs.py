@@ -246,6 +246,12 @@ HALF = np.arange(ROWS).astype(np.float16) / 4
 COLUMNS = {"y": TYPES, "half": pa.array([*HALF[:-1], None], pa.float16()), "whole": list(range(ROWS)), "word": ["a", "b"] * 20}
 
 
+def test_lists_of_features_without_values_are_ones(run, tmp_path):
+    pq.write_table(pa.table({"y": [1, -1], "at": [[0, 2], [1]]}), tmp_path / "t.parquet")
+    columns = "--set", "index-column=at", "--set", "value-column="
+    converted(run, tmp_path / "t.parquet", "--label", "y", *columns, said="2 rows, 3 features, 3 entries")
+
+
 def test_half_precision_is_read_everywhere(run, tmp_path):
     table = pa.table(COLUMNS)
     pq.write_table(table, tmp_path / "t.parquet")
@@ -372,7 +378,7 @@ def server(tmp_path):
 @pytest.mark.parametrize("query", ["?X-Amz-Signature=abc&X-Amz-Date=2024", "?sig=a%2Fb*c[1]", ""])
 @pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet", "t.jsonl", "t.svm"])
 def test_signed_urls(run, tmp_path, server, name, query):
-    pytest.importorskip("aiohttp")
+    pytest.importorskip("obstore")
     frame = pd.DataFrame({"y": [0, 1] * 30, "x": np.arange(60) / 4})
     if name.endswith("parquet"):
         frame.to_parquet(tmp_path / name)
@@ -386,7 +392,7 @@ def test_signed_urls(run, tmp_path, server, name, query):
 
 
 def test_signed_urls_of_what_is_not_read(run, tmp_path, server):
-    pytest.importorskip("aiohttp")
+    pytest.importorskip("obstore")
     zipped(tmp_path / "t.tar.gz", "a")
     words = converted(run, f"{server}/t.tar.gz?sig=secret", tmp_path / "out.zarr", "--label", "y", code=BAD, said="an archive")
     assert "secret" not in words

@@ -58,7 +58,7 @@ def loaded_by(*arguments) -> set[str]:
     return set(subprocess.run(command, capture_output=True, text=True, check=True).stderr.splitlines()[-1].split())
 
 
-HEAVY = {"scipy.sparse", "scipy.special", "scipy.linalg", "zarr", "sklearn", "rich", "h5py", "pyarrow", "fsspec"}
+HEAVY = {"scipy.sparse", "scipy.special", "scipy.linalg", "zarr", "sklearn", "rich", "h5py", "pyarrow", "obstore", "boto3"}
 
 
 def test_help_loads_nothing_heavy():

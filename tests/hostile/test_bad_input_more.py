@@ -21,7 +21,7 @@ import zstandard
 
 import streamcut
 
-OK, USAGE, BAD, CORRUPT, MEMORY = 0, 2, 3, 5, 7
+OK, USAGE, BAD, MEMORY = 0, 2, 3, 7
 GOOD = b"1 1:1 3:0.5\n-1 2:1\n1 1:2\n-1 2:2 3:-1\n"
 
 
@@ -108,7 +108,7 @@ def test_55_damaged_compression(run, folder, model, kind):
         (folder / f"in.{kind}").write_bytes(content)
         for command in (f"convert in.{kind} out.zarr", f"evaluate {model} in.{kind}"):
             err = refused(run, command, BAD, rf"in.{kind}: the \w+ data is damaged.* byte [\d,]+")
-            if what == "cut":
+            if what != "flip":
                 assert int(re.search(r" byte ([\d,]+)", err)[1].replace(",", "")) == len(content)
 
 

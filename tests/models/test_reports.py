@@ -224,6 +224,20 @@ def test_the_commands(stores, tmp_path, run):
     assert numbers["measures"] == json.loads(out)
 
 
+@pytest.mark.parametrize("line", [1000, "1kB"])
+def test_the_command_makes_the_store_with_the_same_options(line, tmp_path, monkeypatch, run):
+    monkeypatch.chdir(tmp_path)
+    X, y = arrays(n=60)
+    dump_svmlight_file(sp.csr_matrix(X), y, "rows.svm", zero_based=False)
+    model = train("rows.svm", convert={"wide_index": True, "max_line_bytes": line, "keep_zeros": True})
+    streamcut.save_model(model, "m.npz")
+    made, _, again = report("m.npz").command.partition(" && ")
+    code, _, err = run(*shlex.split(made)[1:])
+    assert code == 0, err
+    assert shlex.split(again)[:3] == ["streamcut", "train", "rows.zarr"]
+    np.testing.assert_array_equal(train("rows.zarr").weights, model.weights)
+
+
 def test_without_matplotlib_it_says_what_to_install(stores, tmp_path):
     code = (
         "import sys; sys.modules['matplotlib'] = None\n"

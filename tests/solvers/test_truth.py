@@ -51,7 +51,7 @@ def test_a_stop_for_rounding_names_the_column_and_the_option():
     found = streamcut.train((X, y), tol=None, tol_relative=1e-15, max_passes=400).certificate
     assert found.stop_reason in ("stalled", "scale")
     assert "feature 2 is" in found.in_words()
-    assert "scale s" in found.in_words()
+    assert "scale std brings them to similar sizes" in found.in_words()
 
 
 @pytest.mark.parametrize("seed", [14, 398])

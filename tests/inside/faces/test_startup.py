@@ -10,7 +10,21 @@ import pytest
 
 pytestmark = pytest.mark.process
 
-HEAVY = {"zarr", "dask", "distributed", "pandas", "pyarrow", "sklearn", "h5py", "anndata", "matplotlib", "rich", "fsspec", "ssl"}
+HEAVY = {
+    "zarr",
+    "dask",
+    "distributed",
+    "pandas",
+    "pyarrow",
+    "sklearn",
+    "h5py",
+    "anndata",
+    "matplotlib",
+    "rich",
+    "obstore",
+    "boto3",
+    "ssl",
+}
 
 OTHERS = {f"streamcut.{name}" for name in ("jobs.features", "oracles.kernel_columns", "evaluation", "sklearn")}
 

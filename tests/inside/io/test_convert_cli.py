@@ -7,10 +7,10 @@ from dataclasses import fields
 import kit.shared.convert_cli
 
 from streamcut import convert
-from streamcut.cli.convert import SETTINGS, progress_line
+from streamcut.cli.convert import progress_line
 from streamcut.cli.made import command
 from streamcut.errors import ExitCode
-from streamcut.io.conversion.options import ConvertOptions
+from streamcut.io.conversion.options import CONVERT_SETTINGS, ConvertOptions
 from streamcut.io.conversion.progress import Progress
 from streamcut.io.stores.zarr_layout import chunk_path
 
@@ -40,7 +40,7 @@ def test_check_lists_every_problem(run, tmp_path, text):
 
 def test_help_documents_every_option():
     named = {param.name for param in command("convert").params}
-    assert {field.name for field in fields(ConvertOptions)} <= named | set(SETTINGS)
+    assert {field.name for field in fields(ConvertOptions)} <= named | set(CONVERT_SETTINGS)
 
 
 def test_progress_lines():

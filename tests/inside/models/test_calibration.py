@@ -18,7 +18,7 @@ from streamcut.calibration import _keep, _row_type, platt, tempered
 from streamcut.errors import BadInputError
 from streamcut.execution import kept_rows
 from streamcut.execution.kept_rows import KeptRows
-from streamcut.models.files import describe_model
+from streamcut.models.files import describe_model, load_model
 
 
 def kept(scores: np.ndarray, truth: np.ndarray, weights: np.ndarray) -> KeptRows:
@@ -90,7 +90,7 @@ def test_several_classes(strategy, tmp_path):
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
     best = log_loss(y[600:], truth[600:])
     assert best < log_loss(y[600:], p) < best + 0.15
-    assert "probabilities_scale" in describe_model(tmp_path / "m.npz")
+    assert "probabilities_scale" in describe_model(load_model(tmp_path / "m.npz"), tmp_path / "m.npz")
 
 
 def test_scores_and_offsets_are_those_of_greatest_likelihood():

@@ -7,13 +7,20 @@ from decimal import Decimal, localcontext
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from kit.certify import least, rows
+from kit.certify import OWN, least, rows
 
 import streamcut
-from inside.kit.certify import foreign
+from streamcut.certifying.problem import Problem
 
 LABELS = ("logistic", "hinge", "squared-hinge", "smoothed-hinge")
 NUMBERS = ("squared", "huber", "epsilon-insensitive", "squared-epsilon-insensitive", "poisson")
+
+
+def foreign(w, b, C, loss, task, intercept):
+    """A model of other weights, about which nothing is proved."""
+    labels = (-1.0, 1.0) if task == "labels" else None
+    problem = Problem(w, b, "it", C=C, loss=loss, labels=labels, options=OWN.get(loss, {}))
+    return problem.completed(None, None, intercept).model()
 
 
 def exact(loss: str, w: np.ndarray, b: float, X: np.ndarray, y: np.ndarray, C: float, u: np.ndarray) -> Decimal:

@@ -17,7 +17,7 @@ from inside.kit.models import make_model
 from streamcut import export, save_model
 from streamcut.errors import BadInputError, UsageError
 from streamcut.models.certificate import Certificate, StopReason
-from streamcut.models.files import describe_model
+from streamcut.models.files import describe_model, load_model
 
 pytestmark = pytest.mark.smoke
 
@@ -37,7 +37,7 @@ def test_the_same_model_gives_the_same_bytes_at_any_time(tmp_path, monkeypatch):
 
 
 def test_a_model_says_everything_of_itself(saved):
-    told = describe_model(saved)
+    told = describe_model(load_model(saved), saved)
     assert told["n_features"] == 7
     assert told["certificate"]["gap"] == 0.25
     assert told["labels"] == [-1.0, 1.0]

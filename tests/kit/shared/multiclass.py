@@ -3,7 +3,6 @@
 import numpy as np
 import scipy.sparse as sp
 
-SOLVERS = ["bundle-dca"]
 LABELS = (-2.0, 1.0, 3.5, 7.0)
 
 
