@@ -10,7 +10,7 @@ from typing import Any
 from streamcut.errors import UsageError
 from streamcut.foundation.shown import unknown
 from streamcut.foundation.units import part_of
-from streamcut.loss_table import CLASSES_LOSSES, HINGE_OF_CLASSES, LABELLING_LOSSES, ROW_LOSSES
+from streamcut.loss_table import CLASSES_LOSSES, HINGE_OF_CLASSES, JOINT_LOSSES, LABELLING_LOSSES, ROW_LOSSES
 from streamcut.options.option import Check, changed, default_of, expect_valid, having, option, options_of
 from streamcut.options.training import TASKS, TrainDeclarations
 from streamcut.solver_table import SOLVER_TABLE, Problem, SolverRecord, solvers, solvers_of
@@ -170,7 +170,7 @@ class TrainOptions(TrainDeclarations):
     def in_columns(self) -> bool:
         """Whether the problem, or one for each class, is trained as columns of the weights (streamcut.solvers.columns)."""
         priced = self.record.dual and self.free and self.l1 != 0.0 and self.problem in ("binary", "regression")
-        return priced or (self.record.dual and self.problem == "one-vs-rest")
+        return priced or (self.record.dual and self.problem in ("one-vs-rest", *JOINT_LOSSES))
 
     def _check_intercept(self) -> None:
         """What an unregularised intercept can be combined with; without an intercept `bias` is 0."""

@@ -13,10 +13,7 @@ the target, else the first. In general a row with shares p (K,) adds u_i (p − 
 import numpy as np
 
 from streamcut.compiled import loss as methods  # noqa: F401  (kernels call methods of losses)
-from streamcut.compiled.records import entry, weight_of
-from streamcut.compiled.shares import rounded
-from streamcut.compiled.vectors import compensated
-from streamcut.compiler.jit import allocating, helper, kernel
+from streamcut.compiler.jit import kernel
 
 
 @kernel
@@ -76,36 +73,6 @@ def rivals(loss, target, z, out):
         out[i] = rival
 
 
-@allocating
-def cut(loss, rows, z, bias, grids, a, b):
-    """The cut at z of all rows, for any loss: added to a (D, K), and its constant to b[0]."""
-    p = np.empty(z.shape[1])
-    for i in range(len(rows.y)):
-        loss.dual(z[i], rows.y[i], p)
-        weight = weight_of(rows.u, i)
-        b[0] += rounded(weight * loss.constant(p, rows.y[i]), grids.weight)
-        _add(rows, i, rows.y[i], bias, p, weight, grids.vector, a)
-
-
-@helper
-def _add(rows, i, t, bias, p, weight, rounder, a):
-    """Adds weight (p − e_t) x_iᵀ to a (D, K), each term on a grid, ignoring p[t]. Overwrites p."""
-    total = 0.0
-    for k in range(len(p)):
-        if k != t:
-            p[k] *= weight
-            total += p[k]
-    p[t] = -total
-    for at in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
-        j = np.uint64(rows.indices[at])
-        value = entry(rows.data, at)
-        for k in range(len(p)):
-            a[j, k] += rounded(p[k] * value, rounder)
-    if bias != 0.0:
-        for k in range(len(p)):
-            a[len(a) - 1, k] += rounded(p[k] * bias, rounder)
-
-
 @kernel
 def scatter(indptr, indices, data, target, rival, u, bias, rounder, out):
     """Adds u_i x_i to column rival[i] of `out` and subtracts it from column target[i], in place, where the two differ.
@@ -127,31 +94,3 @@ def scatter(indptr, indices, data, target, rival, u, bias, rounder, out):
             term = ((weight if data is None else weight * data[p]) + rounder) - rounder
             out[j, r] += term
             out[j, t] -= term
-
-
-@kernel
-def step(loss, target, z_b, z, k, out):
-    """z_b += k (z − z_b) in place; out[i] = the loss of row i there."""
-    for i in range(len(z)):
-        for y in range(z.shape[1]):
-            z_b[i, y] += k * (z[i, y] - z_b[i, y])
-        out[i] = loss.value(z_b[i], target[i])
-
-
-@allocating
-def slopes(loss, target, z_b, z, k, u, slope):
-    """slope += Σ u_i ⟨p − e_t, Δ⟩ at z_b + kΔ, Δ = z − z_b."""
-    K = z.shape[1]
-    here, p, ahead = np.empty(K), np.empty(K), np.empty(K)
-    total, lost = slope[0], slope[1]
-    for i in range(len(z)):
-        weight, mean, t = weight_of(u, i), 0.0, target[i]
-        own = z[i, t] - z_b[i, t]
-        for y in range(K):
-            here[y] = z_b[i, y] + k * (z[i, y] - z_b[i, y])
-            ahead[y] = (z[i, y] - z_b[i, y]) - own
-        loss.dual(here, t, p)
-        for y in range(K):
-            mean += p[y] * ahead[y]
-        total, lost = compensated(total, lost, weight * mean)
-    slope[0], slope[1] = total, lost

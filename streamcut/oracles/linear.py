@@ -31,6 +31,7 @@ class LinearOracle(DecomposableOracle):
 
     def __init__(
         self, runner: Runner, risk: PointwiseRisk, *, C: float, bias: float, keep_margins: bool, free: bool = False,
+        width: int = 1,
     ) -> None:  # fmt: skip
         statistics = runner.feed.data.manifest.statistics
         dimension, self._largest = statistics.n_features + (bias != 0.0), max(statistics.max_abs_value, abs(bias))
@@ -38,7 +39,7 @@ class LinearOracle(DecomposableOracle):
         self._targets = risk.scale(weight, statistics.label_min, statistics.label_max)
         self.equal = risk.loss.targets == "numbers" and self._targets.lowest == self._targets.highest
         grids = risk.grids(statistics.n_rows, self._targets, self._largest)
-        super().__init__(runner, risk, row_passes, dimension=dimension, C=C, bias=bias, grids=grids)
+        super().__init__(runner, risk, row_passes, dimension=dimension, C=C, bias=bias, grids=grids, width=width)
         self._first = first_of(risk.loss, self._targets, self._largest)
         middle = risk.loss.middle(self._targets) if risk.loss.targets == "numbers" else 0.0
         self._equal = Equal(middle, grids)
@@ -115,7 +116,7 @@ class LinearOracle(DecomposableOracle):
 
     @property
     def mean_loss_at_zero(self) -> float:
-        return self._loss.value(0.0, 0.0) if self._loss.targets == "labels" else self._targets.loss_at_zero / self.total_weight
+        return self._loss.at_zero if self._loss.targets == "labels" else self._targets.loss_at_zero / self.total_weight
 
     @property
     def loss_at_zero(self) -> float:
