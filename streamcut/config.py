@@ -157,7 +157,7 @@ class TrainOptions(TrainDeclarations):
         if self.max_cuts is not None and self.max_cuts < least:
             raise UsageError(f"max_cuts: {self.chosen_solver} needs {least} cuts, not {self.max_cuts}")
         if self.max_cuts is not None and self.in_columns:
-            raise UsageError("max_cuts: one-vs-rest, and l1 with a free intercept, keep no bundle of cuts; leave it out")
+            raise UsageError("max_cuts: several classes, and l1 with a free intercept, keep no bundle of cuts; leave it out")
         if self.tol is None and self.tol_relative is None and not (self.target or self.max_passes or self.max_time):
             raise UsageError("tol and tol_relative are both off: give target, max_passes or max_time, else training never ends")
 
@@ -252,7 +252,7 @@ class TrainOptions(TrainDeclarations):
         if self.cut == "exact" and (self.problem == "labelling" or self.in_columns):
             what = f"loss {self.loss} has none"
             if self.in_columns:
-                what = "one-vs-rest, and l1 with a free intercept, have predicted cuts only"
+                what = "several classes, and l1 with a free intercept, have predicted cuts only"
             raise UsageError(f"cut: {self.cut!r} is a choice for losses of single rows; {what}")
         if self.record.intercept and self.bias not in (0.0, 1.0):
             raise UsageError(f"bias: {solver} does not regularise its intercept: write 1 for an intercept, 0 for none")

@@ -29,6 +29,9 @@ from streamcut.oracles.linear import LinearOracle
 ORDER = RandomOrder(nnz=1 << 16, batch=32, within=False)  # rows of a group stay in the second cache level
 _VISITS = 2  # steps per pair while its row is in cache and it is free
 _CLOSE = 100.0  # times the least gain of a sweep: the gap to which cached rows are solved at once
+# Of the first σ where shares come from each other. 300 rows × 50, 5 classes, C = 0.1 to 1000: 2 to 10 times fewer passes than
+# with plain ones in between; C = 100 to a relative gap of 1e-3: 80 passes, with σ a quarter as long 180.
+_MOST, _LONGER_STEPS = 0.3, 4.0
 _WHOLE = 1.0 + 2.0**-40  # Σ u of M, regardless of the grid of the sum
 _LONGER = 1.0 + 1e-6  # a length that was computed in float64
 
@@ -137,7 +140,15 @@ class ColumnsOracle(LinearOracle):
     def first_stretches(self) -> np.ndarray:
         """σ of the first accelerated pass of each active column; 1: plain steps are short enough."""
         whole = max(1.0, self._loss.least_curvature) if self._loss.smooth else self.unit
-        return np.array([self.stretch_for(C, whole) for C in self.costs.tolist()])
+        most = 1.0
+        if self.shares_come_from_each_other:
+            most, whole = _MOST / len(self._runner.lanes), _LONGER_STEPS * whole
+        return np.array([min(most, self.stretch_for(C, whole)) for C in self.costs.tolist()])
+
+    @property
+    def shares_come_from_each_other(self) -> bool:
+        """Whether a class's share can rise only where others fall, to a bound: plain passes are then slow with any C."""
+        return self.risk.group is not None and not self._loss.smooth
 
     def enter(self, columns: range) -> None:
         """Start training these columns and no others, from w = 0 and no shares. The data is not read."""

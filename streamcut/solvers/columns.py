@@ -22,6 +22,9 @@ y = w_b: nothing bounds the shares of a smooth loss, and steps for σC from C U 
 Guard (streamcut.solvers.acceleration): the kind of its passes. Where its first σ is below 1, its plain passes solve for cached
 rows at once, if features are few (streamcut.oracles.dual.interior), and the resulting weights are scored next. With an l1 passes
 are plain at first: steps exploit that only nonzero features bend the dual (streamcut.compiled.columns.bent_along).
+
+A joint loss of K classes has a group of K columns (streamcut.compiled.groups): its products, slopes and thresholds are sums over
+them. All passes of one with kinks are accelerated (oracle.shares_come_from_each_other).
 """
 
 from __future__ import annotations
@@ -192,8 +195,10 @@ def _begin(s: State, oracle: ColumnsOracle, first: dict[int, Origin | None]) -> 
     l1s = [0.0] * len(oracle.active) if oracle.l1s is None else oracle.l1s.tolist()
     for a, origin in first.items():
         C, loss, sigma, M = (values[a] for values in known)
-        plain = sigma == 1.0 or l1s[a] > 0.0  # steps are as long as thresholds allow, so acceleration waits until they are slow
-        line = Line(Guard(sigma, plain), 1.0, objective(0.0, oracle.size, C, loss))
+        steady = oracle.shares_come_from_each_other
+        # with an l1 steps are as long as thresholds allow, so acceleration waits until they are slow
+        plain = not steady and (sigma == 1.0 or l1s[a] > 0.0)
+        line = Line(Guard(sigma, plain, steady=steady), 1.0, objective(0.0, oracle.size, C, loss))
         s.lines.append(replace(line, within=EVERYWHERE if oracle.free else None))
         if origin is not None:
             s.lines[a].solved = origin.w
