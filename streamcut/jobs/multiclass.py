@@ -25,8 +25,8 @@ from streamcut.jobs.origins import classes_origins
 from streamcut.jobs.several_classes import Proved, multiclass_model, several_labels
 from streamcut.losses import joint_loss
 from streamcut.losses.classes import ClassesRisk
+from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
-from streamcut.models.multiclass import MulticlassModel
 from streamcut.oracles.dual.classes import ORDER, MulticlassDualOracle, row_bytes
 from streamcut.solver_table import SolverRecord
 from streamcut.solvers import warm_start
@@ -112,7 +112,7 @@ class MulticlassJob:
 
     def _model(
         self, solution: Solution, C: float, *, oracle: MulticlassDualOracle, manifest: Manifest, row_cache: int
-    ) -> MulticlassModel:
+    ) -> LinearModel:
         options, W = self.options, solution.w.reshape(-1, self.risk.classes).copy()  # the next of a path takes solution.w over
         found = Proved(W, (certificate(solution, oracle, options),), [solution.witness], solution.history, options.bias)
         fixed: dict[str, Any] = {"lanes": len(self.lanes), "row_cache": f"{row_cache}B"}
