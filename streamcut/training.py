@@ -41,9 +41,7 @@ from streamcut.jobs.smaller import lowerable, smallest_change
 from streamcut.jobs.weights import check_weights
 from streamcut.models.checkpoint import Checkpoints
 from streamcut.models.files import as_model
-from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
-from streamcut.models.multiclass import MulticlassModel
 from streamcut.progress.columns import columns, line
 from streamcut.progress.display import Display, shown_by
 from streamcut.solvers.progress import Observer, Progress, Record, StoppingRule
@@ -219,8 +217,8 @@ class Session:
         if isinstance(data, OccurringDataset):
             model, data = with_all_features(model, data), data.inner
         if isinstance(data, ScaledDataset):
-            assert isinstance(model, LinearModel | MulticlassModel)  # only their problems are scaled
-            model = replace(model, weights=np.ascontiguousarray((model.weights.T / data.divisors).T))
+            weights = model.weights  # type: ignore[attr-defined]  # only linear problems are scaled
+            model = replace(model, weights=np.ascontiguousarray((weights.T / data.divisors).T))
         if self.options.maps:
             from streamcut.jobs import features
 

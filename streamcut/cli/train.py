@@ -225,7 +225,7 @@ class _Shown:
         if self._json:
             print_json({"event": "trained", "fold": fold, **point, **plain(model.result())})
         elif not self._quiet:
-            certificate = getattr(model, "certificate", None)
+            certificate = model.certificate if len(model.certificates) == 1 else None
             where = "all rows" if fold is None else f"fold {fold + 1}"
             note(f"{where}  {point_text(point, '  ')}  trained: {certificate.briefly() if certificate else model.in_words()}")
 

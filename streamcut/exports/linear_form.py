@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from streamcut.errors import UsageError
-from streamcut.models.linear import LinearModel
 from streamcut.models.link import OwnLink
-from streamcut.models.model import Model
-from streamcut.models.multiclass import MulticlassModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,17 +29,13 @@ class LinearForm:
     exponential: bool = False
 
 
-def linear_form(model: Model, program: str, link: OwnLink | None) -> LinearForm:
+def linear_form(model: Any, program: str, link: OwnLink | None) -> LinearForm:
     """The linear form of `model` with this `link`; raises UsageError when it has none."""
-    if isinstance(model, MulticlassModel):
-        labels = np.asarray(model.labels)
-        return LinearForm(model.weights.T, model.intercepts, _words(model, labels), link)
-    if isinstance(model, LinearModel):
-        two = None if model.labels is None else _words(model, np.asarray(model.labels))
-        counts = model.task == "regression" and model.parameters.get("loss") == "poisson"
-        return LinearForm(model.weights[None, :], np.array([model.intercept]), two, link, counts)
-    raise UsageError(f"{program} has no models of kind {model.kind}; those with one weight per feature and class can be exported")
-
-
-def _words(model: Model, labels: np.ndarray) -> np.ndarray:
-    return model.in_label_words(labels).astype(str) if model.label_names else labels
+    if not model.of_features or model.whole_groups:
+        what = f"task {model.task} by {model.solver}"
+        raise UsageError(f"{program} has no models of {what}; those with one weight per feature and class can be exported")
+    labels = None if model.labels is None else np.asarray(model.labels)
+    if labels is not None and model.label_names:
+        labels = model.in_label_words(labels).astype(str)
+    counts = model.task == "regression" and model.parameters.get("loss") == "poisson"
+    return LinearForm(np.atleast_2d(model.weights.T), np.atleast_1d(model.intercept), labels, link, counts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 
@@ -10,8 +11,7 @@ from streamcut.compiled import multiclass
 from streamcut.losses import joint_loss, row_loss
 from streamcut.losses.joint import JointLoss
 from streamcut.losses.pointwise import PointwiseRisk
-from streamcut.models.kernel import KernelModel
-from streamcut.models.multiclass import ONE_VS_REST, MulticlassModel
+from streamcut.models.linear import ONE_VS_REST
 
 
 class LossOfClasses(ABC):
@@ -63,7 +63,7 @@ class _OneVsRest(LossOfClasses):
         return np.maximum(self.values(target, scores - near), self.values(target, scores + near))
 
 
-def loss_of(model: MulticlassModel | KernelModel) -> LossOfClasses:
+def loss_of(model: Any) -> LossOfClasses:
     """The loss that training minimised; for one-vs-rest the hinge unless another is recorded. UsageError for an unknown loss."""
     if model.strategy == ONE_VS_REST:
         risk = PointwiseRisk(row_loss(model.parameters.get("loss", "hinge"), model.parameters, 1.0))

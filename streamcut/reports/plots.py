@@ -161,10 +161,10 @@ def greatest_weights(model: Model, names: list[str] | None) -> dict[str, list[tu
 
     Of several classes the first eight. Models of kernels have none. `names` are those of the features; None: their numbers.
     """
-    weights = getattr(model, "weights", None)
-    if weights is None or len(weights) != model.n_features:
+    if not model.of_features:
         return {}
-    labels: Any = getattr(model, "labels", None) or ("", "")
+    weights = model.weights  # type: ignore[attr-defined]
+    labels: Any = model.labels or ("", "")
     words = [label and model.label_word(label) for label in (labels[1:] if weights.ndim == 1 else labels)]
     labels = [word if isinstance(word, str) else f"{word:g}" for word in words]
     columns = weights.reshape(len(weights), -1).T[:_MOST_CLASSES]
