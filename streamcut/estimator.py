@@ -20,7 +20,6 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
 
 from streamcut.config import COMMON, EXACT_KERNEL, OPTIONS, TrainOptions
-from streamcut.data.inputs import is_frame
 from streamcut.errors import UsageError
 from streamcut.evaluation import Evaluation, evaluate
 from streamcut.exports.table_encoder import learned
@@ -28,6 +27,7 @@ from streamcut.foundation.interrupts import first_interrupt_asks
 from streamcut.io.dataset import Dataset
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.recipe.recipe import LabelRule
+from streamcut.io.sources.lazy import is_frame
 from streamcut.loss_table import ROW_LOSSES
 from streamcut.models.kernel import KernelModel, joined
 from streamcut.models.mapped import MappedModel

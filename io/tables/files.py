@@ -55,10 +55,6 @@ class TableFile(Protocol):
     @property
     def n_rows(self) -> int | None: ...
 
-    @property
-    def again(self) -> bool:
-        """Whether it can be read more than once."""
-
     def held_bytes(self, columns: Sequence[str] | None = None) -> int:
         """Memory for reading these columns (None: all), in addition to the batches, known before anything is unpacked."""
 

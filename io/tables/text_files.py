@@ -47,10 +47,6 @@ class TextFile(SameColumns, ABC):
     def position(self) -> int | None:
         return None if self._stream is None else self._stream.taken
 
-    @property
-    def again(self) -> bool:
-        return self.name != STDIN
-
     def held_bytes(self, columns: Sequence[str] | None = None) -> int:
         return 0
 

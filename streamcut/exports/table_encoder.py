@@ -9,13 +9,14 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from streamcut.data.inputs import framed, is_frame, rows_of
+from streamcut.data.inputs import rows_of
 from streamcut.errors import UsageError
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.shown import warn
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.formats.format import Raw
 from streamcut.io.recipe.recipe import Recipe
+from streamcut.io.sources.lazy import framed, is_frame
 from streamcut.prediction import warn_of
 
 

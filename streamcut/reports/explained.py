@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamcut.data.inputs import Raw, framed, rows_of
+from streamcut.data.inputs import Raw, rows_of
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.ceiling import Ceiling
 from streamcut.foundation.chunk import Chunk
+from streamcut.io.sources.lazy import framed
 from streamcut.models.files import as_model
 from streamcut.models.model import Model
 from streamcut.prediction import as_rows, scored_chunks, warn_of
