@@ -22,7 +22,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 from streamcut.config import COMMON, EXACT_KERNEL, OPTIONS, TrainOptions
 from streamcut.errors import UsageError
 from streamcut.evaluation import Evaluation, evaluate
-from streamcut.exports.table_encoder import learned
+from streamcut.exports.sklearn import learned
 from streamcut.foundation.interrupts import first_interrupt_asks
 from streamcut.io.dataset import Dataset
 from streamcut.io.memory import MemoryDataset
