@@ -16,7 +16,8 @@ import numpy as np
 from streamcut.compiler.first_use import COMPILING, first_use
 from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.data.by_data import for_data
-from streamcut.data.datasets import measurable, opened, stored, with_origin
+from streamcut.data.datasets import measurable, stored, with_origin
+from streamcut.data.inputs import opened
 from streamcut.errors import MemoryBudgetError, UsageError, spelled
 from streamcut.execution.feed import Feed
 from streamcut.execution.occurring import OccurringDataset, occurring

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 
 from streamcut.compiled import second_order
 from streamcut.config import SCALES
-from streamcut.data.datasets import opened
+from streamcut.data.inputs import opened
 from streamcut.errors import UsageError
 from streamcut.execution.ceiling import Ceiling
 from streamcut.execution.scaled import ScaledDataset

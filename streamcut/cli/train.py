@@ -80,7 +80,7 @@ def run(
         raise click.UsageError("Missing option '--output'.")
     if plot is not None:
         refuse_existing(plot, "--plot", force, reads=[data, validation, model_path])
-        from streamcut.reports.drawing import needs_matplotlib
+        from streamcut.reports.plots import needs_matplotlib
 
         needs_matplotlib()
     checkpoint, convert = checkpoint_of(options), taken(options, _TABLE)
@@ -159,8 +159,7 @@ def run(
         if folder is not None and (model.converged or search):
             remove_checkpoints(folder, nested=search)
     if plot is not None and found is not None:
-        from streamcut.reports.drawing import save
-        from streamcut.reports.grids import grid_plot
+        from streamcut.reports.plots import grid_plot, save
 
         save(grid_plot(found.cells), plot)
     shown.result(model, written, found)

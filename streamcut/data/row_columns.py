@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamcut.data.inputs import framed, is_frame
 from streamcut.errors import BadInputError, UsageError
 from streamcut.io.formats.finding import find_files
 from streamcut.io.formats.registry import FORMATS
 from streamcut.io.formats.tables import FRAME, TableFormat
 from streamcut.io.recipe.table import Spelling
+from streamcut.io.sources.lazy import framed, is_frame
 from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, decoded, kind_of
 from streamcut.io.tables.files import BatchSize, TableFile, require
 from streamcut.io.tables.times import times_of

@@ -18,8 +18,8 @@ import numpy as np
 
 from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.data.by_data import for_data, with_free_intercept
-from streamcut.data.datasets import opened, origin, with_origin
-from streamcut.data.inputs import framed, is_frame
+from streamcut.data.datasets import origin, with_origin
+from streamcut.data.inputs import opened
 from streamcut.data.row_columns import keys_of_groups, names_with, times_of_rows
 from streamcut.errors import UsageError, spelled
 from streamcut.fitting.fitted import Fitted
@@ -35,7 +35,7 @@ from streamcut.io.formats.matrices import STORE
 from streamcut.io.formats.registry import FORMATS
 from streamcut.io.formats.tables import FRAME, TableFormat
 from streamcut.io.row_view import HeldOut, RowView, drawn_groups, held_out_view
-from streamcut.io.sources.lazy import streamed
+from streamcut.io.sources.lazy import framed, is_frame
 from streamcut.io.tables.files import TableFile
 from streamcut.io.tables.remarks import remarks
 from streamcut.models.checkpoint_places import below
@@ -193,7 +193,7 @@ def _ready(
     resume: bool,
 ) -> Iterator[_Rows]:
     """The rows of `data`, converted to a store unless they are in one or are arrays."""
-    data = streamed(framed(data))
+    data = framed(data)
     kind, paths = _kind(data, more.get("format", "auto"))
     if kind is None or kind == STORE.name:
         if label is not None or more or store is not None:

@@ -8,8 +8,7 @@ import numpy as np
 
 from streamcut.foundation.chunk import Chunk
 from streamcut.measures.classes import loss_of
-from streamcut.measures.probability import LOSSES, ProbabilityMeasures
-from streamcut.measures.ratio import ratio
+from streamcut.measures.probability import LOSSES, ProbabilityMeasures, ratio
 
 
 class MulticlassMeasures:
