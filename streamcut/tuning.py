@@ -9,7 +9,8 @@ from itertools import product
 from typing import Any
 
 from streamcut.config import GRID, CheckpointOptions, TrainOptions
-from streamcut.data.datasets import measurable, opened, stored, with_origin
+from streamcut.data.datasets import measurable, stored, with_origin
+from streamcut.data.inputs import opened
 from streamcut.errors import UsageError
 from streamcut.foundation.shown import Shown
 from streamcut.foundation.units import plain

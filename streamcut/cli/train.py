@@ -80,7 +80,7 @@ def run(
         raise click.UsageError("Missing option '--output'.")
     if plot is not None:
         refuse_existing(plot, "--plot", force, reads=[data, validation, model_path])
-        from streamcut.reports.drawing import needs_matplotlib
+        from streamcut.reports.plots import needs_matplotlib
 
         needs_matplotlib()
     checkpoint, convert = checkpoint_of(options), taken(options, _TABLE)
@@ -159,8 +159,7 @@ def run(
         if folder is not None and (model.converged or search):
             remove_checkpoints(folder, nested=search)
     if plot is not None and found is not None:
-        from streamcut.reports.drawing import save
-        from streamcut.reports.grids import grid_plot
+        from streamcut.reports.plots import grid_plot, save
 
         save(grid_plot(found.cells), plot)
     shown.result(model, written, found)
@@ -225,7 +224,7 @@ class _Shown:
         if self._json:
             print_json({"event": "trained", "fold": fold, **point, **plain(model.result())})
         elif not self._quiet:
-            certificate = getattr(model, "certificate", None)
+            certificate = model.certificate if len(model.certificates) == 1 else None
             where = "all rows" if fold is None else f"fold {fold + 1}"
             note(f"{where}  {point_text(point, '  ')}  trained: {certificate.briefly() if certificate else model.in_words()}")
 
