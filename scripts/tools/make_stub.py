@@ -23,7 +23,7 @@ IMPORTS = {  # where the names of annotations come from
     "Mapping": "collections.abc",
     "Sequence": "collections.abc",
     "CheckpointOptions": "streamcut.config",
-    "CrossValidated": "streamcut.cross_validation",
+    "CrossValidated": "streamcut.tuning",
     "Fitted": "streamcut.fitting.fitted",
     "ConvertReport": "streamcut.io.conversion.convert",
     "Dataset": "streamcut.io.dataset",
@@ -33,7 +33,7 @@ IMPORTS = {  # where the names of annotations come from
     "Observer": "streamcut.solvers.progress",
     "Progress": "streamcut.io.conversion.progress",
     "Recipe": "streamcut.io.recipe.recipe",
-    "Tried": "streamcut.grids.selection",
+    "Tried": "streamcut.grids.search",
     "Tuned": "streamcut.tuning",
 }
 

@@ -1,8 +1,8 @@
 """The command line. A command's module is imported when the command runs, so that help and usage errors are instant.
 
-One module per command, of whose function `run` `made.py` makes the command. Options shared with the library are made from its
-declarations (streamcut.options) by `parameters.py`; `output.py` writes for people and for programs. Commands call the functions
-of the library and compute nothing. A new command is a module with `run` and a line in COMMANDS.
+One module per command, of whose function `run` `made.py` makes the command, with the options that the library declares
+(streamcut.options); `output.py` writes for people and for programs. Commands call the functions of the library and compute
+nothing. A new command is a module with `run` and a line in COMMANDS.
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ def _warnings_as_notes() -> Iterator[None]:
 
 
 def _say(message: str, code: int) -> int:
-    print(f"streamcut: {visible(message)}", file=sys.stderr)
+    output.note(f"streamcut: {message}")
     return code
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
+from streamcut.cli.made import raw_options
 from streamcut.cli.output import note, print_json, print_rows, print_table
-from streamcut.cli.parameters import raw_options
 
 OPTIONS = raw_options("index_base", "missing_labels", "format", "strict")
 

@@ -12,8 +12,8 @@ from typing import Any, Literal
 import click
 
 from streamcut.cli.destinations import output_file, refuse_existing
+from streamcut.cli.made import raw_options
 from streamcut.cli.output import note
-from streamcut.cli.parameters import raw_options
 from streamcut.foundation.shown import visible
 
 _NAMES = ("row", "class", "score", "feature", "name", "value", "contribution")

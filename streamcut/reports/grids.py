@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from statistics import pstdev
 from typing import TYPE_CHECKING
 
-from streamcut.grids.search import Cell, point_text
+from streamcut.foundation.shown import options_text
+from streamcut.grids.search import Cell
 from streamcut.reports.drawing import legend, new_figure, styled
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ def grid_plot(cells: Sequence[Cell]) -> Figure:
         figure, axes = new_figure("C", cells[0].measure.replace("_", " "))
         lines: dict[str, list[Cell]] = {}
         for cell in cells:
-            others = point_text({name: value for name, value in cell.options.items() if name != "C"})
+            others = options_text({name: value for name, value in cell.options.items() if name != "C"})
             lines.setdefault(others, []).append(cell)
         for name, line in lines.items():
             line = sorted(line, key=lambda cell: cell.options["C"])
