@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamcut.cli.made import options_from, set_option
+from streamcut.cli.made import has, options_from, set_option
 from streamcut.cli.output import note, number, print_json
 from streamcut.errors import spelled
 from streamcut.foundation.machine import available_cpus
@@ -31,12 +31,11 @@ _WORKERS = {
     "help": "Threads that parse and write.  [default: processors, at most 8]",
 }
 
-OPTIONS = [
+
+@has(
     *options_from(ConvertOptions, without=CONVERT_SETTINGS, threads=_WORKERS),
     set_option(ConvertOptions, CONVERT_SETTINGS, "format", several=False),
-]
-
-
+)
 def run(
     inputs: tuple, output: str, *, dry_run: bool = False, as_json: bool = False, quiet: bool = False, **options: Any,
 ) -> None:  # fmt: skip

@@ -1,8 +1,8 @@
 """Commands made of the verbs of streamcut.api: their signatures become options, their texts help.
 
-A command is a module of this package with `run`. What stands before the * in its signature are arguments, the rest options; what
-the verb has, too, takes type, default and text from there, the rest from `run` itself. OPTIONS are made of records of options
-(streamcut.options).
+A command is a function: `run` of a module of this package, or one of using.py. What stands before the * in its signature are
+arguments, the rest options; what the verb has, too, takes default and text from there, the rest from the function itself. With
+**asked it has all other options of the verb, and those that `has` says, which are made of records of options (streamcut.options).
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ import re
 import warnings
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import MISSING, Field
-from importlib import import_module
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import click
 
@@ -30,6 +29,7 @@ from streamcut.io.formats.format import Raw
 from streamcut.io.formats.registry import SCORED
 from streamcut.options.option import Option, default_of, flag, options_of
 
+_Function = TypeVar("_Function", bound=Callable)
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _DURATION = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([smhd])")
 _ENTRY = re.compile(r"^(\w+(?:, \w+)*) {2,}(\S.*)$")
@@ -45,6 +45,7 @@ _METAVARS = {
     "store": "PATH",
 }
 _SHORT = {"output": "-o", "quiet": "-q", "verbose": "-v"}
+_IN_PYTHON = ("raw", "path", "replace")  # arguments of verbs that commands do not have
 _TEXTS = {  # what many commands have beside their verbs
     "as_json": "print JSON on stdout instead of text",
     "quiet": "print nothing but errors",
@@ -54,21 +55,35 @@ _TEXTS = {  # what many commands have beside their verbs
 }
 
 
-def command(name: str) -> click.Command:
-    """The command `name`."""
-    module, verb = import_module(f"streamcut.cli.{name}"), api.VERBS.get(name)
-    run = module.run
+def has(*options: click.Parameter) -> Callable[[_Function], _Function]:
+    """A decorator: the command has these options besides those of its signature and its verb."""
+
+    def having(function: _Function) -> _Function:
+        function.options = options  # type: ignore[attr-defined]
+        return function
+
+    return having
+
+
+def command(name: str, run: Callable) -> click.Command:
+    """The command `name`, which calls `run`."""
+    verb, more = api.VERBS.get(name), list(getattr(run, "options", ()))
     prose, own, examples = _parts(run.__doc__ or "")
     texts = {**_TEXTS, **own}
     if verb is not None:
         of_verb = _parts(verb.__doc__ or "")
         prose, texts, examples = [*of_verb[0], *prose], {**of_verb[1], **texts}, [*of_verb[2], *examples]
-    hints = {name: hint for name, hint in get_type_hints(run).items() if name != "return"}
-    known = inspect.signature(verb).parameters if verb is not None else {}
-    parameters: list[click.Parameter] = []
-    for each in inspect.signature(run).parameters.values():
+    hints = get_type_hints(run)
+    known = dict(inspect.signature(verb).parameters) if verb is not None else {}
+    named, parameters = inspect.signature(run).parameters, list[click.Parameter]()
+    for each in named.values():
         if each.kind is each.VAR_KEYWORD:
-            parameters += module.OPTIONS
+            there = {*named, *_IN_PYTHON, *(str(option.name) for option in more)}
+            asked = [other for other in known if other not in there] if getattr(verb, "options", 0) is None else []
+            for other in asked:
+                kind = {"bool": bool, "int": int, "float": float}.get(known[other].annotation.partition(" ")[0], str)
+                parameters.append(_signed(other, kind, known[other].default, texts[other]))
+            parameters += more
         elif each.kind is each.POSITIONAL_OR_KEYWORD:
             required = each.default is each.empty
             parameters.append(click.Argument([each.name], required=required, nargs=-1 if hints[each.name] is tuple else 1))
@@ -300,3 +315,8 @@ def taken(options: dict[str, Any], names: Collection[str]) -> dict[str, Any]:
 def raw_options(*names: str) -> list[click.Parameter]:
     """The options on how raw input is read."""
     return options_from(Raw, only=names, format={"type": Choice(["auto", *SCORED])})
+
+
+def raw_of(asked: dict[str, Any], **more: Any) -> Raw:
+    """How raw input is read: the options of `raw_options`, removed from `asked`."""
+    return Raw(**{name: asked.pop(name) for name in options_of(Raw) if name in asked}, **more)

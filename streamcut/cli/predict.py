@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from streamcut.cli.destinations import output_file, refuse_existing
-from streamcut.cli.made import raw_options
+from streamcut.cli.made import has, raw_of, raw_options
 from streamcut.cli.output import note
 from streamcut.foundation.shown import visible
 
@@ -21,13 +21,11 @@ if TYPE_CHECKING:
 
     from streamcut.models.model import Model
 
-OPTIONS = raw_options("index_base", "format", "keep", "strict")
 
-
+@has(*raw_options("index_base", "format", "keep", "strict"))
 def run(
     model: str, data: str, *, answer: Literal["labels", "scores", "probabilities", "both", "certified"] = "labels",
-    trained_on: str | None, output: str | None = None, ignore_extra_features: bool = False, memory: str, force: bool = False,
-    **reading: Any,
+    trained_on: str | None, output: str | None = None, force: bool = False, memory: str, **asked: Any,
 ) -> None:  # fmt: skip
     """
     answer   what to print: labels, scores, probabilities (of the positive label, of two), labels and scores (both), or labels,
@@ -35,13 +33,12 @@ def run(
     trained_on   with --answer certified, for a free intercept and scaled features: the training rows
     output   write to FILE instead of stdout; it appears once it is complete
     """
-    path, keep = output, reading.pop("keep")
+    path = output
     if path is not None:
         refuse_existing(path, "--output", force, reads=[model, data])
 
     import numpy as np
 
-    from streamcut.data.inputs import Raw
     from streamcut.execution.ceiling import Ceiling
     from streamcut.models.files import load_model
     from streamcut.prediction import scored_chunks
@@ -58,16 +55,14 @@ def run(
         certifier = Certifier(fitted, trained_on, memory)
     elif trained_on is not None:
         raise click.UsageError("--trained-on is for --answer certified.")
-    columns = tuple(name.strip() for name in (keep or "").split(",") if name.strip())
+    columns = tuple(name.strip() for name in (asked.pop("keep") or "").split(",") if name.strip())
     table = bool(columns) or _suffix(path) in (".csv", ".parquet")
-    raw = Raw(labelled=False, keep=columns, named=table, **reading)
+    raw = raw_of(asked, labelled=False, keep=columns, named=table)
     with output_file(path, replace=force) as file:
         write: Any = _Table(file, _suffix(path) == ".parquet", raw.kept) if raw.named else _Lines(file)
         ceiling.beside(f"lines of {write.rows:,} rows", write.rows * (200 + 150 * fitted.scores_per_row))
         try:
-            for chunk, values in scored_chunks(
-                fitted, data, ignore_extra_features=ignore_extra_features, raw=raw, ceiling=ceiling
-            ):
+            for chunk, values in scored_chunks(fitted, data, raw=raw, ceiling=ceiling, **asked):
                 labels = fitted.labels_of_chunk(chunk, values)
                 if certifier is not None:  # instead of scores
                     values = np.column_stack(certifier.answers(chunk, values))

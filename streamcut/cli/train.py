@@ -11,7 +11,7 @@ import click
 
 from streamcut.cli import signals
 from streamcut.cli.destinations import expect_saved, refuse_existing, reserved_output, save_trained
-from streamcut.cli.made import checkpoint_of, options_from, set_option, taken
+from streamcut.cli.made import checkpoint_of, has, options_from, set_option, taken
 from streamcut.cli.output import note, number, print_json, print_rows, print_table
 from streamcut.config import GRID, SETTINGS, CheckpointOptions, TrainOptions
 from streamcut.errors import NotConvergedError
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 _TABLE = ("labels", "weights", "format")
 _tables = {"group": "Tables and text"}
-OPTIONS = [
+
+
+@has(
     *options_from(TrainOptions, without=SETTINGS, several=[name for name in GRID if name != "positive_label"]),
     set_option(TrainOptions, SETTINGS, "loss, solver, kernel or task", several=True, group="Solver"),
     *options_from(CheckpointOptions),
     *options_from(ConvertOptions, only=_TABLE, labels=_tables, weights=_tables, format=_tables),
-]
-
-
+)
 def run(
     data: str, *, output: str | None = None, folds: int | None = None, measure: str | None = None, plot: str | None = None,
     require_convergence: bool = False, dry_run: bool = False, verbose: bool = False, force: bool = False, as_json: bool = False,
