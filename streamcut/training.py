@@ -84,8 +84,8 @@ def train(
         run = held.enter_context(Session(place, chosen, **given))
         record = run.progress(on_iteration, callback and (lambda now: told.extend([True] * (callback(now) is True))))
         record.started = since
-        if checkpoint is not None:
-            record.checkpoints = run.checkpoints(CheckpointOptions(checkpoint) if isinstance(checkpoint, str) else checkpoint)
+        if (places := CheckpointOptions.of(checkpoint)) is not None:
+            record.checkpoints = run.checkpoints(places)
         model = run.finished(lambda: run.job.solve(run.runner, record, run.plan))
     if stop is None and asked():
         warn("training was interrupted; the model is the best so far")

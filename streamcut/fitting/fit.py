@@ -89,8 +89,7 @@ def fit(
     share = share_of(validation)
     if group_column is not None and time_column is not None:
         raise UsageError("group_column and time_column: give one of them")
-    if isinstance(checkpoint, str):
-        checkpoint = CheckpointOptions(checkpoint)
+    checkpoint = CheckpointOptions.of(checkpoint)
     if checkpoint is not None and store is None:
         raise UsageError("checkpoint: a run can resume only with the same rows; say where to keep the store (store)")
     with ExitStack() as held:
@@ -121,6 +120,8 @@ def fit(
             tell(sentence)
         hooks: dict[str, Any] = {"on_iteration": on_iteration, "stop": asked}
         tuned, tried = _tuned(training, validated, C, measure or by_measure, checkpoint, tell, {**options, **hooks})
+        if asked():
+            raise KeyboardInterrupt("stopped before the last training")
         best = tuned.best.options["C"]
         if checkpoint is not None:
             hooks["checkpoint"] = replace(checkpoint, directory=below(checkpoint.directory, "all"))
