@@ -37,7 +37,7 @@ class JsonFile(TextFile):
         self._expect_utf8(head if len(head) < GUESS_BYTES else head[: head.rfind(b"\n") + 1], 0)
         return self._parsed(head, None)
 
-    def _read(self, schema: pa.Schema, size: BatchSize) -> Iterator[pa.RecordBatch]:
+    def _batches(self, schema: pa.Schema, size: BatchSize) -> Iterator[pa.RecordBatch]:
         """In blocks of whole lines: Arrow's own reader counts the rows of a block, and takes any bytes for UTF-8."""
         first, rest = 0, b""
         with self._bytes() as stream:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -14,7 +14,7 @@ import pyarrow.csv as pcsv
 from streamcut.errors import BadInputError
 from streamcut.io.recipe.table import Spelling
 from streamcut.io.tables.arrow import NULLS
-from streamcut.io.tables.files import SAMPLE_ROWS, BatchSize, SameColumns, opened, pieces, some, unique_names
+from streamcut.io.tables.files import SAMPLE_ROWS, BatchSize, TableFile, opened, some, unique_names
 from streamcut.io.tables.roles import names_are_data
 from streamcut.io.text.blocks import BOM
 from streamcut.io.text.decompress import Counted, Joined, open_bytes
@@ -28,15 +28,13 @@ _LEAST_BLOCK = 1 << 18
 _GUESS_LINES, _GUESS_MOST = 9, 1 << 26  # or from more, where this many lines are longer
 
 
-class TextFile(SameColumns, ABC):
+class TextFile(TableFile):
     """The part common to both formats: bytes that are read front to back."""
 
-    n_rows = None
     guesses = True
-    spelled = False
 
     def __init__(self, path: str) -> None:
-        self.name = path
+        super().__init__(path)
         self._stream: Counted | None = None
         self._first: pa.RecordBatch | None = None
         self._kept: io.RawIOBase | None = None  # standard input whose beginning has been read
@@ -46,9 +44,6 @@ class TextFile(SameColumns, ABC):
     @property
     def position(self) -> int | None:
         return None if self._stream is None else self._stream.taken
-
-    def held_bytes(self, columns: Sequence[str] | None = None) -> int:
-        return 0
 
     def schema(self) -> pa.Schema:
         return self.sample().schema
@@ -65,21 +60,6 @@ class TextFile(SameColumns, ABC):
                 raise BadInputError(f"{self.name}: {self._error(str(error), first)}") from None
             unique_names(self._first.schema, self.name)
         return self._first
-
-    def written(self, names: Sequence[str]) -> pa.RecordBatch:
-        return self.sample().select(names)
-
-    def batches(self, schema: pa.Schema, start: int, size: BatchSize) -> Iterator[pa.RecordBatch]:
-        self.sample()  # finds the delimiter
-        seen = 0
-        for batch in self._read(schema, size):
-            seen += batch.num_rows
-            if seen > start:
-                yield from pieces(batch.slice(max(0, start - seen + batch.num_rows)), size)
-
-    @abstractmethod
-    def _read(self, schema: pa.Schema, size: BatchSize) -> Iterator[pa.RecordBatch]:
-        """All rows as these types. Raises BadInputError naming the row."""
 
     @abstractmethod
     def _error(self, said: str, first: int) -> str:
@@ -168,7 +148,7 @@ class CsvFile(TextFile):
                 raise BadInputError(f"{self.name}: row {row} (0-based), column {field.name!r}: {NOT_UTF8}")
         return first
 
-    def _read(self, schema: pa.Schema, size: BatchSize) -> Iterator[pa.RecordBatch]:
+    def _batches(self, schema: pa.Schema, size: BatchSize) -> Iterator[pa.RecordBatch]:
         """With larger blocks again where a row is longer than one."""
         block, seen = max(size.usual, _LEAST_BLOCK), 0
         while True:
