@@ -21,10 +21,9 @@ from streamcut.io.recipe.recipe import LabelRule, Recipe
 from streamcut.io.sources.arrays import LabelNumbers, column_names, entries_of, label_rule, matrix_of
 from streamcut.io.sources.canonical import RawRows, RowRules, canonical
 from streamcut.io.sources.lazy import blocks, is_lazy
-from streamcut.io.sources.row_source import ENTRY_BYTES, BlockSize
+from streamcut.io.sources.row_source import ENTRY_BYTES, BlockSize, GroupCheck
 from streamcut.io.stores.journal import begun, discard, expect_free, has_rows
 from streamcut.io.stores.writer import StoreWriter, writer_bytes
-from streamcut.io.text.groups import GroupCheck
 
 
 class NewStore:

@@ -90,7 +90,7 @@ class MatrixFormat(ReaderFormat):
     home: str = ""
 
     def readers(self, paths: Sequence[str], options: ConvertOptions, scratch: str) -> Sequence[TableReader]:
-        from streamcut.io.sources.side_files import SideFiles
+        from streamcut.io.sources.matrix_files import SideFiles
 
         side = SideFiles.of(str(options.labels) if options.labels_in_file(self.name) else None, options.qid, options.weights)
         reader: Callable[..., TableReader] = loaded(f"sources.{self.home}")
@@ -107,8 +107,8 @@ class TenXFormat(MatrixFormat):
     scored: ClassVar[bool] = True
 
     def rows(self, data: Any, recipe: Recipe, raw: Raw) -> Iterator[Chunk]:
-        from streamcut.io.sources.side_files import SideFiles
-        from streamcut.io.sources.tenx_files import TenXReader
+        from streamcut.io.sources.cells import TenXReader
+        from streamcut.io.sources.matrix_files import SideFiles
 
         raw.expect_no_columns("a 10x matrix has no columns except the barcodes, which a table of answers already has")
         _expect_labels(not raw.labelled, data)
@@ -140,7 +140,7 @@ TENX = TenXFormat(
     "10x",
     "matrices of CellRanger (.h5), a barcode a row, with --label FILE or none",
     members=("*/barcodes",),
-    home="tenx_files.TenXReader",
+    home="cells.TenXReader",
 )
 
 # --- files that also hold labels ----------------------------------------------------------------------------------------------
@@ -150,13 +150,13 @@ class AnnDataFormat(ReaderFormat):
     scored: ClassVar[bool] = True
 
     def readers(self, paths: Sequence[str], options: ConvertOptions, scratch: str) -> Sequence[TableReader]:
-        from streamcut.io.sources.anndata_files import AnnDataReader
+        from streamcut.io.sources.cells import AnnDataReader
 
         columns = str(options.labels), options.qid, options.weights
         return [AnnDataReader(path, *columns, layer=options.layer, scratch=scratch) for path in paths]
 
     def rows(self, data: Any, recipe: Recipe, raw: Raw) -> Iterator[Chunk]:
-        from streamcut.io.sources.anndata_files import AnnDataReader
+        from streamcut.io.sources.cells import AnnDataReader
 
         column, scratch = recipe.labels.column if raw.labelled else "none", str(scratch_folder(None))
         _expect_labels(column is not None, data)

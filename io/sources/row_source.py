@@ -19,8 +19,8 @@ from streamcut.foundation.units import format_bytes
 from streamcut.io.recipe.comparison import difference
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.sources.canonical import LabelWords, RawRows, RowRules, canonical
-from streamcut.io.text.groups import GroupCheck
 
+MAX_GROUPS = 1 << 20  # remembered: 100 MB
 ENTRY_BYTES = 96  # a raw entry, its checks and its canonical form, at the peak of `canonical`
 
 
@@ -161,6 +161,41 @@ class TableSource:
         from streamcut.io.rows import take_rows  # Numba, not needed elsewhere in this file
 
         return take_rows(chunk, rows)
+
+
+class GroupCheck:
+    """Finds the first row that returns to an earlier group, over all blocks and files.
+
+    Beyond MAX_GROUPS groups they are forgotten, and only a qid above all earlier ones is still known to be new. So sorted
+    files of any size pass, and an unsorted file with more groups is refused rather than trusted.
+    """
+
+    def __init__(self) -> None:
+        self._seen: set[int] = set()
+        self._last, self._top, self._forgot = -1, -1, False
+
+    def first_repeat(self, qid: np.ndarray) -> int | None:
+        """Number of the first of these rows (qid int64 (n), the next rows of the data) whose group was left before, else None.
+
+        Raises MemoryBudgetError when that can't be determined in the memory allowed.
+        """
+        starts = np.flatnonzero(np.concatenate(([self._last], qid[:-1])) != qid)
+        for row, group in zip(starts.tolist(), qid[starts].tolist(), strict=True):
+            if group in self._seen:
+                return row
+            if group <= self._top and self._forgot:
+                raise MemoryBudgetError(
+                    f"after {MAX_GROUPS:,} groups, qid {group} is not above all before it; whether it is new can't be told "
+                    "in bounded memory; sort the rows by qid, or use --group-by-qid"
+                )
+            self._top = max(self._top, group)
+            if len(self._seen) == MAX_GROUPS:
+                self._seen.clear()
+                self._forgot = True
+            if not self._forgot:
+                self._seen.add(group)
+        self._last = int(qid[-1]) if len(qid) else self._last
+        return None
 
 
 def check_groups(groups: GroupCheck, qid: np.ndarray, path: str, row: int, kept: np.ndarray | None = None) -> None:

@@ -28,9 +28,8 @@ from streamcut.io.sources.canonical import RawRows, RowRules, canonical
 from streamcut.io.tables.keys import KeyColumn, Keys, NoRoomForKeysError, TooManyKeysError, Words, coded
 from streamcut.io.text import kernels as svmlight
 from streamcut.io.text import vw_kernels as k
-from streamcut.io.text.blocks import BOM
+from streamcut.io.text.blocks import BOM, RawBlock, read_blocks
 from streamcut.io.text.inputs import find_inputs
-from streamcut.io.text.raw_blocks import RawBlock, read_blocks
 
 BYTES = 160  # of memory per byte of text: tokens, keys and rows
 
