@@ -34,17 +34,19 @@ class ReaderFormat(Format):
 
     def open(self, paths: Sequence[Any], options: ConvertOptions, scratch: str) -> Opened:
         from streamcut.io.sources.canonical import RowRules
+        from streamcut.io.sources.labels import Labels
         from streamcut.io.sources.row_source import ENTRY_BYTES, BlockSize, TableSource
 
         readers = self.readers(paths, options, scratch)
         held = max((reader.held_bytes for reader in readers), default=0)
-        kept = options.dtype, options.duplicates, options.keep_zeros, options.label_map, options.n_features
-        rules = RowRules(*kept, options.missing_labels)
+        rules = RowRules(options.dtype, options.duplicates, options.keep_zeros, options.n_features)
+        mapped, skip = options.label_map is not None, options.missing_labels == "skip"
+        labels = Labels(options.label_map or {}, learn=not mapped, in_files=True, mapped=mapped, skip=skip)
 
         def source(plan: ConvertPlan) -> TableSource:
             usual = BLOCKS * plan.block_bytes // ENTRY_BYTES
             size = BlockSize(usual, usual + plan.row_bytes // ENTRY_BYTES)
-            return TableSource(list(paths), readers, rules, size, grouped=not options.group_by_qid)
+            return TableSource(list(paths), readers, rules, size, labels, grouped=not options.group_by_qid)
 
         widths = [reader.n_features for reader in readers if reader.n_features is not None]
         return Opened(lambda block, threads: held + BLOCKS * block, source, max(widths, default=None))
@@ -52,11 +54,13 @@ class ReaderFormat(Format):
     def _rows_of(self, path: str, reader: Any, recipe: Recipe, raw: Raw) -> Iterator[Chunk]:
         from streamcut.io.recipe.comparison import require_same
         from streamcut.io.sources.canonical import RowRules
+        from streamcut.io.sources.labels import Labels
         from streamcut.io.sources.row_source import ENTRY_BYTES, BlockSize, TableSource
 
         words = {word: number for number, word in recipe.labels.names.items()} if raw.labelled else {}
         size = BlockSize(_SCORED_AT_ONCE // ENTRY_BYTES, _LONGEST // ENTRY_BYTES)
-        source = TableSource([path], [reader], RowRules(missing_labels=raw.missing_labels), size, words=words)
+        labels = Labels(words, learn=False, in_files=True, skip=raw.missing_labels == "skip")
+        source = TableSource([path], [reader], RowRules(), size, labels)
         require_same(recipe, source.recipe(), path)
         for chunk in raw.watched(source, [path], path):
             if raw.keep or raw.named:

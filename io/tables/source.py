@@ -17,6 +17,7 @@ from streamcut.errors import BadInputError
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import CATEGORICAL, NUMERIC, TEXT, Column, Table
+from streamcut.io.sources.lazy import one_ahead
 from streamcut.io.sources.row_source import GroupCheck, check_groups, describe
 from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, floats_together, numbers_of, without
 from streamcut.io.tables.files import BatchSize, TableFile, given_role, is_text, require
@@ -297,15 +298,6 @@ def described(name: str) -> list:
 
 T = TypeVar("T")
 U = TypeVar("U")
-
-
-def one_ahead(items: Iterator[T]) -> Iterator[T]:
-    """`items`, the next of which is made by another thread meanwhile."""
-    with ThreadPoolExecutor(1, "streamcut-read") as pool:
-        coming = pool.submit(next, items, None)
-        while (item := coming.result()) is not None:
-            coming = pool.submit(next, items, None)
-            yield item
 
 
 def ahead(items: Iterable[T], work: Callable[[T], U], threads: int) -> Iterator[tuple[T, Callable[[], U]]]:

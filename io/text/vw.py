@@ -128,8 +128,7 @@ class VwSource:
             self.counters["features that training did not see"] += int((~kept).sum())
             indptr = np.concatenate([[0], np.cumsum(np.bincount(row_of[kept], minlength=rows))])
             features, values = features[kept], values[kept]
-        missing = "skip" if self.options.labels == "skip" else "error"
-        rules = RowRules(self.options.dtype, "sum", self.options.keep_zeros, None, self.n_features, missing)
+        rules = RowRules(self.options.dtype, "sum", self.options.keep_zeros, self.n_features)
         chunk = canonical(RawRows(indptr, features, values, y, None, weight), rules, self.counters, name, given, int(at[0]) - 1)
         unlabelled = np.isnan(chunk.y)
         if unlabelled.any():
