@@ -1,7 +1,6 @@
 """The list of what is accepted and what is refused, through the command line; the number of the row begins the test's id.
 
-What only the parser decides is in test_svmlight.py as well, in more variants; here it is the exit code, and that the message
-names file, line and column. No row here leaves anything behind, and none a traceback.
+The message names file, line and column. No row here leaves anything behind, and none a traceback.
 """
 
 from __future__ import annotations

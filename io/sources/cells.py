@@ -1,10 +1,12 @@
-"""AnnData files (`.h5ad` or Zarr): X, a layer or raw, labels from a column of obs, names from var. Read slice by slice.
+"""Cells: AnnData files (`.h5ad` or Zarr), and matrices of CellRanger (`.h5` of 10x Genomics), whose labels are in another file.
 
-Rows are contiguous in CSR and dense matrices; entries of CSC matrices are reordered by rows (see `scattered.py`).
+Of AnnData: X, a layer or raw, labels from a column of obs, names from var, read slice by slice. Rows are contiguous in CSR and
+dense matrices; entries of CSC matrices are reordered by rows (see `scattered.py`).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
@@ -20,14 +22,49 @@ from streamcut.io.recipe.table import BOOLEANS
 from streamcut.io.sources import scattered
 from streamcut.io.sources.arrays import Entries, dense_entries
 from streamcut.io.sources.canonical import RawRows
+from streamcut.io.sources.matrix_files import SideFiles
 from streamcut.io.sources.row_source import BlockSize, row_ranges
-from streamcut.io.sources.self_contained import CHUNK_COPIES, Array, Members, opened_members
+from streamcut.io.sources.self_contained import CHUNK_COPIES, Array, Members, opened_hdf5, opened_members
 
 ROWS_AT_ONCE = 1 << 16
 _OBS, _RAW, _BARCODE = "obs:", "raw", "barcode"
 NO_LABELS = "none"
 _CATEGORIES, _NULLABLE = ("codes", "categories"), ("values", "mask")  # how columns other than plain arrays are stored
 _FORMS = {"csr_matrix": "csr", "csc_matrix": "csc"}
+_PARTS = ("data", "indices", "indptr", "shape", "barcodes")  # of a matrix of 10x
+
+
+class _Stored:
+    """The arrays of a CSR matrix of `lines` rows, or a CSC matrix of so many columns, whose indices are below `bound`."""
+
+    def __init__(self, group: Members, lines: int, bound: int, where: str) -> None:
+        self._data, self._indices, self.indptr = parts = [group[name] for name in _PARTS[:3]]
+        if not all(isinstance(part, Array) and len(part.shape) == 1 for part in parts) or len(self.indptr) != lines + 1:
+            raise BadInputError(f"{where}: data, indices or indptr do not match the shape; the file is damaged")
+        self._lines, self._bound, self._where = lines, bound, where
+        self.chunk_bytes = max(part.chunk_bytes for part in parts)
+
+    def pointers(self, start: int, stop: int) -> np.ndarray:
+        """The pointers of these lines, and the one after them, int64."""
+        return expect_pointers(self.indptr[start : stop + 1], len(self._data), f"{self._where}/indptr")
+
+    def read(self, cut: slice) -> tuple[np.ndarray, np.ndarray]:
+        """(indices, values) of a range of the entries."""
+        indices, values = expect_indices(self._indices[cut], self._bound, f"{self._where}/indices"), self._data[cut]
+        if not len(indices) == len(values) == cut.stop - cut.start:
+            raise BadInputError(f"{self._where}: indices or data end early; the file is damaged")
+        return indices, values
+
+    def rows(self, start: int, size: BlockSize, path: str) -> Iterator[Entries]:
+        """The rows of a CSR matrix from number `start` on."""
+        while start < self._lines:
+            stop = min(start + ROWS_AT_ONCE, self._lines)
+            bounds = self.pointers(start, stop)
+            for first, last in row_ranges(bounds, size, path, start):
+                yield Entries(
+                    start + first, start + last, bounds[first : last + 1], *self.read(slice(*bounds[[first, last]].tolist()))
+                )
+            start = stop
 
 
 class AnnDataReader:
@@ -68,20 +105,20 @@ class AnnDataReader:
             raise UsageError(f"{path}: has no X; --layer names the matrix to read, one of {', '.join(held) or 'none'}")
         self.X, var = (group["X"], "var") if layer is None else self._layer(group, layer)
         self.form, self.n_rows, self.n_features = self._form_and_shape()
-        parts = [self.X] if isinstance(self.X, Array) else [self.X[name] for name in ("data", "indices", "indptr")]
-        if self.form != "dense":
-            self._data, self._indices, self._indptr = parts
-            lines = self.n_rows if self.form == "csr" else self.n_features
-            if any(len(part.shape) != 1 for part in parts) or len(self._indptr) != lines + 1:
-                raise BadInputError(f"{path}: X/indptr, X/indices or X/data do not match the shape of X; the file is damaged")
+        if self.form == "dense":
+            widest = self.X.chunk_bytes
+        else:
+            lines, bound = (self.n_rows, self.n_features) if self.form == "csr" else (self.n_features, self.n_rows)
+            self._matrix = _Stored(self.X, lines, bound, f"{path}: X")
+            widest = self._matrix.chunk_bytes
         name = labels.removeprefix(_OBS)
         none = labels == NO_LABELS and NO_LABELS not in list(self._obs)
         wanted = {"labels": None if none else name, "qid": qid, "weight": weight}
         self._columns = {role: self._column(column) for role, column in wanted.items() if column is not None}
         self._rule = LabelRule(none=True) if none else LabelRule(column=name)
         self._var, self._layer_name = self._frame(group, var) if group.get(var) is not None else None, layer
-        parts += [part for column in self._columns.values() for part in column.parts]
-        self.held_bytes = 64 * self.n_rows + CHUNK_COPIES * max(part.chunk_bytes for part in parts)
+        widest = max(widest, *(part.chunk_bytes for column in self._columns.values() for part in column.parts), 0)
+        self.held_bytes = 64 * self.n_rows + CHUNK_COPIES * widest
         self.held_bytes += sum(column.held_bytes for column in self._columns.values())
         if self.form == "csc":
             self.held_bytes += scattered.held_bytes(self.n_rows) + 8 * self.n_features
@@ -110,31 +147,14 @@ class AnnDataReader:
         if self.form == "dense":
             yield from dense_entries(self.X, size, start)
         elif self.form == "csc":
-            indptr = expect_pointers(self._indptr[:], len(self._data), f"{self.path}: X/indptr")
+            indptr = self._matrix.pointers(0, self.n_features)
 
             def blocks() -> Iterator[scattered.Scattered]:
-                return scattered.column_entries(indptr, self._read, f"{self.path}: X")
+                return scattered.column_entries(indptr, self._matrix.read, f"{self.path}: X")
 
             yield from scattered.by_rows(blocks, self.n_rows, self._scratch, size, self.path, start)
         else:
-            yield from self._csr_entries(start, size)
-
-    def _read(self, cut: slice) -> tuple[np.ndarray, np.ndarray]:
-        """(indices, values) of a range of the entries."""
-        bound = self.n_features if self.form == "csr" else self.n_rows
-        indices, values = expect_indices(self._indices[cut], bound, f"{self.path}: X/indices"), self._data[cut]
-        if not len(indices) == len(values) == cut.stop - cut.start:
-            raise BadInputError(f"{self.path}: X/indices or X/data ends early; the file is damaged")
-        return indices, values
-
-    def _csr_entries(self, start: int, size: BlockSize) -> Iterator[Entries]:
-        while start < self.n_rows:
-            stop = min(start + ROWS_AT_ONCE, self.n_rows)
-            bounds = expect_pointers(self._indptr[start : stop + 1], len(self._data), f"{self.path}: X/indptr")
-            for first, last in row_ranges(bounds, size, self.path, start):
-                indices, values = self._read(slice(int(bounds[first]), int(bounds[last])))
-                yield Entries(start + first, start + last, bounds[first : last + 1], indices, values)
-            start = stop
+            yield from self._matrix.rows(start, size, self.path)
 
     def kept(self, rows: slice) -> dict[str, list]:
         """The kept columns of these rows, numbers or strings, None where there is no value."""
@@ -250,3 +270,58 @@ class _Column:
 
 def _text(value: Any) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
+
+
+class TenXReader:
+    """The matrix is stored by barcodes (CSC of features × barcodes), so rows are read directly.
+
+    recipe   names of the features: the gene names, and ids for duplicate names
+    """
+
+    def __init__(self, path: str, side: SideFiles, offset: int) -> None:
+        self.path, self.side, self.offset = path, side, offset
+        with readable(path):
+            self._open()
+
+    def _open(self) -> None:
+        path, file = self.path, opened_hdf5(self.path)
+        groups = [(name, group) for name, group in file.groups() if all(part in group for part in _PARTS)]
+        if len(groups) != 1:
+            listed = ", ".join(name for name, _ in groups) or "no matrix"
+            raise BadInputError(f"{path}: a file with exactly one CellRanger matrix is needed, and this file has {listed}")
+        ((_, self._group),) = groups
+        shape = self._group["shape"]
+        if not isinstance(shape, Array) or shape.shape != (2,):
+            raise BadInputError(f"{path}: shape is not that of a matrix; the file is damaged")
+        sides = expect_indices(shape[:], INT64_MAX, f"{path}: shape", "a side")
+        self.n_features, self.n_rows = (int(side) for side in sides)
+        self._matrix = _Stored(self._group, self.n_rows, self.n_features, path)
+        self.held_bytes = CHUNK_COPIES * self._matrix.chunk_bytes
+
+    @cached_property
+    def recipe(self) -> Recipe:
+        with readable(self.path):
+            return Recipe(names=self._names())
+
+    def rows(self, start: int, size: BlockSize) -> Iterator[RawRows]:
+        with readable(self.path):
+            for part in self._matrix.rows(start, size, self.path):
+                yield self.side.rows(part.indptr, part.indices, part.values, self.offset + part.first)
+
+    def kept(self, rows: slice) -> dict[str, list]:
+        """The barcodes of these rows."""
+        with readable(self.path):
+            return {"barcode": [word.decode() for word in self._group["barcodes"][rows].tolist()]}
+
+    def _names(self) -> tuple[str, ...] | None:
+        matrix = self._group
+        of = matrix.get("features", matrix)
+        ids, names = ("id", "name") if "features" in matrix else ("genes", "gene_names")  # since CellRanger 3, and before
+        if not isinstance(of, Members) or ids not in of or names not in of:
+            return None
+        found = [of[ids], of[names]]
+        if not all(isinstance(part, Array) and part.shape == (self.n_features,) for part in found):
+            raise BadInputError(f"{self.path}: the number of names is not {self.n_features}; the file is damaged")
+        codes, words = ([word.decode() for word in part[:].tolist()] for part in found)
+        twice = Counter(words)
+        return tuple(word if twice[word] == 1 else code for code, word in zip(codes, words, strict=True))
