@@ -27,9 +27,8 @@ from streamcut.losses.columns import ColumnsRisk
 from streamcut.losses.loss import Loss
 from streamcut.oracles.classes_passes import targets
 from streamcut.oracles.columns_cache import ColumnsCache, Sweeps
-from streamcut.oracles.dual.dual_pass import require_finite
 from streamcut.oracles.dual.random_order import sample_free
-from streamcut.oracles.row_passes import Equal, First, Halves, RowPass, Totals, begin, weight_sum
+from streamcut.oracles.row_passes import Equal, First, Halves, RowPass, Totals, begin, require_finite, weight_sum
 
 
 def kinds_of(columns: Places) -> list[tuple[float, int]]:
