@@ -16,10 +16,10 @@ from streamcut.compiled import columns as kernels
 from streamcut.compiled import columns_line, sides, vectors
 from streamcut.compiled.column_records import Added, Order, Pairs, Places, Room
 from streamcut.compiled.records import Rows as Csr
-from streamcut.execution.cache_passes import FillingPass
 from streamcut.execution.feed import Streams
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_buffer import with_entries_of
+from streamcut.execution.row_cache import FillingPass
 from streamcut.execution.row_state import Rows
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.rounding import Grids

@@ -11,7 +11,6 @@ import numpy as np
 from streamcut.bundle.bundle import Merge
 from streamcut.bundle.penalty import L2
 from streamcut.compiled import vectors
-from streamcut.execution.cache_passes import SweepPass, SweepsPass, WriteBackPass
 from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import Runner
 from streamcut.foundation.rounding import Grids
@@ -19,7 +18,7 @@ from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.checkpoint import Fill
 from streamcut.oracles.decomposable import Cut
 from streamcut.oracles.dual.interior import solve_cached, solving_bytes
-from streamcut.oracles.dual.loss_cache import LossCache
+from streamcut.oracles.dual.loss_cache import LossCache, SweepPass, SweepsPass, WriteBackPass
 from streamcut.oracles.dual.passes import Ascent, DualSums, MergePass, RowsDualPass
 from streamcut.oracles.dual.random_order import RandomOrder
 from streamcut.oracles.dual.worth import LESS, LITTLE, Worth

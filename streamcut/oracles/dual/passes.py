@@ -14,10 +14,9 @@ import numpy as np
 
 from streamcut.bundle.bundle import Merge
 from streamcut.compiled import dual, records, vectors
-from streamcut.execution.cache_passes import FillingPass
 from streamcut.execution.feed import Streams
 from streamcut.execution.row_buffer import with_entries_of
-from streamcut.execution.row_cache import RowCache
+from streamcut.execution.row_cache import FillingPass, RowCache
 from streamcut.execution.runner import Rows
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.rounding import Grids
