@@ -146,6 +146,8 @@ KINDS = {
     "least squares, no cache": {"task": "regression", "loss": "squared", "row_cache": "0", "sweeps": 0},
     "classes": {"task": "multiclass", "strategy": "one-vs-rest"},
     "classes, logistic": {"task": "multiclass", "strategy": "one-vs-rest", "loss": "logistic"},
+    "all classes": {"task": "multiclass"},
+    "softmax": {"task": "multiclass", "loss": "softmax"},
 }
 
 
