@@ -42,10 +42,10 @@ from streamcut.compiled.kernel_rows import kernel_rows
 from streamcut.foundation.chunk import concatenate
 from streamcut.io.memory import MemoryDataset
 from streamcut.kernels.kernel import Kernel
+from streamcut.papers.bsgd import Bsgd
 from streamcut.solvers.bsca import Bsca
 from streamcut.solvers.budget import MODES, exported, new_slots, squared_norm
 from streamcut.solvers.budget_problem import Problem
-from streamcut.solvers.papers.bsgd import Bsgd
 
 DATA = Path(os.environ.get("STREAMCUT_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
 SETS = {  # C, γ, positive label, columns divided by their largest value, the paper's BSCA and BSGD of Table 2

@@ -7,7 +7,8 @@ streamcut.kernels.kernel; `data` of rows is None when every value is 1.
 
 import numpy as np
 
-from streamcut.compiler.jit import fused, fused_inlined, inlined, reordered
+from streamcut.compiled.records import entry
+from streamcut.compiler.jit import fused, fused_inlined, reordered
 
 _LINEAR, _RBF = 0, 1
 EXP_ERROR = 1e-15  # relative, of `exponential` for arguments from −708 to 0
@@ -42,14 +43,6 @@ def exponentials(x, out):
     """out = exp(x) for x ≤ 0, to EXP_ERROR."""
     for j in range(np.uint64(len(x))):
         out[j] = exponential(x[j])
-
-
-@inlined
-def entry(data, t):
-    """Value t of a chunk's entries; None: all are 1."""
-    if data is None:
-        return 1.0
-    return np.float64(data[t])
 
 
 @fused

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
-from streamcut import load_model
 from streamcut.errors import ExitCode
 
 RBF = ("--kernel", "rbf", "--gamma", 0.5, "--C", 4, "--budget", 30, "--quiet")
@@ -98,24 +94,3 @@ def test_a_warm_start_from_another_kernel_is_refused(run, stores, tmp_path):
     code, _, err = run("train", stores[0], *other)
     assert code == ExitCode.USAGE
     assert "was trained with kernel rbf, gamma 0.5; use the same" in err
-
-
-def test_a_signal_ends_training_and_resume_goes_on(run, stores, tmp_path):
-    options = [*RBF[:-1], "--set", "epochs=800", "--checkpoint", tmp_path / "c", "--json"]
-    command = ["train", stores[0], "--output", tmp_path / "m.npz", *options]
-    start = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()"]
-    with subprocess.Popen([*start, *map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        while json.loads(process.stdout.readline())["event"] != "iteration":
-            pass
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "Traceback" not in err
-    part = load_model(tmp_path / "m.npz")
-    assert part.stop_reason == "interrupted"
-    assert run(*command, "--resume", "--force")[0] == 0
-    whole = load_model(tmp_path / "m.npz")
-    assert len(whole.history) == 800
-    assert whole.history[: len(part.history) - 1] == part.history[:-1]
-    assert run("train", stores[0], "--output", tmp_path / "n.npz", *RBF, "--set", "epochs=800")[0] == 0
-    np.testing.assert_array_equal(whole.coefficients, load_model(tmp_path / "n.npz").coefficients)

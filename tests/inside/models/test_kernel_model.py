@@ -1,15 +1,12 @@
-"""Kernel models: scores against scikit-learn's SVC, in tiles, and in files."""
+"""Kernel models: scores against scikit-learn's SVC, and in files."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.svm import SVC
 
-import streamcut.models.kernel as module
 from streamcut import evaluate, load_model, predict, save_model
 from streamcut.errors import BadInputError
 from streamcut.kernels.kernel import Kernel
@@ -38,15 +35,6 @@ def test_scores_are_those_of_svc(kernel):
     np.testing.assert_allclose(model.decision_function(X), svc.decision_function(X), rtol=1e-9, atol=1e-12)
     np.testing.assert_array_equal(model.predict(X), svc.predict(X))
     assert evaluate(model, (X, y)).accuracy == pytest.approx(svc.score(X, y))
-
-
-def test_tiles_and_blocks_give_the_same_scores(monkeypatch):
-    X, y = _problem()
-    model = _of(SVC(gamma=0.7).fit(X, y), Kernel("rbf", gamma=0.7))
-    whole = model.decision_function(X)
-    monkeypatch.setattr(module, "_TILE", 9 * 8)
-    monkeypatch.setattr(module, "_VALUES", 64)
-    np.testing.assert_allclose(replace(model).decision_function(X), whole, rtol=1e-12, atol=1e-14)
 
 
 def test_several_classes_take_the_largest_score(tmp_path):

@@ -7,7 +7,6 @@ import pytest
 import scipy.sparse as sp
 from reference.budget import bsca, bsgd, sca_optimum
 
-import streamcut
 from streamcut.compiled import budget as passes
 from streamcut.compiled.budget import SparseRows
 from streamcut.kernels.kernel import Kernel
@@ -139,9 +138,3 @@ def _slow_sca(K, y, C, order, damping):
         met[i] |= target > 0.0
         alpha[i] = target
     return alpha, returned
-
-
-def test_automatic_gamma_is_that_of_scikit_learn():
-    X, y, _, _ = _rows(n=100, seed=10)
-    model = streamcut.train(streamcut.rows(X, y, shard_nnz=50), kernel="rbf", budget=10)
-    assert model.kernel.gamma == pytest.approx(1.0 / (6 * X.toarray().var()))

@@ -13,9 +13,7 @@ from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.runner import Runner
 from streamcut.kernels.kernel import Kernel
 from streamcut.oracles.kernel_columns import Responses
-from streamcut.solvers.papers.kernel_pegasos import KernelPegasos
-from streamcut.solvers.papers.kernel_perceptron import KernelPerceptron
-from streamcut.solvers.papers.kernel_sdca import KernelSDCA
+from streamcut.papers.rivals import KernelPegasos, KernelPerceptron, KernelSDCA
 
 RBF = Kernel("rbf", gamma=0.4)
 

@@ -1,26 +1,24 @@
 """Sampled cuts: exact when the sample is everything, close when it is not, and the same bits whoever computes."""
 
-import contextlib
 from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from kit.shared.sampled_cuts import SOLVERS, checkpointed, coefficients_of, everything, rings, undisturbed
+from kit.shared.sampled_cuts import SOLVERS, coefficients_of, rings
 from reference import sampled as slow
 
 import streamcut
 from streamcut import train
-from streamcut.bundle.gram_bundle import GramBundle
 from streamcut.compiled import splitmix
 from streamcut.foundation.chunk import Chunk
 from streamcut.kernels import vectors
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import Vectors
-from streamcut.models.checkpoint import open_checkpoint
 from streamcut.oracles.kernel_columns import take
-from streamcut.oracles.sampled_passes import Expansion
+from streamcut.papers.gram_bundle import GramBundle
+from streamcut.papers.sampled_passes import Expansion
 
 
 @cache
@@ -93,18 +91,6 @@ def test_a_bundle_follows_a_best_point_and_keeps_its_cuts():
     bundle.solve(1e-9)
     assert len(bundle) < 40
     assert np.allclose(bundle.best, bundle.mixture)
-
-
-def test_a_run_that_was_killed_in_a_pass_goes_on_to_the_same_bits(tmp_path):
-    asked = iter(range(200))
-    with contextlib.suppress(KeyboardInterrupt):
-        stopped = checkpointed("sampled-linear", tmp_path, "binary", stop=lambda: next(asked, None) is None)
-        assert stopped.stop_reason == "interrupted"
-    kept = {path.name: path.read_bytes() for path in tmp_path.glob("*.checkpoint")}
-    assert kept
-    newest = max(tmp_path.glob("*.checkpoint"), key=lambda path: open_checkpoint(path).record["generation"])
-    newest.write_bytes(kept[newest.name][:-1])  # the one before, written between two iterations, must do
-    assert everything(checkpointed("sampled-linear", tmp_path, "binary")) == undisturbed("sampled-linear", "binary")
 
 
 @pytest.mark.parametrize("code", [Kernel("rbf", 0.3), Kernel("linear"), Kernel("poly", 0.5, 2, 1.0)], ids=lambda k: k.name)

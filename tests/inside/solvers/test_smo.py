@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from reference import smo as reference
 
 import streamcut
-from streamcut.compiled import smo as kernels
 from streamcut.kernels.kernel import Kernel
 from streamcut.oracles.kernel_columns import SharedColumns
 from streamcut.solvers import smo
@@ -104,12 +103,6 @@ def test_no_other_intercept_loses_less(seed, n):
 
     best = loss(smo.best_intercept(signs, upper, responses))
     assert all(best <= loss(b) + 1e-12 for b in generator.normal(size=200) * 2)
-
-
-def test_columns_keep_the_positions_that_stay():
-    cache = np.arange(12, dtype=np.float32)
-    kernels.compact(cache, 3, 4, np.array([0, 2]))
-    assert list(cache[:6]) == [0, 2, 4, 6, 8, 10]
 
 
 def test_shared_columns_are_computed_once_and_no_more_than_fit():

@@ -15,10 +15,10 @@ from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import Runner
 from streamcut.foundation.chunk import Chunk, group_starts
 from streamcut.foundation.rounding import CutError, above, gamma
-from streamcut.losses.structured import StructuredTask
 from streamcut.oracles import row_passes
 from streamcut.oracles.decomposable import Cut, DecomposableOracle
 from streamcut.oracles.row_passes import CutSums, Totals
+from streamcut.papers.structured_task import StructuredTask
 
 _ROUNDING = 1e-9
 
