@@ -25,7 +25,7 @@ class SolverRecord:
     """What one algorithm requires and provides.
 
     family     the kind of model it produces, and so which jobs run it
-    trains     {problem: its algorithm: a module of streamcut.solvers, or of streamcut by `papers.`, or a class in one}
+    trains     {problem: its algorithm: a module of streamcut.solvers, or of streamcut by `papers.`, or a name in one}
     kinds      other groups that options are declared for: "cutting-planes", "stochastic"
     options    its options of `train` that not every solver has, in the order of declaration
     limits     options that end it and change nothing before: a run may resume from a checkpoint with others
@@ -74,7 +74,7 @@ class SolverRecord:
         return HINGE_OF_CLASSES if HINGE_OF_CLASSES in self.trains else "one-vs-rest"
 
     def algorithm(self, problem: Problem) -> Any:
-        """The module, or the class, that solves `problem`."""
+        """The module, or what it names, that solves `problem`."""
         home = self.trains[problem]
         *path, name = (f"streamcut.{home}" if home.startswith("papers.") else f"streamcut.solvers.{home}").split(".")
         if name[0].isupper():
@@ -140,12 +140,12 @@ _RECORDS: dict[str, SolverRecord] = {
     ),
     "bsca": SolverRecord(
         family="budgeted",
-        trains=dict.fromkeys(("binary", "regression", "one-vs-rest"), "bsca.Bsca"),
+        trains=dict.fromkeys(("binary", "regression", "one-vs-rest"), "bsca.BSCA"),
         losses=_BOXES,
     ),
     "bsgd": SolverRecord(
         family="budgeted",
-        trains=dict.fromkeys(("binary", "regression", "one-vs-rest"), "papers.bsgd.Bsgd"),
+        trains=dict.fromkeys(("binary", "regression", "one-vs-rest"), "papers.bsgd.BSGD"),
         losses=_BOXES,
         resumes=True,
     ),

@@ -55,8 +55,7 @@ from streamcut.kernels.feature_map import FeatureMap
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.oracles.mapped import MappedDataset
 from streamcut.papers import stabilised
-from streamcut.papers.structured_oracle import StructuredOracle, examples
-from streamcut.papers.structured_task import StructuredTask
+from streamcut.papers.structured_task import StructuredOracle, StructuredTask, examples
 from streamcut.solvers import cpa
 from streamcut.solvers.progress import Iteration, Observer, Progress, StoppingRule
 

@@ -46,15 +46,6 @@ def column(rows, indptr, indices, data, squares, dense, square, parameters, prod
 
 
 @kernel
-def follow(sign, change, coefficient, scale, c, c_sum):
-    """c_j ← scale·(c_j + coefficient·sign_j·change_j) and, unless c_sum is None, c_sum_j += c_j; in place."""
-    for j in range(len(c)):
-        c[j] = scale * (c[j] + sign[j] * (coefficient * change[j]))
-        if c_sum is not None:
-            c_sum[j] += c[j]
-
-
-@kernel
 def subtract(indptr, indices, data, index, value, out_indptr, out_indices, out_data):
     """The rows less the sparse point (`index` int64 increasing, `value`), as CSR without zeros.
 

@@ -129,7 +129,7 @@ class BudgetedJob:
         return identity(self.options, fingerprint, **found)
 
     @property
-    def _method(self) -> type[Method]:
+    def _method(self) -> Method:
         return self.options.record.algorithm(self.options.problem)
 
     def solve(self, runner: Runner, progress: Progress, plan: MemoryPlan) -> KernelModel:
@@ -140,7 +140,7 @@ class BudgetedJob:
         if problem.of_numbers:
             offset = mean_target(feed) if self.start is None else float(self.start.intercept)
             problem = replace(problem, offset=offset)
-        method = self._method()
+        method = self._method
         state = BudgetState([new_slots(problem, self.budget, mode) for _ in self.targets], problem.n_rows)
         if self.start is not None:
             self._begin(self.start, state, method, kernel)

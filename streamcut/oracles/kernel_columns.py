@@ -31,7 +31,7 @@ from streamcut.kernels.vectors import Vectors
 from streamcut.models.kept import Kept
 
 TILE = 1 << 20  # numbers of support rows that are dense at a time, for each worker
-_AT_ONCE = 4096  # rows scored in memory at once
+_ENTRIES = 1 << 18  # of rows scored in memory at once
 
 
 def scores_in_memory(
@@ -39,14 +39,14 @@ def scores_in_memory(
 ) -> np.ndarray:
     """Σ_k coefficients[k] k(x_i, x_j) with j = support[k], for i in `rows`, rows of `chunk`: float64, on threads."""
     vectors = Vectors(kernel, take(chunk, support), dimension, tile=TILE, kept=False)
-    out = np.zeros(len(rows))
+    out, at_once = np.zeros(len(rows)), max(_ENTRIES * chunk.n_rows // max(chunk.nnz, 1), 1)
 
     def add(first: int) -> None:
-        some = slice(first, first + _AT_ONCE)
+        some = slice(first, first + at_once)
         vectors.add_sums(take(chunk, rows[some]), coefficients, out[some])
 
     with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(add, range(0, len(rows), _AT_ONCE)))
+        list(pool.map(add, range(0, len(rows), at_once)))
     return out
 
 
@@ -135,12 +135,15 @@ class _FollowPass(Pass):
     scale: float
 
     def visit_chunk(self, partial: None, rows: Rows, chunk: Chunk) -> None:
-        change, coefficient = np.zeros(chunk.n_rows), 1.0
         if isinstance(self.others, KernelColumn):
-            change, coefficient = self.others.over(self.kernel.moved(chunk), rows["square"]), float(self.coefficients[0])
+            change = self.others.over(self.kernel.moved(chunk), rows["square"])
+            change *= self.coefficients[0]
         else:
+            change = np.zeros(chunk.n_rows)
             self.others.add_sums(chunk, self.coefficients, change)
-        kernel_columns.follow(rows["sign"], change, coefficient, self.scale, rows["c"], rows.get("c_sum"))
+        rows["c"][:] = self.scale * (rows["c"] + rows["sign"] * change)
+        if "c_sum" in rows:
+            rows["c_sum"][:] += rows["c"]
 
 
 class Responses(Kept):

@@ -9,12 +9,14 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from streamcut.compiled import budget as passes
-from streamcut.compiled.budget import Slots, SparseRows
+from streamcut.compiled import kernel_rows
+from streamcut.compiled.budget import Slots
 from streamcut.compiled.merging import merging_tables
 from streamcut.execution.epochs import Epochs
 from streamcut.execution.row_state import Rows, RowState
@@ -31,7 +33,6 @@ MODES = {"none": passes.KEEP, "merge": passes.MERGE, "remove": passes.REMOVE, "p
 _DAMPED = 0.5  # of an epoch, at the end of training: the steps of BSCA fall to 0
 _STEPS = 8192  # rows between two checks of the clock and of requests to stop
 _tables = cache(merging_tables)  # one for all models
-Damping = tuple[int, int]  # steps shrink from the first number on, and vanish at the second
 _AT_ONCE = 256  # vectors whose kernel values with all others are held at once
 _KEPT = ("beta", "square", "source", "K", "counts", "sums")  # of Slots: kept in a checkpoint in addition to the vectors
 
@@ -83,25 +84,20 @@ class Epoch:
         return {**shown, "vectors": f"{self.support_vectors:,}", "maintained": f"{100 * self.maintained:.1f} %"}
 
 
-class Method(Protocol):
-    """The update rule of a model: BSCA or BSGD."""
+@dataclass(frozen=True, slots=True)
+class Method:
+    """The update rule of a model: BSCA or BSGD.
 
-    has_alpha: ClassVar[bool]  # one dual variable per row and target, `duals` in the row state
+    has_alpha  one dual variable per row and target, `duals` in the row state
+    steps      of (order, rows, α or None, damping, problem, mode, model): learns from the rows `order`, in place on the model and
+               their α; `damping` (first, last) is for steps without a rate of their own: they shrink from the first number on,
+               and vanish at the second
+    scale      the factor of model.beta that gives β
+    """
 
-    def steps(
-        self,
-        order: np.ndarray,
-        rows: SparseRows,
-        alpha: np.ndarray | None,
-        damping: Damping,
-        problem: Problem,
-        mode: int,
-        model: Slots,
-    ) -> None:
-        """Learn from the rows `order`, in place on the model and their α; `damping` is for steps without a rate of their own."""
-
-    def scale(self, model: Slots) -> float:
-        """The factor of model.beta that gives β."""
+    has_alpha: bool
+    steps: Callable[..., None]
+    scale: Callable[[Slots], float]
 
 
 def new_slots(problem: Problem, budget: int | None, mode: int) -> Slots:
@@ -150,7 +146,9 @@ def filled(model: Slots, coefficients: np.ndarray, vectors: np.ndarray, kernel: 
     if len(model.R):
         model.R[:n] = vectors
     if len(model.K):
-        model.K[:n, :n] = kernel.matrix(vectors, vectors)
+        K = np.empty((n, n))
+        kernel_rows.kernel_rows(*_entries(vectors), model.V, model.square[:n], kernel.compiled, model.p, K)
+        model.K[:n, :n] = K
     model.counts[passes.USED] = n
 
 
@@ -158,10 +156,18 @@ def squared_norm(model: Slots, scale: float, kernel: Kernel) -> float:
     """‖w‖² of the current model, a few hundred vectors at a time."""
     used, total = int(model.counts[passes.USED]), 0.0
     coefficients, vectors = model.beta[:used] * scale, model.R[:used] if len(model.R) else model.V[:, :used].T
-    for start in range(0, len(coefficients), _AT_ONCE):
-        some = slice(start, start + _AT_ONCE)
-        total += float(coefficients[some] @ (kernel.matrix(vectors[some], vectors) @ coefficients))
+    for start in range(0, used, _AT_ONCE):
+        some = slice(start, min(start + _AT_ONCE, used))
+        scores, entries = np.zeros(some.stop - start), _entries(vectors[some])
+        kernel_rows.add_sums(*entries, model.V, model.square[:used], coefficients, kernel.compiled, model.p, model.k, scores)
+        total += float(coefficients[some] @ scores)
     return total
+
+
+def _entries(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Dense rows as those of a chunk: indptr, indices, data."""
+    rows = sp.csr_array(vectors)
+    return rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data
 
 
 @dataclass
@@ -233,7 +239,7 @@ class Training(Kept):
     rows: Rows
     measure: Callable[[list[tuple[np.ndarray, np.ndarray]]], float | None] | None = None
     pool: Executor | None = None
-    _damping: Damping = (0, 1)
+    _damping: tuple[int, int] = (0, 1)
 
     @property
     def kept(self) -> tuple[str, ...]:  # type: ignore[override]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from reference.kernels import matrix
 from sklearn.svm import SVC
 
 from streamcut import evaluate, load_model, predict, save_model
@@ -44,7 +45,7 @@ def test_several_classes_take_the_largest_score(tmp_path):
         support=X, coefficients=coefficients, kernel=Kernel("rbf"), labels=(2.0, 5.0, 7.0), C=1.0, task="multiclass",
         intercept=np.array([0.0, 0.1, 0.2]), reason=StopReason.EPOCHS, facts={"dual": 1.5},
     )  # fmt: skip
-    scores = Kernel("rbf").matrix(X, X) @ coefficients + [0.0, 0.1, 0.2]
+    scores = matrix(Kernel("rbf"), X, X) @ coefficients + [0.0, 0.1, 0.2]
     np.testing.assert_allclose(model.decision_function(X), scores, rtol=1e-10)
     save_model(model, tmp_path / "m.npz")
     again = load_model(tmp_path / "m.npz")

@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 from kit.shared.sampled_cuts import SOLVERS, coefficients_of, rings
 from reference import sampled as slow
+from reference.kernels import matrix
 
 import streamcut
 from streamcut import train
@@ -25,7 +26,7 @@ from streamcut.papers.sampled_passes import Expansion
 def optimum(kernel, bias):
     X, y = rings()
     sign = np.where(y == 2.0, 1.0, -1.0)
-    return slow.hinge_optimum(kernel.matrix(X, X) + bias**2, sign, 0.7, 400)[1]
+    return slow.hinge_optimum(matrix(kernel, X, X) + bias**2, sign, 0.7, 400)[1]
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -37,7 +38,7 @@ def test_samples_of_all_rows_reach_the_kernel_machines_optimum(solver, kernel, b
     own = {} if kernel.name == "linear" else {"gamma": kernel.gamma}
     own |= {"degree": 2, "coef0": 1.0} if kernel.name == "poly" else {}
     model = train(streamcut.rows(X, y), solver=solver, kernel=kernel.name, C=0.7, bias=bias, samples=len(y), tol=1e-4, **own)
-    K, sign = kernel.matrix(X, X) + bias**2, np.where(y == 2.0, 1.0, -1.0)
+    K, sign = matrix(kernel, X, X) + bias**2, np.where(y == 2.0, 1.0, -1.0)
     F = slow.hinge_primal(K, sign, 0.7, coefficients_of(model, X))
     best = optimum(kernel, bias)
     assert model.converged
@@ -58,7 +59,7 @@ def test_sparse_rows_score_like_dense_ones():
     expansion = Expansion(rows, some, columns, factors, np.array([1.0, 2.0, 3.0]), np.zeros(0), rows, np.ones(5))
     C = np.zeros((5, 3))
     np.add.at(C, (np.arange(5)[:, None], columns), factors)
-    want = kernel.matrix(X, X[rows]) @ C + [1.0, 2.0, 3.0]
+    want = matrix(kernel, X, X[rows]) @ C + [1.0, 2.0, 3.0]
     assert np.allclose(expansion.scores(Vectors(kernel, some, 30), chunk), want, rtol=1e-12)
     assert np.allclose(expansion.scores_of(Vectors(kernel, chunk, 30), 40), want, rtol=1e-12)
 

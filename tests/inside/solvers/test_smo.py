@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import smo as reference
+from reference.kernels import matrix
 
 import streamcut
 from streamcut.kernels.kernel import Kernel
@@ -48,7 +49,7 @@ def problem(seed, n=60, d=5):
 def test_the_dual_is_that_of_plain_steps(kernel, bias, seed, C, slots):
     X, signs = problem(seed)
     upper = C * np.random.default_rng(seed).choice([0.5, 1.0, 2.0], len(signs))
-    K = kernel.matrix(X, X)
+    K = matrix(kernel, X, X)
     ours = solver(X, signs, upper, kernel, bias=bias, cache_bytes=4 * 60 * slots)
     assert ours.solve(1e-5)
     value = ours.certify()
@@ -65,7 +66,7 @@ def test_rows_that_are_left_out_come_back(bias):
     """Many steps, so that rows are left out several times; a cache of few columns, so that columns come and go."""
     X, signs = problem(3, n=400, d=8)
     kernel = Kernel("rbf", gamma=0.2)
-    K = kernel.matrix(X, X)
+    K = matrix(kernel, X, X)
     ours = solver(X, signs, 3.0, kernel, bias=bias, cache_bytes=4 * 400 * 20)
     assert ours.solve(1e-6)
     assert ours.steps > 400
