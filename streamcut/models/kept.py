@@ -58,7 +58,7 @@ class Kept:
                 now.restore(numbers[name], fill)
             else:
                 found = numbers[name]
-                setattr(self, name, type(now)(**found) if is_dataclass(now) else found)  # type: ignore[operator]
+                setattr(self, name, type(now)(**found) if is_dataclass(now) else found)  # type: ignore[misc, operator]
 
     def release(self) -> None:
         """Release the pages of arrays that live in scratch files; the others stay in memory."""

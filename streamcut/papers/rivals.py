@@ -53,7 +53,7 @@ class KernelPegasos(KernelMethod):
 class Shuffled(KernelMethod):
     """A solver that takes the rows of every epoch in a random order, `order` being the rest of it."""
 
-    kept = (*KernelMethod.kept, "order")
+    kept: tuple[str, ...] = (*KernelMethod.kept, "order")
     free = ("order",)
 
     def __init__(self, responses: Responses, **given: Any) -> None:

@@ -109,7 +109,7 @@ class SampledOracle:
                 raise ValueError("arrays indptr or ends do not delimit rows")
         if {len(arrays[name]) for name in _BY_ROW} != {count} or (len(indptr), len(arrays["data"])) != (count + 1, indptr[-1]):
             raise ValueError("arrays of rows have different lengths")
-        rows = Chunk(*(arrays[name] for name in _ROWS))
+        rows = Chunk(indptr, arrays["indices"], arrays["data"], arrays["y"])
         for t, slot in enumerate(arrays["cuts"].tolist()):
             here = slice(0 if t == 0 else ends[t - 1], ends[t])
             own, by_row = copied(rows.rows(here.start, here.stop)), {name: arrays[name][here] for name in _BY_ROW}

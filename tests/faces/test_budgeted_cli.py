@@ -1,4 +1,4 @@
-"""Kernel models on a budget from the command line: trained, measured, shown, stopped by a signal and gone on with."""
+"""Kernel models on a budget from the command line: measured as they go, shown, gone on with."""
 
 from __future__ import annotations
 
@@ -32,41 +32,6 @@ def stores(folder, run):
         if not (folder / f"{name}.zarr").exists():
             assert run("convert", folder / f"{name}.svm", folder / f"{name}.zarr")[0] == 0
     return folder / "two.zarr", folder / "three.zarr"
-
-
-@pytest.mark.thirds
-@pytest.mark.parametrize(
-    ("options", "accuracy"),
-    [
-        ((*RBF, "--set", "epochs=3"), 0.93),
-        ((*RBF, "--set", "epochs=3", "--solver", "bsgd"), 0.85),
-        ((*RBF, "--set", "epochs=3", "--set", "maintenance=project"), 0.93),
-        (
-            (
-                "--kernel",
-                "poly",
-                "--set",
-                "degree=2",
-                "--set",
-                "coef0=1",
-                "--set",
-                "maintenance=project",
-                "--budget",
-                30,
-                "--set",
-                "epochs=3",
-                "--quiet",
-            ),
-            0.93,
-        ),
-    ],
-)
-def test_two_classes(run, stores, tmp_path, options, accuracy):
-    two, model = stores[0], tmp_path / "m.npz"
-    assert run("train", two, "--output", model, *options) == (0, "", "")
-    measures = json.loads(run("evaluate", model, two, "--json")[1])
-    assert measures["accuracy"] > accuracy
-    assert len(run("predict", model, two)[1].split()) == 600
 
 
 def test_several_classes_with_validation(run, stores, tmp_path):

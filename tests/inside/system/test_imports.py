@@ -34,7 +34,6 @@ FOUNDATION = {"", "compiler", "config", "errors", "foundation", "loss_table", "o
 WIRING = {
     "calibration",
     "certifying",
-    "cross_validation",
     "data",
     "evaluation",
     "example",
