@@ -42,10 +42,10 @@ from streamcut.compiled.kernel_rows import kernel_rows
 from streamcut.foundation.chunk import concatenate
 from streamcut.io.memory import MemoryDataset
 from streamcut.kernels.kernel import Kernel
-from streamcut.solvers.bsca import Bsca
+from streamcut.papers.bsgd import BSGD
+from streamcut.solvers.bsca import BSCA
 from streamcut.solvers.budget import MODES, exported, new_slots, squared_norm
 from streamcut.solvers.budget_problem import Problem
-from streamcut.solvers.papers.bsgd import Bsgd
 
 DATA = Path(os.environ.get("STREAMCUT_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
 SETS = {  # C, γ, positive label, columns divided by their largest value, the paper's BSCA and BSGD of Table 2
@@ -55,7 +55,7 @@ SETS = {  # C, γ, positive label, columns divided by their largest value, the p
     "covtype_20k": (2.0**7, 2.0**3, 2, True, None),
     "skin_nonskin": (2.0**5, 2.0**3, 1, True, None),
 }
-METHODS = {"bsca": Bsca, "bsgd": Bsgd}
+METHODS = {"bsca": BSCA, "bsgd": BSGD}
 POOLED = "covtype_20k"  # its training rows were not drawn like its test rows
 TEST_ROWS, SAMPLE = 10_000, 4_000
 
@@ -97,7 +97,9 @@ class Data:
         if len(seen) < X.shape[0]:
             return 0.0
         part = X[:most].toarray()
-        least = float(np.linalg.eigvalsh(self.problem.kernel.matrix(part, part))[0])
+        squares = np.square(part).sum(axis=1)
+        K = self.problem.kernel.values(part @ part.T, squares[:, None], squares)
+        least = float(np.linalg.eigvalsh(K)[0])
         return least if least > len(part) * np.finfo(float).eps else 0.0
 
     def scores(self, X: sp.csr_array, coefficients: np.ndarray, vectors: np.ndarray) -> np.ndarray:
@@ -109,7 +111,7 @@ class Data:
 
     def look(self, method: str, model: passes.Slots, objectives: bool) -> dict[str, float]:
         """Test accuracy of the model and, if wanted, its primal and dual objective."""
-        scale = METHODS[method]().scale(model)
+        scale = METHODS[method].scale(model)
         found = exported(model, scale)
         (T, t), (X, y) = self.test, self.sample
         record = {"accuracy": float(np.mean((self.scores(T, *found) > 0) == (t > 0)))}
@@ -134,7 +136,7 @@ def run(
 ) -> list[dict]:  # fmt: skip
     """What is known after each epoch. `seconds` are without looking."""
     mode = MODES["none" if budget is None else "merge"]
-    model, learner = new_slots(data.problem, budget, mode), METHODS[method]()
+    model, learner = new_slots(data.problem, budget, mode), METHODS[method]
     alpha, n, goal, seconds, found = np.zeros(data.n), data.n, data.n * epochs, 0.0, []
     damping = (goal - round(damped * n), goal + (damped == 0.0))
     for epoch in range(epochs):

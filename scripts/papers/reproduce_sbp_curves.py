@@ -17,7 +17,7 @@ from reproduce_sbp_stored import StoredResponses, scores, stored_values
 from reproduce_sbp_tools import TABLE_2, Problem, gaussian, optimum, solver_on
 from reproduce_tools import legible, pyplot_in_style
 
-from streamcut.solvers.papers import kernel_iterations
+from streamcut.papers import rounds
 from streamcut.solvers.progress import Progress, StoppingRule
 
 METHODS = ("sbp", "pegasos", "sdca", "perceptron")
@@ -54,8 +54,8 @@ def curves(options: Any) -> Iterator[dict[str, Any]]:
                     return float(np.mean(wrong))
 
                 epochs = options.epochs * (10.0 if (name, method) == ("a9a", "perceptron") else 1.0)  # as there
-                fit = kernel_iterations.run(solver, Progress(StoppingRule(None, None)), epochs, error, patience=np.inf)
-                history = kernel_iterations.as_records(fit.history)
+                fit = rounds.run(solver, Progress(StoppingRule(None, None)), epochs, error, patience=np.inf)
+                history = rounds.as_records(fit.history)
                 record = {key: [line.get(key) for line in history] for key in KEPT if key in history[-1]}
                 yield {
                     **about, "nu": nu, "method": method, "seed": seed, "seconds": time.thread_time() - started, **record

@@ -16,7 +16,7 @@ from streamcut.execution.runner import Runner
 from streamcut.io.conversion.convert import convert
 from streamcut.io.opening import open_dataset
 from streamcut.kernels.kernel import Kernel
-from streamcut.solvers.papers import kernel_iterations
+from streamcut.papers import rounds
 from streamcut.solvers.progress import Progress, StoppingRule
 
 LIBSVM_SETS = {
@@ -130,7 +130,7 @@ def timed(solver, problem: Problem, kernel: Kernel, seconds: float) -> list[tupl
         return curve[-1][-1]
 
     progress = Progress(StoppingRule(None, None), stop=lambda: spent() >= seconds)
-    kernel_iterations.run(solver, progress, None, look, patience=np.inf)
+    rounds.run(solver, progress, None, look, patience=np.inf)
     return curve
 
 

@@ -16,12 +16,11 @@ from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.runner import Runner
 from streamcut.io.memory import MemoryDataset
 from streamcut.kernels.kernel import Kernel
-from streamcut.oracles.kernel_columns import Responses, add_scores, squared_norms, take
-from streamcut.solvers.papers import kernel_iterations
-from streamcut.solvers.papers.kernel_pegasos import KernelPegasos
-from streamcut.solvers.papers.kernel_perceptron import KernelPerceptron
-from streamcut.solvers.papers.kernel_sdca import KernelSDCA
-from streamcut.solvers.papers.sbp import StochasticBatchPerceptron
+from streamcut.kernels.vectors import Vectors
+from streamcut.oracles.kernel_columns import Responses, take
+from streamcut.papers import rounds
+from streamcut.papers.rivals import KernelPegasos, KernelPerceptron, KernelSDCA
+from streamcut.papers.sbp import StochasticBatchPerceptron
 from streamcut.solvers.progress import Progress, StoppingRule
 from streamcut.solvers.smo import SMO
 
@@ -57,7 +56,6 @@ class Problem:
             self.data.read(0) if len(self.data.manifest.shards) == 1 else MemoryDataset(X, self.y, shard_nnz=X.nnz).read(0)
         )
         self.test = MemoryDataset(self.test_X, self.test_y, shard_nnz=max(self.test_X.nnz, 1)).read(0)
-        self._squares, self._test_squares = squared_norms(self.chunk), squared_norms(self.test)
 
     @property
     def m(self) -> int:
@@ -75,8 +73,7 @@ class Problem:
         """Test error of Σ coefficients_i k(x_i, ·) + intercept over training rows `rows`."""
         scores = np.full(len(self.test_y), intercept)
         (kept,) = np.nonzero(coefficients)
-        others, squares = take(self.chunk, rows[kept]), self._squares[rows[kept]]
-        add_scores(kernel, None, self.test, self._test_squares, others, squares, coefficients[kept], self.d, scores)
+        Vectors(kernel, take(self.chunk, rows[kept]), self.d, kept=False).add_sums(self.test, coefficients[kept], scores)
         return float(np.mean((scores > 0) != (self.test_y > 0)))
 
     def smo(self, kernel: Kernel, C: float, *, bias: bool, cache: int = CACHE) -> SMO:
@@ -145,4 +142,4 @@ def run(solver, problem: Problem, kernel: Kernel, evaluations: float) -> list[di
         return problem.error(kernel, rows, alpha * problem.y[rows], intercept)
 
     progress = Progress(StoppingRule(None, None), stop=lambda: solver.responses.evaluations >= evaluations)
-    return kernel_iterations.as_records(kernel_iterations.run(solver, progress, None, error, patience=np.inf).history)
+    return rounds.as_records(rounds.run(solver, progress, None, error, patience=np.inf).history)

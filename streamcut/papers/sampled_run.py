@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from streamcut.bundle.gram_bundle import GramBundle, GramSolution
 from streamcut.execution.runner import Interrupted
-from streamcut.foundation.fields import expect_like, expect_lines
 from streamcut.models.certificate import StopReason
-from streamcut.models.checkpoint import StoredCheckpoint
-from streamcut.oracles.sampled import SampledCut, SampledOracle
+from streamcut.models.kept import Kept
+from streamcut.papers.gram_bundle import GramBundle, GramSolution
+from streamcut.papers.sampled_oracle import SampledCut, SampledOracle
 from streamcut.solvers.progress import Progress, StoppingRule
 
 QP_SHARE = 1e-2  # the master problem is solved to this part of the tolerance
@@ -71,8 +69,8 @@ def add_cut(bundle: GramBundle, oracle: SampledOracle, cut: SampledCut, epsilon:
     return slot, master
 
 
-@dataclass(slots=True)
-class SampledState:
+@dataclass
+class SampledState(Kept):
     """The state of both algorithms between two iterations. With the oracle's cuts it is complete, and hence the checkpoint.
 
     new   the slot of a cut that no pass has scored yet
@@ -85,6 +83,7 @@ class SampledState:
     new: int | None = None
     calm: int = 0
     step: float = 1.0
+    kept = ("bundle", "master", "new", "calm", "step")
 
 
 @dataclass(slots=True)
@@ -92,8 +91,7 @@ class SampledRun:
     """Keeps history and checkpoints of a training, and applies limits."""
 
     progress: Progress
-    _counted: dict[str, Any] = field(default_factory=dict)  # oracle counts and history length at the start of the iteration
-    _lines: int = 0
+    _lines: int = 0  # of the history at the start of the iteration
 
     @property
     def history(self) -> list[SampledIteration]:
@@ -102,44 +100,15 @@ class SampledRun:
     def start(self, oracle: SampledOracle) -> SampledState:
         """The state at w = 0, or that of the checkpoint."""
         state = SampledState(GramBundle(oracle.c_bar, oracle.max_cuts))
-        found = None if self.progress.checkpoints is None else self.progress.checkpoints.found
-        if found is not None:
-            with found.restoring():
-                self._restore(found, state, oracle)
+        self.progress.resume_with(oracle, state, SampledIteration)
         return state
 
-    def _restore(self, found: StoredCheckpoint, state: SampledState, oracle: SampledOracle) -> None:
-        numbers, arrays = found.record["state"], found.read_all()
-        model: dict[str, Any] = {"master": astuple(state.master), "new": None, "calm": 0, "step": 1.0, "oracle": oracle.counted()}
-        expect_like({**numbers, "history": []}, {**model, "history": [], "seconds": 0.0}, "state")
-        state.bundle.restore(arrays)
-        state.master = GramSolution(*numbers["master"])
-        state.new, state.calm, state.step = numbers["new"], numbers["calm"], numbers["step"]
-        oracle.restore(numbers["oracle"], arrays, state.bundle, state.new)
-        lines = expect_lines(numbers["history"], SampledIteration, "history")
-        self.progress.history = [SampledIteration(*line) for line in lines]  # type: ignore[misc]
-        self.progress.started -= numbers["seconds"]
-
     def begin(self, state: SampledState, oracle: SampledOracle) -> None:
-        """Begin the next iteration: write a checkpoint if one is due."""
-        self._counted, self._lines = oracle.counted(), len(self.history)
-        if self.progress.checkpoints is not None and self.progress.checkpoints.due():
-            self.save(state, oracle)
-
-    def save(self, state: SampledState, oracle: SampledOracle) -> None:
-        """Write a checkpoint, if enabled, of `state` at the start of the iteration, once there is a cut."""
-        if self.progress.checkpoints is None or len(state.bundle) == 0:
-            return
-        record = {
-            "master": astuple(state.master),
-            "new": state.new,
-            "calm": state.calm,
-            "step": state.step,
-            "oracle": self._counted,
-            "history": [astuple(line) for line in self.history[: self._lines]],
-            "seconds": self.progress.seconds,
-        }
-        self.progress.checkpoints.save(record, {**state.bundle.saved(), **oracle.saved()}, lambda: None)
+        """Begin the next iteration: write a checkpoint if one is due, once there is a cut."""
+        oracle.begin()
+        self._lines = len(self.history)
+        if len(state.bundle):
+            self.progress.keep(state, oracle)
 
     def note(
         self, oracle: SampledOracle, primal: float, bound: float, violation: float, cuts: int, redraws: int
@@ -152,9 +121,7 @@ class SampledRun:
         now = SampledIteration(
             len(self.history), oracle.passes, primal, bound, violation, cuts, oracle.evaluations, redraws, seconds
         )
-        self.history.append(now)
-        if self.progress.observe is not None:
-            self.progress.observe(now)
+        self.progress.see(now)
         rule = self.progress.rule
         limits = StoppingRule(None, None, rule.target, rule.max_passes, rule.max_time)
         reason = limits.reason(primal, bound, oracle.c_bar, oracle.passes, seconds)
@@ -166,10 +133,14 @@ class SampledRun:
         return StopReason.INTERRUPTED if reason is None and stopped else reason
 
     def ended(self, state: SampledState, oracle: SampledOracle, reason: StopReason, moved: float = 0.0) -> SampledSolution:
-        """The result of the run, after the best point has `moved` in its last pass; a resumable run writes a checkpoint."""
-        if reason is not StopReason.CONVERGED:
-            self.save(state, oracle)
+        """The result of the run, after the best point has `moved` in its last pass; a resumable run writes a checkpoint, of the
+        start of the iteration."""
+        history = self.history
+        if reason is not StopReason.CONVERGED and len(state.bundle):
+            self.progress.history = self.progress.history[: self._lines]
+            self.progress.save(state, oracle)
+            self.progress.history = history  # type: ignore[assignment]
         bundle = state.bundle
         bundle.move_best(moved)
         mixture = bundle.best if bundle.best.any() else bundle.mixture
-        return SampledSolution(bundle, mixture, self.history[-1].primal_estimate, state.master.dual, reason, self.history)
+        return SampledSolution(bundle, mixture, history[-1].primal_estimate, state.master.dual, reason, history)

@@ -5,7 +5,7 @@ Given     an oracle, r (the size of samples), ε.
 Returns   w as a mixture of cuts, each from at most r examples, and an estimate of F(w).
 Stops     when the cuts of some iterations in a row, each of a fresh sample, are violated by no more than ε. F(w) is within C̄ε
           of the optimum up to what samples of r can tell, with high probability only (Theorem 3). The certificate of w is
-          computed afterwards, in one pass (streamcut.oracles.sampled_proof).
+          computed afterwards, in one pass (streamcut.papers.sampled_proof).
 
     w = 0, ξ = 0
     repeat
@@ -22,8 +22,8 @@ from __future__ import annotations
 
 from streamcut.execution.runner import Interrupted
 from streamcut.models.certificate import StopReason
-from streamcut.oracles.sampled import SampledOracle
-from streamcut.solvers.papers.sampled_cuts import SampledRun, SampledSolution, add_cut
+from streamcut.papers.sampled_oracle import SampledOracle
+from streamcut.papers.sampled_run import SampledRun, SampledSolution, add_cut
 
 IN_A_ROW = 4
 
@@ -34,7 +34,7 @@ def solve(oracle: SampledOracle, run: SampledRun, *, epsilon: float) -> SampledS
     try:
         while True:
             run.begin(s, oracle)
-            cut, risk = oracle.glance(s.bundle)
+            cut, risk = oracle.glance(s.bundle, len(run.history))
             primal = 0.5 * s.master.square + oracle.c_bar * risk
             violated = cut.value > s.master.xi + epsilon
             calm = 0 if violated else s.calm + 1

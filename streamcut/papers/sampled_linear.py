@@ -5,7 +5,7 @@ Given     an oracle, r (the size of samples), ε.
 Returns   the best point w_b as a mixture of cuts, each from at most r examples, and F(w_b) from scores kept as float32.
 Stops     when F(w_b) ≤ ½‖w‖² + C̄ (ξ + ε), w the solution of the master problem and ξ the value of its model there. That the model
           of sampled cuts lies nowhere far above R, hence F(w_b) within C̄ε of the optimum, holds with high probability only
-          (Theorem 2). The certificate of w_b is computed afterwards, in one pass (streamcut.oracles.sampled_proof).
+          (Theorem 2). The certificate of w_b is computed afterwards, in one pass (streamcut.papers.sampled_proof).
 
     w = w_b = 0, ξ = 0, κ = 1
     repeat
@@ -31,8 +31,8 @@ import numpy as np
 
 from streamcut.execution.runner import Interrupted
 from streamcut.models.certificate import StopReason
-from streamcut.oracles.sampled import SampledOracle
-from streamcut.solvers.papers.sampled_cuts import SampledRun, SampledSolution, SampledState, add_cut
+from streamcut.papers.sampled_oracle import SampledOracle
+from streamcut.papers.sampled_run import SampledRun, SampledSolution, SampledState, add_cut
 
 MU = 0.1  # as in OCAS
 TRIED = (0.03, 0.12, 0.25, 0.5, 1.0, 2.0, 4.0)  # times κ: steps at which F is evaluated

@@ -5,7 +5,7 @@ Problem   max over ‖w‖ ≤ 1 and slack ξ ≥ 0 with Σ ξ_i ≤ mν of min_
           of the regularised SVM over C.
 Given     responses of a runner, ν or C, rows of a batch, bias or not, a random generator.
 Returns   the mean of all iterates divided by its margin γ: mean hinge loss ν/γ at a norm of 1/γ at most.
-Stops     with streamcut.solvers.papers.kernel_iterations.
+Stops     with streamcut.papers.rounds.
 
     w = 0
     for t = 1, 2, …
@@ -24,23 +24,19 @@ the optimum, "known to us".)
 from __future__ import annotations
 
 import math
-from dataclasses import astuple, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamcut.compiled import water_level
 from streamcut.oracles.kernel_columns import Responses
-from streamcut.solvers.papers.kernel_iterations import Reads
+from streamcut.papers.rounds import KernelMethod
 
-_ALL, _POSITIVE, _NEGATIVE = 0, 1, -1
+_POSITIVE, _NEGATIVE = 1, -1
 _SEARCHES, _PRECISION = 60, 1e-9  # for the volume that suits C
-_KEPT = ("square", "slack", "next", "volume")  # of the solver: kept in a checkpoint in addition to steps and level
 _OCEAN = 1e9  # times the largest response, per row: exceeds any volume, for any C
 
 
-@dataclass(frozen=True, slots=True)
-class Level:
+class Level(NamedTuple):
     """Under water are rows with c_i < `positive` or, of the other class, `negative`: `covered` of each class,
     with responses summing to `total`.
 
@@ -62,68 +58,66 @@ class Level:
 
 
 class WaterLevel:
-    """Finds levels of responses (m,) from step to step: rows far above the last level are excluded from the search."""
+    """Finds levels of responses (m,) from step to step: rows far above the last level are excluded from the search.
+
+    Pouring a volume V into a basin with floor c raises its surface to the γ with Σ_i max(0, γ − c_i) = V. With a bias there are
+    two basins, one per class, whose heights the bias shifts against each other; at the best bias water covers equally many rows
+    in both, and the sum of both levels counts (Appendix B, Algorithms 2 and 3). If only that sum is determined, the middle of
+    the allowed range is taken; a class that is covered whole takes all further water.
+    """
 
     def __init__(self, signs: np.ndarray, *, bias: bool) -> None:
-        self._signs = signs
-        self._classes = (_POSITIVE, _NEGATIVE) if bias else (_ALL,)
-        self._sizes = [int(np.count_nonzero(signs == wanted)) if wanted else len(signs) for wanted in self._classes]
-        self._work = np.empty((len(self._classes), len(signs)))
+        self._basins = [np.flatnonzero(signs == wanted) for wanted in (_POSITIVE, _NEGATIVE)] if bias else [np.arange(len(signs))]
         self.two = bias
 
     def find(self, c: np.ndarray, volume: float, near: Level | None = None, slack: float = 0.0) -> Level:
         """The level of `volume`; rows above those of `near` by more than `slack` are examined only if needed."""
-        guess = 1 if near is None else near.covered
         if near is not None:
-            found = self._within(c, volume, (near.positive + slack, near.negative + slack), guess)
+            found = self._within(c, volume, (near.positive + slack, near.negative + slack))
             if found is not None:
                 return found
-        level = self._within(c, volume, (np.inf, np.inf), guess)
+        level = self._within(c, volume, (np.inf, np.inf))
         assert level is not None
         return level
 
-    def _within(self, c: np.ndarray, volume: float, limits: tuple[float, float], guess: int) -> Level | None:
-        """The level, if the rows below `limits` determine it: not all of them may be under water."""
-        counts = [
-            water_level.keep_below(c, self._signs, wanted, limit, work)
-            for wanted, limit, work in zip(self._classes, limits, self._work, strict=False)
-        ]
-        if min(counts) == 0:
+    def _within(self, c: np.ndarray, volume: float, limits: tuple[float, float]) -> Level | None:
+        """The level, if the rows up to `limits` determine it: not all of them may be under water."""
+        heights = [c[rows] for rows in self._basins]
+        floors = [np.sort(own[own <= limit]) for own, limit in zip(heights, limits, strict=False)]
+        n = min(map(len, floors))
+        if n == 0:
             return None
-        if len(counts) == 1:
-            gamma, covered = water_level.level(self._work[0], counts[0], volume, guess)
-            up = down = gamma
-        else:
-            up, down, covered = water_level.level_of_two(self._work[0], counts[0], self._work[1], counts[1], volume, guess)
-        if any(covered == count < size for count, size in zip(counts, self._sizes, strict=True)):
+        sums = sum(floor[:n] for floor in floors)
+        poured = np.cumsum(sums)
+        covered = max(int(np.searchsorted(np.arange(1, n + 1) * sums - poured, volume)), 1)
+        if any(covered == len(floor) < len(own) for floor, own in zip(floors, heights, strict=True)):
             return None
-        return Level(up, down, covered, float(sum(work[:covered].sum() for work in self._work)))
+        total = float(sum(floor[:covered].sum() for floor in floors))
+        surface = (volume + float(poured[covered - 1])) / covered
+        if len(floors) == 1:
+            return Level(surface, surface, covered, total)
+        tops = [float(floor[covered - 1]) for floor in floors]
+        rise = surface - tops[0] - tops[1]
+        up, down = (min([rise, *(floor[covered : covered + 1] - top)]) for floor, top in zip(floors, tops, strict=True))
+        return Level(tops[0] + 0.5 * (rise + up - down), tops[1] + 0.5 * (rise - up + down), covered, total)
 
 
-class StochasticBatchPerceptron:
+class StochasticBatchPerceptron(KernelMethod):
     """Exactly one of `nu` and `C` is given; see the module. `rows_seen` counts drawn rows."""
 
+    kept = (*KernelMethod.kept, "steps", "_level", "_square", "_slack", "_next", "_volume")
+
     def __init__(
-        self,
-        responses: Responses,
-        *,
-        nu: float | None = None,
-        C: float | None = None,
-        batch: int = 1,
-        bias: bool = False,
-        random: np.random.Generator,
+        self, responses: Responses, *, nu: float | None = None, C: float | None = None, bias: bool = False, **given: Any
     ) -> None:
-        self.responses = responses
-        self.rows_seen = 0
+        super().__init__(responses, **given)
         self.steps = 0
         self._C = C
-        self._batch = batch
-        self.random = random
         self._levels = WaterLevel(responses.signs, bias=bias)
         self._own = {wanted: np.flatnonzero(responses.signs == wanted) for wanted in (_POSITIVE, _NEGATIVE)} if bias else {}
         self._largest = float(responses.diagonal.max())
         self._square = 0.0  # ‖w‖²
-        self._level: Level | None = None
+        self._level: list[float] = []  # a Level, once there is one
         self._slack = np.inf
         self._next = 1  # the step after which ν is updated
         self._ocean = _OCEAN * responses.n_rows * np.sqrt(self._largest)
@@ -133,7 +127,8 @@ class StochasticBatchPerceptron:
         """One step."""
         self.steps += 1
         c = self.responses.c
-        level = self._level = self._levels.find(c, self._volume, self._level, self._slack)
+        level = self._levels.find(c, self._volume, Level(*self._level) if self._level else None, self._slack)  # type: ignore[arg-type]
+        self._level = list(level)
         rows = self._drawn(c, level)
         self.rows_seen += len(rows)
         rate = 1.0 / np.sqrt(self.steps * self._largest)
@@ -196,18 +191,6 @@ class StochasticBatchPerceptron:
             "norm": math.sqrt(max(square, 0.0)) / level.gamma,
             "mean_hinge": nu / level.gamma,
         }
-
-    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Everything that changes from step to step, apart from the responses."""
-        numbers = {name: getattr(self, f"_{name}") for name in _KEPT}
-        return {**numbers, "steps": self.steps, "level": None if self._level is None else astuple(self._level)}, {}
-
-    def restore(self, numbers: dict[str, Any], read: Reads) -> None:
-        """Resume from what `saved` returned."""
-        for name in _KEPT:
-            setattr(self, f"_{name}", numbers[name])
-        self.steps = numbers["steps"]
-        self._level = None if numbers["level"] is None else Level(*numbers["level"])
 
     def _drawn(self, c: np.ndarray, level: Level) -> np.ndarray:
         """Distinct rows, increasing: up to `batch`, the same number of each class with a bias (a coin decides the last)."""

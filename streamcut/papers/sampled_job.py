@@ -21,14 +21,15 @@ from streamcut.jobs.linear import threads_wanted, two_labels
 from streamcut.jobs.sequence import chain
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import dense_bytes
-from streamcut.losses.sampled import SampledHinge, SampledMulticlass, SampledSequence, SampledTask
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.kernel import KernelModel
 from streamcut.models.model import Model
-from streamcut.oracles.sampled import CANDIDATES, SampledOracle
-from streamcut.oracles.sampled_passes import Expansion
-from streamcut.oracles.sampled_proof import TILE, Proof
-from streamcut.solvers.papers.sampled_cuts import SampledRun, SampledSolution
+from streamcut.oracles.kernel_columns import TILE
+from streamcut.papers.sampled_oracle import CANDIDATES, SampledOracle
+from streamcut.papers.sampled_passes import Expansion
+from streamcut.papers.sampled_proof import Proof
+from streamcut.papers.sampled_run import SampledRun, SampledSolution
+from streamcut.papers.sampled_tasks import SampledHinge, SampledMulticlass, SampledSequence, SampledTask
 from streamcut.solvers.progress import Progress
 
 SAMPLES = 400  # the smaller of the paper's two sizes

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from streamcut.execution.runner import Interrupted
-from streamcut.foundation.fields import expect_like
 from streamcut.models.certificate import StopReason
-from streamcut.models.checkpoint import StoredCheckpoint, Within
+from streamcut.models.kept import Kept
 from streamcut.oracles.kernel_columns import Responses
 from streamcut.solvers.progress import Progress
 
@@ -21,38 +20,36 @@ _PATIENCE = 8  # measurements without a lower held-out error: two epochs
 _EPOCH_PART = 4  # measurements per epoch, after the first quarter of an epoch; until then at 1, 2, 4, … rows
 
 
-class Reads(Protocol):
-    """Reads an array of a checkpoint by name: flat, of this dtype, with numbers `within` limits."""
+class KernelMethod(Kept):
+    """A solver on kernel responses, `batch` rows a step; `rows_seen` counts the rows processed: n_rows of them make an epoch."""
 
-    def __call__(self, name: str, kind: DTypeLike, within: Within) -> np.ndarray: ...
+    kept: tuple[str, ...] = ("rows_seen", "drawn")
 
-
-def _read(found: StoredCheckpoint, name: str, kind: DTypeLike, within: Within) -> np.ndarray:
-    shape = found.shape(name)
-    return found.read(name, (shape[0] if shape else 0,), kind, within)
-
-
-class KernelSolver(Protocol):
-    """A solver on kernel responses; `rows_seen` counts the rows processed: n_rows of them make an epoch."""
-
-    responses: Responses
-    rows_seen: int
-    random: np.random.Generator
+    def __init__(self, responses: Responses, *, batch: int = 1, random: np.random.Generator) -> None:
+        self.responses, self.random = responses, random
+        self.rows_seen = 0
+        self._batch = batch
 
     def iterate(self) -> None:
         """One iteration."""
+        raise NotImplementedError
 
     def predictor(self) -> tuple[np.ndarray, float]:
         """The current (α in the order of responses.numbers, intercept): f(x) = Σ α_i y_i k(x_i, x) + intercept."""
+        return self.responses.alpha.copy(), 0.0
 
     def figures(self) -> dict[str, float]:
         """Further figures to report."""
+        return {}
 
-    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """(numbers, arrays) of a checkpoint: the state between two iterations apart from the above."""
+    @property
+    def drawn(self) -> str:
+        """The state of the random generator."""
+        return json.dumps(self.random.bit_generator.state)
 
-    def restore(self, numbers: dict[str, Any], read: Reads) -> None:
-        """Resume from what `saved` returned; `read` returns an array by name."""
+    @drawn.setter
+    def drawn(self, state: str) -> None:
+        self.random.bit_generator.state = json.loads(state)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,48 +85,26 @@ class Fit:
     history: list[Round]
 
 
-@dataclass(slots=True)
-class _State:
+@dataclass
+class _State(Kept):
     """The state of the loop between two iterations; with the solver's it is the checkpoint.
 
     The next measurement is at `due` rows seen; the last `since` measurements were not below `error`, that of the predictor
-    (`alpha`, `intercept`) to return.
+    (`best`, `intercept`) to return.
     """
 
-    solver: KernelSolver
-    iterations: int = 0
+    solver: KernelMethod
     due: int = 1
     since: int = 0
     error: float = math.inf
-    alpha: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    best: np.ndarray = field(default_factory=lambda: np.zeros(0))
     intercept: float = 0.0
-
-    def next_iteration(self) -> None:
-        self.iterations += 1
-        self.solver.iterate()
-
-    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        method, arrays = self.solver.saved()
-        numbers = {name: getattr(self, name) for name in ("iterations", "due", "since", "error", "intercept")}
-        own = {"rows_seen": self.solver.rows_seen, "random": self.solver.random.bit_generator.state, "method": method}
-        return {**numbers, **own}, {"best": self.alpha, **{f"method.{name}": array for name, array in arrays.items()}}
-
-    def restore(self, found: StoredCheckpoint) -> None:
-        """Restore the saved state, bit for bit."""
-        numbers = found.record["state"]["solver"]
-        expect_like({**numbers, "random": {}}, {**self.saved()[0], "random": {}}, "solver")  # NumPy checks that one
-        for name in ("iterations", "due", "since", "error", "intercept"):
-            setattr(self, name, numbers[name])
-        support = self.solver.responses.alpha.shape
-        self.alpha = found.read("best", found.shape("best"))
-        if len(self.alpha) > support[-1]:
-            raise ValueError(f"array best has {len(self.alpha)} rows, more than the {support[-1]} support rows")
-        self.solver.rows_seen, self.solver.random.bit_generator.state = numbers["rows_seen"], numbers["random"]
-        self.solver.restore(numbers["method"], lambda name, kind, within: _read(found, f"method.{name}", kind, within))
+    kept = ("due", "since", "error", "best", "intercept", "solver")
+    free = ("best",)
 
 
 def run(
-    solver: KernelSolver,
+    solver: KernelMethod,
     progress: Progress,
     epochs: float | None,
     held_out: Callable[[np.ndarray, float], float] | None = None,
@@ -144,29 +119,24 @@ def run(
     Raises Interrupted before the first iteration.
     """
     state, responses = _State(solver), solver.responses
-    found = progress.resume(responses, Round)
-    if found is not None:
-        with found.restoring():
-            state.restore(found)
-    elif progress.stop():
-        raise Interrupted
-    else:
-        state.next_iteration()
-    history: list[Any] = progress.history
+    if not progress.resume_with(responses, state, Round):
+        if progress.stop():
+            raise Interrupted
+        solver.iterate()
     while True:
         reason = _reason(solver, progress, epochs)
-        if reason is not None or (progress.checkpoints is not None and progress.checkpoints.due()):
+        if reason is None:
+            progress.keep(state, responses)
+        else:
             progress.save(state, responses)  # before a measurement that is the last one only because of a limit
         if reason is not None or solver.rows_seen >= state.due:
             alpha, intercept = solver.predictor()
             error = None if held_out is None else held_out(alpha, intercept)
             counts = (responses.evaluations, responses.passes, int(np.count_nonzero(alpha)))
-            read = responses.traffic.bytes_read
-            history.append(Round(len(history), solver.rows_seen, *counts, progress.seconds, read, error, solver.figures()))
-            if progress.observe is not None:
-                progress.observe(history[-1])
+            read, number = responses.traffic.bytes_read, len(progress.history)
+            progress.see(Round(number, solver.rows_seen, *counts, progress.seconds, read, error, solver.figures()))
             if error is None or error < state.error:
-                state.alpha, state.intercept, state.since = alpha, intercept, 0
+                state.best, state.intercept, state.since = alpha, intercept, 0
                 state.error = math.inf if error is None else error
             else:
                 state.since += 1
@@ -174,17 +144,14 @@ def run(
                 reason = StopReason.SETTLED
             state.due = solver.rows_seen + max(1, min(solver.rows_seen, responses.n_rows // _EPOCH_PART))
         if reason is not None:
-            return Fit(state.alpha, state.intercept, reason, history)
-        state.next_iteration()
+            return Fit(state.best, state.intercept, reason, progress.history)  # type: ignore[arg-type]
+        solver.iterate()
 
 
-def _reason(solver: KernelSolver, progress: Progress, epochs: float | None) -> StopReason | None:
-    most = progress.rule.max_time
+def _reason(solver: KernelMethod, progress: Progress, epochs: float | None) -> StopReason | None:
     if epochs is not None and solver.rows_seen >= epochs * solver.responses.n_rows:
         return StopReason.EPOCHS
-    if most is not None and progress.seconds >= most:
-        return StopReason.TIME
-    return StopReason.INTERRUPTED if progress.stop() else None
+    return progress.ended()
 
 
 def as_records(history: list[Round]) -> list[dict[str, Any]]:

@@ -17,9 +17,9 @@ from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
 from streamcut.foundation.chunk import Chunk, concatenate, group_starts
 from streamcut.kernels.vectors import Vectors
-from streamcut.losses.sampled import SampledTask
 from streamcut.oracles.classes_passes import targets
 from streamcut.oracles.kernel_columns import take
+from streamcut.papers.sampled_tasks import SampledTask
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from streamcut.bundle.gram_bundle import GramBundle
 from streamcut.compiled import sampled
 from streamcut.errors import CorruptError
 from streamcut.execution.feed import Traffic
@@ -17,14 +15,18 @@ from streamcut.execution.runner import Runner
 from streamcut.foundation.chunk import Chunk, concatenate, copied
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import Vectors
-from streamcut.losses.sampled import SampledTask
+from streamcut.models.checkpoint import Fill
 from streamcut.oracles.classes_passes import targets
 from streamcut.oracles.kernel_columns import fetch, take
-from streamcut.oracles.sampled_passes import Examples, Expansion, Line, LossPass, LossSums, ScorePass, StartsPass, WeightPass
-from streamcut.oracles.sampled_proof import Proof, Share, proof, proof_pass, scales_of
+from streamcut.papers.gram_bundle import GramBundle
+from streamcut.papers.sampled_passes import Examples, Expansion, Line, LossPass, LossSums, ScorePass, StartsPass, WeightPass
+from streamcut.papers.sampled_proof import Proof, Share, proof, proof_pass, scales_of
+from streamcut.papers.sampled_tasks import SampledTask
 
 CANDIDATES = 4  # times the sample: wrong examples kept from a pass, from which samples are drawn
-_BY_ROW = ("numbers", "columns", "factors", "first", "weight")  # arrays of an Expansion that a checkpoint keeps
+_BY_ROW = {"numbers": np.int64, "columns": np.int32, "factors": np.float64, "first": np.int64, "weight": np.float64}
+_ROWS = {"indptr": np.int64, "indices": np.int32, "data": np.float64, "y": np.float64}
+_ARRAYS: dict[str, Any] = {"cuts": np.int64, "ends": np.int64, "constant": np.float64, "dense": np.float64, **_BY_ROW, **_ROWS}
 _ROUNDS_AT_ONCE = 16  # uniform samples do not depend on w: this many are read together
 
 
@@ -36,11 +38,6 @@ class SampledCut:
     b: float
     value: float
     products: dict[int, float]
-
-
-def _exact(name: str, array: np.ndarray) -> bool:
-    """Whether floats must be float64; values of rows may have less precision."""
-    return array.dtype.kind != "f" or array.dtype == np.float64 or name == "data"
 
 
 class SampledOracle:
@@ -72,92 +69,60 @@ class SampledOracle:
         self._bias, self._seed = bias, seed
         self._expansions: dict[int, Expansion] = {}
         self._starts: np.ndarray | None = None
-        self._read_ahead: list[Examples] = []
-        self._round = 0
+        self._read_ahead: dict[int, Examples] = {}
+        self._block = -1  # number of the first uniform sample that was read with the last one
         if keep_scores:
             runner.row_state.add("cached", np.float32, (max_cuts, task.columns))
         self.total_weight = float(self._read(WeightPass(task)).sum()) if weighted else float(self.rows)
         self.C, self.c_bar = C, C * self.total_weight
+        self.begin()
 
-    def counted(self) -> dict[str, Any]:
-        """What was read, computed and drawn so far (JSON types)."""
-        drawn = self._round - len(self._read_ahead)
-        return {"passes": self.passes, "evaluations": self.evaluations, "traffic": asdict(self.traffic), "drawn": drawn}
+    def begin(self) -> None:
+        """Begin an iteration: a checkpoint has the counts of this moment, even if the iteration is broken off."""
+        counts = {"passes": self.passes, "evaluations": self.evaluations, "traffic": asdict(self.traffic)}
+        self._counted: dict[str, Any] = {**counts, "block": self._block}
 
-    def saved(self) -> dict[str, np.ndarray]:
-        """The live cuts, at least one, for a checkpoint. Scores of rows are recomputed."""
+    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """The counts at the start of the iteration and the live cuts, for a checkpoint. Scores of rows are computed again."""
+        if not self._expansions:
+            return {**self._counted, "shapes": []}, {}
         cuts = list(self._expansions.values())
         rows = concatenate([cut.rows for cut in cuts])
-        arrays = {
-            "indptr": rows.indptr,
-            "indices": rows.indices,
-            "y": rows.y,
-            "ends": np.cumsum([len(cut.numbers) for cut in cuts]),
-        }
-        if rows.data is not None:
-            arrays["data"] = rows.data
-        arrays |= {name: np.concatenate([getattr(cut, name) for cut in cuts]) for name in _BY_ROW}
-        return arrays | {name: np.stack([getattr(cut, name) for cut in cuts]) for name in ("constant", "dense")}
+        found: dict[str, Any] = {name: np.concatenate([getattr(cut, name) for cut in cuts]) for name in _BY_ROW}
+        found |= {name: np.stack([getattr(cut, name) for cut in cuts]) for name in ("constant", "dense")}
+        found |= {"cuts": list(self._expansions), "ends": np.cumsum([len(cut.numbers) for cut in cuts])}
+        found |= {"indptr": rows.indptr, "indices": rows.indices, "y": rows.y}
+        found["data"] = np.ones(rows.nnz) if rows.data is None else rows.data
+        arrays = {name: np.ascontiguousarray(found[name], kind) for name, kind in _ARRAYS.items()}
+        return {**self._counted, "shapes": [list(array.shape) for array in arrays.values()]}, arrays
 
-    def restore(self, counted: dict[str, Any], arrays: Mapping[str, np.ndarray], bundle: GramBundle, new: int | None) -> None:
-        """Resume from what was saved with `bundle`. One pass per cut for its scores, except for `new`, which no pass has scored.
+    def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
+        """Resume from what `saved` returned, at the start of an iteration. One pass per cut for its scores."""
+        limits = {"cuts": self.max_cuts, "indices": self._dimension, "columns": self._task.columns}
+        limits |= dict.fromkeys(("numbers", "first"), self.rows)
+        arrays = {name: np.empty(shape, kind) for (name, kind), shape in zip(_ARRAYS.items(), numbers["shapes"], strict=True)}
+        for name, array in arrays.items():
+            fill(name, array, within=(0, limits[name] - 1) if name in limits else None)
+        indptr, ends, count = arrays["indptr"], arrays["ends"], len(arrays["y"])
+        for bounds, last in ((indptr, len(arrays["indices"])), (np.append(0, ends), count)):
+            if bounds[0] != 0 or bounds[-1] != last or (np.diff(bounds) < 0).any():
+                raise ValueError("arrays indptr or ends do not delimit rows")
+        if {len(arrays[name]) for name in _BY_ROW} != {count} or (len(indptr), len(arrays["data"])) != (count + 1, indptr[-1]):
+            raise ValueError("arrays of rows have different lengths")
+        rows = Chunk(indptr, arrays["indices"], arrays["data"], arrays["y"])
+        for t, slot in enumerate(arrays["cuts"].tolist()):
+            here = slice(0 if t == 0 else ends[t - 1], ends[t])
+            own, by_row = copied(rows.rows(here.start, here.stop)), {name: arrays[name][here] for name in _BY_ROW}
+            cut = Expansion(rows=own, constant=arrays["constant"][t], dense=arrays["dense"][t], **by_row)
+            self._expansions[slot] = cut
+            if "cached" in self._runner.rows:
+                self._read(ScorePass(slot, cut, Vectors(self._kernel, own, self._dimension)))
+        if numbers["block"] >= 0:
+            self._draw_ahead(numbers["block"])
+        self.passes, self.evaluations, self.traffic = numbers["passes"], numbers["evaluations"], Traffic(**numbers["traffic"])
 
-        Raises ValueError for arrays that are not cuts of this data.
-        """
-        self._expect_cuts(arrays, len(bundle))
-        rows = Chunk(arrays["indptr"], arrays["indices"], arrays.get("data"), arrays["y"])
-        ends = arrays["ends"].tolist()
-        for t, (slot, start, stop) in enumerate(zip(bundle.slots.tolist(), [0, *ends], ends, strict=False)):
-            own, by_row = copied(rows.rows(start, stop)), {name: arrays[name][start:stop] for name in _BY_ROW}
-            self._expansions[slot] = expansion = Expansion(
-                rows=own, constant=arrays["constant"][t], dense=arrays["dense"][t], **by_row
-            )
-            if "cached" in self._runner.rows and slot != new:
-                self._read(ScorePass(slot, expansion, Vectors(self._kernel, own, self._dimension)))
-        self._round = counted["drawn"] // _ROUNDS_AT_ONCE * _ROUNDS_AT_ONCE
-        if counted["drawn"] > 0:
-            self._find_starts()
-        if counted["drawn"] > self._round:
-            used = counted["drawn"] - self._round
-            self._draw_ahead()
-            del self._read_ahead[:used]
-        self.passes, self.evaluations, self.traffic = counted["passes"], counted["evaluations"], Traffic(**counted["traffic"])
-
-    def _expect_cuts(self, arrays: Mapping[str, np.ndarray], cuts: int) -> None:
-        """Raise ValueError unless `arrays` could come from `saved` with `cuts` cuts: shapes and indices must fit."""
-        task, (R,) = self._task, arrays["y"].shape
-        indptr, indices, ends = (arrays[name] for name in ("indptr", "indices", "ends"))
-        E = len(indices)
-        terms = arrays["columns"].shape[1:]
-        shapes: dict[str, tuple[int, ...]] = {
-            "indptr": (R + 1,),
-            "indices": (E,),
-            "data": (E,),
-            "y": (R,),
-            "ends": (cuts,),
-            "numbers": (R,),
-        }
-        shapes |= {"columns": (R, *terms), "factors": (R, *terms), "first": (R,), "weight": (R,)}
-        shapes |= {"constant": (cuts, task.columns), "dense": (cuts, task.dense)}
-        whole = {"indptr", "indices", "ends", "numbers", "columns", "first"}
-        for name, shape in shapes.items():
-            array = arrays.get(name)
-            if array is None and name == "data":
-                continue
-            if array is None or array.shape != shape or (array.dtype.kind in "iu") != (name in whole) or not _exact(name, array):
-                raise ValueError(f"array {name} is {None if array is None else (array.dtype.str, array.shape)}, not {shape}")
-        if (
-            indptr[0] != 0
-            or indptr[-1] != E
-            or (np.diff(indptr) < 0).any()
-            or (np.diff(ends, prepend=0) < 0).any()
-            or ends[-1] != R
-        ):
-            raise ValueError("arrays indptr or ends do not delimit rows")
-        limits = {"indices": self._dimension, "numbers": self.rows, "first": self.rows, "columns": task.columns}
-        for name, limit in limits.items():
-            if arrays[name].min(initial=0) < 0 or arrays[name].max(initial=0) >= limit:
-                raise ValueError(f"array {name} holds an index outside 0 … {limit - 1}")
+    def release(self) -> None:
+        """Does nothing: cuts are in memory."""
 
     def keep(self, slot: int, expansion: Expansion, bundle: GramBundle) -> None:
         """Store `expansion` as the cut in `slot` of the bundle; cuts no longer in the bundle are dropped."""
@@ -202,9 +167,11 @@ class SampledOracle:
         self._runner.row_state.release(0, self.rows)
         return self._cut(sample, live, bundle, float(sums.delta.sum()) / self.total_weight, sums.wrong / max(len(chosen), 1))
 
-    def glance(self, bundle: GramBundle) -> tuple[SampledCut, float]:
-        """A cut of examples drawn uniformly from all, and their mean loss at w (Algorithm 2, lines 12 to 16)."""
-        sample = self._drawn()
+    def glance(self, bundle: GramBundle, number: int) -> tuple[SampledCut, float]:
+        """A cut of uniform sample `number` of all examples, and their mean loss at w (Algorithm 2, lines 12 to 16)."""
+        if number not in self._read_ahead:
+            self._draw_ahead(number // _ROUNDS_AT_ONCE * _ROUNDS_AT_ONCE)
+        sample = self._read_ahead.pop(number)
         live = [self._expansions[t] for t in bundle.slots.tolist()]
         self.evaluations += sample.rows.n_rows * sum(expansion.rows.n_rows for expansion in live)
         vectors = Vectors(self._kernel, sample.rows, self._dimension)
@@ -286,12 +253,6 @@ class SampledOracle:
             dense -= part * expansion.dense
         return dense
 
-    def _drawn(self) -> Examples:
-        """The next uniform sample."""
-        if not self._read_ahead:
-            self._draw_ahead()
-        return self._read_ahead.pop(0)
-
     def _find_starts(self) -> np.ndarray:
         """The first rows of examples, and the number of rows; groups need a pass."""
         if self._starts is None:
@@ -303,14 +264,14 @@ class SampledOracle:
                     raise CorruptError(f"{found:,} queries, but the manifest has {self.examples:,}; see `streamcut info --check`")
         return self._starts
 
-    def _draw_ahead(self) -> None:
+    def _draw_ahead(self, block: int) -> None:
+        """Read the uniform samples from number `block` on."""
         starts = self._find_starts()
-        rounds = []
-        for number in range(self._round, self._round + _ROUNDS_AT_ONCE):
+        rounds = {}
+        for number in range(block, block + _ROUNDS_AT_ONCE):
             rng = np.random.default_rng([self._seed, number])
-            rounds.append(np.sort(rng.choice(self.examples, self.samples, replace=False, shuffle=False)))
-        self._round += _ROUNDS_AT_ONCE
-        wanted = np.unique(np.concatenate(rounds))
+            rounds[number] = np.sort(rng.choice(self.examples, self.samples, replace=False, shuffle=False))
+        wanted = np.unique(np.concatenate(list(rounds.values())))
         lengths = starts[wanted + 1] - starts[wanted]
         begin = np.append(0, np.cumsum(lengths))
         numbers = np.arange(begin[-1]) + np.repeat(starts[wanted] - begin[:-1], lengths)
@@ -318,8 +279,8 @@ class SampledOracle:
         self.passes += 1
         target, weight = targets(self._task, rows, numbers), self._task.weights(begin, rows.y, rows.weight)
         everything = Examples(numbers, begin, rows, target, target, weight, np.zeros(len(wanted)))
-        for chosen in rounds:
-            self._read_ahead.append(everything.take(np.searchsorted(wanted, chosen)))
+        self._read_ahead = {number: everything.take(np.searchsorted(wanted, chosen)) for number, chosen in rounds.items()}
+        self._block = block
 
     def _read(self, work: Pass):
         partial, report = self._runner.run(work)

@@ -18,32 +18,13 @@ Without a budget this is kernelised Pegasos without its projection (SGD).
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-import numpy as np
-
 from streamcut.compiled import budget as passes
-from streamcut.compiled.budget import Slots, SparseRows
-from streamcut.solvers.budget import Damping
-from streamcut.solvers.budget_problem import Problem
+from streamcut.solvers.budget import Method
 
-
-class Bsgd:
-    """A streamcut.solvers.budget.Method."""
-
-    has_alpha: ClassVar[bool] = False
-
-    def steps(
-        self,
-        order: np.ndarray,
-        rows: SparseRows,
-        alpha: np.ndarray | None,
-        damping: Damping,
-        problem: Problem,
-        mode: int,
-        model: Slots,
-    ) -> None:
-        passes.descend(order, rows, problem.rows_seen, problem.kernel.compiled, mode, model)
-
-    def scale(self, model: Slots) -> float:
-        return 1.0 / max(int(model.counts[passes.STEPS]), 1)
+BSGD = Method(
+    False,
+    lambda order, rows, alpha, damping, problem, mode, model: passes.descend(
+        order, rows, problem.rows_seen, problem.kernel.compiled, mode, model
+    ),
+    lambda model: 1.0 / max(int(model.counts[passes.STEPS]), 1),
+)

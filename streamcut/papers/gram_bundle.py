@@ -5,16 +5,17 @@ The master problem is that of bundle.bundle: max_β Σ β_t b_t − ½ βᵀGβ 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from streamcut.bundle.verified_master import solve_master
+from streamcut.models.checkpoint import Fill
+from streamcut.models.kept import Kept
 
 UNUSED_ITERATIONS = 20  # a cut whose β was 0 for so long is dropped (Yu & Joachims 2008, section 6.1)
 FADED = 1e-5  # of C̄: the most that a dropped cut may contribute to the best point
-_KEPT = ("slots", "b", "beta", "best", "gram", "unused")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +27,15 @@ class GramSolution:
     dual: float = 0.0
 
 
-class GramBundle:
+class GramBundle(Kept):
     """At most `max_cuts` cuts; beyond it the one unused for longest is dropped, or the one with the smallest β.
 
     `slots` are the numbers of the live cuts, `mixture` their β: w = −Σ β_t a_t, the solution of the master problem. A solver may
     keep a best point w_b = −Σ γ_t a_t on the way there: `best` are its γ, all 0 at first. Cuts that it needs stay; any
     γ left of dropped cuts goes to the zero cut.
     """
+
+    kept = free = ("_slots", "_b", "_beta", "_best", "_gram", "_unused")
 
     def __init__(self, c_bar: float, max_cuts: int) -> None:
         self.c_bar = c_bar
@@ -43,6 +46,7 @@ class GramBundle:
         self._best = np.array([c_bar])
         self._gram = np.zeros((1, 1))
         self._unused = np.zeros(1, np.int64)
+        self.within = {"_slots": (-1, max_cuts - 1)}
 
     def __len__(self) -> int:
         return len(self._b) - 1
@@ -100,21 +104,10 @@ class GramBundle:
         self._keep_all_but(1 + np.flatnonzero(dead))
         return GramSolution(square, xi, float(self._beta @ self._b) - 0.5 * square)
 
-    def saved(self) -> dict[str, np.ndarray]:
-        """The state by name, for a checkpoint."""
-        return {name: getattr(self, f"_{name}") for name in _KEPT}
-
-    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Restore the saved state, bit for bit. Raises ValueError for arrays of other shapes, and slots that there are not."""
-        size = len(arrays["b"])
-        slots = arrays["slots"]
-        shapes = {(size,)} ^ {arrays[name].shape for name in _KEPT if name != "gram"} or arrays["gram"].shape != (size, size)
-        if shapes or not 1 <= size <= self.max_cuts + 1 or slots.dtype.kind != "i":
-            raise ValueError(f"{size} cuts, or arrays of other lengths, in a bundle of {self.max_cuts}")
-        if slots.min() < -1 or slots.max() >= self.max_cuts:
-            raise ValueError("array slots has invalid slots")
-        for name in _KEPT:
-            setattr(self, f"_{name}", arrays[name])
+    def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
+        super().restore(numbers, fill)
+        if {(len(self._b),)} != {getattr(self, name).shape[:1] for name in self.kept} or len(self) > self.max_cuts:
+            raise ValueError(f"{len(self)} cuts, or arrays of other lengths, in a bundle of {self.max_cuts}")
 
     def _keep_all_but(self, gone) -> None:
         keep = np.setdiff1d(np.arange(len(self._b)), gone)

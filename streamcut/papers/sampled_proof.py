@@ -25,14 +25,13 @@ from streamcut.foundation.rounding import above, exact_rounder, gamma, spacing
 from streamcut.io.manifest import Statistics
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import Vectors
-from streamcut.losses.sampled import SampledTask
 from streamcut.models.certificate import DualPoint
 from streamcut.oracles.classes_passes import targets
-from streamcut.oracles.kernel_columns import squared_norms
-from streamcut.oracles.sampled_passes import Expansion
+from streamcut.oracles.kernel_columns import TILE, squared_norms
+from streamcut.papers.sampled_passes import Expansion
+from streamcut.papers.sampled_tasks import SampledTask
 
 _SPARE = 16  # roundings of a few sums and products
-TILE = 1 << 20  # numbers of support rows that are dense at a time
 
 
 @dataclass(frozen=True, slots=True)
