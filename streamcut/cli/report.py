@@ -24,19 +24,10 @@ def run(
     if plots is not None and Path(plots).exists() and not force and (not Path(plots).is_dir() or any(Path(plots).iterdir())):
         raise click.UsageError(f"--plots: {plots} is not an empty folder; choose another, or replace its plots with --force.")
 
-    from streamcut.execution.ceiling import Ceiling
-    from streamcut.models.files import load_model
-    from streamcut.reports.page import Report
+    from streamcut.reports.page import report
 
-    ceiling = Ceiling(memory)
-    fitted = load_model(model, ceiling.expect_model)
-    page = Report(fitted, data=data, vocabulary=feature_names, path=model, memory=memory)
-    if output is not None:
-        page.write(output, replace=force)
-        if not quiet:
-            note(f"Report written to {output}.")
-    if plots is not None:
-        written = page.write_plots(plots)
-        if not quiet:
-            note(f"{len(written)} plots written to {plots}.")
-    ceiling.keep()
+    page = report(model, output, data=data, feature_names=feature_names, plots=plots, memory=memory, force=force)
+    if output is not None and not quiet:
+        note(f"Report written to {output}.")
+    if plots is not None and not quiet:
+        note(f"{len(page.plots)} plots written to {plots}.")
