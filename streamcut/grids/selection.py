@@ -17,6 +17,7 @@ from streamcut.foundation.units import part_of, plain
 from streamcut.io.dataset import Dataset
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.stores.buffers import buffer_bytes
+from streamcut.loss_table import LOG_ODDS
 from streamcut.models.checkpoint_places import below
 from streamcut.models.model import Model
 from streamcut.progress.display import Display, shown_by
@@ -98,7 +99,7 @@ def train_path(
         if not hasattr(run.job, "trainer"):
             raise UsageError(f"{chosen.chosen_solver} cannot reuse one C for the next; `train` with --folds trains each anew")
         if held_out is not None:
-            measure = measure_to_choose(run.job.task, measure)
+            measure = measure_to_choose(run.job.task, measure, run.options.chosen_loss in LOG_ODDS)
         for step, model, record in along(run, steps, on_iteration=on_iteration, checkpoint=checkpoint):
             measures = None if held_out is None else evaluate(model, held_out).measures()
             tried.append(tried_model(step, model, record, measures, measure))
