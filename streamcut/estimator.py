@@ -29,7 +29,6 @@ from streamcut.io.recipe.recipe import LabelRule
 from streamcut.io.sources.lazy import is_frame
 from streamcut.loss_table import ROW_LOSSES
 from streamcut.models.kernel import KernelModel, joined
-from streamcut.models.mapped import MappedModel
 from streamcut.prediction import predict
 from streamcut.progress.display import shown_by
 from streamcut.solver_table import SOLVER_TABLE, solvers_of
@@ -71,16 +70,14 @@ def of_model(value: Callable[[Any], Any]) -> property:
 
 def _weights(estimator: Any) -> Any:
     model = estimator.model_
-    if isinstance(model, MappedModel) or (isinstance(model, KernelModel) and model.kernel.name != "linear"):
+    if not (model.of_features or (isinstance(model, KernelModel) and model.kernel.name == "linear")):
         raise AttributeError("coef_ is of linear kernels: there are no weights of features")
     weights = model.support.T @ model.coefficients if isinstance(model, KernelModel) else model.weights
     return np.atleast_2d(weights.T) if isinstance(estimator, ClassifierMixin) else weights
 
 
 def _intercept(estimator: Any) -> Any:
-    model = estimator.model_
-    several = model.scores_per_row > 1 and not isinstance(model, KernelModel)
-    value = model.intercepts if several else model.intercept
+    value = estimator.model_.intercept
     return np.atleast_1d(np.float64(value)) if isinstance(estimator, ClassifierMixin) else float(value)
 
 

@@ -163,7 +163,6 @@ class ParquetTable(WholeBatches):
     """A Parquet file, row group after row group."""
 
     position = None
-    again = True
     guesses = spelled = False
 
     def __init__(self, path: str) -> None:
@@ -254,7 +253,6 @@ class ArrowFile(WholeBatches):
     """An Arrow IPC file (Feather 2) or stream."""
 
     position = None
-    again = True
     n_rows = None
     guesses = spelled = False
 

@@ -13,9 +13,9 @@ from streamcut.errors import BadInputError, UsageError
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.shown import unknown
 from streamcut.io.dataset import Dataset
-from streamcut.io.formats.by_readers import NPZ, STORE
 from streamcut.io.formats.finding import find_files, sniff
 from streamcut.io.formats.format import Raw
+from streamcut.io.formats.matrices import NPZ, STORE
 from streamcut.io.formats.registry import FORMATS, SCORED
 from streamcut.io.formats.tables import FRAME
 from streamcut.io.formats.text import SVMLIGHT
@@ -45,13 +45,13 @@ def rows_of(
         data = arrays_of(data, recipe)
     elif is_frame(data):
         expect(FRAME.name)
-        yield from _scored(FRAME.name, data, recipe, raw)
+        yield from FRAME.rows(data, recipe or PLAIN, raw)
         return
     elif isinstance(data, str | os.PathLike):
         kind = raw_format(os.fspath(data), raw.format)
         if kind is not None:
             expect(kind)
-            yield from _scored(kind, os.fspath(data), recipe, raw)
+            yield from FORMATS[kind].rows(os.fspath(data), recipe or PLAIN, raw)
             return
     data = opened(data)
     raw.expect_no_columns("a store keeps no columns; give the table itself")
@@ -123,12 +123,6 @@ def raw_format(path: str, wanted: str) -> str | None:
     if kind not in (STORE.name, NPZ.name):  # opening it explains an .npz
         raise UsageError(f"{path}: {kind} is not read directly; make a store of it with `streamcut convert`")
     return None
-
-
-def _scored(kind: str, data: Any, recipe: Recipe | None, raw: Raw) -> Iterator[Chunk]:
-    score = FORMATS[kind].score
-    assert score is not None
-    yield from score(data, recipe or PLAIN, raw)
 
 
 def _matches(path: str) -> bool:

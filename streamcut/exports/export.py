@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from dataclasses import replace as replaced
 from importlib import import_module
+from typing import Any
 
 import numpy as np
 
@@ -17,10 +18,8 @@ from streamcut.foundation.shown import unknown
 from streamcut.io.places.outputs import output
 from streamcut.loss_table import JOINT_LOSSES
 from streamcut.models.files import as_model
-from streamcut.models.linear import LinearModel
 from streamcut.models.link import Odds, OwnLink
 from streamcut.models.model import Model
-from streamcut.models.multiclass import MulticlassModel
 
 _LIBRARIES, _A_WEIGHT = 232 << 20, 528  # bytes, at most: Arrow, scikit-learn; a weight as lists of numbers, and as text
 
@@ -43,19 +42,16 @@ class LinearForm:
     exponential: bool = False
 
 
-def linear_form(model: Model, link: OwnLink | None) -> LinearForm:
+def linear_form(model: Any, link: OwnLink | None) -> LinearForm:
     """The linear form of `model` with this `link`; raises UsageError when it has none."""
-    if not isinstance(model, LinearModel | MulticlassModel):
-        raise UsageError(
-            f"only linear models, with a weight per feature and class, can be exported, not one of kind {model.kind}"
-        )
+    if not model.of_features or model.whole_groups:
+        what = f"task {model.task} by {model.solver}"
+        raise UsageError(f"only linear models, with a weight per feature and class, can be exported, not one of {what}")
     labels = None if model.labels is None else np.asarray(model.labels)
     if labels is not None and model.label_names:
         labels = model.in_label_words(labels).astype(str)
-    if isinstance(model, MulticlassModel):
-        return LinearForm(model.weights.T, model.intercepts, labels, link)
     counts = model.task == "regression" and model.parameters.get("loss") == "poisson"
-    return LinearForm(model.weights[None, :], np.array([model.intercept]), labels, link, counts)
+    return LinearForm(np.atleast_2d(model.weights.T), np.atleast_1d(model.intercept), labels, link, counts)
 
 
 def _json(model: Model, form: LinearForm) -> bytes:
@@ -91,7 +87,7 @@ def _json(model: Model, form: LinearForm) -> bytes:
     return json.dumps(record, allow_nan=False).encode() + b"\n"
 
 
-def _liblinear(model: Model, form: LinearForm) -> bytes:
+def _liblinear(model: Any, form: LinearForm) -> bytes:
     """`model` written so that LIBLINEAR gives the same labels and, up to the order of summation, the same scores.
 
     LIBLINEAR's score of two classes is that of the label listed first, so our positive label comes first. Its labels are C
@@ -100,12 +96,12 @@ def _liblinear(model: Model, form: LinearForm) -> bytes:
     solver = "L2R_L1LOSS_SVC_DUAL" if form.link is None else "L2R_LR"  # L2R_LR gives the same probabilities (predict -b 1)
     if form.labels is None:
         raise UsageError(f"LIBLINEAR has no models of task {model.task} by {model.solver}")
-    if isinstance(model, MulticlassModel) and (joint := JOINT_LOSSES.get(model.strategy)) is not None:
+    if model.scores_per_row > 1 and (joint := JOINT_LOSSES.get(model.strategy)) is not None:
         if joint.liblinear is None:
             other = f"its {joint.apart} models are one-vs-rest; export it to sklearn, onnx or json"
             raise UsageError(f"LIBLINEAR has no {model.strategy}: {other}")
         solver = joint.liblinear
-    labels = form.labels if isinstance(model, MulticlassModel) else form.labels[::-1]
+    labels = form.labels if model.scores_per_row > 1 else form.labels[::-1]
     for label in labels:
         if label != int(label) or abs(label) >= 2**31:
             raise UsageError(f"LIBLINEAR labels are whole numbers below 2³¹, {label:g} is not; train on other labels")

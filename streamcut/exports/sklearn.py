@@ -129,7 +129,7 @@ def learned(X: Any, convert: Mapping[str, Any]) -> tuple[TableEncoder, sp.csr_ar
     if taken := sorted({"labels", "qid", "weights", "recipe"} & set(convert)):
         raise UsageError(f"recipe: {taken[0]} is not an option here; labels, groups and weights are arguments of `fit`")
     tables = OpenedTables([FrameFile(X)], ConvertOptions(**{"labels": "none", **convert}))
-    rows = tables.rows(_BLOCK, _MOST, 1, grouped=False)
+    rows = tables.rows(_BLOCK, _MOST, 1)
     chunks = [chunk for chunk, _ in rows.blocks()]
     recipe = rows.recipe()
     for sentence in tables.told:

@@ -30,10 +30,10 @@ from streamcut.foundation.units import part_of
 from streamcut.io.conversion.convert import convert as converted
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.dataset import Dataset, first_rows
-from streamcut.io.formats.by_readers import STORE
-from streamcut.io.formats.finding import find_files
+from streamcut.io.formats.finding import find_files, with_lists
+from streamcut.io.formats.matrices import STORE
 from streamcut.io.formats.registry import FORMATS
-from streamcut.io.formats.tables import FRAME
+from streamcut.io.formats.tables import FRAME, TableFormat
 from streamcut.io.row_view import HeldOut, RowView, drawn_groups, held_out_view
 from streamcut.io.sources.lazy import framed, is_frame
 from streamcut.io.tables.files import TableFile
@@ -88,8 +88,7 @@ def fit(
     share = share_of(validation)
     if group_column is not None and time_column is not None:
         raise UsageError("group_column and time_column: give one of them")
-    if isinstance(checkpoint, str):
-        checkpoint = CheckpointOptions(checkpoint)
+    checkpoint = CheckpointOptions.of(checkpoint)
     if checkpoint is not None and store is None:
         raise UsageError("checkpoint: a run can resume only with the same rows; say where to keep the store (store)")
     with ExitStack() as held:
@@ -120,6 +119,8 @@ def fit(
             tell(sentence)
         hooks: dict[str, Any] = {"on_iteration": on_iteration, "stop": asked}
         tuned, tried = _tuned(training, validated, C, measure, checkpoint, tell, {**options, **hooks})
+        if asked():
+            raise KeyboardInterrupt("stopped before the last training")
         best = tuned.best.options["C"]
         if checkpoint is not None:
             hooks["checkpoint"] = replace(checkpoint, directory=below(checkpoint.directory, "all"))
@@ -190,7 +191,7 @@ def _ready(
         yield _Rows(opened(paths[0] if paths else data))
         return
     form = FORMATS[kind]
-    if label is not None and form.labels == "rows" and form.table is None:
+    if label is not None and form.labels == "rows" and not isinstance(form, TableFormat):
         raise UsageError(f"label: rows of {kind} have their labels in them; leave it out")
     if paths == ["-"]:
         raise UsageError("-: `fit` reads its data more than once; save it to a file")
@@ -201,10 +202,10 @@ def _ready(
             options["labels"] = label
         files: list[Any] = []
         told: list[str] = []
-        if form.variant is not None:
-            form = FORMATS[form.variant(paths, ConvertOptions(**options))]
-        if form.table is not None:
-            files = [form.table(path, ConvertOptions(**options).spelling) for path in paths or [data]]
+        how = ConvertOptions(**options)
+        form = FORMATS[with_lists(kind, paths, how.index_column)]
+        if isinstance(form, TableFormat):
+            files = [form.file(path, how.spelling) for path in paths or [data]]
             if group is not None:
                 options["id"] = names_with(options.get("id", ()), group)
         place = os.fspath(store) if store is not None else os.path.join(folder, "data.zarr")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from streamcut.compiled import multiclass
 from streamcut.losses import joint_loss, row_loss
 from streamcut.losses.joint import JointLoss
 from streamcut.losses.pointwise import PointwiseRisk
-from streamcut.models.kernel import KernelModel
-from streamcut.models.multiclass import ONE_VS_REST, MulticlassModel
+from streamcut.models.linear import ONE_VS_REST
 
 
 class LossOfClasses:
@@ -45,7 +46,7 @@ class LossOfClasses:
         return self.values(target, moved)
 
 
-def loss_of(model: MulticlassModel | KernelModel) -> LossOfClasses:
+def loss_of(model: Any) -> LossOfClasses:
     """The loss that training minimised; for one-vs-rest the hinge unless another is recorded. UsageError for an unknown loss."""
     classes = model.scores_per_row
     if model.strategy == ONE_VS_REST:

@@ -89,10 +89,9 @@ def explained(
     if top is not None and top < 0:
         raise UsageError(f"top: {top} is less than 0")
     model = as_model(model, lambda size: None if ceiling is None else ceiling.expect_model(size))
-    weights = np.asarray(getattr(model, "weights", np.empty(0)))
-    classes = dict(classes_of(model, weights, label))
-    intercepts = np.atleast_1d(getattr(model, "intercepts" if weights.ndim == 2 else "intercept", np.zeros(1)))
-    weights = weights.reshape(len(weights), -1)
+    classes = dict(classes_of(model, label))
+    intercepts = np.atleast_1d(model.intercept)  # type: ignore[attr-defined]
+    weights = model.weights.reshape(model.n_features, -1)  # type: ignore[attr-defined]
     mean = None if against is None else _mean(model, against)
     base = intercepts if mean is None else intercepts + mean @ weights
     rows = as_rows(model, framed(data), ignore_extra_features)

@@ -12,7 +12,7 @@ import numpy as np
 
 from streamcut.errors import UsageError
 from streamcut.foundation.chunk import Chunk
-from streamcut.foundation.shown import visible
+from streamcut.foundation.shown import options_text, visible
 from streamcut.io.places.outputs import output
 from streamcut.models.model import Model
 
@@ -194,13 +194,11 @@ def weights(greatest: dict[str, list[tuple[str, float]]]) -> Plots:
 
 def grid_plot(cells: Sequence[Cell]) -> Figure:
     """The measure over C, one line per combination of the other options; bars are the standard deviation over folds."""
-    from streamcut.grids.search import point_text
-
     with styled():
         figure, axes = _new("C", cells[0].measure.replace("_", " "))
         lines: dict[str, list[Cell]] = {}
         for cell in cells:
-            others = point_text({name: value for name, value in cell.options.items() if name != "C"})
+            others = options_text({name: value for name, value in cell.options.items() if name != "C"})
             lines.setdefault(others, []).append(cell)
         for name, line in lines.items():
             line = sorted(line, key=lambda cell: cell.options["C"])
