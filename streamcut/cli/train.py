@@ -46,7 +46,7 @@ def run(
     """
     output    where to write the model (.npz), also a URL; required, except with --dry-run
     folds     measure models on folds of rows, drawn at random by --seed, in place of --validation
-    measure   of `evaluate`: the one by which the best is chosen; the task's first unless given
+    measure   of `evaluate`: the one by which the best is chosen; log loss where there are probabilities, else the task's first
     plot      draw the measure over C (.svg or .png; needs streamcut[plots])
     require_convergence   exit with code 9 if the tolerance was not reached
     dry_run   print the memory plan on stdout, read no rows and write nothing

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from streamcut.config import CheckpointOptions, TrainOptions
-from streamcut.data.by_data import for_data, with_free_intercept
+from streamcut.data.by_data import for_data, with_free_intercept, with_probabilities
 from streamcut.data.datasets import origin, with_origin
 from streamcut.data.inputs import opened
 from streamcut.data.row_columns import keys_of_groups, names_with, times_of_rows
@@ -46,7 +46,6 @@ from streamcut.tuning import Tuned, tune
 
 FIRST, LEAST, MOST = (0.01, 0.1, 1.0), 1e-4, 1e3  # values of C tried first, and the range of further ones
 _FEW_HELD = 100  # held-out rows; with fewer there is a remark
-_LOSS = {"binary": ("logistic", "log_loss"), "auto": ("logistic", "log_loss"), "multiclass": ("softmax", "log_loss")}
 _CHOSEN = ("C", "validation", "warm_start", "kernel", "nystroem", "fourier")  # options of `train` that `fit` sets itself
 
 
@@ -107,8 +106,8 @@ def fit(
             raise KeyboardInterrupt("stopped before training")
         whole = rows.data
         training, validated = split(whole, rows.files, share, chosen.seed, group_column, time_column)
-        options, by_measure = _by_task(options, chosen, whole)
-        chosen = for_data(checked(options)[0], whole)
+        chosen = with_probabilities(with_free_intercept(for_data(chosen, whole)))
+        options |= {"task": chosen.task, "intercept": chosen.intercept, "loss": chosen.loss}
         positive = chosen.positive_label if chosen.task in ("binary", "auto") else None
         if positive is None and chosen.task in ("binary", "auto"):
             positive = max(whole.manifest.statistics.labels or [1.0])
@@ -119,7 +118,7 @@ def fit(
         for sentence in more:
             tell(sentence)
         hooks: dict[str, Any] = {"on_iteration": on_iteration, "stop": asked}
-        tuned, tried = _tuned(training, validated, C, measure or by_measure, checkpoint, tell, {**options, **hooks})
+        tuned, tried = _tuned(training, validated, C, measure, checkpoint, tell, {**options, **hooks})
         if asked():
             raise KeyboardInterrupt("stopped before the last training")
         best = tuned.best.options["C"]
@@ -146,17 +145,6 @@ def _measured(tuned: Tuned, line: Mapping[str, Any]) -> list[str]:
     names = [name for name in line if name not in ("C", "fold")]
     others = {*tuned.model.result(), "passes", "seconds"}
     return [name for name in names if name not in others]
-
-
-def _by_task(options: dict[str, Any], chosen: TrainOptions, whole: Dataset) -> tuple[dict[str, Any], str | None]:
-    """(options with a loss that gives probabilities, unless one was given, and a free intercept where possible; the measure to
-    choose by, None: the task's)."""
-    found = for_data(chosen, whole)
-    given = {**options, "task": found.task, "intercept": with_free_intercept(found).intercept}
-    if found.task not in _LOSS or chosen.loss != "auto" or chosen.solver != "auto":
-        return given, None
-    loss, measure = _LOSS[found.task]
-    return {**given, "loss": loss}, measure
 
 
 def _tuned(
