@@ -183,7 +183,7 @@ def solver_on(responses: Any, method: str, seed: int, *, nu: float, C: float, bi
 
 
 def run(
-    solver: Any, error: Callable[[np.ndarray, float], float], *, epochs: float | None, stop: Callable[[], bool] | None = None
+    solver: Any, error: Callable[[np.ndarray, float], float], *, epochs: float | None, stop: Callable[[], bool] = lambda: False
 ):
     """The history of a solver."""
     progress = Progress(StoppingRule(None, None), stop=stop)
