@@ -102,9 +102,8 @@ def complaints(name: str, source: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("name", sorted(MODULES))
-def test_imports_go_downwards(name):
-    assert complaints(name, MODULES[name].read_text()) == []
+def test_imports_go_downwards():
+    assert [said for name, path in MODULES.items() for said in complaints(name, path.read_text("utf-8"))] == []
 
 
 @pytest.mark.parametrize(
@@ -125,11 +124,6 @@ def test_imports_go_downwards(name):
 def test_an_upward_import_is_found(name, source, reason):
     (first, *_) = complaints(name, source)
     assert any(reason in text for text in complaints(name, source)), first
-
-
-def test_downward_imports_are_fine():
-    assert complaints("streamcut.cli.train", "from streamcut import train\nfrom streamcut.io import manifest\nimport click") == []
-    assert complaints("streamcut.execution.cluster", "import dask, distributed") == []
 
 
 def _at_run_time(name: str) -> set[str]:

@@ -1,7 +1,4 @@
-"""What every runner must do. Subclasses give `make(dataset, lanes, stop)`: a context manager with a runner.
-
-The passes stand here, at the top of a module, because they travel to other processes.
-"""
+"""A store of many shards, for tests of runners and clusters."""
 
 from __future__ import annotations
 
