@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.config import GRID, TrainOptions
+from streamcut.config import GRID, CheckpointOptions, TrainOptions
 from streamcut.data.datasets import measurable, opened, stored, with_origin
 from streamcut.data.row_columns import files_of, keys_of_groups, names_with, times_of_rows
 from streamcut.errors import UsageError
@@ -119,8 +119,9 @@ def tune(
         best = max(search.cells.values(), key=lambda cell: cell.merit)  # the first among equals
         model = search.models.get(tuple(best.options.values()))
         if model is None:
-            checkpoint = search.checkpoint and replace(search.checkpoint, directory=below(search.checkpoint.directory, "best"))
-            hooks: dict[str, Any] = {"on_iteration": search.on_iteration, "stop": search.stop, "checkpoint": checkpoint}
+            hooks: dict[str, Any] = {"on_iteration": search.on_iteration, "stop": search.stop}
+            if search.checkpoint is not None:
+                hooks["checkpoint"] = replace(search.checkpoint, directory=below(search.checkpoint.directory, "best"))
             model = train(whole, **search.options, **best.options, **hooks)
             search.resources["readings"] += model.resources["readings"]
             if "bytes_read" in search.resources:
@@ -173,6 +174,7 @@ def _searching(
 ) -> Iterator[tuple[Search, dict[str, Any] | None]]:  # fmt: skip
     """(a search over the rows of `data`, the `origin` of a store made of them); `options` are those of `train` and the hooks."""
     hooks = {name: options.pop(name) for name in _HOOKS if name in options}
+    hooks["checkpoint"] = CheckpointOptions.of(hooks.get("checkpoint"))
     with stored(data, label, convert, options.get("scratch"), options.get("memory", "auto")) as (place, made_of):
         draws = seed and "seed" not in others[0] and checked({**options, **others[0], "C": Cs[0]})[0].has("seed")
         yield Search(opened(place), Cs, others, {**options, "seed": seed} if draws else options, measure, **hooks), made_of

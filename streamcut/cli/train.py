@@ -57,8 +57,8 @@ def run(
     on the rows of the fold that was left out, and the best is trained on everything; rows of one qid stay together. Models of
     linear solvers share passes, or go from each C to the next; limits such as --max-passes are for each.
 
-    Ctrl-C, SIGTERM or SIGHUP ends it in good order: the best model so far is written and, with --checkpoint, a checkpoint from
-    which the same command with --resume continues. A second one ends it at once.
+    Ctrl-C, SIGTERM or SIGHUP ends it in good order: the best model so far is written (none of --folds) and,
+    with --checkpoint, a checkpoint from which the same command with --resume continues. A second one ends it at once.
 
     How features are made of a table is up to `fit` and `convert`.
 

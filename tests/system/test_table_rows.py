@@ -74,7 +74,7 @@ BAD_INPUT = {
     57: "test_changed_input.py::test_57_every_change_of_every_kind_of_input",
     58: "test_bad_input_more.py::test_58_anndata_is_converted_by_the_line_that_is_named",
     59: "test_row_weights.py::test_59_weights",
-    60: "test_visible.py::test_60_names_of_files",
+    60: "test_visible_commands.py::test_60_every_command",
     61: "test_bad_input_more.py::test_61_the_first_error",
     62: "test_bad_input_more.py::test_62_no_memory",
     63: "test_malformed_tables.py::test_bad_csv",
