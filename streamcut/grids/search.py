@@ -151,6 +151,11 @@ class Search:
             )
 
     @property
+    def best(self) -> Cell:
+        """The cell with the best mean, the first among equals."""
+        return max(self.cells.values(), key=lambda cell: cell.merit)
+
+    @property
     def cells_wanted(self) -> list[dict[str, Any]]:
         """The options of every point."""
         return [{"C": C, **point} for point in self.others for C in self.Cs]
