@@ -93,7 +93,7 @@ _RECORDS: dict[str, SolverRecord] = {
         trains={
             "binary": "bundle_dca",
             "regression": "bundle_dca",
-            **dict.fromkeys(JOINT_LOSSES, "bundle_dca"),
+            **dict.fromkeys(JOINT_LOSSES, "columns"),
             "one-vs-rest": "columns",
             "sequence": "sequence_dca",
             "one-class": "one_class",

@@ -10,7 +10,7 @@ from streamcut.errors import UsageError
 from streamcut.foundation.machine import memory_limit
 from streamcut.io.manifest import Statistics
 from streamcut.jobs.job import Job
-from streamcut.loss_table import JOINT_LOSSES, ROW_LOSSES
+from streamcut.loss_table import ROW_LOSSES
 from streamcut.solver_table import SOLVER_TABLE
 
 # Products of features that a pass may sum per entry read: Newton's method takes a third of the passes of dual
@@ -39,7 +39,6 @@ _JOBS = {  # by problem for linear solvers, else by family
     "labelling": ("streamcut.jobs.global_risk", "MultivariateJob"),
     "ranking": ("streamcut.jobs.global_risk", "RankingJob"),
     "one-class": ("streamcut.jobs.one_class", "OneClassJob"),
-    **dict.fromkeys(JOINT_LOSSES, ("streamcut.jobs.multiclass", "MulticlassJob")),
     "one-vs-rest": ("streamcut.jobs.one_by_one", "OneByOneJob"),
     "columns": ("streamcut.jobs.columns", "ColumnsJob"),
     "sequence": ("streamcut.jobs.sequence", "SequenceJob"),

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from streamcut.config import GRID, CheckpointOptions, TrainOptions
-from streamcut.data.datasets import measurable, opened, stored, with_origin
+from streamcut.data.datasets import measurable, stored, with_origin
+from streamcut.data.inputs import opened
 from streamcut.data.row_columns import files_of, keys_of_groups, names_with, times_of_rows
 from streamcut.errors import UsageError
 from streamcut.foundation.shown import Shown

@@ -46,7 +46,7 @@ def fit(
     """Make features of `data`, choose C on held-out rows, train on all rows, and report how good the model is.
 
     data         a file, folder or glob of CSV, Parquet, JSON lines, Arrow or svmlight; a folder of documents; cells (.h5ad); a
-                 frame (pandas, polars, Arrow, DuckDB), rows as dicts; a store, or its path; (X, y) or (X, y, row weights)
+                 frame (any that `convert` takes), rows as dicts; a store, or its path; (X, y) or (X, y, row weights)
     label        tables: the column with the labels, or a comparison such as "delay>15"
     validation   the share of the rows held out while C is chosen, "20%" or 0.2: at random, by `seed`
     group_column  a column: rows with one value are held out together, and it makes no features
@@ -87,9 +87,9 @@ def convert(
 ) -> ConvertReport:
     """Convert `inputs` to the store `output`, which may be a URL of an object store, as inputs may.
 
-    `inputs` are a path or several (files, directories, globs, stores, "-" for standard input), or a frame: pandas, polars,
-    pyarrow, DuckDB, or anything with `__arrow_c_stream__`; Dask's by partitions. Arrays and sparse matrices are written by
-    `streamcut.create`.
+    `inputs` are a path or several (files, directories, globs, stores, "-" for standard input), or a frame: pandas, polars
+    (also lazy), pyarrow (also its data sets), DuckDB, or anything with `__arrow_c_stream__`; Dask's by partitions; an iterator of
+    frames or record batches, which is read once; rows as dicts. Arrays and sparse matrices are written by `streamcut.create`.
     `progress` is called a few times a second, `on_recipe` before the rows are read, with the recipe that makes them. `on_told` is
     called with a sentence for each guess worth knowing, such as a column left out as an identifier, and for possible mistakes in
     a table, such as a column that alone determines the label. By default these are warnings; None: no such checks.

@@ -82,7 +82,7 @@ def run(
         raise click.UsageError("Missing option '--output'.")
     if plot is not None:
         refuse_existing(plot, "--plot", force, reads=[data, validation, model_path])
-        from streamcut.reports.drawing import needs_matplotlib
+        from streamcut.reports.plots import needs_matplotlib
 
         needs_matplotlib()
     checkpoint, convert = checkpoint_of(options), taken(options, _TABLE)
@@ -148,8 +148,7 @@ def run(
         if folder is not None and model.converged:
             remove_checkpoints(folder, nested=search)
     if plot is not None:
-        from streamcut.reports.drawing import save
-        from streamcut.reports.grids import grid_plot
+        from streamcut.reports.plots import grid_plot, save
 
         save(grid_plot(found.cells), plot)
     shown.result(model, written, found)
@@ -199,7 +198,7 @@ class _Shown:
 
     def trained(self, point: dict[str, Any], fold: int | None, model: Model) -> None:
         """A model, not yet measured."""
-        certificate = getattr(model, "certificate", None)
+        certificate = model.certificate if len(model.certificates) == 1 else None
         event = {"event": "trained", "fold": fold, **point, **model.result()}
         self._event(event, *self._named(point, fold), f"trained: {certificate.briefly() if certificate else model.in_words()}")
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from copy import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -37,9 +36,6 @@ class FillingPass(Pass, ABC):
         if (cache := self.caches.get(first_row)) is not None:
             cache.begin()
         return cache
-
-    def finish(self, sums: Any, rows: Rows, first_row: int) -> None:
-        sums.cache = None
 
     @abstractmethod
     def offer(self, cache: RowCache, rows: Rows, chunk: Chunk, keys: np.ndarray) -> None:
@@ -100,7 +96,8 @@ class SweepPass(Pass):
 class SweepsPass(SweepPass):
     """The only lane sweeps its cached rows while `worth` it, at most `most` times; the step is the sum over all sweeps.
 
-    dual  R* of the penalty at v
+    worth  counts the sweeps: of this pass alone
+    dual   R* of the penalty at v
     """
 
     most: int
@@ -108,7 +105,7 @@ class SweepsPass(SweepPass):
     dual: Callable[[np.ndarray], float]
 
     def finish(self, step: Step, rows: Rows, first_row: int) -> None:
-        cache, worth, v = self.caches[first_row], copy(self.worth), step.delta
+        cache, v = self.caches[first_row], step.delta
         cache.step_back(self.theta)
         before = self.dual(v)
         for number in range(self.most):
@@ -116,7 +113,7 @@ class SweepsPass(SweepPass):
             gain = cache.sweep(seed, self.C, self.l1, self.bias, v, first=number == 0)
             now = self.dual(v)
             step.work += cache.work
-            if not worth.goes_on(gain - (now - before), cache.work):
+            if not self.worth.goes_on(gain - (now - before), cache.work):
                 break
             before = now
 
@@ -167,9 +164,6 @@ class WriteBackPass(Pass):
         codes = rows["codes"]
         change.cache.write_back(self.slot, self.bias, self.grids, codes, change.cuts, change.b, first_row=change.at)
         change.at += len(codes)
-
-    def finish(self, change: Change, rows: Rows, first_row: int) -> None:
-        change.cache = None
 
     def merge(self, total: Change, part: Change) -> Change:
         vectors.add(total.cuts.reshape(-1), part.cuts.reshape(-1))

@@ -41,7 +41,7 @@ from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.machine import machine_memory
 from streamcut.foundation.systems import node, peak_bytes, resident_bytes
 from streamcut.foundation.units import format_bytes
-from streamcut.io.dataset import Dataset, first_rows, shard_bytes
+from streamcut.io.dataset import Dataset, View, first_rows, shard_bytes
 from streamcut.io.manifest import Manifest
 from streamcut.io.opening import open_dataset
 
@@ -232,11 +232,12 @@ class Cluster:
         return self.client.scheduler_info(n_workers=-1)["workers"]
 
 
-class _RemoteShards:
+class _RemoteShards(View):
     """A data set whose shards are read, and scored, by the workers of a cluster; those that are expected are asked for."""
 
     def __init__(self, cluster: Cluster, data: Dataset, row_state: RowState) -> None:
-        self.inner, self.manifest, self.path, self.recipe = data, data.manifest, data.path, data.recipe
+        super().__init__(data)
+        self.manifest = data.manifest
         self._cluster, self._row_state, self._first = cluster, row_state, first_rows(data.manifest)
         self._asked, self._lock = dict[int, distributed.Future](), threading.Lock()
         self._name, self._given_up = "read", lambda: False

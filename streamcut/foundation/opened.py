@@ -21,6 +21,7 @@ _KINDS = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
     stat.S_IFDIR: "a folder",
+    stat.S_IFLNK: "a symbolic link",
 }
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY  # a pipe is opened without waiting for its writer
 _SHOWN = 300  # characters of a library's message

@@ -19,12 +19,13 @@ from streamcut.io.manifest import Manifest
 from streamcut.io.row_view import Folds, kept_rows
 from streamcut.io.rows import Space
 from streamcut.jobs.columns import ColumnsJob, Point
+from streamcut.loss_table import JOINT_LOSSES
 from streamcut.models.checkpoint_places import below
 from streamcut.models.model import Model
 from streamcut.solvers.progress import Observer, Progress
 from streamcut.training import Session, checked
 
-PROBLEMS = ("binary", "regression", "one-vs-rest")  # those that can be trained as columns
+PROBLEMS = ("binary", "regression", "one-vs-rest", *JOINT_LOSSES)  # those that can be trained as columns
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,7 +108,7 @@ class Together:
 
     def _outcome(self, problem: Problem, C: float, model: Model, record: Progress) -> Outcome:
         if problem.fold is not None:
-            model = model.without_proof()  # its bound is in the certificate; no training continues from it
+            model = replace(model, witnesses=())  # its bound is in the certificate; no training continues from it
         if self.on_trained is not None:
             self.on_trained({"C": C, **problem.point}, problem.fold, model)
         passes = int(model.history[-1]["passes"])

@@ -8,6 +8,7 @@ import numpy as np
 
 from streamcut.compiled import row_losses
 from streamcut.foundation.rounding import Grids, LossRounding
+from streamcut.losses.joint import JointLoss
 from streamcut.losses.loss import Loss, TargetScale
 
 
@@ -18,7 +19,7 @@ class PointwiseRisk:
     Row weights u are None when all are 1. Arrays are float64 (n,).
     """
 
-    loss: Loss
+    loss: Loss | JointLoss
     positive_weight: float = 1.0
 
     @property
@@ -62,7 +63,7 @@ class PointwiseRisk:
         """The scale of rows with total weight `weight` before label weights, and targets from `lowest` to `highest`."""
         weight *= max(1.0, self.positive_weight)
         if self.loss.targets == "labels":
-            return TargetScale(weight, 0.0, 0.0, 0.0, weight * self.loss.value(0.0, 0.0))
+            return TargetScale(weight, 0.0, 0.0, 0.0, weight * self.loss.at_zero)
         worst = max(self.loss.value(-self.loss.offset(y), y) for y in (lowest, highest))  # it is convex in y
         return TargetScale(weight, lowest, highest, weight * max(abs(lowest), abs(highest)), weight * worst)
 

@@ -99,7 +99,7 @@ class SampledMulticlass(_Rows, ClassesRisk):
 
     def judge(self, starts, target, z, dense):
         path, loss = np.empty_like(target), np.empty(len(target))
-        multiclass.rivals(self.loss, target, z, z, 0.0, path)
+        multiclass.rivals(self.loss, target, z, path)
         multiclass.losses(self.loss, target, z, loss)
         return path, loss, (path != target).astype(np.float64)
 

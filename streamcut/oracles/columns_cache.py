@@ -41,7 +41,7 @@ class ColumnsCache(RowCache):
 
     def __init__(self, size: CacheSize, risk: ColumnsRisk, most: int) -> None:
         super().__init__(size)
-        self._risk, self._most = risk, most
+        self._risk = risk
         self._goal = np.empty(size.rows, np.float64 if risk.labels is None else np.int32)
         self._room = np.empty(size.rows * most), np.empty(size.rows * most, np.int16)
         self._share: np.ndarray = np.empty((0, 0))
@@ -57,7 +57,7 @@ class ColumnsCache(RowCache):
 
     def serve(self, columns: Any) -> None:
         """Set the columns (streamcut.oracles.columns_passes.Places); the cache must be empty."""
-        self.columns, rows, A = columns, self.size.rows, len(columns.places)
+        self.columns, rows, A = columns, self.size.rows, len(columns.places)  # in groups, of all their columns
         shares, listed = self._room
         self._share, self._listed = shares[: rows * A].reshape(rows, A), listed[: rows * A].reshape(rows, A)
         self._places = None
@@ -73,10 +73,10 @@ class ColumnsCache(RowCache):
 
     def sweep_columns(self, how: Sweeps, w: np.ndarray, first_row: int) -> np.ndarray:
         """Sweep in place at w until a sweep no longer pays; returns the rise of the dual (A)."""
-        A = w.shape[1]
+        A = len(self.columns.cost)
         worth = Worth.after(how.entries, how.rise, how.enough, how.part)
         on, slack, turns, total = np.ones(A, np.bool_), np.full(A, np.inf), np.flatnonzero(self._count[: self.n]), np.zeros(A)
-        lists, room = (self._rows(), self._count, self._listed, self.columns), RowRoom.of(A)
+        lists, room = (self._rows(), self._count, self._listed, self.columns), RowRoom.of(w.shape[1])
         for number in range(how.many):
             if len(turns) == 0 or not on.any():
                 break

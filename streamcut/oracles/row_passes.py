@@ -245,7 +245,7 @@ class RowPass(Pass):
 
 @dataclass(frozen=True, slots=True)
 class SlopesPass(RowPass):
-    """Slopes, pairs (total, rounding lost), and curvatures at each k of a smooth loss along z_b + k(z − z_b)."""
+    """Slopes, pairs (total, rounding lost), and curvatures at each k of the loss along z_b + k(z − z_b)."""
 
     k: np.ndarray
     loss: Loss

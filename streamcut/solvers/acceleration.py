@@ -57,6 +57,7 @@ class Guard:
     gaps    after each pass of this kind, the first one after the pass before it
     smooth  whether the loss is
     tried   whether both kinds were
+    steady  the kind never changes
     """
 
     first: float
@@ -64,10 +65,11 @@ class Guard:
     gaps: list[float] = field(default_factory=list)
     smooth: bool = False
     tried: bool = False
+    steady: bool = False
 
     def hands_over(self, gap: float) -> bool:
         """After a pass that left this gap: whether the next one is of the other kind."""
-        if self.first == 1.0:
+        if self.first == 1.0 or self.steady:
             return False
         self.gaps.append(gap)
         k = len(self.gaps)
