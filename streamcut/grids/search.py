@@ -100,7 +100,7 @@ class Search:
     on_model: Callable[[dict[str, Any], int, Tried], None] | None = None
     on_trained: Callable[[dict[str, Any], int | None, Model], None] | None = None
     on_iteration: Observer | None = None
-    checkpoint: CheckpointOptions | str | None = None
+    checkpoint: CheckpointOptions | None = None
     stop: Callable[[], bool] | None = None
     cells: dict[tuple[Any, ...], Cell] = field(default_factory=dict)
     table: list[dict[str, Any]] = field(default_factory=list)
@@ -108,7 +108,6 @@ class Search:
     resources: dict[str, Any] = field(default_factory=lambda: {"readings": 0.0})
 
     def __post_init__(self) -> None:
-        self.checkpoint = CheckpointOptions.of(self.checkpoint)
         self.options = {name: plain(value) for name, value in self.options.items()}
         found = [for_data(checked({**self.options, **point, "C": C})[0], self.data) for point in self.others for C in self.Cs]
         self.chosen, self.Cs = (chosen := found[0]), [each.C for each in found[: len(self.Cs)]]
@@ -152,6 +151,11 @@ class Search:
                 "folds: such a cross-validation runs on threads only; on Dask, folds are columns of one training by bundle-dca: "
                 "two classes, numbers, one-vs-rest, without --scale"
             )
+
+    @property
+    def best(self) -> Cell:
+        """The cell with the best mean, the first among equals."""
+        return max(self.cells.values(), key=lambda cell: cell.merit)
 
     @property
     def cells_wanted(self) -> list[dict[str, Any]]:
