@@ -16,7 +16,7 @@ from streamcut.foundation.units import plain
 from streamcut.grids.search import Cell, Search
 from streamcut.grids.selection import Tried
 from streamcut.io.row_view import folds_of
-from streamcut.models.checkpoint_places import below
+from streamcut.models.checkpoint import below
 from streamcut.models.model import Model
 from streamcut.solvers.progress import Observer
 from streamcut.training import checked, train

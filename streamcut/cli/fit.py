@@ -46,7 +46,7 @@ def run(
     convert = taken(options, TABLE)
 
     from streamcut.fitting.fit import fit
-    from streamcut.models.checkpoint_places import remove_checkpoints
+    from streamcut.models.checkpoint import remove_checkpoints
     from streamcut.models.files import plain
 
     with reserved_output(output, "--output", force), signals.deferred() as stop:

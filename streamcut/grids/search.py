@@ -19,7 +19,7 @@ from streamcut.grids.together import PROBLEMS, Problem, Together
 from streamcut.io.dataset import Dataset
 from streamcut.io.row_view import Folds, fold_views
 from streamcut.jobs.linear import threads_wanted
-from streamcut.models.checkpoint_places import below
+from streamcut.models.checkpoint import below
 from streamcut.models.model import Model
 from streamcut.solvers.progress import Observer
 from streamcut.strategy import choose, is_scaled

@@ -17,7 +17,7 @@ from streamcut.foundation.units import part_of, plain
 from streamcut.io.dataset import Dataset
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.stores.buffers import buffer_bytes
-from streamcut.models.checkpoint_places import below
+from streamcut.models.checkpoint import below
 from streamcut.models.model import Model
 from streamcut.progress.display import Display, shown_by
 from streamcut.solvers.progress import Observer, Progress

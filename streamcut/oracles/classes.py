@@ -11,7 +11,7 @@ from streamcut.execution.runner import Runner
 from streamcut.foundation.rounding import EPSILON, above, gamma
 from streamcut.losses.classes import ClassesRisk
 from streamcut.oracles import classes_passes
-from streamcut.oracles.decomposable import NOT_NEGATIVE, Cut, DecomposableOracle
+from streamcut.oracles.decomposable import Cut, DecomposableOracle
 
 _WHOLE = 1.0 + 2.0**-40  # Σ u of M, regardless of the grid of the sum
 
@@ -30,11 +30,11 @@ class MulticlassOracle(DecomposableOracle):
         grids = risk.grids(statistics.n_rows, statistics.weight_sum, max(statistics.max_abs_value, abs(bias)))
         super().__init__(runner, risk, classes_passes, dimension=dimension, C=C, bias=bias, grids=grids, width=risk.classes)
         self.penalty = penalty
-        runner.row_state.add("t", np.int32, within=(0, risk.largest_target))
+        runner.row_state.add("t", np.int32)
         for name in ("z", "z_b"):
             runner.row_state.add(name, np.float64, (risk.classes,))
         if statistics.weight_sum is not None:
-            runner.row_state.add("u", within=NOT_NEGATIVE)
+            runner.row_state.add("u")
 
     @property
     def mean_loss_at_zero(self) -> float:

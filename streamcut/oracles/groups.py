@@ -90,7 +90,7 @@ class Groups:
     def restore(self, fill: Fill) -> None:
         """Restore what was saved. Raises ValueError for invalid groups."""
         n = int(self.starts[-1])
-        fill("starts", self.starts, within=(0, n))
+        fill("starts", self.starts)
         if self.starts[0] != 0 or self.starts[-1] != n or (np.diff(self.starts) <= 0).any():
             raise ValueError("array starts does not hold consecutive groups")
 

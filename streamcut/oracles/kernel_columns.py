@@ -296,7 +296,7 @@ class Responses:
         if not 0 <= numbers["support"] <= self.n_rows:
             raise ValueError(f"{numbers['support']} rows support")
         rows = np.empty(numbers["support"], np.int64)
-        fill("numbers", rows, within=(0, self.n_rows - 1))
+        fill("numbers", rows)
         if len(np.unique(rows)) != len(rows):
             raise ValueError("array numbers holds a row twice")
         self._take_in(rows)

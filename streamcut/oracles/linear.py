@@ -18,7 +18,7 @@ from streamcut.losses.loss import TargetScale
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.checkpoint import Fill
 from streamcut.oracles import row_passes
-from streamcut.oracles.decomposable import NOT_NEGATIVE, Cut, DecomposableOracle, longest
+from streamcut.oracles.decomposable import Cut, DecomposableOracle, longest
 from streamcut.oracles.row_passes import Equal, Totals, first_of, row_arrays
 
 _LEAST_UNIT = 1e-6  # of the mean loss at w = 0
@@ -50,7 +50,7 @@ class LinearOracle(DecomposableOracle):
         self._reach = Drift()  # as `_drift`, for a single row
         self._near, self._steepest = 0.0, 0.0  # of the current scores: their error, and the largest share there
         for name in row_arrays(risk, statistics.weight_sum is not None, keep_margins=keep_margins):
-            runner.row_state.add(name, within=NOT_NEGATIVE if name == "u" else None)
+            runner.row_state.add(name)
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         numbers, arrays = super().saved()

@@ -188,17 +188,16 @@ class BudgetState:
             arrays |= {f"{number}.{name}": array for name in names if (array := getattr(m, name)).size}
         return {"seconds": self.seconds}, arrays
 
-    def restore(self, found: StoredCheckpoint, n_rows: int) -> None:
+    def restore(self, found: StoredCheckpoint) -> None:
         """Restore the saved state, bit for bit. Raises CorruptError for slots that the models do not have."""
         numbers = found.record["state"]["solver"]
         expect_like(numbers, {"seconds": 0.0}, "solver")
         self.seconds = numbers["seconds"]
         expected = self.saved()[1]
-        within = {"source": (-1, n_rows - 1), "counts": (-1, 2**62)}
         for number, m in enumerate(self.models):
             for name in (*_KEPT, "R", "V"):
                 if f"{number}.{name}" in expected:
-                    found.read_into(f"{number}.{name}", getattr(m, name), within=within.get(name))
+                    found.read_into(f"{number}.{name}", getattr(m, name))
             used, hole = int(m.counts[passes.USED]), int(m.counts[passes.HOLE])
             if not (0 <= used <= len(m.beta) and -1 <= hole < used):
                 raise CorruptError("the checkpoint counts vectors that its model has no place for; start again without --resume")
@@ -333,7 +332,7 @@ class Training:
 
     def _resume(self, found: StoredCheckpoint) -> None:
         with found.restoring():
-            self.state.restore(found, self.problem.n_rows)
+            self.state.restore(found)
             if self.method.has_alpha:
                 found.read_into("duals", self.rows["duals"], self.release)
             lines = expect_lines(found.record["state"]["history"], Epoch, "history")

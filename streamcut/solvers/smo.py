@@ -145,7 +145,7 @@ class SMO:
         self._active = np.empty(numbers["active"], np.int64)
         fill("alpha", self.alpha)
         fill("gradient", self.gradient)
-        fill("active", self._active, within=(0, n - 1))
+        fill("active", self._active)
         self._cache.clear(len(self._active))
 
     def release(self) -> None:

@@ -310,5 +310,5 @@ def _bundle(found: StoredCheckpoint, numbers: dict[str, Any], oracle: Decomposab
         penalty = replace(penalty if isinstance(penalty, L1OfMany) else oracle.penalty, most=numbers["F_b"])
     bundle = Bundle(oracle.dimension - penalty.free, numbers["c_bar"], most, penalty)
     for name, place in bundle.make_places(size - 1).items():
-        found.read_into(f"bundle.{name}", place, within=(-1, most - 1) if name == "slots" else None)
+        found.read_into(f"bundle.{name}", place)
     return bundle

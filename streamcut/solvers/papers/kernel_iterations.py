@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike
 from streamcut.execution.runner import Interrupted
 from streamcut.foundation.fields import expect_like
 from streamcut.models.certificate import StopReason
-from streamcut.models.checkpoint import StoredCheckpoint, Within
+from streamcut.models.checkpoint import StoredCheckpoint
 from streamcut.oracles.kernel_columns import Responses
 from streamcut.solvers.progress import Progress
 
@@ -22,14 +22,14 @@ _EPOCH_PART = 4  # measurements per epoch, after the first quarter of an epoch; 
 
 
 class Reads(Protocol):
-    """Reads an array of a checkpoint by name: flat, of this dtype, with numbers `within` limits."""
+    """Reads an array of a checkpoint by name: flat, of this dtype."""
 
-    def __call__(self, name: str, kind: DTypeLike, within: Within) -> np.ndarray: ...
+    def __call__(self, name: str, kind: DTypeLike) -> np.ndarray: ...
 
 
-def _read(found: StoredCheckpoint, name: str, kind: DTypeLike, within: Within) -> np.ndarray:
+def _read(found: StoredCheckpoint, name: str, kind: DTypeLike) -> np.ndarray:
     shape = found.shape(name)
-    return found.read(name, (shape[0] if shape else 0,), kind, within)
+    return found.read(name, (shape[0] if shape else 0,), kind)
 
 
 class KernelSolver(Protocol):
@@ -125,7 +125,7 @@ class _State:
         if len(self.alpha) > support[-1]:
             raise ValueError(f"array best has {len(self.alpha)} rows, more than the {support[-1]} support rows")
         self.solver.rows_seen, self.solver.random.bit_generator.state = numbers["rows_seen"], numbers["random"]
-        self.solver.restore(numbers["method"], lambda name, kind, within: _read(found, f"method.{name}", kind, within))
+        self.solver.restore(numbers["method"], lambda name, kind: _read(found, f"method.{name}", kind))
 
 
 def run(

@@ -66,4 +66,4 @@ class KernelSDCA:
 
     def restore(self, numbers: dict[str, Any], read: Reads) -> None:
         """Resume from what `saved` returned."""
-        self._order = read("order", np.int64, (0, self.responses.n_rows - 1))
+        self._order = read("order", np.int64)
