@@ -25,7 +25,7 @@ def run(
     model: str, data: str | None = None, *, top: int | None = None, label: str | None, against: str | None,
     sort: Literal["magnitude", "weight", "feature"] = "magnitude", standard_errors: bool = False, trained_on: str | None = None,
     robust: bool = False, cluster: str | None = None, output: str | None = None, ignore_extra_features: bool = False,
-    memory: str, as_json: bool = False, force: bool = False, **reading: Any,
+    memory: str = "auto", as_json: bool = False, force: bool = False, **reading: Any,
 ) -> None:  # fmt: skip
     """
     against   compare rows with the mean of these, for example the training rows; else with a row of zeros
@@ -55,14 +55,13 @@ def run(
         counters = dict[str, int]()
     else:
         from streamcut.data.inputs import Raw
-        from streamcut.execution.ceiling import Ceiling
         from streamcut.reports.explained import TOP, explained
 
         if standard_errors or sort != "magnitude":
             raise click.UsageError("--standard-errors and --sort are for weights; leave DATA out, and name it with --trained-on.")
         raw = Raw(labelled=False, **reading)
         rows = explained(
-            model, data, top=TOP if top is None else top, label=label, against=against, raw=raw, ceiling=Ceiling(memory),
+            model, data, top=TOP if top is None else top, label=label, against=against, raw=raw,
             ignore_extra_features=ignore_extra_features,
         )  # fmt: skip
         lines = map(_as_json, rows) if as_json else chain([_line(_NAMES)], map(_as_csv, rows))
@@ -96,11 +95,10 @@ def _weights(
         raise click.UsageError("--cluster is robust, too: give one of --robust and --cluster.")
 
     import streamcut
-    from streamcut.execution.ceiling import Ceiling
     from streamcut.foundation.opened import read_lines
     from streamcut.models.files import as_model, plain
 
-    model, errors = as_model(path, Ceiling(memory).expect_model), None
+    model, errors = as_model(path), None
     if standard_errors:
         clusters = cluster if cluster in (None, "qid") else read_lines(cluster, "clusters")
         errors = streamcut.standard_errors(model, trained_on, robust=robust, clusters=clusters, memory=memory)

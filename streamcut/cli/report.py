@@ -11,7 +11,7 @@ from streamcut.cli.output import note
 
 
 def run(
-    model: str, *, output: str | None = None, data: str | None, plots: str | None, feature_names: str | None, memory: str,
+    model: str, *, output: str | None = None, data: str | None, plots: str | None, feature_names: str | None,
     force: bool = False, quiet: bool = False,
 ) -> None:  # fmt: skip
     """
@@ -24,13 +24,10 @@ def run(
     if plots is not None and Path(plots).exists() and not force and (not Path(plots).is_dir() or any(Path(plots).iterdir())):
         raise click.UsageError(f"--plots: {plots} is not an empty folder; choose another, or replace its plots with --force.")
 
-    from streamcut.execution.ceiling import Ceiling
     from streamcut.models.files import load_model
     from streamcut.reports.page import Report
 
-    ceiling = Ceiling(memory)
-    fitted = load_model(model, ceiling.expect_model)
-    page = Report(fitted, data=data, vocabulary=feature_names, path=model, memory=memory)
+    page = Report(load_model(model), data=data, vocabulary=feature_names, path=model)
     if output is not None:
         page.write(output, replace=force)
         if not quiet:
@@ -39,4 +36,3 @@ def run(
         written = page.write_plots(plots)
         if not quiet:
             note(f"{len(written)} plots written to {plots}.")
-    ceiling.keep()

@@ -6,19 +6,13 @@ import os
 from dataclasses import replace as replaced
 from importlib import import_module
 
-import numpy as np
-
 from streamcut.errors import UsageError
-from streamcut.execution.ceiling import Ceiling
 from streamcut.exports.targets import TARGETS, Target, that_hold
 from streamcut.foundation.shown import unknown
 from streamcut.io.places.outputs import output
 from streamcut.models.files import as_model
 from streamcut.models.link import OwnLink
 from streamcut.models.model import Model
-
-_LIBRARIES = 232 << 20  # bytes, at most: Arrow, scikit-learn
-_A_WEIGHT, _NOT_0 = 128, 400  # bytes of a weight while it is written, and more if it is not 0: lists of numbers, text
 
 
 def export(
@@ -29,27 +23,21 @@ def export(
     replace: bool = True,
     without_recipe: bool = False,
     without_probabilities: bool = False,
-    memory: str = "auto",
 ) -> None:
     """See streamcut.api."""
     by_ending = (name for name, target in TARGETS.items() if os.fspath(path).endswith(target.endings))
     to = next(by_ending, "liblinear") if to is None else to
     if to not in TARGETS:
         raise UsageError(f"to: {unknown(to, TARGETS)}")
-    target, ceiling = TARGETS[to], Ceiling(memory)
-    model = as_model(model, ceiling.expect_model)
+    target, model = TARGETS[to], as_model(model)
     if without_recipe and model.recipe is not None:
         words = replaced(type(model.recipe)(), labels=replaced(model.recipe.labels, column=None))
         model = replaced(model, recipe=words if target.words else None)
     link = None if without_probabilities else model.link or model.own_link
     _expect_held(model, link, to, target)
-    weights = getattr(model, "weights", np.empty(0))
-    size = _A_WEIGHT * weights.size + _NOT_0 * int(np.count_nonzero(weights))
-    ceiling.expect([("libraries", _LIBRARIES), ("weights", size)])
     content = import_module(f"streamcut.exports.{target.module}").content(model, link)
     with output(path, prefix="model", size=len(content), replace=replace) as file:
         file.write(content)
-    ceiling.keep()
 
 
 def _expect_held(model: Model, link: OwnLink | None, to: str, target: Target) -> None:

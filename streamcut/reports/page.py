@@ -13,7 +13,6 @@ from streamcut import __version__
 from streamcut.config import COMMON, IN_MEMORY, SETTINGS, TrainOptions
 from streamcut.errors import BadInputError
 from streamcut.evaluation import collect
-from streamcut.execution.ceiling import Ceiling
 from streamcut.foundation.opened import read_lines
 from streamcut.foundation.shown import html
 from streamcut.foundation.units import format_bytes
@@ -28,8 +27,6 @@ from streamcut.solver_table import SOLVER_TABLE
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_DRAWING = 48 << 20  # bytes of matplotlib while drawing, and of the page
-_ORDERING = 24  # bytes per weight while the largest are found
 _HEADLINES = 4  # measures in the headline
 _STYLE = """
 :root { color-scheme: light dark; --line: #8883; --soft: #8881; --accent: #3d8bd4; --quiet: #5f6670; }
@@ -72,10 +69,8 @@ class Report:
     data        rows to measure it on, as `evaluate` takes them: a store, a table, text; read once
     vocabulary  file with the name of each feature on a line of its own
     path        the model file, for the command that trains it again
-    memory      ceiling on resident memory, "4GB", "50%" or "auto"
 
-    Raises MemoryBudgetError if that is too little, UsageError without matplotlib, BadInputError for labels and features unknown
-    to the model.
+    Raises UsageError without matplotlib, BadInputError for labels and features unknown to the model.
     """
 
     def __init__(
@@ -85,21 +80,16 @@ class Report:
         data: Any = None,
         vocabulary: str | os.PathLike | None = None,
         path: str | os.PathLike | None = None,
-        memory: str = "auto",
     ) -> None:
         needs_matplotlib()
-        ceiling = Ceiling(memory)
-        ceiling.beside("drawing, writing", _DRAWING + _ORDERING * model.n_features)
         self.model, self.title = model, f"{model.task} model by {model.solver}"
         self.command = command(model, path)
         self.measures: dict[str, Any] = {}
         self.measured_on = "" if data is None else f"{data}" if isinstance(data, str | os.PathLike) else "data in memory"
         self.plots: drawn.Plots = {}
-        if data is None:
-            ceiling.expect([])
-        else:
+        if data is not None:
             residuals = drawn.Residuals(model) if model.task == "regression" else None
-            collected = collect(model, data, beside=[] if residuals is None else [residuals], ceiling=ceiling)
+            collected = collect(model, data, beside=[] if residuals is None else [residuals])
             self.measures = collected.measures()
             with styled():
                 self.plots |= drawn.quality(collected, self.measures, residuals)
@@ -292,12 +282,11 @@ def report(
     data: Any = None,
     feature_names: str | os.PathLike | None = None,
     plots: str | os.PathLike | None = None,
-    memory: str = "auto",
     force: bool = False,
 ) -> Report:
     """See streamcut.api."""
     given = os.fspath(model) if isinstance(model, str | os.PathLike) else None
-    page = Report(as_model(model, Ceiling(memory).expect_model), data=data, vocabulary=feature_names, path=given, memory=memory)
+    page = Report(as_model(model), data=data, vocabulary=feature_names, path=given)
     if path is not None:
         page.write(path, replace=force)
     if plots is not None:

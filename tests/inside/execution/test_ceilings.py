@@ -19,7 +19,6 @@ from streamcut import load_model
 from streamcut.errors import ExitCode, MemoryBudgetError
 from streamcut.execution.ceiling import Ceiling
 from streamcut.execution.kept_rows import HELD_BYTES, KeptRows
-from streamcut.exports.targets import TARGETS
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.systems import LINUX
 from streamcut.foundation.units import parse_size
@@ -38,9 +37,7 @@ main()
 """
 COMMANDS = {
     "calibrate": ["calibrate", "m.npz", "rows.zarr", "-o", "calibrated.npz", "--force"],
-    "report": ["report", "m.npz", "--data", "rows.zarr", "-o", "m.html", "--force"],
     "verify": ["verify", "m.npz", "rows.zarr"],
-    "export": ["export", "m.npz", "m.json", "--force"],
 }
 
 
@@ -57,8 +54,6 @@ def ran(folder: Path, line: list[str], memory: str) -> tuple[int, str, int]:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_what_a_refusal_names_is_enough(folder, name):
-    if name == "report":
-        pytest.importorskip("matplotlib")
     code, said, _ = ran(folder, COMMANDS[name], "1MB")
     assert (code, "--memory" in said) == (ExitCode.MEMORY, True), said
     code, said, _ = ran(folder, COMMANDS[name], f"{figure(said)}B")
@@ -90,13 +85,6 @@ def test_refused_before_any_row_is_read(folder, function):
     with pytest.raises(MemoryBudgetError) as refused:
         function(folder / "m.npz", Unread(X, np.array([-1.0, 1.0])), memory="1MB", **forced)
     assert refused.value.least > 10**6
-
-
-@pytest.mark.parametrize("to", TARGETS)
-def test_every_form_of_an_export_is_refused(folder, tmp_path, to):
-    with pytest.raises(MemoryBudgetError):
-        streamcut.export(folder / "m.npz", tmp_path / "m", to=to, memory="1MB")
-    assert not (tmp_path / "m").exists()
 
 
 def test_rows_of_unknown_number_are_counted_as_they_come(folder):
