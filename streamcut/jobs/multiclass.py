@@ -22,7 +22,7 @@ from streamcut.jobs.linear import (
     threads_wanted,
 )
 from streamcut.jobs.origins import classes_origins
-from streamcut.jobs.several_classes import Proved, multiclass_model, several_labels
+from streamcut.jobs.several_classes import multiclass_model, several_labels
 from streamcut.losses import joint_loss
 from streamcut.losses.classes import ClassesRisk
 from streamcut.models.linear import LinearModel
@@ -114,6 +114,7 @@ class MulticlassJob:
         self, solution: Solution, C: float, *, oracle: MulticlassDualOracle, manifest: Manifest, row_cache: int
     ) -> LinearModel:
         options, W = self.options, solution.w.reshape(-1, self.risk.classes).copy()  # the next of a path takes solution.w over
-        found = Proved(W, (certificate(solution, oracle, options),), [solution.witness], solution.history, options.bias)
+        proved = [(certificate(solution, oracle, options), solution.witness)]
         fixed: dict[str, Any] = {"lanes": len(self.lanes), "row_cache": f"{row_cache}B"}
-        return multiclass_model(found, options, self.risk.labels, manifest, C=C, l1=oracle.penalty.l1, **fixed)
+        rest: dict[str, Any] = {"C": C, "l1": oracle.penalty.l1, "constant": options.bias}
+        return multiclass_model(options, manifest, W, solution.history, self.risk.labels, proved, **rest, **fixed)
