@@ -196,9 +196,8 @@ def calibrate(model: Model | str | os.PathLike, data: Any, *, memory: str = "aut
     Two classes: 1 / (1 + exp(A·score + B)) for the positive label (Platt scaling). Several: proportional to
     exp(scale·score + offset) with an offset for each class.
 
-    Each row takes 24 bytes for two classes; for K, 16 + 8 K. Beyond 64 MiB, or what `memory` leaves, these go into a scratch file
-    (TMPDIR, else /var/tmp). Raises MemoryBudgetError when `memory` is too little, UsageError for models of other tasks,
-    BadInputError for labels that the model does not know, and for a single class.
+    Each row takes 128 bytes for two classes; for K, 64 + 64 K. Raises MemoryBudgetError when `memory` is too little, UsageError
+    for models of other tasks, BadInputError for labels that the model does not know, and for a single class.
 
     >>> model = calibrate(streamcut.train("rows.zarr"), "rows.zarr")  # made in the example of `convert`
     >>> (streamcut.predict(model, "rows.zarr", answer="probabilities") > 0.5).tolist()

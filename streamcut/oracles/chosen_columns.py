@@ -141,7 +141,7 @@ class ColumnsOracle(LinearOracle):
         super().restore(numbers, fill)
         fill("steep", self.steep, self.release)
         fill("counts", self.counts, self.release)
-        fill("chosen", self.chosen, self.release, (0.0, 1.0))
+        fill("chosen", self.chosen, self.release)
 
     def _first_pass(self, w: np.ndarray) -> Pass:
         return CountingPass(self._risk, self._grids, w, self._bias, at_w=True, first=self._first)

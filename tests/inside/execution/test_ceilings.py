@@ -18,7 +18,6 @@ import streamcut
 from streamcut import load_model
 from streamcut.errors import ExitCode, MemoryBudgetError
 from streamcut.execution.ceiling import Ceiling
-from streamcut.execution.kept_rows import HELD_BYTES, KeptRows
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.systems import LINUX
 from streamcut.foundation.units import parse_size
@@ -108,21 +107,3 @@ def test_the_largest_shard_counts(folder):
 def _meet_often(ceiling: Ceiling, rows: Chunk) -> None:
     for _ in range(4):
         ceiling.meet(rows)
-
-
-@pytest.mark.filterwarnings("ignore:these are the training rows")
-def test_calibrate_keeps_fewer_rows_in_memory_and_finds_the_same(folder, monkeypatch):
-    held: list[int] = []
-
-    def noting(dtype, **options):
-        held.append(options["held"])
-        return KeptRows(dtype, **options)
-
-    monkeypatch.setattr("streamcut.calibration.KeptRows", noting)
-    model, data = folder / "m.npz", folder / "rows.zarr"
-    free = streamcut.calibrate(model, data)
-    with pytest.raises(MemoryBudgetError) as refused:
-        streamcut.calibrate(model, data, memory="1MB")
-    tight = streamcut.calibrate(model, data, memory=f"{refused.value.least}B")
-    assert tight.link == free.link
-    assert held[1] < held[0] == HELD_BYTES
