@@ -12,7 +12,6 @@ from streamcut.bundle.penalty import FreeIntercept
 from streamcut.compiled import vectors
 from streamcut.execution.passes import Pass
 from streamcut.execution.runner import Runner
-from streamcut.foundation.fields import expect_like
 from streamcut.foundation.rounding import CutError, Drift, above, gamma, loss_above, spacing
 from streamcut.losses.loss import TargetScale
 from streamcut.losses.pointwise import PointwiseRisk
@@ -64,7 +63,6 @@ class LinearOracle(DecomposableOracle):
         super().restore(numbers, fill)
         self._reach, self._targets, self.unit = Drift(**numbers["reach"]), TargetScale(*numbers["targets"]), numbers["unit"]
         if isinstance(self.penalty, FreeIntercept | L1OfMany):
-            expect_like(numbers["halves"], [(0.0, 0.0, 0.0)], "halves")
             halves = [Cut(np.zeros(self.dimension), b, CutError(*error)) for b, *error in numbers["halves"]]
             for number, half in enumerate(halves):
                 fill(f"half_{number}", half.a, self.release)

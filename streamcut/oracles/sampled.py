@@ -38,11 +38,6 @@ class SampledCut:
     products: dict[int, float]
 
 
-def _exact(name: str, array: np.ndarray) -> bool:
-    """Whether floats must be float64; values of rows may have less precision."""
-    return array.dtype.kind != "f" or array.dtype == np.float64 or name == "data"
-
-
 class SampledOracle:
     """F(w) = ½‖w‖² + C Σ u_i ℓ_i(w) in the space of a kernel, w = −Σ β_t a_t a mixture of cuts of at most `samples` examples.
 
@@ -100,11 +95,7 @@ class SampledOracle:
         return arrays | {name: np.stack([getattr(cut, name) for cut in cuts]) for name in ("constant", "dense")}
 
     def restore(self, counted: dict[str, Any], arrays: Mapping[str, np.ndarray], bundle: GramBundle, new: int | None) -> None:
-        """Resume from what was saved with `bundle`. One pass per cut for its scores, except for `new`, which no pass has scored.
-
-        Raises ValueError for arrays that are not cuts of this data.
-        """
-        self._expect_cuts(arrays, len(bundle))
+        """Resume from what was saved with `bundle`. One pass per cut for its scores, except for `new`."""
         rows = Chunk(arrays["indptr"], arrays["indices"], arrays.get("data"), arrays["y"])
         ends = arrays["ends"].tolist()
         for t, (slot, start, stop) in enumerate(zip(bundle.slots.tolist(), [0, *ends], ends, strict=False)):
@@ -122,42 +113,6 @@ class SampledOracle:
             self._draw_ahead()
             del self._read_ahead[:used]
         self.passes, self.evaluations, self.traffic = counted["passes"], counted["evaluations"], Traffic(**counted["traffic"])
-
-    def _expect_cuts(self, arrays: Mapping[str, np.ndarray], cuts: int) -> None:
-        """Raise ValueError unless `arrays` could come from `saved` with `cuts` cuts: shapes and indices must fit."""
-        task, (R,) = self._task, arrays["y"].shape
-        indptr, indices, ends = (arrays[name] for name in ("indptr", "indices", "ends"))
-        E = len(indices)
-        terms = arrays["columns"].shape[1:]
-        shapes: dict[str, tuple[int, ...]] = {
-            "indptr": (R + 1,),
-            "indices": (E,),
-            "data": (E,),
-            "y": (R,),
-            "ends": (cuts,),
-            "numbers": (R,),
-        }
-        shapes |= {"columns": (R, *terms), "factors": (R, *terms), "first": (R,), "weight": (R,)}
-        shapes |= {"constant": (cuts, task.columns), "dense": (cuts, task.dense)}
-        whole = {"indptr", "indices", "ends", "numbers", "columns", "first"}
-        for name, shape in shapes.items():
-            array = arrays.get(name)
-            if array is None and name == "data":
-                continue
-            if array is None or array.shape != shape or (array.dtype.kind in "iu") != (name in whole) or not _exact(name, array):
-                raise ValueError(f"array {name} is {None if array is None else (array.dtype.str, array.shape)}, not {shape}")
-        if (
-            indptr[0] != 0
-            or indptr[-1] != E
-            or (np.diff(indptr) < 0).any()
-            or (np.diff(ends, prepend=0) < 0).any()
-            or ends[-1] != R
-        ):
-            raise ValueError("arrays indptr or ends do not delimit rows")
-        limits = {"indices": self._dimension, "numbers": self.rows, "first": self.rows, "columns": task.columns}
-        for name, limit in limits.items():
-            if arrays[name].min(initial=0) < 0 or arrays[name].max(initial=0) >= limit:
-                raise ValueError(f"array {name} holds an index outside 0 … {limit - 1}")
 
     def keep(self, slot: int, expansion: Expansion, bundle: GramBundle) -> None:
         """Store `expansion` as the cut in `slot` of the bundle; cuts no longer in the bundle are dropped."""

@@ -32,7 +32,6 @@ from streamcut.compiled import smo
 from streamcut.compiled.smo import DONE, MISSING
 from streamcut.execution.runner import Interrupted
 from streamcut.foundation.chunk import Chunk
-from streamcut.foundation.fields import expect_like
 from streamcut.foundation.rounding import above, gamma
 from streamcut.kernels.kernel import RBF, Kernel
 from streamcut.models.certificate import DualPoint, StopReason
@@ -139,9 +138,6 @@ class SMO:
         """Resume from what `saved` returned; see streamcut.solvers.progress.Resumable."""
         self.steps, self.evaluations = numbers["steps"], numbers["evaluations"]
         self._counted, self._looked_again = numbers["counted"], numbers["looked_again"]
-        n = self._chunk.n_rows
-        if not 0 < numbers["active"] <= n:
-            raise ValueError(f"{numbers['active']} rows are active")
         self._active = np.empty(numbers["active"], np.int64)
         fill("alpha", self.alpha)
         fill("gradient", self.gradient)
@@ -324,7 +320,6 @@ class _Loop:
         return {name: value for name, value in asdict(self).items() if name != "asked"}, {}
 
     def restore(self, own: dict[str, Any]) -> None:
-        expect_like(own, self.saved()[0], "solver")
         for name, value in own.items():
             setattr(self, name, value)
 

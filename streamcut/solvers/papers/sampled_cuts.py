@@ -9,7 +9,6 @@ import numpy as np
 
 from streamcut.bundle.gram_bundle import GramBundle, GramSolution
 from streamcut.execution.runner import Interrupted
-from streamcut.foundation.fields import expect_like, expect_lines
 from streamcut.models.certificate import StopReason
 from streamcut.models.checkpoint import StoredCheckpoint
 from streamcut.oracles.sampled import SampledCut, SampledOracle
@@ -110,14 +109,11 @@ class SampledRun:
 
     def _restore(self, found: StoredCheckpoint, state: SampledState, oracle: SampledOracle) -> None:
         numbers, arrays = found.record["state"], found.read_all()
-        model: dict[str, Any] = {"master": astuple(state.master), "new": None, "calm": 0, "step": 1.0, "oracle": oracle.counted()}
-        expect_like({**numbers, "history": []}, {**model, "history": [], "seconds": 0.0}, "state")
         state.bundle.restore(arrays)
         state.master = GramSolution(*numbers["master"])
         state.new, state.calm, state.step = numbers["new"], numbers["calm"], numbers["step"]
         oracle.restore(numbers["oracle"], arrays, state.bundle, state.new)
-        lines = expect_lines(numbers["history"], SampledIteration, "history")
-        self.progress.history = [SampledIteration(*line) for line in lines]  # type: ignore[misc]
+        self.progress.history = [SampledIteration(*line) for line in numbers["history"]]  # type: ignore[misc]
         self.progress.started -= numbers["seconds"]
 
     def begin(self, state: SampledState, oracle: SampledOracle) -> None:
