@@ -115,7 +115,7 @@ def run(
         if model_path is not None and not dry_run:
             held.enter_context(reserved_output(model_path, "--output", replace))
         from streamcut.data.datasets import stored, with_origin
-        from streamcut.models.checkpoint_places import remove_checkpoints
+        from streamcut.models.checkpoint import remove_checkpoints
         from streamcut.training import opened, train
 
         made = stored(rows, None, convert or None, options["scratch"], options["memory"])

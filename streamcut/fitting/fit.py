@@ -39,7 +39,7 @@ from streamcut.io.row_view import HeldOut, RowView, drawn_groups, held_out_view
 from streamcut.io.sources.lazy import framed, is_frame
 from streamcut.io.tables.files import TableFile
 from streamcut.io.tables.remarks import remarks
-from streamcut.models.checkpoint_places import below
+from streamcut.models.checkpoint import below
 from streamcut.options.training import SINGLE
 from streamcut.solvers.progress import Observer
 from streamcut.training import checked, train

@@ -23,7 +23,7 @@ from streamcut.io.row_view import Folds, fold_views
 from streamcut.io.stores.buffers import buffer_bytes
 from streamcut.jobs.linear import threads_wanted
 from streamcut.loss_table import LOG_ODDS
-from streamcut.models.checkpoint_places import below
+from streamcut.models.checkpoint import below
 from streamcut.models.model import Model
 from streamcut.solvers.progress import Observer, Progress
 from streamcut.strategy import choose, is_scaled

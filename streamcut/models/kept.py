@@ -1,20 +1,17 @@
 """What a checkpoint keeps of an object: attributes by name, written and read back by one schema.
 
 Attributes are numbers (JSON types), dataclasses of numbers, arrays, or objects of which something is kept. They are read back
-with the types, dtypes and shapes of the present ones. Arrays of one checkpoint have different names.
+in the dtypes and shapes of the present ones. Arrays of one checkpoint have different names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from streamcut.foundation.fields import expect_like
-from streamcut.models.checkpoint import Fill, Within
+from streamcut.models.checkpoint import Fill
 
 _SHAPES = "shapes"
 
@@ -22,13 +19,11 @@ _SHAPES = "shapes"
 class Kept:
     """An object of which checkpoints keep the attributes `kept`.
 
-    free    arrays of any shape; they are read into new ones, all others in place
-    within  {array: the smallest and the largest number that it may hold}, of numbers that index others
+    free   arrays of any shape; they are read into new ones, all others in place
     """
 
     kept: tuple[str, ...]
     free: tuple[str, ...] = ()
-    within: Mapping[str, Within] = MappingProxyType({})
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """(numbers, arrays) of a checkpoint; arrays are views."""
@@ -45,13 +40,12 @@ class Kept:
         return {**numbers, _SHAPES: {name: list(arrays[name].shape) for name in self.free}}, arrays
 
     def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
-        """Resume from what `saved` returned; `fill` reads an array by name. Raises ValueError for anything else."""
-        expect_like(numbers, self.saved()[0], type(self).__name__)
+        """Resume from what `saved` returned; `fill` reads an array by name."""
         for name in self.kept:
             now = getattr(self, name)
             if isinstance(now, np.ndarray):
                 out = np.empty(numbers[_SHAPES][name], now.dtype) if name in self.free else now
-                fill(name, out, self.release, self.within.get(name))
+                fill(name, out, self.release)
                 if name in self.free:
                     setattr(self, name, out)
             elif isinstance(now, Kept):

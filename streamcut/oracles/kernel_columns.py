@@ -167,7 +167,6 @@ class Responses(Kept):
         self._averaged = averaged
         # Rows are fetched again by their numbers, which makes α as long as it was, and adds to the traffic.
         self.kept = ("numbers", "c", "alpha", *(("c_sum", "alpha_sum") * averaged), "evaluations", "passes", "traffic")
-        self.within = {"numbers": (0, self.n_rows - 1)}
         for name in ("c", "square") + ("c_sum",) * averaged:
             runner.row_state.add(name)
         runner.row_state.add("sign", np.int8)

@@ -6,12 +6,10 @@ The master problem is that of bundle.bundle: max_β Σ β_t b_t − ½ βᵀGβ 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from streamcut.bundle.verified_master import solve_master
-from streamcut.models.checkpoint import Fill
 from streamcut.models.kept import Kept
 
 UNUSED_ITERATIONS = 20  # a cut whose β was 0 for so long is dropped (Yu & Joachims 2008, section 6.1)
@@ -46,7 +44,6 @@ class GramBundle(Kept):
         self._best = np.array([c_bar])
         self._gram = np.zeros((1, 1))
         self._unused = np.zeros(1, np.int64)
-        self.within = {"_slots": (-1, max_cuts - 1)}
 
     def __len__(self) -> int:
         return len(self._b) - 1
@@ -103,11 +100,6 @@ class GramBundle(Kept):
         dead = (self._unused[1:] >= UNUSED_ITERATIONS) & (self._best[1:] <= FADED * self.c_bar)
         self._keep_all_but(1 + np.flatnonzero(dead))
         return GramSolution(square, xi, float(self._beta @ self._b) - 0.5 * square)
-
-    def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
-        super().restore(numbers, fill)
-        if {(len(self._b),)} != {getattr(self, name).shape[:1] for name in self.kept} or len(self) > self.max_cuts:
-            raise ValueError(f"{len(self)} cuts, or arrays of other lengths, in a bundle of {self.max_cuts}")
 
     def _keep_all_but(self, gone) -> None:
         keep = np.setdiff1d(np.arange(len(self._b)), gone)

@@ -59,7 +59,6 @@ class Shuffled(KernelMethod):
     def __init__(self, responses: Responses, **given: Any) -> None:
         super().__init__(responses, **given)
         self.order = np.empty(0, np.int64)
-        self.within = {"order": (0, responses.n_rows - 1)}
 
     def next_rows(self) -> np.ndarray:
         """The rows of the next batch."""

@@ -98,18 +98,11 @@ class SampledOracle:
 
     def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
         """Resume from what `saved` returned, at the start of an iteration. One pass per cut for its scores."""
-        limits = {"cuts": self.max_cuts, "indices": self._dimension, "columns": self._task.columns}
-        limits |= dict.fromkeys(("numbers", "first"), self.rows)
         arrays = {name: np.empty(shape, kind) for (name, kind), shape in zip(_ARRAYS.items(), numbers["shapes"], strict=True)}
         for name, array in arrays.items():
-            fill(name, array, within=(0, limits[name] - 1) if name in limits else None)
-        indptr, ends, count = arrays["indptr"], arrays["ends"], len(arrays["y"])
-        for bounds, last in ((indptr, len(arrays["indices"])), (np.append(0, ends), count)):
-            if bounds[0] != 0 or bounds[-1] != last or (np.diff(bounds) < 0).any():
-                raise ValueError("arrays indptr or ends do not delimit rows")
-        if {len(arrays[name]) for name in _BY_ROW} != {count} or (len(indptr), len(arrays["data"])) != (count + 1, indptr[-1]):
-            raise ValueError("arrays of rows have different lengths")
-        rows = Chunk(indptr, arrays["indices"], arrays["data"], arrays["y"])
+            fill(name, array)
+        ends = arrays["ends"]
+        rows = Chunk(arrays["indptr"], arrays["indices"], arrays["data"], arrays["y"])
         for t, slot in enumerate(arrays["cuts"].tolist()):
             here = slice(0 if t == 0 else ends[t - 1], ends[t])
             own, by_row = copied(rows.rows(here.start, here.stop)), {name: arrays[name][here] for name in _BY_ROW}

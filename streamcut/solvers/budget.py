@@ -194,13 +194,9 @@ class BudgetState(Kept):
         return {}, arrays
 
     def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
-        within = {"source": (-1, self.n_rows - 1), "counts": (-1, 2**62)}
         for name, array in self.saved()[1].items():
-            fill(name, array, within=within.get(name.partition(".")[2]))
+            fill(name, array)
         for m in self.models:
-            used, hole = int(m.counts[passes.USED]), int(m.counts[passes.HOLE])
-            if not (0 <= used <= len(m.beta) and -1 <= hole < used):
-                raise ValueError(f"{used} vectors in a model with places for {len(m.beta)}")
             if len(m.R):
                 m.V[:, : len(m.R)] = m.R.T
 

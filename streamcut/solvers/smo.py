@@ -94,7 +94,6 @@ class SMO(Kept):
         self.gradient = np.full(chunk.n_rows, -1.0)
         self._cache = KernelCache(chunk.n_rows, cache_bytes)
         self._active = np.arange(chunk.n_rows)
-        self.within = {"_active": (0, chunk.n_rows - 1)}
         self._counted = 0  # steps since rows were last left out
         self._looked_again = False
 
