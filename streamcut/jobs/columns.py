@@ -90,7 +90,7 @@ class ColumnsJob:
         elif options.problem == "binary":
             negative, positive, rest = two_labels(statistics, options.positive_label)
             labels = negative, positive
-        loss: Loss | JointLoss
+        loss: Any
         if joint:
             assert labels is not None
             loss = joint_loss(options.problem)(len(labels))
