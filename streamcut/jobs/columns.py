@@ -30,8 +30,6 @@ from streamcut.jobs.several_classes import classes_apart, multiclass_model, seve
 from streamcut.loss_table import JOINT_LOSSES
 from streamcut.losses import joint_loss, row_loss
 from streamcut.losses.columns import Column, ColumnsRisk
-from streamcut.losses.joint import JointLoss
-from streamcut.losses.loss import Loss
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.model import Model
