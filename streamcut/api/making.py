@@ -181,7 +181,7 @@ def tune(
     seed        of the folds, which depend only on it and the row numbers, not on how rows are stored; and of solvers that draw
     group_column  "qid": rows of one qid are in one fold, where the data has any; None: every row is drawn independently
     measure     the measure of streamcut.evaluate to choose by: the greatest is best, or the least for a loss or an error; None:
-                the first that models of the task have
+                log loss where there are probabilities, else the first that models of the task have
     on_model    called with (options of the point, fold from 0, result); on_trained: with (options, fold, model) before
                 models are measured, where they are trained together; the fold of all rows is None
     checkpoint  linear solvers: a folder for checkpoints, or streamcut.CheckpointOptions, which also resumes; the caller
@@ -228,7 +228,8 @@ def cross_validate(
                 and it makes no features; None: every row is drawn independently
     time_column  a column of a table: its rows are split by time into folds + 1 parts of about equal size; each part but the
                 first is measured by a model of all earlier parts. Rows without a time are always trained on
-    measure     of streamcut.evaluate, for `values` and `mean`; None: the first that models of the task have
+    measure     of streamcut.evaluate, for `values` and `mean`; None: log loss where there are probabilities,
+                else the first that models of the task have
     checkpoint  linear solvers: a folder for checkpoints, or streamcut.CheckpointOptions, which also resumes
     on_iteration, stop   those of `train`
 

@@ -72,7 +72,7 @@ def run(
     from streamcut.io.conversion.convert import convert
 
     listener = None if quiet or as_json else _Line()
-    report = convert(list(inputs), output, progress=listener, on_recipe=listener and _show, **settings)
+    report = convert(list(inputs), output, progress=listener, on_recipe=None if listener is None else _show, **settings)
     if as_json:
         print_json(_record(report))
     elif not quiet:

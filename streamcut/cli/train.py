@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from streamcut import api
 from streamcut.cli import signals
 from streamcut.cli.destinations import expect_saved, refuse_existing, reserved_output, save_trained
 from streamcut.cli.made import checkpoint_of, has, options_from, set_option, taken
@@ -46,7 +47,7 @@ def run(
     """
     output    where to write the model (.npz), also a URL; required, except with --dry-run
     folds     measure models on folds of rows, drawn at random by --seed, in place of --validation
-    measure   of `evaluate`: the one by which the best is chosen; the task's first unless given
+    measure   of `evaluate`: the one by which the best is chosen; log loss where there are probabilities, else the task's first
     plot      draw the measure over C (.svg or .png; needs streamcut[plots])
     require_convergence   exit with code 9 if the tolerance was not reached
     dry_run   print the memory plan on stdout, read no rows and write nothing
@@ -57,8 +58,8 @@ def run(
     on the rows of the fold that was left out, and the best is trained on everything; rows of one qid stay together. Models of
     linear solvers share passes, or go from each C to the next; limits such as --max-passes are for each.
 
-    Ctrl-C, SIGTERM or SIGHUP ends it in good order: the best model so far is written and, with --checkpoint, a checkpoint from
-    which the same command with --resume continues. A second one ends it at once.
+    Ctrl-C, SIGTERM or SIGHUP ends it in good order: the best model so far is written (none of --folds) and,
+    with --checkpoint, a checkpoint from which the same command with --resume continues. A second one ends it at once.
 
     How features are made of a table is up to `fit` and `convert`.
 
@@ -114,7 +115,7 @@ def run(
         if model_path is not None and not dry_run:
             held.enter_context(reserved_output(model_path, "--output", replace))
         from streamcut.data.datasets import stored, with_origin
-        from streamcut.models.checkpoint_places import remove_checkpoints
+        from streamcut.models.checkpoint import remove_checkpoints
         from streamcut.training import opened, train
 
         made = stored(rows, None, convert or None, options["scratch"], options["memory"])
@@ -138,10 +139,8 @@ def run(
         with waits_end_by(stop), Display.chosen(json=as_json and not search, quiet=quiet or as_json) as display:
             common: dict[str, Any] = {"validation": validation, "checkpoint": checkpoint, "stop": stop}
             if search:
-                from streamcut.tuning import tune
-
                 common |= {"folds": folds, "measure": measure, "on_model": shown.model, "on_trained": shown.trained}
-                found = tune(dataset, grid or {"C": [options.pop("C")]}, on_iteration=display, **common, **options)
+                found = api.tune(dataset, grid or {"C": [options.pop("C")]}, on_iteration=display, **common, **options)
                 model = found.model
             else:
                 model = train(dataset, progress=display, on_plan=show_plan, **common, **options)
