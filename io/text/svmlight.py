@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
@@ -34,18 +34,6 @@ _REJECTS, _SHOWN = 20, 200  # refused lines that are kept, and bytes of each
 _DUPLICATES = {"error": k.ERROR, "sum": k.SUM, "last": k.LAST}
 
 
-class Reject(NamedTuple):
-    """A line left out under on_error="skip"; `reason` begins with the column, `text` is the line's beginning."""
-
-    file: str
-    line: int
-    reason: str
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}:{self.reason}: {self.text}"
-
-
 def blocks_in_flight(threads: int) -> int:
     """Blocks of text held at once: one per thread, one waiting (or with the caller), and one being read."""
     return threads + 2 if threads > 1 else 1
@@ -62,7 +50,7 @@ class SvmlightSource:
                duplicates, skipped_lines, no_final_newline
     identity   properties that a resumed run must share with the first (JSON types)
     index_base the base in use; None until an automatic one is found
-    rejects    the first 20 lines refused under on_error="skip", also those before a resumed run
+    rejects    the first 20 lines refused under on_error="skip", with place and reason, also those before a resumed run
 
     model_takes   the features of the model that reads the text, for messages; None: it becomes a store
     recipe        the source of the options (`by_recipe`), if there was one
@@ -85,7 +73,7 @@ class SvmlightSource:
         self.options = options or SvmlightOptions()
         self.inputs = find_inputs(paths)
         self.index_base = self.options.index_base
-        self.rejects: list[Reject] = []
+        self.rejects: list[str] = []
         self._threads, self._block_bytes, self._longest = threads, block_bytes, max(max_line_bytes, block_bytes)
         self._held = min(self._longest, held_line or self._longest)
         self._model_takes, self._given = model_takes, recipe
@@ -105,7 +93,7 @@ class SvmlightSource:
 
         Raises BadInputError with file:line:column, NotFoundError, and MemoryBudgetError for a line that does not fit in memory.
         """
-        self.rejects = [Reject(*item) for item in (start or {}).get("rejects", ())]
+        self.rejects = list((start or {}).get("rejects", ()))
         if self.index_base is None:
             self.index_base = start["index_base"] if start else self._find_base()
         groups = None if self.options.group_by_qid else GroupCheck()
@@ -286,7 +274,7 @@ class SvmlightSource:
             )
         if report and len(self.rejects) < _REJECTS:
             text = refused.text[:_SHOWN].decode("utf-8", "backslashreplace").rstrip("\r\n")
-            self.rejects.append(Reject(redacted(name), line, spelled(f"{column}: {reason}"), text))
+            self.rejects.append(f"{redacted(name)}:{line}:{spelled(f'{column}: {reason}')}: {text}")
 
     def _check_groups(
         self, raw: RawBlock, parsed: ParsedBlock, place: dict, groups: GroupCheck, before: int | None = None

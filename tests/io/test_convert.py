@@ -7,7 +7,6 @@ from collections import Counter
 import kit.shared.convert
 import numpy as np
 import pytest
-import scipy.io
 import scipy.sparse as sp
 from kit.shared.convert import leftovers
 from reference.rows import make_rows, read_rows, write_svmlight
@@ -39,21 +38,6 @@ def test_a_store_can_be_stored_otherwise(tmp_path, groups, backend):
     assert streamcut.open(tmp_path / "b.store").manifest.statistics == streamcut.open(tmp_path / "a.zarr").manifest.statistics
     convert(tmp_path / "b.store", tmp_path / "c.zarr", shard_nnz=200)
     assert streamcut.open(tmp_path / "c.zarr").manifest.fingerprint == streamcut.open(tmp_path / "a.zarr").manifest.fingerprint
-
-
-def test_matrices_with_labels_in_a_file(tmp_path):
-    X = sp.random_array((300, 30), density=0.2, format="csr", rng=np.random.default_rng(0))
-    y = np.arange(300) % 3
-    sp.save_npz(tmp_path / "x.npz", X)
-    scipy.io.mmwrite(tmp_path / "x.mtx", X, precision=17)
-    np.save(tmp_path / "y.npy", y)
-    for name in ("x.npz", "x.mtx"):
-        convert(tmp_path / name, tmp_path / "x.zarr", labels=str(tmp_path / "y.npy"), force=True, shard_nnz=500)
-        data = streamcut.open(tmp_path / "x.zarr")
-        chunks = [data.read(shard) for shard in range(len(data.manifest.shards))]
-        assert data.manifest.statistics.labels == {0.0: 100, 1.0: 100, 2.0: 100}
-        np.testing.assert_array_equal(np.concatenate([chunk.data for chunk in chunks]), X.data)
-        np.testing.assert_array_equal(np.concatenate([chunk.indices for chunk in chunks]), X.indices)
 
 
 def test_group_by_qid_sorts_groups_and_keeps_their_inner_order(tmp_path, groups):
