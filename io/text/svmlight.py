@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import logging
 import queue
-from collections import deque
 from collections.abc import Generator, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from typing import NoReturn
@@ -17,7 +15,7 @@ from streamcut.errors import BadInputError, MemoryBudgetError, UsageError, spell
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.redaction import redacted
 from streamcut.io.recipe.recipe import Recipe
-from streamcut.io.sources.row_source import GroupCheck
+from streamcut.io.sources.row_source import GroupCheck, ahead
 from streamcut.io.text import kernels as k
 from streamcut.io.text.blocks import BlockParser, ParsedBlock, RawBlock, ReadAhead, Refused, read_blocks
 from streamcut.io.text.decompress import expect_whole
@@ -168,8 +166,7 @@ class SvmlightSource:
 
     def _parsed(self, rules: k.Rules, state: _State) -> Generator[tuple[RawBlock, ParsedBlock]]:
         """Blocks in order, one at a time until the first row shows whether rows have a qid."""
-        skip = self.options.on_error == "skip"
-        wide = (self.options.n_features or 0) > 1 << 31
+        skip, wide = self.options.on_error == "skip", (self.options.n_features or 0) > 1 << 31
 
         def parse(raw: RawBlock) -> ParsedBlock:
             return parsers[id(raw)].parse(raw, rules, state.qid_mode, self._label, skip)
@@ -180,27 +177,17 @@ class SvmlightSource:
         for raw in buffers:
             free.put(raw)
         reading = read_blocks(self.inputs, state.file, state.offset, free, self._held, self._longest)
-        if self._threads == 1:
-            with closing(reading):
-                for raw in reading:
-                    yield raw, parse(raw)
+        with closing(reading if self._threads == 1 else ReadAhead(reading, free)) as blocks:
+            coming = iter(blocks)
+            for raw in coming:
+                yield raw, parse(raw)
+                free.put(raw)
+                if self._threads > 1 and state.qid_mode != k.QID_UNKNOWN:
+                    break
+            with closing(ahead(coming, parse, self._threads)) as working:
+                for raw, parsed in working:
+                    yield raw, parsed()
                     free.put(raw)
-            return
-        working: deque[tuple[RawBlock, Future[ParsedBlock]]] = deque()
-        ahead = ReadAhead(reading, free)
-        pool = ThreadPoolExecutor(self._threads, thread_name_prefix="streamcut-parse")
-        try:
-            for raw in ahead:
-                working.append((raw, pool.submit(parse, raw)))
-                while len(working) >= (1 if state.qid_mode == k.QID_UNKNOWN else self._threads + 1):
-                    raw, future = working.popleft()
-                    yield raw, future.result()
-                    free.put(raw)
-            for raw, future in working:
-                yield raw, future.result()
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
-            ahead.close()
 
     def _label(self, token: bytes) -> float:
         """The label of a token under label_map and multilabel, nan if none."""
