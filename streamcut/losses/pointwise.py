@@ -15,8 +15,8 @@ from streamcut.losses.loss import Loss, TargetScale
 class PointwiseRisk:
     """`loss` of each row; weights of rows with its positive label are multiplied by `positive_weight`.
 
-    Row weights u are None when all are 1. Arrays are float64 (n,). For groups of columns, `loss` is a JointLoss: it has what oracles
-    of columns ask.
+    Row weights u are None when all are 1. Arrays are float64 (n,). For groups of columns, `loss` is a JointLoss: it has what
+    oracles of columns ask.
     """
 
     loss: Loss
