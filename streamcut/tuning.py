@@ -21,7 +21,7 @@ from streamcut.foundation.units import plain
 from streamcut.grids.search import Cell, Search
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.row_view import HeldOut, folds_of, held_out_view
-from streamcut.models.checkpoint_places import below
+from streamcut.models.checkpoint import below
 from streamcut.models.model import Model
 from streamcut.training import checked, train
 

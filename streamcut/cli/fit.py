@@ -44,7 +44,7 @@ def run(
         raise click.UsageError("--checkpoint needs --store PATH: a run can resume only with the same rows.")
     convert = taken(options, TABLE)
 
-    from streamcut.models.checkpoint_places import remove_checkpoints
+    from streamcut.models.checkpoint import remove_checkpoints
     from streamcut.models.files import plain
 
     with reserved_output(output, "--output", force), signals.deferred() as stop:

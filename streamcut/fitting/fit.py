@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from streamcut.config import CheckpointOptions, TrainOptions
-from streamcut.data.by_data import for_data, with_free_intercept
+from streamcut.data.by_data import for_data, with_free_intercept, with_probabilities
 from streamcut.data.datasets import origin, with_origin
 from streamcut.data.inputs import opened
 from streamcut.data.row_columns import keys_of_groups, names_with, times_of_rows
@@ -39,7 +39,7 @@ from streamcut.io.row_view import HeldOut, RowView, drawn_groups, held_out_view
 from streamcut.io.sources.lazy import framed, is_frame
 from streamcut.io.tables.files import TableFile
 from streamcut.io.tables.remarks import remarks
-from streamcut.models.checkpoint_places import below
+from streamcut.models.checkpoint import below
 from streamcut.options.training import SINGLE
 from streamcut.solvers.progress import Observer
 from streamcut.training import checked, train
@@ -47,7 +47,6 @@ from streamcut.tuning import values_of
 
 FIRST, LEAST, MOST = (0.01, 0.1, 1.0), 1e-4, 1e3  # values of C tried first, and the range of further ones
 _FEW_HELD = 100  # held-out rows; with fewer there is a remark
-_LOSS = {"binary": ("logistic", "log_loss"), "auto": ("logistic", "log_loss"), "multiclass": ("softmax", "log_loss")}
 _CHOSEN = ("C", "validation", "warm_start", "kernel", "nystroem", "fourier")  # options of `train` that `fit` sets itself
 
 
@@ -97,8 +96,8 @@ def fit(
             raise KeyboardInterrupt("stopped before training")
         whole = rows.data
         training, validated = split(whole, rows.files, share, chosen.seed, group_column, time_column)
-        options, by_measure = _by_task(options, chosen, whole)
-        chosen = for_data(checked(options)[0], whole)
+        chosen = with_probabilities(with_free_intercept(for_data(chosen, whole)))
+        options |= {"task": chosen.task, "intercept": chosen.intercept, "loss": chosen.loss}
         positive = chosen.positive_label if chosen.task in ("binary", "auto") else None
         if positive is None and chosen.task in ("binary", "auto"):
             positive = max(whole.manifest.statistics.labels or [1.0])
@@ -109,7 +108,7 @@ def fit(
         for sentence in more:
             tell(sentence)
         hooks: dict[str, Any] = {"on_iteration": on_iteration, "stop": asked}
-        search, tried = _searched(training, validated, C, measure or by_measure, checkpoint, tell, options, hooks)
+        search, tried = _searched(training, validated, C, measure, checkpoint, tell, options, hooks)
         if asked():
             raise KeyboardInterrupt("stopped before the last training")
         best, found = search.best.options["C"], search.models[tuple(search.best.options.values())]
@@ -131,17 +130,6 @@ def fit(
             model, best, search.best.measure, tried, measures, base, known,
             (statistics[0].n_rows, statistics[1].n_rows), how, [*rows.told, *more], rows.store, clock.monotonic() - began,
         )  # fmt: skip
-
-
-def _by_task(options: dict[str, Any], chosen: TrainOptions, whole: Dataset) -> tuple[dict[str, Any], str | None]:
-    """(options with a loss that gives probabilities, unless one was given, and a free intercept where possible; the measure to
-    choose by, None: the task's)."""
-    found = for_data(chosen, whole)
-    given = {**options, "task": found.task, "intercept": with_free_intercept(found).intercept}
-    if found.task not in _LOSS or chosen.loss != "auto" or chosen.solver != "auto":
-        return given, None
-    loss, measure = _LOSS[found.task]
-    return {**given, "loss": loss}, measure
 
 
 def _searched(

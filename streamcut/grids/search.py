@@ -22,7 +22,8 @@ from streamcut.io.memory import MemoryDataset
 from streamcut.io.row_view import Folds, fold_views
 from streamcut.io.stores.buffers import buffer_bytes
 from streamcut.jobs.linear import threads_wanted
-from streamcut.models.checkpoint_places import below
+from streamcut.loss_table import LOG_ODDS
+from streamcut.models.checkpoint import below
 from streamcut.models.model import Model
 from streamcut.solvers.progress import Observer, Progress
 from streamcut.strategy import choose, is_scaled
@@ -112,7 +113,8 @@ class Search:
         self.chosen, self.Cs = (chosen := found[0]), [each.C for each in found[: len(self.Cs)]]
         if len({each.record.family for each in found}) > 1:
             raise UsageError("grid: linear and kernel models are tuned separately")
-        self._measure = measure_to_choose("binary" if chosen.task == "auto" else chosen.task, self.measure)
+        probable = all(each.chosen_loss in LOG_ODDS for each in found)
+        self._measure = measure_to_choose("binary" if chosen.task == "auto" else chosen.task, self.measure, probable)
         self._goes_on = chosen.record.family == "linear" and all(hasattr(job_class(each), "trainer") for each in found)
         self._over_l1 = self._goes_on and len(self.Cs) == 1 and tuple(self.others[0]) in (("l1",), ("l1_only",))
         self._columns = all(_is_column(each) for each in found)

@@ -20,7 +20,7 @@ from streamcut.io.row_view import Folds, kept_rows
 from streamcut.io.rows import Space
 from streamcut.jobs.columns import ColumnsJob, Point
 from streamcut.loss_table import JOINT_LOSSES
-from streamcut.models.checkpoint_places import below
+from streamcut.models.checkpoint import below
 from streamcut.models.model import Model
 from streamcut.solvers.progress import Observer, Progress
 from streamcut.training import Session, checked
