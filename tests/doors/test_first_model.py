@@ -105,6 +105,12 @@ def test_fit_train_and_folds_have_one_loss_and_one_measure(here, run, tmp_path):
     np.testing.assert_allclose(weights[1:], [weights[0]] * 2, atol=0.02)
 
 
+def test_columns_of_a_search_have_the_loss_of_the_model(here):
+    found = streamcut.tune("clicks.csv", {"C": [0.1, 1.0]}, label="site", folds=2)
+    assert (found.best.measure, found.model.parameters["loss"]) == ("log_loss", "softmax")
+    assert streamcut.train("clicks.csv", label="site").parameters["loss"] == "softmax"
+
+
 def test_verify_says_the_same_of_the_table_the_frame_and_the_store(here, run):
     model, frame = streamcut.load_model("clicks.npz"), pd.read_csv("clicks.csv")
     rows = (frame.drop(columns="click"), frame.click)
