@@ -16,9 +16,8 @@ from streamcut.io.formats.registry import FORMATS
 from streamcut.io.formats.tables import DOCUMENTS, PARQUET
 from streamcut.io.formats.text import SVMLIGHT
 from streamcut.io.places.remote import is_url, path_in, read_object, size_of
-from streamcut.io.sources.remote import remote_files
 from streamcut.io.stores.spec import MANIFEST
-from streamcut.io.text.inputs import expect_file, find_inputs
+from streamcut.io.text.inputs import expect_file, find_inputs, remote_files
 
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 _SPREADSHEET = "a spreadsheet; save it as CSV"

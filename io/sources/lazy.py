@@ -11,11 +11,13 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from streamcut.errors import BadInputError, UsageError
+
+T = TypeVar("T")
 
 
 def is_frame(data: Any) -> bool:
@@ -125,14 +127,16 @@ def blocks(X: Any, columns: dict[str, Any]) -> Iterator[tuple[Any, dict[str, Any
 
 def computed(parts: list[Any]) -> Iterator[Any]:
     """The computed `parts`, in order, with the next one being computed."""
-    with ThreadPoolExecutor(1, "partition") as pool:
-        coming = pool.submit(parts[0].compute) if parts else None
-        for following in [*parts[1:], None]:
-            if coming is None:
-                return
-            found = coming.result()
-            coming = None if following is None else pool.submit(following.compute)
-            yield found
+    return one_ahead(part.compute() for part in parts)
+
+
+def one_ahead(items: Iterator[T]) -> Iterator[T]:
+    """`items`, none of which is None; the next one is made by another thread meanwhile."""
+    with ThreadPoolExecutor(1, "streamcut-read") as pool:
+        coming = pool.submit(next, items, None)
+        while (item := coming.result()) is not None:
+            coming = pool.submit(next, items, None)
+            yield item
 
 
 def _parts(name: str, column: Any, X: Any, count: int) -> list[Any]:

@@ -25,6 +25,7 @@ from streamcut.foundation.shown import unknown
 from streamcut.io.dataset import shard_cuts
 from streamcut.io.features import FeatureStatistics, FeatureTally, by_passes
 from streamcut.io.manifest import ArrayInfo, Manifest, ShardInfo, StatisticsBuilder
+from streamcut.io.opening import store_of
 from streamcut.io.places.remote import is_url
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.stores import zarr_layout
@@ -32,7 +33,6 @@ from streamcut.io.stores.codec import MAX_BYTES
 from streamcut.io.stores.files import files_of
 from streamcut.io.stores.journal import check_options, entries, entry, expect_free, remove
 from streamcut.io.stores.manifest_file import canonical_json, fingerprint, manifest_bytes, shard_from_record, shard_record
-from streamcut.io.stores.shard_arrays import INT32_MAX, narrowed, smallest
 from streamcut.io.stores.spec import (
     BACKENDS,
     FEATURES,
@@ -47,7 +47,7 @@ from streamcut.io.stores.spec import (
     VALUES,
     shard_rows,
 )
-from streamcut.io.stores.structure import first_problem
+from streamcut.io.stores.structure import INT32_MAX, first_problem, narrowed, smallest
 
 _FEATURES_AT_ONCE = 1 << 19  # when the shards of a resumed store are reread: 16 MiB
 _UPLOADS = 64 << 20  # bytes of objects on their way, and their copies
@@ -223,7 +223,7 @@ class StoreWriter:
             return self._tally.finish()
         if manifest.statistics.n_features > self._features:
             return None
-        return by_passes(_store(self._files.root, manifest), _FEATURES_AT_ONCE)
+        return by_passes(store_of(self._files.root, manifest), _FEATURES_AT_ONCE)
 
     def _go_on(self, records: list[dict], names: dict[str, int]) -> None:
         """Resume from the finished shards of an earlier run, whose files are among `names`."""
@@ -352,21 +352,6 @@ def _layout(backend: str) -> Any:
 
         return hdf5_store
     return zarr_layout
-
-
-def _store(root: str, manifest: Manifest) -> Any:
-    """The shards of a store that is not yet one."""
-    if is_url(root):
-        from streamcut.io.stores.remote_store import RemoteStore
-
-        return RemoteStore(root, manifest=manifest)
-    if manifest.backend == "hdf5":
-        from streamcut.io.stores.hdf5_store import HDF5Store
-
-        return HDF5Store(root, manifest)
-    from streamcut.io.stores.zarr_store import ZarrStore
-
-    return ZarrStore(root, manifest)
 
 
 def _copied(chunk: Chunk) -> Chunk:

@@ -17,7 +17,8 @@ from streamcut.errors import BadInputError
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import CATEGORICAL, NUMERIC, TEXT, Column, Table
-from streamcut.io.sources.row_source import check_groups, describe
+from streamcut.io.sources.lazy import one_ahead
+from streamcut.io.sources.row_source import GroupCheck, check_groups, describe
 from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, floats_together, numbers_of, without
 from streamcut.io.tables.files import BatchSize, TableFile, given_role, is_text, require
 from streamcut.io.tables.fitting import found
@@ -25,7 +26,6 @@ from streamcut.io.tables.labels import LabelCodings
 from streamcut.io.tables.roles import check_types, label_read_as, read_as
 from streamcut.io.tables.rows import RowMaker
 from streamcut.io.tables.times import check_zone
-from streamcut.io.text.groups import GroupCheck
 from streamcut.io.text.inputs import STDIN
 
 Made = tuple[Chunk, Counter[str], Any, np.ndarray | None]  # RowMaker's result for a batch
@@ -298,15 +298,6 @@ def described(name: str) -> list:
 
 T = TypeVar("T")
 U = TypeVar("U")
-
-
-def one_ahead(items: Iterator[T]) -> Iterator[T]:
-    """`items`, the next of which is made by another thread meanwhile."""
-    with ThreadPoolExecutor(1, "streamcut-read") as pool:
-        coming = pool.submit(next, items, None)
-        while (item := coming.result()) is not None:
-            coming = pool.submit(next, items, None)
-            yield item
 
 
 def ahead(items: Iterable[T], work: Callable[[T], U], threads: int) -> Iterator[tuple[T, Callable[[], U]]]:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import stat
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fnmatch import translate
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from streamcut.errors import NotFoundError, UsageError
 from streamcut.foundation.opened import opened_stream
-from streamcut.io.places.remote import is_url, size_of
+from streamcut.io.places.remote import OBJECT_STORES, is_url, objects_below, size_of
+from streamcut.io.stores.spec import MANIFEST
 
 STDIN = "-"
 NOT_UTF8 = "not UTF-8; convert the file, with iconv"
@@ -90,8 +93,6 @@ def _expand(path: str) -> list[Input]:
     if path == STDIN:
         return [Input(STDIN)]
     if is_url(path):
-        from streamcut.io.sources.remote import remote_files
-
         return [_inspect_url(url) for url in remote_files(path)]
     if os.path.isdir(path):
         files, folder = files_below(path), str(Path(path))
@@ -146,3 +147,27 @@ def _inspect(path: str, within: str | None = None) -> Input:
 
 def _no_file(path: str, within: str) -> NotFoundError:
     return NotFoundError(f"{path}: not a file; {within} matches only files; name pipes one by one")
+
+
+def remote_files(url: str) -> list[str]:
+    """The URLs that a glob matches, or in a folder; `url` itself when it is a file, a store, or unknown.
+
+    Folders are listed without hidden files and marker files of writers (`_SUCCESS`). Raises NotFoundError when a glob
+    matches nothing, or a folder holds nothing.
+    """
+    if url.partition("://")[0] not in OBJECT_STORES:
+        return [url]
+    if glob.has_magic(url):
+        folder = re.split(r"[*?[]", url)[0].rpartition("/")[0]
+        matches = re.compile(translate(url[len(folder) + 1 :]).replace(".*", "[^/]*")).match
+        found = [name for name in objects_below(folder) if matches(name)]
+        if not found:
+            raise NotFoundError(f"{url}: no file matches this pattern")
+    elif size_of(url) is not None or not (below := objects_below(url)) or MANIFEST in below:
+        return [url]
+    else:
+        folder = url.rstrip("/")
+        found = [name for name in below if not any(part.startswith((".", "_")) for part in name.split("/"))]
+        if not found:
+            raise NotFoundError(f"{url}: the folder holds no files")
+    return [f"{folder}/{name}" for name in sorted(found)]

@@ -17,14 +17,13 @@ from streamcut.errors import BadInputError, MemoryBudgetError, UsageError, spell
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.redaction import redacted
 from streamcut.io.recipe.recipe import Recipe
+from streamcut.io.sources.row_source import GroupCheck
 from streamcut.io.text import kernels as k
-from streamcut.io.text.blocks import BlockParser, ParsedBlock, Refused
+from streamcut.io.text.blocks import BlockParser, ParsedBlock, RawBlock, ReadAhead, Refused, read_blocks
 from streamcut.io.text.decompress import expect_whole
-from streamcut.io.text.groups import GroupCheck
 from streamcut.io.text.inputs import Input, find_inputs
 from streamcut.io.text.messages import NUMBER, OLD_MAC, explain
 from streamcut.io.text.options import SvmlightOptions, recipe_of
-from streamcut.io.text.raw_blocks import RawBlock, ReadAhead, read_blocks
 
 logger = logging.getLogger(__name__)
 

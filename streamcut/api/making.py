@@ -124,9 +124,10 @@ def train(
 ) -> Model:
     """Train a linear or kernel model: for two classes, linear, min ½‖w‖² + C Σ u_i ℓ(y_i⟨w, x_i⟩), ℓ the hinge by default.
 
-    data             an opened store, or its path; (X, y) or (X, y, row weights) of arrays, sparse matrices or a frame of
-                     numbers; a file of svmlight text; with `label` any other that `convert` reads ("clicks.parquet"), a frame,
-                     or rows as dicts. Raw data is converted to a temporary store in `scratch`
+    data             an opened store, its path, or a list of paths of stores with one recipe, whose rows are joined; (X, y) or
+                     (X, y, row weights) of arrays, sparse matrices or a frame of numbers; a file of svmlight text; with `label`
+                     any other that `convert` reads ("clicks.parquet"), a frame, or rows as dicts. Raw data is converted to a
+                     temporary store in `scratch`
     label            raw data: the column with the labels (or a comparison)
     convert          raw data: more options of `streamcut.convert`, such as {"categorical": "site", "hash_bits": 22}
     checkpoint       a folder for checkpoints, or streamcut.CheckpointOptions, which also resumes

@@ -67,11 +67,15 @@ def rows_of(
 
 
 def opened(data: Any) -> Dataset:
-    """`data` itself, the store at a path, or (X, y) or (X, y, row weights), as a data set. Raises what opening raises."""
-    if isinstance(data, str | os.PathLike):
-        from streamcut.io.opening import open_dataset
+    """`data` itself, the store at a path, the stores at a list of paths, or (X, y) or (X, y, row weights), as a data set.
 
-        return open_dataset(os.fspath(data))
+    Raises what opening raises.
+    """
+    paths = data if isinstance(data, list) else [data]
+    if paths and all(isinstance(path, str | os.PathLike) for path in paths):
+        from streamcut.io import joined
+
+        return joined.opened([os.fspath(path) for path in paths])
     if isinstance(data, tuple):
         return in_memory(*data)
     if not hasattr(data, "manifest"):

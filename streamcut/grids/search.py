@@ -23,7 +23,7 @@ from streamcut.io.row_view import Folds, fold_views
 from streamcut.io.stores.buffers import buffer_bytes
 from streamcut.jobs.linear import threads_wanted
 from streamcut.loss_table import LOG_ODDS
-from streamcut.models.checkpoint_places import below
+from streamcut.models.checkpoint import below
 from streamcut.models.model import Model
 from streamcut.solvers.progress import Observer, Progress
 from streamcut.strategy import choose, is_scaled
@@ -101,7 +101,7 @@ class Search:
     on_model: Callable[[dict[str, Any], int, Tried], None] | None = None
     on_trained: Callable[[dict[str, Any], int | None, Model], None] | None = None
     on_iteration: Observer | None = None
-    checkpoint: CheckpointOptions | str | None = None
+    checkpoint: CheckpointOptions | None = None
     stop: Callable[[], bool] | None = None
     cells: dict[tuple[Any, ...], Cell] = field(default_factory=dict)
     table: list[dict[str, Any]] = field(default_factory=list)
@@ -109,7 +109,6 @@ class Search:
     resources: dict[str, Any] = field(default_factory=lambda: {"readings": 0.0})
 
     def __post_init__(self) -> None:
-        self.checkpoint = CheckpointOptions.of(self.checkpoint)
         self.options = {name: plain(value) for name, value in self.options.items()}
         found = [for_data(checked({**self.options, **point, "C": C})[0], self.data) for point in self.others for C in self.Cs]
         self._points = list(zip(self.others, found[:: len(self.Cs)], strict=True))
@@ -154,6 +153,11 @@ class Search:
                 "folds: such a cross-validation runs on threads only; on Dask, folds are columns of one training by bundle-dca: "
                 "two classes, numbers, one-vs-rest, without --scale"
             )
+
+    @property
+    def best(self) -> Cell:
+        """The cell with the best mean, the first among equals."""
+        return max(self.cells.values(), key=lambda cell: cell.merit)
 
     @property
     def cells_wanted(self) -> list[dict[str, Any]]:

@@ -44,7 +44,7 @@ class TrainDeclarations:
         python="Rankings are within a qid; a sequence is the rows of one qid.", choices=TASKS, tried=("roc-area", "sequence"))
     # of one class C would change the length of w and nothing else
     C: float = _learnt(1.0, "Weight of the loss of one row, as in LIBLINEAR.",
-        shell="Several (0.1,1,10) are trained in turn, each starting from the last; the best on --validation is kept.",
+        shell="Several (0.1,1,10) share passes, or each starts from the last; the best on --validation is kept.",
         python="The same as scikit-learn's.", metavar="NUMBER[,NUMBER…]", check=_POSITIVE,
         tasks=tuple(task for task in TASKS if task != "one-class"), solvers="linear budgeted sampled smo sbp sdca pegasos",
         tried=(0.05,))

@@ -14,7 +14,6 @@ from streamcut.compiled.problems import Alone, Together
 from streamcut.errors import UsageError
 from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import Runner
-from streamcut.foundation.fields import expect_like
 from streamcut.foundation.rounding import EPSILON, UNSEEN, CutError, Drift, above, gamma, loss_above
 from streamcut.losses.columns import Column, ColumnsRisk, values_of
 from streamcut.models.checkpoint import Fill
@@ -346,10 +345,7 @@ class ColumnsOracle(LinearOracle):
         self._half, self.weights = numbers["half"], np.array(numbers["weights"])
         self._taken = True
         self.active, self.halves = np.array(numbers["active"], np.int64), {}
-        if not {*numbers["places"]} <= {*range(self.at_once)}:
-            raise ValueError(f"columns {numbers['active']} are in places {numbers['places']}")
         self._place[self.active] = numbers["places"]
-        expect_like(numbers["halves"], [(0.0, 0.0, 0.0)], "halves")
         cuts = [Cut(np.zeros(self.dimension), b, CutError(*error)) for b, *error in numbers["halves"]]
         for number, cut in enumerate(cuts):
             fill(f"half_{number}", cut.a, self.release)

@@ -10,8 +10,7 @@ import numpy as np
 from streamcut.compiled import columns_cache
 from streamcut.compiled.column_records import Changed, Pairs, RowRoom, Swept
 from streamcut.compiled.records import CachedRows, Rows
-from streamcut.execution.cache_passes import joined_seed
-from streamcut.execution.row_cache import ROW_BYTES, CacheSize, RowCache
+from streamcut.execution.row_cache import ROW_BYTES, CacheSize, RowCache, joined_seed
 from streamcut.foundation.rounding import Grids
 from streamcut.losses.columns import ColumnsRisk
 from streamcut.oracles.dual.worth import Worth
@@ -36,6 +35,11 @@ class Sweeps:
     grids: Grids
 
 
+def _listing(columns: int) -> type[np.signedinteger]:
+    """The type of the numbers of listed columns."""
+    return np.int16 if columns <= 1 << 15 else np.int32
+
+
 class ColumnsCache(RowCache):
     """Rows with a share for each of at most `most` columns, set by `serve`; w is (D, A)."""
 
@@ -43,9 +47,9 @@ class ColumnsCache(RowCache):
         super().__init__(size)
         self._risk = risk
         self._goal = np.empty(size.rows, np.float64 if risk.labels is None else np.int32)
-        self._room = np.empty(size.rows * most), np.empty(size.rows * most, np.int16)
+        self._room = np.empty(size.rows * most), np.empty(size.rows * most, _listing(most))
         self._share: np.ndarray = np.empty((0, 0))
-        self._listed: np.ndarray = np.empty((0, 0), np.int16)
+        self._listed: np.ndarray = np.empty((0, 0), self._room[1].dtype)
         self._count = np.zeros(size.rows, np.int64)
         self._places: np.ndarray | None = None  # places of the rows, by ascending row number
         self.columns: Any = None
@@ -53,7 +57,7 @@ class ColumnsCache(RowCache):
     @staticmethod
     def row_bytes(columns: int) -> int:
         """Bytes of a cached row in addition to its entries: its target, the columns that may still move it, and its shares."""
-        return ROW_BYTES + 16 + 10 * columns
+        return ROW_BYTES + 16 + (8 + _listing(columns)().itemsize) * columns
 
     def serve(self, columns: Any) -> None:
         """Set the columns (streamcut.oracles.columns_passes.Places); the cache must be empty."""

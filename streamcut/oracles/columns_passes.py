@@ -16,10 +16,10 @@ from streamcut.compiled import columns as kernels
 from streamcut.compiled import columns_line, sides, vectors
 from streamcut.compiled.column_records import Added, Order, Pairs, Places, Room
 from streamcut.compiled.records import Rows as Csr
-from streamcut.execution.cache_passes import FillingPass
 from streamcut.execution.feed import Streams
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_buffer import with_entries_of
+from streamcut.execution.row_cache import FillingPass
 from streamcut.execution.row_state import Rows
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.rounding import Grids
@@ -27,9 +27,8 @@ from streamcut.losses.columns import ColumnsRisk
 from streamcut.losses.loss import Loss
 from streamcut.oracles.classes_passes import targets
 from streamcut.oracles.columns_cache import ColumnsCache, Sweeps
-from streamcut.oracles.dual.dual_pass import require_finite
 from streamcut.oracles.dual.random_order import sample_free
-from streamcut.oracles.row_passes import Equal, First, Halves, RowPass, Totals, begin, weight_sum
+from streamcut.oracles.row_passes import Equal, First, Halves, RowPass, Totals, begin, require_finite, weight_sum
 
 
 def kinds_of(columns: Places) -> list[tuple[float, int]]:

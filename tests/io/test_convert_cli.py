@@ -48,17 +48,6 @@ def test_summary_as_json_and_quiet(run, tmp_path, text):
     assert run("convert", text, tmp_path / "b.zarr", "--quiet") == (0, "", "")
 
 
-def test_rows_in_order_of_labels_are_told_of(run, tmp_path):
-    (tmp_path / "rows.svm").write_text("0 1:1\n" * 200 + "1 2:1\n" * 200)
-    code, out, err = run("convert", tmp_path / "rows.svm", tmp_path / "a.zarr")
-    assert code == 0
-    assert "rows are sorted by label" in err
-    assert "--shuffle 1" in err
-    code, out, err = run("convert", tmp_path / "rows.svm", tmp_path / "b.zarr", "--json")
-    assert json.loads(out)["label_order"] == [str(tmp_path / "b.zarr")]
-    assert "rows are sorted" not in run("convert", tmp_path / "rows.svm", tmp_path / "c.zarr", "--shuffle", 1)[2]
-
-
 def test_standard_input(tmp_path, text):
     command = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()", "convert", "-", str(tmp_path / "a.zarr")]
     found = subprocess.run(command, input=text.read_bytes(), capture_output=True, timeout=120)

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import re
-import subprocess
-import sys
 
 import joblib
 import numpy as np
@@ -190,19 +187,3 @@ def test_the_command_goes_by_the_ending(model, tmp_path, run):
     for ending, begins in ((".json", b'{"format"'), (".joblib", b"\x80"), *text):
         assert run("export", tmp_path / "m.npz", tmp_path / f"e{ending}") == (0, "", "")
         assert io.BytesIO((tmp_path / f"e{ending}").read_bytes()).read(20).startswith(begins)
-
-
-@pytest.mark.process
-@pytest.mark.parametrize("to", ["json", "onnx", "sklearn"])
-def test_the_least_memory_that_an_export_names_is_enough(tmp_path, to):
-    rng = np.random.default_rng(0)
-    streamcut.train((sp.csr_array(rng.random((200, 20))), np.sign(rng.standard_normal(200)))).save(tmp_path / "m.npz")
-
-    def export(memory: str) -> subprocess.CompletedProcess:
-        line = ["export", str(tmp_path / "m.npz"), str(tmp_path / f"m.{to}"), "--to", to, "--memory", memory]
-        code = "from streamcut.cli import main; main()"
-        return subprocess.run([sys.executable, "-P", "-c", code, *line], capture_output=True, text=True, timeout=120)
-
-    refused = export("1MB")
-    done = export(re.search(r"at least (\d+MB)", refused.stderr)[1])
-    assert done.returncode == 0, done.stderr

@@ -7,7 +7,6 @@ import os
 import pickle
 import threading
 from collections import Counter
-from concurrent.futures import Future, ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -26,7 +25,6 @@ from streamcut.io.places import remote
 from streamcut.io.stores import remote_store
 from streamcut.io.stores.chunk_cache import ChunkCache
 from streamcut.io.stores.remote_store import RemoteStore
-from streamcut.io.stores.shards_ahead import ShardsAhead
 
 
 @pytest.fixture(scope="module")
@@ -143,8 +141,8 @@ def test_what_is_on_its_way_stays_within_its_memory(server, monkeypatch):
     monkeypatch.setattr(remote_store, "AHEAD_BYTES", 2 * max(sizes))
     for shard in (0, 3, 6, 1):
         data.expect(*range(shard, len(sizes)))
-        assert sum(sizes[k] for k in data._ahead.coming) <= 2 * max(sizes)
-        assert {shard, shard + 1} <= data._ahead.coming
+        assert sum(sizes[k] for k in data._coming) <= 2 * max(sizes)
+        assert {shard, shard + 1} <= data._coming.keys()
     assert [data.read(k).n_rows for k in range(len(sizes))] == [shard.rows for shard in data.manifest.shards]
 
 
@@ -176,54 +174,6 @@ class Nothing(Pass):
 
     def merge(self, total, part):
         return total
-
-
-class TestShardsAhead:
-    """Of eight shards of 10 bytes, three at a time."""
-
-    @pytest.fixture
-    def begun(self):
-        return []
-
-    @pytest.fixture
-    def ahead(self, begun):
-        def begin(shard):
-            begun.append(shard)
-            return {"a": Future(), "b": Future()}
-
-        return ShardsAhead([10] * 8, begin, 30)
-
-    def test_the_next_one_begins_when_one_was_taken(self, ahead, begun):
-        ahead.expect(range(1, 7))
-        assert begun == [1, 2, 3]
-        first = ahead.take(1, "a")
-        assert (ahead.take(1, "a"), ahead.take(0, "a"), begun) == (None, None, [1, 2, 3])
-        assert ahead.take(1, "b") is not first is not None
-        assert begun == [1, 2, 3, 4]
-        ahead.expect([2, 3, 4, 5])
-        assert begun == [1, 2, 3, 4]
-
-    def test_what_nobody_wants_any_more_makes_room(self, ahead, begun):
-        ahead.expect([0, 1, 2])
-        ahead.expect([2, 7, 6])
-        assert begun == [0, 1, 2, 7, 6]
-        assert ahead.coming == {2, 7, 6}
-        ahead.expect([])
-        assert ahead.coming == set()
-
-    def test_threads_share_the_memory(self, ahead, begun):
-        ahead.expect([0, 1, 2, 3])
-        with ThreadPoolExecutor(1) as other:
-            other.submit(ahead.expect, [4, 5, 0]).result(20)
-            assert begun == [0, 1, 2, 4]  # one at least
-            for name in "ab":
-                ahead.take(0, name)
-            assert begun == [0, 1, 2, 4]  # its half is 15 bytes
-            for name in "ab":
-                other.submit(ahead.take, 4, name).result(20)
-            assert begun == [0, 1, 2, 4, 5]
-        ahead.expect([6])  # the other thread has ended
-        assert ahead.coming == {6}
 
 
 def test_with_a_cache_the_second_run_asks_for_no_chunk(store, server, tmp_path, monkeypatch):
@@ -267,7 +217,7 @@ def test_the_cache_of_a_command(store, server, tmp_path, run, monkeypatch):
 def test_a_cache_is_no_place_for_other_files(tmp_path):
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(UsageError, match="holds other files"):
-        ChunkCache(tmp_path).begin("0" * 64)
+        ChunkCache(tmp_path, None, "0" * 64)
     assert (tmp_path / "mine.txt").read_text() == "mine"
 
 

@@ -25,8 +25,8 @@ def store(folder) -> Path:
     return folder / "good.zarr"
 
 
-def refused(run, arguments: str, code: int, words: str) -> None:
-    """The command line ends with `code` and one message, without a traceback and without leaving a file."""
+def refused(run, arguments: str, code: int, words: str) -> str:
+    """The message of a command line that ends with `code`, without a traceback and without leaving a file."""
 
     before = set(os.listdir())
     found, out, err = run(*arguments.split())
@@ -34,6 +34,7 @@ def refused(run, arguments: str, code: int, words: str) -> None:
     assert re.search(words, err), err
     assert "Traceback" not in err
     assert set(os.listdir()) == before
+    return err
 
 
 @pytest.fixture
