@@ -67,38 +67,46 @@ class WaterLevel:
     """
 
     def __init__(self, signs: np.ndarray, *, bias: bool) -> None:
-        self._basins = [np.flatnonzero(signs == wanted) for wanted in (_POSITIVE, _NEGATIVE)] if bias else [np.arange(len(signs))]
+        own = [np.flatnonzero(signs == wanted) for wanted in (_POSITIVE, _NEGATIVE)]
+        self._basins: list[Any] = own if bias else [slice(None)]
         self.two = bias
 
     def find(self, c: np.ndarray, volume: float, near: Level | None = None, slack: float = 0.0) -> Level:
-        """The level of `volume`; rows above those of `near` by more than `slack` are examined only if needed."""
+        """The level of `volume`; rows further from those of `near` than `slack` are sorted only if needed."""
         if near is not None:
-            found = self._within(c, volume, (near.positive + slack, near.negative + slack))
+            found = self._within(c, volume, [(level - slack, level + slack) for level in (near.positive, near.negative)])
             if found is not None:
                 return found
-        level = self._within(c, volume, (np.inf, np.inf))
+        level = self._within(c, volume, [(-np.inf, np.inf)] * 2)
         assert level is not None
         return level
 
-    def _within(self, c: np.ndarray, volume: float, limits: tuple[float, float]) -> Level | None:
-        """The level, if the rows up to `limits` determine it: not all of them may be under water."""
+    def _within(self, c: np.ndarray, volume: float, windows: list[tuple[float, float]]) -> Level | None:
+        """The level, if the rows in its window determine it: rows below are covered, not all in it are."""
         heights = [c[rows] for rows in self._basins]
-        floors = [np.sort(own[own <= limit]) for own, limit in zip(heights, limits, strict=False)]
-        n = min(map(len, floors))
-        if n == 0:
+        below = [own[own < low] for own, (low, _) in zip(heights, windows, strict=False)]
+        floors = [np.sort(own[(own >= low) & (own <= high)]) for own, (low, high) in zip(heights, windows, strict=False)]
+        first = max(map(len, below))  # of the ranks to try
+        starts = [first - len(under) for under in below]
+        n = min(len(floor) - start for floor, start in zip(floors, starts, strict=True))
+        if n <= 0:
             return None
-        sums = sum(floor[:n] for floor in floors)
-        poured = np.cumsum(sums)
-        covered = max(int(np.searchsorted(np.arange(1, n + 1) * sums - poured, volume)), 1)
-        if any(covered == len(floor) < len(own) for floor, own in zip(floors, heights, strict=True)):
+        sums = sum(floor[start : start + n] for floor, start in zip(floors, starts, strict=True))
+        known = sum(under.sum() + floor[:start].sum() for under, floor, start in zip(below, floors, starts, strict=True))
+        totals = known + np.cumsum(sums)
+        count = int(np.searchsorted(np.arange(first + 1, first + n + 1) * sums - totals, volume))
+        if count == 0 < first:
             return None
-        total = float(sum(floor[:covered].sum() for floor in floors))
-        surface = (volume + float(poured[covered - 1])) / covered
+        count = max(count, 1)
+        ends, covered, total = [start + count for start in starts], first + count, float(totals[count - 1])
+        if any(end == len(floor) and covered < len(own) for end, floor, own in zip(ends, floors, heights, strict=True)):
+            return None
+        surface = (volume + total) / covered
         if len(floors) == 1:
             return Level(surface, surface, covered, total)
-        tops = [float(floor[covered - 1]) for floor in floors]
+        tops = [float(floor[end - 1]) for floor, end in zip(floors, ends, strict=True)]
         rise = surface - tops[0] - tops[1]
-        up, down = (min([rise, *(floor[covered : covered + 1] - top)]) for floor, top in zip(floors, tops, strict=True))
+        up, down = (min([rise, *(floor[end : end + 1] - top)]) for floor, end, top in zip(floors, ends, tops, strict=True))
         return Level(tops[0] + 0.5 * (rise + up - down), tops[1] + 0.5 * (rise - up + down), covered, total)
 
 
