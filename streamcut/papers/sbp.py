@@ -73,41 +73,56 @@ class WaterLevel:
 
     def find(self, c: np.ndarray, volume: float, near: Level | None = None, slack: float = 0.0) -> Level:
         """The level of `volume`; rows further from those of `near` than `slack` are sorted only if needed."""
+        found = None
         if near is not None:
-            found = self._within(c, volume, [(level - slack, level + slack) for level in (near.positive, near.negative)])
-            if found is not None:
-                return found
-        level = self._within(c, volume, [(-np.inf, np.inf)] * 2)
-        assert level is not None
-        return level
+            window = [(level - slack, level + slack) for level in (near.positive, near.negative)]
+            found = Basins([c[rows] for rows in self._basins], window).level(volume)
+        return found or self.whole(c).of(volume)
 
-    def _within(self, c: np.ndarray, volume: float, windows: list[tuple[float, float]]) -> Level | None:
-        """The level, if the rows in its window determine it: rows below are covered, not all in it are."""
-        heights = [c[rows] for rows in self._basins]
+    def whole(self, c: np.ndarray) -> Basins:
+        """The basins of these responses, for one volume after another."""
+        return Basins([c[rows] for rows in self._basins], [(-np.inf, np.inf)] * 2)
+
+
+class Basins:
+    """The basins with these `heights`, of each the rows in its window (low, high) sorted."""
+
+    def __init__(self, heights: list[np.ndarray], windows: list[tuple[float, float]]) -> None:
         below = [own[own < low] for own, (low, _) in zip(heights, windows, strict=False)]
-        floors = [np.sort(own[(own >= low) & (own <= high)]) for own, (low, high) in zip(heights, windows, strict=False)]
-        first = max(map(len, below))  # of the ranks to try
-        starts = [first - len(under) for under in below]
-        n = min(len(floor) - start for floor, start in zip(floors, starts, strict=True))
-        if n <= 0:
-            return None
-        sums = sum(floor[start : start + n] for floor, start in zip(floors, starts, strict=True))
-        known = sum(under.sum() + floor[:start].sum() for under, floor, start in zip(below, floors, starts, strict=True))
-        totals = known + np.cumsum(sums)
-        count = int(np.searchsorted(np.arange(first + 1, first + n + 1) * sums - totals, volume))
-        if count == 0 < first:
+        self._floors = [np.sort(own[(own >= low) & (own <= high)]) for own, (low, high) in zip(heights, windows, strict=False)]
+        self._sizes = [len(own) for own in heights]
+        self._first = max(map(len, below))  # of the ranks to try
+        self._starts = [self._first - len(under) for under in below]
+        parts = list(zip(below, self._floors, self._starts, strict=True))
+        self._n = max(min(len(floor) - start for _, floor, start in parts), 0)
+        known = sum(under.sum() + floor[:start].sum() for under, floor, start in parts)
+        sums = np.sum([floor[start : start + self._n] for _, floor, start in parts], axis=0)
+        self._totals = known + np.cumsum(sums)
+        self._poured = np.arange(self._first + 1, self._first + self._n + 1) * sums - self._totals
+
+    def level(self, volume: float) -> Level | None:
+        """The level, if the windows determine it: rows below them are covered, not all in them are."""
+        count = int(np.searchsorted(self._poured, volume))
+        if self._n == 0 or count == 0 < self._first:
             return None
         count = max(count, 1)
-        ends, covered, total = [start + count for start in starts], first + count, float(totals[count - 1])
-        if any(end == len(floor) and covered < len(own) for end, floor, own in zip(ends, floors, heights, strict=True)):
+        ends, covered, total = [start + count for start in self._starts], self._first + count, float(self._totals[count - 1])
+        parts = list(zip(self._floors, ends, strict=True))
+        if any(end == len(floor) and covered < size for (floor, end), size in zip(parts, self._sizes, strict=True)):
             return None
         surface = (volume + total) / covered
-        if len(floors) == 1:
+        if len(parts) == 1:
             return Level(surface, surface, covered, total)
-        tops = [float(floor[end - 1]) for floor, end in zip(floors, ends, strict=True)]
+        tops = [float(floor[end - 1]) for floor, end in parts]
         rise = surface - tops[0] - tops[1]
-        up, down = (min([rise, *(floor[end : end + 1] - top)]) for floor, end, top in zip(floors, ends, tops, strict=True))
+        up, down = (min([rise, *(floor[end : end + 1] - top)]) for (floor, end), top in zip(parts, tops, strict=True))
         return Level(tops[0] + 0.5 * (rise + up - down), tops[1] + 0.5 * (rise - up + down), covered, total)
+
+    def of(self, volume: float) -> Level:
+        """The level, where all rows are sorted."""
+        level = self.level(volume)
+        assert level is not None
+        return level
 
 
 class StochasticBatchPerceptron(KernelMethod):
@@ -154,16 +169,16 @@ class StochasticBatchPerceptron(KernelMethod):
     def average(self) -> tuple[Level, float]:
         """The level of the mean responses, and its volume."""
         c = self.responses.c_sum / self.steps
-        level = self._levels.find(c, self._volume)
-        return (level, self._volume) if self._C is None else self._best_for(c, level, self._C)
+        basins = self._levels.whole(c)
+        return (basins.of(self._volume), self._volume) if self._C is None else self._best_for(basins, self._C)
 
-    def _best_for(self, c: np.ndarray, level: Level, C: float) -> tuple[Level, float]:
-        """The level whose 1/γ is the best scale of the responses `c` for C, and its volume.
+    def _best_for(self, basins: Basins, C: float) -> tuple[Level, float]:
+        """The level whose 1/γ is the best scale of the responses for C, and its volume.
 
         ½s² + C Σ max(0, 1 − s c_i) is convex in s = 1/γ, so the sign of its slope tells whether more water is needed; while the
         rows under water stay the same, a Newton step is exact.
         """
-        volume, low, high = self._volume, 0.0, self._ocean
+        volume, low, high, level = self._volume, 0.0, self._ocean, basins.of(self._volume)
         for _ in range(_SEARCHES):
             if level.total * level.gamma * C < 1.0:
                 low = volume
@@ -176,7 +191,7 @@ class StochasticBatchPerceptron(KernelMethod):
             if abs(wanted - volume) <= _PRECISION * volume:
                 break
             volume = wanted
-            level = self._levels.find(c, volume)
+            level = basins.of(volume)
         return level, volume
 
     def predictor(self) -> tuple[np.ndarray, float]:
