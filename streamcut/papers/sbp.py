@@ -128,6 +128,7 @@ class Basins:
 class StochasticBatchPerceptron(KernelMethod):
     """Exactly one of `nu` and `C` is given; see the module. `rows_seen` counts drawn rows."""
 
+    averaged = True
     kept = (*KernelMethod.kept, "steps", "_level", "_square", "_slack", "_next", "_volume")
 
     def __init__(
