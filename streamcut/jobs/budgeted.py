@@ -113,11 +113,6 @@ class BudgetedJob:
         return "binary" if len(self.targets) == 1 else "multiclass"
 
     @property
-    def vectors_before(self) -> int:
-        """The most support vectors that a target begins with."""
-        return _vectors(self.start)
-
-    @property
     def _ahead(self) -> bool:
         return self.options.scheduler != "sync"
 
