@@ -31,11 +31,6 @@ class ClassesRisk:
     def classes(self) -> int:
         return len(self.labels)
 
-    @property
-    def largest_target(self) -> int:
-        """The largest number that `targets` returns."""
-        return self.classes - 1
-
     def targets(self, y: np.ndarray) -> np.ndarray:
         """The class of each label, int32 (n,); −1 for an unknown label."""
         places = np.minimum(np.searchsorted(self.labels, y), self.classes - 1)
