@@ -17,14 +17,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamcut.config import SCALES
-from streamcut.data.datasets import opened
+from streamcut.data.inputs import opened
 from streamcut.errors import UsageError
 from streamcut.execution.ceiling import Ceiling
 from streamcut.execution.scaled import scaled
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.rounding import above, gamma
 from streamcut.losses.pointwise import PointwiseRisk
-from streamcut.measures.pointwise import risk_of
+from streamcut.measures.trained_loss import risk_of
 from streamcut.models.kernel import KernelModel
 from streamcut.oracles.kernel_columns import squared_norms
 from streamcut.solver_table import SOLVER_TABLE

@@ -21,13 +21,13 @@ import scipy.sparse as sp
 
 from streamcut.compiled import second_order
 from streamcut.config import SCALES
-from streamcut.data.datasets import opened
+from streamcut.data.inputs import opened
 from streamcut.errors import UsageError
 from streamcut.execution.ceiling import Ceiling
 from streamcut.execution.scaled import ScaledDataset
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.dataset import Dataset
-from streamcut.measures.pointwise import risk_of
+from streamcut.measures.trained_loss import risk_of
 from streamcut.models.files import as_model
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model

@@ -19,12 +19,13 @@ from streamcut.io.manifest import Manifest
 from streamcut.io.row_view import Folds, kept_rows
 from streamcut.io.rows import Space
 from streamcut.jobs.columns import ColumnsJob, Point
+from streamcut.loss_table import JOINT_LOSSES
 from streamcut.models.checkpoint import below
 from streamcut.models.model import Model
 from streamcut.solvers.progress import Observer, Progress
 from streamcut.training import Session, checked
 
-PROBLEMS = ("binary", "regression", "one-vs-rest")  # those that can be trained as columns
+PROBLEMS = ("binary", "regression", "one-vs-rest", *JOINT_LOSSES)  # those that can be trained as columns
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,12 +68,12 @@ class Together:
     groups: int = 0
 
     def train(self, problems: Sequence[Problem]) -> list[list[Outcome]]:
-        """The result for each C of each problem. Raises KeyboardInterrupt at a stop, and what `train` raises."""
+        """The result for each C of each problem. Raises KeyboardInterrupt at a stop before all have a model, or of folds."""
         found: dict[int, list[Outcome]] = {}
         for name, numbers in _by_training(problems).items():
             outcomes = self._columns([problems[number] for number in numbers], name)
             found |= dict(zip(numbers, outcomes, strict=True))
-            if self.stop():
+            if self.stop() and (self.folds is not None or len(found) < len(problems)):
                 raise KeyboardInterrupt("training was stopped")
         return [found[number] for number in range(len(problems))]
 

@@ -26,8 +26,9 @@ from streamcut.io.row_view import Folds
 from streamcut.jobs.job import identity
 from streamcut.jobs.linear import cache_wanted, constant_feature, detail, linear_model, penalty_needs, threads_wanted, two_labels
 from streamcut.jobs.origins import classes_origins, linear_origin
-from streamcut.jobs.several_classes import classes_apart, multiclass_model
-from streamcut.losses import row_loss
+from streamcut.jobs.several_classes import classes_apart, multiclass_model, several_labels
+from streamcut.loss_table import JOINT_LOSSES
+from streamcut.losses import joint_loss, row_loss
 from streamcut.losses.columns import Column, ColumnsRisk
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.certificate import Certificate, StopReason
@@ -79,13 +80,20 @@ class ColumnsJob:
         """A grid of `points` on the problem of the options: two classes, numbers, or one class against the rest."""
         statistics = manifest.statistics
         labels: tuple[float, ...] | None = None
-        positive, rest = 1.0, False
+        positive, rest, joint = 1.0, False, options.problem in JOINT_LOSSES
         if options.problem == "one-vs-rest":
             labels = classes_apart(statistics)
+        elif joint:
+            labels = several_labels(statistics)
         elif options.problem == "binary":
             negative, positive, rest = two_labels(statistics, options.positive_label)
             labels = negative, positive
-        loss = row_loss(options.chosen_loss, options.as_dict(), positive)
+        loss: Any
+        if joint:
+            assert labels is not None
+            loss = joint_loss(options.problem)(len(labels))
+        else:
+            loss = row_loss(options.chosen_loss, options.as_dict(), positive)
         risk = ColumnsRisk(PointwiseRisk(loss, options.positive_weight), labels, rest, folds)
         lanes = plan_lanes(statistics, options.lanes or 1)
         return cls(options, risk, tuple(points), options.record, lanes, min(threads_wanted(options), len(lanes)))
@@ -98,7 +106,7 @@ class ColumnsJob:
         if options.warm_start is None:
             return found
         constant, labels = found._constant(manifest.statistics), found.risk.labels
-        if found.several:
+        if found.task == "multiclass":
             assert labels is not None
             return replace(found, origins=classes_origins(options, manifest, labels, constant))
         return replace(found, origins=(linear_origin(options, manifest, found.task, found.pair, constant),))
@@ -109,17 +117,22 @@ class ColumnsJob:
         return self.options.problem == "one-vs-rest"
 
     @property
+    def joint(self) -> bool:
+        """Whether each point has a group of columns, the classes of a joint loss."""
+        return self.risk.group is not None
+
+    @property
     def pair(self) -> tuple[float, float] | None:
         """(negative, positive) label of two classes, None for numbers."""
         return None if self.risk.labels is None else (self.risk.labels[0], self.risk.labels[1])
 
     @property
     def task(self) -> str:
-        return "multiclass" if self.several else self.options.problem
+        return self.options.chosen_task
 
     @property
     def classes(self) -> range:
-        """The classes that have columns of their own at each point."""
+        """The classes that have problems of their own at each point."""
         if not self.several:
             return range(1, 2)
         assert self.risk.labels is not None
@@ -127,12 +140,12 @@ class ColumnsJob:
 
     @property
     def count(self) -> int:
-        """The number of columns."""
+        """The number of problems: columns, or groups."""
         return len(self.points) * len(self.classes)
 
     @property
     def at_once(self) -> int:
-        """The number of columns trained at a time."""
+        """The number of problems trained at a time."""
         return self.count if self.group is None else self.group
 
     def in_groups(self) -> Iterator[Self]:
@@ -146,21 +159,25 @@ class ColumnsJob:
 
     def needs(self, manifest: Manifest) -> Needs:
         """Row state: class and weight; for each column two scores and the share before and after a pass."""
-        statistics, K, loss = manifest.statistics, self.at_once, self.risk.loss
+        statistics, K, loss = manifest.statistics, self.at_once * self.risk.width, self.risk.loss
         features = statistics.n_features + (self.options.bias != 0.0)
-        whole, share = features * self.count, np.dtype(loss.code_type).itemsize
+        whole, share = features * self.count * self.risk.width, np.dtype(loss.code_type).itemsize
         own = row_arrays(self.risk.pointwise, statistics.weight_sum is not None, keep_margins=False)
         arrays = (8 if self.risk.labels is None else 4, *[8] * len(own), *[2] * (self.risk.folds is not None))
         arrays = (*arrays, 8 * K, 8 * K, 2 * share * K)
         near = min(ORDER.group_rows(statistics), statistics.n_rows)
         copies = 2 if self.group is None else 3  # the third to make models: without groups, columns are freed first
-        models = (f"weights and proofs of {self.count} columns, of which {K} are trained at a time", copies * 8 * whole)
+        what = f"weights and proofs of {self.count * self.risk.width} columns, of which {K} are trained at a time"
         cached = self._cached_row(manifest)
         return Needs(
             dimension=features * K,
             vectors=4,
             row_bytes=sum(arrays),
-            more=(*self._halves(features), *penalty_needs(replace(self.options, intercept="auto"), features * K), models),
+            more=(
+                *self._halves(features),
+                *penalty_needs(replace(self.options, intercept="auto"), features * K),
+                (what, copies * 8 * whole),
+            ),
             whole=whole,
             row_cache=cache_wanted(self.options, manifest, self.lanes, part=_CACHED, row_bytes=cached),
             per_worker=(
@@ -180,7 +197,8 @@ class ColumnsJob:
     def _cached_row(self, manifest: Manifest) -> int:
         """Bytes per cached row, without its entries, with what solving for all rows at once takes."""
         dimension = manifest.statistics.n_features + (self.options.bias != 0.0)
-        return ColumnsCache.row_bytes(self.at_once) + solving_bytes(self.risk.loss, manifest.statistics, dimension)
+        solving = 0 if self.joint else solving_bytes(self.risk.loss, manifest.statistics, dimension)
+        return ColumnsCache.row_bytes(self.at_once * self.risk.width) + solving
 
     def _mixing(self, manifest: Manifest, row_bytes: int) -> tuple[Streamed, ...]:
         """The numbers of places that rows come from at once, with the batches they make, best first."""
@@ -243,12 +261,12 @@ class ColumnsJob:
             )
             for a in answers
         )  # fmt: skip
-        if self.several:
+        if self.several or self.joint:
             assert self.risk.labels is not None
             proved = list(zip(certificates, (answer.witness for answer in answers), strict=True))
-            W = np.empty((len(answers[0].w), len(answers)))
-            for k in range(W.shape[1]):
-                W[:, k] = answers.pop(0).w
+            W = np.empty((len(answers[0].w) // self.risk.width, len(self.risk.labels)))
+            for k in range(0, W.shape[1], self.risk.width):
+                W[:, k : k + self.risk.width] = answers.pop(0).w.reshape(len(W), -1)
             if self.group is not None:  # memory is short, and the freed blocks lie between live ones
                 give_back()
             rest: dict[str, Any] = {"C": C, "l1": l1, "constant": constant}

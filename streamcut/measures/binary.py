@@ -11,8 +11,7 @@ from streamcut.foundation.chunk import Chunk
 from streamcut.loss_table import ROW_LOSSES
 from streamcut.losses import row_loss
 from streamcut.losses.pointwise import PointwiseRisk
-from streamcut.measures.probability import LOSSES, ProbabilityMeasures
-from streamcut.measures.ratio import ratio
+from streamcut.measures.probability import LOSSES, ProbabilityMeasures, ratio
 from streamcut.measures.separation import Scored, Separation
 from streamcut.models.model import Model
 

@@ -103,10 +103,6 @@ class StoredCheckpoint:
         self.read_into(name, array)
         return array
 
-    def read_all(self) -> dict[str, np.ndarray]:
-        """All arrays as stored; the caller checks them."""
-        return {name: self.read(name, shape, dtype) for name, (dtype, shape, _) in self.arrays.items()}
-
     def read_into(self, name: str, out: np.ndarray, after: Callable[[], None] = lambda: None) -> None:
         """See `Fill`."""
         shape, (dtype, _, offset) = self.shape(name), self.arrays[name]

@@ -169,10 +169,10 @@ class ColumnsOracle(LinearOracle):
             w = np.zeros(self.dimension)
             w[-1] = -1.0 if cut.a[-1] > 0.0 else 1.0
             self.score(w)
-            k = float(two_cuts.minimise(lambda k: _FLAT * k + self.slopes(k)[0], 1)[0])
+            k = float(two_cuts.minimise(lambda k: _FLAT * k + self.slopes(k), 1)[0])
             for _ in range(_STEPS):
-                (slope,), (curvature,) = self.slopes(np.array([k]))
-                k -= slope / curvature if curvature > 0.0 else 0.0
+                slopes, (curvature,) = self._look("SlopesPass", np.array([k]))
+                k -= slopes.sum() / curvature if curvature > 0.0 else 0.0
             cut = self.cut_between(k)
         return float(np.abs(cut.a[: self.dimension - self.free]).max(initial=0.0))
 

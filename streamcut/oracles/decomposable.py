@@ -179,13 +179,13 @@ class DecomposableOracle:
 
         def slopes(k: np.ndarray) -> np.ndarray:
             with np.errstate(over="ignore", invalid="ignore"):  # e^s may overflow
-                slope = (k * A0 + B0 if more is None else more(k)) + self.C * self.slopes(k)[0]
+                slope = (k * A0 + B0 if more is None else more(k)) + self.C * self.slopes(k)
             return np.where(np.isnan(slope), np.inf, slope)
 
         return float(two_cuts.minimise(slopes, 1, *_CLOSE, _FARTHEST)[0])
 
-    def slopes(self, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Slopes and curvatures of Σ u_i ℓ_i at each w_b + k(w − w_b). The data is not read."""
+    def slopes(self, k: np.ndarray) -> np.ndarray:
+        """Slopes of Σ u_i ℓ_i at each w_b + k(w − w_b). The data is not read."""
         raise NotImplementedError
 
     def loss_scored(self, w: np.ndarray) -> float:

@@ -30,6 +30,7 @@ class LinearOracle(DecomposableOracle):
 
     def __init__(
         self, runner: Runner, risk: PointwiseRisk, *, C: float, bias: float, keep_margins: bool, free: bool = False,
+        width: int = 1,
     ) -> None:  # fmt: skip
         statistics = runner.feed.data.manifest.statistics
         dimension, self._largest = statistics.n_features + (bias != 0.0), max(statistics.max_abs_value, abs(bias))
@@ -37,7 +38,7 @@ class LinearOracle(DecomposableOracle):
         self._targets = risk.scale(weight, statistics.label_min, statistics.label_max)
         self.equal = risk.loss.targets == "numbers" and self._targets.lowest == self._targets.highest
         grids = risk.grids(statistics.n_rows, self._targets, self._largest)
-        super().__init__(runner, risk, row_passes, dimension=dimension, C=C, bias=bias, grids=grids)
+        super().__init__(runner, risk, row_passes, dimension=dimension, C=C, bias=bias, grids=grids, width=width)
         self._first = first_of(risk.loss, self._targets, self._largest)
         middle = risk.loss.middle(self._targets) if risk.loss.targets == "numbers" else 0.0
         self._equal = Equal(middle, grids)
@@ -113,7 +114,7 @@ class LinearOracle(DecomposableOracle):
 
     @property
     def mean_loss_at_zero(self) -> float:
-        return self._loss.value(0.0, 0.0) if self._loss.targets == "labels" else self._targets.loss_at_zero / self.total_weight
+        return self._loss.at_zero if self._loss.targets == "labels" else self._targets.loss_at_zero / self.total_weight
 
     @property
     def loss_at_zero(self) -> float:
@@ -122,10 +123,9 @@ class LinearOracle(DecomposableOracle):
         total, value = super().loss_at_zero, self.mean_loss_at_zero
         return total if value == 1.0 else above(value * total, gamma(8.0) * value * total)
 
-    def slopes(self, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Slopes and curvatures of Σ u_i ℓ_i at each w_b + k(w − w_b); at kinks, slopes to the right."""
-        slopes, curvatures = self._look("SlopesPass", k)
-        return slopes.sum(axis=1), curvatures
+    def slopes(self, k: np.ndarray) -> np.ndarray:
+        """Slopes of Σ u_i ℓ_i at each w_b + k(w − w_b); at kinks, those to the right."""
+        return self._look("SlopesPass", k)[0].sum(axis=1)
 
     def step(self, k: float, w_b: np.ndarray) -> float:
         self._reach.step(k, self._longest(w_b), self._scale)

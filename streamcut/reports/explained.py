@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamcut.data.inputs import Raw, framed, rows_of
+from streamcut.data.inputs import Raw, rows_of
 from streamcut.errors import BadInputError, UsageError
 from streamcut.foundation.chunk import Chunk
+from streamcut.io.sources.lazy import framed
 from streamcut.models.files import as_model
 from streamcut.models.model import Model
 from streamcut.prediction import as_rows, scored_chunks, warn_of
@@ -65,7 +66,7 @@ def explain(
     """See streamcut.api."""
     reading = raw or Raw(labelled=False)
     reading.strict |= strict
-    found = list(explained(model, framed(data), top=top, label=label, against=against, raw=reading))
+    found = list(explained(model, data, top=top, label=label, against=against, raw=reading))
     if raw is None:
         warn_of(reading.unseen)
     return found
@@ -90,7 +91,7 @@ def explained(
     weights = model.weights.reshape(model.n_features, -1)  # type: ignore[attr-defined]
     mean = None if against is None else _mean(model, against)
     base = intercepts if mean is None else intercepts + mean @ weights
-    rows = as_rows(model, data, ignore_extra_features)
+    rows = as_rows(model, framed(data), ignore_extra_features)
     for chunk, scores in scored_chunks(model, rows, ignore_extra_features=ignore_extra_features, raw=raw):
         scores = scores.reshape(chunk.n_rows, -1)
         for row in range(chunk.n_rows):

@@ -13,6 +13,7 @@ from streamcut.execution.feed import Traffic
 from streamcut.foundation.units import format_bytes
 from streamcut.models.certificate import StopReason, Tolerance, Witness, only_rounding
 from streamcut.models.checkpoint import Checkpoints, Fill
+from streamcut.models.kept import Kept
 from streamcut.solvers.standstill import Standing, Standstill
 
 
@@ -202,6 +203,26 @@ class Progress:
             self._resumed = True
         return self.start if found is None else found
 
+    def resume_with(self, oracle: Resumable, state: Kept, record: type) -> bool:
+        """The same, with the solver's `state`, too; returns whether there was a checkpoint."""
+        found = self.resume(oracle, record)
+        if found is not None:
+            with found.restoring():
+                state.restore(found.record["state"]["solver"], found.read_into)
+        return found is not None
+
+    def see(self, record: Any) -> None:
+        """Append `record`, a Record, to the history, and show it."""
+        self.history.append(record)
+        if self.observe is not None:
+            self.observe(record)
+
+    def ended(self) -> StopReason | None:
+        """Why a run without a gap must stop now: its time is over, or it was interrupted."""
+        if self.rule.max_time is not None and self.seconds >= self.rule.max_time:
+            return StopReason.TIME
+        return StopReason.INTERRUPTED if self.stop() else None
+
     def measure_for(self, oracle: Any) -> StoppingRule:
         """Set the unit of mean losses in tolerances, known after the first pass; returns the rule."""
         self.rule = replace(self.rule, unit=oracle.unit, equal=oracle.equal)
@@ -273,6 +294,4 @@ class Progress:
             allowed.rule,
             classes,
         )
-        self.history.append(now)
-        if self.observe is not None:
-            self.observe(now)
+        self.see(now)

@@ -122,7 +122,7 @@ class BundleState:
             self.w = self.w_b.copy()
             self.w[-1] += side
             oracle.score(self.w)
-            end = two_cuts.minimise(lambda k: oracle.C * oracle.slopes(k)[0] - _FLAT * oracle.c_bar, 1, narrow=_CLOSE)[0]
+            end = two_cuts.minimise(lambda k: oracle.C * oracle.slopes(k) - _FLAT * oracle.c_bar, 1, narrow=_CLOSE)[0]
             self.move(part * (1.0 - _CLOSE) * float(end), oracle)
         if self.F_b - self.bound <= rule.allowed_gap(self.F_b, oracle.c_bar):  # F may differ by rounding
             self.best = Best(self.w_b, self.F_b, self.raised)

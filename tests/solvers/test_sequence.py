@@ -15,10 +15,6 @@ from streamcut.cli import cli
 from streamcut.errors import BadInputError, NotFoundError, UsageError
 
 
-def _bits(model):
-    return model.weights.tobytes(), model.intercept.tobytes(), model.transitions.tobytes(), model.certificate.primal
-
-
 @pytest.mark.parametrize(("solver", "options"), [("ocas", {}), ("ocas", {"cut": "exact"}), ("cpa", {}), ("bundle-dca", {})])
 def test_solvers_meet_at_the_optimum(solver, options):
     X, y, qid = sequences(30)
@@ -43,14 +39,6 @@ def test_transitions_help():
     accuracy = evaluate(model, streamcut.rows(Xt, yt, qid=qt)).accuracy
     assert accuracy > np.mean(alone.predict(Xt, qid=np.arange(len(yt))) == yt) + 0.1
     assert accuracy == np.mean(model.predict(Xt, qid=qt) == yt)
-
-
-@pytest.mark.parametrize("solver", ["ocas", "bundle-dca"])
-def test_workers_change_no_bit(solver):
-    X, y, qid = sequences(150)
-    common = {"task": "sequence", "C": 0.4, "lanes": 4, "tol_relative": 1e-3, "solver": solver}
-    data = streamcut.rows(X, y, qid=qid, shard_nnz=50)
-    assert _bits(train(data, workers=1, **common)) == _bits(train(data, workers=2, **common))
 
 
 def test_names_of_labels_come_from_a_file(tmp_path):

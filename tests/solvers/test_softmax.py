@@ -17,7 +17,7 @@ class TestInvariance:
     @pytest.mark.parametrize(("solver", "more"), WAYS)
     def test_workers_change_no_bit(self, solver, more):
         X, y, u = problem(1000, 20, weights=True, seed=1)
-        options = {"task": "multiclass", "loss": "softmax", "solver": solver, "lanes": 3, "max_passes": 8, "max_cuts": 6, **more}
+        options = {"task": "multiclass", "loss": "softmax", "solver": solver, "lanes": 3, "max_passes": 8, **more}
         for shard_nnz in (1 << 20, 3000):
             data = streamcut.rows(X, y, weight=u, shard_nnz=shard_nnz)
             expected, model = train(data, **options, scheduler="sync"), train(data, **options, workers=3)
