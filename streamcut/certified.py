@@ -20,7 +20,7 @@ from streamcut.config import SCALES
 from streamcut.data.inputs import opened
 from streamcut.errors import UsageError
 from streamcut.execution.ceiling import Ceiling
-from streamcut.execution.scaled import scaled
+from streamcut.execution.scaled import ScaledDataset
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.rounding import above, gamma
 from streamcut.losses.pointwise import PointwiseRisk
@@ -81,7 +81,7 @@ class Certifier:
         model, scale = self._model, self._model.parameters.get("scale", "none")
         if scale not in SCALES:
             raise UsageError("a scaler of another program divided the features; certify the last step of its pipeline")
-        rows = scaled(data, scale)
+        rows = data if scale == "none" else ScaledDataset(data, scale)
         if rows.manifest.fingerprint != model.fingerprint:
             raise UsageError("these are not the rows that the model was trained on (fingerprints differ)")
         if scale != "none":
