@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from streamcut.errors import CorruptError
 from streamcut.io.features import FeatureTally, feature_statistics
 from streamcut.io.manifest import StatisticsBuilder
@@ -97,7 +99,7 @@ def _content_problems(data: StoredDataset) -> Iterator[str]:
             sound = False
             yield str(error)
             continue
-        if bool((chunk.data == 1).all()) != info.ones:
+        if bool(np.all(chunk.data == 1)) != info.ones:
             sound = False
             what = "contradicts the manifest on whether every value is 1"
             yield str(damaged(f"{data.path}/{SHARDS}/{shard_name(shard)}/data", what))

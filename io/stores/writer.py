@@ -281,6 +281,7 @@ class StoreWriter:
 
     def _hand_out(self, rows: Chunk) -> None:
         """Check a shard and count it, and let a thread encode and write it. Raises BadInputError."""
+        assert rows.data is not None  # `_copied` wrote the ones
         first, self._cut = self._cut, self._cut + rows.n_rows
         self._cut_nnz += rows.nnz
         cut = slice(rows.indptr[0], rows.indptr[-1])
@@ -301,7 +302,7 @@ class StoreWriter:
         guards: dict[str, tuple[int, int]] = {}
         n_features = -1 if self._n_features is None else self._n_features
         self._files.put(self._layout.encoded(shard, narrowed(rows), rows.n_rows, n_features, found, guards))
-        ones = found["data"].dtype == VALUES[0] and smallest(rows.data)[1]
+        ones = found["data"].dtype == VALUES[0] and smallest(rows.data)[1]  # type: ignore[arg-type]
         return ShardInfo(rows.n_rows, rows.nnz, ones, found, guards)
 
     def _count(self, chunk: Chunk, first: int) -> None:
