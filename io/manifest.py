@@ -95,7 +95,7 @@ class StatisticsBuilder:
     def add(self, chunk: Chunk) -> None:
         if chunk.n_rows == 0:
             return
-        from streamcut.io.row_statistics import row_statistics  # Numba takes longer to import than most commands need
+        from streamcut.io.statistics_kernels import row_statistics  # Numba takes longer to import than most commands need
 
         unit = chunk.data is None
         data = np.empty(0, np.int8) if chunk.data is None else chunk.data
