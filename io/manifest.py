@@ -44,7 +44,7 @@ class Statistics:
     """What training and `info` need to know about the rows without reading them.
 
     labels is {label: rows} or None when there are more than MAX_DISTINCT_LABELS; groups counts runs of equal qid. label_weights
-    is {label: sum of weights} of weighted rows, where their labels are listed (None in stores of format version 1).
+    is {label: sum of weights} of weighted rows, where their labels are listed.
     """
 
     n_rows: int = 0
