@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from streamcut.compiler.jit import allocating, kernel
+from streamcut.compiler.jit import helper, kernel
 
 
 @kernel
@@ -69,7 +69,21 @@ def assemble(fixed, values, features, line, indptr, indices, data):
     return ones
 
 
-@allocating
+@helper
+def _sort(numbers):
+    """Shell's sort with the gaps of Gonnet and Baeza-Yates, in place."""
+    gap = len(numbers)
+    while gap > 1:
+        gap = max(1, (5 * gap - 1) // 11)
+        for place in range(gap, len(numbers)):
+            number, at = numbers[place], place
+            while at >= gap and numbers[at - gap] > number:
+                numbers[at] = numbers[at - gap]
+                at -= gap
+            numbers[at] = number
+
+
+@kernel
 def count_words(ends, features, indptr, indices, data):
     """CSR rows of lists of features: row i has features[ends[i]:ends[i + 1]] (int32, sorted in place; negative: none), counted.
 
@@ -79,7 +93,7 @@ def count_words(ends, features, indptr, indices, data):
     indptr[0] = 0
     for row in range(len(ends) - 1):
         found = features[ends[row] : ends[row + 1]]
-        found.sort()
+        _sort(found)
         last = np.int32(-1)
         for feature in found:
             if feature < 0:

@@ -107,14 +107,14 @@ def bucket(h, mask):
 
 
 @kernel
-def hashed(data, offsets, prefix, mask, out):
+def hashed(data, starts, stops, prefix, mask, out):
     """Write |murmur of prefix + word| & mask to `out`, int32 (words), -1 for empty words.
 
-    Word i is data[offsets[i]:offsets[i + 1]].
+    Word i is data[starts[i]:stops[i]].
     """
     h, tail, held = murmur_state(prefix)
     for word in range(len(out)):
-        start, stop = offsets[word], offsets[word + 1]
+        start, stop = starts[word], stops[word]
         out[word] = -1
         if start < stop:
             out[word] = bucket(_hash_on(h, tail, held, len(prefix), data, start, stop), mask)
