@@ -26,7 +26,6 @@ from streamcut.io.tables.word_kernels import words_from
 T = TypeVar("T")
 _NO_ENDS = np.empty(0, np.int64)
 _NOTHING = np.array([NONE], np.int32)
-_FEW_SLOTS = 64  # features of a row that are sorted by insertion
 _NO_VALUE = "no value (--missing=own gives it a feature of its own)"
 
 
@@ -185,8 +184,6 @@ class _Batch:
         return [np.concatenate((next(rest), next(rest) if absent else _NOTHING)) for absent in lacking]
 
     def _assembled(self, values: np.ndarray, features: np.ndarray) -> text_words.Rows:
-        if len(features) > _FEW_SLOTS:
-            features.sort(axis=0)
         out = _room(self.n, features.size + values.size)
         line = np.empty(len(features), np.int32)
         return *out, row_kernels.assemble(self.encoder._fixed, values, features, line, *out)

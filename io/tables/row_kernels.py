@@ -22,6 +22,20 @@ def tfidf(indptr, indices, idf, data):
             data[at] /= length
 
 
+@helper
+def _sort(numbers):
+    """Shell's sort with the gaps of Gonnet and Baeza-Yates, in place."""
+    gap = len(numbers)
+    while gap > 1:
+        gap = max(1, (5 * gap - 1) // 11)
+        for place in range(gap, len(numbers)):
+            number, at = numbers[place], place
+            while at >= gap and numbers[at - gap] > number:
+                numbers[at] = numbers[at - gap]
+                at -= gap
+            numbers[at] = number
+
+
 @kernel
 def assemble(fixed, values, features, line, indptr, indices, data):
     """CSR rows of numeric columns and at most one feature of value 1 from each other column.
@@ -40,14 +54,10 @@ def assemble(fixed, values, features, line, indptr, indices, data):
         count = 0
         for slot in range(len(features)):
             feature = features[slot, row]
-            if feature < 0:
-                continue
-            place = count
-            while place > 0 and line[place - 1] > feature:
-                line[place] = line[place - 1]
-                place -= 1
-            line[place] = feature
-            count += 1
+            if feature >= 0:
+                line[count] = feature
+                count += 1
+        _sort(line[:count])
         start, number, slot = at, 0, 0
         while number < len(fixed) or slot < count:
             if slot == count or (number < len(fixed) and fixed[number] <= line[slot]):
@@ -67,20 +77,6 @@ def assemble(fixed, values, features, line, indptr, indices, data):
                 at += 1
         indptr[row + 1] = at
     return ones
-
-
-@helper
-def _sort(numbers):
-    """Shell's sort with the gaps of Gonnet and Baeza-Yates, in place."""
-    gap = len(numbers)
-    while gap > 1:
-        gap = max(1, (5 * gap - 1) // 11)
-        for place in range(gap, len(numbers)):
-            number, at = numbers[place], place
-            while at >= gap and numbers[at - gap] > number:
-                numbers[at] = numbers[at - gap]
-                at -= gap
-            numbers[at] = number
 
 
 @kernel
