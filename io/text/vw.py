@@ -173,10 +173,9 @@ class VwSource:
         return values, y, weight
 
     def _features(self, out: k.Tokens, entries: int, row_of: np.ndarray, name: str) -> np.ndarray:
-        keys = _texts(out.keys, out.key_ends, entries)
         if self._keys.bits is not None:  # which takes less time than finding the distinct ones
-            return self._keys.find(keys)
-        words = Words(*coded(keys))
+            return self._keys.hashed(out.keys, out.key_ends[:entries], out.key_ends[1 : entries + 1], "")
+        words = Words(*coded(_texts(out.keys, out.key_ends, entries)))
         try:
             found = self._keys.learn([KeyColumn("", words, row_of)])[0] if self._learn else self._keys.find(words.words)
         except TooManyKeysError:
