@@ -11,7 +11,7 @@ import click
 
 from streamcut import api
 from streamcut.cli import signals
-from streamcut.cli.destinations import expect_saved, refuse_existing, reserved_output, save_trained
+from streamcut.cli.destinations import refuse_existing, reserved_output, save_trained
 from streamcut.cli.made import checkpoint_of, has, options_from, set_option, taken
 from streamcut.cli.output import note, number, print_json, print_rows, print_table
 from streamcut.config import GRID, SETTINGS, CheckpointOptions, TrainOptions
@@ -146,7 +146,7 @@ def run(
                 model = train(dataset, progress=display, on_plan=show_plan, **common, **options)
         model = with_origin(model, made_of)
         assert model_path is not None  # only a dry run has none, and ends with its plan
-        written = save_trained(model, model_path, replace)
+        written, late = save_trained(model, model_path, replace)
         if folder is not None and model.converged:
             remove_checkpoints(folder, nested=search)
     if plot is not None:
@@ -158,7 +158,8 @@ def run(
         used, planned, budget = (format_bytes(model.resources[name]) for name in ("peak", "planned", "budget"))
         note(f"Peak memory {used}, planned {planned}, budget {budget}.")
     signals.raise_received()
-    expect_saved(written, model_path)
+    if late is not None:
+        raise late
     if require_convergence and not model.converged:
         raise NotConvergedError(f"not converged ({model.stop_reason}); the model in {written} is the best so far")
 
