@@ -215,8 +215,8 @@ class _Shown:
             for cell in found.cells if self._json else ():
                 print_json({"event": "cell", **cell.as_dict()})
             event |= {**best.options, best.measure: best.mean, **found.resources}
-            if len(found.cells) > 1 and not self._json and not self._quiet:
-                print_rows([cell.as_dict() for cell in found.cells], err=True)
+            if not self._json and not self._quiet:
+                print_rows([cell.as_dict() for cell in found.cells] if len(found.cells) > 1 else [], err=True)
                 note(f"Best: {options_text(best.options)}, with {best.measure} {number(best.mean)}.")
         self._event(event, model.in_words())
         if not self._json and not self._quiet:
