@@ -63,7 +63,8 @@ def store_of(path: str, manifest: Manifest) -> StoredDataset:
 def _open_directory(path: Path) -> StoredDataset:
     if not os.path.lexists(path / MANIFEST):
         if (path / JOURNAL).is_dir():
-            raise _incomplete(path)
+            what = "its conversion was never finished; run the same `streamcut convert` with --resume"
+            raise IncompleteError(f"{path}: {what}")
         if _was_a_store(path):
             raise damaged(path / MANIFEST, "missing")
         _refuse_anndata(path, {name for name in ("X", "obs") if (path / name).is_dir()})
@@ -117,10 +118,6 @@ def _of_zip(path: Path) -> NotFoundError:
     if names and all(name.endswith(".npy") for name in names):
         return NotFoundError(f"{path}: arrays of NumPy or SciPy, not a streamcut store; {_CONVERT}")
     return NotFoundError(f"{path}: a zip file, not a streamcut store; unpack it if it holds one")
-
-
-def _incomplete(path: Path) -> IncompleteError:
-    return IncompleteError(f"{path}: its conversion was never finished; run the same `streamcut convert` with --resume")
 
 
 def _was_a_store(path: Path) -> bool:

@@ -56,8 +56,8 @@ def calibrate(model: Model | str | os.PathLike, data: Any, *, memory: str = "aut
         raise BadInputError("there are no rows to fit probabilities to")
     scores, classes, weights = (np.concatenate(each) for each in zip(*parts, strict=True))
     del parts
-    fit: Any = platt if two else tempered
-    link: Link = (Sigmoid if two else Softmax)(*fit(scores, classes, weights), len(scores))
+    rest = scores, classes, weights
+    link: Link = Sigmoid(*platt(*rest), len(scores)) if two else Softmax(*tempered(*rest), len(scores))
     ceiling.keep()
     return replace(model, link=link)
 

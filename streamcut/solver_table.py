@@ -37,11 +37,8 @@ class SolverRecord:
     least_cuts size of the smallest bundle it works with
     vectors    number of dense vectors, each as long as the weights, that each worker keeps
     sums       how many of them hold a lane's share of the sums of a pass
-    weights    rows and classes may have weights
     losses     row losses that it trains; None: all, or those of its job
     intercept  `bias` switches an unregularised intercept on and off
-    averages   the answer is the mean over its iterates
-    resumes    a warm-start model must say how many steps it took
     """
 
     family: Literal["linear", "budgeted", "exact-kernel", "sampled"]
@@ -57,11 +54,8 @@ class SolverRecord:
     least_cuts: int = 2
     vectors: int = 1
     sums: int = 1
-    weights: bool = True
     losses: tuple[str, ...] | None = None
     intercept: bool = False
-    averages: bool = False
-    resumes: bool = False
 
     @property
     def constant(self) -> bool:
@@ -147,7 +141,6 @@ _RECORDS: dict[str, SolverRecord] = {
         family="budgeted",
         trains=dict.fromkeys(("binary", "regression", "one-vs-rest"), "papers.bsgd.BSGD"),
         losses=_BOXES,
-        resumes=True,
     ),
     "smo": SolverRecord(
         family="exact-kernel",
@@ -159,30 +152,25 @@ _RECORDS: dict[str, SolverRecord] = {
         trains={"binary": "papers.sbp.StochasticBatchPerceptron"},
         kinds=("stochastic",),
         limits=_ROUND_LIMITS,
-        weights=False,
         intercept=True,
-        averages=True,
     ),
     "sdca": SolverRecord(
         family="exact-kernel",
         trains={"binary": "papers.rivals.KernelSDCA"},
         kinds=("stochastic",),
         limits=_ROUND_LIMITS,
-        weights=False,
     ),
     "pegasos": SolverRecord(
         family="exact-kernel",
         trains={"binary": "papers.rivals.KernelPegasos"},
         kinds=("stochastic",),
         limits=_ROUND_LIMITS,
-        weights=False,
     ),
     "perceptron": SolverRecord(
         family="exact-kernel",
         trains={"binary": "papers.rivals.KernelPerceptron"},
         kinds=("stochastic",),
         limits=_ROUND_LIMITS,
-        weights=False,
     ),
     "sampled-constant": SolverRecord(
         family="sampled",

@@ -144,6 +144,7 @@ class _Run:
     def __init__(self, path: Path, columns: Columns) -> None:
         self.path, self.types = path, {name: column.dtype for name, column in columns.items()}
         self.unread, self.longest = len(columns["key"]), int(columns["length"].max())
+        self.shortest, self.largest = self.row_bytes(np.array([0, self.longest])).tolist()  # bytes of rows
         self._next = dict.fromkeys(columns, 0)  # element of each array to load next
         self.block = {name: np.empty(0, dtype) for name, dtype in self.types.items()}
         with ExitStack() as stack:
@@ -152,8 +153,8 @@ class _Run:
                 for name, column in _columns(chunk, keys).items():
                     files[name].write(column.data)
 
-    def row_bytes(self, lengths: np.ndarray | int) -> np.ndarray | int:
-        """Bytes of rows with this many entries."""
+    def row_bytes(self, lengths: np.ndarray) -> np.ndarray:
+        """Bytes of rows with this many entries, int64."""
         entry = sum(self.types[name].itemsize for name in _ENTRIES)
         return sum(dtype.itemsize for dtype in self.types.values()) - entry + lengths * entry
 
@@ -162,7 +163,7 @@ class _Run:
         have = _bytes(self.block)
         if not self.unread or have > memory // 2:
             return
-        most = min(self.unread, max(1, (memory - have) // self.row_bytes(0)))
+        most = min(self.unread, max(1, (memory - have) // self.shortest))
         lengths = self._read("length", most)
         rows = max(1, int(np.searchsorted(np.cumsum(self.row_bytes(lengths)), memory - have, side="right")))
         entries = int(lengths[:rows].sum())
@@ -190,7 +191,7 @@ class _Run:
 def _merged(runs: list[_Run], memory: int) -> Iterator[tuple[Chunk, np.ndarray]]:
     """Pass 2. A quarter of `memory` holds the fronts of the runs, a quarter the rows leaving them, the rest copies on the way."""
     share = memory // 4 // len(runs)
-    needed = 4 * sum(max(share, int(run.row_bytes(run.longest))) for run in runs)
+    needed = 4 * sum(max(share, run.largest) for run in runs)
     if needed > memory:
         longest = max(run.longest for run in runs)
         raise MemoryBudgetError(
@@ -206,8 +207,9 @@ def _merged(runs: list[_Run], memory: int) -> Iterator[tuple[Chunk, np.ndarray]]
         for number, run in enumerate(runs):
             keys = run.block["key"]
             # Run `first` may hold unread rows with the limit's key: rows with that key in later runs wait for them.
-            side = "right" if number <= first else "left"
-            count = len(keys) if limit is None else int(np.searchsorted(keys, limit, side=side))
+            count = len(keys)
+            if limit is not None:
+                count = int(np.searchsorted(keys, limit, side="right" if number <= first else "left"))
             if count:
                 taken.append(run.take(count))
         if not taken:

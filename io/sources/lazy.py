@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from streamcut.errors import BadInputError, UsageError
-
-T = TypeVar("T")
+from streamcut.io.sources.row_source import one_ahead
 
 
 def is_frame(data: Any) -> bool:
@@ -128,15 +126,6 @@ def blocks(X: Any, columns: dict[str, Any]) -> Iterator[tuple[Any, dict[str, Any
 def computed(parts: list[Any]) -> Iterator[Any]:
     """The computed `parts`, in order, with the next one being computed."""
     return one_ahead(part.compute() for part in parts)
-
-
-def one_ahead(items: Iterator[T]) -> Iterator[T]:
-    """`items`, none of which is None; the next one is made by another thread meanwhile."""
-    with ThreadPoolExecutor(1, "streamcut-read") as pool:
-        coming = pool.submit(next, items, None)
-        while (item := coming.result()) is not None:
-            coming = pool.submit(next, items, None)
-            yield item
 
 
 def _parts(name: str, column: Any, X: Any, count: int) -> list[Any]:

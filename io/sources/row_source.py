@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -22,6 +24,8 @@ from streamcut.io.sources.canonical import RawRows, RowRules, canonical
 from streamcut.io.sources.labels import Labels
 
 MAX_GROUPS = 1 << 20  # remembered: 100 MB
+T = TypeVar("T")
+U = TypeVar("U")
 ENTRY_BYTES = 96  # a raw entry, its checks and its canonical form, at the peak of `canonical`
 
 
@@ -236,3 +240,41 @@ def tree_bytes(path: str | Path) -> int:
     if not os.path.isdir(path):
         return os.path.getsize(path)
     return sum(os.lstat(os.path.join(folder, name)).st_size for folder, _, names in os.walk(path) for name in names)
+
+
+def one_ahead(items: Iterator[T]) -> Iterator[T]:
+    """`items`, none of which is None; the next one is made by another thread meanwhile."""
+    with ThreadPoolExecutor(1, "streamcut-read") as pool:
+        coming = pool.submit(next, items, None)
+        while (item := coming.result()) is not None:
+            coming = pool.submit(next, items, None)
+            yield item
+
+
+def ahead(items: Iterable[T], work: Callable[[T], U], threads: int) -> Generator[tuple[T, Callable[[], U]]]:
+    """Each of `items` with a function that returns, or raises, the result of `work` on it.
+
+    A single thread works on demand; several run up to `threads` items ahead. An error of `items` comes after those before it.
+    """
+    if threads == 1:
+        for item in items:
+            yield item, partial(work, item)
+        return
+    working: deque[tuple[T, Future[U]]] = deque()
+    pool, late = ThreadPoolExecutor(threads, "streamcut-rows"), None
+    try:
+        try:
+            for item in items:
+                working.append((item, pool.submit(work, item)))
+                if len(working) > threads:
+                    done, future = working.popleft()
+                    yield done, future.result
+        except BadInputError as error:
+            late = error
+        while working:
+            done, future = working.popleft()
+            yield done, future.result
+        if late is not None:
+            raise late
+    finally:
+        pool.shutdown(cancel_futures=True)

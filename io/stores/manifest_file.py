@@ -116,7 +116,7 @@ def _manifest(record: dict) -> Manifest:
     """The inverse of what `manifest_bytes` writes."""
     statistics = record["statistics"]
     statistics |= {name: None if statistics[name] is None else dict(map(tuple, statistics[name])) for name in _BY_LABEL}
-    parts = {"statistics": Statistics(**statistics), "shards": tuple(map(shard_from_record, record["shards"]))}
+    parts: dict[str, Any] = {"statistics": Statistics(**statistics), "shards": tuple(map(shard_from_record, record["shards"]))}
     parts |= {name: _guards(record[name]) for name in ("files", "extras")}
     return Manifest(**{name: parts.get(name, record[name]) for name in Manifest.__dataclass_fields__})
 

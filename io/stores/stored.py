@@ -114,8 +114,8 @@ class StoredDataset(ShownDataset, ABC):
             self._sound.add(shard)
         if "weight" in arrays:
             arrays["weight"] = buffers.widened("weight", arrays["weight"])
-        columns = (arrays.get(name) for name in ("data", "y", "qid", "weight"))
-        return Chunk(arrays["indptr"], arrays["indices"], *columns, first_row=self._first_rows[shard])
+        data, qid, weight = (arrays.get(name) for name in ("data", "qid", "weight"))
+        return Chunk(arrays["indptr"], arrays["indices"], data, arrays["y"], qid, weight, self._first_rows[shard])
 
     def _check(self, shard: int, arrays: dict[str, np.ndarray]) -> None:
         """Raise CorruptError for a fault unsafe for kernels in a shard with these decoded arrays (indptr int64, y float64)."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from streamcut.errors import CorruptError
 from streamcut.io.features import FeatureTally, feature_statistics
@@ -72,22 +74,22 @@ def verify_store(path: str | os.PathLike, *, read_data: bool) -> VerifyReport:
 def _content_of_files(data: StoredDataset, files: dict[str, tuple[int, int | None]], read_data: bool) -> Iterator[str]:
     """Faults in the content of files with a checksum of the whole file; without `read_data`, of metadata files only."""
 
-    def problem(file: str, guard: tuple[int, int]) -> str | None:
+    def problem(item: tuple[str, tuple[int, int]]) -> str | None:
         try:
-            data.guarded(file, guard)
+            data.guarded(*item)
         except CorruptError as error:
             return str(error)
         return None
 
     wanted = {file: (length, crc) for file, (length, crc) in files.items() if crc is not None}
-    read = [(file, guard) for file, guard in wanted.items() if read_data or file.endswith(".json")]
-    yield from filter(None, data.each(lambda each: problem(*each), read))
+    yield from filter(None, data.each(problem, [each for each in wanted.items() if read_data or each[0].endswith(".json")]))
 
 
 def _content_problems(data: StoredDataset) -> Iterator[str]:
     """Read every array of every shard."""
     stated, sound = data.manifest.statistics, True
-    buffers, statistics = Buffers(data.manifest.shards, with_ones=True), StatisticsBuilder()
+    shards = [replace(shard, ones=False) for shard in data.manifest.shards]  # values that are all 1 are stored, too
+    buffers, statistics = Buffers(shards), StatisticsBuilder()
     kept = FEATURES in data.manifest.extras
     tally = FeatureTally(min(max(stated.n_features, 1), MOST_FEATURES) if kept else 0)
     for shard, info in enumerate(data.manifest.shards):
@@ -97,7 +99,7 @@ def _content_problems(data: StoredDataset) -> Iterator[str]:
             sound = False
             yield str(error)
             continue
-        if bool((chunk.data == 1).all()) != info.ones:
+        if bool(np.all(chunk.data == 1)) != info.ones:
             sound = False
             what = "contradicts the manifest on whether every value is 1"
             yield str(damaged(f"{data.path}/{SHARDS}/{shard_name(shard)}/data", what))

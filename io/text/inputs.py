@@ -7,6 +7,7 @@ import os
 import re
 import stat
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import translate
@@ -68,14 +69,15 @@ def find_inputs(paths: Sequence[str | os.PathLike]) -> list[Input]:
     if not paths:
         raise UsageError("no input; name files, directories, globs, or - for standard input")
     inputs = [found for path in paths for found in _expand(os.fspath(path))]
-    seen: dict[object, list[str]] = {}
-    for found in inputs:
-        local = found.name != STDIN and not is_url(found.name)
-        others = seen.setdefault(_identity(found.name) if local else found.name, [])
-        if others and (not local or os.path.realpath(found.name) in map(os.path.realpath, others)):  # hard links are two files
-            raise UsageError(f"{found.name}: named twice; each input is read once")
-        others.append(found.name)
+    expect_once([found.name for found in inputs])
     return inputs
+
+
+def expect_once(names: Sequence[str]) -> None:
+    """Raise UsageError for a file that is named twice; two hard links are two files."""
+    places = Counter(name if name == STDIN or is_url(name) else os.path.realpath(name) for name in names)
+    if twice := [place for place, count in places.items() if count > 1]:
+        raise UsageError(f"{twice[0]}: named twice; each input is read once")
 
 
 def files_below(folder: str) -> list[str]:
@@ -106,11 +108,6 @@ def _expand(path: str) -> list[Input]:
         nested = [_expand(match) if os.path.isdir(match) else [_inspect(match, path)] for match in matches]
         return [found for group in nested for found in group]
     return [_inspect(path)]
-
-
-def _identity(path: str) -> tuple[int, int]:
-    status = os.stat(path)
-    return status.st_dev, status.st_ino
 
 
 def _inspect_url(url: str) -> Input:

@@ -88,13 +88,16 @@ def opened(data: Any) -> Dataset:
 def with_labels(data: Any, recipe: Recipe | None) -> Any:
     """One frame of (frame, labels) where `recipe` makes features of columns; anything else unchanged."""
     rule = None if recipe is None or recipe.table is None else recipe.labels
-    if rule is None or rule.column is None or not (isinstance(data, tuple) and len(data) == 2 and is_frame(framed(data[0]))):
+    if rule is None or rule.column is None or not (isinstance(data, tuple) and len(data) == 2):
+        return data
+    rows = framed(data[0])
+    if not is_frame(rows):
         return data
     import pyarrow as pa
 
     if rule.comparison is not None:
         raise UsageError(f"data: labels are the outcome of {rule.comparison}; give the frame with that column, without labels")
-    frame, labels = pa.table(framed(data[0])), pa.array(data[1])
+    frame, labels = pa.table(rows), pa.array(data[1])
     kept = [name for name in frame.column_names if name != rule.column]
     if len(labels) != frame.num_rows:
         raise BadInputError(f"X has {frame.num_rows:,} rows, y {len(labels):,}")

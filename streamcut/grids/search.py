@@ -29,6 +29,7 @@ from streamcut.solvers.progress import Observer, Progress
 from streamcut.strategy import choose, is_scaled
 from streamcut.training import Session, checked, job_class, train
 
+_DECIDED = ("task", "loss", "positive_label")  # options that follow from all rows
 _MEASURED_ROW = 64  # bytes: scores kept and sorted, weights
 Splits = list[tuple[Dataset, Dataset]]  # for each fold: training rows, evaluation rows
 
@@ -110,6 +111,7 @@ class Search:
     def __post_init__(self) -> None:
         self.options = {name: plain(value) for name, value in self.options.items()}
         found = [for_data(checked({**self.options, **point, "C": C})[0], self.data) for point in self.others for C in self.Cs]
+        self._points = list(zip(self.others, found[:: len(self.Cs)], strict=True))
         self.chosen, self.Cs = (chosen := found[0]), [each.C for each in found[: len(self.Cs)]]
         if len({each.record.family for each in found}) > 1:
             raise UsageError("grid: linear and kernel models are tuned separately")
@@ -186,12 +188,14 @@ class Search:
         everything: bool = True,
     ) -> None:  # fmt: skip
         """Train all models at once; those of a fold are measured on its held-out rows, others by `measure`."""
-        chosen = self.chosen
-        common = {**self.options, "task": chosen.task, "loss": chosen.loss, "positive_label": chosen.positive_label}
         hooks: dict[str, Any] = {"on_iteration": self.on_iteration, "on_trained": self.on_trained, "checkpoint": self.checkpoint}
-        together = Together(self.data, chosen.memory, folds, stop=self.stop or (lambda: False), **hooks)
+        together = Together(self.data, self.chosen.memory, folds, stop=self.stop or (lambda: False), **hooks)
         each = [None] if folds is None else [*range(folds.count), *[None] * everything]
-        problems = [Problem(fold, point, tuple(self.Cs), {**common, **point}) for fold in each for point in self.others]
+        problems = [
+            Problem(fold, point, tuple(self.Cs), {**self.options, **point, **{name: getattr(decided, name) for name in _DECIDED}})
+            for fold in each
+            for point, decided in self._points
+        ]
         found = list(zip(problems, together.train(problems), strict=True))
         models = [(problem, outcome) for problem, outcomes in found for outcome in outcomes]
         to_measure = [(problem, outcome) for problem, outcome in models if folds is None or problem.fold is not None]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from streamcut.config import CheckpointOptions
 from streamcut.evaluation import Evaluation, measures_of
@@ -108,7 +108,7 @@ class Together:
 
     def _outcome(self, problem: Problem, C: float, model: Model, record: Progress) -> Outcome:
         if problem.fold is not None:
-            model = replace(model, witnesses=())  # its bound is in the certificate; no training continues from it
+            model = replace(cast(Any, model), witnesses=())  # its bound is in the certificate; no training continues from it
         if self.on_trained is not None:
             self.on_trained({"C": C, **problem.point}, problem.fold, model)
         passes = int(model.history[-1]["passes"])

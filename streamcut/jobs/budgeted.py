@@ -113,11 +113,6 @@ class BudgetedJob:
         return "binary" if len(self.targets) == 1 else "multiclass"
 
     @property
-    def vectors_before(self) -> int:
-        """The most support vectors that a target begins with."""
-        return _vectors(self.start)
-
-    @property
     def _ahead(self) -> bool:
         return self.options.scheduler != "sync"
 
@@ -265,7 +260,7 @@ def _start(options: TrainOptions, manifest: Manifest) -> KernelModel:
     if any(getattr(options, each) not in (its[each], "auto") for each in matter):
         wanted = ", ".join(f"{each} {its[each]}" for each in matter)
         raise UsageError(f"warm_start: {name} was trained with {wanted}; use the same")
-    if options.record.resumes and "steps" not in model.facts:
+    if not options.record.algorithm(options.problem).has_alpha and "steps" not in model.facts:
         raise UsageError(
             f"warm_start: {name} does not record how many steps it took, from which {options.chosen_solver} continues; "
             "bsca does not need it"

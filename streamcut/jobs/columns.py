@@ -30,8 +30,6 @@ from streamcut.jobs.several_classes import classes_apart, multiclass_model, seve
 from streamcut.loss_table import JOINT_LOSSES
 from streamcut.losses import joint_loss, row_loss
 from streamcut.losses.columns import Column, ColumnsRisk
-from streamcut.losses.joint import JointLoss
-from streamcut.losses.loss import Loss
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.model import Model
@@ -90,7 +88,7 @@ class ColumnsJob:
         elif options.problem == "binary":
             negative, positive, rest = two_labels(statistics, options.positive_label)
             labels = negative, positive
-        loss: Loss | JointLoss
+        loss: Any
         if joint:
             assert labels is not None
             loss = joint_loss(options.problem)(len(labels))

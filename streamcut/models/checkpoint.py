@@ -266,15 +266,15 @@ def remove_checkpoints(directory: str, *, nested: bool = False) -> None:
         return
     folder = Path(directory)
     places = {folder, *(path.parent for path in folder.glob("**/lock"))}
-    for place in sorted(places, reverse=True):  # the deepest first
-        if nested or _of_steps(place.relative_to(folder).as_posix()):
-            with locked(place / "lock", str(place), remove=True):
-                (place / NAME).unlink(missing_ok=True)
-            if not any(place.iterdir()):
-                place.rmdir()
-    for place in [*(folder.glob("*") if nested else ()), folder]:
-        if place.is_dir() and not any(place.iterdir()):
-            place.rmdir()
+    for within in sorted(places, reverse=True):  # the deepest first
+        if nested or _of_steps(within.relative_to(folder).as_posix()):
+            with locked(within / "lock", str(within), remove=True):
+                (within / NAME).unlink(missing_ok=True)
+            if not any(within.iterdir()):
+                within.rmdir()
+    for within in [*(folder.glob("*") if nested else ()), folder]:
+        if within.is_dir() and not any(within.iterdir()):
+            within.rmdir()
 
 
 def _of_steps(place: str) -> bool:

@@ -312,7 +312,8 @@ class ColumnsOracle(LinearOracle):
     def _joint_errors(self, offsets: np.ndarray) -> list[CutError]:
         """Of cuts with constants `offsets`: ‖a‖ is bounded by that of a bounded loss, of others by Σ u / M. The number of a row
         in its own class is a sum over the others, with as many roundings."""
-        scale, K, loss, found = self._scale, self.risk.width, self.risk.loss, []
+        loss: Any = self.risk.loss
+        scale, K, found = self._scale, self.risk.width, []
         for offset, M in zip(np.abs(offsets).tolist(), self.totals.tolist(), strict=True):
             whole = offset if loss.bounded() else _WHOLE
             size = scale.length * whole * (1.0 + K * EPSILON)

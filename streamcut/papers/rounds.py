@@ -21,8 +21,12 @@ _EPOCH_PART = 4  # measurements per epoch, after the first quarter of an epoch; 
 
 
 class KernelMethod(Kept):
-    """A solver on kernel responses, `batch` rows a step; `rows_seen` counts the rows processed: n_rows of them make an epoch."""
+    """A solver on kernel responses, `batch` rows a step; `rows_seen` counts the rows processed: n_rows of them make an epoch.
 
+    averaged  whether it needs the sums of responses and α over its steps
+    """
+
+    averaged = False
     kept: tuple[str, ...] = ("rows_seen", "drawn")
 
     def __init__(self, responses: Responses, *, batch: int = 1, random: np.random.Generator) -> None:

@@ -45,7 +45,7 @@ class RoundsJob(ExactKernelJob):
             others = " or ".join(name for name, other in family.items() if other.intercept)
             raise UsageError(f"bias: {solver} has none; give bias 0, or use solver {others}")
         if statistics.weight_sum is not None or options.positive_weight != 1.0:
-            others = " or ".join(name for name, other in family.items() if other.weights)
+            others = " or ".join(name for name, other in family.items() if "stochastic" not in other.kinds)
             raise UsageError(f"{solver} does not support row or class weights; use solver {others}")
         held_out = None if options.validation is None else open_dataset(options.validation)
         if held_out is not None and held_out.manifest.statistics.n_features > statistics.n_features:
@@ -83,7 +83,8 @@ class RoundsJob(ExactKernelJob):
     def _solved(
         self, runner: Runner, progress: Progress, plan: MemoryPlan, kernel: Kernel, shared: SharedColumns | None
     ) -> KernelModel:
-        responses = Responses(runner, kernel, self.labels[1], averaged=self.options.record.averages)
+        algorithm = self.options.record.algorithm("binary")
+        responses = Responses(runner, kernel, self.labels[1], averaged=algorithm.averaged)
 
         def model(alpha: np.ndarray, intercept: float, **known: Any) -> KernelModel:
             return self._model(runner, kernel, *responses.support(alpha), intercept, **known)
@@ -92,13 +93,13 @@ class RoundsJob(ExactKernelJob):
             assert self.held_out is not None
             return error_of(model(alpha, intercept), self.held_out)
 
-        solver = self._solver(responses)
+        solver = self._solver(algorithm, responses)
         fit = rounds.run(solver, progress, self._epochs, None if self.held_out is None else error)
         history = rounds.as_records(fit.history)
         facts = {name: value for name, value in history[-1].items() if name not in ("iteration", "seconds") and value is not None}
         return model(fit.alpha, fit.intercept, reason=fit.reason, facts=facts, history=history)
 
-    def _solver(self, responses: Responses) -> rounds.KernelMethod:
+    def _solver(self, algorithm: type[rounds.KernelMethod], responses: Responses) -> rounds.KernelMethod:
         options = self.options
         if not responses.diagonal.max() > 0.0:
             raise BadInputError("k(x, x) is 0 for every row: there is nothing to learn from")
@@ -109,7 +110,7 @@ class RoundsJob(ExactKernelJob):
             given["C"] = options.C
         if options.record.intercept:
             given["bias"] = options.bias != 0.0
-        return options.record.algorithm("binary")(responses, **given)
+        return algorithm(responses, **given)
 
 
 def error_of(model: KernelModel, data: Dataset) -> float:

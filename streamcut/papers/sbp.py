@@ -67,44 +67,68 @@ class WaterLevel:
     """
 
     def __init__(self, signs: np.ndarray, *, bias: bool) -> None:
-        self._basins = [np.flatnonzero(signs == wanted) for wanted in (_POSITIVE, _NEGATIVE)] if bias else [np.arange(len(signs))]
+        own = [np.flatnonzero(signs == wanted) for wanted in (_POSITIVE, _NEGATIVE)]
+        self._basins: list[Any] = own if bias else [slice(None)]
         self.two = bias
 
     def find(self, c: np.ndarray, volume: float, near: Level | None = None, slack: float = 0.0) -> Level:
-        """The level of `volume`; rows above those of `near` by more than `slack` are examined only if needed."""
+        """The level of `volume`; rows further from those of `near` than `slack` are sorted only if needed."""
+        found = None
         if near is not None:
-            found = self._within(c, volume, (near.positive + slack, near.negative + slack))
-            if found is not None:
-                return found
-        level = self._within(c, volume, (np.inf, np.inf))
+            window = [(level - slack, level + slack) for level in (near.positive, near.negative)]
+            found = Basins([c[rows] for rows in self._basins], window).level(volume)
+        return found or self.whole(c).of(volume)
+
+    def whole(self, c: np.ndarray) -> Basins:
+        """The basins of these responses, for one volume after another."""
+        return Basins([c[rows] for rows in self._basins], [(-np.inf, np.inf)] * 2)
+
+
+class Basins:
+    """The basins with these `heights`, of each the rows in its window (low, high) sorted."""
+
+    def __init__(self, heights: list[np.ndarray], windows: list[tuple[float, float]]) -> None:
+        below = [own[own < low] for own, (low, _) in zip(heights, windows, strict=False)]
+        self._floors = [np.sort(own[(own >= low) & (own <= high)]) for own, (low, high) in zip(heights, windows, strict=False)]
+        self._sizes = [len(own) for own in heights]
+        self._first = max(map(len, below))  # of the ranks to try
+        self._starts = [self._first - len(under) for under in below]
+        parts = list(zip(below, self._floors, self._starts, strict=True))
+        self._n = max(min(len(floor) - start for _, floor, start in parts), 0)
+        known = sum(under.sum() + floor[:start].sum() for under, floor, start in parts)
+        sums = np.sum([floor[start : start + self._n] for _, floor, start in parts], axis=0)
+        self._totals = known + np.cumsum(sums)
+        self._poured = np.arange(self._first + 1, self._first + self._n + 1) * sums - self._totals
+
+    def level(self, volume: float) -> Level | None:
+        """The level, if the windows determine it: rows below them are covered, not all in them are."""
+        count = int(np.searchsorted(self._poured, volume))
+        if self._n == 0 or count == 0 < self._first:
+            return None
+        count = max(count, 1)
+        ends, covered, total = [start + count for start in self._starts], self._first + count, float(self._totals[count - 1])
+        parts = list(zip(self._floors, ends, strict=True))
+        if any(end == len(floor) and covered < size for (floor, end), size in zip(parts, self._sizes, strict=True)):
+            return None
+        surface = (volume + total) / covered
+        if len(parts) == 1:
+            return Level(surface, surface, covered, total)
+        tops = [float(floor[end - 1]) for floor, end in parts]
+        rise = surface - tops[0] - tops[1]
+        up, down = (min([rise, *(floor[end : end + 1] - top)]) for (floor, end), top in zip(parts, tops, strict=True))
+        return Level(tops[0] + 0.5 * (rise + up - down), tops[1] + 0.5 * (rise - up + down), covered, total)
+
+    def of(self, volume: float) -> Level:
+        """The level, where all rows are sorted."""
+        level = self.level(volume)
         assert level is not None
         return level
-
-    def _within(self, c: np.ndarray, volume: float, limits: tuple[float, float]) -> Level | None:
-        """The level, if the rows up to `limits` determine it: not all of them may be under water."""
-        heights = [c[rows] for rows in self._basins]
-        floors = [np.sort(own[own <= limit]) for own, limit in zip(heights, limits, strict=False)]
-        n = min(map(len, floors))
-        if n == 0:
-            return None
-        sums = sum(floor[:n] for floor in floors)
-        poured = np.cumsum(sums)
-        covered = max(int(np.searchsorted(np.arange(1, n + 1) * sums - poured, volume)), 1)
-        if any(covered == len(floor) < len(own) for floor, own in zip(floors, heights, strict=True)):
-            return None
-        total = float(sum(floor[:covered].sum() for floor in floors))
-        surface = (volume + float(poured[covered - 1])) / covered
-        if len(floors) == 1:
-            return Level(surface, surface, covered, total)
-        tops = [float(floor[covered - 1]) for floor in floors]
-        rise = surface - tops[0] - tops[1]
-        up, down = (min([rise, *(floor[covered : covered + 1] - top)]) for floor, top in zip(floors, tops, strict=True))
-        return Level(tops[0] + 0.5 * (rise + up - down), tops[1] + 0.5 * (rise - up + down), covered, total)
 
 
 class StochasticBatchPerceptron(KernelMethod):
     """Exactly one of `nu` and `C` is given; see the module. `rows_seen` counts drawn rows."""
 
+    averaged = True
     kept = (*KernelMethod.kept, "steps", "_level", "_square", "_slack", "_next", "_volume")
 
     def __init__(
@@ -146,16 +170,16 @@ class StochasticBatchPerceptron(KernelMethod):
     def average(self) -> tuple[Level, float]:
         """The level of the mean responses, and its volume."""
         c = self.responses.c_sum / self.steps
-        level = self._levels.find(c, self._volume)
-        return (level, self._volume) if self._C is None else self._best_for(c, level, self._C)
+        basins = self._levels.whole(c)
+        return (basins.of(self._volume), self._volume) if self._C is None else self._best_for(basins, self._C)
 
-    def _best_for(self, c: np.ndarray, level: Level, C: float) -> tuple[Level, float]:
-        """The level whose 1/γ is the best scale of the responses `c` for C, and its volume.
+    def _best_for(self, basins: Basins, C: float) -> tuple[Level, float]:
+        """The level whose 1/γ is the best scale of the responses for C, and its volume.
 
         ½s² + C Σ max(0, 1 − s c_i) is convex in s = 1/γ, so the sign of its slope tells whether more water is needed; while the
         rows under water stay the same, a Newton step is exact.
         """
-        volume, low, high = self._volume, 0.0, self._ocean
+        volume, low, high, level = self._volume, 0.0, self._ocean, basins.of(self._volume)
         for _ in range(_SEARCHES):
             if level.total * level.gamma * C < 1.0:
                 low = volume
@@ -168,7 +192,7 @@ class StochasticBatchPerceptron(KernelMethod):
             if abs(wanted - volume) <= _PRECISION * volume:
                 break
             volume = wanted
-            level = self._levels.find(c, volume)
+            level = basins.of(volume)
         return level, volume
 
     def predictor(self) -> tuple[np.ndarray, float]:

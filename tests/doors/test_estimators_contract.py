@@ -145,12 +145,6 @@ def test_support_vectors_are_those_of_scikit_learn():
     np.testing.assert_allclose(linear.decision_function(X), X @ linear.coef_[0] + linear.intercept_, atol=1e-9)
 
 
-def test_scores_are_those_of_the_attributes():
-    two, three = LinearSVM().fit(*TWO), LogisticRegression().fit(X, y)
-    np.testing.assert_allclose(two.decision_function(X), X @ two.coef_[0] + two.intercept_, atol=1e-12)
-    np.testing.assert_allclose(three.decision_function(X), X @ three.coef_.T + three.intercept_, atol=1e-12)
-
-
 def test_probabilities_are_known_before_fit_where_the_loss_or_a_parameter_says_so():
     with_them = [LogisticRegression(), LinearSVM(loss="logistic"), LinearSVM(loss="softmax")]
     for estimator in with_them:

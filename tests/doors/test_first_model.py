@@ -76,6 +76,8 @@ VERBS = {
     "evaluate": ["evaluate", "clicks.npz", "clicks.csv"],
     "explain": ["explain", "clicks.npz", "clicks.csv", "--top", "1"],
     "weights": ["explain", "clicks.npz", "--top", "3"],
+    "standard errors": ["explain", "clicks.npz", "--standard-errors", "--trained-on", "clicks.csv"],
+    "certified": ["predict", "clicks.npz", "clicks.csv", "--answer", "certified", "--trained-on", "clicks.csv"],
     "predict": ["predict", "clicks.npz", "clicks.csv", "--answer", "probabilities"],
     "calibrate": ["calibrate", "clicks.npz", "clicks.csv", "-o", "OUT.npz"],
     "json": ["export", "clicks.npz", "OUT.json"],
@@ -100,9 +102,15 @@ def test_fit_train_and_folds_have_one_loss_and_one_measure(here, run, tmp_path):
         assert (code, model.parameters["loss"], model.parameters["intercept"]) == (0, "logistic", "free")
         assert "log_loss" in streamcut.evaluate(model, "clicks.csv").measures()
     assert "log loss" in said["fit"]
-    assert "with log_loss" in said["folds"]
+    assert "  log_loss 0." in said["folds"]
     weights = [streamcut.load_model(tmp_path / f"{name}.npz").weights for name in said]
     np.testing.assert_allclose(weights[1:], [weights[0]] * 2, atol=0.02)
+
+
+def test_columns_of_a_search_have_the_loss_of_the_model(here):
+    found = streamcut.tune("clicks.csv", {"C": [0.1, 1.0]}, label="site", folds=2)
+    assert (found.best.measure, found.model.parameters["loss"]) == ("log_loss", "softmax")
+    assert streamcut.train("clicks.csv", label="site").parameters["loss"] == "softmax"
 
 
 def test_verify_says_the_same_of_the_table_the_frame_and_the_store(here, run):

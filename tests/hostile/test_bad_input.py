@@ -14,19 +14,18 @@ import re
 import threading
 from pathlib import Path
 
-import kit.shared.bad_input
+import kit.bad_input
 import numpy as np
 import pytest
 import zstandard
-from kit.bad_input import BAD, CORRUPT, GOOD, LONG, MEMORY, MISSING, OK, USAGE
-from kit.shared.bad_input import refused
+from kit.bad_input import BAD, CORRUPT, GOOD, LONG, MEMORY, MISSING, OK, USAGE, refused
 from reference.rows import read_rows
 
 import streamcut
 
-folder = kit.shared.bad_input.folder
-store = kit.shared.bad_input.store
-model = kit.shared.bad_input.model
+folder = kit.bad_input.folder
+store = kit.bad_input.store
+model = kit.bad_input.model
 
 
 pytestmark = pytest.mark.smoke

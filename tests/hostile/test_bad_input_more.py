@@ -10,18 +10,17 @@ import shutil
 import subprocess
 import sys
 
-import kit.shared.bad_input
+import kit.bad_input
 import numpy as np
 import pytest
 import zstandard
-from kit.bad_input import BAD, GOOD, MEMORY, OK, USAGE
-from kit.shared.bad_input import refused
+from kit.bad_input import BAD, GOOD, MEMORY, OK, USAGE, refused
 
 import streamcut
 
-folder = kit.shared.bad_input.folder
-store = kit.shared.bad_input.store
-model = kit.shared.bad_input.model
+folder = kit.bad_input.folder
+store = kit.bad_input.store
+model = kit.bad_input.model
 
 
 # --- 53: old Mac line ends ---

@@ -7,7 +7,6 @@ import sys
 
 import kit.shared.convert_cli
 import pytest
-from kit.store_crash import forked
 from reference.rows import read_rows
 
 from streamcut import convert
@@ -91,11 +90,3 @@ def test_refusals(run, tmp_path, text, monkeypatch, arguments, code, message):
     assert message in found[2]
     assert "Traceback" not in found[2]
     assert set(os.listdir(tmp_path)) == before
-
-
-def test_unfinished_stores_are_named_as_such(run, tmp_path, text):
-    convert(text, tmp_path / "a.zarr", shard_nnz=300)
-    forked(lambda: convert(text, tmp_path / "b.zarr", shard_nnz=300), "convert.manifest:1:kill")
-    code, _, err = run("info", tmp_path / "b.zarr")
-    assert code == ExitCode.INCOMPLETE
-    assert "--resume" in err

@@ -35,6 +35,8 @@ from streamcut.cli import main
 main()
 """
 COMMANDS = {
+    "evaluate": ["evaluate", "m.npz", "rows.zarr"],
+    "predict": ["predict", "m.npz", "rows.zarr", "-o", "p.txt", "--force"],
     "calibrate": ["calibrate", "m.npz", "rows.zarr", "-o", "calibrated.npz", "--force"],
     "verify": ["verify", "m.npz", "rows.zarr"],
 }
@@ -55,19 +57,10 @@ def ran(folder: Path, line: list[str], memory: str) -> tuple[int, str, int]:
 def test_what_a_refusal_names_is_enough(folder, name):
     code, said, _ = ran(folder, COMMANDS[name], "1MB")
     assert (code, "--memory" in said) == (ExitCode.MEMORY, True), said
-    code, said, _ = ran(folder, COMMANDS[name], f"{figure(said)}B")
-    assert code == 0, said
-
-
-@pytest.mark.skipif(not LINUX, reason="other systems count other peaks")
-@pytest.mark.parametrize("line", [["evaluate", "m.npz", "rows.zarr"], ["predict", "m.npz", "rows.zarr", "-o", "p.txt"]], ids=str)
-def test_the_peak_is_below_the_ceiling(folder, line):
-    code, said, _ = ran(folder, line, "1MB")
-    assert code == ExitCode.MEMORY, said
-    assert not (folder / "p.txt").exists()
     memory = figure(said)
-    code, said, peak = ran(folder, line, f"{memory}B")
-    assert (code, peak <= memory) == (0, True), said
+    code, said, peak = ran(folder, COMMANDS[name], f"{memory}B")
+    assert code == 0, said
+    assert peak <= memory or not LINUX or name not in ("evaluate", "predict"), "others compile"
 
 
 class Unread(MemoryDataset):

@@ -6,6 +6,7 @@ What single lines mean is in tests/hostile/test_bad_input.py and, against a slow
 from __future__ import annotations
 
 import os
+import re
 import threading
 
 import numpy as np
@@ -78,9 +79,10 @@ def test_skip_reports_what_it_leaves_out(tmp_path):
     text = b"1 1:1\nbad\n1 2:x\n# c\n-1 2:1\n1 0:1\n"
     source = source_of(tmp_path, text, O(on_error="skip"))
     assert rows_of(source) == [(1, {0: 1}), (-1, {1: 1})]
-    assert [(reject.line, reject.text) for reject in source.rejects] == [(2, "bad"), (3, "1 2:x"), (6, "1 0:1")]
+    ends = [re.search(r"in\.svm:(\d+):.*: (.*)$", reject).groups() for reject in source.rejects]
+    assert ends == [("2", "bad"), ("3", "1 2:x"), ("6", "1 0:1")]
     assert source.counters["skipped_lines"] == 3
-    assert "label" in source.rejects[0].reason
+    assert "label" in source.rejects[0]
     with pytest.raises(BadInputError, match=r"more than 2 refused lines.*in\.svm:6:3"):
         rows_of(source_of(tmp_path, text, O(on_error="skip", max_errors=2)))
 

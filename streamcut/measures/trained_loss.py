@@ -1,4 +1,4 @@
-"""The loss of K classes that a model was trained with: joint, or one class against the others."""
+"""The loss that a model was trained with: of single rows, or of K classes, joint or one class against the others."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from streamcut.losses import joint_loss, row_loss
 from streamcut.losses.joint import JointLoss
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.linear import ONE_VS_REST
+from streamcut.models.model import Model
 
 
 class LossOfClasses:
@@ -53,3 +54,12 @@ def loss_of(model: Any) -> LossOfClasses:
         risk = PointwiseRisk(row_loss(model.parameters.get("loss", "hinge"), model.parameters, 1.0))
         return LossOfClasses(classes, None, risk)
     return LossOfClasses(classes, joint_loss(model.strategy)(classes), None)
+
+
+def risk_of(model: Model) -> PointwiseRisk:
+    """The loss that training minimised, with its labels and weights; the hinge for models that were not trained here.
+
+    Raises UsageError for a loss that is not a sum over single rows.
+    """
+    positive = model.labels[1] if model.labels else 1.0
+    return PointwiseRisk(row_loss(model.parameters.get("loss", "hinge"), model.parameters, positive), model.positive_weight)
