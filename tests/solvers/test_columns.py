@@ -66,18 +66,6 @@ def test_every_class_has_a_certificate(loss, way, bias, weights):
     assert not verify(model, data).consistent
 
 
-@losses
-@ways
-def test_workers_change_no_bit(loss, way):
-    X, y, u = problem(2000, 30, weights=True)
-    options = {**REST, **way, "loss": loss, "lanes": 3, "tol": 1e-6, "tol_relative": None, "max_passes": 12}
-    for shard_nnz in (1 << 20, 4000):
-        data = streamcut.rows(X, y, weight=u, shard_nnz=shard_nnz)
-        expected = train(data, **options, scheduler="sync")
-        assert expected.history[-1]["passes"] == 12
-        same(train(data, **options, workers=3), expected)
-
-
 @pytest.mark.thirds
 @pytest.mark.parametrize("case", by_night(RESUMED, [case for case in RESUMED if case not in BY_DAY]))
 def test_stopped_and_resumed_at_any_pass_is_uninterrupted(case, tmp_path):
@@ -97,31 +85,6 @@ def test_stopped_and_resumed_at_any_pass_is_uninterrupted(case, tmp_path):
         assert [line["primal"] for line in resumed.history] == [line["primal"] for line in whole.history]
         same(resumed, whole)
     assert len(lengths) > 1 or loss == "logistic", "columns leave one after the other"
-
-
-@pytest.mark.parametrize("kind", ["zarr", "hdf5"])
-def test_backends_change_no_bit(kind, tmp_path):
-    X, y, u = problem(400, weights=True)
-    path = tmp_path / {"zarr": "rows.zarr", "hdf5": "rows.h5"}[kind]
-    with streamcut.create(path, shard_nnz=600) as made:
-        made.append(X, y, weight=u)
-    options = {**REST, "row_cache": "40%", "max_passes": 6, "tol": 1e-9, "tol_relative": None}
-    same(train(str(path), **options), train(streamcut.rows(X, y, weight=u, shard_nnz=600), **options))
-
-
-@losses
-def test_a_row_twice_is_a_row_of_weight_two_and_one_of_weight_zero_is_none(loss):
-    X, y, _ = problem(120)
-    times = np.arange(120) % 3
-    options = {**REST, "loss": loss, "tol": 1e-5, "tol_relative": None}
-    weighted = train(streamcut.rows(X, y, weight=times.astype(float)), **options)
-    again = np.repeat(np.arange(120), times)
-    repeated = train(streamcut.rows(sp.csr_array(X[again]), y[again]), **options)
-    assert weighted.converged
-    assert repeated.converged
-    overlap(weighted, repeated)
-    for one, two in zip(weighted.certificates, repeated.certificates, strict=True):
-        assert one.c_bar == pytest.approx(two.c_bar, rel=1e-12)
 
 
 def test_limits_end_every_class_and_say_so():

@@ -3,7 +3,6 @@
 import numpy as np
 import scipy.sparse as sp
 
-WAYS = [("bundle-dca", {}), ("bundle-dca", {"row_cache": "0"})]
 LABELS = (-2.0, 1.0, 3.5, 7.0)
 
 
