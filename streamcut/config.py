@@ -47,6 +47,11 @@ class CheckpointOptions:
     def __post_init__(self) -> None:
         expect_valid(self)
 
+    @classmethod
+    def of(cls, checkpoint: CheckpointOptions | str | None) -> CheckpointOptions | None:
+        """What functions take: options, or a folder."""
+        return cls(checkpoint) if isinstance(checkpoint, str) else checkpoint
+
 
 @dataclass(frozen=True, slots=True)
 class TrainOptions(TrainDeclarations):

@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.data.inputs import Raw, framed, is_frame, rows_of
+from streamcut.data.inputs import Raw, rows_of
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.ceiling import Ceiling, RowBytes
 from streamcut.foundation.chunk import Chunk, concatenate, copied, group_starts
 from streamcut.foundation.shown import unknown, warn
 from streamcut.io.manifest import Manifest
+from streamcut.io.sources.lazy import framed, is_frame
 from streamcut.models.files import as_model
 from streamcut.models.model import Model
 

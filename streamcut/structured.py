@@ -41,7 +41,7 @@ from typing import Any
 import numpy as np
 
 from streamcut.config import TrainOptions
-from streamcut.data.inputs import open_store
+from streamcut.data.inputs import opened
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.lanes import plan_lanes
@@ -80,7 +80,7 @@ class StructuredModel:
 
     def predict(self, data: str | os.PathLike | Dataset) -> list[Any]:
         """The answer to every example of a store or an opened data set, in order. Raises BadInputError for unknown features."""
-        dataset = _opened(data)
+        dataset = opened(data)
         statistics = dataset.manifest.statistics
         if statistics.n_features > self.n_features:
             raise BadInputError(f"the data has {statistics.n_features:,} features, but the model has {self.n_features:,}")
@@ -129,7 +129,7 @@ def train(
     )  # fmt: skip
     if kernel != "linear" and not asked.maps:
         raise UsageError(f"kernel: for {kernel} give nystroem or fourier, the number of features that approximate it")
-    given = _opened(data)
+    given = opened(data)
     dataset = with_features(Feed(given), asked) if asked.maps else given
     statistics = dataset.manifest.statistics
     progress = Progress(StoppingRule(tol, tol_relative, None, max_passes, max_time), on_iteration, stop=stop)
@@ -151,7 +151,3 @@ def train(
     )
     width, feature_map = given.manifest.statistics.n_features, dataset.map if isinstance(dataset, MappedDataset) else None
     return StructuredModel(task, solution.w, width, certificate, solution.history, feature_map)
-
-
-def _opened(data: str | os.PathLike | Dataset) -> Dataset:
-    return open_store(data) if isinstance(data, str | os.PathLike) else data

@@ -16,7 +16,8 @@ import numpy as np
 from streamcut.compiler.first_use import COMPILING, first_use
 from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.data.by_data import for_data
-from streamcut.data.datasets import measurable, opened, stored, with_origin
+from streamcut.data.datasets import measurable, stored, with_origin
+from streamcut.data.inputs import opened
 from streamcut.errors import MemoryBudgetError, UsageError, spelled
 from streamcut.execution.feed import Feed
 from streamcut.execution.occurring import OccurringDataset, occurring
@@ -41,9 +42,7 @@ from streamcut.jobs.smaller import lowerable, smallest_change
 from streamcut.jobs.weights import check_weights
 from streamcut.models.checkpoint import Checkpoints
 from streamcut.models.files import as_model
-from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
-from streamcut.models.multiclass import MulticlassModel
 from streamcut.progress.columns import columns, line
 from streamcut.progress.display import Display, shown_by
 from streamcut.solvers.progress import Observer, Progress, Record, StoppingRule
@@ -85,8 +84,8 @@ def train(
         run = held.enter_context(Session(place, chosen, **given))
         record = run.progress(on_iteration, callback and (lambda now: told.extend([True] * (callback(now) is True))))
         record.started = since
-        if checkpoint is not None:
-            record.checkpoints = run.checkpoints(CheckpointOptions(checkpoint) if isinstance(checkpoint, str) else checkpoint)
+        if (places := CheckpointOptions.of(checkpoint)) is not None:
+            record.checkpoints = run.checkpoints(places)
         model = run.finished(lambda: run.job.solve(run.runner, record, run.plan))
     if stop is None and asked():
         warn("training was interrupted; the model is the best so far")
@@ -219,8 +218,8 @@ class Session:
         if isinstance(data, OccurringDataset):
             model, data = with_all_features(model, data), data.inner
         if isinstance(data, ScaledDataset):
-            assert isinstance(model, LinearModel | MulticlassModel)  # only their problems are scaled
-            model = replace(model, weights=np.ascontiguousarray((model.weights.T / data.divisors).T))
+            weights = model.weights  # type: ignore[attr-defined]  # only linear problems are scaled
+            model = replace(model, weights=np.ascontiguousarray((weights.T / data.divisors).T))
         if self.options.maps:
             from streamcut.jobs import features
 

@@ -21,7 +21,7 @@ from streamcut.io.conversion.work import Target, Work
 from streamcut.io.manifest import Statistics
 from streamcut.io.opening import open_dataset
 from streamcut.io.recipe.recipe import Recipe
-from streamcut.io.sources.lazy import streamed
+from streamcut.io.sources.lazy import framed
 from streamcut.io.sources.row_source import describe
 from streamcut.io.unchanged import ChangedInputError
 
@@ -72,7 +72,7 @@ def convert(
     **options,
 ) -> ConvertReport:
     """See streamcut.api."""
-    report, learned = _converted(streamed(inputs), output, options, progress, on_recipe, on_told)
+    report, learned = _converted(framed(inputs), output, options, progress, on_recipe, on_told)
     if on_told is not None and learned:
         from streamcut.io.tables.remarks import remarks
 

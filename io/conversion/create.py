@@ -14,7 +14,7 @@ from streamcut.errors import BadInputError, UsageError
 from streamcut.foundation.systems import resident_bytes
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.conversion.plan import make_plan
-from streamcut.io.formats.by_readers import BLOCKS
+from streamcut.io.formats.matrices import BLOCKS
 from streamcut.io.manifest import Statistics
 from streamcut.io.places.remote import is_url
 from streamcut.io.recipe.recipe import LabelRule, Recipe

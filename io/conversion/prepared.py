@@ -15,9 +15,8 @@ from streamcut.foundation.shown import expect_known
 from streamcut.foundation.systems import give_back, resident_bytes
 from streamcut.io.conversion.options import ConvertOptions, spelled
 from streamcut.io.conversion.plan import ConvertPlan, make_plan
-from streamcut.io.formats.by_readers import STORE
-from streamcut.io.formats.finding import find_files
-from streamcut.io.formats.format import Conversion
+from streamcut.io.formats.finding import find_files, with_lists
+from streamcut.io.formats.matrices import STORE
 from streamcut.io.formats.registry import FORMATS
 from streamcut.io.formats.tables import FRAME
 from streamcut.io.opening import open_dataset
@@ -25,7 +24,6 @@ from streamcut.io.places.remote import expect_bucket, expect_writable, is_url
 from streamcut.io.sources.row_source import RowSource
 from streamcut.io.stores.journal import begun, expect_free, is_store
 from streamcut.io.stores.writer import writer_bytes
-from streamcut.io.text.remote_bytes import AHEAD_BYTES
 from streamcut.io.unchanged import FileStates
 
 
@@ -53,8 +51,7 @@ def prepared(inputs: Any, output: str | os.PathLike, options: dict[str, Any]) ->
     names = _names(inputs)
     outputs = output_paths(os.fspath(output), settings)
     kind, paths = (FRAME.name, []) if names is None else find_files(names, settings.format)
-    if (variant := FORMATS[kind].variant) is not None:
-        kind = variant(paths, settings)
+    kind = with_lists(kind, paths, settings.index_column)
     form = FORMATS[kind]
     settings.require_meaning(kind)
     if settings.resume and "-" in paths:
@@ -64,14 +61,13 @@ def prepared(inputs: Any, output: str | os.PathLike, options: dict[str, Any]) ->
     _refuse_overlap(outputs, [*(names or ()), *paths])
     side_files = settings.side_files(kind)
     states = FileStates([] if kind == STORE.name else [*paths, *side_files])  # stores have checksums
-    readers = form.readers([inputs] if kind == FRAME.name else paths, settings, _scratch_folder(settings, outputs[0]))
+    opened = form.open([inputs] if kind == FRAME.name else paths, settings, _scratch_folder(settings, outputs[0]))
     if settings.backend == "hdf5":
         import_module("streamcut.io.stores.hdf5_store")  # counted in the base
     give_back()
     earlier = _begun_with(outputs, settings)
-    widths = {settings.n_features, *(reader.n_features for reader in readers)} - {None}
-    learning = form.learns and not (settings.hash_bits or settings.recipe)
-    ahead = AHEAD_BYTES if not readers and any(is_url(path) for path in paths) else 0
+    widths = settings.n_features, opened.n_features
+    learning = "max_categories" in form.options and not (settings.hash_bits or settings.recipe)
     plan = make_plan(
         settings.memory,
         base=resident_bytes(),
@@ -80,14 +76,12 @@ def prepared(inputs: Any, output: str | os.PathLike, options: dict[str, Any]) ->
         sorting=settings.sorting,
         learning=learning,
         writers=len(outputs),
-        source_bytes=lambda block, threads: ahead + form.memory(readers, block, threads),
+        source_bytes=opened.memory,
         writer_bytes=partial(writer_bytes, remote=is_url(outputs[0])),
         n_features=1 << settings.hash_bits if settings.hash_bits else max(filter(None, widths), default=None),
         features=earlier.get("features"),
     )
-    told = [sentence for reader in readers for sentence in getattr(reader, "told", ())]
-    source = form.source(Conversion(paths, readers, settings, plan))
-    return Prepared(settings, outputs, kind, paths, side_files, states, plan, source, told)
+    return Prepared(settings, outputs, kind, paths, side_files, states, plan, opened.source(plan), list(opened.told))
 
 
 def _scratch_folder(settings: ConvertOptions, output: str) -> str:

@@ -136,13 +136,12 @@ class Target:
         self._stack.close()
         self._writer = None
 
-    def abandon(self, rows_too: bool = False) -> bool:
-        """Remove an unfinished store that holds no rows worth resuming (`rows_too`: even then); returns whether it did."""
+    def abandon(self, rows_too: bool = False) -> None:
+        """Remove an unfinished store that holds no rows worth resuming (`rows_too`: even then)."""
         if self.complete or (not rows_too and has_rows(self.path)):
-            return False
+            return
         self.close()  # no writer uses it any more
         discard(self.path)
-        return True
 
     def stored_bytes(self) -> int:
         """Bytes of the finished store."""
@@ -200,7 +199,7 @@ def _existing(path: str, record: dict, force: bool) -> Manifest | None:
 
 
 class Work:
-    """One run from the source to the targets. `read`: rows so far; `rejected`: whether lines were refused, set at the end."""
+    """One run from the source to the targets. `read`: rows so far; `refused`: the first lines left out."""
 
     def __init__(
         self,

@@ -55,20 +55,21 @@ def _all_sparse(frame: Any) -> bool:
     return all(hasattr(dtype, "fill_value") for dtype in getattr(frame, "dtypes", ()))
 
 
-def entries_of(X: Any, size: BlockSize, where: str, first_row: int = 0) -> Iterator[Entries]:
-    """The rows of the result of `matrix_of`, a few at a time; of a dense array (also a memory map) only these are read.
+def entries_of(X: Any, size: BlockSize, where: str, first_row: int = 0, start: int = 0) -> Iterator[Entries]:
+    """The rows of the result of `matrix_of` from row `start` on, a few at a time; of a dense array only these are read.
 
     `where` and `first_row` name the rows in messages. Raises BadInputError for a malformed matrix, MemoryBudgetError for a row
     beyond `size.most`.
     """
     if not is_sparse(X):
-        yield from dense_entries(X, size)
+        yield from dense_entries(X, size, start)
         return
     from scipy.sparse import csr_array
 
     rows = csr_array(X)
     check_csr(rows)
-    for first, stop in row_ranges(rows.indptr, size, where, first_row):
+    for first, stop in row_ranges(rows.indptr[start:], size, where, first_row + start):
+        first, stop = start + first, start + stop
         cut = slice(int(rows.indptr[first]), int(rows.indptr[stop]))
         yield Entries(first, stop, rows.indptr[first : stop + 1], rows.indices[cut], rows.data[cut])
 

@@ -77,7 +77,7 @@ def canonical(
     indices = indices.astype(np.int32 if nnz == 0 or indices.max() < 2**31 - 1 else np.int64)
     underflows = counters["values underflowed to 0"]
     values = None if raw.values is None else _values(np.asarray(raw.values), rules, counters, place, row_of)
-    row_of, indices, values = _sorted_unique(row_of, indices, values, rules, counters, place, n)
+    row_of, indices, values = _sorted_unique(row_of, indices, values, rules, counters, place)
     if values is not None and not rules.keep_zeros and not values.all():
         kept = values != 0
         underflows -= counters["values underflowed to 0"]
@@ -128,7 +128,7 @@ def _values(values: np.ndarray, rules: RowRules, counters: Counter, place: _Plac
     return converted
 
 
-def _sorted_unique(row_of, indices, values, rules: RowRules, counters: Counter, place: _Place, n: int):
+def _sorted_unique(row_of, indices, values, rules: RowRules, counters: Counter, place: _Place):
     """The entries with indices strictly increasing in each row."""
     same_row = row_of[1:] == row_of[:-1]
     descents = same_row & (indices[1:] < indices[:-1])

@@ -13,8 +13,8 @@ from streamcut.io.indices import expect_indices, expect_pointers
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.sources.canonical import RawRows
 from streamcut.io.sources.row_source import BlockSize, row_ranges
-from streamcut.io.sources.scipy_files import SideFiles
 from streamcut.io.sources.self_contained import CHUNK_COPIES, Array, Members, opened_hdf5
+from streamcut.io.sources.side_files import SideFiles
 
 ROWS_AT_ONCE = 1 << 16
 _PARTS = ("data", "indices", "indptr", "shape", "barcodes")

@@ -26,10 +26,8 @@ def damaged(where: str | os.PathLike, what: str) -> CorruptError:
     return CorruptError(f"{where}: {what}; restore it from a copy, or convert the data again")
 
 
-def read_exactly(root: str | os.PathLike, name: str, length: int, raw: np.ndarray | None, start: int | None = None) -> np.ndarray:
+def read_exactly(root: str | os.PathLike, name: str, length: int, raw: np.ndarray | None) -> np.ndarray:
     """The `length` bytes of the file `name` ("a/b") of the store `root`, as a view of `raw` (uint8, large enough) if given.
-
-    With `start`, only the bytes from there on that fill `raw`.
 
     A read that fails with EIO is retried twice. Raises CorruptError when the file is missing, not a regular file, unreadable or
     of another length, NotFoundError without permission to read it. Failpoint: store.read.
@@ -37,7 +35,7 @@ def read_exactly(root: str | os.PathLike, name: str, length: int, raw: np.ndarra
     path = f"{os.fspath(root)}/{name}"
     for attempt in range(_RETRIES + 1):
         try:
-            return _read(root, name, path, length, raw, start)
+            return _read(root, name, path, length, raw)
         except FileNotFoundError:
             raise damaged(path, "missing") from None
         except PermissionError as error:
@@ -51,13 +49,11 @@ def read_exactly(root: str | os.PathLike, name: str, length: int, raw: np.ndarra
     raise AssertionError("unreachable")
 
 
-def _read(root: str | os.PathLike, name: str, path: str, length: int, raw: np.ndarray | None, start: int | None) -> np.ndarray:
+def _read(root: str | os.PathLike, name: str, path: str, length: int, raw: np.ndarray | None) -> np.ndarray:
     with open(open_below(root, name), "rb", buffering=0) as file:
         found = os.fstat(file.fileno()).st_size
         if found != length:
             raise damaged(path, f"is {found:,} bytes long, and should be {length:,}")
-        if start is not None:
-            os.lseek(file.fileno(), start, os.SEEK_SET)
         view = np.empty(length, np.uint8) if raw is None else raw[:length]
         rest = view.data
         while rest:
@@ -92,13 +88,12 @@ def expect_length(root: str | os.PathLike, name: str, length: int) -> None:
         raise damaged(path, f"is {found:,} bytes long, and should be {length:,}")
 
 
-def fetch_ahead(root: str | os.PathLike, name: str, length: int, first: int = 0) -> None:
-    """Ask the kernel to read `length` bytes from `first` on of a store's file into its cache, without waiting. Errors
-    surface in the later read."""
+def fetch_ahead(root: str | os.PathLike, name: str, length: int) -> None:
+    """Ask the kernel to read `length` bytes of a store's file into its cache, without waiting; the later read raises."""
     with suppress(OSError):
         handle = open_below(root, name)
         try:
-            for start in range(first, first + length, _AHEAD):
+            for start in range(0, length, _AHEAD):
                 systems.fetch_ahead(handle, start, _AHEAD)
         finally:
             os.close(handle)

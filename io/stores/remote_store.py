@@ -21,7 +21,7 @@ from streamcut.io.stores.codec import TRAILER, crc32c
 from streamcut.io.stores.guarded import damaged
 from streamcut.io.stores.manifest_file import MAX_MANIFEST, parse_manifest
 from streamcut.io.stores.shards_ahead import ShardsAhead
-from streamcut.io.stores.spec import MANIFEST
+from streamcut.io.stores.spec import JOURNAL, MANIFEST
 from streamcut.io.stores.zarr_layout import chunk_length, chunk_name
 from streamcut.io.stores.zarr_store import ZarrStore
 
@@ -145,7 +145,7 @@ def _manifest(url: str) -> Manifest:
     where, in_bucket = f"{url}/{MANIFEST}", url.partition("://")[0] in OBJECT_STORES
     size = size_of(where)
     if size is None:
-        if in_bucket and objects_below(url + "/journal"):
+        if in_bucket and objects_below(f"{url}/{JOURNAL}"):
             what = "its conversion was never finished; run the same `streamcut convert` with --resume"
             raise IncompleteError(f"{url}: {what}, or without, to begin anew")
         if (error := no_bucket(url)) is not None:

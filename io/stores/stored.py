@@ -107,9 +107,9 @@ class StoredDataset(ShownDataset, ABC):
         buffers = self.buffers([info]) if buffers is None else buffers
         out = {name: buffers.stored(name, array) for name, array in info.arrays.items() if not (info.ones and name == "data")}
         self.fill(shard, out, buffers)
-        return self._checked(shard, info, out, buffers)
+        return self._checked(shard, out, buffers)
 
-    def _checked(self, shard: int, info: ShardInfo, out: dict[str, np.ndarray], buffers: Buffers) -> Chunk:
+    def _checked(self, shard: int, out: dict[str, np.ndarray], buffers: Buffers) -> Chunk:
         indptr, y = buffers.widened("indptr", out["indptr"]), buffers.widened("y", out["y"])
         if shard not in self._sound:
             if (problem := self.problem(shard, {**out, "indptr": indptr, "y": y})) is not None:

@@ -19,7 +19,7 @@ import numpy as np
 
 import streamcut
 from streamcut.errors import BadInputError, LockedError, UsageError
-from streamcut.foundation.chunk import Chunk, concatenate
+from streamcut.foundation.chunk import Chunk, concatenate, copied
 from streamcut.foundation.files import disk_full, failpoint
 from streamcut.foundation.shown import unknown
 from streamcut.io.dataset import shard_cuts
@@ -44,6 +44,7 @@ from streamcut.io.stores.spec import (
     SCRATCH,
     SHARD_NNZ,
     SHARDS,
+    VALUES,
     shard_rows,
 )
 from streamcut.io.stores.structure import first_problem
@@ -136,6 +137,7 @@ class StoreWriter:
         self._counted: Future[None] | None = None  # done when the last shard in flight is counted
         self._begun = False
         self._rows = self._cut = 0  # appended, and handed out in shards
+        self._nnz = self._cut_nnz = 0  # their entries, of this run
         self._columns: tuple[bool, bool] | None = None
         self._stack = ExitStack()
 
@@ -170,8 +172,9 @@ class StoreWriter:
         skipped = again["skip"] if again is not None and again["position"] == position else 0
         self._blocks.append(_Block(self._rows - skipped, position, state))
         self._rows += chunk.n_rows
+        self._nnz += chunk.nnz
         self._pending.append(_copied(chunk))
-        entries, rows = sum(part.nnz for part in self._pending), self._rows - self._cut
+        entries, rows = self._nnz - self._cut_nnz, self._rows - self._cut
         if (entries > self._shard_nnz or rows > shard_rows(self._shard_nnz)) and entries + rows > self._least:
             self._emit()
         while self._in_flight and self._in_flight[0].written.done():
@@ -266,7 +269,7 @@ class StoreWriter:
             self._commit()
         rows = concatenate(self._pending)
         self._pending.clear()
-        cuts = shard_cuts(rows.indptr, rows.qid, self._shard_nnz)
+        cuts = shard_cuts(rows, self._shard_nnz)
         complete = cuts if last else cuts[:-1]
         for start, stop in complete:
             while len(self._in_flight) >= self._threads:
@@ -279,6 +282,7 @@ class StoreWriter:
     def _hand_out(self, rows: Chunk) -> None:
         """Let a thread count, encode and write a shard."""
         first, self._cut = self._cut, self._cut + rows.n_rows
+        self._cut_nnz += rows.nnz
         before, self._counted = self._counted, Future()
         number = len(self._shards) + len(self._in_flight)
         task = self._pool.submit(self._written, number, rows, first, before, self._counted)
@@ -290,8 +294,9 @@ class StoreWriter:
 
     def _written(self, shard: int, rows: Chunk, first: int, before: Future | None, counted: Future) -> tuple[ShardInfo, dict]:
         """Check a shard and count it after its predecessors, then write it; runs in a background thread."""
-        data = _entries(rows, "data")
-        rows = replace(rows, indptr=rows.indptr - rows.indptr[0], indices=_entries(rows, "indices"), data=data)
+        cut = slice(rows.indptr[0], rows.indptr[-1])
+        data = rows.data[cut]
+        rows = replace(rows, indptr=rows.indptr - rows.indptr[0], indices=_small(rows.indices[cut]), data=data)
         try:
             if before is not None:
                 before.result()
@@ -306,7 +311,8 @@ class StoreWriter:
         guards: dict[str, tuple[int, int]] = {}
         n_features = -1 if self._n_features is None else self._n_features
         self._files.put(self._layout.encoded(shard, narrowed(rows), rows.n_rows, n_features, found, guards))
-        return ShardInfo(rows.n_rows, rows.nnz, smallest(data)[1], found, guards), state
+        ones = found["data"].dtype == VALUES[0] and smallest(data)[1]
+        return ShardInfo(rows.n_rows, rows.nnz, ones, found, guards), state
 
     def _count(self, chunk: Chunk, first: int) -> None:
         """Check a shard, whose first row is number `first`, and add it to the statistics. Raises BadInputError."""
@@ -365,14 +371,12 @@ def _store(root: str, manifest: Manifest) -> Any:
 
 def _copied(chunk: Chunk) -> Chunk:
     """A copy of the rows with float64 values, and int32 indices where they fit."""
-    copy = concatenate([chunk])
+    copy = copied(chunk)
     data = np.ones(copy.nnz) if copy.data is None else copy.data.astype(np.float64, copy=False)
-    small = copy.indices.dtype != np.int32 and copy.indices.max(initial=0) <= INT32_MAX
-    return replace(copy, data=data, indices=copy.indices.astype(np.int32) if small else copy.indices)
+    return replace(copy, data=data, indices=_small(copy.indices))
 
 
-def _entries(rows: Chunk, name: str) -> np.ndarray:
-    """The indices or data of the rows alone; indices are int32 where they fit."""
-    array = getattr(rows, name)[rows.indptr[0] : rows.indptr[-1]]
-    small = array.dtype == np.int64 and array.max(initial=0) <= INT32_MAX
-    return array.astype(np.int32) if small else array
+def _small(indices: np.ndarray) -> np.ndarray:
+    """`indices` as int32 where they fit."""
+    small = indices.dtype != np.int32 and indices.max(initial=0) <= INT32_MAX
+    return indices.astype(np.int32) if small else indices

@@ -28,7 +28,6 @@ class DocumentFiles(WholeBatches):
     """
 
     position = None
-    again = True
     guesses = spelled = False
 
     def __init__(self, path: str) -> None:

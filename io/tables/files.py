@@ -55,10 +55,6 @@ class TableFile(Protocol):
     @property
     def n_rows(self) -> int | None: ...
 
-    @property
-    def again(self) -> bool:
-        """Whether it can be read more than once."""
-
     def held_bytes(self, columns: Sequence[str] | None = None) -> int:
         """Memory for reading these columns (None: all), in addition to the batches, known before anything is unpacked."""
 
@@ -167,7 +163,6 @@ class ParquetTable(WholeBatches):
     """A Parquet file, row group after row group."""
 
     position = None
-    again = True
     guesses = spelled = False
 
     def __init__(self, path: str) -> None:
@@ -258,7 +253,6 @@ class ArrowFile(WholeBatches):
     """An Arrow IPC file (Feather 2) or stream."""
 
     position = None
-    again = True
     n_rows = None
     guesses = spelled = False
 

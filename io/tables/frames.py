@@ -36,10 +36,6 @@ class FrameFile(WholeBatches):
         if hasattr(frame, "__len__"):
             self.n_rows = len(frame)
 
-    @property
-    def again(self) -> bool:
-        return not self._once
-
     def held_bytes(self, columns: Sequence[str] | None = None) -> int:
         return 0
 
@@ -81,8 +77,8 @@ class FrameFile(WholeBatches):
             return
         if self._frame is None:
             raise UsageError(
-                "a RecordBatchReader can be read only once, and bins, means and words need a second pass over the rows; give a "
-                "table, or standardise=False, text_weights='counts'"
+                "an iterator of batches can be read only once, and bins, means and words need a second pass over the rows; "
+                "give a table, or standardise=False, text_weights='counts'"
             )
         if self._first is not None and self._first.num_rows:
             yield self._first

@@ -47,10 +47,6 @@ class TextFile(SameColumns, ABC):
     def position(self) -> int | None:
         return None if self._stream is None else self._stream.taken
 
-    @property
-    def again(self) -> bool:
-        return self.name != STDIN
-
     def held_bytes(self, columns: Sequence[str] | None = None) -> int:
         return 0
 
@@ -123,15 +119,17 @@ class TextFile(SameColumns, ABC):
 class CsvFile(TextFile):
     """Values between delimiters with a line of names; quoted values may contain line ends.
 
-    delimiter  None: that of a first line `sep=;`, else of `,` `;` tab `|` the most frequent in the line of names, `,` if none is
+    The delimiter is that of a first line `sep=;`, else of `,` `;` tab `|` the most frequent in the line of names, `,` if none is.
     """
 
     spelled = True
 
-    def __init__(self, path: str, delimiter: str | None = None, spelling: Spelling = _USUAL) -> None:
+    _given: str | None = None  # the delimiter, unless it is found
+
+    def __init__(self, path: str, spelling: Spelling = _USUAL) -> None:
         super().__init__(path)
-        self._given, self._spelling = delimiter, spelling
-        self._delimiter, self._decimal = delimiter or ",", "."
+        self._spelling = spelling
+        self._delimiter, self._decimal = self._given or ",", "."
         self._head = b""  # the bytes that types were guessed from
 
     @property
@@ -241,6 +239,12 @@ class CsvFile(TextFile):
             "parse_options": pcsv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
             "convert_options": how,
         }
+
+
+class TsvFile(CsvFile):
+    """The same with tabs."""
+
+    _given = "\t"
 
 
 def _marks(head: bytes, delimiter: str | None) -> tuple[str, str]:

@@ -1,172 +1,129 @@
-"""Passes and processor time to the default stop, for many sets, losses, C and row caches; two versions compared.
+"""Passes and processor time of many sets, losses, C and row caches; with --against two versions, which take turns.
 
-One thread, one lane; seconds are that thread's processor time, of the second run where the first took less than a second. Rows
-are in memory, with a row cache of the given size; with the cache "disk" they are read from a store, with what a budget of 300 MB
-leaves to `train`. The solver is bundle-dca, or that of `--solver`. NAME:K is class K against the rest; large sets are thinned.
-Sets with two labels or classes have losses of labels and, their labels taken as numbers, those of residuals; sets of numbers have
-the latter alone. `run` adds to what FILE has, so that two versions can take turns, set by set: their ratio then says something on
-a busy machine, too.
-`--options` are given to every training: lanes=4,max_cuts=8.
-Usage: python scripts/benchmarks/bench_cases.py run FILE [NAME …] [--max-passes N] [--losses a,b] [--Cs 1,10]
-       [--caches 0,auto,disk] [--solver NAME] [--options a=1,b=2]
-       python scripts/benchmarks/bench_cases.py compare BEFORE AFTER [--worst N]
+One thread and lane, rows in memory; of three runs the one with the median of seconds, kernels loaded. `NAME:K` is class K against
+the rest. Sets of labels have losses of labels and, labels taken as numbers, those of residuals; sets of numbers these alone.
+Large sets are thinned, unless --whole. --options are given to every training: solver=ocas,cut=exact or l1_only=1,max_cuts=8.
+
+    python scripts/benchmarks/bench_cases.py --sets a9a,ijcnn1 --losses hinge,logistic --C 1 --against 16656afd
+    python scripts/benchmarks/bench_cases.py --whole --sets a9a,ijcnn1 --losses hinge --caches 0,30% --tol 1e-3
 """
 
-import argparse
-import json
-import lzma
-import math
-import os
-import sys
-import tempfile
-import time
-from itertools import product
-from pathlib import Path
+from __future__ import annotations
 
-os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
+import argparse
+import sys
+from itertools import product
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.datasets import dump_svmlight_file, load_svmlight_file
+from cases import load, median, seconds_of, serve, versions
 
-DATA = Path(os.environ.get("STREAMCUT_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
+SETS = "a9a,ijcnn1,spambase,reuters_moneyfx,reuters21578,news20_bydate:1,mnist:8,svmguide1,skin_nonskin,agaricus,dna:2"
+SETS += ",celegans_splice,flights3m,conll2000:3,mq2007_part"
 ROWS = {"mnist": 4000, "skin_nonskin": 20_000, "celegans_splice": 6000, "flights3m": 200_000, "conll2000": 40_000}
-ROWS["kdd99_10pct"] = 50_000
-SETS = ["a9a", "ijcnn1", "spambase", "reuters_moneyfx", "reuters21578", "news20_bydate:1", "mnist:8", "svmguide1", "skin_nonskin"]
-SETS += ["agaricus", "dna:2", "celegans_splice", "flights3m", "conll2000:3", "mq2007_part"]
 LABELS, NUMBERS = ("hinge", "squared-hinge", "logistic"), ("squared", "epsilon-insensitive")
 OF_NUMBERS = {"mq2007_part", "ord_abalone", "ord_bank32nh", "ord_california", "ord_computer"}
-DISK, FREE = "disk", 155_000_000  # what 300 MB leave to a process that has only loaded what it needs
-SHORT = 1.0  # seconds: runs below it are timed again, their kernels loaded
 
 
-def load(problem: str) -> tuple[sp.csr_array, np.ndarray]:
-    """The training set, thinned where it is large; the file is parsed once."""
-    name, _, label = problem.partition(":")
-    kept = Path(tempfile.gettempdir()) / "streamcut-bench" / f"{name}.npz"
-    if not kept.exists():
-        kept.parent.mkdir(exist_ok=True)
-        with lzma.open(DATA / name / "train.svm.xz") as file:
-            X, y = load_svmlight_file(file, zero_based=False, dtype=np.float32)
-        chosen = np.random.default_rng(0).permutation(len(y))[: ROWS.get(name)]
-        X = X[chosen]
-        part = kept.with_suffix(f".{os.getpid()}.npz")
-        np.savez(part, data=X.data, indices=X.indices, indptr=X.indptr, shape=X.shape, y=y[chosen])
-        part.replace(kept)
-    with np.load(kept) as found:
-        X = sp.csr_array((found["data"], found["indices"], found["indptr"]), shape=tuple(found["shape"]))
-        y = found["y"]
-    if name == "mnist":
-        X = X / np.float32(255.0)
-    if label:
-        y = np.where(y == float(label), 1.0, -1.0)
-    elif name not in OF_NUMBERS:
+def rows(name: str, whole: bool) -> tuple[sp.csr_array, np.ndarray]:
+    """Training rows in single precision and labels; of several classes the last against the rest."""
+    X, y, _ = load(name)
+    most = None if whole else ROWS.get(name.partition(":")[0])
+    if name not in OF_NUMBERS and len(np.unique(y)) > 2:
         y = np.where(y == y.max(), 1.0, -1.0)
-    return sp.csr_array(X), y
+    return sp.csr_array(X[:most].astype(np.float32)), y[:most]
 
 
-def stored(X: sp.csr_array, y: np.ndarray, folder: str) -> str:
-    """A store of the rows, in the format of the version that runs."""
-    import streamcut
-
-    text, store = Path(folder) / "rows.svm", Path(folder) / "rows.zarr"
-    if not store.exists():
-        dump_svmlight_file(X, y, str(text), zero_based=False)
-        streamcut.convert(str(text), str(store), n_features=X.shape[1])
-    return str(store)
-
-
-def resident() -> int:
-    """Bytes of this process in memory."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-def run(options: argparse.Namespace) -> None:
+def trained(name: str, loss: str, C: float, cache: str, whole: bool, options: dict[str, Any]) -> dict[str, Any]:
+    """Passes, seconds, whether it converged, and the gap in parts of C̄."""
     from streamcut.io.memory import MemoryDataset
     from streamcut.training import train
 
-    file = Path(options.file)
-    found = json.loads(file.read_text()) if file.exists() else {}
-    more = dict(pair.split("=") for pair in options.options.split(",")) if options.options else {}
-    common = {"lanes": 1, **{name: int(value) for name, value in more.items()}}
-    for problem in options.problems:
-        X, y = load(problem)
-        data = MemoryDataset(X, y)
-        folder = tempfile.TemporaryDirectory(prefix="streamcut-bench-")
-        losses = NUMBERS if problem.partition(":")[0] in OF_NUMBERS else LABELS + NUMBERS
-        chosen = [loss for loss in losses if options.losses is None or loss in options.losses.split(",")]
-        for loss, C, cache in product(chosen, options.Cs.split(","), options.caches.split(",")):
-            task = "regression" if loss in NUMBERS else "binary"
-            given = {"task": task, "loss": loss, "C": float(C), "solver": options.solver, **common}
-            given |= {"memory": f"{resident() + FREE}B"} if cache == DISK else {"row_cache": cache}
-            rows = stored(X, y, folder.name) if cache == DISK else data
-            for _ in range(2):
-                started = time.thread_time()
-                model = train(rows, scheduler="sync", max_passes=options.max_passes, **given)
-                seconds = time.thread_time() - started
-                if seconds > SHORT:
-                    break
-            certificate = model.certificate
-            found[f"{problem} {loss} {C} {cache}"] = {
-                "passes": model.history[-1]["passes"],
-                "seconds": round(seconds, 4),
-                "converged": certificate.converged,
-                "gap": certificate.gap / certificate.c_bar,
-            }
-        folder.cleanup()
-        file.write_text(json.dumps(found, indent=0))
-        print(
-            f"{problem}: {sum(each['seconds'] for name, each in found.items() if name.startswith(f'{problem} ')):.1f} s",
-            flush=True,
-        )
+    data, task = MemoryDataset(*rows(name, whole)), "regression" if loss in NUMBERS else "binary"
+    settings = {"task": task, "loss": loss, "C": C, "row_cache": cache, "lanes": 1, "scheduler": "sync", **options}
+    train(data, **settings | {"max_passes": 3})  # kernels are loaded
+    seconds, model = median(lambda: seconds_of(lambda: train(data, **settings)), lambda run: run[0])
+    certificate = model.certificate
+    return {
+        "passes": model.history[-1]["passes"], "seconds": seconds, "converged": certificate.converged,
+        "gap": certificate.gap / certificate.c_bar,
+    }  # fmt: skip
 
 
-def compare(options: argparse.Namespace) -> None:
-    before, after = (json.loads(Path(file).read_text()) for file in (options.before, options.after))
-    names = [name for name in before if name in after]
-    groups = {"all": names}
-    for place, what in ((0, "set"), (1, "loss"), (2, "C"), (3, "cache")):
-        for name in names:
-            groups.setdefault(f"{what} {name.split()[place]}", []).append(name)
-    head = f"{'':28} {'cases':>6} {'passes':>15} {'ratio':>6} {'seconds':>17} {'ratio':>6} {'median':>7} {'not ended':>10}"
-    print(head)
+def shown(result: dict[str, Any]) -> str:
+    end = "" if result["converged"] else f" (gap {result['gap']:.0e})"
+    return f"{result['passes']:5} passes {result['seconds']:8.3f} s{end}"
+
+
+def sums(pairs: dict[tuple[str, ...], tuple[dict[str, Any], dict[str, Any]]], worst: int) -> None:
+    """Print what all cases and those with one set, loss, C or cache take here and there, and the worst cases."""
+    groups: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {}
+    for case, pair in pairs.items():
+        for group in ("all", *(f"{what} {value}" for what, value in zip(("set", "loss", "C", "cache"), case, strict=True))):
+            groups.setdefault(group, []).append(pair)
+    print(f"\n{'here / there':28} {'cases':>5} {'passes':>15} {'ratio':>6} {'seconds':>17} {'ratio':>6} {'median':>6} not ended")
     for group, chosen in groups.items():
-        old, new = ([table[name] for name in chosen] for table in (before, after))
-        passes, seconds = ([sum(each[what] for each in table) for table in (old, new)] for what in ("passes", "seconds"))
-        ratios = [b["seconds"] / a["seconds"] for a, b in zip(old, new, strict=True)]
-        left = [sum(not each["converged"] for each in table) for table in (old, new)]
-        shown = f"{passes[0]:7} {passes[1]:7} {passes[1] / passes[0]:6.2f} {seconds[0]:8.2f} {seconds[1]:8.2f}"
-        shown += f" {seconds[1] / seconds[0]:6.2f} {math.exp(np.mean(np.log(ratios))):7.2f} {left[0]:4} {left[1]:5}"
-        print(f"{group:28} {len(chosen):6} {shown}")
+        passes, seconds = ([sum(pair[side][what] for pair in chosen) for side in (0, 1)] for what in ("passes", "seconds"))
+        middle = np.median([here["seconds"] / there["seconds"] for here, there in chosen])
+        left = [sum(not pair[side]["converged"] for pair in chosen) for side in (0, 1)]
+        print(
+            f"{group:28} {len(chosen):5} {passes[0]:7} {passes[1]:7} {passes[0] / passes[1]:6.2f} {seconds[0]:8.2f} "
+            f"{seconds[1]:8.2f} {seconds[0] / seconds[1]:6.2f} {middle:6.2f} {left[0]:4} {left[1]:4}"
+        )
     for what in ("passes", "seconds"):
-        ratio = {name: after[name][what] / before[name][what] for name in names}
+        ratio = {case: here[what] / there[what] for case, (here, there) in pairs.items()}
         print(f"\nworst by {what}")
-        for name in sorted(names, key=ratio.__getitem__, reverse=True)[: options.worst]:
-            a, b = before[name], after[name]
-            ends = ["" if each["converged"] else f" (gap {each['gap']:.0e})" for each in (a, b)]
-            print(f"  {name:44} {a[what]:>8}{ends[0]} -> {b[what]:>8}{ends[1]}  {ratio[name]:.2f}")
+        for case in sorted(ratio, key=lambda case: -ratio[case])[:worst]:
+            print(f"  {' '.join(case):44} {shown(pairs[case][0])}, there {shown(pairs[case][1])}: {ratio[case]:.2f}")
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    commands = parser.add_subparsers(required=True)
-    command = commands.add_parser("run")
-    command.add_argument("file")
-    command.add_argument("problems", nargs="*", default=SETS, metavar="NAME")
-    command.add_argument("--max-passes", type=int, default=100)
-    command.add_argument("--losses")
-    command.add_argument("--Cs", default="0.1,1,10,100")
-    command.add_argument("--caches", default="0,auto")
-    command.add_argument("--solver", default="bundle-dca")
-    command.add_argument("--options")
-    command.set_defaults(does=run)
-    command = commands.add_parser("compare")
-    command.add_argument("before")
-    command.add_argument("after")
-    command.add_argument("--worst", type=int, default=15)
-    command.set_defaults(does=compare)
-    options = parser.parse_args()
-    options.does(options)
+    parser.add_argument("--sets", default=SETS)
+    parser.add_argument("--losses", default=",".join(LABELS + NUMBERS))
+    parser.add_argument("--C", default="0.1,1,10,100")
+    parser.add_argument("--caches", default="auto", help="row caches: 0, 10%%, auto")
+    parser.add_argument("--tol", type=float, help="a gap in mean loss, and no other rule; default: the default stop")
+    parser.add_argument("--max-passes", type=int, default=100)
+    parser.add_argument("--options", default="", metavar="NAME=VALUE,…")
+    parser.add_argument("--whole", action="store_true", help="all rows of large sets")
+    parser.add_argument("--against", metavar="REV", help="a version to compare with")
+    parser.add_argument("--worst", type=int, default=10)
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.serve:
+        serve(trained)
+        return 0
+    options: dict[str, Any] = {"max_passes": given.max_passes}
+    for name, value in (pair.split("=") for pair in given.options.split(",") if pair):
+        options[name] = float(value) if value.replace(".", "", 1).isdigit() else value
+    if given.tol is not None:
+        options |= {"tol": given.tol, "tol_relative": None}
+    wanted = [
+        (name, loss, C, row_cache)
+        for name, loss, C, row_cache in product(*(each.split(",") for each in (given.sets, given.losses, given.C, given.caches)))
+        if loss in NUMBERS or name not in OF_NUMBERS
+    ]
+    request = [
+        {"name": n, "loss": loss, "C": float(C), "cache": c, "whole": given.whole, "options": options} for n, loss, C, c in wanted
+    ]
+    if not given.against:
+        for case, each in zip(wanted, request, strict=True):
+            print(f"{' '.join(case):44} {shown(trained(**each))}", flush=True)
+        return 0
+    pairs = {}
+    with versions(__file__, given.against) as (here, there):
+        for case, each in zip(wanted, request, strict=True):
+            new, old = here.ask(**each), there.ask(**each)
+            if error := new.get("error") or old.get("error"):
+                print(f"{' '.join(case):44} not compared: {error}", flush=True)
+                continue
+            pairs[case] = new, old
+            print(f"{' '.join(case):44} {shown(new)}, there {shown(old)}", flush=True)
+    if pairs:
+        sums(pairs, given.worst)
+    return 0
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Every family next to its best peer: processor seconds to the default stops, and to the objective that the peer reached.
 
-    python scripts/benchmarks/bench_families.py [FAMILY …] [--json FILE] [--markdown FILE]     # C = 1: about ten minutes
-    python scripts/benchmarks/bench_families.py --quick                                        # the smallest set of each
-    python scripts/benchmarks/bench_families.py --C 0.1,1,10
+    python scripts/benchmarks/bench_families.py [FAMILY …]        # C = 1: about ten minutes
+    python scripts/benchmarks/bench_families.py --quick           # the smallest set of each
+    python scripts/benchmarks/bench_families.py hinge --sets a9a,flights3m --C 1,10
     python scripts/benchmarks/bench_families.py --against REV     # ends with 1 if a family is worse by a fifth than REV
 
 All in memory, one thread, medians of three (runs of more than five seconds: one). Both minimise the same objective. The best of
@@ -15,31 +15,17 @@ over its lines, to the default stop and to the peer's objective. Families that R
 """
 
 import argparse
-import json
-import os
-import subprocess
 import sys
-import tempfile
 import warnings
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
-LONG = 5.0  # seconds of a run that is not repeated
+from cases import median, serve, versions
+
 NEAR = 1.02  # times the best of their objectives: further ones are not compared
 WORSE = 1.2  # times as long is a fifth worse
 AWAY = 0.002  # seconds: two medians that are nearer than that are the same
 HEAD = "| family | set | C | best peer | its s | ours, s | ratio | above: its, ours | passes | to its objective |"
 SUMS = "| family | lines | median ratio | worst | median to its objective | worst |"
-
-
-def median(run: Callable[[], Any], key: Callable[[Any], float]) -> Any:
-    """The result of the run with the median of seconds."""
-    found = [run()]
-    while len(found) < 3 and key(found[0]) < LONG:
-        found.append(run())
-    return sorted(found, key=key)[len(found) // 2]
 
 
 def their_best(family: Any, name: str, C: float) -> dict[str, Any]:
@@ -60,6 +46,13 @@ def ours(family: Any, name: str, C: float, peer: dict[str, Any]) -> dict[str, An
     stop = {"target": peer["reached"] * (1 + 1e-9), "tol": 1e-9, "tol_relative": None, "max_passes": 300}
     stop["max_time"] = max(30.0, 10.0 * peer["their seconds"])
     return {"plain": plain, "target": median(lambda: family.ours(name, C, stop), seconds)}
+
+
+def answer(family: str, data: str, C: float, peer: dict[str, Any]) -> dict[str, Any]:
+    """`ours` of a family by name."""
+    from families import FAMILIES
+
+    return ours(FAMILIES[family], data, C, peer)
 
 
 def line(name: str, C: float, peer: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
@@ -107,7 +100,7 @@ def chosen(options: argparse.Namespace) -> list[tuple[str, str, float]]:
     for name in options.families or FAMILIES:
         family = FAMILIES[name]
         own = [C for C in family.Cs if options.C is None or C in options.C or name == "one-class"]
-        for data in family.sets[: 1 if options.quick else None]:
+        for data in options.sets or family.sets[: 1 if options.quick else None]:
             lines += [(name, data, C) for C in (own[:1] if options.quick else own)]
     return lines
 
@@ -117,77 +110,14 @@ def compare(options: argparse.Namespace) -> None:
     from families import FAMILIES
 
     table: dict[str, list[dict[str, Any]]] = {}
-    told = [HEAD, "|---" * 10 + "|"]
-    print("\n".join(told), flush=True)
+    print(f"{HEAD}\n{'|---' * 10}|", flush=True)
     for name, data, C in chosen(options):
         if name not in table:
             FAMILIES[name].ours(data, C, {})  # kernels are loaded
         peer = their_best(FAMILIES[name], data, C)
         table.setdefault(name, []).append(line(data, C, peer, ours(FAMILIES[name], data, C, peer)))
-        told.append(in_words(name, table[name][-1]))
-        print(told[-1], flush=True)
-    told += ["", *sums(table)]
-    print("\n".join(told[-len(table) - 3 :]))
-    if options.json:
-        options.json.write_text(json.dumps(table, indent=1, default=float) + "\n")
-    if options.markdown:
-        options.markdown.write_text("\n".join(told) + "\n")
-
-
-def serve() -> None:
-    """Answers requests, a line of JSON each: what `ours` says, or an error. Only answers go to standard output."""
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    from families import FAMILIES
-
-    for text in sys.stdin:
-        asked = json.loads(text)
-        try:
-            found = ours(FAMILIES[asked["family"]], asked["set"], asked["C"], asked["peer"])
-        except Exception as error:  # an option that a version does not know, for example
-            found = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps(found, default=float), file=answers, flush=True)
-
-
-class Version:
-    """A process that trains with the sources of `tree`."""
-
-    def __init__(self, tree: Path) -> None:
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(tree), str(ROOT / "scripts" / "benchmarks")))}
-        command = [sys.executable, "-P", str(Path(__file__).resolve()), "--serve"]
-        self._child = subprocess.Popen(
-            command, cwd=tree, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-
-    def ask(self, **asked: Any) -> dict[str, Any]:
-        """The answer to a request."""
-        pipes: list[TextIO] = [each for each in (self._child.stdin, self._child.stdout) if each is not None]
-        pipes[0].write(json.dumps(asked, default=float) + "\n")
-        pipes[0].flush()
-        answer = pipes[1].readline()
-        return json.loads(answer) if answer else sys.exit(f"a version ended with {self._child.wait()}")
-
-    def close(self) -> None:
-        """Ends it."""
-        self._child.communicate()
-
-
-def sources(revision: str | None, tree: Path) -> Path:
-    """The package as it is installed, streamcut/ with io/ in it, of a revision or (None) as it lies here."""
-    tree.mkdir()
-    if revision is None:
-        for folder in ("streamcut", "io"):
-            command = ["cp", "-r", str(ROOT / folder), str(tree / folder)]
-            subprocess.run(command, check=True)
-    else:
-        archive = subprocess.run(
-            ["git", "-C", str(ROOT), "archive", revision, "streamcut", "io"], capture_output=True, check=False
-        )
-        if archive.returncode:
-            sys.exit(archive.stderr.decode().strip())
-        subprocess.run(["tar", "-x", "-C", str(tree)], input=archive.stdout, check=True)
-    (tree / "io").rename(tree / "streamcut" / "io")
-    return tree
+        print(in_words(name, table[name][-1]), flush=True)
+    print("\n".join(["", *sums(table)]))
 
 
 def worse(pairs: list[tuple[float, float]]) -> float:
@@ -201,12 +131,11 @@ def against(options: argparse.Namespace) -> int:
     from families import FAMILIES
 
     pairs: dict[tuple[str, str], list[tuple[float, float]]] = {}
-    with tempfile.TemporaryDirectory(prefix="streamcut-families-") as folder:
-        here, there = (Version(sources(each, Path(folder, f"v{i}"))) for i, each in enumerate((None, options.against)))
+    with versions(__file__, options.against) as (here, there):
         warm: set[str] = set()
         for name, data, C in chosen(options):
             peer = their_best(FAMILIES[name], data, C)
-            asked = {"family": name, "set": data, "C": C, "peer": peer}
+            asked = {"family": name, "data": data, "C": C, "peer": peer}
             if name not in warm:
                 warm.add(name)
                 here.ask(**asked), there.ask(**asked)  # kernels are compiled
@@ -220,7 +149,6 @@ def against(options: argparse.Namespace) -> int:
                     pairs.setdefault((name, what), []).append((new[key]["seconds"], old[key]["seconds"]))
                     told.append(f"{what} {new[key]['seconds']:.3f} s, {old[key]['seconds']:.3f} there")
             print(f"{name}, {data}, C = {C:g}: {'; '.join(told)}", flush=True)
-        here.close(), there.close()
     print(f"\n| family | to | lines | median of here ÷ {options.against} |\n|---|---|---|---|")
     failed = False
     for (name, what), own in pairs.items():
@@ -235,14 +163,13 @@ def main() -> int:
     parser.add_argument("families", nargs="*", metavar="FAMILY", help="default: all")
     parser.add_argument("--C", type=lambda text: [float(each) for each in text.split(",")], default=[1.0], help="default: 1")
     parser.add_argument("--quick", action="store_true", help="the first set of each family alone")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write what was measured")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table")
+    parser.add_argument("--sets", type=lambda text: text.split(","), help="instead of those of the families")
     parser.add_argument("--against", metavar="REV", help="compare with this version instead of peers")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     if options.serve:
-        serve()
+        serve(answer)
         return 0
     if options.against:
         return against(options)

@@ -32,8 +32,7 @@ os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # peer
 
 import numpy as np
 import scipy.sparse as sp
-from bench_cold import drop, files_of
-from bench_linear_tools import LOSSES, VW_KINDS, OutOfMemoryError, VowpalWabbit, finished, memory_group, vw_lines
+from bench_linear_disk_peers import LOSSES, VW_KINDS, OutOfMemoryError, VowpalWabbit, drop, finished, memory_group, vw_lines
 
 import streamcut
 from streamcut.foundation.chunk import Chunk
@@ -54,6 +53,11 @@ def chunks(data: Dataset) -> Iterator[Chunk]:
     buffers = data.buffers()
     for shard in range(len(data.manifest.shards)):
         yield data.read(shard, buffers)
+
+
+def files_of(store: Path) -> list[Path]:
+    """The files that a pass reads, in the order of shards."""
+    return sorted(path for path in (store / "shards").rglob("*") if path.name == "c.0" or path.suffix == ".h5")
 
 
 def decoded_bytes(data: Dataset) -> int:
@@ -144,7 +148,7 @@ class Race:
         folder, files = self.folder / "blocks", files_of(self.path)
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
-        program = [sys.executable, str(Path(__file__).with_name("bench_linear_blocks.py")), BLOCKS[tool]]
+        program = [sys.executable, str(Path(__file__).with_name("bench_linear_disk_blocks.py")), BLOCKS[tool]]
         program += [str(self.path), str(folder)]
         program += ["--loss", self.loss, "--C", repr(self.C), "--passes", str(_PASSES), "--seconds", repr(self.seconds)]
         drop(files)

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from families_linear import DATA, LINEAR, Family, Peer, found, load, narrow, seconds_of
+from cases import DATA, load, seconds_of
+from families_linear import LINEAR, Family, Peer, found, narrow
 from sklearn.compose import make_column_transformer
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression

@@ -5,52 +5,28 @@ The bias is a feature of ones for everybody. Sets marked with * were used for no
 
 from __future__ import annotations
 
-import lzma
-import os
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any
-
-os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import numpy as np
 import scipy.sparse as sp
+from cases import load, seconds_of
 from liblinear import liblinearutil
 from scipy.special import logsumexp
-from sklearn.datasets import load_svmlight_file
 from sklearn.linear_model import ElasticNet, LogisticRegression, Ridge
 
 from streamcut.compiled import multiclass
 from streamcut.io.memory import MemoryDataset
 from streamcut.training import train
 
-DATA = Path(os.environ.get("STREAMCUT_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
 EPSILON, L1 = 0.1, 1.0
 TWO = ("a9a", "ijcnn1", "reuters_moneyfx", "usps:3*", "susy_30k*", "covtype_20k:2", "skin_nonskin*")
 NUMBERS = ("ord_computer", "ord_abalone", "ord_bank32nh", "ord_california*")
 CLASSES = ("dna", "usps", "letter*", "news20_bydate", "sector*")
 
 Peer = tuple[float, Any]  # seconds, and what the objective takes
-
-
-@cache
-def load(name: str) -> tuple[sp.csr_array, np.ndarray, np.ndarray | None]:
-    """(rows, labels, queries) of a set, shuffled unless it has queries; `NAME:LABEL` is that label against the rest."""
-    name, _, positive = name.rstrip("*").partition(":")
-    with lzma.open(DATA / name / "train.svm.xz") as file:
-        X, y, qid = load_svmlight_file(file, zero_based=False, query_id=True)
-    if len(np.unique(qid)) > 1:
-        return sp.csr_array(X), y, qid
-    order = np.random.default_rng(0).permutation(len(y))
-    X, y = sp.csr_array(X)[order], y[order]
-    if name in ("skin_nonskin", "covtype_20k", "svmguide1", "spambase"):
-        X = sp.csr_array(X @ sp.diags_array(1.0 / np.maximum(abs(X).max(axis=0).toarray().ravel(), 1e-300)))
-    if positive or len(np.unique(y)) == 2:
-        y = np.where(y == (float(positive) if positive else y.max()), 1.0, -1.0)
-    return X, y, None
 
 
 def narrow(X: sp.csr_array) -> sp.csr_matrix:
@@ -65,13 +41,6 @@ def with_ones(name: str) -> sp.csr_matrix:
     """Rows with a feature of ones."""
     X = load(name)[0]
     return narrow(sp.hstack([X, np.ones((X.shape[0], 1))]))
-
-
-def seconds_of(work: Callable[[], Any]) -> tuple[float, Any]:
-    """(processor seconds, what `work` gives)."""
-    started = time.process_time()
-    found = work()
-    return time.process_time() - started, found
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ def predict(
     """The predictions of `model` for all rows of `data`, in their order; `unseen` counts what did not fit the model's recipe.
 
     model    a model, or the path of its file
-    data     an opened data set, the path of a store, of svmlight text or of a table, a frame (pandas, polars, DuckDB, pyarrow),
+    data     an opened data set, the path of a store, of svmlight text or of a table, a frame (any that `convert` takes),
              rows as dicts (one, or a list of them), or X (n × d, NumPy or SciPy sparse); on the command line also -
     answer   "labels": float64 (n,), or words (object, n) where the labels are words; "scores": float64 (n,) or (n, classes);
              "probabilities" of a model that has them: float64 (n,) of the positive label, or (n, classes); "certified":

@@ -9,7 +9,7 @@ for any cut, so bounds need nothing else. A vector with an error of norm δ has 
 The master problem, line searches and Newton's model have ½ρ‖w‖² in addition to λ‖w‖₁, so that each has one solution; the bound
 loses at most B ρ‖w‖∞ by that. ρ is so small that this is a thousandth of the remaining gap.
 
-Passes of Newton's method to 1e-2 / 1e-4 / 1e-6 of F (scripts/benchmarks/bench_l1.py), λ = 1, C = 0.1, 1, 10: a9a logistic
+Passes of Newton's method to 1e-2 / 1e-4 / 1e-6 of F (bench_cases.py --options l1_only=1), λ = 1, C = 0.1, 1, 10: a9a logistic
 7 / 8 / 9, 8 / 8 / 9, 9 / 10 / 11, squared hinge 7 / 7 / 9, 7 / 9 / 10, 7 / 9 / 17; ijcnn1 7 to 9 / 8 to 9 / 9 to 11; spambase
 5 to 12 / 6 to 13 / 7 to 14; four regression sets, squared loss, 1 % to 50 % of λmax, found by a pass: 3 / 3 to 4 / 4.
 """

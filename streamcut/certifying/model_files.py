@@ -14,7 +14,7 @@ from streamcut.errors import CorruptError, UsageError
 from streamcut.foundation.opened import opened_file, readable
 from streamcut.io.places.remote import is_url, read_object, size_of
 from streamcut.loss_table import JOINT_LOSSES
-from streamcut.models.multiclass import ONE_VS_REST
+from streamcut.models.linear import ONE_VS_REST
 
 _LIBLINEAR = {
     "L2R_LR": "logistic",

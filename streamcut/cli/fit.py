@@ -8,24 +8,22 @@ import click
 
 from streamcut.cli import signals
 from streamcut.cli.destinations import expect_saved, refuse_existing, reserved_output, save_trained
-from streamcut.cli.help import Grouped
+from streamcut.cli.made import TABLE, checkpoint_of, has, options_from, taken
 from streamcut.cli.output import note, print_json
-from streamcut.cli.parameters import TABLE, Several, checkpoint_of, options_from, taken
 from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.foundation.interrupts import waits_end_by
 from streamcut.io.conversion.options import ConvertOptions
 
 _TRAIN = ("task", "loss", "positive_label", "memory", "workers", "seed", "max_time", "scratch")
+_C = {"metavar": "NUMBER[,…]", "help": "Values to try.  [default: 0.01,0.1,1 and further]", "default": None, "group": ""}
 
 
-OPTIONS = [
+@has(
     *options_from(ConvertOptions, only=TABLE),
     *options_from(TrainOptions, only=_TRAIN),
     *options_from(CheckpointOptions),
-    Grouped(["--C", "C"], type=Several(float), metavar="NUMBER[,…]", help="Values to try.  [default: 0.01,0.1,1 and further]"),
-]
-
-
+    *options_from(TrainOptions, only=["C"], several=["C"], C=_C),
+)
 def run(
     data: str, *, label: str | None, output: str, validation: str, group_column: str | None, time_column: str | None,
     measure: str | None, store: str | None, force: bool = False, as_json: bool = False, quiet: bool = False, **options: Any,

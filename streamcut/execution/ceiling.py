@@ -112,10 +112,10 @@ def _load_kernels() -> None:
 
 def _of_model(model: Any) -> Lines:
     """Memory of scoring besides the weights: a copy with the bias feature's, and another while it is made; or kernel values."""
-    weights = getattr(getattr(model, "inner", model), "weights", None)
+    weights = getattr(model, "weights", None)
     return [("kernel values", _VALUES)] if weights is None else [("copies of the weights", 2 * weights.nbytes)]
 
 
 def _mapped_row(model: Any) -> int:
     """Bytes of a row's mapped features, 0 if it is not mapped."""
-    return 20 * int(model.inner.n_features) if hasattr(model, "inner") else 0
+    return 20 * int(model.map.n_features) if model.map is not None else 0

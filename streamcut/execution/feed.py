@@ -1,8 +1,8 @@
 """Supplies a lane with rows: pinned shards from memory, others read, verified and decoded into the worker's buffers.
 
 While a shard is processed, the kernel fetches the lane's next one from disk, and while that is decoded the one after it: a
-pass over cold files costs the longer of the two, not their sum (scripts/benchmarks/bench_cold.py). A read-ahead thread would
-need its own buffers. Shards are not dropped from the page cache after use: what stays there is read faster in the next pass.
+pass over cold files costs the longer of the two, not their sum. A read-ahead thread would need its own buffers. Shards are not
+dropped from the page cache after use: what stays there is read faster in the next pass.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ import numpy as np
 
 from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.data.by_data import for_data, with_free_intercept
-from streamcut.data.datasets import opened, origin, with_origin
-from streamcut.data.inputs import framed, is_frame
+from streamcut.data.datasets import origin, with_origin
+from streamcut.data.inputs import opened
 from streamcut.data.row_columns import keys_of_groups, names_with, times_of_rows
 from streamcut.errors import UsageError, spelled
 from streamcut.fitting.fitted import Fitted
@@ -30,12 +30,12 @@ from streamcut.foundation.units import part_of
 from streamcut.io.conversion.convert import convert as converted
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.dataset import Dataset, first_rows
-from streamcut.io.formats.by_readers import STORE
-from streamcut.io.formats.finding import find_files
+from streamcut.io.formats.finding import find_files, with_lists
+from streamcut.io.formats.matrices import STORE
 from streamcut.io.formats.registry import FORMATS
-from streamcut.io.formats.tables import FRAME
+from streamcut.io.formats.tables import FRAME, TableFormat
 from streamcut.io.row_view import HeldOut, RowView, drawn_groups, held_out_view
-from streamcut.io.sources.lazy import streamed
+from streamcut.io.sources.lazy import framed, is_frame
 from streamcut.io.tables.files import TableFile
 from streamcut.io.tables.remarks import remarks
 from streamcut.models.checkpoint_places import below
@@ -89,8 +89,7 @@ def fit(
     share = share_of(validation)
     if group_column is not None and time_column is not None:
         raise UsageError("group_column and time_column: give one of them")
-    if isinstance(checkpoint, str):
-        checkpoint = CheckpointOptions(checkpoint)
+    checkpoint = CheckpointOptions.of(checkpoint)
     if checkpoint is not None and store is None:
         raise UsageError("checkpoint: a run can resume only with the same rows; say where to keep the store (store)")
     with ExitStack() as held:
@@ -121,6 +120,8 @@ def fit(
             tell(sentence)
         hooks: dict[str, Any] = {"on_iteration": on_iteration, "stop": asked}
         tuned, tried = _tuned(training, validated, C, measure or by_measure, checkpoint, tell, {**options, **hooks})
+        if asked():
+            raise KeyboardInterrupt("stopped before the last training")
         best = tuned.best.options["C"]
         if checkpoint is not None:
             hooks["checkpoint"] = replace(checkpoint, directory=below(checkpoint.directory, "all"))
@@ -193,7 +194,7 @@ def _ready(
     resume: bool,
 ) -> Iterator[_Rows]:
     """The rows of `data`, converted to a store unless they are in one or are arrays."""
-    data = streamed(framed(data))
+    data = framed(data)
     kind, paths = _kind(data, more.get("format", "auto"))
     if kind is None or kind == STORE.name:
         if label is not None or more or store is not None:
@@ -202,7 +203,7 @@ def _ready(
         yield _Rows(opened(paths[0] if paths else data))
         return
     form = FORMATS[kind]
-    if label is not None and form.labels == "rows" and form.table is None:
+    if label is not None and form.labels == "rows" and not isinstance(form, TableFormat):
         raise UsageError(f"label: rows of {kind} have their labels in them; leave it out")
     if paths == ["-"]:
         raise UsageError("-: `fit` reads its data more than once; save it to a file")
@@ -213,10 +214,10 @@ def _ready(
             options["labels"] = label
         files: list[Any] = []
         told: list[str] = []
-        if form.variant is not None:
-            form = FORMATS[form.variant(paths, ConvertOptions(**options))]
-        if form.table is not None:
-            files = [form.table(path, ConvertOptions(**options).spelling) for path in paths or [data]]
+        how = ConvertOptions(**options)
+        form = FORMATS[with_lists(kind, paths, how.index_column)]
+        if isinstance(form, TableFormat):
+            files = [form.file(path, how.spelling) for path in paths or [data]]
             if group is not None:
                 options["id"] = names_with(options.get("id", ()), group)
         place = os.fspath(store) if store is not None else os.path.join(folder, "data.zarr")

@@ -7,7 +7,7 @@ when it is read; ValueError names the wrong field in a message for the user.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import Any, get_args, get_origin, get_type_hints
 
 INT64_MAX = 2**63 - 1
@@ -21,12 +21,6 @@ class Fields:
         if not isinstance(record, dict):
             raise ValueError(f"{where} is {shown(record)}, not an object")
         self.where, self._record = where, record
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._record
-
-    def names(self) -> Collection[str]:
-        return self._record.keys()
 
     def plain(self) -> dict[str, Any]:
         """The record, unchecked."""
@@ -49,33 +43,6 @@ class Fields:
             raise self.wrong(name, f"a whole number from {low} to {high}")
         return value
 
-    def number(self, name: str, low: float = -math.inf, high: float = math.inf) -> float:
-        """A finite number as float."""
-        value = self.any(name)
-        if not isinstance(value, int | float) or isinstance(value, bool) or not _finite(value) or not low <= value <= high:
-            limits = "" if (low, high) == (-math.inf, math.inf) else f" from {low:g} to {high:g}"
-            raise self.wrong(name, f"a finite number{limits}")
-        return float(value)
-
-    def text(self, name: str, choices: Collection[str] | None = None) -> str:
-        value = self.any(name)
-        if not isinstance(value, str) or (choices is not None and value not in choices):
-            raise self.wrong(name, "a text" if choices is None else f"one of {', '.join(choices)}")
-        return value
-
-    def flag(self, name: str) -> bool:
-        value = self.any(name)
-        if not isinstance(value, bool):
-            raise self.wrong(name, "true or false")
-        return value
-
-    def numbers(self, name: str, least: int = 1) -> tuple[float, ...]:
-        """A list of at least `least` finite numbers."""
-        values = self.list(name)
-        if len(values) < least or not all(isinstance(v, int | float) and not isinstance(v, bool) and _finite(v) for v in values):
-            raise self.wrong(name, f"a list of {least} or more finite numbers")
-        return tuple(float(value) for value in values)
-
     def list(self, name: str) -> list[Any]:
         value = self.any(name)
         if not isinstance(value, list):
@@ -84,14 +51,6 @@ class Fields:
 
     def object(self, name: str) -> Fields:
         return Fields(self.any(name), f"{self.where}, {name}")
-
-    def objects(self, name: str) -> Iterator[Fields]:
-        """The objects of a list."""
-        for k, each in enumerate(self.list(name)):
-            yield Fields(each, f"{self.where}, {name} {k}")
-
-    def is_null(self, name: str) -> bool:
-        return self.any(name) is None
 
     def wrong(self, name: str, expected: str) -> ValueError:
         return ValueError(f"{self.where}: {name} is {shown(self._record[name])}, not {expected}")

@@ -108,7 +108,7 @@ class Together:
 
     def _outcome(self, problem: Problem, C: float, model: Model, record: Progress) -> Outcome:
         if problem.fold is not None:
-            model = model.without_proof()  # its bound is in the certificate; no training continues from it
+            model = replace(model, witnesses=())  # its bound is in the certificate; no training continues from it
         if self.on_trained is not None:
             self.on_trained({"C": C, **problem.point}, problem.fold, model)
         passes = int(model.history[-1]["passes"])

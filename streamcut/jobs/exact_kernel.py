@@ -188,7 +188,7 @@ class ExactKernelJob:
             state.alpha[support] * signs[support],
             value.intercept,
             reason=reason,
-            certificate=certificate,
+            certificates=(certificate,),
             facts={"evaluations": state.evaluations, "steps": state.steps},
             history=[by_name(stage) for stage in history],
             dimension=d,

@@ -25,7 +25,6 @@ from streamcut.losses.sampled import SampledHinge, SampledMulticlass, SampledSeq
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.kernel import KernelModel
 from streamcut.models.model import Model
-from streamcut.models.sequence import KernelSequenceModel
 from streamcut.oracles.sampled import CANDIDATES, SampledOracle
 from streamcut.oracles.sampled_passes import Expansion
 from streamcut.oracles.sampled_proof import TILE, Proof
@@ -173,7 +172,7 @@ class SampledJob:
         rows, two = support.rows, self.task.columns == 1
         data = np.ones(rows.nnz) if rows.data is None else rows.data.astype(np.float64)
         shape = rows.n_rows, manifest.statistics.n_features
-        kernel_model = KernelModel(
+        return KernelModel(
             support=sp.csr_array((data, rows.indices, rows.indptr), shape=shape),
             coefficients=np.ascontiguousarray(coefficients[:, 0]) if two else coefficients,
             kernel=kernel,
@@ -183,7 +182,7 @@ class SampledJob:
             rest=self.rest,
             positive_weight=float(self.options.positive_weight),
             reason=solution.reason if certificate is None else certificate.stop_reason,
-            certificate=certificate,
+            certificates=() if certificate is None else (certificate,),
             point=point,
             facts={
                 "primal_estimate": solution.primal_estimate,
@@ -195,12 +194,10 @@ class SampledJob:
                 "kernel_evaluations": oracle.evaluations,
                 "kernel_evaluations_of_proof": scored,
             },
-            task="binary" if two else "multiclass",
+            transitions=support.dense.reshape(self.task.columns, -1) if self.task.groups else None,
+            task="sequence" if self.task.groups else "binary" if two else "multiclass",
             solver=self.options.chosen_solver,
             history=[by_name(iteration) for iteration in solution.history],
             parameters={**self.options.as_dict(), "gamma": kernel.gamma, "samples": self.samples, "max_cuts": self.max_cuts},
             fingerprint=manifest.fingerprint,
         )
-        if not self.task.groups:
-            return kernel_model
-        return KernelSequenceModel.around(kernel_model, support.dense.reshape(self.task.columns, -1))

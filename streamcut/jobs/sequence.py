@@ -18,7 +18,7 @@ from streamcut.io.manifest import Manifest, Statistics
 from streamcut.jobs.job import identity
 from streamcut.jobs.linear import bundle_size, certificate, solver_of, threads_wanted
 from streamcut.losses.sequence import SequenceRisk
-from streamcut.models.sequence import SequenceModel
+from streamcut.models.linear import LinearModel
 from streamcut.oracles.dual.sequence import VECTORS, SequenceDualOracle
 from streamcut.oracles.sequence import SequenceOracle
 from streamcut.solver_table import SolverRecord
@@ -80,7 +80,7 @@ class SequenceJob:
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
         return identity(self.options, fingerprint, max_cuts=self.max_cuts, lanes=len(self.lanes))
 
-    def solve(self, runner: Runner, progress: Progress, plan: MemoryPlan) -> SequenceModel:
+    def solve(self, runner: Runner, progress: Progress, plan: MemoryPlan) -> LinearModel:
         options, K = self.options, self.risk.classes
         oracle: SequenceOracle
         if self.solver.dual:
@@ -91,15 +91,15 @@ class SequenceJob:
         manifest = runner.feed.data.manifest
         d = manifest.statistics.n_features
         emissions = solution.w[: -K * K].reshape(-1, K)
-        return SequenceModel(
+        return LinearModel(
             weights=np.ascontiguousarray(emissions[:d]),
-            intercepts=emissions[d] * options.bias if options.bias else np.zeros(K),
+            intercept=emissions[d] * options.bias if options.bias else np.zeros(K),
             transitions=solution.w[-K * K :].reshape(K, K).copy(),
             bias=float(options.bias),
             labels=self.risk.labels,
             C=float(options.C),
-            certificate=certificate(solution, oracle, options),
-            witness=solution.witness,
+            certificates=(certificate(solution, oracle, options),),
+            witnesses=(solution.witness,),
             task="sequence",
             solver=options.chosen_solver,
             history=[by_name(iteration) for iteration in solution.history],

@@ -13,7 +13,7 @@ from streamcut.foundation.fields import by_name
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.jobs.origins import strategy_of
 from streamcut.models.certificate import Certificate, Witness
-from streamcut.models.multiclass import MulticlassModel
+from streamcut.models.linear import LinearModel
 from streamcut.solvers.progress import Iteration
 
 
@@ -52,7 +52,7 @@ class Proved:
 
 def multiclass_model(
     found: Proved, options: TrainOptions, labels: tuple[float, ...], manifest: Manifest, *, C: float, l1: float, **fixed: Any
-) -> MulticlassModel:
+) -> LinearModel:
     """The model for this C and λ; `fixed` are parameters decided by the run."""
     W, witnesses = found.W, list[Witness]()
     slopes = (
@@ -66,9 +66,9 @@ def multiclass_model(
             witness = replace(witness, a=own)
         witnesses.append(witness)
     d = manifest.statistics.n_features
-    return MulticlassModel(
+    return LinearModel(
         weights=W[:d],
-        intercepts=W[d] * found.constant if options.bias else np.zeros(len(labels)),
+        intercept=W[d] * found.constant if options.bias else np.zeros(len(labels)),
         bias=float(options.bias),
         labels=labels,
         C=float(C),

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from streamcut.losses import row_loss
 from streamcut.losses.pointwise import PointwiseRisk
-from streamcut.models.kernel import KernelModel
-from streamcut.models.linear import LinearModel
+from streamcut.models.model import Model
 
 
-def risk_of(model: LinearModel | KernelModel) -> PointwiseRisk:
+def risk_of(model: Model) -> PointwiseRisk:
     """The loss that training minimised, with its labels and weights; the hinge for models that were not trained here.
 
     Raises UsageError for a loss that is not a sum over single rows.

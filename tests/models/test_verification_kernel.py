@@ -61,8 +61,8 @@ def forged(model):
     more[np.argmax(np.abs(beta))] *= 1.01
     swapped = model.support.copy()
     swapped.data[0] += 1e-9
-    yield "primal", replace(model, certificate=replace(c, primal=c.primal * (1 - 1e-7)))
-    yield "bound", replace(model, certificate=replace(c, lower_bound=c.lower_bound * (1 + 1e-7)))
+    yield "primal", replace(model, certificates=(replace(c, primal=c.primal * (1 - 1e-7)),))
+    yield "bound", replace(model, certificates=(replace(c, lower_bound=c.lower_bound * (1 + 1e-7)),))
     yield "coefficient", replace(model, coefficients=more)
     yield "support vector", replace(model, support=swapped)
     yield "C", replace(model, C=model.C * 1.001)

@@ -65,7 +65,7 @@ class ExactClasses:
         """Enclosures of F of each problem at the weights of a linear model."""
         W = [[Fraction(value) for value in column] for column in model.weights.T.tolist()]
         if model.bias:
-            W = [[*w, Fraction(own) / Fraction(model.bias)] for w, own in zip(W, model.intercepts.tolist(), strict=True)]
+            W = [[*w, Fraction(own) / Fraction(model.bias)] for w, own in zip(W, model.intercept.tolist(), strict=True)]
         l1 = Fraction(model.l1)
         squares = [sum(v * v for v in w) / 2 + l1 * sum(map(abs, w)) for w in W]
         joint = not self.way.startswith("one-vs-rest")

@@ -35,7 +35,7 @@ def test_every_class_is_trained_as_it_is_by_itself(loss, C):
         assert alone.lower_bound <= found.primal
     found = verify(model, data)
     assert found.consistent
-    model.intercepts[1] += 0.5
+    model.intercept[1] += 0.5
     assert not verify(model, data).consistent
 
 
@@ -68,7 +68,7 @@ def test_thresholds_spare_them():
     found = model.certificates[0]
     assert found.converged
     assert found.lower_bound <= best.fun <= found.primal * (1.0 + 1e-9)
-    np.testing.assert_allclose(model.intercepts[0], best.x[20], atol=0.05)
+    np.testing.assert_allclose(model.intercept[0], best.x[20], atol=0.05)
     with pytest.raises(UsageError, match=r"^l1: λmax"):
         train((X, y), **FREE, l1="10%")
 

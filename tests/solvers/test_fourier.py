@@ -23,7 +23,7 @@ def test_training_predicting_and_the_file(tmp_path):
     assert again.describe()["map"] == "fourier"
     same = train(streamcut.rows(X, y), kernel="rbf", gamma=0.5, fourier=200, C=1.0, workers=2, lanes=1)
     other = train(streamcut.rows(X, y), kernel="rbf", gamma=0.5, fourier=200, C=1.0, lanes=1)
-    assert same.inner.weights.tobytes() == other.inner.weights.tobytes()
+    assert same.weights.tobytes() == other.weights.tobytes()
 
 
 def test_what_makes_no_sense_is_refused():

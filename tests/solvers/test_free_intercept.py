@@ -133,7 +133,7 @@ def test_bounds_are_true_for_random_problems(problems):
 
 def bits(model) -> tuple:
     path = [[line[name] for name in ("passes", "primal", "lower_bound", "step")] for line in model.history]
-    return model.weights.tobytes(), model.intercept, model.witness.a.tobytes(), model.certificate, json.dumps(path)
+    return model.weights.tobytes(), model.intercept, model.witnesses[0].a.tobytes(), model.certificate, json.dumps(path)
 
 
 @pytest.mark.thirds

@@ -103,5 +103,5 @@ def test_its_bound_is_proved_from_the_rows():
     checked = verify(model, data())
     assert checked.consistent
     assert checked.lower_bound + checked.slack >= model.certificate.lower_bound
-    false = replace(model, certificate=replace(model.certificate, lower_bound=1.01 * model.certificate.primal))
+    false = replace(model, certificates=(replace(model.certificate, lower_bound=1.01 * model.certificate.primal),))
     assert not verify(false, data()).consistent

@@ -123,7 +123,7 @@ def test_a_model_of_few_weights_is_a_small_file(tmp_path):
         save_model(model, tmp_path / f"{k}.npz")
         same = load_model(tmp_path / f"{k}.npz")
         assert same.weights.tobytes() == model.weights.tobytes()
-        assert same.witness.a.tobytes() == model.witness.a.tobytes()
+        assert same.witnesses[0].a.tobytes() == model.witnesses[0].a.tobytes()
         assert (same.l1, same.intercept, same.certificate) == (model.l1, model.intercept, model.certificate)
         assert verify(same, (X, y)).consistent
     assert 0 < np.count_nonzero(models[1].weights) < 100

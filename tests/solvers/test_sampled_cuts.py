@@ -50,15 +50,14 @@ def test_sequences_with_a_linear_kernel_are_linear_sequences(solver):
     data = streamcut.rows(X, y, qid=qid)
     linear = train(data, task="sequence", bias=0, C=0.5, tol=1e-4, tol_relative=None)
     kernel = train(data, task="sequence", bias=0, C=0.5, tol=1e-3, solver=solver, samples=1000)
-    inner = kernel.emissions
-    assert inner.certificate.primal == pytest.approx(linear.certificate.primal, abs=1.2e-3 * 0.5 * len(y))
-    assert inner.certificate.lower_bound <= linear.certificate.primal
-    assert linear.certificate.lower_bound <= inner.certificate.primal
+    assert kernel.certificate.primal == pytest.approx(linear.certificate.primal, abs=1.2e-3 * 0.5 * len(y))
+    assert kernel.certificate.lower_bound <= linear.certificate.primal
+    assert linear.certificate.lower_bound <= kernel.certificate.primal
     assert kernel.converged
-    weights = inner.support.T @ inner.coefficients
+    weights = kernel.support.T @ kernel.coefficients
     w = np.concatenate((weights.ravel(), kernel.transitions.ravel()))
     starts = np.concatenate(([0], np.flatnonzero(np.diff(qid)) + 1, [len(y)]))
-    assert inner.certificate.primal == pytest.approx(
+    assert kernel.certificate.primal == pytest.approx(
         viterbi.primal(w, X.toarray(), (y - 1).astype(int), starts, 0.5, 3), rel=1e-10
     )
 
@@ -111,11 +110,10 @@ def test_the_best_point_is_no_estimate(task):
         X, y = rings(300)
         data = streamcut.rows(X, y)
     model = train(data, task=task, solver="sampled-linear", samples=15, C=3.0, tol=2e-2, **RBF)
-    inner = model.emissions if task == "sequence" else model
-    values = [line["primal_estimate"] for line in inner.history]
+    values = [line["primal_estimate"] for line in model.history]
     assert values[0] > 1.01 * values[-1]
     assert all(b <= a * (1 + 1e-4) for a, b in itertools.pairwise(values))
-    assert inner.certificate.primal == pytest.approx(values[-1], rel=1e-5)  # of all rows, where cuts are of 15
+    assert model.certificate.primal == pytest.approx(values[-1], rel=1e-5)  # of all rows, where cuts are of 15
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

@@ -16,7 +16,7 @@ from streamcut.errors import BadInputError, NotFoundError, UsageError
 
 
 def _bits(model):
-    return model.weights.tobytes(), model.intercepts.tobytes(), model.transitions.tobytes(), model.certificate.primal
+    return model.weights.tobytes(), model.intercept.tobytes(), model.transitions.tobytes(), model.certificate.primal
 
 
 @pytest.mark.parametrize(("solver", "options"), [("ocas", {}), ("ocas", {"cut": "exact"}), ("cpa", {}), ("bundle-dca", {})])

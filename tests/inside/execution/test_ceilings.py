@@ -19,7 +19,7 @@ from streamcut import load_model
 from streamcut.errors import ExitCode, MemoryBudgetError
 from streamcut.execution.ceiling import Ceiling
 from streamcut.execution.kept_rows import HELD_BYTES, KeptRows
-from streamcut.exports.targets import TARGETS
+from streamcut.exports.export import TARGETS
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.systems import LINUX
 from streamcut.foundation.units import parse_size

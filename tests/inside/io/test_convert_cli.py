@@ -4,11 +4,12 @@ import json
 import os
 from dataclasses import fields
 
+import click
 import kit.shared.convert_cli
 
 from streamcut import convert
+from streamcut.cli import cli
 from streamcut.cli.convert import progress_line
-from streamcut.cli.made import command
 from streamcut.errors import ExitCode
 from streamcut.io.conversion.options import CONVERT_SETTINGS, ConvertOptions
 from streamcut.io.conversion.progress import Progress
@@ -39,7 +40,7 @@ def test_check_lists_every_problem(run, tmp_path, text):
 
 
 def test_help_documents_every_option():
-    named = {param.name for param in command("convert").params}
+    named = {param.name for param in cli.get_command(click.Context(cli), "convert").params}
     assert {field.name for field in fields(ConvertOptions)} <= named | set(CONVERT_SETTINGS)
 
 

@@ -20,6 +20,7 @@ from streamcut import CheckpointOptions
 from streamcut.errors import IncompleteError, LockedError, NotFoundError, UsageError
 from streamcut.foundation.redaction import redacted
 from streamcut.io.places import remote
+from streamcut.models.files import is_model
 
 text = kit.shared.remote_writing.text
 
@@ -65,6 +66,12 @@ def test_a_store_is_written_with_the_same_bytes_as_on_a_disk(text, bucket):
     )
     streamcut.convert(f"{bucket}/a.zarr", f"{bucket}/b.zarr", shuffle=3, split=0.7, **SHARDS)
     assert {name.partition("/")[0] for name in remote.objects_below(bucket)} == {"a.zarr", "b.zarr", "b-test.zarr"}
+
+
+def test_an_empty_object_is_read_and_is_no_model(bucket):
+    remote.write_object(f"{bucket}/empty", b"")
+    assert remote.read_object(f"{bucket}/empty", 100) == b""
+    assert not is_model(f"{bucket}/empty")
 
 
 def test_rows_are_appended_to_a_store_behind_a_url(bucket, tmp_path):

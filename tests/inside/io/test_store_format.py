@@ -45,7 +45,7 @@ def test_the_text_lists_the_arrays_and_dtypes_of_the_code():
     assert sizes == {name: spec.array_size(name, 7, 20) for name in spec.DTYPES}
     assert f"format version {spec.FORMAT_VERSION}" in FORMAT
     assert f"{spec.SHARD_NNZ} entries" in FORMAT
-    for name in (spec.LOCK, spec.JOURNAL):
+    for name in (spec.LOCK, spec.SCRATCH, spec.JOURNAL):
         assert f"NAME/{name}" in FORMAT
 
 
@@ -114,7 +114,9 @@ def test_narrowing_keeps_every_value_and_nothing_smaller_would(numbers):
 def test_shard_borders_depend_on_the_rows_alone(rows, shard_nnz, grouped):
     lengths = [length for length, _ in rows]
     qid = np.cumsum([step == 0 for _, step in rows]) if grouped else None
-    found = [stop - start for start, stop in shard_cuts(np.cumsum([0, *lengths]), qid, shard_nnz)]
+    indptr = np.cumsum([0, *lengths])
+    chunk = Chunk(indptr, np.zeros(indptr[-1], np.int32), None, np.zeros(len(rows)), qid)
+    found = [stop - start for start, stop in shard_cuts(chunk, shard_nnz)]
     assert found == cuts(lengths, None if qid is None else qid.tolist(), shard_nnz)
 
 

@@ -23,6 +23,7 @@ from streamcut.foundation.chunk import Chunk
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.formats.registry import FORMATS
 from streamcut.io.recipe.recipe import Recipe
+from streamcut.io.recipe.table import Spelling
 from streamcut.io.tables.opening import OpenedTables
 from streamcut.io.text.vw import VwOptions, VwSource
 
@@ -334,8 +335,8 @@ def _table_agrees(
     )
     found, names, said = [], None, ""
     try:
-        tables = OpenedTables([FORMATS[kind].table(str(path))], options)
-        rows = tables.rows(rng.choice(_BLOCKS), 1 << 16, rng.choice([1, 1, 1, 2]), grouped=True)
+        tables = OpenedTables([FORMATS[kind].file(str(path), Spelling())], options)
+        rows = tables.rows(rng.choice(_BLOCKS), 1 << 16, rng.choice([1, 1, 1, 2]))
         chunks = [chunk for chunk, _ in rows.blocks()]
         names = rows.recipe().names
         found = [_row_of_table(chunk, i, names) for chunk in chunks for i in range(chunk.n_rows)]

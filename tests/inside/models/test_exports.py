@@ -77,7 +77,7 @@ def test_what_cannot_be_said_is_refused_unless_it_is_to_be_left_out(model, probl
 
 
 def test_the_command_offers_what_there_is(run, model, tmp_path):
-    from streamcut.exports.targets import TARGETS
+    from streamcut.exports.export import TARGETS
 
     code, told, _ = run("export", "--help-all")
     assert code == 0

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import streamcut
-from streamcut.exports.table_encoder import TableEncoder
+from streamcut.exports.sklearn import TableEncoder
 
 rows = kit.shared.cross_validation_of_tables.rows
 

@@ -33,7 +33,6 @@ FOUNDATION = {"", "compiler", "config", "errors", "foundation", "loss_table", "o
 WIRING = {
     "calibration",
     "certifying",
-    "cross_validation",
     "data",
     "evaluation",
     "example",

@@ -6,8 +6,8 @@ cdblock  block minimisation of the dual (Yu, Hsieh, Chang & Lin 2010; LIBLINEAR-
          Lin 2011, one Newton step with a guard). α of all rows stays in memory, its dual is a bound.
 
 After each pass FOLDER/pass-N.npz has w (d + 1, the bias last), the bound (0: none), processor time and most memory so far.
-Usage: python scripts/benchmarks/bench_linear_blocks.py {sgd,cdblock} STORE FOLDER --loss hinge --C 1 [--passes 40] [--inner 1]
-           [--seconds 60]
+Usage: python scripts/benchmarks/bench_linear_disk_blocks.py {sgd,cdblock} STORE FOLDER --loss hinge --C 1 [--passes 40]
+           [--inner 1] [--seconds 60]
 """
 
 from __future__ import annotations
@@ -21,10 +21,36 @@ os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import numpy as np
 import scipy.sparse as sp
-from bench_linear_kernels import descend
 
+from streamcut.compiler.jit import kernel
 from streamcut.foundation.systems import peak_bytes
 from streamcut.io.opening import open_dataset
+
+
+@kernel
+def descend(order, indptr, indices, data, y, squares, C, logistic, alpha, w):
+    """Dual coordinate descent over the rows in `order`, in place; w (d + 1) is Σ α y x with a bias feature of 1."""
+    last = len(w) - 1
+    for i in order:
+        score = w[last]
+        for t in range(indptr[i], indptr[i + 1]):
+            score += w[indices[t]] * data[t]
+        z, a, q = y[i] * score, alpha[i], squares[i] + 1.0
+        if logistic:
+            low, high = 1e-12 * C, (1.0 - 1e-12) * C
+            new = a
+            for _ in range(5):
+                slope = np.log(new / (C - new)) + z + q * (new - a)
+                step = slope / (q + C / (new * (C - new)))
+                new = min(max(new - step, max(low, 0.1 * new)), min(high, C - 0.1 * (C - new)))
+        else:
+            new = min(max(a - (z - 1.0) / q, 0.0), C)
+        if new != a:
+            change = (new - a) * y[i]
+            alpha[i] = new
+            w[last] += change
+            for t in range(indptr[i], indptr[i + 1]):
+                w[indices[t]] += change * data[t]
 
 
 def dual_value(alpha: np.ndarray, w: np.ndarray, C: float, logistic: bool) -> float:

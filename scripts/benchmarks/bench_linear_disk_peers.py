@@ -1,12 +1,7 @@
-"""What benchmarks compare: tools that minimise ½‖w‖² + C Σ ℓ(y⟨w, x⟩), w with a regularised bias, in their ways.
-
-Each gives a list of Points; seconds are processor time of its own work alone, on one thread (Vowpal Wabbit: of its process), and
-those of the clock where streamcut has two threads.
-"""
+"""Peers and processes of bench_linear_disk.py: Vowpal Wabbit, memory groups, files out of the page cache."""
 
 from __future__ import annotations
 
-import ctypes
 import os
 import re
 import shutil
@@ -14,162 +9,29 @@ import signal
 import subprocess
 import sys
 import time
-import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import scipy.sparse as sp
-
-from streamcut.io.memory import MemoryDataset
-from streamcut.training import train
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 
 from make_data_kernels import format_rows
 
-EPSILONS = (0.1, 1.0, 0.3, 0.01)  # LIBLINEAR's -e, its default first
 VW_KINDS = {"vw": [], "vw --sgd": ["--sgd"]}
 _VW_OPTIONS = ["--noconstant", "--holdout_off", "--quiet"]
 LOSSES = {"hinge": lambda z: np.maximum(0.0, 1.0 - z), "logistic": lambda z: np.logaddexp(0.0, -z)}
-ONE = {"lanes": 1, "scheduler": "sync"}
-TWO = {"lanes": None, "workers": 2, "scheduler": "threads"}
-SOLVERS = {
-    "cpa": {"solver": "cpa"},
-    "ocas exact": {"solver": "ocas", "cut": "exact"},
-    "ocas predicted": {"solver": "ocas", "cut": "predicted"},
-    "bundle-dca 0 %": {"solver": "bundle-dca", "row_cache": "0"},
-    "bundle-dca 10 %": {"solver": "bundle-dca", "row_cache": "10%"},
-    "bundle-dca 30 %": {"solver": "bundle-dca", "row_cache": "30%"},
-    "bundle-dca": {"solver": "bundle-dca"},
-    "bundle-dca on two threads": {"solver": "bundle-dca", **TWO},
-    "bundle-dca 0 % on two threads": {"solver": "bundle-dca", "row_cache": "0", **TWO},
-    "bundle-dca 30 % on two threads": {"solver": "bundle-dca", "row_cache": "30%", **TWO},
-}
-_BLOCK = 1 << 17  # rows
 
 
-@dataclass(frozen=True)
-class Point:
-    """After `passes` over the data: processor seconds, F, and for streamcut its bound and the bytes of all rows gone through."""
-
-    passes: float
-    seconds: float
-    primal: float
-    bound: float | None = None
-    bytes_computed: int | None = None
-
-
-@dataclass(frozen=True)
-class Problem:
-    """X (n, d) CSR float32, y ±1, loss one of LOSSES."""
-
-    name: str
-    X: sp.csr_array
-    y: np.ndarray
-    C: float
-    loss: str = "hinge"
-
-    def objective(self, w: np.ndarray) -> float:
-        """F(w) in float64; w (d + 1), the bias last."""
-        loss = 0.0
-        for start in range(0, len(self.y), _BLOCK):
-            rows = slice(start, start + _BLOCK)
-            loss += LOSSES[self.loss](self.y[rows] * (self.X[rows] @ w[:-1] + w[-1])).sum()
-        return float(0.5 * (w @ w) + self.C * loss)
-
-    def with_bias(self) -> sp.csr_array:
-        """X with the constant feature as its last column, 32-bit positions (scikit-learn takes no others)."""
-        wide = sp.csr_array(sp.hstack([self.X, np.ones((len(self.y), 1), np.float32)], format="csr"))
-        wide.indptr, wide.indices = wide.indptr.astype(np.int32), wide.indices.astype(np.int32)
-        return wide
-
-
-def streamcut(problem: Problem, data: MemoryDataset, solver: str, seconds: float) -> list[Point]:
-    """One training to 0.01 % of the optimum: every iteration is a point. F is its own, checked at the end."""
-    options = {**ONE, **SOLVERS[solver]}
-    now = time.thread_time if options["scheduler"] == "sync" else time.perf_counter
-    clock: list[float] = []
-    started: list[float] = []
-    model = train(
-        data,
-        C=problem.C,
-        tol=None,
-        tol_relative=1e-4,
-        stop=lambda: now() - started[0] > seconds,
-        on_plan=lambda plan: started.append(now()),
-        on_iteration=lambda iteration: clock.append(now()),
-        **options,
-    )
-    found, claimed = problem.objective(model.augmented_weights), model.certificate.primal
-    if abs(found - claimed) > 1e-9 * found + 1e-11 * model.certificate.c_bar:  # the certificate is rounded up, by parts of C̄
-        raise SystemExit(f"{problem.name} {solver}: F is {found!r}, the certificate says {claimed!r}")
-    return [
-        Point(line["passes"], then - started[0], line["primal"], line["lower_bound"], line["bytes_computed"])
-        for line, then in zip(model.history, clock, strict=True)
-    ]
-
-
-class Liblinear:
-    """-s 3 -B 1. What is timed is its training alone; its copy of the rows is made before."""
-
-    def __init__(self, problem: Problem) -> None:
-        from liblinear import liblinear
-
-        self._library = liblinear
-        self._rows = liblinear.problem(problem.y, sp.csr_matrix(problem.X), bias=1)
-        self._printed: list[str] = []
-
-    def points(self, problem: Problem, seconds: float, epsilons: Sequence[float] = EPSILONS) -> list[Point]:
-        """One training for each of `epsilons`, in that order, none after one that took more than `seconds`."""
-        found: list[Point] = []
-        for epsilon in epsilons:
-            if not found or max(point.seconds for point in found) < seconds:
-                found.append(self._point(problem, epsilon))
-        return found
-
-    def _point(self, problem: Problem, epsilon: float) -> Point:
-        library = self._library.liblinear
-        options = self._library.parameter(f"-s 3 -B 1 -c {problem.C!r} -e {epsilon}")
-        self._printed.clear()
-        options.print_func = self._library.PRINT_STRING_FUN(lambda text: self._printed.append(text.decode()))
-        library.set_print_string_function(options.print_func)
-        ctypes.CDLL(None).srand(1)  # it draws from the C library
-        before = time.thread_time()
-        model = library.train(self._rows, options)
-        taken = time.thread_time() - before
-        sign = 1.0 if model.contents.label[0] == 1 else -1.0  # scores are positive for the label that came first
-        w = sign * np.ctypeslib.as_array(model.contents.w, (problem.X.shape[1] + 1,))
-        (iterations,) = re.findall(r"#iter = (\d+)", "".join(self._printed))
-        point = Point(int(iterations), taken, problem.objective(w))
-        library.free_and_destroy_model(ctypes.byref(model))
-        return point
-
-
-def sgd(problem: Problem, X: sp.csr_array, seconds: float, weights: list[np.ndarray] | None = None) -> list[Point]:
-    """scikit-learn's SGDClassifier, averaged, at epochs 1, 2, 4, …; X has the bias as a feature. `weights` gets those of each."""
-    loss = {"hinge": "hinge", "logistic": "log_loss"}[problem.loss]
-    from sklearn.linear_model import SGDClassifier
-
-    n = len(problem.y)
-    machine = SGDClassifier(loss=loss, alpha=1.0 / (problem.C * n), average=True, fit_intercept=False, random_state=0)
-    found: list[Point] = []
-    taken, epochs = 0.0, 0
-    while taken < seconds and epochs < 128:
-        before = time.thread_time()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # overflows of its first steps when alpha is small
-            machine.partial_fit(X, problem.y, classes=[-1.0, 1.0])
-        taken += time.thread_time() - before
-        epochs += 1
-        if epochs & (epochs - 1) == 0:
-            w = machine.coef_[0].astype(np.float64)
-            found.append(Point(epochs, taken, problem.objective(w)))
-            if weights is not None:
-                weights.append(w)
-    return found
+def drop(files: list[Path]) -> None:
+    """Take `files` out of the page cache (no root needed)."""
+    for path in files:
+        handle = os.open(path, os.O_RDONLY)
+        os.fsync(handle)  # pages that are not on disk yet cannot be dropped
+        os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(handle)
 
 
 class VowpalWabbit:
@@ -221,13 +83,6 @@ class VowpalWabbit:
         w = np.zeros(self._features + 2)
         w[[int(number) for number, _ in pairs]] = [float(value) for _, value in pairs]
         return w[1:]
-
-    def points(self, kind: str, problem: Problem, seconds: float) -> list[Point]:
-        """After passes 1, 2, 4, …: processor time by the clock's share of it."""
-        run = self.run(kind, problem.C, 128, seconds)
-        processor = (run.usage.ru_utime + run.usage.ru_stime) / run.wall
-        powers = [number for number in sorted(run.saved) if number & (number - 1) == 0 and number > 0]
-        return [Point(k, processor * run.when[k], problem.objective(self.weights(run.saved[k]))) for k in powers]
 
 
 _VW = [sys.executable, "-m", "vowpalwabbit"]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
-from typing import cast
+from dataclasses import dataclass
+from typing import Self, cast
 
 import numpy as np
 
 from streamcut.errors import BadInputError, NotFoundError
 from streamcut.foundation.opened import opened_file, opened_raw, readable, regular
+from streamcut.io.sources.canonical import RawRows
 from streamcut.io.text.decompress import open_bytes
 from streamcut.io.text.inputs import NOT_UTF8, not_text
 
@@ -67,3 +69,30 @@ class ColumnFile:
             return np.array(words, dtype=np.float64)
         except ValueError:
             return np.array(words, dtype=object)
+
+
+@dataclass(frozen=True, slots=True)
+class SideFiles:
+    """Column files that accompany matrices, over all rows of all inputs together; labels None: unlabelled."""
+
+    labels: ColumnFile | None = None
+    qid: ColumnFile | None = None
+    weight: ColumnFile | None = None
+
+    @classmethod
+    def of(cls, labels: str | None, qid: str | None, weight: str | None) -> Self:
+        """The files of these paths."""
+        names = {"--label": labels, "--qid": qid, "--weights": weight}
+        return cls(*(None if path is None else ColumnFile(path, what) for what, path in names.items()))
+
+    def rows(self, indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, first: int) -> RawRows:
+        """Rows of a matrix, the first of which is row `first` of all inputs, with their labels, qids and weights."""
+        count = len(indptr) - 1
+        labels, qid, weight = (None if each is None else each.read(first, count) for each in (self.labels, self.qid, self.weight))
+        return RawRows(indptr, indices, values, np.zeros(count) if labels is None else labels, qid, weight)
+
+    def expect_end(self, rows: int) -> None:
+        """Raise BadInputError when a file has values for more than `rows` rows."""
+        for file in (self.labels, self.qid, self.weight):
+            if file is not None:
+                file.expect_end(rows)
