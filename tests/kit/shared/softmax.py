@@ -1,4 +1,4 @@
-"""What tests/solvers/test_softmax.py and tests/inside/solvers/test_softmax.py share."""
+"""Rows of several classes, noisy as the softmax takes them to be."""
 
 import numpy as np
 import scipy.sparse as sp
