@@ -6,8 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from kit.columns import LABELS, REST, overlap, problem, same
-from kit.nights import by_night
+from kit.columns import LABELS, REST, overlap, problem
 from reference import svm
 from scipy.special import expit
 from sklearn.datasets import load_svmlight_file
@@ -15,15 +14,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 import streamcut
-from streamcut import CheckpointOptions, train, verify
+from streamcut import train, verify
 from streamcut.errors import UsageError
 
 WAYS = {"cached": {}, "uncached": {"row_cache": "0"}, "few cached": {"row_cache": "30%"}}
 ways = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 KINDS = ["hinge", "squared-hinge", "logistic"]
 losses = pytest.mark.parametrize("loss", KINDS)
-BY_DAY = ["hinge, few cached", "squared-hinge, cached", "logistic, uncached"]
-RESUMED = [f"{loss}, {way}" for loss in KINDS for way in WAYS]
 
 
 def values(loss, margins):
@@ -64,27 +61,6 @@ def test_every_class_has_a_certificate(loss, way, bias, weights):
     assert verify(model, data).consistent
     model.weights[0, 1] += 0.1
     assert not verify(model, data).consistent
-
-
-@pytest.mark.thirds
-@pytest.mark.parametrize("case", by_night(RESUMED, [case for case in RESUMED if case not in BY_DAY]))
-def test_stopped_and_resumed_at_any_pass_is_uninterrupted(case, tmp_path):
-    loss, way = case.split(", ")
-    X, y, u = problem(120, weights=True)
-    X, y = sp.csr_array(X), np.where(np.arange(120) < 3, 20.0, y)  # a class of few rows is done before others
-    data = streamcut.rows(X, y, weight=u)
-    options = {**REST, **WAYS[way], "loss": loss, "C": 10.0, "l1": 0.1, "tol": 1e-4, "tol_relative": None}
-    whole = train(data, **options)
-    lengths = set()
-    for passes in range(1, whole.history[-1]["passes"], 2):
-        kept = str(tmp_path / f"{passes}")
-        stopped = train(data, **options, max_passes=passes, checkpoint=kept)
-        assert stopped.stop_reason == "max_passes"
-        lengths.add(sum(c.converged for c in stopped.certificates))
-        resumed = train(data, **options, checkpoint=CheckpointOptions(kept, resume=True))
-        assert [line["primal"] for line in resumed.history] == [line["primal"] for line in whole.history]
-        same(resumed, whole)
-    assert len(lengths) > 1 or loss == "logistic", "columns leave one after the other"
 
 
 def test_limits_end_every_class_and_say_so():
