@@ -24,7 +24,7 @@ from streamcut.execution.scaled import ScaledDataset
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.rounding import above, gamma
 from streamcut.losses.pointwise import PointwiseRisk
-from streamcut.measures.pointwise import risk_of
+from streamcut.measures.trained_loss import risk_of
 from streamcut.models.kernel import KernelModel
 from streamcut.oracles.kernel_columns import squared_norms
 from streamcut.solver_table import SOLVER_TABLE

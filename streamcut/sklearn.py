@@ -23,7 +23,7 @@ from streamcut.calibration import calibrate
 from streamcut.errors import BadInputError, UsageError
 from streamcut.estimator import Estimator, grouped, is_stored, of_model
 from streamcut.io.memory import MemoryDataset
-from streamcut.loss_table import JOINT_LOSSES, ROW_LOSSES
+from streamcut.loss_table import LOG_ODDS
 from streamcut.prediction import predict
 
 __all__ = [
@@ -36,7 +36,6 @@ __all__ = [
     "StreamcutRanker",
     "StreamcutRegressor",
 ]
-_LOG_ODDS = {name for losses in (ROW_LOSSES, JOINT_LOSSES) for name, loss in losses.items() if loss.log_odds}
 _ALL_CLASSES = {"logistic": "softmax"}  # losses of two classes, and what they are for several at once
 
 
@@ -45,7 +44,7 @@ def _probable(estimator: Any) -> bool:
     model = getattr(estimator, "model_", None)
     if model is not None:
         return model.has_probabilities
-    return _ALL_CLASSES.get(estimator.loss, estimator.loss) in _LOG_ODDS
+    return _ALL_CLASSES.get(estimator.loss, estimator.loss) in LOG_ODDS
 
 
 class StreamcutClassifier(ClassifierMixin, Estimator):

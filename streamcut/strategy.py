@@ -33,7 +33,7 @@ _ROOM = 4  # matrices take at most this fraction (1/4) of memory
 _MATRICES = 5
 _ALWAYS = 1 << 20  # bytes always available: memory is not checked
 
-_JOBS = {  # by problem for linear solvers, else by family
+_JOBS = {  # by problem for linear solvers, else by kind or family
     "binary": ("streamcut.jobs.binary", "BinaryJob"),
     "regression": ("streamcut.jobs.binary", "RegressionJob"),
     "labelling": ("streamcut.jobs.global_risk", "MultivariateJob"),
@@ -44,7 +44,8 @@ _JOBS = {  # by problem for linear solvers, else by family
     "sequence": ("streamcut.jobs.sequence", "SequenceJob"),
     "budgeted": ("streamcut.jobs.budgeted", "BudgetedJob"),
     "exact-kernel": ("streamcut.jobs.exact_kernel", "ExactKernelJob"),
-    "sampled": ("streamcut.jobs.sampled", "SampledJob"),
+    "stochastic": ("streamcut.papers.rounds_job", "RoundsJob"),
+    "sampled": ("streamcut.papers.sampled_job", "SampledJob"),
 }
 
 
@@ -100,7 +101,8 @@ def is_scaled(options: TrainOptions, statistics: Statistics) -> bool:
 
 
 def job_class(options: TrainOptions) -> type[Job]:
-    """The Job class: by problem for linear solvers, unless it is trained as columns; else by family."""
-    family = options.record.family
-    module, attribute = _JOBS["columns" if options.in_columns else options.problem if family == "linear" else family]
+    """The Job class: by problem for linear solvers, unless it is trained as columns; else by kind or family."""
+    record = options.record
+    other = options.problem if record.family == "linear" else (*record.kinds, record.family)[0]
+    module, attribute = _JOBS["columns" if options.in_columns else other]
     return getattr(import_module(module), attribute)

@@ -1,8 +1,8 @@
 """Structured tasks of your own, written in Python: `train` them with a certificate, and `predict`.
 
-streamcut.losses.structured.StructuredTask defines the interface. Data is streamed as for every other task; the arithmetic of an
+StructuredTask defines the interface. Data is streamed as for every other task; the arithmetic of an
 example is the task's own, so a pass runs at the speed of Python. A line search as in OCAS would need scores between two w, which
-only the task can compute, at the price of a pass each; so cuts are taken where the last passes suggest (streamcut.solvers.
+only the task can compute, at the price of a pass each; so cuts are taken where the last passes suggest (streamcut.papers.
 stabilised). Sequence labelling is built in: streamcut.train(data, task="sequence").
 
 With a kernel, the task receives rows as features whose inner products approximate the kernel: Nyström's, or random Fourier
@@ -52,11 +52,11 @@ from streamcut.io.dataset import Dataset
 from streamcut.io.memory import MemoryDataset
 from streamcut.jobs.features import with_features
 from streamcut.kernels.feature_map import FeatureMap
-from streamcut.losses.structured import StructuredTask
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.oracles.mapped import MappedDataset
-from streamcut.oracles.structured import StructuredOracle, examples
-from streamcut.solvers import cpa, stabilised
+from streamcut.papers import stabilised
+from streamcut.papers.structured_task import StructuredOracle, StructuredTask, examples
+from streamcut.solvers import cpa
 from streamcut.solvers.progress import Iteration, Observer, Progress, StoppingRule
 
 _SOLVERS = {"stabilised": stabilised, "cpa": cpa}

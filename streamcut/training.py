@@ -218,8 +218,8 @@ class Session:
         if isinstance(data, OccurringDataset):
             model, data = with_all_features(model, data), data.inner
         if isinstance(data, ScaledDataset):
-            weights = model.weights  # type: ignore[attr-defined]  # only linear problems are scaled
-            model = replace(model, weights=np.ascontiguousarray((weights.T / data.divisors).T))
+            linear: Any = model  # only linear problems are scaled
+            model = replace(linear, weights=np.ascontiguousarray((linear.weights.T / data.divisors).T))
         if self.options.maps:
             from streamcut.jobs import features
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.config import GRID, TrainOptions
+from streamcut.config import GRID, CheckpointOptions, TrainOptions
 from streamcut.data.datasets import measurable, stored, with_origin
 from streamcut.data.inputs import opened
 from streamcut.data.row_columns import files_of, keys_of_groups, names_with, times_of_rows
@@ -21,11 +21,11 @@ from streamcut.foundation.units import plain
 from streamcut.grids.search import Cell, Search
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.row_view import HeldOut, folds_of, held_out_view
-from streamcut.models.checkpoint_places import below
+from streamcut.models.checkpoint import below
 from streamcut.models.model import Model
 from streamcut.training import checked, train
 
-_HOOKS = ("on_model", "on_trained", "on_iteration", "checkpoint", "stop")  # of a search
+_HOOKS = ("measure", "on_model", "on_trained", "on_iteration", "checkpoint", "stop")  # of a search
 _FIRST = ("C", "l1", "gamma", "budget", "nu")  # the order of options in tables; others follow as given
 
 
@@ -85,18 +85,9 @@ class CrossValidated(Shown):
 
 
 def tune(
-    data: Any,
-    grid: Mapping[str, Sequence[Any]],
-    *,
-    label: str | None = None,
-    convert: Mapping[str, Any] | None = None,
-    validation: Any = None,
-    folds: int | None = None,
-    seed: int = 0,
-    group_column: str | None = "qid",
-    measure: str | None = None,
+    data: Any, grid: Mapping[str, Sequence[Any]], *, validation: Any, folds: int | None, seed: int, group_column: str | None,
     **options: Any,
-) -> Tuned:
+) -> Tuned:  # fmt: skip
     """See streamcut.api."""
     if (validation is None) == (folds is None):
         raise UsageError("tune: give either validation data or a number of folds")
@@ -104,24 +95,25 @@ def tune(
         what = ", ".join(unknown) if isinstance(unknown, list) else "nothing"
         raise UsageError(f"grid: takes options of `train` that affect the result ({', '.join(GRID)}), not {what}")
     names = sorted(grid, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST))
-    points = {name: _values(name, grid[name]) for name in names}
+    points = {name: values_of(name, grid[name]) for name in names}
     if twice := sorted(set(points) & set(options)):
         raise UsageError(f"{', '.join(twice)}: already in the grid")
     Cs = points.pop("C", [1.0] if "C" not in options else [options.pop("C")])
     others = [dict(zip(points, values, strict=True)) for values in product(*points.values())]
     with ExitStack() as held:
-        search, made_of = held.enter_context(_searching(data, label, convert, Cs, others, seed, measure, options))
+        search, made_of = held.enter_context(_searching(data, Cs, others, seed, options))
         whole = search.data
         if validation is not None:
             how = options.get("scratch"), options.get("memory", "auto")
             search.on_validation(opened(held.enter_context(measurable(validation, whole.recipe, *how))))
         else:
             search.on_folds(folds_of(whole, folds, seed, group_column), everything=True)
-        best = max(search.cells.values(), key=lambda cell: cell.merit)  # the first among equals
+        best = search.best
         model = search.models.get(tuple(best.options.values()))
         if model is None:
-            checkpoint = search.checkpoint and replace(search.checkpoint, directory=below(search.checkpoint.directory, "best"))
-            hooks: dict[str, Any] = {"on_iteration": search.on_iteration, "stop": search.stop, "checkpoint": checkpoint}
+            hooks: dict[str, Any] = {"on_iteration": search.on_iteration, "stop": search.stop}
+            if search.checkpoint is not None:
+                hooks["checkpoint"] = replace(search.checkpoint, directory=below(search.checkpoint.directory, "best"))
             model = train(whole, **search.options, **best.options, **hooks)
             search.resources["readings"] += model.resources["readings"]
             if "bytes_read" in search.resources:
@@ -130,17 +122,9 @@ def tune(
 
 
 def cross_validate(
-    data: Any,
-    *,
-    label: str | None = None,
-    convert: Mapping[str, Any] | None = None,
-    folds: int = 5,
-    seed: int = 0,
-    group_column: str | None = "qid",
-    time_column: str | None = None,
-    measure: str | None = None,
+    data: Any, *, convert: Mapping[str, Any] | None, folds: int, seed: int, group_column: str | None, time_column: str | None,
     **options: Any,
-) -> CrossValidated:
+) -> CrossValidated:  # fmt: skip
     """See streamcut.api."""
     Cs, column = [options.pop("C", 1.0)], "group_column" if time_column is None else "time_column"
     by = time_column if time_column is not None else None if group_column == "qid" else group_column
@@ -156,7 +140,7 @@ def cross_validate(
             raise UsageError(f"convert: with {moved[0]} the rows are not those of the table whose column defines the folds")
         if time_column is None:
             given["id"] = names_with(given.get("id", ()), by)
-    with _searching(data, label, given or None, Cs, [{}], seed, measure, options) as (search, _):
+    with _searching(data, Cs, [{}], seed, {**options, "convert": given or None}) as (search, _):
         if by is None:
             search.on_folds(folds_of(search.data, folds, seed, group_column), everything=False)
         else:
@@ -169,18 +153,19 @@ def cross_validate(
 
 @contextmanager
 def _searching(
-    data: Any, label: str | None, convert: Mapping[str, Any] | None, Cs: Sequence[float], others: list[dict[str, Any]], seed: int,
-    measure: str | None, options: dict[str, Any],
-) -> Iterator[tuple[Search, dict[str, Any] | None]]:  # fmt: skip
-    """(a search over the rows of `data`, the `origin` of a store made of them); `options` are those of `train` and the hooks."""
-    hooks = {name: options.pop(name) for name in _HOOKS if name in options}
+    data: Any, Cs: Sequence[float], others: list[dict[str, Any]], seed: int, options: dict[str, Any]
+) -> Iterator[tuple[Search, dict[str, Any] | None]]:
+    """(a search over the rows of `data`, the `origin` of a store made of them); `options`: of `train`, rows and the search."""
+    label, convert, *values = (options.pop(name, None) for name in ("label", "convert", *_HOOKS))
+    hooks = dict(zip(_HOOKS, values, strict=True))
+    hooks["checkpoint"] = CheckpointOptions.of(hooks["checkpoint"])
     with stored(data, label, convert, options.get("scratch"), options.get("memory", "auto")) as (place, made_of):
         draws = seed and "seed" not in others[0] and checked({**options, **others[0], "C": Cs[0]})[0].has("seed")
-        yield Search(opened(place), Cs, others, {**options, "seed": seed} if draws else options, measure, **hooks), made_of
+        yield Search(opened(place), Cs, others, {**options, "seed": seed} if draws else options, **hooks), made_of
 
 
-def _values(name: str, values: Sequence[Any]) -> list[Any]:
-    """Numbers in increasing order, as int where the option is one; words in the given order."""
+def values_of(name: str, values: Sequence[Any]) -> list[Any]:
+    """The values of an option in a grid: numbers in increasing order, as int where it is one; words in the given order."""
     values = values if isinstance(values, str) else [plain(value) for value in values]
     if isinstance(values, str) or not values or len(set(values)) < len(values):
         raise UsageError(f"{name}: give one or more values, each once")

@@ -25,9 +25,8 @@ from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.ceiling import Ceiling
 from streamcut.execution.scaled import ScaledDataset
 from streamcut.foundation.rounding import UNSEEN
-from streamcut.measures.classes import loss_of
 from streamcut.measures.kernel_dual import ClaimedPoint, KernelDoubt, kernel_squares
-from streamcut.measures.pointwise import risk_of
+from streamcut.measures.trained_loss import loss_of, risk_of
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.files import as_model
 from streamcut.models.kernel import KernelModel

@@ -27,7 +27,7 @@ from streamcut.execution.ceiling import Ceiling
 from streamcut.execution.scaled import ScaledDataset
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.dataset import Dataset
-from streamcut.measures.pointwise import risk_of
+from streamcut.measures.trained_loss import risk_of
 from streamcut.models.files import as_model
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model

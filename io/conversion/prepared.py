@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
+from itertools import product
 from typing import Any
 
 from streamcut.errors import NotFoundError, UsageError
@@ -20,7 +21,7 @@ from streamcut.io.formats.matrices import STORE
 from streamcut.io.formats.registry import FORMATS
 from streamcut.io.formats.tables import FRAME
 from streamcut.io.opening import open_dataset
-from streamcut.io.places.remote import expect_bucket, expect_writable, is_url
+from streamcut.io.places.remote import expect_bucket, is_url
 from streamcut.io.sources.row_source import RowSource
 from streamcut.io.stores.journal import begun, expect_free, is_store
 from streamcut.io.stores.writer import writer_bytes
@@ -136,19 +137,11 @@ def output_paths(output: str, settings: ConvertOptions) -> list[str]:
         outputs.append(rest)
     for path in outputs:
         if is_url(path):
-            _expect_remote(path, settings)
+            expect_bucket(path)
         elif not os.path.isdir(os.path.dirname(os.path.abspath(path))):
             raise NotFoundError(f"{path}: its directory does not exist; create it first")
         expect_free(path, settings.force or settings.resume)
     return outputs
-
-
-def _expect_remote(url: str, settings: ConvertOptions) -> None:
-    """Raise UsageError for what only disks support, NotFoundError when there is no such bucket."""
-    expect_writable(url)
-    if settings.backend == "hdf5":
-        raise UsageError(f"--backend=hdf5: HDF5 files are written to disks only, not to {url}; take zarr")
-    expect_bucket(url)
 
 
 def _real(path: str) -> str:
@@ -162,16 +155,9 @@ def _followed(path: str) -> str:
 
 def _refuse_overlap(outputs: list[str], paths: list[str]) -> None:
     """An output inside an input would be read as input; an input inside an output would be replaced by it."""
-    local = [path for path in paths if path != "-" and "://" not in path]
-    for output in outputs:
-        near = [path for path in paths if is_url(path) == is_url(output)]
-        if is_url(output) and (inside := next((path for path in near if _within(output, path) or _within(path, output)), None)):
-            raise UsageError(f"{output}: lies inside the input {inside}, or holds it; choose another place")
-        for path in () if is_url(output) else local:
-            first, second = os.path.realpath(output), os.path.realpath(path)
-            if os.path.commonpath([first, second]) in (first, second):
-                raise UsageError(f"{output}: lies inside the input {path}, or holds it; choose another place")
-
-
-def _within(url: str, folder: str) -> bool:
-    return f"{url}/".startswith(f"{folder.rstrip('/')}/")
+    for output, path in product(outputs, paths):
+        if path == "-" or is_url(path) != is_url(output):
+            continue
+        first, second = (f"{_real(name).rstrip('/')}/" for name in (output, path))
+        if first.startswith(second) or second.startswith(first):
+            raise UsageError(f"{output}: lies inside the input {path}, or holds it; choose another place")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 import os
 import zipfile
-from collections import Counter
 from collections.abc import Sequence
 
 from streamcut.errors import BadInputError, NotFoundError, UsageError
@@ -16,9 +15,8 @@ from streamcut.io.formats.registry import FORMATS
 from streamcut.io.formats.tables import DOCUMENTS, PARQUET
 from streamcut.io.formats.text import SVMLIGHT
 from streamcut.io.places.remote import is_url, path_in, read_object, size_of
-from streamcut.io.sources.remote import remote_files
 from streamcut.io.stores.spec import MANIFEST
-from streamcut.io.text.inputs import expect_file, find_inputs
+from streamcut.io.text.inputs import expect_file, expect_once, find_inputs, remote_files
 
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 _SPREADSHEET = "a spreadsheet; save it as CSV"
@@ -200,9 +198,7 @@ def find_files(inputs: Sequence[str], wanted: str) -> tuple[str, list[str]]:
             known[name] = kind
         else:
             paths += _files_of(name)
-    twice = [path for path, count in Counter(map(os.path.realpath, paths)).items() if count > 1]
-    if twice:
-        raise UsageError(f"{twice[0]}: named twice; each input is read once")
+    expect_once(paths)
     if not paths:
         raise UsageError("no input; name files, directories, globs, stores, or - for standard input")
     if wanted != "auto":

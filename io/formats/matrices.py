@@ -34,17 +34,19 @@ class ReaderFormat(Format):
 
     def open(self, paths: Sequence[Any], options: ConvertOptions, scratch: str) -> Opened:
         from streamcut.io.sources.canonical import RowRules
+        from streamcut.io.sources.labels import Labels
         from streamcut.io.sources.row_source import ENTRY_BYTES, BlockSize, TableSource
 
         readers = self.readers(paths, options, scratch)
         held = max((reader.held_bytes for reader in readers), default=0)
-        kept = options.dtype, options.duplicates, options.keep_zeros, options.label_map, options.n_features
-        rules = RowRules(*kept, options.missing_labels)
+        rules = RowRules(options.dtype, options.duplicates, options.keep_zeros, options.n_features)
+        mapped, skip = options.label_map is not None, options.missing_labels == "skip"
+        labels = Labels(options.label_map or {}, learn=not mapped, in_files=True, mapped=mapped, skip=skip)
 
         def source(plan: ConvertPlan) -> TableSource:
             usual = BLOCKS * plan.block_bytes // ENTRY_BYTES
             size = BlockSize(usual, usual + plan.row_bytes // ENTRY_BYTES)
-            return TableSource(list(paths), readers, rules, size, grouped=not options.group_by_qid)
+            return TableSource(list(paths), readers, rules, size, labels, grouped=not options.group_by_qid)
 
         widths = [reader.n_features for reader in readers if reader.n_features is not None]
         return Opened(lambda block, threads: held + BLOCKS * block, source, max(widths, default=None))
@@ -52,11 +54,13 @@ class ReaderFormat(Format):
     def _rows_of(self, path: str, reader: Any, recipe: Recipe, raw: Raw) -> Iterator[Chunk]:
         from streamcut.io.recipe.comparison import require_same
         from streamcut.io.sources.canonical import RowRules
+        from streamcut.io.sources.labels import Labels
         from streamcut.io.sources.row_source import ENTRY_BYTES, BlockSize, TableSource
 
         words = {word: number for number, word in recipe.labels.names.items()} if raw.labelled else {}
         size = BlockSize(_SCORED_AT_ONCE // ENTRY_BYTES, _LONGEST // ENTRY_BYTES)
-        source = TableSource([path], [reader], RowRules(missing_labels=raw.missing_labels), size, words=words)
+        labels = Labels(words, learn=False, in_files=True, skip=raw.missing_labels == "skip")
+        source = TableSource([path], [reader], RowRules(), size, labels)
         require_same(recipe, source.recipe(), path)
         for chunk in raw.watched(source, [path], path):
             if raw.keep or raw.named:
@@ -90,7 +94,7 @@ class MatrixFormat(ReaderFormat):
     home: str = ""
 
     def readers(self, paths: Sequence[str], options: ConvertOptions, scratch: str) -> Sequence[TableReader]:
-        from streamcut.io.sources.side_files import SideFiles
+        from streamcut.io.sources.matrix_files import SideFiles
 
         side = SideFiles.of(str(options.labels) if options.labels_in_file(self.name) else None, options.qid, options.weights)
         reader: Callable[..., TableReader] = loaded(f"sources.{self.home}")
@@ -107,8 +111,8 @@ class TenXFormat(MatrixFormat):
     scored: ClassVar[bool] = True
 
     def rows(self, data: Any, recipe: Recipe, raw: Raw) -> Iterator[Chunk]:
-        from streamcut.io.sources.side_files import SideFiles
-        from streamcut.io.sources.tenx_files import TenXReader
+        from streamcut.io.sources.cells import TenXReader
+        from streamcut.io.sources.matrix_files import SideFiles
 
         raw.expect_no_columns("a 10x matrix has no columns except the barcodes, which a table of answers already has")
         _expect_labels(not raw.labelled, data)
@@ -140,7 +144,7 @@ TENX = TenXFormat(
     "10x",
     "matrices of CellRanger (.h5), a barcode a row, with --label FILE or none",
     members=("*/barcodes",),
-    home="tenx_files.TenXReader",
+    home="cells.TenXReader",
 )
 
 # --- files that also hold labels ----------------------------------------------------------------------------------------------
@@ -150,13 +154,13 @@ class AnnDataFormat(ReaderFormat):
     scored: ClassVar[bool] = True
 
     def readers(self, paths: Sequence[str], options: ConvertOptions, scratch: str) -> Sequence[TableReader]:
-        from streamcut.io.sources.anndata_files import AnnDataReader
+        from streamcut.io.sources.cells import AnnDataReader
 
         columns = str(options.labels), options.qid, options.weights
         return [AnnDataReader(path, *columns, layer=options.layer, scratch=scratch) for path in paths]
 
     def rows(self, data: Any, recipe: Recipe, raw: Raw) -> Iterator[Chunk]:
-        from streamcut.io.sources.anndata_files import AnnDataReader
+        from streamcut.io.sources.cells import AnnDataReader
 
         column, scratch = recipe.labels.column if raw.labelled else "none", str(scratch_folder(None))
         _expect_labels(column is not None, data)

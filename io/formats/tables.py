@@ -95,7 +95,7 @@ def _maker(recipe: Recipe, raw: Raw) -> RowMaker:
 
 CSV = TableFormat("csv", suffixes=(".csv",), home="text_files.CsvFile", spelled=True)
 TSV = TableFormat("tsv", suffixes=(".tsv", ".tab"), home="text_files.TsvFile", spelled=True)
-JSONL = TableFormat("jsonl", suffixes=(".jsonl", ".ndjson", ".json"), home="json_files.JsonFile")
+JSONL = TableFormat("jsonl", suffixes=(".jsonl", ".ndjson", ".json"), home="text_files.JsonFile")
 PARQUET = TableFormat("parquet", suffixes=(".parquet",), heads=(b"PAR1",), home="files.ParquetTable")
 ARROW = TableFormat(
     "arrow",

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from streamcut.errors import BadInputError, UsageError
+from streamcut.io.sources.row_source import one_ahead
 
 
 def is_frame(data: Any) -> bool:
@@ -125,14 +125,7 @@ def blocks(X: Any, columns: dict[str, Any]) -> Iterator[tuple[Any, dict[str, Any
 
 def computed(parts: list[Any]) -> Iterator[Any]:
     """The computed `parts`, in order, with the next one being computed."""
-    with ThreadPoolExecutor(1, "partition") as pool:
-        coming = pool.submit(parts[0].compute) if parts else None
-        for following in [*parts[1:], None]:
-            if coming is None:
-                return
-            found = coming.result()
-            coming = None if following is None else pool.submit(following.compute)
-            yield found
+    return one_ahead(part.compute() for part in parts)
 
 
 def _parts(name: str, column: Any, X: Any, count: int) -> list[Any]:

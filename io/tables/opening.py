@@ -52,7 +52,7 @@ class OpenedTables:
                 raise UsageError(f"{first.name}: --no-header is for CSV, and these columns have names")
             nulls = options.spelling.nulls
             table, labels, told = roles_of(without(first.sample(), nulls), options, first.name, goes_on=first.goes_on)
-            self.told = [*getattr(first, "told", ()), *told]
+            self.told = [*first.told, *told]
             check_types(first.schema(), table, first.name, spelled=first.spelled)
             written = without(first.written([column.name for column in table.columns]), nulls)
             table = with_types(table, written, first.name)

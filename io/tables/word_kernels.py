@@ -153,5 +153,5 @@ def texts_of(words: pa.Array) -> list[str]:
     """Python strings, also of bytes that are not UTF-8."""
     try:
         return words.to_numpy(zero_copy_only=False).tolist()
-    except UnicodeDecodeError:
+    except (UnicodeDecodeError, pa.ArrowException):
         return [word.as_buffer().to_pybytes().decode("utf-8", "surrogateescape") for word in words]

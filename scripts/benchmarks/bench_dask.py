@@ -12,6 +12,8 @@ import argparse
 import time
 from itertools import product
 
+from distributed import Client, LocalCluster
+
 from streamcut import train
 
 
@@ -24,15 +26,16 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     given = parser.parse_args()
     print("| data | loss | C | passes: threads, cluster | seconds | ratio |\n|---|---|---|---|---|---|")
-    for store, loss, C in product(given.stores, given.losses.split(","), given.C.split(",")):
-        seconds, passes = {}, {}
-        for scheduler in ("threads", "local-cluster") * 2:
-            started = time.perf_counter()
-            model = train(store, loss=loss, C=float(C), row_cache=given.row_cache, workers=given.workers, scheduler=scheduler)
-            seconds[scheduler], passes[scheduler] = time.perf_counter() - started, model.history[-1]["passes"]
-        threads, cluster = seconds.values()
-        print(f"| {store} | {loss} | {C} | {', '.join(map(str, passes.values()))} | {threads:.1f}, {cluster:.1f} "
-              f"| {cluster / threads:.2f} |", flush=True)  # fmt: skip
+    options = {"n_workers": given.workers, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with LocalCluster(**options) as server, Client(server, set_as_default=False) as client:
+        for store, loss, C in product(given.stores, given.losses.split(","), given.C.split(",")):
+            seconds, passes = {}, {}
+            for name, scheduler in (("threads", "threads"), ("cluster", client)) * 2:
+                started = time.perf_counter()
+                model = train(store, loss=loss, C=float(C), row_cache=given.row_cache, workers=given.workers, scheduler=scheduler)
+                seconds[name], passes[name] = time.perf_counter() - started, model.history[-1]["passes"]
+            shown = f"{passes['threads']}, {passes['cluster']} | {seconds['threads']:.1f}, {seconds['cluster']:.1f}"
+            print(f"| {store} | {loss} | {C} | {shown} | {seconds['cluster'] / seconds['threads']:.2f} |", flush=True)
 
 
 if __name__ == "__main__":

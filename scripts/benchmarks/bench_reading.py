@@ -224,8 +224,11 @@ def tables(folder: Path, wanted: list[str], threads: list[int], repeat: int) -> 
             for _ in range(repeat + 1):
                 done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
                 if done.returncode:
-                    sys.exit(f"{what}: {done.stderr}")
+                    print(f"{what:<10} {count:>7}  failed: {done.stderr.strip().splitlines()[-1]}", flush=True)
+                    break
                 runs.append(json.loads(done.stdout.splitlines()[-1]))
+            if len(runs) <= repeat:
+                continue
             middle = sorted(runs[1:], key=lambda run: run["seconds"])[repeat // 2]
             rate, speed = middle["rows"] / middle["seconds"], middle["bytes"] / middle["seconds"] / 1e6
             if what == "encode":

@@ -1,16 +1,19 @@
 """Claims of training against optima in 500 bits (python-flint), of every task and loss, on random, badly scaled problems.
 
 bound ≤ optimum ≤ F(w) ≤ primal, everything finite, "converged" within what was asked for, "rounding" only of gaps that rounding
-made. Prints what is false, and how often; exit code 1 if anything is. tests/solvers/test_truth.py does the same with fewer.
+made. Prints what is false, and how often; exit code 1 if anything is. tests/inside/solvers/test_truth.py tries a few.
 Usage: python scripts/checks/check_truth.py [--problems 2000] [--seed 0] [--processes 2] [--kinds hinge,softmax,ranking]
            [--kernels 0]
 """
+
+from __future__ import annotations
 
 import argparse
 import os
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
@@ -21,13 +24,48 @@ from reference import truth
 from reference.exact_bounds import Violation
 
 _OFFSETS = (0.0, 1e3, 1e6, 1e9)
+_TOGETHER = 20  # problems that a process is given at a time
 
 
-def one(kind: str, seed: int) -> tuple[str, list[Violation]]:
-    try:
-        return kind, truth.check_kernel(seed, _OFFSETS[seed % 4]) if kind == truth.KERNEL else truth.check(kind, seed)
-    except Exception as error:
-        return kind, [Violation("error", f"{type(error).__name__}: {error}; {kind} {seed}")]
+def of_truth(kind: str, seed: int) -> list[Violation]:
+    return truth.check_kernel(seed, _OFFSETS[seed % 4]) if kind == truth.KERNEL else truth.check(kind, seed)
+
+
+def some(check: Callable[[str, int], list[Violation]], kind: str, seeds: range) -> tuple[str, int, list[Violation]]:
+    """What is false of problems `seeds` of a kind; an exception is false, too."""
+    found: list[Violation] = []
+    for seed in seeds:
+        try:
+            found += check(kind, seed)
+        except Exception as error:
+            found.append(Violation("error", f"{type(error).__name__}: {error}; {kind} {seed}"))
+    return kind, len(seeds), found
+
+
+def search(check: Callable[[str, int], list[Violation]], wanted: dict[str, range], processes: int) -> int:
+    """Check problems {kind: seeds}, print what is false and how often; 1 if anything is."""
+    tried, false, started = Counter[str](), Counter[tuple[str, str]](), time.monotonic()
+    pieces = [
+        (kind, seeds[first : first + _TOGETHER]) for kind, seeds in wanted.items() for first in range(0, len(seeds), _TOGETHER)
+    ]
+    with ProcessPoolExecutor(processes) as pool:
+        for done in as_completed([pool.submit(some, check, *piece) for piece in pieces]):
+            kind, count, violations = done.result()
+            tried[kind] += count
+            for violation in violations:
+                false[kind, violation.kind] += 1
+                print(f"{violation.kind}: {violation.what}", flush=True)
+            if tried.total() % 1000 < count:
+                print(f"{tried.total()} tried, {false.total()} false, {time.monotonic() - started:.0f} s", flush=True)
+    print(f"tried: {dict(tried)}")
+    print(f"false: { {f'{kind}, {what}': count for (kind, what), count in false.items()} or 0 }")
+    return 1 if false else 0
+
+
+def shared(kinds: list[str], problems: int, seed: int) -> dict[str, range]:
+    """Seeds of each kind, so that all of them have as many problems in all as were asked for."""
+    each, more = divmod(problems, len(kinds))
+    return {kind: range(seed, seed + each + (number < more)) for number, kind in enumerate(kinds)}
 
 
 def main() -> int:
@@ -38,22 +76,8 @@ def main() -> int:
     parser.add_argument("--kinds", default=",".join(truth.KINDS))
     parser.add_argument("--kernels", type=int, default=0, help="problems with a kernel, beside the others")
     given = parser.parse_args()
-    kinds = [kind for kind in given.kinds.split(",") if kind]
-    wanted = [(kinds[i % len(kinds)], given.seed + i // len(kinds)) for i in range(given.problems)] if kinds else []
-    wanted += [(truth.KERNEL, given.seed + i) for i in range(given.kernels)]
-    tried, false, started = Counter[str](), Counter[tuple[str, str]](), time.monotonic()
-    with ProcessPoolExecutor(given.processes) as pool:
-        for done in as_completed([pool.submit(one, *each) for each in wanted]):
-            kind, violations = done.result()
-            tried[kind] += 1
-            for violation in violations:
-                false[kind, violation.kind] += 1
-                print(f"{violation.kind}: {violation.what}", flush=True)
-            if tried.total() % 100 == 0:
-                print(f"{tried.total()} tried, {false.total()} false, {time.monotonic() - started:.0f} s", flush=True)
-    print(f"tried: {dict(tried)}")
-    print(f"false: { {f'{kind}, {what}': count for (kind, what), count in false.items()} or 0 }")
-    return 1 if false else 0
+    wanted = shared(given.kinds.split(","), given.problems, given.seed)
+    return search(of_truth, wanted | {truth.KERNEL: range(given.seed, given.seed + given.kernels)}, given.processes)
 
 
 if __name__ == "__main__":

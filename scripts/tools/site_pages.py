@@ -17,7 +17,7 @@ from streamcut import sklearn as estimators
 from streamcut.cli import COMMANDS, EPILOG, cli
 
 ROOT = Path(__file__).resolve().parents[2]
-COPIED = {"papers.md": "scripts/papers/papers.md", "reference/format.md": "io/FORMAT.md", "reference/changes.md": "CHANGELOG.md"}
+COPIED = {"reference/format.md": "io/FORMAT.md", "reference/changes.md": "CHANGELOG.md"}
 
 
 def on_files(files: Any, config: Any) -> Any:

@@ -124,9 +124,10 @@ def train(
 ) -> Model:
     """Train a linear or kernel model: for two classes, linear, min ½‖w‖² + C Σ u_i ℓ(y_i⟨w, x_i⟩), ℓ the hinge by default.
 
-    data             an opened store, or its path; (X, y) or (X, y, row weights) of arrays, sparse matrices or a frame of
-                     numbers; a file of svmlight text; with `label` any other that `convert` reads ("clicks.parquet"), a frame,
-                     or rows as dicts. Raw data is converted to a temporary store in `scratch`
+    data             an opened store, its path, or a list of paths of stores with one recipe, whose rows are joined; (X, y) or
+                     (X, y, row weights) of arrays, sparse matrices or a frame of numbers; a file of svmlight text; with `label`
+                     any other that `convert` reads ("clicks.parquet"), a frame, or rows as dicts. Raw data is converted to a
+                     temporary store in `scratch`
     label            raw data: the column with the labels (or a comparison)
     convert          raw data: more options of `streamcut.convert`, such as {"categorical": "site", "hash_bits": 22}
     checkpoint       a folder for checkpoints, or streamcut.CheckpointOptions, which also resumes
@@ -180,7 +181,7 @@ def tune(
     seed        of the folds, which depend only on it and the row numbers, not on how rows are stored; and of solvers that draw
     group_column  "qid": rows of one qid are in one fold, where the data has any; None: every row is drawn independently
     measure     the measure of streamcut.evaluate to choose by: the greatest is best, or the least for a loss or an error; None:
-                the first that models of the task have
+                log loss where there are probabilities, else the first that models of the task have
     on_model    called with (options of the point, fold from 0, result); on_trained: with (options, fold, model) before
                 models are measured, where they are trained together; the fold of all rows is None
     checkpoint  linear solvers: a folder for checkpoints, or streamcut.CheckpointOptions, which also resumes; the caller
@@ -227,7 +228,8 @@ def cross_validate(
                 and it makes no features; None: every row is drawn independently
     time_column  a column of a table: its rows are split by time into folds + 1 parts of about equal size; each part but the
                 first is measured by a model of all earlier parts. Rows without a time are always trained on
-    measure     of streamcut.evaluate, for `values` and `mean`; None: the first that models of the task have
+    measure     of streamcut.evaluate, for `values` and `mean`; None: log loss where there are probabilities,
+                else the first that models of the task have
     checkpoint  linear solvers: a folder for checkpoints, or streamcut.CheckpointOptions, which also resumes
     on_iteration, stop   those of `train`
 

@@ -15,8 +15,7 @@ from streamcut.execution.occurring import OccurringDataset
 from streamcut.foundation.rounding import UNSEEN, gamma, objective
 from streamcut.io.manifest import Statistics
 from streamcut.loss_table import HINGE_OF_CLASSES, LABELLING_LOSSES
-from streamcut.measures.classes import loss_of
-from streamcut.measures.pointwise import risk_of
+from streamcut.measures.trained_loss import loss_of, risk_of
 from streamcut.models.linear import ONE_VS_REST, LinearModel
 from streamcut.prediction import scored_chunks
 from streamcut.training import Session, checked

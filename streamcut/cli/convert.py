@@ -72,7 +72,7 @@ def run(
     from streamcut.io.conversion.convert import convert
 
     listener = None if quiet or as_json else _Line()
-    report = convert(list(inputs), output, progress=listener, on_recipe=listener and _show, **settings)
+    report = convert(list(inputs), output, progress=listener, on_recipe=None if listener is None else _show, **settings)
     if as_json:
         print_json(_record(report))
     elif not quiet:
@@ -151,8 +151,6 @@ def _summary(report: ConvertReport) -> None:
         note(f"{path}{already}: {counts}, {describe_labels(found, dict(report.label_words))}")
         if found.groups is not None:
             note(f"  {found.groups:,} groups of equal qid")
-        if path in report.label_order:
-            note("  rows are sorted by label; training takes fewer passes in random order: --shuffle 1")
     sizes = f"{format_bytes(report.bytes_out)} written in {report.seconds:.1f} s"
     if report.bytes_in is not None:
         speed = f" ({format_bytes(report.bytes_in / report.seconds)}/s)" if report.rows and report.seconds > 0 else ""

@@ -26,7 +26,7 @@ def run(
     model: str, data: str | None = None, *, top: int | None = None, label: str | None, against: str | None,
     sort: Literal["magnitude", "weight", "feature"] = "magnitude", standard_errors: bool = False, trained_on: str | None = None,
     robust: bool = False, cluster: str | None = None, output: str | None = None, ignore_extra_features: bool = False,
-    memory: str, as_json: bool = False, force: bool = False, **asked: Any,
+    memory: str = "auto", as_json: bool = False, force: bool = False, **asked: Any,
 ) -> None:  # fmt: skip
     """
     against   compare rows with the mean of these, for example the training rows; else with a row of zeros
@@ -69,7 +69,7 @@ def run(
             raise click.UsageError("--standard-errors and --sort are for weights; leave DATA out, and name it with --trained-on.")
         raw = raw_of(asked, labelled=False)
         rows = explained(
-            model, data, top=TOP if top is None else top, label=label, against=against, raw=raw, ceiling=Ceiling(memory),
+            model, data, top=TOP if top is None else top, label=label, against=against, raw=raw,
             ignore_extra_features=ignore_extra_features,
         )  # fmt: skip
         lines = map(_as_json, rows) if as_json else chain([_line(_NAMES)], map(_as_csv, rows))

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from streamcut import api
 from streamcut.cli import signals
 from streamcut.cli.destinations import expect_saved, refuse_existing, reserved_output, save_trained
 from streamcut.cli.made import TABLE, checkpoint_of, has, options_from, taken
@@ -43,15 +44,14 @@ def run(
         raise click.UsageError("--checkpoint needs --store PATH: a run can resume only with the same rows.")
     convert = taken(options, TABLE)
 
-    from streamcut.fitting.fit import fit
-    from streamcut.models.checkpoint_places import remove_checkpoints
+    from streamcut.models.checkpoint import remove_checkpoints
     from streamcut.models.files import plain
 
     with reserved_output(output, "--output", force), signals.deferred() as stop:
         how: dict[str, Any] = {"validation": validation, "group_column": group_column, "time_column": time_column, "store": store}
         hooks: dict[str, Any] = {"on_told": None if quiet or as_json else note, "checkpoint": checkpoint, "stop": stop}
         with waits_end_by(stop):
-            found = fit(data, label, **how, C=C, measure=measure, convert=convert, **hooks, **options)
+            found = api.fit(data, label, **how, C=C, measure=measure, convert=convert, **hooks, **options)
         written = save_trained(found.model, output, force)
         if checkpoint is not None and found.model.converged:
             remove_checkpoints(checkpoint.directory, nested=True)

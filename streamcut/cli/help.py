@@ -17,7 +17,7 @@ MAIN = {  # the most common options
     "explain": ("top", "label", "against", "standard-errors", "output", "json"),
     "evaluate": ("format", "missing-labels", "ignore-extra-features", "memory", "json"),
     "calibrate": ("output", "force", "memory"),
-    "report": ("output", "data", "plots", "memory"),
+    "report": ("output", "data", "plots"),
     "verify": ("max-passes", "C", "loss", "memory", "json"),
     "export": ("to", "without-recipe", "force"),
 }

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from streamcut import api
 from streamcut.cli import signals
 from streamcut.cli.destinations import expect_saved, refuse_existing, reserved_output, save_trained
 from streamcut.cli.made import checkpoint_of, has, options_from, set_option, taken
@@ -39,14 +40,14 @@ _tables = {"group": "Tables and text"}
     *options_from(ConvertOptions, only=_TABLE, labels=_tables, weights=_tables, format=_tables),
 )
 def run(
-    data: str, *, output: str | None = None, folds: int | None = None, measure: str | None = None, plot: str | None = None,
+    data: tuple, *, output: str | None = None, folds: int | None = None, measure: str | None = None, plot: str | None = None,
     require_convergence: bool = False, dry_run: bool = False, verbose: bool = False, force: bool = False, as_json: bool = False,
     quiet: bool = False, **options: Any,
 ) -> None:  # fmt: skip
     """
     output    where to write the model (.npz), also a URL; required, except with --dry-run
     folds     measure models on folds of rows, drawn at random by --seed, in place of --validation
-    measure   of `evaluate`: the one by which the best is chosen; the task's first unless given
+    measure   of `evaluate`: the one by which the best is chosen; log loss where there are probabilities, else the task's first
     plot      draw the measure over C (.svg or .png; needs streamcut[plots])
     require_convergence   exit with code 9 if the tolerance was not reached
     dry_run   print the memory plan on stdout, read no rows and write nothing
@@ -57,13 +58,14 @@ def run(
     on the rows of the fold that was left out, and the best is trained on everything; rows of one qid stay together. Models of
     linear solvers share passes, or go from each C to the next; limits such as --max-passes are for each.
 
-    Ctrl-C, SIGTERM or SIGHUP ends it in good order: the best model so far is written and, with --checkpoint, a checkpoint from
-    which the same command with --resume continues. A second one ends it at once.
+    Ctrl-C, SIGTERM or SIGHUP ends it in good order: the best model so far is written (none of --folds) and,
+    with --checkpoint, a checkpoint from which the same command with --resume continues. A second one ends it at once.
 
     How features are made of a table is up to `fit` and `convert`.
 
     In a shell:
       streamcut train train.zarr -o m.npz
+      streamcut train monday.zarr tuesday.zarr -o m.npz
       streamcut train clicks.csv --label click -o m.npz
       streamcut train train.zarr -o m.npz --C 0.1 --memory 4GB --max-time 2h
       streamcut train train.zarr -o m.npz --checkpoint run --resume
@@ -73,14 +75,15 @@ def run(
       streamcut train train.zarr --dry-run --memory 4GB
     """
     model_path, validation, settings = output, options.pop("validation"), options.pop("settings")
+    rows = data[0] if len(data) == 1 else list(data)
     folder, resume = options["directory"], options["resume"]
     replace = force or (resume and model_path is not None and _is_unfinished(model_path))
     if model_path is not None:
-        refuse_existing(model_path, "--output", replace, reads=[data, validation])
+        refuse_existing(model_path, "--output", replace, reads=[*data, validation])
     elif not dry_run:
         raise click.UsageError("Missing option '--output'.")
     if plot is not None:
-        refuse_existing(plot, "--plot", force, reads=[data, validation, model_path])
+        refuse_existing(plot, "--plot", force, reads=[*data, validation, model_path])
         from streamcut.reports.plots import needs_matplotlib
 
         needs_matplotlib()
@@ -112,15 +115,15 @@ def run(
         if model_path is not None and not dry_run:
             held.enter_context(reserved_output(model_path, "--output", replace))
         from streamcut.data.datasets import stored, with_origin
-        from streamcut.models.checkpoint_places import remove_checkpoints
+        from streamcut.models.checkpoint import remove_checkpoints
         from streamcut.training import opened, train
 
-        made = stored(data, None, convert or None, options["scratch"], options["memory"])
+        made = stored(rows, None, convert or None, options["scratch"], options["memory"])
         with waits_end_by(stop):
             place, made_of = held.enter_context(made)
             if made_of is not None and (dry_run or checkpoint is not None):
                 what = "--dry-run plans" if dry_run else "--checkpoint is"
-                raise click.UsageError(f"{what} for a store; make one of {data} with `streamcut convert` first.")
+                raise click.UsageError(f"{what} for a store; make one of {rows} with `streamcut convert` first.")
             dataset = opened(place)
         shards = len(dataset.manifest.shards)
 
@@ -136,10 +139,8 @@ def run(
         with waits_end_by(stop), Display.chosen(json=as_json and not search, quiet=quiet or as_json) as display:
             common: dict[str, Any] = {"validation": validation, "checkpoint": checkpoint, "stop": stop}
             if search:
-                from streamcut.tuning import tune
-
                 common |= {"folds": folds, "measure": measure, "on_model": shown.model, "on_trained": shown.trained}
-                found = tune(dataset, grid or {"C": [options.pop("C")]}, on_iteration=display, **common, **options)
+                found = api.tune(dataset, grid or {"C": [options.pop("C")]}, on_iteration=display, **common, **options)
                 model = found.model
             else:
                 model = train(dataset, progress=display, on_plan=show_plan, **common, **options)

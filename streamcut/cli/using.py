@@ -119,6 +119,6 @@ def report(
     if plots is not None and Path(plots).exists() and not force and (not Path(plots).is_dir() or any(Path(plots).iterdir())):
         raise click.UsageError(f"--plots: {plots} is not an empty folder; choose another, or replace its plots with --force.")
     api.report(model, output, plots=plots, force=force, **asked)
-    for what, place in (("Report", output), ("Plots", plots)):
+    for what, place in (("Report", output), ("All plots", plots)):
         if place is not None and not quiet:
             note(f"{what} written to {place}.")

@@ -67,11 +67,15 @@ def rows_of(
 
 
 def opened(data: Any) -> Dataset:
-    """`data` itself, the store at a path, or (X, y) or (X, y, row weights), as a data set. Raises what opening raises."""
-    if isinstance(data, str | os.PathLike):
-        from streamcut.io.opening import open_dataset
+    """`data` itself, the store at a path, the stores at a list of paths, or (X, y) or (X, y, row weights), as a data set.
 
-        return open_dataset(os.fspath(data))
+    Raises what opening raises.
+    """
+    paths = data if isinstance(data, list) else [data]
+    if paths and all(isinstance(path, str | os.PathLike) for path in paths):
+        from streamcut.io import joined
+
+        return joined.opened([os.fspath(path) for path in paths])
     if isinstance(data, tuple):
         return in_memory(*data)
     if not hasattr(data, "manifest"):
@@ -84,13 +88,16 @@ def opened(data: Any) -> Dataset:
 def with_labels(data: Any, recipe: Recipe | None) -> Any:
     """One frame of (frame, labels) where `recipe` makes features of columns; anything else unchanged."""
     rule = None if recipe is None or recipe.table is None else recipe.labels
-    if rule is None or rule.column is None or not (isinstance(data, tuple) and len(data) == 2 and is_frame(framed(data[0]))):
+    if rule is None or rule.column is None or not (isinstance(data, tuple) and len(data) == 2):
+        return data
+    rows = framed(data[0])
+    if not is_frame(rows):
         return data
     import pyarrow as pa
 
     if rule.comparison is not None:
         raise UsageError(f"data: labels are the outcome of {rule.comparison}; give the frame with that column, without labels")
-    frame, labels = pa.table(framed(data[0])), pa.array(data[1])
+    frame, labels = pa.table(rows), pa.array(data[1])
     kept = [name for name in frame.column_names if name != rule.column]
     if len(labels) != frame.num_rows:
         raise BadInputError(f"X has {frame.num_rows:,} rows, y {len(labels):,}")

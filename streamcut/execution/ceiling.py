@@ -29,13 +29,13 @@ _VALUES = 32 << 20  # kernel values in memory at a time, and their vectors
 
 
 class Ceiling:
-    """`memory` is "4GB", "50%" or "auto", as `train` takes it; `left` bytes of it are unassigned.
+    """`memory` is "4GB", "50%" or "auto", as `train` takes it.
 
     Methods raise MemoryBudgetError, which names what would suffice.
     """
 
     def __init__(self, memory: str = "auto") -> None:
-        self.budget = self.left = memory_limit(memory)
+        self.budget = memory_limit(memory)
         self._before, self._lines = peak_bytes(), list[tuple[str, int]]()
         self._beside: Lines = []
         self._a_row: RowBytes = (0, 0)
@@ -57,7 +57,6 @@ class Ceiling:
         if needed > self.budget:
             why = "; ".join(f"{what}: {format_bytes(size)}" for what, size in self._lines)
             raise too_little(self.budget, needed + SPREAD, why)
-        self.left = self.budget - needed
 
     def expect_rows(self, model: Any, rows: Manifest | str, kept: RowBytes = (0, 0), at_once: int = 1 << 20) -> None:
         """The rows of this manifest, or of input of this format, will be scored, at most `at_once` together.

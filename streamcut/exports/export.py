@@ -13,15 +13,12 @@ from typing import Any
 import numpy as np
 
 from streamcut.errors import UsageError
-from streamcut.execution.ceiling import Ceiling
 from streamcut.foundation.shown import unknown
 from streamcut.io.places.outputs import output
 from streamcut.loss_table import JOINT_LOSSES
 from streamcut.models.files import as_model
 from streamcut.models.link import Odds, OwnLink
 from streamcut.models.model import Model
-
-_LIBRARIES, _A_WEIGHT = 232 << 20, 528  # bytes, at most: Arrow, scikit-learn; a weight as lists of numbers, and as text
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,22 +154,18 @@ def export(
     replace: bool = True,
     without_recipe: bool = False,
     without_probabilities: bool = False,
-    memory: str = "auto",
 ) -> None:
     """See streamcut.api."""
     by_ending = (name for name, target in TARGETS.items() if os.fspath(path).endswith(target.endings))
     to = next(by_ending, "liblinear") if to is None else to
     if to not in TARGETS:
         raise UsageError(f"to: {unknown(to, TARGETS)}")
-    target, ceiling = TARGETS[to], Ceiling(memory)
-    model = as_model(model, ceiling.expect_model)
+    target, model = TARGETS[to], as_model(model)
     if without_recipe and model.recipe is not None:
         words = replaced(type(model.recipe)(), labels=replaced(model.recipe.labels, column=None))
         model = replaced(model, recipe=words if target.words else None)
     _expect_held(model, to, target, without_probabilities)
-    form = linear_form(model, None if without_probabilities else model.link or model.own_link)
-    ceiling.expect([("libraries, and what is written", _LIBRARIES + _A_WEIGHT * form.weights.size)])
-    content = target.content(model, form)
+    content = target.content(model, linear_form(model, None if without_probabilities else model.link or model.own_link))
     with output(path, prefix="model", size=len(content), replace=replace) as file:
         file.write(content)
 

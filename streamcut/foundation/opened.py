@@ -47,11 +47,6 @@ def open_regular(path: str | os.PathLike) -> int:
     raise IrregularFileError(path, mode)
 
 
-def open_below(root: str | os.PathLike, relative: str) -> int:
-    """As open_regular for the file `relative` ("a/b/c") of the folder `root`."""
-    return open_regular(os.path.join(root, relative))
-
-
 def opened_file(path: str | os.PathLike) -> io.BufferedReader:
     """The regular file `path` for reading; raises as `open_regular`."""
     return open(open_regular(path), "rb")

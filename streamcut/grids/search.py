@@ -22,12 +22,14 @@ from streamcut.io.memory import MemoryDataset
 from streamcut.io.row_view import Folds, fold_views
 from streamcut.io.stores.buffers import buffer_bytes
 from streamcut.jobs.linear import threads_wanted
-from streamcut.models.checkpoint_places import below
+from streamcut.loss_table import LOG_ODDS
+from streamcut.models.checkpoint import below
 from streamcut.models.model import Model
 from streamcut.solvers.progress import Observer, Progress
 from streamcut.strategy import choose, is_scaled
 from streamcut.training import Session, checked, job_class, train
 
+_DECIDED = ("task", "loss", "positive_label")  # options that follow from all rows
 _MEASURED_ROW = 64  # bytes: scores kept and sorted, weights
 Splits = list[tuple[Dataset, Dataset]]  # for each fold: training rows, evaluation rows
 
@@ -99,7 +101,7 @@ class Search:
     on_model: Callable[[dict[str, Any], int, Tried], None] | None = None
     on_trained: Callable[[dict[str, Any], int | None, Model], None] | None = None
     on_iteration: Observer | None = None
-    checkpoint: CheckpointOptions | str | None = None
+    checkpoint: CheckpointOptions | None = None
     stop: Callable[[], bool] | None = None
     cells: dict[tuple[Any, ...], Cell] = field(default_factory=dict)
     table: list[dict[str, Any]] = field(default_factory=list)
@@ -107,13 +109,14 @@ class Search:
     resources: dict[str, Any] = field(default_factory=lambda: {"readings": 0.0})
 
     def __post_init__(self) -> None:
-        self.checkpoint = CheckpointOptions.of(self.checkpoint)
         self.options = {name: plain(value) for name, value in self.options.items()}
         found = [for_data(checked({**self.options, **point, "C": C})[0], self.data) for point in self.others for C in self.Cs]
+        self._points = list(zip(self.others, found[:: len(self.Cs)], strict=True))
         self.chosen, self.Cs = (chosen := found[0]), [each.C for each in found[: len(self.Cs)]]
         if len({each.record.family for each in found}) > 1:
             raise UsageError("grid: linear and kernel models are tuned separately")
-        self._measure = measure_to_choose("binary" if chosen.task == "auto" else chosen.task, self.measure)
+        probable = all(each.chosen_loss in LOG_ODDS for each in found)
+        self._measure = measure_to_choose("binary" if chosen.task == "auto" else chosen.task, self.measure, probable)
         self._goes_on = chosen.record.family == "linear" and all(hasattr(job_class(each), "trainer") for each in found)
         self._over_l1 = self._goes_on and len(self.Cs) == 1 and tuple(self.others[0]) in (("l1",), ("l1_only",))
         self._columns = all(_is_column(each) for each in found)
@@ -152,6 +155,11 @@ class Search:
             )
 
     @property
+    def best(self) -> Cell:
+        """The cell with the best mean, the first among equals."""
+        return max(self.cells.values(), key=lambda cell: cell.merit)
+
+    @property
     def cells_wanted(self) -> list[dict[str, Any]]:
         """The options of every point."""
         return [{"C": C, **point} for point in self.others for C in self.Cs]
@@ -185,12 +193,14 @@ class Search:
         everything: bool = True,
     ) -> None:  # fmt: skip
         """Train all models at once; those of a fold are measured on its held-out rows, others by `measure`."""
-        chosen = self.chosen
-        common = {**self.options, "task": chosen.task, "positive_label": chosen.positive_label}
         hooks: dict[str, Any] = {"on_iteration": self.on_iteration, "on_trained": self.on_trained, "checkpoint": self.checkpoint}
-        together = Together(self.data, chosen.memory, folds, stop=self.stop or (lambda: False), **hooks)
+        together = Together(self.data, self.chosen.memory, folds, stop=self.stop or (lambda: False), **hooks)
         each = [None] if folds is None else [*range(folds.count), *[None] * everything]
-        problems = [Problem(fold, point, tuple(self.Cs), {**common, **point}) for fold in each for point in self.others]
+        problems = [
+            Problem(fold, point, tuple(self.Cs), {**self.options, **point, **{name: getattr(decided, name) for name in _DECIDED}})
+            for fold in each
+            for point, decided in self._points
+        ]
         found = list(zip(problems, together.train(problems), strict=True))
         models = [(problem, outcome) for problem, outcomes in found for outcome in outcomes]
         to_measure = [(problem, outcome) for problem, outcome in models if folds is None or problem.fold is not None]

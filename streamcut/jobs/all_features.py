@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from streamcut.execution.occurring import OccurringDataset
-from streamcut.models.certificate import Witness
 from streamcut.models.linear import LinearModel
 
 
@@ -26,12 +25,6 @@ def with_all_features(model: Any, data: OccurringDataset) -> Any:
         return replace(model, kernel=kernel, support=support)
     columns = model.weights.size // len(data.index)
     model = replace(model, weights=data.spread(model.weights))
-    found, proofs = list[Witness](), model.witnesses
-    if len(proofs) > 1:  # one of each class; a file has them in one array
-        slopes = np.zeros((len(proofs), len(proofs[0].a) + data.inner.manifest.statistics.n_features - len(data.index)))
-        for proof, own in zip(proofs, slopes, strict=True):
-            data.spread(proof.a, own)
-            found.append(replace(proof, a=own))
-    else:  # of the one problem, in which a bias feature is last
-        found = [replace(proof, a=data.spread(proof.a.reshape(-1, columns)).reshape(-1)) for proof in proofs]
-    return replace(model, witnesses=tuple(found))
+    columns = columns if len(model.witnesses) == 1 else 1  # of the one problem of all classes, in which a bias feature is last
+    spread = (replace(each, a=data.spread(each.a.reshape(-1, columns)).reshape(-1)) for each in model.witnesses)
+    return replace(model, witnesses=tuple(spread))

@@ -19,23 +19,19 @@ from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs, Streamed
 from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import Runner
-from streamcut.foundation.fields import by_name
 from streamcut.foundation.systems import give_back
 from streamcut.foundation.units import part_of
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.io.row_view import Folds
 from streamcut.jobs.job import identity
-from streamcut.jobs.linear import cache_wanted, constant_feature, detail, penalty_needs, threads_wanted, two_labels
+from streamcut.jobs.linear import cache_wanted, constant_feature, detail, linear_model, penalty_needs, threads_wanted, two_labels
 from streamcut.jobs.origins import classes_origins, linear_origin
-from streamcut.jobs.several_classes import Proved, classes_apart, multiclass_model, several_labels
+from streamcut.jobs.several_classes import classes_apart, multiclass_model, several_labels
 from streamcut.loss_table import JOINT_LOSSES
 from streamcut.losses import joint_loss, row_loss
 from streamcut.losses.columns import Column, ColumnsRisk
-from streamcut.losses.joint import JointLoss
-from streamcut.losses.loss import Loss
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.certificate import Certificate, StopReason
-from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
 from streamcut.oracles.columns import ORDER, ColumnsOracle
 from streamcut.oracles.columns_cache import ColumnsCache
@@ -92,7 +88,7 @@ class ColumnsJob:
         elif options.problem == "binary":
             negative, positive, rest = two_labels(statistics, options.positive_label)
             labels = negative, positive
-        loss: Loss | JointLoss
+        loss: Any
         if joint:
             assert labels is not None
             loss = joint_loss(options.problem)(len(labels))
@@ -255,7 +251,7 @@ class ColumnsJob:
         self, answers: list[Answer], history: list[Iteration], manifest: Manifest, C: float, l1: float, oracle: ColumnsOracle
     ) -> Model:
         """The model from the columns of a point, which are removed from `answers`, so that no weights are kept twice."""
-        options, d, constant = self.options, manifest.statistics.n_features, self._constant(manifest.statistics)
+        options, constant = self.options, self._constant(manifest.statistics)
         asked = options.tol, options.tol_relative
         scale: dict[str, Any] = {"unit": oracle.unit, "equal": oracle.equal}
         certificates = tuple(
@@ -267,32 +263,20 @@ class ColumnsJob:
         )  # fmt: skip
         if self.several or self.joint:
             assert self.risk.labels is not None
-            witnesses = [answer.witness for answer in answers]
+            proved = list(zip(certificates, (answer.witness for answer in answers), strict=True))
             W = np.empty((len(answers[0].w) // self.risk.width, len(self.risk.labels)))
             for k in range(0, W.shape[1], self.risk.width):
                 W[:, k : k + self.risk.width] = answers.pop(0).w.reshape(len(W), -1)
             if self.group is not None:  # memory is short, and the freed blocks lie between live ones
                 give_back()
-            proved = Proved(W, certificates, witnesses, history, constant)
-            return multiclass_model(proved, options, self.risk.labels, manifest, C=C, l1=l1)
+            rest: dict[str, Any] = {"C": C, "l1": l1, "constant": constant}
+            return multiclass_model(options, manifest, W, history, self.risk.labels, proved, **rest)
         (found,) = answers
-        return LinearModel(
-            weights=found.w[:d].copy(),
-            intercept=(float(found.w[d]) if options.bias else 0.0) * constant,
-            bias=float(options.bias),
-            labels=self.pair,
-            C=float(C),
-            l1=l1,
-            certificates=certificates,
-            positive_weight=float(options.positive_weight),
-            rest=self.risk.rest,
-            witnesses=(found.witness.reduced(found.c_bar, l1),),
-            task=self.task,
-            solver=options.chosen_solver,
-            history=[by_name(iteration) for iteration in history],
-            parameters={**options.as_dict(), "C": float(C), "l1": l1, "lanes": len(self.lanes)},
-            fingerprint=manifest.fingerprint,
-        )
+        return linear_model(
+            options, manifest, found.w, history, C=C, constant=constant, fixed={"l1": l1, "lanes": len(self.lanes)}, l1=l1,
+            task=self.task, labels=self.pair, rest=self.risk.rest, positive_weight=float(options.positive_weight),
+            certificates=certificates, witnesses=(found.witness.reduced(found.c_bar, l1),),
+        )  # fmt: skip
 
 
 class ColumnsTrainer:

@@ -15,7 +15,7 @@ from streamcut.execution.runner import Interrupted, Runner
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.binary import BinaryJob
 from streamcut.jobs.origins import classes_origins
-from streamcut.jobs.several_classes import Proved, classes_apart, multiclass_model
+from streamcut.jobs.several_classes import classes_apart, multiclass_model
 from streamcut.losses import row_loss
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.certificate import StopReason
@@ -95,9 +95,9 @@ class OneByOneTrainer:
             if models[-1].stop_reason is StopReason.INTERRUPTED and number + 1 < K:
                 raise Interrupted
         W = np.stack([np.append(model.weights, [model.intercept] * (job.options.bias != 0.0)) for model in models], axis=1)
-        witnesses = [witness for model in models for witness in model.witnesses]
-        proved = Proved(W, tuple(model.certificates[0] for model in models), witnesses, progress.history, 1.0)
-        return multiclass_model(proved, job.options, job.classes, self.runner.feed.data.manifest, C=C, l1=models[0].l1)
+        proved, manifest = [(model.certificates[0], model.witnesses[0]) for model in models], self.runner.feed.data.manifest
+        rest: dict[str, Any] = {"C": C, "l1": models[0].l1, "constant": 1.0}
+        return multiclass_model(job.options, manifest, W, progress.history, job.classes, proved, **rest)
 
     def _progress(self, number: int, all_: Progress, models: list[LinearModel]) -> Progress:
         """The progress of a class, which has its part of the time that is left."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -48,7 +48,7 @@ def classes_origins(
 ) -> tuple[Origin, ...]:  # fmt: skip
     """The origins for several classes: one for all classes, or one per class. The model may be of another strategy. `constant`
     is the value of the bias feature."""
-    path, model = _given(options), as_model(options.warm_start)
+    path, model = _given(options), cast(Any, as_model(options.warm_start))
     if not model.of_features or model.task != "multiclass":
         raise UsageError(
             f"warm_start: {path} is a model of task {model.task} by {model.solver}; it takes a linear one for several classes"

@@ -56,7 +56,7 @@ class ColumnsRisk:
         return self.group or 1
 
     @property
-    def loss(self) -> Loss | JointLoss:
+    def loss(self) -> Loss:
         """The loss for kernels: targets of labels are 1 and −1."""
         found = self.pointwise.loss
         return found._replace(positive=1.0) if isinstance(found, OfLabels) else found

@@ -8,7 +8,6 @@ import numpy as np
 
 from streamcut.compiled import row_losses
 from streamcut.foundation.rounding import Grids, LossRounding
-from streamcut.losses.joint import JointLoss
 from streamcut.losses.loss import Loss, TargetScale
 
 
@@ -16,10 +15,11 @@ from streamcut.losses.loss import Loss, TargetScale
 class PointwiseRisk:
     """`loss` of each row; weights of rows with its positive label are multiplied by `positive_weight`.
 
-    Row weights u are None when all are 1. Arrays are float64 (n,).
+    Row weights u are None when all are 1. Arrays are float64 (n,). For groups of columns, `loss` is a JointLoss: it has what
+    oracles of columns ask.
     """
 
-    loss: Loss | JointLoss
+    loss: Loss
     positive_weight: float = 1.0
 
     @property

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamcut.foundation.chunk import Chunk
-from streamcut.measures.classes import loss_of
 from streamcut.measures.probability import LOSSES, ProbabilityMeasures, ratio
+from streamcut.measures.trained_loss import loss_of
 
 
 class MulticlassMeasures:

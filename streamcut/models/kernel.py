@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from streamcut.compiled.kernel_rows import kernel_rows
 from streamcut.foundation.chunk import Chunk
-from streamcut.kernels.kernel import Kernel, squared_norms
+from streamcut.kernels.kernel import Kernel
+from streamcut.kernels.vectors import Vectors, dense_bytes
 from streamcut.models.certificate import DualPoint, StopReason
 from streamcut.models.model import Model, expect_shape
 from streamcut.solver_table import SOLVER_TABLE
@@ -19,8 +19,7 @@ from streamcut.solver_table import SOLVER_TABLE
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
-_TILE = 8 << 20  # numbers: support vectors are scored in tiles of up to this size, features by vectors (64 MiB)
-_VALUES = 1 << 18  # kernel values held at once (2 MiB)
+_KEPT = 64 << 20  # bytes of support vectors that stay in memory
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -89,38 +88,17 @@ class KernelModel(Model):
     def _scores(self, chunk: Chunk) -> np.ndarray:
         """In memory bounded by a tile of support vectors and a block of kernel values."""
         coefficients = self.coefficients.reshape(self.n_support, -1)
-        scores, chunk = np.zeros((chunk.n_rows, coefficients.shape[1])), self.near.moved(chunk)
-        for start, vectors, squares in self._tiles:
-            width = len(squares)
-            scratch, rows = np.empty(width), max(1, _VALUES // max(width, 1))
-            for first in range(0, chunk.n_rows, rows):
-                some = chunk.rows(first, min(first + rows, chunk.n_rows))
-                values = np.empty((some.n_rows, width))
-                kernel_rows(some.indptr, some.indices, some.data, vectors, squares, self.kernel.compiled, scratch, values)
-                scores[first : first + some.n_rows] += values @ coefficients[start : start + width]
+        scores = np.zeros((chunk.n_rows, coefficients.shape[1]))
+        for i, j, values in self._vectors.values(chunk):
+            scores[i : i + len(values)] += values @ coefficients[j : j + values.shape[1]]
         scores += self.intercept
         return scores[:, 0] if self.coefficients.ndim == 1 else scores
 
-    @property
-    def _tiles(self) -> Iterator[tuple[int, np.ndarray, np.ndarray]] | list[tuple[int, np.ndarray, np.ndarray]]:
-        """(first support vector, vectors feature-major, their ‖x‖²); a single tile is cached."""
-        width = self._tile_width
-        return [self._only_tile] if width >= self.n_support else (self._tile(j, width) for j in range(0, self.n_support, width))
-
-    @property
-    def _tile_width(self) -> int:
-        return max(8, _TILE // max(self.n_features, 1))
-
     @cached_property
-    def _only_tile(self) -> tuple[int, np.ndarray, np.ndarray]:
-        return self._tile(0, self.n_support)
-
-    def _tile(self, start: int, width: int) -> tuple[int, np.ndarray, np.ndarray]:
-        some, centre = self.support[start : start + width], self.near.centre
-        if centre is None:
-            return start, np.ascontiguousarray(some.toarray().T), squared_norms(some)
-        vectors = centre.moved_there(some.toarray())
-        return start, np.ascontiguousarray(vectors.T), squared_norms(vectors)
+    def _vectors(self) -> Vectors:
+        rows = self.support_rows
+        size = dense_bytes(self.n_support, float(np.diff(rows.indptr).max(initial=0)), self.n_features)
+        return Vectors(self.near, rows, self.n_features, kept=size <= _KEPT)
 
     @cached_property
     def near(self) -> Kernel:

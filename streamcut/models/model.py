@@ -276,8 +276,9 @@ class Model(Shown, ABC):
 
         if len(scores) == 0:
             return np.empty(0)
-        labels: Any = self.labels
-        return np.asarray(labels)[SequenceRisk(labels).best(starts, np.ascontiguousarray(scores), self.transitions)]
+        labels, transitions = self.labels or (), self.transitions
+        assert transitions is not None
+        return np.asarray(labels)[SequenceRisk(labels).best(starts, np.ascontiguousarray(scores), transitions)]
 
     def labels_of_chunk(self, chunk: Chunk, scores: np.ndarray) -> np.ndarray:
         """The predictions for the rows of `chunk` with these scores; rows of one qid are a sequence."""

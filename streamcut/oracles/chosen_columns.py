@@ -21,7 +21,7 @@ from streamcut.losses.loss import Loss
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.checkpoint import Fill
 from streamcut.oracles import row_passes
-from streamcut.oracles.decomposable import NOT_NEGATIVE, Cut
+from streamcut.oracles.decomposable import Cut
 from streamcut.oracles.linear import LinearOracle
 from streamcut.oracles.row_passes import CutSums, RowPass, ScorePass
 
@@ -140,8 +140,8 @@ class ColumnsOracle(LinearOracle):
     def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
         super().restore(numbers, fill)
         fill("steep", self.steep, self.release)
-        fill("counts", self.counts, self.release, NOT_NEGATIVE)
-        fill("chosen", self.chosen, self.release, (0.0, 1.0))
+        fill("counts", self.counts, self.release)
+        fill("chosen", self.chosen, self.release)
 
     def _first_pass(self, w: np.ndarray) -> Pass:
         return CountingPass(self._risk, self._grids, w, self._bias, at_w=True, first=self._first)

@@ -14,7 +14,6 @@ from streamcut.compiled.problems import Alone, Together
 from streamcut.errors import UsageError
 from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import Runner
-from streamcut.foundation.fields import expect_like
 from streamcut.foundation.rounding import EPSILON, UNSEEN, CutError, Drift, above, gamma, loss_above
 from streamcut.losses.columns import Column, ColumnsRisk, values_of
 from streamcut.models.checkpoint import Fill
@@ -313,7 +312,8 @@ class ColumnsOracle(LinearOracle):
     def _joint_errors(self, offsets: np.ndarray) -> list[CutError]:
         """Of cuts with constants `offsets`: ‖a‖ is bounded by that of a bounded loss, of others by Σ u / M. The number of a row
         in its own class is a sum over the others, with as many roundings."""
-        scale, K, loss, found = self._scale, self.risk.width, self.risk.loss, []
+        loss: Any = self.risk.loss
+        scale, K, found = self._scale, self.risk.width, []
         for offset, M in zip(np.abs(offsets).tolist(), self.totals.tolist(), strict=True):
             whole = offset if loss.bounded() else _WHOLE
             size = scale.length * whole * (1.0 + K * EPSILON)
@@ -346,10 +346,7 @@ class ColumnsOracle(LinearOracle):
         self._half, self.weights = numbers["half"], np.array(numbers["weights"])
         self._taken = True
         self.active, self.halves = np.array(numbers["active"], np.int64), {}
-        if not {*numbers["places"]} <= {*range(self.at_once)}:
-            raise ValueError(f"columns {numbers['active']} are in places {numbers['places']}")
         self._place[self.active] = numbers["places"]
-        expect_like(numbers["halves"], [(0.0, 0.0, 0.0)], "halves")
         cuts = [Cut(np.zeros(self.dimension), b, CutError(*error)) for b, *error in numbers["halves"]]
         for number, cut in enumerate(cuts):
             fill(f"half_{number}", cut.a, self.release)

@@ -44,7 +44,6 @@ def longest(scale: RowScale, w: np.ndarray) -> float:
     return scale.length * math.sqrt(vectors.dot(w, w)) * _LONGER + UNSEEN
 
 
-NOT_NEGATIVE = (0.0, math.inf)
 _FIRST = 4.0  # σ of the first accelerated pass, in units of the curvature of the dual along a row: shares move by about a quarter
 
 
@@ -108,7 +107,7 @@ class DecomposableOracle:
         """Resume from what `saved` returned; `fill` reads an array by name, calling a given function after each piece."""
         self.total_weight, self.passes, self.traffic = numbers["total_weight"], numbers["passes"], Traffic(**numbers["traffic"])
         self._drift, self._grids = Drift(**numbers["drift"]), Grids(*numbers["grids"])
-        fill("magnitudes", self._magnitudes, self.release, NOT_NEGATIVE)
+        fill("magnitudes", self._magnitudes, self.release)
         refill_rows(self._runner.row_state, fill)
 
     def release(self) -> None:

@@ -12,13 +12,12 @@ from streamcut.bundle.penalty import FreeIntercept
 from streamcut.compiled import vectors
 from streamcut.execution.passes import Pass
 from streamcut.execution.runner import Runner
-from streamcut.foundation.fields import expect_like
 from streamcut.foundation.rounding import CutError, Drift, above, gamma, loss_above, spacing
 from streamcut.losses.loss import TargetScale
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.checkpoint import Fill
 from streamcut.oracles import row_passes
-from streamcut.oracles.decomposable import NOT_NEGATIVE, Cut, DecomposableOracle, longest
+from streamcut.oracles.decomposable import Cut, DecomposableOracle, longest
 from streamcut.oracles.row_passes import Equal, Totals, first_of, row_arrays
 
 _LEAST_UNIT = 1e-6  # of the mean loss at w = 0
@@ -51,7 +50,7 @@ class LinearOracle(DecomposableOracle):
         self._reach = Drift()  # as `_drift`, for a single row
         self._near, self._steepest = 0.0, 0.0  # of the current scores: their error, and the largest share there
         for name in row_arrays(risk, statistics.weight_sum is not None, keep_margins=keep_margins):
-            runner.row_state.add(name, within=NOT_NEGATIVE if name == "u" else None)
+            runner.row_state.add(name)
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         numbers, arrays = super().saved()
@@ -65,7 +64,6 @@ class LinearOracle(DecomposableOracle):
         super().restore(numbers, fill)
         self._reach, self._targets, self.unit = Drift(**numbers["reach"]), TargetScale(*numbers["targets"]), numbers["unit"]
         if isinstance(self.penalty, FreeIntercept | L1OfMany):
-            expect_like(numbers["halves"], [(0.0, 0.0, 0.0)], "halves")
             halves = [Cut(np.zeros(self.dimension), b, CutError(*error)) for b, *error in numbers["halves"]]
             for number, half in enumerate(halves):
                 fill(f"half_{number}", half.a, self.release)

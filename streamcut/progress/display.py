@@ -74,8 +74,10 @@ class Display:
         self._runner = runner
 
     def _draw(self) -> None:
+        shown = ""
         while not self._ended.wait(_FRAME):
-            on_last_line(self._status())
+            if (text := self._status()) != shown:
+                on_last_line(shown := text)
 
     def _status(self) -> str:
         """How far the pass is, and what training waits for."""

@@ -14,7 +14,6 @@ from streamcut import __version__
 from streamcut.config import COMMON, IN_MEMORY, SETTINGS, TrainOptions
 from streamcut.errors import BadInputError, UsageError
 from streamcut.evaluation import collect
-from streamcut.execution.ceiling import Ceiling
 from streamcut.foundation.opened import read_lines
 from streamcut.foundation.shown import html
 from streamcut.foundation.units import format_bytes
@@ -29,7 +28,6 @@ from streamcut.solver_table import SOLVER_TABLE
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_DRAWING = 48 << 20  # bytes of matplotlib while drawing, and of the page
 _MOST_CLASSES, _MOST_WEIGHTS = 8, 20  # classes with weights shown, and weights of a class
 _STYLE = """
 :root { color-scheme: light dark; }
@@ -48,10 +46,8 @@ class Report:
     data        rows to measure it on, as `evaluate` takes them: a store, a table, text; read once
     vocabulary  file with the name of each feature on a line of its own
     path        the model file, for the command that trains it again
-    memory      ceiling on resident memory, "4GB", "50%" or "auto"
 
-    Raises MemoryBudgetError if that is too little, UsageError without matplotlib, BadInputError for labels and features unknown
-    to the model.
+    Raises UsageError without matplotlib, BadInputError for labels and features unknown to the model.
     """
 
     def __init__(
@@ -61,22 +57,18 @@ class Report:
         data: Any = None,
         vocabulary: str | os.PathLike | None = None,
         path: str | os.PathLike | None = None,
-        memory: str = "auto",
     ) -> None:
-        ceiling = Ceiling(memory)
-        ceiling.beside("drawing, writing", _DRAWING)
         self.model, self.title = model, f"{model.task} model by {model.solver}"
         self.command = command(model, path)
         self.measures: dict[str, Any] = {}
-        self.measured_on = f"{data}" if isinstance(data, str | os.PathLike) else "data in memory"
+        self.measured_on = "" if data is None else f"{data}" if isinstance(data, str | os.PathLike) else "data in memory"
         self.weights = _greatest_weights(model, _names(model, vocabulary))
         with drawn.styled():
             self.plots: drawn.Plots = drawn.certificate(model.history) | drawn.weights(self.weights)
             if data is None:
-                ceiling.expect([])
                 return
             residuals = drawn.Residuals(model) if model.task == "regression" else None
-            collected = collect(model, data, beside=[] if residuals is None else [residuals], ceiling=ceiling)
+            collected = collect(model, data, beside=[] if residuals is None else [residuals])
             self.measures = collected.measures()
             self.plots |= drawn.quality(collected, self.measures, residuals)
 
@@ -243,12 +235,11 @@ def report(
     data: Any = None,
     feature_names: str | os.PathLike | None = None,
     plots: str | os.PathLike | None = None,
-    memory: str = "auto",
     force: bool = False,
 ) -> Report:
     """See streamcut.api."""
     given = os.fspath(model) if isinstance(model, str | os.PathLike) else None
-    page = Report(as_model(model, Ceiling(memory).expect_model), data=data, vocabulary=feature_names, path=given, memory=memory)
+    page = Report(as_model(model), data=data, vocabulary=feature_names, path=given)
     if path is not None:
         page.write(path, replace=force)
     if plots is not None:

@@ -127,14 +127,14 @@ def quality(collected: Any, measures: dict[str, Any], residuals: Residuals | Non
     plots: Plots = {} if residuals is None else residuals.plots()
     separation = getattr(collected, "separation", None)
     if separation is not None and separation.of_two:
-        curves = separation.thresholds()
+        false_positive_rate, recall, precision = separation.curves()
         figure, axes = _new("false positive rate", "true positive rate")
         axes.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1)
-        axes.plot([0.0, *curves.false_positive_rate], [0.0, *curves.recall], color=BLUE)
+        axes.plot([0.0, *false_positive_rate], [0.0, *recall], color=BLUE)
         plots["roc"] = "ROC curve", figure
         figure, axes = _new("recall", "precision")
-        axes.axhline(curves.positives / (curves.positives + curves.negatives), color=GREY, linestyle="--", linewidth=1)
-        axes.plot(curves.recall, curves.precision, color=BLUE)
+        axes.axhline(separation.share, color=GREY, linestyle="--", linewidth=1)
+        axes.plot(recall, precision, color=BLUE)
         axes.set_ylim(0, 1.02)
         plots["precision_recall"] = "Precision and recall", figure
     if bins := measures.get("reliability"):

@@ -32,7 +32,6 @@ import numpy as np
 
 from streamcut.bundle.penalty import L2
 from streamcut.compiled import vectors
-from streamcut.foundation.fields import expect_like
 from streamcut.models.checkpoint import StoredCheckpoint
 from streamcut.oracles.dual.ascent import DualOracle
 from streamcut.oracles.dual.passes import Ascent
@@ -153,11 +152,7 @@ class Course:
             return course
         with found.restoring():
             own = found.record["state"]["solver"]["course"]
-            expect_like(own, {"guard": asdict(replace(course.guard, gaps=[0.0])), "stretch": 0.0}, "course")
-            guard = Guard(**own["guard"])
-            if state.bundle.max_cuts > oracle.cuts:
-                raise ValueError(f"a bundle of {state.bundle.max_cuts} cuts, but rows remember fewer")
-            return cls(state, guard, own["stretch"])
+            return cls(state, Guard(**own["guard"]), own["stretch"])
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """(numbers, arrays) of a checkpoint; the arrays are views."""

@@ -39,7 +39,7 @@ from streamcut.bundle import two_cuts
 from streamcut.bundle.intercept import EVERYWHERE, Interval, best_intercept
 from streamcut.compiled import columns_vectors as vectors
 from streamcut.compiled.vectors import dot
-from streamcut.errors import CorruptError, UsageError
+from streamcut.errors import UsageError
 from streamcut.execution.runner import Interrupted
 from streamcut.foundation.rounding import absolute_above, combined, combined_square, dual_value, objective, plane_doubt
 from streamcut.models.certificate import StopReason, Witness
@@ -77,8 +77,6 @@ def solve(oracle: ColumnsOracle, progress: Progress, origins: Sequence[Origin] |
         progress.rule = replace(progress.rule, max_passes=None)
     found, reason = progress.resume(oracle), StopReason.INTERRUPTED
     s = State.at_zero(oracle, 0) if found is None else State.restored(found, oracle)
-    if not all(own.began < len(progress.history) and oracle.passes >= progress.history[own.began].passes for own in s.lines):
-        raise CorruptError("no checkpoint of this run: its history has more passes than its data; start again without it")
     try:
         if found is None:
             s = _begun(oracle, origins)

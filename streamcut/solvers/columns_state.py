@@ -10,7 +10,6 @@ import numpy as np
 
 from streamcut.bundle.intercept import EVERYWHERE, Interval
 from streamcut.compiled import columns_vectors as vectors
-from streamcut.foundation.fields import expect_like
 from streamcut.foundation.rounding import CutError
 from streamcut.models.certificate import StopReason, Witness
 from streamcut.models.checkpoint import StoredCheckpoint
@@ -22,7 +21,6 @@ from streamcut.solvers.standstill import Standing
 
 _VECTORS = ("y", "best", "U", "G")
 _OF_ANSWERS = ("primal", "raised", "bound", "c_bar", "began")
-_POINT = (0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -171,14 +169,7 @@ class State:
 
     @classmethod
     def _read(cls, found: StoredCheckpoint, numbers: dict[str, Any], oracle: ColumnsOracle) -> State:
-        form = {**asdict(Line(Guard(1.0, True, [0.0]), 1.0)), "held": None, "solved": False, "within": [0.0], "trace": [_POINT]}
-        known = [{**form, "held": own["held"] and _POINT} for own in numbers["lines"]]
-        proof = {"offset": 0.0, "error": _POINT, "trace": [_POINT]}
-        answer = {"column": 0, "reason": "", **dict.fromkeys(_OF_ANSWERS, 0.0), **proof}
-        expect_like(numbers, {"lines": known, "answers": [answer]}, "solver")
-        D, A = oracle.dimension, len(known)
-        if len(oracle.active) * (A > 0) != A:
-            raise ValueError(f"{A} columns are in training, but rows have {len(oracle.active)}")
+        D, A = oracle.dimension, len(numbers["lines"])
         width = oracle.risk.width
         y, best, U, G = (found.read(name, (D, A * width)) for name in _VECTORS)
         b, offsets = found.read("b", (len(constants(oracle.risk.loss, 1)), A)), found.read("offsets", (A,))
@@ -195,8 +186,6 @@ class State:
                 line.solved = found.read(f"solved.{a}", (oracle.size,))
         for own in numbers["answers"]:
             s.answers[own["column"]] = _answer_of(own, found, oracle)
-        if not set(s.answers).isdisjoint(oracle.active.tolist() if A else []):
-            raise ValueError("columns in training have already left")
         return s
 
     def proof(self, a: int, M: float) -> Witness:

@@ -18,7 +18,7 @@ import pytest
 from distributed.core import error_message
 from kit import clusters
 from kit.clusters import same, started
-from kit.contracts.runner import make_store
+from kit.many_shards import make_store
 
 import streamcut
 from streamcut import errors, save_model
@@ -219,3 +219,27 @@ def test_the_least_memory_that_a_refusal_names_is_enough(dataset, tmp_path):
 def test_rows_in_memory_are_refused(client, dataset):
     with pytest.raises(errors.UsageError, match="streamcut convert"):
         streamcut.train(streamcut.rows([[1.0], [2.0]], [0, 1]), scheduler=client)
+
+
+def test_a_worker_that_is_stopped_is_left_to_dask(dataset, tmp_path, monkeypatch):
+    """SIGSTOP: its connections stay open, and it answers nothing, until the scheduler no longer waits (worker-ttl)."""
+    monkeypatch.setenv("DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL", "3s")
+    asked = {"solver": "ocas", "lanes": 5, "C": 0.01}
+    here = streamcut.train(dataset, **asked)
+    with started(tmp_path, "", "") as (address, processes):
+
+        def stop(record):
+            if record.iteration == 1:
+                processes["worker 0"].send_signal(signal.SIGSTOP)
+
+        there = streamcut.train(dataset, scheduler=address, on_iteration=stop, **asked)
+    assert there.weights.tobytes() == here.weights.tobytes()
+
+
+def test_folds_and_values_of_c_are_columns_of_one_training(client, dataset):
+    grid = {"C": [0.05, 1.0]}
+    options = {"solver": "bundle-dca", "row_cache": "20%", "max_passes": 6, "tol": 1e-9, "tol_relative": None, "folds": 3}
+    here, there = (streamcut.tune(dataset, grid, **options, scheduler=scheduler) for scheduler in ("threads", client))
+    assert here.table == [{**line, "seconds": own["seconds"]} for line, own in zip(there.table, here.table, strict=True)]
+    assert here.model.weights.tobytes() == there.model.weights.tobytes()
+    assert here.resources["readings"] == there.resources["readings"]

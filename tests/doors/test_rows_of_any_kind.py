@@ -44,6 +44,8 @@ def test_every_verb_takes_them(kind, model, tmp_path):
     assert streamcut.open(str(tmp_path / "rows.zarr")).manifest.fingerprint == model.fingerprint
     np.testing.assert_array_equal(streamcut.predict(model, rows()), streamcut.predict(model, ROWS))
     assert streamcut.evaluate(model, rows()).accuracy == streamcut.evaluate(model, ROWS).accuracy
+    y = ROWS.old.to_numpy()
+    assert streamcut.evaluate(model, (rows(), y)).accuracy == streamcut.evaluate(model, ROWS).accuracy
     assert streamcut.verify(model, rows()).same_data
     assert streamcut.explain(model, rows())[5] == streamcut.explain(model, ROWS)[5]
     with pytest.warns(UserWarning, match="training rows"):

@@ -1,7 +1,4 @@
-"""What a shell does to a process: streams that are closed or full, few descriptors, limits of memory, a terminal that goes.
-
-The number of a test is the row of the table of faults that it is about; test_table_rows.py lists them.
-"""
+"""What a shell does to a process: streams that are closed or full, few descriptors, limits of memory, a terminal that goes."""
 
 from __future__ import annotations
 
@@ -15,7 +12,6 @@ from pathlib import Path
 
 import kit.shared.process_faults
 import pytest
-from kit.nights import by_night
 from kit.shared.process_faults import STREAMCUT, TRAIN, shell
 
 from streamcut import load_model
@@ -108,7 +104,7 @@ def test_47_a_signal_after_the_work_is_done_changes_nothing(number, late):
     assert done.stdout.startswith("streamcut")
 
 
-@pytest.mark.parametrize("number", by_night([signal.SIGINT, signal.SIGTERM, signal.SIGHUP], [signal.SIGTERM, signal.SIGHUP]))
+@pytest.mark.parametrize("number", [signal.SIGINT])
 @pytest.mark.parametrize("where", ["a callback from C", "a destructor"])
 def test_47_a_signal_that_python_drops_comes_again(number, where):
     """Where no exception can be raised; it ends what comes after."""

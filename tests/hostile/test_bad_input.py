@@ -1,7 +1,6 @@
-"""The list of what is accepted and what is refused, through the command line; the number of the row begins the test's id.
+"""What is accepted and what is refused beside malformed text (tests/doors/test_damage.py), through the command line.
 
-What only the parser decides is in test_svmlight.py as well, in more variants; here it is the exit code, and that the message
-names file, line and column. No row here leaves anything behind, and none a traceback.
+Messages name file, line and column. Nothing here leaves anything behind, and nothing a traceback.
 """
 
 from __future__ import annotations
@@ -15,35 +14,21 @@ import re
 import threading
 from pathlib import Path
 
-import kit.shared.bad_input
+import kit.bad_input
 import numpy as np
 import pytest
 import zstandard
-from kit.bad_input import BAD, CORRUPT, GOOD, LONG, MEMORY, MISSING, OK, TEXTS, USAGE
-from kit.shared.bad_input import refused
+from kit.bad_input import BAD, CORRUPT, GOOD, LONG, MEMORY, MISSING, OK, USAGE, refused
 from reference.rows import read_rows
 
 import streamcut
 
-folder = kit.shared.bad_input.folder
-store = kit.shared.bad_input.store
-model = kit.shared.bad_input.model
+folder = kit.bad_input.folder
+store = kit.bad_input.store
+model = kit.bad_input.model
 
 
 pytestmark = pytest.mark.smoke
-
-
-@pytest.mark.parametrize(("text", "options", "code", "words"), [case[1:] for case in TEXTS], ids=[f"{case[0]}" for case in TEXTS])
-def test_text(run, folder, text, options, code, words):
-
-    (folder / "in.svm").write_bytes(text)
-    if code != OK:
-        refused(run, f"convert in.svm out.zarr {options}", code, words)
-        return
-    found, out, err = run("convert", "in.svm", "out.zarr", *options.split())
-    assert (found, out) == (OK, ""), err
-    assert re.search(words, err, re.DOTALL), err
-    assert run("info", "out.zarr", "--check", "--read-data")[0] == OK
 
 
 def test_28_numbers_are_those_of_python(folder):

@@ -1,53 +1,26 @@
-"""More of the list of what is refused: line ends, wide indices, damage, long lines, AnnData, the first error, no memory.
-
-The number of a test is the row of the list that it is about; test_table_rows.py lists them.
-"""
+"""More of the list of what is refused: line ends, wide indices, damage, long lines, AnnData, the first error, no memory."""
 
 from __future__ import annotations
 
 import bz2
 import gzip
 import lzma
-import os
 import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
+import kit.bad_input
 import numpy as np
 import pytest
 import zstandard
+from kit.bad_input import BAD, GOOD, MEMORY, OK, USAGE, refused
 
 import streamcut
 
-OK, USAGE, BAD, MEMORY = 0, 2, 3, 7
-GOOD = b"1 1:1 3:0.5\n-1 2:1\n1 1:2\n-1 2:2 3:-1\n"
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("model")
-    (folder / "good.svm").write_bytes(GOOD)
-    streamcut.convert(folder / "good.svm", folder / "good.zarr")
-    streamcut.save_model(streamcut.train(str(folder / "good.zarr"), solver="ocas", max_passes=3), folder / "m.npz")
-    return folder / "m.npz"
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def refused(run, line: str, code: int, words: str) -> str:
-    """The command ends with `code` and a message, without a traceback and without leaving a file."""
-    before = set(os.listdir())
-    found, out, err = run(*line.split())
-    assert (found, out, "Traceback" in err) == (code, "", False), err
-    assert re.search(words, err), err
-    assert set(os.listdir()) == before
-    return err
+folder = kit.bad_input.folder
+store = kit.bad_input.store
+model = kit.bad_input.model
 
 
 # --- 53: old Mac line ends ---

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import anndata
@@ -11,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from kit.watching import opened_in
+from kit.forging import PICKLED, pickled_array
 
 import streamcut
 
@@ -107,6 +110,35 @@ def test_row_50_a_pipe_as_journal(folder, run):
 
 # --- HDF5 that leads elsewhere (row 51) ---
 
+_OPENED = 0x20
+
+
+@contextmanager
+def opened_in(folder: Path) -> Iterator[list[str]]:
+    """The names of the files of `folder` that were opened within, by whatever library: the kernel says so (inotify)."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    handle = libc.inotify_init1(os.O_NONBLOCK)
+    assert handle >= 0
+    assert libc.inotify_add_watch(handle, os.fsencode(folder), _OPENED) >= 0
+    names: list[str] = []
+    try:
+        yield names
+        names += _events(handle)
+    finally:
+        os.close(handle)
+
+
+def _events(handle: int) -> Iterator[str]:
+    try:
+        while content := os.read(handle, 1 << 16):
+            while content:
+                size = int.from_bytes(content[12:16], "little")
+                if name := content[16 : 16 + size].rstrip(b"\0"):
+                    yield os.fsdecode(name)
+                content = content[16 + size :]
+    except BlockingIOError:
+        return
+
 
 def _h5ad(path: str) -> None:
     X = np.arange(8, dtype=np.float32).reshape(4, 2)
@@ -190,3 +222,16 @@ def test_row_51_a_10x_file_that_leads_elsewhere_or_is_endless(tmp_path, monkeypa
         expected = 0 if member == "endless" or (member == "more" and how == "view") else 3
         expected = 4 if (member, how) == ("matrix", "view") else expected  # no matrix at all
         assert (code, "Traceback" in said) == (expected, False), (member, how, said)
+
+
+@pytest.mark.parametrize("forged", PICKLED)
+@pytest.mark.parametrize("where", ["obs/label", "X/data"])
+def test_48_no_codec_unpickles_an_anndata(run, tmp_path, monkeypatch, forged, where):
+    monkeypatch.chdir(tmp_path)
+    X = sp.random_array((4, 3), density=0.9, format="csr", rng=np.random.default_rng(0))
+    anndata.AnnData(X=X, obs=pd.DataFrame({"label": [1.0, -1.0, 1.0, -1.0]}, index=list("abcd"))).write_zarr("a.anndata")
+    pickled_array(tmp_path / "a.anndata" / where, 4 if where == "obs/label" else X.nnz, forged)
+    code, _, err = run("convert", "a.anndata", "x.zarr", "--label", "label")
+    assert (code, "Traceback" in err) == (3, False), err
+    assert not (tmp_path / "harm").exists()
+    assert not (tmp_path / "x.zarr").exists()

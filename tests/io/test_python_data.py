@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 from reference.rows import store_bytes
@@ -239,7 +240,7 @@ def test_train_takes_what_there_is(rows, table, tmp_path, monkeypatch):
     model = streamcut.train(table, label="click", loss="logistic")
     assert "data" not in model.parameters
     assert streamcut.evaluate(model, table).accuracy > 0.85
-    pa.parquet.write_table(table, tmp_path / "t.parquet")
+    pq.write_table(table, tmp_path / "t.parquet")
     same = streamcut.train(tmp_path / "t.parquet", label="click", convert={"categorical": "site"}, loss="logistic")
     np.testing.assert_array_equal(same.weights, model.weights)
     assert os.listdir(tmp_path) == ["t.parquet"]

@@ -1,6 +1,14 @@
-"""Texts that are refused, each with the number of its row in the list of wrong input."""
+"""Texts that are refused or not, what the tests of bad input start from, and how a refusal looks."""
 
 from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+import streamcut
 
 OK, USAGE, BAD, MISSING, CORRUPT, MEMORY = 0, 2, 3, 4, 5, 7
 
@@ -77,3 +85,34 @@ TEXTS = [  # row, text, options of convert, exit code, words of the message (of 
     ("43", b"1 0:1 2:1\n1 4:1\n", "--index-base auto --n-features 4", BAD, "in.svm.* 4.* 0"),
     ("48", GOOD, "--memory 1MB", MEMORY, "1.00 MB is not enough: at least [0-9.]+ [MG]B"),
 ]  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def store(folder) -> Path:
+    (folder / "good.svm").write_bytes(GOOD)
+    streamcut.convert("good.svm", "good.zarr")
+    return folder / "good.zarr"
+
+
+def refused(run, arguments: str, code: int, words: str) -> str:
+    """The message of a command line that ends with `code`, without a traceback and without leaving a file."""
+
+    before = set(os.listdir())
+    found, out, err = run(*arguments.split())
+    assert (found, out) == (code, ""), err
+    assert re.search(words, err), err
+    assert "Traceback" not in err
+    assert set(os.listdir()) == before
+    return err
+
+
+@pytest.fixture
+def model(run, store) -> Path:
+    assert run("train", "good.zarr", "--output", "m.npz", "--quiet")[0] == OK
+    return store.with_name("m.npz")

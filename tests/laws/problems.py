@@ -180,6 +180,9 @@ KERNELS = {  # kernel models; `smo` and `sampled-linear` have certificates
     "pegasos": Training("ones", {**_RBF, "solver": "pegasos", "epochs": 2.0, "bias": 0.0}),
     "perceptron": Training("ones", {**_RBF, "solver": "perceptron", "epochs": 2.0, "bias": 0.0}),
     "sampled-linear": Training("weighted", {**_RBF, "solver": "sampled-linear", "samples": 25, "tol": 1e-2}),
+    "sampled-constant, classes": Training(
+        "classes", {**_RBF, **_CLASSES, "solver": "sampled-constant", "samples": 25, "tol": 5e-2}
+    ),
 }
 
 # --- what they minimise: losses of scores s and targets y -----------------------------------------------------------------------

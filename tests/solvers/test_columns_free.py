@@ -11,7 +11,7 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 import streamcut
-from streamcut import CheckpointOptions, train, verify
+from streamcut import train, verify
 from streamcut.errors import UsageError
 from streamcut.sklearn import LinearSVM
 
@@ -71,19 +71,6 @@ def test_thresholds_spare_them():
     np.testing.assert_allclose(model.intercept[0], best.x[20], atol=0.05)
     with pytest.raises(UsageError, match=r"^l1: λmax"):
         train((X, y), **FREE, l1="10%")
-
-
-@pytest.mark.parametrize("way", [{}, {"row_cache": "0"}], ids=["cached", "uncached"])
-def test_workers_and_checkpoints_change_no_bit(way, tmp_path):
-    X, y, u = problem(600, 12, weights=True)
-    given = {**FREE, **way, "loss": "logistic", "C": 0.5, "tol_relative": 1e-7, "max_passes": 8}
-    data = streamcut.rows(X, y, weight=u, shard_nnz=900)
-    whole = train(data, **given, lanes=2, scheduler="sync")
-    same(train(data, **given, lanes=2, workers=2), whole)
-    for passes in (1, 5):
-        kept = str(tmp_path / f"{passes}")
-        train(data, **{**given, "max_passes": passes}, lanes=2, checkpoint=kept)
-        same(train(data, **given, lanes=2, checkpoint=CheckpointOptions(kept, resume=True)), whole)
 
 
 def test_a_file_and_a_warm_start_go_on_from_what_is_proved(tmp_path):

@@ -9,7 +9,7 @@ from reference import elastic_net as slow
 from sklearn.linear_model import LogisticRegression
 
 import streamcut
-from streamcut import CheckpointOptions, load_model, save_model, train, verify
+from streamcut import load_model, save_model, train, verify
 from streamcut.errors import UsageError
 
 EXACT = {"tol": 1e-7, "tol_relative": None, "max_passes": 300}
@@ -85,20 +85,6 @@ def test_threads_change_no_bit():
         train(streamcut.rows(X, y, weight=u, shard_nnz=nnz), workers=workers, **options) for nnz, workers in ((100, 1), (100, 3))
     ]
     assert len({(model.weights.tobytes(), model.certificate) for model in models}) == 1
-
-
-@pytest.mark.parametrize("solver", ["bundle-dca", "ocas", "cpa"])
-def test_a_run_that_is_stopped_goes_on_to_the_same_bits(tmp_path, solver):
-    X, y, _ = problem(seed=4)
-    data, options = streamcut.rows(X, y), {"solver": solver, "l1": 3.0, "scheduler": "sync", "tol": 1e-6, "max_passes": 25}
-    whole = train(data, **options)
-    for passes in (2, 5, 25):
-        keep = CheckpointOptions(str(tmp_path / solver), every=0.0, resume=True)
-        model = train(data, checkpoint=keep, **{**options, "max_passes": passes})
-    assert model.weights.tobytes() == whole.weights.tobytes()
-    assert model.certificate == whole.certificate
-    with pytest.raises(UsageError, match="l1"):
-        train(data, checkpoint=CheckpointOptions(str(tmp_path / solver), resume=True), **{**options, "l1": 2.0})
 
 
 @pytest.mark.parametrize("solver", ["bundle-dca", "ocas", "cpa"])

@@ -47,19 +47,3 @@ def test_private_modules_are_imported_inside_alone():
         if private:
             found[name] = sorted(private)
     assert found == {}
-
-
-@pytest.mark.parametrize(
-    ("source", "modules"),
-    [
-        (f"import {US}", {US}),
-        (f"def f():\n    import {US}.training as t", {f"{US}.training"}),
-        (f"from {US}.io.memory import MemoryDataset", {f"{US}.io.memory"}),
-        (f"from {US} import train, training", {US, f"{US}.training"}),
-        (f"from {US}.cli import main", {f"{US}.cli"}),
-        (f"from {US}.errors import UsageError", {f"{US}.errors"}),
-        (f"from {US}.cli import main, signals", {f"{US}.cli", f"{US}.cli.signals"}),
-    ],
-)
-def test_each_way_to_import_is_seen(source, modules):
-    assert {*named(ast.parse(source))} == modules

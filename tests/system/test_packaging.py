@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 import tomllib
 from importlib.metadata import version
 from pathlib import Path
@@ -35,12 +34,6 @@ def test_every_module_is_in_a_package():
 
 def test_versions_agree():
     assert streamcut.__version__ == PROJECT["project"]["version"] == version("streamcut")
-
-
-def test_no_module_is_named_like_the_standard_library():
-    names = {path.stem if path.name != "__init__.py" else path.parent.name for path in PACKAGE_MODULES}
-    allowed = {"io", "chunk"}  # the storage layer by choice; chunk was deprecated there and is gone since Python 3.13
-    assert names & sys.stdlib_module_names <= allowed
 
 
 def test_the_top_level_holds_nothing_by_accident():

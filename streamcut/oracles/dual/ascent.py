@@ -143,8 +143,8 @@ class DualOracle(LinearOracle):
         rise = C * float(sums.b[1, :2].sum()) - 0.5 * vectors.dot(w, w) - ascent.value  # of the dual for this C
         part = LITTLE if self.accelerated or len(self._caches) > 1 else LESS
         worth = Worth.after(self._runner.feed.data.manifest.statistics.nnz, rise, ascent.enough, part)
-        where: Any = self._runner, self._caches, sums.w, C, self.penalty, self._bias, (self.passes, self._seed), self._sweeps
-        theta = sweep_caches(*where, worth, self._at_once(ascent, sums.w))
+        seed, at_once = (self.passes, self._seed), self._at_once(ascent, sums.w)
+        theta = sweep_caches(self._runner, self._caches, sums.w, C, self.penalty, self._bias, seed, self._sweeps, worth, at_once)
         shapes = sums.cuts.shape, sums.b.shape
         change, _ = self._runner.run(WriteBackPass(self._caches, ascent.dual, self._bias, self._grids, shapes, theta))
         vectors.add(sums.cuts.reshape(-1), change.cuts.reshape(-1))

@@ -1,12 +1,9 @@
-"""Passes on Dask: the contract of every runner, scored rows, workers that are too small or see other data."""
+"""Passes on Dask: rows that workers score, workers that are too small or see other data, or all die."""
 
 from __future__ import annotations
 
-import os
 import signal
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 
 import dask
 import numpy as np
@@ -14,18 +11,16 @@ import pytest
 import scipy.sparse as sp
 from kit import clusters
 from kit.clusters import same, started
-from kit.contracts.runner import ROWS, make_store
+from kit.many_shards import make_store
 
 import streamcut
-from inside.kit.contracts.runner import OnRows, RunnerContract
-from streamcut import CheckpointOptions, save_model, tune
+from streamcut import CheckpointOptions, save_model
 from streamcut.errors import ClusterLostError, CorruptError, MemoryBudgetError
 from streamcut.execution import cluster as on_dask
 from streamcut.execution.cluster import Cluster, ClusterRunner
 from streamcut.execution.cluster_connection import connect
 from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.plan import Needs
-from streamcut.execution.row_state import RowState
 from streamcut.jobs import binary, columns
 from streamcut.oracles.columns_passes import AscentPass
 from streamcut.oracles.dual.passes import RowsDualPass
@@ -41,46 +36,6 @@ def dataset(tmp_path_factory):
 def client():
     with clusters.two_workers() as client:
         yield client
-
-
-@contextmanager
-def runner_on(client, dataset, lanes, **options):
-    cluster = Cluster(client, local=False)
-    cluster.prepare(dataset, Needs(41, 10, row_bytes=24), lanes)
-    with ClusterRunner(cluster, dataset, lanes, row_state=RowState(ROWS), **options) as runner:
-        yield runner
-
-
-class TestClusterRunner(RunnerContract):
-    @pytest.fixture
-    def make(self, client):
-        return lambda dataset, lanes, **options: runner_on(client, dataset, lanes, **options)
-
-
-@dataclass(frozen=True)
-class Deadly(OnRows):
-    """The first process that comes to `row` dies there; rows change twice as StepPass changes them."""
-
-    flag: str
-    row: int = 1400
-
-    def visit_chunk(self, partial, rows, chunk):
-        rows["z"] += np.arange(chunk.first_row, chunk.first_row + chunk.n_rows)
-        if chunk.first_row <= self.row < chunk.first_row + chunk.n_rows and not Path(self.flag).exists():
-            Path(self.flag).touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-        partial.append(chunk.first_row)
-
-
-def test_a_worker_that_dies_changes_nothing(client, dataset, tmp_path):
-    with runner_on(client, dataset, plan_lanes(dataset.manifest.statistics, 5)) as runner:
-        runner.row_state.add("z")
-        for number in (1, 2):
-            seen, report = runner.run(Deadly(str(tmp_path / f"flag {number}")))
-            assert seen == sorted(set(seen))
-            assert report.traffic.rows == ROWS
-        assert len(list(tmp_path.glob("flag*"))) == 2
-        np.testing.assert_array_equal(runner.rows["z"], 2.0 * np.arange(ROWS))
 
 
 def test_workers_that_see_other_data_are_refused(client, tmp_path):
@@ -119,32 +74,13 @@ def test_when_all_workers_die_the_checkpoint_is_good(dataset, tmp_path, monkeypa
     assert resumed.weights.tobytes() == streamcut.train(dataset, **asked).weights.tobytes()
 
 
-def test_a_worker_that_is_stopped_is_left_to_dask(dataset, tmp_path, monkeypatch):
-    """SIGSTOP: its connections stay open, and it answers nothing, until the scheduler no longer waits (worker-ttl)."""
-    monkeypatch.setenv("DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL", "3s")
-    asked = {"solver": "ocas", "lanes": 5, "C": 0.01}
-    here = streamcut.train(dataset, **asked)
-    with started(tmp_path, "", "") as (address, processes):
-
-        def stop(record):
-            if record.iteration == 1:
-                processes["worker 0"].send_signal(signal.SIGSTOP)
-
-        there = streamcut.train(dataset, scheduler=address, on_iteration=stop, **asked)
-    assert there.weights.tobytes() == here.weights.tobytes()
-
-
 # --- scored rows ----------------------------------------------------------------------------------------------------------------
 
 
 FEW = {"solver": "bundle-dca", "row_cache": "20%", "sweeps": 4, "max_passes": 6, "tol": 1e-9, "tol_relative": None}
 KINDS = {
     "hinge": {},
-    "squared hinge, elastic net": {"loss": "squared-hinge", "l1": "5%", "lanes": 1},
     "logistic, scaled": {"loss": "logistic", "scale": "std"},
-    "numbers": {"task": "regression", "loss": "epsilon-insensitive", "epsilon": 0.3},
-    "least squares, no cache": {"task": "regression", "loss": "squared", "row_cache": "0", "sweeps": 0},
-    "classes": {"task": "multiclass", "strategy": "one-vs-rest"},
     "classes, logistic": {"task": "multiclass", "strategy": "one-vs-rest", "loss": "logistic"},
     "all classes": {"task": "multiclass"},
     "softmax": {"task": "multiclass", "loss": "softmax"},
@@ -194,29 +130,6 @@ def test_rows_that_workers_score_have_the_bits_of_threads(client, stores, tmp_pa
     assert here.resources["readings"] == there.resources["readings"]
     assert [line["passes"] for line in here.history] == [line["passes"] for line in there.history]
     assert there.history[-1]["bytes_read"] < here.history[-1]["bytes_computed"], "workers keep what they have decoded"
-
-
-def test_folds_and_values_of_c_are_columns_of_one_training(client, stores, scored):
-    grid, options = {"C": [0.05, 1.0]}, {**FEW, "folds": 3}
-    here, there = (tune(stores[2], grid, **options, scheduler=scheduler) for scheduler in ("threads", client))
-    assert len(scored) > 4
-    assert here.table == [{**line, "seconds": own["seconds"]} for line, own in zip(there.table, here.table, strict=True)]
-    assert here.model.weights.tobytes() == there.model.weights.tobytes()
-    assert here.resources["readings"] == there.resources["readings"]
-
-
-def test_workers_send_no_rows_at_rest(client, stores, scored, monkeypatch):
-    entries, visit = [], RowsDualPass.visit_chunk
-
-    def counted(work, sums, rows, chunk):
-        entries.append((work.first, chunk.nnz))
-        return visit(work, sums, rows, chunk)
-
-    monkeypatch.setattr(RowsDualPass, "visit_chunk", counted)
-    streamcut.train(stores[2], **FEW, C=0.05, workers=1, scheduler=client)
-    whole = stores[2].manifest.statistics.nnz
-    assert sum(count for first, count in entries if first) == whole
-    assert sum(count for first, count in entries if not first) < 0.7 * 5 * whole
 
 
 def test_a_worker_that_dies_while_it_scores_changes_nothing(stores, tmp_path, scored):

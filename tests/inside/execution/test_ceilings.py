@@ -18,8 +18,6 @@ import streamcut
 from streamcut import load_model
 from streamcut.errors import ExitCode, MemoryBudgetError
 from streamcut.execution.ceiling import Ceiling
-from streamcut.execution.kept_rows import HELD_BYTES, KeptRows
-from streamcut.exports.export import TARGETS
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.systems import LINUX
 from streamcut.foundation.units import parse_size
@@ -37,10 +35,10 @@ from streamcut.cli import main
 main()
 """
 COMMANDS = {
+    "evaluate": ["evaluate", "m.npz", "rows.zarr"],
+    "predict": ["predict", "m.npz", "rows.zarr", "-o", "p.txt", "--force"],
     "calibrate": ["calibrate", "m.npz", "rows.zarr", "-o", "calibrated.npz", "--force"],
-    "report": ["report", "m.npz", "--data", "rows.zarr", "-o", "m.html", "--force"],
     "verify": ["verify", "m.npz", "rows.zarr"],
-    "export": ["export", "m.npz", "m.json", "--force"],
 }
 
 
@@ -57,23 +55,12 @@ def ran(folder: Path, line: list[str], memory: str) -> tuple[int, str, int]:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_what_a_refusal_names_is_enough(folder, name):
-    if name == "report":
-        pytest.importorskip("matplotlib")
     code, said, _ = ran(folder, COMMANDS[name], "1MB")
     assert (code, "--memory" in said) == (ExitCode.MEMORY, True), said
-    code, said, _ = ran(folder, COMMANDS[name], f"{figure(said)}B")
-    assert code == 0, said
-
-
-@pytest.mark.skipif(not LINUX, reason="other systems count other peaks")
-@pytest.mark.parametrize("line", [["evaluate", "m.npz", "rows.zarr"], ["predict", "m.npz", "rows.zarr", "-o", "p.txt"]], ids=str)
-def test_the_peak_is_below_the_ceiling(folder, line):
-    code, said, _ = ran(folder, line, "1MB")
-    assert code == ExitCode.MEMORY, said
-    assert not (folder / "p.txt").exists()
     memory = figure(said)
-    code, said, peak = ran(folder, line, f"{memory}B")
-    assert (code, peak <= memory) == (0, True), said
+    code, said, peak = ran(folder, COMMANDS[name], f"{memory}B")
+    assert code == 0, said
+    assert peak <= memory or not LINUX or name not in ("evaluate", "predict"), "others compile"
 
 
 class Unread(MemoryDataset):
@@ -90,13 +77,6 @@ def test_refused_before_any_row_is_read(folder, function):
     with pytest.raises(MemoryBudgetError) as refused:
         function(folder / "m.npz", Unread(X, np.array([-1.0, 1.0])), memory="1MB", **forced)
     assert refused.value.least > 10**6
-
-
-@pytest.mark.parametrize("to", TARGETS)
-def test_every_form_of_an_export_is_refused(folder, tmp_path, to):
-    with pytest.raises(MemoryBudgetError):
-        streamcut.export(folder / "m.npz", tmp_path / "m", to=to, memory="1MB")
-    assert not (tmp_path / "m").exists()
 
 
 def test_rows_of_unknown_number_are_counted_as_they_come(folder):
@@ -120,21 +100,3 @@ def test_the_largest_shard_counts(folder):
 def _meet_often(ceiling: Ceiling, rows: Chunk) -> None:
     for _ in range(4):
         ceiling.meet(rows)
-
-
-@pytest.mark.filterwarnings("ignore:these are the training rows")
-def test_calibrate_keeps_fewer_rows_in_memory_and_finds_the_same(folder, monkeypatch):
-    held: list[int] = []
-
-    def noting(dtype, **options):
-        held.append(options["held"])
-        return KeptRows(dtype, **options)
-
-    monkeypatch.setattr("streamcut.calibration.KeptRows", noting)
-    model, data = folder / "m.npz", folder / "rows.zarr"
-    free = streamcut.calibrate(model, data)
-    with pytest.raises(MemoryBudgetError) as refused:
-        streamcut.calibrate(model, data, memory="1MB")
-    tight = streamcut.calibrate(model, data, memory=f"{refused.value.least}B")
-    assert tight.link == free.link
-    assert held[1] < held[0] == HELD_BYTES

@@ -1,7 +1,4 @@
-"""What a shell does to a process: streams that are closed or full, few descriptors, limits of memory, a terminal that goes.
-
-The number of a test is the row of the table of faults that it is about; test_table_rows.py lists them.
-"""
+"""What a shell does to a process: streams that are closed or full, few descriptors, limits of memory, a terminal that goes."""
 
 from __future__ import annotations
 
@@ -26,7 +23,6 @@ pytestmark = pytest.mark.process
 # --- 35: pipes nobody reads, full streams ---
 
 
-@pytest.mark.thirds
 @pytest.mark.parametrize(
     ("line", "code", "creates"),
     [

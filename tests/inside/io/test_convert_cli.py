@@ -13,7 +13,7 @@ from streamcut.cli.convert import progress_line
 from streamcut.errors import ExitCode
 from streamcut.io.conversion.options import CONVERT_SETTINGS, ConvertOptions
 from streamcut.io.conversion.progress import Progress
-from streamcut.io.stores.zarr_layout import chunk_path
+from streamcut.io.stores.zarr_layout import chunk_name
 
 text = kit.shared.convert_cli.text
 
@@ -21,8 +21,8 @@ text = kit.shared.convert_cli.text
 def test_check_lists_every_problem(run, tmp_path, text):
     store = tmp_path / "a.zarr"
     convert(text, store, shard_nnz=300)
-    os.remove(chunk_path(store, 0, "data"))
-    with open(chunk_path(store, 1, "indices"), "r+b") as file:
+    os.remove(store / chunk_name(0, "data"))
+    with open(store / chunk_name(1, "indices"), "r+b") as file:
         file.seek(20)
         byte = file.read(1)
         file.seek(20)

@@ -190,8 +190,8 @@ def test_checkpoints_behind_a_url_go_on_to_the_same_bits(text, bucket, monkeypat
     store, place = text.with_name("t.zarr"), f"{bucket}/run"
     expected = bits(streamcut.train(store, **OPTIONS))
     streamcut.train(store, **{**OPTIONS, "max_passes": 3}, checkpoint=CheckpointOptions(place, every=0.0))
-    assert set(content(place)) == {"even.checkpoint", "odd.checkpoint"}
-    with pytest.raises(UsageError, match="holds checkpoints of a run"):
+    assert set(content(place)) == {"state.checkpoint"}
+    with pytest.raises(UsageError, match="holds the checkpoint of a run"):
         streamcut.train(store, **OPTIONS, checkpoint=place)
     before = content(place)
     monkeypatch.setenv("STREAMCUT_RETRIES", "0")
@@ -243,7 +243,7 @@ def test_nothing_says_the_secret(text, server, run, tmp_path, caplog):
     assert code == 4
     server.spoil("GET", [])
     everything = content("s3://bucket")
-    assert {"m.npz", "run/even.checkpoint", "a.zarr/manifest.json"} <= set(everything)
+    assert {"m.npz", "run/state.checkpoint", "a.zarr/manifest.json"} <= set(everything)
     ours = [record.getMessage() for record in caplog.records if record.name.startswith("streamcut")]
     for shown in (*everything.values(), *(text.encode() for text in (out, said, failed, *ours))):
         assert SECRET.encode() not in shown

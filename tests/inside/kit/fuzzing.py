@@ -1,82 +1,157 @@
-"""Endless wrong input from a seed: bits flipped in files that have checksums, and damaged text (fuzzing_text.py).
+"""Endless text from a seed, half of it damaged, against slow references: svmlight and Vowpal Wabbit.
 
-Every fuzzer is a generator: each step makes one input, shows it to the product, and yields what became of it. A finding is an
-AssertionError, or any exception that is no refusal. test_fuzzing takes the first steps of each, scripts/checks/fuzz.py as many as
-it is told.
+Every fuzzer is a generator: each step makes one input, shows it to the product, and yields how many lines were compared. A
+finding is an AssertionError, or any exception that is no refusal. test_fuzzing takes the first steps of each,
+scripts/checks/fuzz.py as many as it is told.
 """
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+from kit.svmlight_fuzz import ALPHABET, VALID, random_line
+from reference import wabbit
 
-import streamcut
-from inside.kit.fuzzing_text import TEXTS
-from streamcut import CheckpointOptions
-from streamcut.errors import CorruptError, NotFoundError
-from streamcut.io.stores.verify import verify_store
-from streamcut.models.checkpoint import open_checkpoint
+from inside.kit.svmlight_fuzz import OPTIONS, agrees
+from streamcut.errors import BadInputError
+from streamcut.foundation.chunk import Chunk
+from streamcut.io.recipe.recipe import Recipe
+from streamcut.io.text.vw import VwOptions, VwSource
 
-REFUSED = (CorruptError, NotFoundError)
-
-
-def make(folder: Path) -> Path:
-    """z.zarr and h.store of two shards, and a folder of checkpoints."""
-    rng = np.random.default_rng(0)
-    lines = []
-    for k, x in enumerate(rng.random(120)):
-        lines.append(f"{1 if k % 2 else -1}:{k % 3 + 1} qid:{k // 4} 1:{x if k % 2 else -x:.3f} {2 + k % 7}:1\n")
-    (folder / "a.svm").write_text("".join(lines))
-    for name, backend in (("z.zarr", "zarr"), ("h.store", "hdf5")):
-        streamcut.convert(folder / "a.svm", folder / name, label_weights=True, shard_nnz=120, backend=backend)
-    checkpoint = CheckpointOptions(str(folder / "run"), every=0.0)
-    streamcut.train(str(folder / "z.zarr"), task="binary", solver="ocas", max_passes=4, checkpoint=checkpoint)
-    return folder
+_BLOCKS = [16, 64, 1000, 1 << 14]
 
 
-def flips(rng: random.Random, made: Path) -> Iterator[str]:
-    """One bit of one file of a store or a checkpoint: detected, or the same numbers."""
-    stores = {name: [path for path in sorted((made / name).rglob("*")) if path.is_file()] for name in ("z.zarr", "h.store")}
-    before = {name: _arrays(made / name) for name in stores}
-    files = {**stores, "run": sorted((made / "run").glob("*.checkpoint"))}
+_NAMES = [b"a", b"b", b"c", b"word", b"x=1,2", b"12", "hä".encode(), b"^", b"f^a", b"\xff\xfe"]
+_NUMBERS = [b"1", b"0", b"-0", b"0.5", b"-7.", b".25", b"+3e2", b"0.1234567", b"-0.1234567", b"1e-60", b"16777217"]
+_NUMBERS += [b"9007199254740993.00000000000000000001"]
+_ODD_NUMBERS = [b"nan", b"inf", b"-Infinity", b"1e400", b"3e38", b"1e39", b"0x1p3", b"1_0", b"1e", b".", b"+", b"--1", b"1,5"]
+_ODD_NUMBERS += [b"1f", b"\xff"]
+_VW_BYTES = b"0123456789+-.eE: \t|'^abx\r\0\xff\xc3"
+_NAMES_OF_RECIPE = (b"a", b"f^a", b"f^b", b"g^word", "g^hä".encode())
+
+
+def _vw_line(rng: random.Random) -> bytes:
+    number = lambda: rng.choice(_ODD_NUMBERS if rng.random() < 0.003 else _NUMBERS)  # noqa: E731
+    blank = rng.choice([b" ", b" ", b"\t", b"  "])
+    head = blank.join([number() for _ in range(rng.choice([1, 1, 1, 2, 2, 0 if rng.random() < 0.1 else 1]))])
+    if rng.random() < 0.5:
+        head = head.split(blank)[0] + blank + rng.choice([b"1", b"2.5", b"0"])
+    parts = [head + rng.choice([blank, blank, blank + b"'tag", blank + b"tag"])]
+    for _ in range(rng.choice([0, 1, 1, 2, 3])):
+        space = rng.choice([b"", b"f", b"f", b"g"])
+        if space and rng.random() < 0.15:
+            space += b":" + number()
+        words = [rng.choice(_NAMES) + (b":" + number() if rng.random() < 0.4 else b"") for _ in range(rng.randrange(5))]
+        parts.append(space + blank + blank.join(words) + rng.choice([b"", blank]))
+    return b"|".join(parts) + rng.choice([b"", b"", b"\r"])
+
+
+def _damaged(rng: random.Random, line: bytes, alphabet: bytes, share: float) -> bytes:
+    """With probability `share`, a few bytes in one place are others."""
+    if rng.random() >= share:
+        return line
+    at = rng.randrange(len(line) + 1)
+    return line[:at] + bytes(rng.choices(alphabet, k=rng.randrange(3))) + line[at + rng.randrange(3) :]
+
+
+def svmlight(rng: random.Random, made: Path) -> Iterator[str]:
+    """A file of one to sixty lines, some of them damaged."""
+    path = made / "fuzz.svm"
     while True:
-        what = rng.choice([*files])
-        file = rng.choice(files[what])
-        content = file.read_bytes()
-        place = rng.randrange(len(content))
-        file.write_bytes(content[:place] + bytes([content[place] ^ 1 << rng.randrange(8)]) + content[place + 1 :])
-        where = f"byte {place} of {file.name} of {what}"
-        try:
-            yield f"{what}: {_store_seen(made / what, before[what], where) if what in stores else _checkpoint_seen(file, where)}"
-        finally:
-            file.write_bytes(content)
+        kind = rng.randrange(3)
+        if kind == 0:
+            content = bytearray(VALID)
+            for _ in range(rng.randint(0, 6)):
+                at = rng.randrange(len(content) + 1)
+                content[at : at + rng.randint(0, 4)] = bytes(rng.choices(ALPHABET, k=rng.randint(0, 4)))
+        elif kind == 1:
+            content = bytearray(rng.choices(ALPHABET, k=rng.randint(0, 80)))
+        else:
+            qid = rng.random() < 0.5
+            content = bytearray(b"\n".join(random_line(rng, qid) for _ in range(rng.randint(1, 60))))
+        options = type(OPTIONS[0])(**{**vars(rng.choice(OPTIONS)), "max_errors": 10**9})
+        agrees(path, bytes(content), options, threads=1, block_bytes=rng.choice(_BLOCKS))
+        yield f"{content.count(10) + 1}"
 
 
-def _store_seen(store: Path, before: list[np.ndarray], where: str) -> str:
+def wabbit_text(rng: random.Random, made: Path) -> Iterator[str]:
+    """A file of one to sixty lines; where a line is refused, the lines after it are a file again."""
+    path = made / "fuzz.vw"
+    recipe = Recipe("vw", dtype="float32", duplicates="sum", names=tuple(name.decode() for name in _NAMES_OF_RECIPE))
+    while True:
+        options = VwOptions(
+            rng.choice(["read", "read", "skip", "none"]),
+            rng.choice([None, 3, 18]),
+            dtype=rng.choice(["float32", "float64"]),
+            keep_zeros=rng.random() < 0.3,
+            recipe=rng.choice([None, None, recipe]),
+        )
+        lines, damaged = [_vw_line(rng) for _ in range(rng.randint(1, 60))], rng.random() < 0.5
+        if damaged:
+            lines = [_damaged(rng, line, _VW_BYTES, 0.1) for line in lines]
+        compared = 0
+        while lines:
+            block, mark = rng.choice(_BLOCKS), rng.choice([b"", b"\xef\xbb\xbf"])
+            text = mark + b"\n".join([b"1 1 | first", *lines]) + rng.choice([b"", b"\n"])
+            stop = _vw_agrees(path, text, options, block)
+            compared += (len(lines) + 1 if stop is None else stop) - 1
+            lines = [] if stop is None else lines[stop - 1 :]
+        yield f"{compared}"
+
+
+def _vw_agrees(path: Path, text: bytes, options: VwOptions, block: int) -> int | None:
+    """The number of the first line that both refuse."""
+    path.write_bytes(text)
+    rows, stop = wabbit.parse_file(text, options.labels, options.dtype)
+    kept = [row for row in rows if options.labels == "none" or row.label is not None]
+    names = None if options.recipe is None else list(_NAMES_OF_RECIPE)
+    columns = wabbit.Columns(options.hash_bits if names is None else None, names)
+    for row in rows:  # numbered as they come, those of rows without a label, too
+        for key in row.features:
+            columns.of(key)
+    source, at, said = VwSource([str(path)], options, block_bytes=block), 0, ""
     try:
-        assert not verify_store(store, read_data=True).sound, f"{where} was not noticed by check"
-        found = _arrays(store)
-    except REFUSED:
-        return "refused"
-    assert all(np.array_equal(a, b) for a, b in zip(found, before, strict=True)), where
-    return "found by check, the same numbers in reading"
+        for chunk, _ in source.blocks():
+            for i in range(chunk.n_rows):
+                _same_row(chunk, i, kept[at], columns, options)
+                at += 1
+    except BadInputError as error:
+        said = str(error)
+    if "the sum of duplicate entries overflows" in said:  # it names no line
+        assert any(_overflows(row, options) for row in rows), text
+        return rows[-1].line if stop is None else stop
+    assert (f":{stop}: " in said) if stop is not None else (not said and at == len(kept)), (text, options, stop, said)
+    return stop
 
 
-def _checkpoint_seen(file: Path, where: str) -> str:
-    try:
-        open_checkpoint(file)
-    except REFUSED:
-        return "refused"
-    raise AssertionError(f"{where} was not noticed")
+def _same_row(chunk: Chunk, i: int, row: wabbit.Row, columns: wabbit.Columns, options: VwOptions) -> None:
+    assert chunk.y[i] == (0.0 if row.label is None else row.label), row
+    assert chunk.weight is not None
+    assert chunk.weight[i] == (1.0 if row.importance is None else row.importance), row
+    expected: dict[int, list[float]] = {}
+    for key, values in row.features.items():
+        if (feature := columns.of(key)) is not None:
+            expected.setdefault(feature, []).extend(values)
+    entries = slice(chunk.indptr[i], chunk.indptr[i + 1])
+    found = dict(zip(chunk.indices[entries].tolist(), chunk.data[entries].tolist(), strict=True))
+    assert list(found) == sorted(set(found)), row
+    assert set(found) <= set(expected), row
+    for feature, values in expected.items():
+        total = float(np.dtype(options.dtype).type(sum(values) if len(values) < 3 else math.fsum(values)))
+        exact = found.get(feature, 0.0) == total
+        near = len(values) > 2 and abs(found.get(feature, 0.0) - total) <= 1e-6 * math.fsum(map(abs, values))
+        assert exact or near, (row, feature, found, total)
+        assert options.keep_zeros <= (feature in found), row
+        assert options.keep_zeros or found.get(feature, 1.0) != 0, row
 
 
-def _arrays(store: Path) -> list[np.ndarray]:
-    data = streamcut.open(store)
-    chunks = [data.read(shard) for shard in range(len(data.manifest.shards))]
-    return [np.array(array) for c in chunks for array in (c.indptr, c.indices, c.data, c.y, c.qid, c.weight)]
+def _overflows(row: wabbit.Row, options: VwOptions) -> bool:
+    """Whether values of equal keys, or of keys that meet in a column, may add up to more than the type holds."""
+    return sum(abs(value) for values in row.features.values() for value in values) > np.finfo(options.dtype).max
 
 
-FUZZERS: dict[str, Callable[[random.Random, Path], Iterator[str]]] = {"flips": flips} | TEXTS
+FUZZERS: dict[str, Callable[[random.Random, Path], Iterator[str]]] = {"svmlight": svmlight, "vw": wabbit_text}

@@ -40,70 +40,6 @@ def matrix(source):
     return sp.vstack(parts, format="csr"), np.concatenate([chunk.y for chunk in chunks]), qid
 
 
-def test_text_rows_have_length_one_and_at_least_a_column():
-    X, y, qid = matrix(source())
-    assert X.shape == (2000, 3000)
-    np.testing.assert_allclose(sp.linalg.norm(X, axis=1), 1, rtol=1e-6)
-    assert np.diff(X.indptr).min() >= 1
-    assert set(y) == {-1, 1}
-    assert qid is None
-
-
-def test_text_columns_follow_one_over_rank():
-    """Expected: a column of probability p is in a row of n draws with probability 1 − exp(−20 p), n being Poisson(20)."""
-    features, rows = 500, 20_000
-    X, _, _ = matrix(source(rows=rows, features=features))
-    p = 1 / np.arange(1, features + 1)
-    contained = -np.expm1(-20 * p / p.sum())
-    seen = np.bincount(X.indices, minlength=features)
-    z = (seen - rows * contained) / np.sqrt(rows * contained * (1 - contained))
-    assert abs(z).max() < 5
-    assert 0.8 < z.std() < 1.2
-
-
-def test_text_values_are_idf_times_one_to_two():
-    made = source(rows=1000, features=5000)
-    X, _, _ = matrix(made)
-    ratio = X.data / made.idf[X.indices]  # (1 + U)·scale of the row, unless columns were merged
-    rare = X.indices > 1000
-    row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-    low, high = np.full(X.shape[0], np.inf), np.zeros(X.shape[0])
-    np.minimum.at(low, row[rare], ratio[rare])
-    np.maximum.at(high, row[rare], ratio[rare])
-    spread = high[high > 0] / low[high > 0]
-    assert np.quantile(spread, 0.95) <= 2
-    assert spread.max() > 1.8
-
-
-def test_labels_come_from_the_planted_score():
-    made = source(label_noise=0)
-    X, y, _ = matrix(made)
-    np.testing.assert_array_equal(y, np.where(X @ made.planted > 0, 1, -1))
-    assert np.mean(made.planted != 0) == pytest.approx(0.3, abs=0.05)
-    noisy = np.mean(matrix(source(label_noise=0.1))[1] != y)
-    assert 0 < noisy < 0.1
-
-
-def test_clicks_are_one_hot_and_rarely_positive():
-    made = source("clicks", rows=20_000, nnz_per_row=12, label_noise=1)
-    X, y, _ = matrix(made)
-    assert made.block(0).data is None
-    ends = np.searchsorted(made.cumulative, np.arange(1, 13), side="right")
-    assert ends[-1] == 3000
-    fields = np.searchsorted(ends, X.indices.reshape(-1, 12), side="right")
-    np.testing.assert_array_equal(fields, np.tile(np.arange(12), (20_000, 1)))
-    assert np.mean(y == 1) == pytest.approx(0.03, abs=0.02)
-
-
-def test_ranking_has_whole_queries_and_graded_relevance():
-    _, y, qid = matrix(source("ranking", rows=20_000))
-    starts = np.flatnonzero(np.diff(qid, prepend=-1))
-    np.testing.assert_array_equal(qid[starts], starts + 1)
-    assert np.mean(np.diff(starts)) == pytest.approx(20, abs=3)
-    assert set(y) == {0, 1, 2, 3, 4}
-    assert np.mean(y == 0) == pytest.approx(0.6, abs=0.1)
-
-
 @pytest.mark.parametrize("kind", ["text", "clicks", "ranking"])
 def test_threads_change_nothing_and_text_is_the_data(tmp_path, kind):
     arguments = ["--kind", kind, "--rows", "3000", "--features", "2000", "--nnz-per-row", "15"]
@@ -116,25 +52,6 @@ def test_threads_change_nothing_and_text_is_the_data(tmp_path, kind):
     np.testing.assert_array_equal(labels, y)
     if qid is not None:
         np.testing.assert_array_equal(queries, qid)
-
-
-def test_another_seed_is_other_data():
-    assert (matrix(source(seed=1))[0] != matrix(source(seed=2))[0]).nnz > 0
-
-
-@pytest.mark.parametrize("wrong", [["--rows", "0"], ["--features", "100"], ["--features", "3000000000"], ["--label-noise", "-1"]])
-def test_wrong_arguments_are_refused(tmp_path, wrong, capsys):
-    with pytest.raises(SystemExit, match="2"):
-        make_data.main([str(tmp_path / "x.svm"), *wrong])
-    assert "must be at least" in capsys.readouterr().err
-
-
-def test_nothing_is_overwritten(tmp_path, capsys):
-    (tmp_path / "x.svm").write_text("mine")
-    with pytest.raises(SystemExit, match="2"):
-        make_data.main([str(tmp_path / "x.svm")])
-    assert "exists" in capsys.readouterr().err
-    assert (tmp_path / "x.svm").read_text() == "mine"
 
 
 @pytest.mark.parametrize("backend", ["zarr", "hdf5"])
