@@ -16,7 +16,7 @@ def test_a_path_over_c():
     X, y, _ = problem(200, seed=4)
     data = streamcut.rows(X, y, shard_nnz=200)
     results = tune(data, {"C": [0.1, 1.0]}, folds=2, task="multiclass", loss="softmax")
-    assert results.best.measure == "accuracy"
+    assert results.best.measure == "log_loss"
     assert results.model.converged
     assert results.model.certificates[0].lower_bound <= results.model.certificates[0].primal
     assert results.resources["readings"] < sum(line["passes"] for line in results.table), "in common passes"
