@@ -1,4 +1,4 @@
-"""bundle-dca: its certificate above all, then what must never change the answer, then kernels against slow versions."""
+"""bundle-dca: what it refuses, and runs that go on."""
 
 import pytest
 from kit.shared.bundle_dca import problem

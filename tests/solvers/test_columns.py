@@ -6,8 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from kit.columns import LABELS, REST, overlap, problem, same
-from kit.nights import by_night
+from kit.columns import LABELS, REST, overlap, problem
 from reference import svm
 from scipy.special import expit
 from sklearn.datasets import load_svmlight_file
@@ -15,15 +14,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 import streamcut
-from streamcut import CheckpointOptions, train, verify
+from streamcut import train, verify
 from streamcut.errors import UsageError
 
 WAYS = {"cached": {}, "uncached": {"row_cache": "0"}, "few cached": {"row_cache": "30%"}}
 ways = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 KINDS = ["hinge", "squared-hinge", "logistic"]
 losses = pytest.mark.parametrize("loss", KINDS)
-BY_DAY = ["hinge, few cached", "squared-hinge, cached", "logistic, uncached"]
-RESUMED = [f"{loss}, {way}" for loss in KINDS for way in WAYS]
 
 
 def values(loss, margins):
@@ -64,64 +61,6 @@ def test_every_class_has_a_certificate(loss, way, bias, weights):
     assert verify(model, data).consistent
     model.weights[0, 1] += 0.1
     assert not verify(model, data).consistent
-
-
-@losses
-@ways
-def test_workers_change_no_bit(loss, way):
-    X, y, u = problem(2000, 30, weights=True)
-    options = {**REST, **way, "loss": loss, "lanes": 3, "tol": 1e-6, "tol_relative": None, "max_passes": 12}
-    for shard_nnz in (1 << 20, 4000):
-        data = streamcut.rows(X, y, weight=u, shard_nnz=shard_nnz)
-        expected = train(data, **options, scheduler="sync")
-        assert expected.history[-1]["passes"] == 12
-        same(train(data, **options, workers=3), expected)
-
-
-@pytest.mark.thirds
-@pytest.mark.parametrize("case", by_night(RESUMED, [case for case in RESUMED if case not in BY_DAY]))
-def test_stopped_and_resumed_at_any_pass_is_uninterrupted(case, tmp_path):
-    loss, way = case.split(", ")
-    X, y, u = problem(120, weights=True)
-    X, y = sp.csr_array(X), np.where(np.arange(120) < 3, 20.0, y)  # a class of few rows is done before others
-    data = streamcut.rows(X, y, weight=u)
-    options = {**REST, **WAYS[way], "loss": loss, "C": 10.0, "l1": 0.1, "tol": 1e-4, "tol_relative": None}
-    whole = train(data, **options)
-    lengths = set()
-    for passes in range(1, whole.history[-1]["passes"], 2):
-        kept = str(tmp_path / f"{passes}")
-        stopped = train(data, **options, max_passes=passes, checkpoint=kept)
-        assert stopped.stop_reason == "max_passes"
-        lengths.add(sum(c.converged for c in stopped.certificates))
-        resumed = train(data, **options, checkpoint=CheckpointOptions(kept, resume=True))
-        assert [line["primal"] for line in resumed.history] == [line["primal"] for line in whole.history]
-        same(resumed, whole)
-    assert len(lengths) > 1 or loss == "logistic", "columns leave one after the other"
-
-
-@pytest.mark.parametrize("kind", ["zarr", "hdf5"])
-def test_backends_change_no_bit(kind, tmp_path):
-    X, y, u = problem(400, weights=True)
-    path = tmp_path / {"zarr": "rows.zarr", "hdf5": "rows.h5"}[kind]
-    with streamcut.create(path, shard_nnz=600) as made:
-        made.append(X, y, weight=u)
-    options = {**REST, "row_cache": "40%", "max_passes": 6, "tol": 1e-9, "tol_relative": None}
-    same(train(str(path), **options), train(streamcut.rows(X, y, weight=u, shard_nnz=600), **options))
-
-
-@losses
-def test_a_row_twice_is_a_row_of_weight_two_and_one_of_weight_zero_is_none(loss):
-    X, y, _ = problem(120)
-    times = np.arange(120) % 3
-    options = {**REST, "loss": loss, "tol": 1e-5, "tol_relative": None}
-    weighted = train(streamcut.rows(X, y, weight=times.astype(float)), **options)
-    again = np.repeat(np.arange(120), times)
-    repeated = train(streamcut.rows(sp.csr_array(X[again]), y[again]), **options)
-    assert weighted.converged
-    assert repeated.converged
-    overlap(weighted, repeated)
-    for one, two in zip(weighted.certificates, repeated.certificates, strict=True):
-        assert one.c_bar == pytest.approx(two.c_bar, rel=1e-12)
 
 
 def test_limits_end_every_class_and_say_so():

@@ -62,6 +62,22 @@ def test_every_column_is_its_own_training_on_its_own_rows(loss):
         assert verify(model, own, force=True).primal == pytest.approx(claim.primal, rel=1e-11)
 
 
+@pytest.mark.parametrize("loss", ["hinge", "softmax"])
+def test_every_group_is_its_own_training_on_its_own_rows(loss):
+    X, y, u = rows("squared")
+    y, options = np.digitize(y, [-1.0, 0.0, 1.0]).astype(float), {"task": "multiclass", "loss": loss, "bias": 1.0}
+    points = [Point(C, l1, fold) for C, l1, fold in product((0.1, 2.0), (0.0, 0.4), (-1, 2))]
+    for point, model in zip(points, grid(streamcut.rows(X, y, weight=u), points, FOLDS, **options, **TIGHT), strict=True):
+        mine = kept(FOLDS, len(y), point.fold)
+        own = streamcut.rows(sp.csr_array(X[mine]), y[mine], weight=u[mine])
+        (claim,), alone = model.certificates, train(own, **options, C=point.C, l1=point.l1, **TIGHT, scheduler="sync")
+        assert model.converged
+        assert claim.c_bar == pytest.approx(point.C * u[mine].sum(), rel=1e-12)
+        assert claim.lower_bound <= alone.certificates[0].primal * (1.0 + 1e-12)
+        assert alone.certificates[0].lower_bound <= claim.primal * (1.0 + 1e-12)
+        assert verify(model, own, force=True).primal == pytest.approx(claim.primal, rel=1e-11)
+
+
 def exact_objective(model, point, given, mine):
     """Enclosure of F by fractions, over the rows of a column."""
     w = [*map(Fraction, model.weights.tolist()), Fraction(float(model.intercept)) / Fraction(given.bias)] if given.bias else [

@@ -1,4 +1,4 @@
-"""What tests/solvers/test_multiclass.py and tests/inside/solvers/test_multiclass.py share."""
+"""Rows of several classes."""
 
 import numpy as np
 import scipy.sparse as sp

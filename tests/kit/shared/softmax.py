@@ -1,9 +1,8 @@
-"""What tests/solvers/test_softmax.py and tests/inside/solvers/test_softmax.py share."""
+"""Rows of several classes, noisy as the softmax takes them to be."""
 
 import numpy as np
 import scipy.sparse as sp
 
-WAYS = [("bundle-dca", {}), ("bundle-dca", {"row_cache": "0"})]
 LABELS = (-2.0, 1.0, 3.5, 7.0)
 
 
