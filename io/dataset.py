@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.chunk import Chunk, group_starts
 from streamcut.foundation.shown import Shown
 from streamcut.foundation.units import format_bytes
 from streamcut.io.manifest import Manifest, ShardInfo
@@ -86,11 +86,10 @@ def first_rows(manifest: Manifest) -> list[int]:
     return rows
 
 
-def shard_cuts(indptr: np.ndarray, qid: np.ndarray | None, shard_nnz: int) -> list[tuple[int, int]]:
-    """(start, stop) of the rows of each shard: as many whole groups of equal qid (without qid: rows) as fit `shard_nnz` entries
+def shard_cuts(rows: Chunk, shard_nnz: int) -> list[tuple[int, int]]:
+    """(start, stop) of each shard of `rows`: as many whole groups of equal qid (without qid: rows) as fit `shard_nnz` entries
     and `shard_rows(shard_nnz)` rows, and at least one."""
-    n = len(indptr) - 1
-    allowed = np.arange(1, n + 1) if qid is None else np.append(np.flatnonzero(qid[1:] != qid[:-1]) + 1, n)
+    n, indptr, allowed = rows.n_rows, rows.indptr, group_starts(rows)[1:]
     ends, cuts, start = indptr[allowed], list[tuple[int, int]](), 0
     while start < n:
         fits = np.searchsorted(ends, indptr[start] + shard_nnz, side="right")

@@ -15,7 +15,6 @@ import numpy as np
 from streamcut.foundation.chunk import Chunk
 from streamcut.io import feature_kernels as k
 from streamcut.io.dataset import Dataset
-from streamcut.io.places.archives import plain_arrays
 from streamcut.io.stores.guarded import damaged
 from streamcut.io.stores.spec import FEATURES, MOST_FEATURES
 
@@ -61,7 +60,8 @@ class FeatureStatistics:
     def from_bytes(cls, content: bytes, n_features: int) -> Self:
         """The inverse of `to_bytes`. Raises ValueError for anything else."""
         try:
-            found = plain_arrays(content, [field.name for field in fields(cls)])
+            with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+                found = {field.name: archive[field.name] for field in fields(cls)}
         except Exception as error:  # zipfile passes on any error of its layers
             raise ValueError(f"not feature statistics: {error}") from None
         index = found["index"]

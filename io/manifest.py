@@ -146,20 +146,11 @@ class StatisticsBuilder:
 
     def finish(self, n_features: int | None = None) -> Statistics:
         """The statistics so far; `n_features` overrides the number seen (it must not be smaller)."""
-        return Statistics(
-            n_rows=self.n_rows,
-            n_features=self.n_features if n_features is None else n_features,
-            nnz=self.nnz,
-            labels=None if self.labels is None else dict(sorted(self.labels.items())),
-            label_min=self.label_min if self.n_rows else 0.0,
-            label_max=self.label_max if self.n_rows else 0.0,
-            groups=self.groups,
-            weight_sum=self.weight_sum,
-            max_abs_value=self.max_abs_value,
-            max_squared_norm=self.max_squared_norm,
-            max_row_nnz=self.max_row_nnz,
-            label_weights=None if self.label_weights is None else dict(sorted(self.label_weights.items())),
-        )
+        found = {name: value for name, value in vars(self).items() if not name.startswith("_")}
+        for name in ("labels", "label_weights"):
+            found[name] = None if found[name] is None else dict(sorted(found[name].items()))
+        found |= {} if n_features is None else {"n_features": n_features}
+        return Statistics(**found | ({} if self.n_rows else {"label_min": 0.0, "label_max": 0.0}))
 
 
 def _pairs(counter: Counter[float] | None) -> list | None:

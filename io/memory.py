@@ -47,7 +47,7 @@ class MemoryDataset(ShownDataset):
         data = None if len(values) and (values == 1).all() else values
         whole = Chunk(indptr, indices, data, y, qid, weight)
         builder = StatisticsBuilder()
-        self._chunks = [whole.rows(start, stop) for start, stop in shard_cuts(indptr, qid, shard_nnz)]
+        self._chunks = [whole.rows(start, stop) for start, stop in shard_cuts(whole, shard_nnz)]
         for chunk in self._chunks:  # sums are those of a store with the same shards
             builder.add(chunk)
         digest = hashlib.sha256(repr(n_features or d).encode())

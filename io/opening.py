@@ -8,12 +8,12 @@ import zipfile
 from pathlib import Path
 
 from streamcut.errors import BadInputError, CorruptError, IncompleteError, NotFoundError
-from streamcut.foundation.opened import opened_file, readable, regular
-from streamcut.io.stores.chunk_cache import ChunkCache
-from streamcut.io.stores.guarded import damaged, read_guarded, read_small
+from streamcut.foundation.opened import opened_file, read_file, readable, regular
+from streamcut.io.manifest import Manifest
+from streamcut.io.stores.guarded import damaged, read_guarded
 from streamcut.io.stores.manifest_file import read_manifest
 from streamcut.io.stores.spec import JOURNAL, MANIFEST, SHARDS, shard_name
-from streamcut.io.stores.stored import StoredDataset
+from streamcut.io.stores.stored import StoredDataset, ZarrStore
 from streamcut.io.stores.zarr_layout import METADATA
 
 _HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
@@ -38,7 +38,7 @@ def open_dataset(path: str | os.PathLike, *, cached: bool = True) -> StoredDatas
     if "://" in name:
         from streamcut.io.stores.remote_store import open_remote
 
-        return open_remote(name, ChunkCache.of_environment() if cached else None)
+        return open_remote(name, cached)
     place = Path(name)
     if place.is_dir():
         return _open_directory(place)
@@ -47,25 +47,33 @@ def open_dataset(path: str | os.PathLike, *, cached: bool = True) -> StoredDatas
     raise NotFoundError(f"{place}: no such file or directory")
 
 
+def store_of(path: str, manifest: Manifest) -> StoredDataset:
+    """The shards at `path`, a folder or a URL, that `manifest` describes."""
+    if "://" in path:
+        from streamcut.io.stores.remote_store import RemoteStore
+
+        return RemoteStore(path, manifest=manifest)
+    if manifest.backend == "hdf5":
+        from streamcut.io.stores.hdf5_store import HDF5Store
+
+        return HDF5Store(path, manifest)
+    return ZarrStore(path, manifest)
+
+
 def _open_directory(path: Path) -> StoredDataset:
     if not os.path.lexists(path / MANIFEST):
         if (path / JOURNAL).is_dir():
-            raise _incomplete(path)
+            what = "its conversion was never finished; run the same `streamcut convert` with --resume"
+            raise IncompleteError(f"{path}: {what}")
         if _was_a_store(path):
             raise damaged(path / MANIFEST, "missing")
         _refuse_anndata(path, {name for name in ("X", "obs") if (path / name).is_dir()})
         what = "a Zarr group" if any((path / name).exists() for name in (METADATA, ".zgroup", ".zarray")) else "a directory"
         raise NotFoundError(f"{path}: {what}, but not a streamcut store; give the data to `streamcut convert`")
     manifest = read_manifest(path / MANIFEST)
-    if manifest.backend == "hdf5":
-        from streamcut.io.stores.hdf5_store import HDF5Store
-
-        return HDF5Store(str(path), manifest)
-    from streamcut.io.stores.zarr_store import ZarrStore
-
     for file, guard in manifest.files.items():
         read_guarded(path, file, guard)
-    return ZarrStore(str(path), manifest)
+    return store_of(str(path), manifest)
 
 
 def _open_file(path: Path) -> StoredDataset:
@@ -112,14 +120,10 @@ def _of_zip(path: Path) -> NotFoundError:
     return NotFoundError(f"{path}: a zip file, not a streamcut store; unpack it if it holds one")
 
 
-def _incomplete(path: Path) -> IncompleteError:
-    return IncompleteError(f"{path}: its conversion was never finished; run the same `streamcut convert` with --resume")
-
-
 def _was_a_store(path: Path) -> bool:
     """Whether a directory without manifest has our mark, so that the manifest must have been lost."""
     try:
-        marked = b'"streamcut"' in read_small(path, METADATA, _METADATA_BYTES)
+        marked = b'"streamcut"' in read_file(path / METADATA, _METADATA_BYTES)
     except OSError:
         marked = False
     return marked or (path / SHARDS / f"{shard_name(0)}.h5").exists()

@@ -7,6 +7,7 @@ stored. Training on a view equals training on a store of just those rows: the sa
 from __future__ import annotations
 
 import hashlib
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,7 +19,7 @@ from streamcut.errors import UsageError
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.units import plain
 from streamcut.io.dataset import Dataset, View, first_rows
-from streamcut.io.manifest import Manifest, ShardInfo, Statistics, StatisticsBuilder
+from streamcut.io.manifest import Manifest, ShardInfo, StatisticsBuilder
 from streamcut.io.rows import GOLDEN, Space, mixed, take_rows
 
 _COUNTED = 1 << 22  # up to this many rows a share is exact; above, its error is less than a thousandth of it
@@ -158,19 +159,10 @@ def held_out_view(data: Dataset, held: HeldOut) -> tuple[RowView, RowView]:
 
     Raises UsageError if either is empty.
     """
-    tallies = [_Tally(1, False) if held.parted else _Tally(0, True), _Tally(0, False)]
-    buffers, first = data.buffers(), first_rows(data.manifest)
-    for shard, info in enumerate(data.manifest.shards):
-        chunk = data.read(shard, buffers)
-        numbers = held.of(chunk, first[shard])
-        for tally in tallies:
-            tally.add(info, chunk, numbers)
-    if not all(tally.builder.n_rows for tally in tallies):
-        which = "none" if tallies[0].builder.n_rows else "all"
+    training, validation = _views(data, held, [(1, False) if held.parted else (0, True), (0, False)])
+    if not (training.manifest.statistics.n_rows and validation.manifest.statistics.n_rows):
+        which = "none" if training.manifest.statistics.n_rows else "all"
         raise UsageError(f"validation: {which} of the {data.manifest.statistics.n_rows:,} rows would be held out")
-    training, validation = (
-        RowView(data, held, tally.fold, tally.others, tally.manifest(data.manifest, held)) for tally in tallies
-    )
     return training, validation
 
 
@@ -179,49 +171,43 @@ def fold_views(data: Dataset, folds: Folds, workers: int = 1) -> list[tuple[RowV
 
     Raises UsageError for a fold with no rows or with all of them.
     """
-    tallies = [_Tally(fold, others) for fold in range(folds.count) for others in (True, False)]
-    buffers, first = data.buffers(), first_rows(data.manifest)
+    views = _views(data, folds, [(fold, others) for fold in range(folds.count) for others in (True, False)], workers)
+    empty = [number // 2 for number, view in enumerate(views) if view.manifest.statistics.n_rows == 0]
+    if empty:
+        what = "queries (qid)" if folds.grouped else "rows"
+        raise UsageError(f"folds: {folds.count} are too many for these {what}: fold {empty[0] + 1} or all others are empty")
+    return list(zip(views[::2], views[1::2], strict=True))
+
+
+def _views(data: Dataset, folds: Folds | HeldOut, which: list[tuple[int, bool]], workers: int = 1) -> list[RowView]:
+    """A view for each (fold, whether all others instead), their manifests collected shard by shard in one pass."""
+    builders, shards = [StatisticsBuilder() for _ in which], [list[ShardInfo]() for _ in which]
+    spaces, buffers, first = [Space() for _ in which], data.buffers(), first_rows(data.manifest)
     with ThreadPoolExecutor(workers, "folds") as pool:
         for shard, info in enumerate(data.manifest.shards):
             chunk = data.read(shard, buffers)
             numbers = folds.of(chunk, first[shard])
-            for _ in pool.map(lambda tally: tally.add(info, chunk, numbers), tallies):  # noqa: B023 - done before the next shard
-                pass
-    empty = [tally.fold for tally in tallies if tally.builder.n_rows == 0]
-    if empty:
-        what = "queries (qid)" if folds.grouped else "rows"
-        raise UsageError(f"folds: {folds.count} are too many for these {what}: fold {empty[0] + 1} or all others are empty")
-    views = [RowView(data, folds, tally.fold, tally.others, tally.manifest(data.manifest, folds)) for tally in tallies]
-    return list(zip(views[::2], views[1::2], strict=True))
 
+            def add(k: int, info: ShardInfo = info, chunk: Chunk = chunk, numbers: np.ndarray = numbers) -> None:
+                rows = kept_rows(chunk, (numbers == which[k][0]) != which[k][1], spaces[k])
+                builders[k].add(rows)
+                sizes = {"indptr": rows.n_rows + 1, "indices": rows.nnz, "data": rows.nnz}
+                arrays = {name: replace(array, size=sizes.get(name, rows.n_rows)) for name, array in info.arrays.items()}
+                shards[k].append(replace(info, rows=rows.n_rows, nnz=rows.nnz, arrays=arrays))
 
-class _Tally:
-    """The manifest of a view, collected shard by shard."""
-
-    def __init__(self, fold: int, others: bool) -> None:
-        self.fold, self.others = fold, others
-        self.builder = StatisticsBuilder()
-        self._shards: list[ShardInfo] = []
-        self._space = Space()
-
-    def add(self, info: ShardInfo, chunk: Chunk, numbers: np.ndarray) -> None:
-        rows = kept_rows(chunk, (numbers == self.fold) != self.others, self._space)
-        self.builder.add(rows)
-        sizes = {"indptr": rows.n_rows + 1, "indices": rows.nnz, "data": rows.nnz}
-        arrays = {name: replace(array, size=sizes.get(name, rows.n_rows)) for name, array in info.arrays.items()}
-        self._shards.append(replace(info, rows=rows.n_rows, nnz=rows.nnz, arrays=arrays))
-
-    def manifest(self, whole: Manifest, folds: Folds | HeldOut) -> Manifest:
-        self._space = Space()
-        statistics: Statistics = self.builder.finish(whole.statistics.n_features)
-        which = f"{whole.fingerprint} {folds.count} {folds.seed} {folds.grouped} {self.fold} {self.others}"
-        return replace(
+            deque(pool.map(add, range(len(which))), 0)  # done before the buffers are used again
+    views, whole = [], data.manifest
+    for k, (fold, others) in enumerate(which):
+        identity = f"{whole.fingerprint} {folds.count} {folds.seed} {folds.grouped} {fold} {others}"
+        manifest = replace(
             whole,
-            statistics=statistics,
-            shards=tuple(self._shards),
-            fingerprint=hashlib.sha256(which.encode()).hexdigest(),
+            statistics=builders[k].finish(whole.statistics.n_features),
+            shards=tuple(shards[k]),
+            fingerprint=hashlib.sha256(identity.encode()).hexdigest(),
             extras={},
         )
+        views.append(RowView(data, folds, fold, others, manifest))
+    return views
 
 
 def folds_of(data: Dataset, count: Any, seed: int = 0, groups: str | None = "qid") -> Folds:

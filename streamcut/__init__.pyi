@@ -15,10 +15,9 @@ from streamcut.api import verify as verify
 from streamcut.api import weights as weights
 from streamcut.config import CheckpointOptions
 from streamcut.config import CheckpointOptions as CheckpointOptions
-from streamcut.cross_validation import CrossValidated
 from streamcut.execution.plan import MemoryPlan
 from streamcut.fitting.fitted import Fitted
-from streamcut.grids.selection import Tried
+from streamcut.grids.search import Tried
 from streamcut.io.conversion.convert import ConvertReport
 from streamcut.io.conversion.create import NewStore as create
 from streamcut.io.conversion.progress import Progress
@@ -31,6 +30,7 @@ from streamcut.models.files import save_model as save_model
 from streamcut.models.model import Model
 from streamcut.progress.display import Display
 from streamcut.solvers.progress import Observer
+from streamcut.tuning import CrossValidated
 from streamcut.tuning import Tuned
 from typing import Any
 from typing import Literal

@@ -17,21 +17,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamcut.config import SCALES
-from streamcut.data.datasets import opened
+from streamcut.data.inputs import opened
 from streamcut.errors import UsageError
 from streamcut.execution.ceiling import Ceiling
 from streamcut.execution.scaled import ScaledDataset
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.rounding import above, gamma
 from streamcut.losses.pointwise import PointwiseRisk
-from streamcut.measures.pointwise import risk_of
+from streamcut.measures.trained_loss import risk_of
 from streamcut.models.kernel import KernelModel
-from streamcut.models.linear import LinearModel
-from streamcut.models.multiclass import MulticlassModel
 from streamcut.oracles.kernel_columns import squared_norms
 from streamcut.solver_table import SOLVER_TABLE
 
-_KINDS: Any = (LinearModel, MulticlassModel, KernelModel)
 _TASKS = ("binary", "multiclass", "regression")
 _SPARE = 64  # roundings besides those of sums over a row's entries
 _HALVINGS, _FARTHEST, _PART = 60, 1e6, 1e-9  # of the intercept's search: steps, spreads of scores, a sum that may be rounding
@@ -60,7 +57,7 @@ class Certifier:
     def __init__(self, model: Any, trained_on: Any = None, memory: str = "auto") -> None:
         self._model, self._kernel = model, isinstance(model, KernelModel)
         self._joint = model.scores_per_row > len(model.certificates)
-        if not isinstance(model, _KINDS) or not model.certificates or model.task not in _TASKS:
+        if model.map is not None or not model.certificates or model.task not in _TASKS:
             raise UsageError(f"a {model.kind} model of task {model.task} by {model.solver} has no proved predictions")
         if model.parameters.get("l1_only"):
             raise UsageError("l1 alone is not strongly convex, so the gap proves no prediction; an elastic net (l1) has proofs")

@@ -168,12 +168,17 @@ def _named(path: str | os.PathLike) -> dict[float, str]:
     return names
 
 
-def measure_to_choose(task: str, name: str | None) -> str:
-    """`name`; None: the first measure of models of `task`. Raises UsageError when no model can be chosen by it."""
+def measure_to_choose(task: str, name: str | None, probable: bool = False) -> str:
+    """`name`; None: the log loss of `probable` classifiers, whose losses give probabilities, else the task's first measure.
+
+    Raises UsageError when no model can be chosen by it.
+    """
     names = (*_OF_TASK[task].to_choose, *_OF_TASK[task].losses) if task in _OF_TASK else ()
     if not names or (name is not None and name not in names):
         raise UsageError(f"measure: {name!r} cannot choose a model of task {task}; these can: {', '.join(names) or 'none'}")
-    return names[0] if name is None else name
+    if name is None:
+        return "log_loss" if probable and "log_loss" in names else names[0]
+    return name
 
 
 def merit(name: str, value: float) -> float:

@@ -60,4 +60,5 @@ JOINT_LOSSES = {
     "softmax": JointLossRecord("softmax.Softmax", "logistic", log_odds=True),
 }
 CLASSES_LOSSES = tuple(name for name in JOINT_LOSSES if name != HINGE_OF_CLASSES)  # as `train --loss` names them
+LOG_ODDS = {name for losses in (ROW_LOSSES, JOINT_LOSSES) for name, loss in losses.items() if loss.log_odds}
 LABELLING_LOSSES = ("f1", "prbep", "prec@k", "rec@k", "error")

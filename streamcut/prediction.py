@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.data.inputs import Raw, framed, is_frame, rows_of
+from streamcut.data.inputs import Raw, rows_of
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.ceiling import Ceiling, RowBytes
 from streamcut.foundation.chunk import Chunk, concatenate, copied, group_starts
 from streamcut.foundation.shown import unknown, warn
 from streamcut.io.manifest import Manifest
+from streamcut.io.sources.lazy import framed, is_frame
 from streamcut.models.files import as_model
 from streamcut.models.model import Model
 
@@ -48,28 +49,15 @@ def predict(
     model = as_model(model, lambda size: None if ceiling is None else ceiling.expect_model(size))
     reading = raw or Raw(index_base=index_base, labelled=False)
     reading.strict |= strict
-    answers: Any = None if answer == "certified" else _of_few(model, data, answer, reading)
-    data = framed(data) if answers is None else data
-    if answers is not None:
-        pass
-    elif answer == "certified":
-        from streamcut.certified import CertifiedAnswers, Certifier  # which others need not load
-
-        rows = as_rows(model, data, ignore_extra_features)
-        found = scored_chunks(
-            model, rows, ignore_extra_features=ignore_extra_features, raw=reading, ceiling=ceiling, kept=_CERTIFIED
-        )
-        certifier = Certifier(model, trained_on, memory)
-        parts = [(model.labels_of(scores), *certifier.answers(chunk, scores)) for chunk, scores in found]
-        labels, *proofs = (np.concatenate(each) for each in zip(*parts, strict=True)) if parts else [np.empty(0)] * 4
-        answers = CertifiedAnswers(np.asarray(model.in_label_words(labels)), *proofs)
+    if answer == "certified":
+        answers = _certified(model, framed(data), ignore_extra_features, reading, ceiling, trained_on, memory)
     else:
-        scores = _predicted(model, data, answer, ignore_extra_features, reading, ceiling)
-        answers = np.asarray(model.probabilities_of(scores) if answer == "probabilities" else scores).view(Answers)
+        answers = _of_few(model, data, answer, reading)
+        if answers is None:
+            answers = _predicted(model, framed(data), answer, ignore_extra_features, reading, ceiling).view(Answers)
+        answers.unseen = reading.unseen
     if ceiling is not None:
         ceiling.keep()
-    if answer != "certified":
-        answers.unseen = reading.unseen
     if raw is None:
         warn_of(reading.unseen)
     return answers
@@ -133,9 +121,26 @@ def _of_few(model: Model, data: Any, output: str, raw: Raw) -> Answers | None:
     if scores is None or not np.isfinite(scores).all():
         return None
     raw.count(found.counters, "the rows")
+    return _answered(model, scores, output).view(Answers)
+
+
+def _answered(model: Model, scores: np.ndarray, output: str) -> np.ndarray:
+    """The answers for rows with these scores, of which none depends on others."""
     if output == "labels":
-        return np.asarray(model.in_label_words(model.labels_of(scores))).view(Answers)
-    return np.asarray(scores if output == "scores" else model.probabilities_of(scores)).view(Answers)
+        return np.asarray(model.in_label_words(model.labels_of(scores)))
+    return np.asarray(scores if output == "scores" else model.probabilities_of(scores))
+
+
+def _certified(
+    model: Model, data: Any, ignore_extra: bool, raw: Raw, ceiling: Ceiling | None, trained_on: Any, memory: str
+) -> Any:  # fmt: skip
+    from streamcut.certified import CertifiedAnswers, Certifier  # which others need not load
+
+    rows, certifier = as_rows(model, data, ignore_extra), Certifier(model, trained_on, memory)
+    found = scored_chunks(model, rows, ignore_extra_features=ignore_extra, raw=raw, ceiling=ceiling, kept=_CERTIFIED)
+    parts = [(model.labels_of(scores), *certifier.answers(chunk, scores)) for chunk, scores in found]
+    labels, *proofs = (np.concatenate(each) for each in zip(*parts, strict=True)) if parts else [np.empty(0)] * 4
+    return CertifiedAnswers(np.asarray(model.in_label_words(labels)), *proofs)
 
 
 def _are_dicts(data: Any) -> bool:
@@ -157,11 +162,10 @@ def _predicted(
             entries, rows = (math.prod(data.shape), data.shape[0]) if hasattr(data, "shape") else (len(data), len(data))
             entries = getattr(data, "nnz", entries)
             ceiling.expect([(f"{rows:,} rows in CSR form", 20 * entries + 8 * rows), ("answers", (40 + kept) * rows)])
-        scores = model.decision_function(data)
-        return np.asarray(scores if output != "labels" else model.in_label_words(model.labels_of(scores)))
+        return _answered(model, model.decision_function(data), output)
     chunks = scored_chunks(model, data, ignore_extra_features=ignore_extra_features, raw=raw, ceiling=ceiling, kept=(kept, kept))
     if output != "labels":
-        return np.concatenate([scores for _, scores in chunks] or [np.empty(0)])
+        return _answered(model, np.concatenate([scores for _, scores in chunks] or [np.empty(0)]), output)
     found = [model.labels_of_chunk(chunk, scores) for chunk, scores in chunks]
     return np.asarray(model.in_label_words(np.concatenate(found or [np.empty(0)])))
 

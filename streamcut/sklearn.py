@@ -21,9 +21,9 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from streamcut.calibration import calibrate
 from streamcut.errors import BadInputError, UsageError
-from streamcut.estimator import Estimator, grouped, is_stored, of_model, spelled
+from streamcut.estimator import Estimator, grouped, is_stored, of_model
 from streamcut.io.memory import MemoryDataset
-from streamcut.loss_table import JOINT_LOSSES, ROW_LOSSES
+from streamcut.loss_table import LOG_ODDS
 from streamcut.prediction import predict
 
 __all__ = [
@@ -36,7 +36,6 @@ __all__ = [
     "StreamcutRanker",
     "StreamcutRegressor",
 ]
-_LOG_ODDS = {name for losses in (ROW_LOSSES, JOINT_LOSSES) for name, loss in losses.items() if loss.log_odds}
 _ALL_CLASSES = {"logistic": "softmax"}  # losses of two classes, and what they are for several at once
 
 
@@ -45,7 +44,7 @@ def _probable(estimator: Any) -> bool:
     model = getattr(estimator, "model_", None)
     if model is not None:
         return model.has_probabilities
-    return _ALL_CLASSES.get(estimator.loss, estimator.loss) in _LOG_ODDS
+    return _ALL_CLASSES.get(estimator.loss, estimator.loss) in LOG_ODDS
 
 
 class StreamcutClassifier(ClassifierMixin, Estimator):
@@ -93,15 +92,14 @@ class StreamcutClassifier(ClassifierMixin, Estimator):
             raise ValueError(f"{type(self).__name__} needs two classes or more, but the data has one class only: {only!r}")
         weight = self._weighted(codes, y, sample_weight)
         groups = np.arange(len(y)) if sequences and groups is None else groups
-        self._fit(grouped(Z, self._labels[codes], weight, groups), **self._problem(sequences))
-        return self._with_support(Z, codes)
+        return self._fit(grouped(Z, self._labels[codes], weight, groups), **self._problem(sequences))
 
     def _problem(self, sequences: bool) -> dict[str, str]:
         """The options of `train` that follow from the classes."""
         if sequences or len(self.classes_) == 2:
             return {"task": "sequence" if sequences else "binary", "strategy": "crammer-singer"}  # which is the default
-        loss, apart = spelled("loss", self.loss), spelled("strategy", self.strategy) == "one-vs-rest"
-        return {"task": "multiclass", "loss": loss if apart else _ALL_CLASSES.get(loss, loss)}
+        apart = self.strategy == "one-vs-rest"
+        return {"task": "multiclass", "loss": self.loss if apart else _ALL_CLASSES.get(self.loss, self.loss)}
 
     def _weighted(self, codes: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
         """Row weights times class weights. "balanced": a row of weight 2 counts as two rows, one of weight 0 as none."""
@@ -140,7 +138,7 @@ class StreamcutClassifier(ClassifierMixin, Estimator):
         if self.model_.task != "sequence":
             labels = self.model_.labels_of(self.decision_function(X))
         elif is_stored(X):
-            labels = predict(self.model_, self._narrow(X))
+            labels = predict(self.model_, X)
         else:
             X = self._validated(X, reset=False)
             sequence = np.arange(X.shape[0]) if groups is None else column_or_1d(groups)
@@ -166,7 +164,8 @@ class StreamcutClassifier(ClassifierMixin, Estimator):
         """Fit probabilities on held-out rows, arrays or a store: Platt's for two classes, else a softmax of scores."""
         check_is_fitted(self, "model_")
         if is_stored(X):
-            data = self._narrow(X, labelled=True)
+            self._expect_numbers()
+            data = X
         else:
             X, y, weight = self._rows(X, y, sample_weight, numeric=False, reset=False)
             data = MemoryDataset(X, self._labels[self._codes(y)], weight=weight)
@@ -217,8 +216,7 @@ class StreamcutRegressor(RegressorMixin, Estimator):
         if is_stored(X):
             return self._fit(self._stored(X, y=y, sample_weight=sample_weight), task="regression")
         X, y, weight = self._rows(X, y, sample_weight, numeric=True)
-        self._fit(MemoryDataset(X, y.astype(np.float64), weight=weight), task="regression")
-        return self._with_support(X, np.zeros(len(y), np.int64))
+        return self._fit(MemoryDataset(X, y.astype(np.float64), weight=weight), task="regression")
 
     def predict(self, X: Any) -> np.ndarray:
         """Predicted numbers, float64 (n,): the scores, or e^score for "poisson"."""

@@ -25,7 +25,7 @@ class SolverRecord:
     """What one algorithm requires and provides.
 
     family     the kind of model it produces, and so which jobs run it
-    trains     {problem: its algorithm: a module of streamcut.solvers, or a class in one}
+    trains     {problem: its algorithm: a module of streamcut.solvers, or of streamcut by `papers.`, or a name in one}
     kinds      other groups that options are declared for: "cutting-planes", "stochastic"
     options    its options of `train` that not every solver has, in the order of declaration
     limits     options that end it and change nothing before: a run may resume from a checkpoint with others
@@ -37,12 +37,8 @@ class SolverRecord:
     least_cuts size of the smallest bundle it works with
     vectors    number of dense vectors, each as long as the weights, that each worker keeps
     sums       how many of them hold a lane's share of the sums of a pass
-    in_memory  all rows are in memory at once
-    weights    rows and classes may have weights
     losses     row losses that it trains; None: all, or those of its job
     intercept  `bias` switches an unregularised intercept on and off
-    averages   the answer is the mean over its iterates
-    resumes    a warm-start model must say how many steps it took
     """
 
     family: Literal["linear", "budgeted", "exact-kernel", "sampled"]
@@ -58,12 +54,8 @@ class SolverRecord:
     least_cuts: int = 2
     vectors: int = 1
     sums: int = 1
-    in_memory: bool = False
-    weights: bool = True
     losses: tuple[str, ...] | None = None
     intercept: bool = False
-    averages: bool = False
-    resumes: bool = False
 
     @property
     def constant(self) -> bool:
@@ -76,11 +68,12 @@ class SolverRecord:
         return HINGE_OF_CLASSES if HINGE_OF_CLASSES in self.trains else "one-vs-rest"
 
     def algorithm(self, problem: Problem) -> Any:
-        """The module, or the class, that solves `problem`."""
-        *path, name = self.trains[problem].split(".")
+        """The module, or what it names, that solves `problem`."""
+        home = self.trains[problem]
+        *path, name = (f"streamcut.{home}" if home.startswith("papers.") else f"streamcut.solvers.{home}").split(".")
         if name[0].isupper():
-            return getattr(import_module(".".join(["streamcut.solvers", *path])), name)
-        return import_module(".".join(["streamcut.solvers", *path, name]))
+            return getattr(import_module(".".join(path)), name)
+        return import_module(".".join([*path, name]))
 
 
 _BOXES = tuple(name for name, loss in ROW_LOSSES.items() if loss.kinks)
@@ -93,7 +86,7 @@ _RECORDS: dict[str, SolverRecord] = {
         trains={
             "binary": "bundle_dca",
             "regression": "bundle_dca",
-            **dict.fromkeys(JOINT_LOSSES, "bundle_dca"),
+            **dict.fromkeys(JOINT_LOSSES, "columns"),
             "one-vs-rest": "columns",
             "sequence": "sequence_dca",
             "one-class": "one_class",
@@ -141,19 +134,17 @@ _RECORDS: dict[str, SolverRecord] = {
     ),
     "bsca": SolverRecord(
         family="budgeted",
-        trains=dict.fromkeys(("binary", "regression", "one-vs-rest"), "bsca.Bsca"),
+        trains=dict.fromkeys(("binary", "regression", "one-vs-rest"), "bsca.BSCA"),
         losses=_BOXES,
     ),
     "bsgd": SolverRecord(
         family="budgeted",
-        trains=dict.fromkeys(("binary", "regression", "one-vs-rest"), "papers.bsgd.Bsgd"),
+        trains=dict.fromkeys(("binary", "regression", "one-vs-rest"), "papers.bsgd.BSGD"),
         losses=_BOXES,
-        resumes=True,
     ),
     "smo": SolverRecord(
         family="exact-kernel",
         trains={"binary": "smo"},
-        in_memory=True,
         intercept=True,
     ),
     "sbp": SolverRecord(
@@ -161,30 +152,25 @@ _RECORDS: dict[str, SolverRecord] = {
         trains={"binary": "papers.sbp.StochasticBatchPerceptron"},
         kinds=("stochastic",),
         limits=_ROUND_LIMITS,
-        weights=False,
         intercept=True,
-        averages=True,
     ),
     "sdca": SolverRecord(
         family="exact-kernel",
-        trains={"binary": "papers.kernel_sdca.KernelSDCA"},
+        trains={"binary": "papers.rivals.KernelSDCA"},
         kinds=("stochastic",),
         limits=_ROUND_LIMITS,
-        weights=False,
     ),
     "pegasos": SolverRecord(
         family="exact-kernel",
-        trains={"binary": "papers.kernel_pegasos.KernelPegasos"},
+        trains={"binary": "papers.rivals.KernelPegasos"},
         kinds=("stochastic",),
         limits=_ROUND_LIMITS,
-        weights=False,
     ),
     "perceptron": SolverRecord(
         family="exact-kernel",
-        trains={"binary": "papers.kernel_perceptron.KernelPerceptron"},
+        trains={"binary": "papers.rivals.KernelPerceptron"},
         kinds=("stochastic",),
         limits=_ROUND_LIMITS,
-        weights=False,
     ),
     "sampled-constant": SolverRecord(
         family="sampled",

@@ -10,7 +10,7 @@ from streamcut.errors import UsageError
 from streamcut.foundation.machine import memory_limit
 from streamcut.io.manifest import Statistics
 from streamcut.jobs.job import Job
-from streamcut.loss_table import JOINT_LOSSES, ROW_LOSSES
+from streamcut.loss_table import ROW_LOSSES
 from streamcut.solver_table import SOLVER_TABLE
 
 # Products of features that a pass may sum per entry read: Newton's method takes a third of the passes of dual
@@ -33,19 +33,19 @@ _ROOM = 4  # matrices take at most this fraction (1/4) of memory
 _MATRICES = 5
 _ALWAYS = 1 << 20  # bytes always available: memory is not checked
 
-_JOBS = {  # by problem for linear solvers, else by family
+_JOBS = {  # by problem for linear solvers, else by kind or family
     "binary": ("streamcut.jobs.binary", "BinaryJob"),
     "regression": ("streamcut.jobs.binary", "RegressionJob"),
     "labelling": ("streamcut.jobs.global_risk", "MultivariateJob"),
     "ranking": ("streamcut.jobs.global_risk", "RankingJob"),
     "one-class": ("streamcut.jobs.one_class", "OneClassJob"),
-    **dict.fromkeys(JOINT_LOSSES, ("streamcut.jobs.multiclass", "MulticlassJob")),
     "one-vs-rest": ("streamcut.jobs.one_by_one", "OneByOneJob"),
     "columns": ("streamcut.jobs.columns", "ColumnsJob"),
     "sequence": ("streamcut.jobs.sequence", "SequenceJob"),
     "budgeted": ("streamcut.jobs.budgeted", "BudgetedJob"),
     "exact-kernel": ("streamcut.jobs.exact_kernel", "ExactKernelJob"),
-    "sampled": ("streamcut.jobs.sampled", "SampledJob"),
+    "stochastic": ("streamcut.papers.rounds_job", "RoundsJob"),
+    "sampled": ("streamcut.papers.sampled_job", "SampledJob"),
 }
 
 
@@ -101,7 +101,8 @@ def is_scaled(options: TrainOptions, statistics: Statistics) -> bool:
 
 
 def job_class(options: TrainOptions) -> type[Job]:
-    """The Job class: by problem for linear solvers, unless it is trained as columns; else by family."""
-    family = options.record.family
-    module, attribute = _JOBS["columns" if options.in_columns else options.problem if family == "linear" else family]
+    """The Job class: by problem for linear solvers, unless it is trained as columns; else by kind or family."""
+    record = options.record
+    other = options.problem if record.family == "linear" else (*record.kinds, record.family)[0]
+    module, attribute = _JOBS["columns" if options.in_columns else other]
     return getattr(import_module(module), attribute)

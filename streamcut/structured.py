@@ -1,8 +1,8 @@
 """Structured tasks of your own, written in Python: `train` them with a certificate, and `predict`.
 
-streamcut.losses.structured.StructuredTask defines the interface. Data is streamed as for every other task; the arithmetic of an
+StructuredTask defines the interface. Data is streamed as for every other task; the arithmetic of an
 example is the task's own, so a pass runs at the speed of Python. A line search as in OCAS would need scores between two w, which
-only the task can compute, at the price of a pass each; so cuts are taken where the last passes suggest (streamcut.solvers.
+only the task can compute, at the price of a pass each; so cuts are taken where the last passes suggest (streamcut.papers.
 stabilised). Sequence labelling is built in: streamcut.train(data, task="sequence").
 
 With a kernel, the task receives rows as features whose inner products approximate the kernel: Nyström's, or random Fourier
@@ -41,7 +41,7 @@ from typing import Any
 import numpy as np
 
 from streamcut.config import TrainOptions
-from streamcut.data.inputs import open_store
+from streamcut.data.inputs import opened
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.lanes import plan_lanes
@@ -52,11 +52,11 @@ from streamcut.io.dataset import Dataset
 from streamcut.io.memory import MemoryDataset
 from streamcut.jobs.features import with_features
 from streamcut.kernels.feature_map import FeatureMap
-from streamcut.losses.structured import StructuredTask
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.oracles.mapped import MappedDataset
-from streamcut.oracles.structured import StructuredOracle, examples
-from streamcut.solvers import cpa, stabilised
+from streamcut.papers import stabilised
+from streamcut.papers.structured_task import StructuredOracle, StructuredTask, examples
+from streamcut.solvers import cpa
 from streamcut.solvers.progress import Iteration, Observer, Progress, StoppingRule
 
 _SOLVERS = {"stabilised": stabilised, "cpa": cpa}
@@ -80,7 +80,7 @@ class StructuredModel:
 
     def predict(self, data: str | os.PathLike | Dataset) -> list[Any]:
         """The answer to every example of a store or an opened data set, in order. Raises BadInputError for unknown features."""
-        dataset = _opened(data)
+        dataset = opened(data)
         statistics = dataset.manifest.statistics
         if statistics.n_features > self.n_features:
             raise BadInputError(f"the data has {statistics.n_features:,} features, but the model has {self.n_features:,}")
@@ -129,7 +129,7 @@ def train(
     )  # fmt: skip
     if kernel != "linear" and not asked.maps:
         raise UsageError(f"kernel: for {kernel} give nystroem or fourier, the number of features that approximate it")
-    given = _opened(data)
+    given = opened(data)
     dataset = with_features(Feed(given), asked) if asked.maps else given
     statistics = dataset.manifest.statistics
     progress = Progress(StoppingRule(tol, tol_relative, None, max_passes, max_time), on_iteration, stop=stop)
@@ -151,7 +151,3 @@ def train(
     )
     width, feature_map = given.manifest.statistics.n_features, dataset.map if isinstance(dataset, MappedDataset) else None
     return StructuredModel(task, solution.w, width, certificate, solution.history, feature_map)
-
-
-def _opened(data: str | os.PathLike | Dataset) -> Dataset:
-    return open_store(data) if isinstance(data, str | os.PathLike) else data

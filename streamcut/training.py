@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ import numpy as np
 from streamcut.compiler.first_use import COMPILING, first_use
 from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.data.by_data import for_data
-from streamcut.data.datasets import measurable, opened, stored, with_origin
+from streamcut.data.datasets import measurable, stored, with_origin
+from streamcut.data.inputs import opened
 from streamcut.errors import MemoryBudgetError, UsageError, spelled
 from streamcut.execution.feed import Feed
 from streamcut.execution.occurring import OccurringDataset, occurring
@@ -40,9 +42,7 @@ from streamcut.jobs.smaller import lowerable, smallest_change
 from streamcut.jobs.weights import check_weights
 from streamcut.models.checkpoint import Checkpoints
 from streamcut.models.files import as_model
-from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
-from streamcut.models.multiclass import MulticlassModel
 from streamcut.progress.columns import columns, line
 from streamcut.progress.display import Display, shown_by
 from streamcut.solvers.progress import Observer, Progress, Record, StoppingRule
@@ -84,8 +84,8 @@ def train(
         run = held.enter_context(Session(place, chosen, **given))
         record = run.progress(on_iteration, callback and (lambda now: told.extend([True] * (callback(now) is True))))
         record.started = since
-        if checkpoint is not None:
-            record.checkpoints = run.checkpoints(CheckpointOptions(checkpoint) if isinstance(checkpoint, str) else checkpoint)
+        if (places := CheckpointOptions.of(checkpoint)) is not None:
+            record.checkpoints = run.checkpoints(places)
         model = run.finished(lambda: run.job.solve(run.runner, record, run.plan))
     if stop is None and asked():
         warn("training was interrupted; the model is the best so far")
@@ -218,8 +218,8 @@ class Session:
         if isinstance(data, OccurringDataset):
             model, data = with_all_features(model, data), data.inner
         if isinstance(data, ScaledDataset):
-            assert isinstance(model, LinearModel | MulticlassModel)  # only their problems are scaled
-            model = replace(model, weights=np.ascontiguousarray((model.weights.T / data.divisors).T))
+            linear: Any = model  # only linear problems are scaled
+            model = replace(linear, weights=np.ascontiguousarray((linear.weights.T / data.divisors).T))
         if self.options.maps:
             from streamcut.jobs import features
 
@@ -238,15 +238,14 @@ class Session:
         chosen, manifest = self.options, self.dataset.manifest
         restart_peak()
         self._peak_before = peak_bytes()  # not caused by this training
-        self.runner: Runner
         if chosen.distributed:
-            self._on_cluster()
+            runner: Callable[..., Runner] = self._on_cluster()
         else:
             self.job, self.plan = self.planned()
-            given: Any = {"stop": self.stop, "ahead": self.plan.streamed.ahead}
-            spilled = scratch_folder(chosen.scratch) if self.plan.spilled else None
-            given["row_state"] = RowState(manifest.statistics.n_rows, spilled)
-            self.runner = Runner(Feed(self.dataset, self.plan.pinned), self.job.lanes, self.job.workers, **given)
+            runner = partial(Runner, Feed(self.dataset, self.plan.pinned))
+        row_state = RowState(manifest.statistics.n_rows, scratch_folder(chosen.scratch) if self.plan.spilled else None)
+        given: Any = {"ahead": self.plan.streamed.ahead, "row_state": row_state, "stop": self.stop}
+        self.runner = runner(self.job.lanes, self.job.workers, **given)
         self.runner.feed.readings = self.readings
         self._stack.enter_context(self.runner)
         sizes = f"{manifest.statistics.n_rows:,}", f"{manifest.statistics.n_features:,}"
@@ -259,9 +258,9 @@ class Session:
         if self._on_plan is not None:
             self._on_plan(self.plan)
 
-    def _on_cluster(self) -> None:
-        """Connect to the cluster, and make its runner. Raises ClusterLostError, UsageError, MemoryBudgetError."""
-        chosen, n_rows = self.options, self.dataset.manifest.statistics.n_rows
+    def _on_cluster(self) -> Callable[..., Runner]:
+        """Connect to the cluster; what makes its runner. Raises ClusterLostError, UsageError, MemoryBudgetError."""
+        chosen = self.options
         if not self.job.distributable:
             raise UsageError(f"scheduler: {chosen.chosen_solver} runs on threads only, not on Dask")
         try:
@@ -274,9 +273,7 @@ class Session:
         each = self._for_a_worker(self.job)
         room = each + self.plan.pinned_bytes // threads_wanted(chosen) if each else 0
         cluster.prepare(self.dataset, self._needs(self.job), self.job.lanes, room=room)
-        row_state = RowState(n_rows, scratch_folder(chosen.scratch) if self.plan.spilled else None)
-        given: Any = {"ahead": self.plan.streamed.ahead, "row_state": row_state, "stop": self.stop}
-        self.runner = ClusterRunner(cluster, self.dataset, self.job.lanes, self.job.workers, **given)
+        return partial(ClusterRunner, cluster, self.dataset)
 
     def _planned(self, job: Job) -> MemoryPlan:
         """The memory plan of `job`; of a local cluster all processes. Raises MemoryBudgetError."""
@@ -322,7 +319,7 @@ class Session:
         base += _DASK * self.options.distributed
         workers = threads_wanted(self.options) if self.options.scheduler == "local-cluster" else job.workers
         in_memory, lower = isinstance(self.dataset, MemoryDataset), lowerable(self.options, job, workers)
-        rows = sum(shard_bytes(self.dataset.manifest, shard) for shard in self.dataset.manifest.shards) * in_memory
+        rows = sum(shard_bytes(self.dataset.manifest, shard) for shard in self.dataset.manifest.shards) if in_memory else 0
         besides = max(0, resident_bytes() - COMPILING * first_use.compiled - base - rows)
         return Machine(memory_limit(self.options.memory), base, workers, in_memory, lower, besides)
 

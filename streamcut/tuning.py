@@ -1,26 +1,31 @@
-"""Parameter search: a grid of any options that decide about the model, on validation data or by cross-validation."""
+"""Parameter search, over any options that decide about the model, and cross-validation of one set of options."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import product
+from itertools import pairwise, product
+from statistics import fmean, pstdev
 from typing import Any
 
+import numpy as np
+
 from streamcut.config import GRID, CheckpointOptions, TrainOptions
-from streamcut.data.datasets import measurable, opened, stored, with_origin
+from streamcut.data.datasets import measurable, stored, with_origin
+from streamcut.data.inputs import opened
+from streamcut.data.row_columns import files_of, keys_of_groups, names_with, times_of_rows
 from streamcut.errors import UsageError
 from streamcut.foundation.shown import Shown
 from streamcut.foundation.units import plain
 from streamcut.grids.search import Cell, Search
-from streamcut.grids.selection import Tried
-from streamcut.io.row_view import folds_of
-from streamcut.models.checkpoint_places import below
+from streamcut.io.conversion.options import ConvertOptions
+from streamcut.io.row_view import HeldOut, folds_of, held_out_view
+from streamcut.models.checkpoint import below
 from streamcut.models.model import Model
-from streamcut.solvers.progress import Observer
 from streamcut.training import checked, train
 
+_HOOKS = ("measure", "on_model", "on_trained", "on_iteration", "checkpoint", "stop")  # of a search
 _FIRST = ("C", "l1", "gamma", "budget", "nu")  # the order of options in tables; others follow as given
 
 
@@ -46,24 +51,43 @@ class Tuned(Shown):
         return {**best.options, best.measure: best.mean, "tried": len(self.cells), "model": type(self.model).__name__}
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class CrossValidated(Shown):
+    """The results of each fold.
+
+    table       a row for each fold (from 0): all measures, the certificate's figures, passes and seconds;
+                pandas.DataFrame(found.table) makes a frame of it
+    measure     the one asked for, else the first of the task's
+    resources   readings: how often rows were read for all trainings; for models trained together also bytes_read
+                (decoded from storage), groups, peak (resident bytes)
+    """
+
+    table: list[dict[str, Any]]
+    measure: str
+    resources: dict[str, Any] = field(default_factory=dict)
+
+    def values(self, measure: str | None = None) -> list[float]:
+        """A measure of each fold; None: `measure`."""
+        return [line[measure or self.measure] for line in self.table]
+
+    @property
+    def mean(self) -> float:
+        return fmean(self.values())
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation over the folds."""
+        return pstdev(self.values())
+
+    def shown(self) -> dict[str, Any]:
+        converged = sum(bool(line.get("converged")) for line in self.table)
+        return {"folds": len(self.table), self.measure: self.mean, "deviation": self.deviation, "converged": converged}
+
+
 def tune(
-    data: Any,
-    grid: Mapping[str, Sequence[Any]],
-    *,
-    label: str | None = None,
-    convert: Mapping[str, Any] | None = None,
-    validation: Any = None,
-    folds: int | None = None,
-    seed: int = 0,
-    group_column: str | None = "qid",
-    measure: str | None = None,
-    on_model: Callable[[dict[str, Any], int, Tried], None] | None = None,
-    on_trained: Callable[[dict[str, Any], int | None, Model], None] | None = None,
-    on_iteration: Observer | None = None,
-    checkpoint: CheckpointOptions | str | None = None,
-    stop: Callable[[], bool] | None = None,
+    data: Any, grid: Mapping[str, Sequence[Any]], *, validation: Any, folds: int | None, seed: int, group_column: str | None,
     **options: Any,
-) -> Tuned:
+) -> Tuned:  # fmt: skip
     """See streamcut.api."""
     if (validation is None) == (folds is None):
         raise UsageError("tune: give either validation data or a number of folds")
@@ -71,43 +95,77 @@ def tune(
         what = ", ".join(unknown) if isinstance(unknown, list) else "nothing"
         raise UsageError(f"grid: takes options of `train` that affect the result ({', '.join(GRID)}), not {what}")
     names = sorted(grid, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST))
-    points = {name: _values(name, grid[name]) for name in names}
+    points = {name: values_of(name, grid[name]) for name in names}
     if twice := sorted(set(points) & set(options)):
         raise UsageError(f"{', '.join(twice)}: already in the grid")
-    how = options.get("scratch"), options.get("memory", "auto")
+    Cs = points.pop("C", [1.0] if "C" not in options else [options.pop("C")])
+    others = [dict(zip(points, values, strict=True)) for values in product(*points.values())]
     with ExitStack() as held:
-        place, made_of = held.enter_context(stored(data, label, convert, *how))
-        whole = opened(place)
-        if (
-            seed
-            and "seed" not in points
-            and checked({**options, **{name: values[0] for name, values in points.items()}})[0].has("seed")
-        ):
-            options["seed"] = seed
-        Cs = points.pop("C", [1.0] if "C" not in options else [options.pop("C")])
-        others = [dict(zip(points, values, strict=True)) for values in product(*points.values())]
-        if isinstance(checkpoint, str):
-            checkpoint = CheckpointOptions(checkpoint)
-        hooks: dict[str, Any] = {"on_iteration": on_iteration, "checkpoint": checkpoint, "stop": stop}
-        search = Search(whole, Cs, others, options, measure, on_model=on_model, on_trained=on_trained, **hooks)
+        search, made_of = held.enter_context(_searching(data, Cs, others, seed, options))
+        whole = search.data
         if validation is not None:
+            how = options.get("scratch"), options.get("memory", "auto")
             search.on_validation(opened(held.enter_context(measurable(validation, whole.recipe, *how))))
         else:
             search.on_folds(folds_of(whole, folds, seed, group_column), everything=True)
-        best = max(search.cells.values(), key=lambda cell: cell.merit)  # the first among equals
+        best = search.best
         model = search.models.get(tuple(best.options.values()))
         if model is None:
-            if checkpoint is not None:
-                hooks["checkpoint"] = replace(checkpoint, directory=below(checkpoint.directory, "best"))
-            model = train(whole, **options, **best.options, **hooks)
+            hooks: dict[str, Any] = {"on_iteration": search.on_iteration, "stop": search.stop}
+            if search.checkpoint is not None:
+                hooks["checkpoint"] = replace(search.checkpoint, directory=below(search.checkpoint.directory, "best"))
+            model = train(whole, **search.options, **best.options, **hooks)
             search.resources["readings"] += model.resources["readings"]
             if "bytes_read" in search.resources:
                 search.resources["bytes_read"] += model.history[-1]["bytes_read"]
         return Tuned(with_origin(model, made_of), best, list(search.cells.values()), search.table, search.resources)
 
 
-def _values(name: str, values: Sequence[Any]) -> list[Any]:
-    """Numbers in increasing order, as int where the option is one; words in the given order."""
+def cross_validate(
+    data: Any, *, convert: Mapping[str, Any] | None, folds: int, seed: int, group_column: str | None, time_column: str | None,
+    **options: Any,
+) -> CrossValidated:  # fmt: skip
+    """See streamcut.api."""
+    Cs, column = [options.pop("C", 1.0)], "group_column" if time_column is None else "time_column"
+    by = time_column if time_column is not None else None if group_column == "qid" else group_column
+    if time_column is not None and group_column not in ("qid", None):
+        raise UsageError("group_column and time_column: give one of them")
+    files: list[Any] = []
+    given = dict(convert or {})
+    if by is not None:
+        files = files_of(data, given.get("format", "auto"), ConvertOptions(**given).spelling)
+        if not files:
+            raise UsageError(f"{column}: {by!r} is a column of a table, which this data is not")
+        if moved := sorted({"shuffle", "split", "missing_labels", "on_error"} & set(given)):
+            raise UsageError(f"convert: with {moved[0]} the rows are not those of the table whose column defines the folds")
+        if time_column is None:
+            given["id"] = names_with(given.get("id", ()), by)
+    with _searching(data, Cs, [{}], seed, {**options, "convert": given or None}) as (search, _):
+        if by is None:
+            search.on_folds(folds_of(search.data, folds, seed, group_column), everything=False)
+        else:
+            count = folds_of(search.data, folds, seed, None).count
+            parts = _by_time(files, by, count) if time_column is not None else _by_groups(files, by, count, seed)
+            search.on_splits([held_out_view(search.data, HeldOut(which=which)) for which in parts])
+    (cell,) = search.cells.values()
+    return CrossValidated(search.table, cell.measure, search.resources)
+
+
+@contextmanager
+def _searching(
+    data: Any, Cs: Sequence[float], others: list[dict[str, Any]], seed: int, options: dict[str, Any]
+) -> Iterator[tuple[Search, dict[str, Any] | None]]:
+    """(a search over the rows of `data`, the `origin` of a store made of them); `options`: of `train`, rows and the search."""
+    label, convert, *values = (options.pop(name, None) for name in ("label", "convert", *_HOOKS))
+    hooks = dict(zip(_HOOKS, values, strict=True))
+    hooks["checkpoint"] = CheckpointOptions.of(hooks["checkpoint"])
+    with stored(data, label, convert, options.get("scratch"), options.get("memory", "auto")) as (place, made_of):
+        draws = seed and "seed" not in others[0] and checked({**options, **others[0], "C": Cs[0]})[0].has("seed")
+        yield Search(opened(place), Cs, others, {**options, "seed": seed} if draws else options, **hooks), made_of
+
+
+def values_of(name: str, values: Sequence[Any]) -> list[Any]:
+    """The values of an option in a grid: numbers in increasing order, as int where it is one; words in the given order."""
     values = values if isinstance(values, str) else [plain(value) for value in values]
     if isinstance(values, str) or not values or len(set(values)) < len(values):
         raise UsageError(f"{name}: give one or more values, each once")
@@ -115,3 +173,25 @@ def _values(name: str, values: Sequence[Any]) -> list[Any]:
         return list(values)
     whole = TrainOptions.__dataclass_fields__[name].type.startswith("int") and all(value == int(value) for value in values)
     return sorted(int(value) if whole else float(value) for value in values)
+
+
+def _by_groups(files: list[Any], column: str, folds: int, seed: int) -> Iterator[np.ndarray]:
+    """Which rows each fold holds out, bool (n): groups in random order, dealt to the folds in turn."""
+    groups, codes = np.unique(keys_of_groups(files, column), return_inverse=True)
+    if folds > len(groups):
+        raise UsageError(f"folds: {folds} folds need at least as many groups, but column {column!r} has {len(groups)} values")
+    order = np.random.default_rng(seed).permutation(len(groups))
+    for fold in range(folds):
+        yield (order[codes] % folds) == fold
+
+
+def _by_time(files: list[Any], column: str, folds: int) -> Iterator[np.ndarray]:
+    """int8 (n) for each fold: 1 for the rows it holds out, 0 for those before, −1 for those after; equal times stay together."""
+    times = times_of_rows(files, column)
+    known = np.sort(times[~np.isnan(times)])
+    begins = np.unique(known[[len(known) * part // (folds + 1) for part in range(1, folds + 1)]])
+    begins = begins[begins > known[0]]
+    if len(begins) < folds:
+        raise UsageError(f"folds: {folds} folds need {folds + 1} parts, and column {column!r} has {len(begins) + 1} that differ")
+    for begin, end in pairwise([*begins, np.inf]):
+        yield np.where(times >= end, -1, times >= begin).astype(np.int8)

@@ -25,16 +25,12 @@ from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.ceiling import Ceiling
 from streamcut.execution.scaled import ScaledDataset
 from streamcut.foundation.rounding import UNSEEN
-from streamcut.measures.classes import loss_of
 from streamcut.measures.kernel_dual import ClaimedPoint, KernelDoubt, kernel_squares
-from streamcut.measures.pointwise import risk_of
+from streamcut.measures.trained_loss import loss_of, risk_of
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.files import as_model
 from streamcut.models.kernel import KernelModel
-from streamcut.models.linear import LinearModel
-from streamcut.models.mapped import MappedModel
 from streamcut.models.model import Model
-from streamcut.models.multiclass import MulticlassModel
 from streamcut.oracles.mapped import MappedDataset
 from streamcut.prediction import scored_chunks
 from streamcut.solver_table import SOLVER_TABLE
@@ -115,10 +111,9 @@ def verify(
 
 def _check_claims(model: Any) -> None:
     """Raise UsageError for a model of which there is nothing to prove, or nothing here that could."""
-    inner = model.inner if isinstance(model, MappedModel) else model
-    if not isinstance(inner, LinearModel | MulticlassModel | KernelModel):
+    if model.whole_groups:
         raise UsageError(f"task {model.task}: its certificate cannot be verified; train again, with the same seed")
-    if not inner.certificates:
+    if not model.certificates:
         raise UsageError(f"a model by {model.solver} claims no bound, so there is nothing to verify; smo and sampled cuts do")
     if model.solver not in SOLVER_TABLE or "bias" not in model.parameters:
         raise UsageError("the model does not say how it was trained, so there is no objective to verify")
@@ -132,8 +127,8 @@ def _verified(trained: Any, data: Any, passes: int, memory: str, force: bool, ce
         data = ScaledDataset(data, scale)
         divisors = np.append(data.divisors, np.ones(len(trained.weights)))[: len(trained.weights)]
         trained = replace(trained, weights=np.ascontiguousarray((trained.weights.T * divisors).T))
-    if isinstance(trained, MappedModel):
-        trained, data = trained.inner, _features(trained, data)
+    if trained.map is not None:
+        trained, data = replace(trained, map=None), _features(trained, data)
     same = data.manifest.fingerprint == trained.fingerprint
     if not same and not force:
         raise UsageError(
@@ -148,11 +143,12 @@ def _verified(trained: Any, data: Any, passes: int, memory: str, force: bool, ce
     return replace(found, same_data=same)
 
 
-def _features(model: MappedModel, data: Any) -> MappedDataset:
-    """`data` as the inner linear model received it. Raises BadInputError for features that the model does not know."""
+def _features(model: Model, data: Any) -> MappedDataset:
+    """`data` in the features of the model's map. Raises BadInputError for features that the model does not know."""
     found = data.manifest.statistics.n_features
     if found > model.n_features:
         raise BadInputError(f"the data has {found:,} features, the model only {model.n_features:,}")
+    assert model.map is not None
     return MappedDataset(data, model.map)
 
 

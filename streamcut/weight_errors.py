@@ -21,13 +21,13 @@ import scipy.sparse as sp
 
 from streamcut.compiled import second_order
 from streamcut.config import SCALES
-from streamcut.data.datasets import opened
+from streamcut.data.inputs import opened
 from streamcut.errors import UsageError
 from streamcut.execution.ceiling import Ceiling
 from streamcut.execution.scaled import ScaledDataset
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.dataset import Dataset
-from streamcut.measures.pointwise import risk_of
+from streamcut.measures.trained_loss import risk_of
 from streamcut.models.files import as_model
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
@@ -59,7 +59,7 @@ def standard_errors(
     ceiling = Ceiling(memory)
     trained = as_model(model, ceiling.expect_model)
     loss = trained.parameters.get("loss")
-    if not isinstance(trained, LinearModel) or loss not in _LOSSES or trained.l1:
+    if not isinstance(trained, LinearModel) or trained.scores_per_row > 1 or trained.map or loss not in _LOSSES or trained.l1:
         what = f"loss {loss!r}{' with l1' if getattr(trained, 'l1', 0.0) else ''} of a {trained.kind} model"
         raise UsageError(
             f"{what} is no likelihood, so its weights have no standard errors; linear ones of {', '.join(_LOSSES)} have"

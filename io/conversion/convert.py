@@ -15,13 +15,13 @@ from streamcut.errors import BadInputError, MemoryBudgetError
 from streamcut.foundation.shown import Shown, warn
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.conversion.plan import ConvertPlan
-from streamcut.io.conversion.prepared import Prepared, prepared
+from streamcut.io.conversion.prepared import prepared
 from streamcut.io.conversion.progress import Progress, Reporter
 from streamcut.io.conversion.work import Target, Work
 from streamcut.io.manifest import Statistics
 from streamcut.io.opening import open_dataset
 from streamcut.io.recipe.recipe import Recipe
-from streamcut.io.sources.lazy import streamed
+from streamcut.io.sources.lazy import framed
 from streamcut.io.sources.row_source import describe
 from streamcut.io.unchanged import ChangedInputError
 
@@ -40,7 +40,6 @@ class ConvertReport(Shown):
     bytes_in     of the input files, None for standard input and URLs
     rejects      the first 20 lines that were left out, each with its place and the reason
     label_words  ((label, word), …) where labels are words
-    label_order  outputs whose rows are sorted by label, for which training takes more passes
     """
 
     outputs: dict[str, Statistics]
@@ -54,7 +53,6 @@ class ConvertReport(Shown):
     rejects: list[str] = field(default_factory=list)
     complete_before: list[str] = field(default_factory=list)
     label_words: tuple[tuple[float, str], ...] = ()
-    label_order: list[str] = field(default_factory=list)
 
     def shown(self) -> dict[str, Any]:
         first = next(iter(self.outputs.values()), None)
@@ -72,7 +70,7 @@ def convert(
     **options,
 ) -> ConvertReport:
     """See streamcut.api."""
-    report, learned = _converted(streamed(inputs), output, options, progress, on_recipe, on_told)
+    report, learned = _converted(framed(inputs), output, options, progress, on_recipe, on_told)
     if on_told is not None and learned:
         from streamcut.io.tables.remarks import remarks
 
@@ -93,19 +91,20 @@ def _converted(
     began = time.monotonic()
     given = prepared(inputs, output, options)
     settings, outputs, plan, source = given.settings, given.outputs, given.plan, given.source
-    record = record_of(given)
+    described = [*source.identity["inputs"], *(describe(path) for path in given.side_files)]
+    record = {**_lasting_options(settings, plan, given.kind), "inputs": [list(found) for found in described]}
     if on_told is not None:
         for sentence in given.told:
             on_told(sentence)
     if on_recipe is not None and (recipe := source.recipe()) is not None:
         on_recipe(recipe)
-    n_features = features_of(given)
+    n_features = 1 << settings.hash_bits if settings.hash_bits else getattr(source, "n_features", settings.n_features)
     with ExitStack() as stack:
         targets = []
         for path in outputs:
             targets.append(Target(path, record, plan, n_features, settings))
             stack.callback(targets[-1].close)
-        work = Work(source, given.states, targets, settings, plan, record, Reporter(progress, source, began))
+        work = Work(given, targets, record, Reporter(progress, source, began))
         try:
             work.run()
         except (BadInputError, MemoryBudgetError) as error:
@@ -113,10 +112,10 @@ def _converted(
             for target in targets:
                 target.abandon(rows_too=useless)
             raise
-    sizes = [size for _, size, _ in source.identity["inputs"]]
+    sizes, recipe = [size for _, size, _ in source.identity["inputs"]], source.recipe()
     report = ConvertReport(
         outputs={target.path: target.statistics for target in targets if target.statistics is not None},
-        counters=unusual(targets[0].counters),
+        counters={name: count for name, count in targets[0].counters.items() if count and name not in _USUAL},
         rows=work.read,
         resumed_rows=sum(target.stored for target in targets),
         bytes_in=None if None in sizes else sum(sizes),
@@ -125,36 +124,13 @@ def _converted(
         plan=plan,
         rejects=work.refused or targets[0].refused,
         complete_before=[target.path for target in targets if target.complete],
-        label_words=label_words(source.recipe()),
-        label_order=[target.path for target in targets if target.in_order],
+        label_words=() if recipe is None else tuple(sorted(recipe.labels.names.items())),
     )
     for path, found in report.outputs.items():
         log.info("%s: %s rows, %s features, %s entries", path, f"{found.n_rows:,}", f"{found.n_features:,}", f"{found.nnz:,}")
         if len(sizes) > 1 and set(found.labels or ()) == {-1.0, 0.0, 1.0} and on_told is not None:
             on_told("labels are -1, 0 and 1: three classes; if 0 and -1 are one, make them the same in all inputs")
-    recipe = source.recipe()
     return report, recipe is not None and recipe.table is not None and settings.recipe is None
-
-
-def record_of(given: Prepared) -> dict:
-    """What determines the content of the store (JSON types): a conversion resumes only with the same."""
-    described = [*given.source.identity["inputs"], *(describe(path) for path in given.side_files)]
-    return {**_lasting_options(given.settings, given.plan, given.kind), "inputs": [list(found) for found in described]}
-
-
-def features_of(given: Prepared) -> int | None:
-    """The number of features, if known before rows are read."""
-    settings = given.settings
-    return 1 << settings.hash_bits if settings.hash_bits else getattr(given.source, "n_features", settings.n_features)
-
-
-def unusual(counters: dict[str, int]) -> dict[str, int]:
-    """The nonzero counters of anything unusual."""
-    return {name: count for name, count in counters.items() if count and name not in _USUAL}
-
-
-def label_words(recipe: Recipe | None) -> tuple[tuple[float, str], ...]:
-    return () if recipe is None else tuple(sorted(recipe.labels.names.items()))
 
 
 def _lasting_options(settings: ConvertOptions, plan: ConvertPlan, kind: str) -> dict:

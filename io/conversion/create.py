@@ -14,17 +14,17 @@ from streamcut.errors import BadInputError, UsageError
 from streamcut.foundation.systems import resident_bytes
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.conversion.plan import make_plan
-from streamcut.io.formats.by_readers import BLOCKS
+from streamcut.io.formats.matrices import BLOCKS
 from streamcut.io.manifest import Statistics
 from streamcut.io.places.remote import is_url
 from streamcut.io.recipe.recipe import LabelRule, Recipe
-from streamcut.io.sources.arrays import LabelNumbers, column_names, entries_of, label_rule, matrix_of
+from streamcut.io.sources.arrays import column_names, entries_of, matrix_of
 from streamcut.io.sources.canonical import RawRows, RowRules, canonical
+from streamcut.io.sources.labels import Labels, label_rule, labels_of
 from streamcut.io.sources.lazy import blocks, is_lazy
-from streamcut.io.sources.row_source import ENTRY_BYTES, BlockSize
+from streamcut.io.sources.row_source import ENTRY_BYTES, BlockSize, GroupCheck
 from streamcut.io.stores.journal import begun, discard, expect_free, has_rows
 from streamcut.io.stores.writer import StoreWriter, writer_bytes
-from streamcut.io.text.groups import GroupCheck
 
 
 class NewStore:
@@ -103,7 +103,7 @@ class NewStore:
         if n_features not in (None, self._n_features):
             raise UsageError(f"feature_names: {len(self._names or ()):,} names for {n_features:,} features")
         self._rule = label_rule(labels)
-        self._labels = LabelNumbers(dict(self._rule.words), learn=labels is None)
+        self._labels = Labels(dict(self._rule.words), learn=labels is None)
         self._labelled: bool | None = None
         self._groups = GroupCheck()
         self._writer: StoreWriter | None = None
@@ -146,8 +146,8 @@ class NewStore:
         writer = self._writer or self._open(d, {})
         if qid is not None and writer.resume_from is not None:
             raise UsageError(f"{self.path}: rows with a qid cannot be resumed; begin anew without resume")
-        numbers = np.zeros(n) if y is None else self._labels.of(y, self.n_rows)
-        rules = RowRules(self._options.dtype, self._options.duplicates, self._options.keep_zeros, None, self._n_features)
+        numbers = np.zeros(n) if y is None else labels_of(y, self._labels, self.n_rows)
+        rules = RowRules(self._options.dtype, self._options.duplicates, self._options.keep_zeros, self._n_features)
         groups, weights = (None if given is None else np.asarray(given) for given in (qid, weight))
         begin = self.n_rows
         for part in entries_of(matrix, self._size, self.path, begin):
@@ -243,4 +243,4 @@ class NewStore:
         self.n_rows = begun["position"]["row"] + begun["skip"]
         self.counters, self._labelled = Counter(state["counters"]), state["labelled"]
         if not self._rule.words:
-            self._labels = LabelNumbers(dict(state["words"]), learn=True)
+            self._labels = Labels(dict(state["words"]), learn=True)

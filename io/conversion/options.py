@@ -206,11 +206,9 @@ class ConvertOptions:
 def spelled(options: Mapping[str, Any]) -> dict[str, Any]:
     """`options` of `convert` as fields of ConvertOptions. Raises UsageError for one that is given by both of its names."""
     names = {known.flag: name for name, known in options_of(ConvertOptions).items() if known.flag}
-    fields = {names.get(name, name): value for name, value in options.items()}
-    for name in names if len(fields) < len(options) else ():
-        if name in options and names[name] in options:
-            raise UsageError(f"{name} and {names[name]} are one option; give {name}")
-    return fields
+    if twice := next((spelling for spelling, name in names.items() if {spelling, name} <= options.keys()), None):
+        raise UsageError(f"{twice} and {names[twice]} are one option; give {twice}")
+    return {names.get(name, name): value for name, value in options.items()}
 
 
 def _flag(name: str) -> str:
@@ -254,7 +252,7 @@ def _stop_words(given: Any) -> tuple[str, ...] | None:
     if given is None or (not isinstance(given, str | os.PathLike) and not given):
         return None
     if given == "english":
-        from streamcut.io.tables.stop_words import ENGLISH
+        from streamcut.io.tables.text_words import ENGLISH
 
         return tuple(sorted(ENGLISH))
     if not isinstance(given, str | os.PathLike):

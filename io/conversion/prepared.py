@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
+from itertools import product
 from typing import Any
 
 from streamcut.errors import NotFoundError, UsageError
@@ -15,17 +16,15 @@ from streamcut.foundation.shown import expect_known
 from streamcut.foundation.systems import give_back, resident_bytes
 from streamcut.io.conversion.options import ConvertOptions, spelled
 from streamcut.io.conversion.plan import ConvertPlan, make_plan
-from streamcut.io.formats.by_readers import STORE
-from streamcut.io.formats.finding import find_files
-from streamcut.io.formats.format import Conversion
+from streamcut.io.formats.finding import find_files, with_lists
+from streamcut.io.formats.matrices import STORE
 from streamcut.io.formats.registry import FORMATS
 from streamcut.io.formats.tables import FRAME
 from streamcut.io.opening import open_dataset
-from streamcut.io.places.remote import expect_bucket, expect_writable, is_url
+from streamcut.io.places.remote import expect_bucket, is_url
 from streamcut.io.sources.row_source import RowSource
 from streamcut.io.stores.journal import begun, expect_free, is_store
 from streamcut.io.stores.writer import writer_bytes
-from streamcut.io.text.remote_bytes import AHEAD_BYTES
 from streamcut.io.unchanged import FileStates
 
 
@@ -53,8 +52,7 @@ def prepared(inputs: Any, output: str | os.PathLike, options: dict[str, Any]) ->
     names = _names(inputs)
     outputs = output_paths(os.fspath(output), settings)
     kind, paths = (FRAME.name, []) if names is None else find_files(names, settings.format)
-    if (variant := FORMATS[kind].variant) is not None:
-        kind = variant(paths, settings)
+    kind = with_lists(kind, paths, settings.index_column)
     form = FORMATS[kind]
     settings.require_meaning(kind)
     if settings.resume and "-" in paths:
@@ -64,14 +62,13 @@ def prepared(inputs: Any, output: str | os.PathLike, options: dict[str, Any]) ->
     _refuse_overlap(outputs, [*(names or ()), *paths])
     side_files = settings.side_files(kind)
     states = FileStates([] if kind == STORE.name else [*paths, *side_files])  # stores have checksums
-    readers = form.readers([inputs] if kind == FRAME.name else paths, settings, _scratch_folder(settings, outputs[0]))
+    opened = form.open([inputs] if kind == FRAME.name else paths, settings, _scratch_folder(settings, outputs[0]))
     if settings.backend == "hdf5":
         import_module("streamcut.io.stores.hdf5_store")  # counted in the base
     give_back()
     earlier = _begun_with(outputs, settings)
-    widths = {settings.n_features, *(reader.n_features for reader in readers)} - {None}
-    learning = form.learns and not (settings.hash_bits or settings.recipe)
-    ahead = AHEAD_BYTES if not readers and any(is_url(path) for path in paths) else 0
+    widths = settings.n_features, opened.n_features
+    learning = "max_categories" in form.options and not (settings.hash_bits or settings.recipe)
     plan = make_plan(
         settings.memory,
         base=resident_bytes(),
@@ -80,14 +77,12 @@ def prepared(inputs: Any, output: str | os.PathLike, options: dict[str, Any]) ->
         sorting=settings.sorting,
         learning=learning,
         writers=len(outputs),
-        source_bytes=lambda block, threads: ahead + form.memory(readers, block, threads),
+        source_bytes=opened.memory,
         writer_bytes=partial(writer_bytes, remote=is_url(outputs[0])),
         n_features=1 << settings.hash_bits if settings.hash_bits else max(filter(None, widths), default=None),
         features=earlier.get("features"),
     )
-    told = [sentence for reader in readers for sentence in getattr(reader, "told", ())]
-    source = form.source(Conversion(paths, readers, settings, plan))
-    return Prepared(settings, outputs, kind, paths, side_files, states, plan, source, told)
+    return Prepared(settings, outputs, kind, paths, side_files, states, plan, opened.source(plan), list(opened.told))
 
 
 def _scratch_folder(settings: ConvertOptions, output: str) -> str:
@@ -142,19 +137,11 @@ def output_paths(output: str, settings: ConvertOptions) -> list[str]:
         outputs.append(rest)
     for path in outputs:
         if is_url(path):
-            _expect_remote(path, settings)
+            expect_bucket(path)
         elif not os.path.isdir(os.path.dirname(os.path.abspath(path))):
             raise NotFoundError(f"{path}: its directory does not exist; create it first")
         expect_free(path, settings.force or settings.resume)
     return outputs
-
-
-def _expect_remote(url: str, settings: ConvertOptions) -> None:
-    """Raise UsageError for what only disks support, NotFoundError when there is no such bucket."""
-    expect_writable(url)
-    if settings.backend == "hdf5":
-        raise UsageError(f"--backend=hdf5: HDF5 files are written to disks only, not to {url}; take zarr")
-    expect_bucket(url)
 
 
 def _real(path: str) -> str:
@@ -168,16 +155,9 @@ def _followed(path: str) -> str:
 
 def _refuse_overlap(outputs: list[str], paths: list[str]) -> None:
     """An output inside an input would be read as input; an input inside an output would be replaced by it."""
-    local = [path for path in paths if path != "-" and "://" not in path]
-    for output in outputs:
-        near = [path for path in paths if is_url(path) == is_url(output)]
-        if is_url(output) and (inside := next((path for path in near if _within(output, path) or _within(path, output)), None)):
-            raise UsageError(f"{output}: lies inside the input {inside}, or holds it; choose another place")
-        for path in () if is_url(output) else local:
-            first, second = os.path.realpath(output), os.path.realpath(path)
-            if os.path.commonpath([first, second]) in (first, second):
-                raise UsageError(f"{output}: lies inside the input {path}, or holds it; choose another place")
-
-
-def _within(url: str, folder: str) -> bool:
-    return f"{url}/".startswith(f"{folder.rstrip('/')}/")
+    for output, path in product(outputs, paths):
+        if path == "-" or is_url(path) != is_url(output):
+            continue
+        first, second = (f"{_real(name).rstrip('/')}/" for name in (output, path))
+        if first.startswith(second) or second.startswith(first):
+            raise UsageError(f"{output}: lies inside the input {path}, or holds it; choose another place")

@@ -3,34 +3,34 @@
 Every row gets a 64-bit key; rows leave in the order of their keys, ties in order of arrival. The key depends only on the
 seed and the number of the row (or its qid), so the result depends on nothing else, in particular not on the memory:
 
-    pass 1: fill a buffer with rows; when it is full, sort it by key and write it out as a run
+    pass 1: collect rows; when they take half of the memory, sort them by key and write them out as a run
     pass 2: load the front of every run; rows whose key is below everything still unread leave in order; top up, repeat
 
 Sorted runs rather than random buckets: their number need not be guessed before the size of the data is known, no bucket can
-overflow, and the same code groups the rows of a qid. Data that fits into the buffer never touches the disk.
+overflow, and the same code groups the rows of a qid. Data that fits into the memory never touches the disk.
 """
 
 from __future__ import annotations
 
-import io
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass, field
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import numpy as np
 
-from streamcut.errors import MemoryBudgetError
+from streamcut.errors import BadInputError, MemoryBudgetError
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.files import disk_full, failpoint
-from streamcut.foundation.opened import regular
+from streamcut.foundation.systems import give_back
 from streamcut.foundation.units import format_bytes
 from streamcut.io.rows import GOLDEN, mixed, take_rows
 
-PIECE = 1 << 18  # entries per output chunk
-_ROW_ARRAYS = ("key", "length", "y", "qid", "weight")
+PIECE = 1 << 16  # entries per output chunk
+_ENTRIES = ("indices", "data")
+
+Columns = dict[str, np.ndarray]  # key, length, y, perhaps qid and weight: one element per row; indices, data: one per entry
 
 
 def random_keys(seed: int, numbers: np.ndarray, stream: int = 0) -> np.ndarray:
@@ -47,11 +47,12 @@ class ExternalSort:
 
     def __init__(self, folder: Path, memory: int) -> None:
         self.folder, self.memory = folder, memory
+        self._room = max(memory - 2 * PIECE * 16, 0) // 2  # joining takes the longest column once more, sorting 24 bytes a row
         if os.path.lexists(folder):
             shutil.rmtree(folder)
-        self.rows = 0
+        self.rows = self._held = 0
         self._runs: list[_Run] = []
-        self._buffer: _Buffer | None = None
+        self._pending: dict[str, list[np.ndarray]] = {}
 
     def __enter__(self) -> ExternalSort:
         return self
@@ -60,217 +61,137 @@ class ExternalSort:
         self.close()
 
     def close(self) -> None:
-        self._buffer = None
+        self._pending = {}
         with suppress(OSError):  # report the first error
             shutil.rmtree(self.folder)
 
     def add(self, chunk: Chunk, keys: np.ndarray) -> None:
         """Take copies of the rows of `chunk`, with their `keys` (n, uint64). Raises MemoryBudgetError, DiskFullError."""
-        done = 0
-        while done < chunk.n_rows:
-            if self._buffer is None or not self._buffer.takes(chunk):
-                self._flush()
-                self._buffer = _Buffer(chunk, self.memory)
-            taken = self._buffer.add(chunk.rows(done, chunk.n_rows), keys[done:])
-            done += taken
-            if taken == 0:
-                if self._buffer.n_rows == 0:
-                    entries = int(chunk.indptr[done + 1] - chunk.indptr[done])
-                    raise MemoryBudgetError(
-                        f"row {chunk.first_row + done} (0-based) has {entries:,} entries, more than fit into the "
-                        f"{format_bytes(self.memory)} that --memory leaves for sorting; raise --memory"
-                    )
-                self._flush()
+        columns = _columns(chunk, keys)
+        if (size := _bytes(columns)) > self._room:
+            if chunk.n_rows == 1:
+                raise MemoryBudgetError(
+                    f"row {chunk.first_row} (0-based) has {chunk.nnz:,} entries, more than fit into the "
+                    f"{format_bytes(self.memory)} that --memory leaves for sorting; raise --memory"
+                )
+            half = chunk.n_rows // 2
+            self.add(chunk.rows(0, half), keys[:half])
+            self.add(chunk.rows(half, chunk.n_rows), keys[half:])
+            return
+        if self._held + size > self._room:
+            self._flush()
+        if self._pending and self._pending.keys() != columns.keys():
+            raise BadInputError("some blocks of rows have qid or weight and others do not")
+        for name, column in columns.items():
+            self._pending.setdefault(name, []).append(column.copy())
+        self._held += size
         self.rows += chunk.n_rows
 
     def sorted(self) -> Iterator[Chunk]:
         """All rows in order, in chunks of about PIECE entries; no rows can be added afterwards."""
-        if not self._runs:
-            if self._buffer is not None:
-                yield from self._buffer.sorted()
-            return
-        self._flush()
-        self._buffer = None
-        yield from _merged(self._runs, self.memory)
+        if self._runs:
+            self._flush()
+            yield from (chunk for chunk, _ in _merged(self._runs, self.memory))
+        elif self._pending:
+            yield from (chunk for chunk, _ in _in_order(self._joined()))
+
+    def _joined(self) -> Columns:
+        """All pending rows, which are pending no longer."""
+        joined = {name: np.concatenate(self._pending.pop(name)) for name in list(self._pending)}
+        self._held = 0
+        return joined
 
     def _flush(self) -> None:
-        if self._buffer is None or self._buffer.n_rows == 0:
-            return
         path = self.folder / f"{len(self._runs):06d}"
-        with disk_full(path, self._buffer.used_bytes):
+        with disk_full(path, self._held):
             failpoint("convert.run")
             path.mkdir(parents=True)
-            self._runs.append(_Run.write(path, self._buffer.sorted(), self._buffer.keys_sorted()))
-        self._buffer.clear()
+            self._runs.append(_Run(path, self._joined()))
+        give_back()
 
 
-class _Buffer:
-    """Memory for the rows of a run, allocated once. `like` gives the types and, by its mean row length, rows per entry."""
-
-    def __init__(self, like: Chunk, memory: int) -> None:
-        value = np.dtype(np.int8) if like.data is None else like.data.dtype
-        self.names = [name for name in ("y", "qid", "weight") if getattr(like, name) is not None]
-        row_bytes = 8 * (5 + len(self.names))  # key, start, and three more arrays while sorting
-        entry_bytes = like.indices.dtype.itemsize + value.itemsize
-        memory -= 2 * PIECE * entry_bytes
-        mean = max(1.0, like.nnz / max(1, like.n_rows))
-        rows = max(1, int(memory / (row_bytes + mean * entry_bytes)))
-        entries = max(1, int((memory - rows * row_bytes) // entry_bytes))
-        self.key = np.empty(rows, np.uint64)
-        self.indptr = np.zeros(rows + 1, np.int64)
-        self.columns = {name: np.empty(rows, getattr(like, name).dtype) for name in self.names}
-        self.indices = np.empty(entries, like.indices.dtype)
-        self.data = np.empty(entries, value)
-        self.n_rows = 0
-
-    @property
-    def used_bytes(self) -> int:
-        nnz = int(self.indptr[self.n_rows])
-        return self.n_rows * 8 * (2 + len(self.names)) + nnz * (self.indices.itemsize + self.data.itemsize)
-
-    def clear(self) -> None:
-        self.n_rows = 0
-
-    def takes(self, chunk: Chunk) -> bool:
-        """Whether the types of `chunk` fit into these arrays."""
-        value = np.dtype(np.int8) if chunk.data is None else chunk.data.dtype
-        same = all((getattr(chunk, name) is None) == (name not in self.names) for name in ("qid", "weight"))
-        return same and np.can_cast(chunk.indices.dtype, self.indices.dtype) and np.can_cast(value, self.data.dtype)
-
-    def add(self, chunk: Chunk, keys: np.ndarray) -> int:
-        """Copy as many rows as fit from the front of `chunk`; returns their number."""
-        n, nnz = self.n_rows, int(self.indptr[self.n_rows])
-        fits = int(np.searchsorted(chunk.indptr, chunk.indptr[0] + len(self.indices) - nnz, side="right")) - 1
-        fits = min(fits, len(self.key) - n)
-        if fits <= 0:
-            return 0
-        piece = chunk.rows(0, fits)
-        source, target = slice(piece.indptr[0], piece.indptr[-1]), slice(nnz, nnz + piece.nnz)
-        self.key[n : n + fits] = keys[:fits]
-        self.indptr[n + 1 : n + fits + 1] = piece.indptr[1:] + (nnz - piece.indptr[0])
-        for name, column in self.columns.items():
-            column[n : n + fits] = getattr(piece, name)
-        self.indices[target] = piece.indices[source]
-        self.data[target] = 1 if piece.data is None else piece.data[source]
-        self.n_rows += fits
-        return fits
-
-    def keys_sorted(self) -> np.ndarray:
-        return np.sort(self.key[: self.n_rows])
-
-    def sorted(self) -> Iterator[Chunk]:
-        order = np.argsort(self.key[: self.n_rows], kind="stable")
-        columns = {name: column[: self.n_rows] for name, column in self.columns.items()}
-        rows = Chunk(
-            self.indptr[: self.n_rows + 1], self.indices, self.data, columns["y"], columns.get("qid"), columns.get("weight")
-        )
-        yield from _in_order(order, rows)
+def _columns(chunk: Chunk, keys: np.ndarray) -> Columns:
+    """The arrays of the rows; values that are all 1 become int8."""
+    cut = slice(chunk.indptr[0], chunk.indptr[-1])
+    data = np.ones(chunk.nnz, np.int8) if chunk.data is None else chunk.data[cut]
+    columns = {"key": keys, "length": np.diff(chunk.indptr), "y": chunk.y, "qid": chunk.qid, "weight": chunk.weight}
+    return {name: column for name, column in columns.items() if column is not None} | {
+        "indices": chunk.indices[cut],
+        "data": data,
+    }
 
 
-def _in_order(order: np.ndarray, rows: Chunk) -> Iterator[Chunk]:
-    """Rows `order` of `rows` in chunks of about PIECE entries."""
-    start = 0
+def _bytes(columns: Columns) -> int:
+    return sum(column.nbytes for column in columns.values())
+
+
+def _in_order(columns: Columns) -> Iterator[tuple[Chunk, np.ndarray]]:
+    """The rows in the order of their keys, in chunks of about PIECE entries, each with its keys."""
+    indptr = np.concatenate([[0], np.cumsum(columns["length"])]).astype(np.int64)
+    rows = Chunk(indptr, columns["indices"], columns["data"], columns["y"], columns.get("qid"), columns.get("weight"))
+    order, start = np.argsort(columns["key"], kind="stable"), 0
     while start < len(order):
         ahead = order[start : start + PIECE]
-        ends = np.cumsum(rows.indptr[ahead + 1] - rows.indptr[ahead])
-        count = max(1, int(np.searchsorted(ends, PIECE, side="right")))
-        yield take_rows(rows, ahead[:count])
-        start += count
+        ends = np.cumsum(columns["length"][ahead])
+        which = ahead[: max(1, int(np.searchsorted(ends, PIECE, side="right")))]
+        yield take_rows(rows, which), columns["key"][which]
+        start += len(which)
 
 
-@dataclass(slots=True)
 class _Run:
     """Sorted rows in files, one per array, and the part of the rows that is loaded."""
 
-    path: Path
-    types: dict[str, np.dtype]
-    n_rows: int
-    longest: int  # entries of the longest row
-    read_rows: int = 0
-    read_entries: int = 0
-    block: dict[str, np.ndarray] = field(default_factory=dict)
+    def __init__(self, path: Path, columns: Columns) -> None:
+        self.path, self.types = path, {name: column.dtype for name, column in columns.items()}
+        self.unread, self.longest = len(columns["key"]), int(columns["length"].max())
+        self.shortest, self.largest = self.row_bytes(np.array([0, self.longest])).tolist()  # bytes of rows
+        self._next = dict.fromkeys(columns, 0)  # element of each array to load next
+        self.block = {name: np.empty(0, dtype) for name, dtype in self.types.items()}
+        with ExitStack() as stack:
+            files = {name: stack.enter_context(open(path / name, "wb")) for name in columns}
+            for chunk, keys in _in_order(columns):
+                for name, column in _columns(chunk, keys).items():
+                    files[name].write(column.data)
 
-    @classmethod
-    def write(cls, path: Path, chunks: Iterator[Chunk], keys: np.ndarray) -> _Run:
-        types, rows, longest = {"key": keys.dtype}, 0, 0
-        files: dict[str, io.FileIO] = {}
-        try:
-            files["key"] = open(path / "key", "wb", buffering=0)  # noqa: SIM115  closed below, all together
-            _write(files["key"], keys)
-            for chunk in chunks:
-                lengths = np.diff(chunk.indptr)
-                arrays = {"length": lengths} | {name: getattr(chunk, name) for name in ("indices", "data", "y", "qid", "weight")}
-                for name, array in arrays.items():
-                    if array is None:
-                        continue
-                    if name not in files:
-                        files[name] = open(path / name, "wb", buffering=0)  # noqa: SIM115
-                        types[name] = array.dtype
-                    _write(files[name], array)
-                rows += chunk.n_rows
-                longest = max(longest, int(lengths.max()))
-        finally:
-            for file in files.values():
-                file.close()
-        return cls(path, types, rows, longest)
-
-    @property
-    def unread(self) -> bool:
-        return self.read_rows < self.n_rows
-
-    @property
-    def entry_bytes(self) -> int:
-        return self.types["indices"].itemsize + self.types["data"].itemsize
-
-    @property
-    def row_bytes(self) -> int:
-        return sum(self.types[name].itemsize for name in _ROW_ARRAYS if name in self.types)
+    def row_bytes(self, lengths: np.ndarray) -> np.ndarray:
+        """Bytes of rows with this many entries, int64."""
+        entry = sum(self.types[name].itemsize for name in _ENTRIES)
+        return sum(dtype.itemsize for dtype in self.types.values()) - entry + lengths * entry
 
     def top_up(self, memory: int) -> None:
         """If less than half of that is loaded, load rows until the block holds about `memory` bytes, at least one row."""
-        have = sum(array.nbytes for array in self.block.values())
+        have = _bytes(self.block)
         if not self.unread or have > memory // 2:
             return
-        rows = min(self.n_rows - self.read_rows, max(1, (memory - have) // self.row_bytes))
-        lengths = self._read("length", self.read_rows, rows)
-        sizes = np.cumsum(lengths) * self.entry_bytes + np.arange(1, rows + 1) * self.row_bytes
-        rows = max(1, int(np.searchsorted(sizes, memory - have, side="right")))
+        most = min(self.unread, max(1, (memory - have) // self.shortest))
+        lengths = self._read("length", most)
+        rows = max(1, int(np.searchsorted(np.cumsum(self.row_bytes(lengths)), memory - have, side="right")))
         entries = int(lengths[:rows].sum())
-        new = {name: self._read(name, self.read_rows, rows) for name in _ROW_ARRAYS if name in self.types}
-        new |= {name: self._read(name, self.read_entries, entries) for name in ("indices", "data")}
-        self.block = {name: np.concatenate([self.block[name], new[name]]) for name in new} if self.block else new
-        self.read_rows += rows
-        self.read_entries += entries
+        for name in self.types:
+            count = entries if name in _ENTRIES else rows
+            self.block[name] = np.concatenate([self.block[name], self._read(name, count)])
+            self._next[name] += count
+        self.unread -= rows
         if not self.unread:
             shutil.rmtree(self.path, ignore_errors=True)
 
-    def take(self, rows: int) -> dict[str, np.ndarray]:
+    def take(self, rows: int) -> Columns:
         """The first `rows` loaded rows, removed from the block."""
         entries = int(self.block["length"][:rows].sum())
-        cut = {name: entries if name in ("indices", "data") else rows for name in self.block}
-        taken = {name: array[: cut[name]] for name, array in self.block.items()}
-        self.block = {name: array[cut[name] :] for name, array in self.block.items()}
+        cut = {name: entries if name in _ENTRIES else rows for name in self.block}
+        taken = {name: column[: cut[name]] for name, column in self.block.items()}
+        self.block = {name: column[cut[name] :] for name, column in self.block.items()}
         return taken
 
-    def _read(self, name: str, start: int, count: int) -> np.ndarray:
+    def _read(self, name: str, count: int) -> np.ndarray:
         dtype = self.types[name]
-        found = np.fromfile(regular(self.path / name), dtype, count, offset=start * dtype.itemsize)
-        if len(found) != count:
-            raise OSError(f"{self.path / name}: the scratch file is shorter than it was written")
-        return found
+        return np.fromfile(self.path / name, dtype, count, offset=self._next[name] * dtype.itemsize)
 
 
-def _write(file: io.FileIO, array: np.ndarray) -> None:
-    """All of `array`; unlike ndarray.tofile, a full disk is reported as such."""
-    view = array.view(np.uint8).data
-    while view:
-        view = view[file.write(view) :]
-
-
-def _merged(runs: list[_Run], memory: int) -> Iterator[Chunk]:
+def _merged(runs: list[_Run], memory: int) -> Iterator[tuple[Chunk, np.ndarray]]:
     """Pass 2. A quarter of `memory` holds the fronts of the runs, a quarter the rows leaving them, the rest copies on the way."""
     share = memory // 4 // len(runs)
-    needed = 4 * sum(max(share, run.longest * run.entry_bytes + run.row_bytes) for run in runs)
+    needed = 4 * sum(max(share, run.largest) for run in runs)
     if needed > memory:
         longest = max(run.longest for run in runs)
         raise MemoryBudgetError(
@@ -293,8 +214,4 @@ def _merged(runs: list[_Run], memory: int) -> Iterator[Chunk]:
                 taken.append(run.take(count))
         if not taken:
             return
-        parts = {name: np.concatenate([part[name] for part in taken]) for name in taken[0]}
-        del taken
-        indptr = np.concatenate([[0], np.cumsum(parts["length"])]).astype(np.int64)
-        rows = Chunk(indptr, parts["indices"], parts["data"], parts["y"], parts.get("qid"), parts.get("weight"))
-        yield from _in_order(np.argsort(parts["key"], kind="stable"), rows)
+        yield from _in_order({name: np.concatenate([part[name] for part in taken]) for name in taken[0]})

@@ -5,8 +5,7 @@
 
 When resumed, complete outputs stay. Rows in input order are read from the block that the writers name; rows with a qid from
 the beginning, since only that shows whether a qid recurs. Sorted rows are read and sorted again (runs on disk are not trusted
-after a crash), and stored rows are skipped. In every case the result has the same bytes. As rows are written, it is counted
-whether they are sorted by label, for which training takes more passes.
+after a crash), and stored rows are skipped. In every case the result has the same bytes.
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.files import scratch_folder
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.conversion.plan import ConvertPlan
+from streamcut.io.conversion.prepared import Prepared
 from streamcut.io.conversion.progress import Reporter
 from streamcut.io.conversion.shuffle import ExternalSort, random_keys
 from streamcut.io.manifest import Manifest, Statistics
@@ -32,59 +32,12 @@ from streamcut.io.opening import open_dataset
 from streamcut.io.places.remote import is_url
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.rows import take_rows
-from streamcut.io.sources.row_source import RowSource
 from streamcut.io.stores.files import files_of
 from streamcut.io.stores.journal import discard, has_rows, is_store, settle
 from streamcut.io.stores.spec import SCRATCH
 from streamcut.io.stores.writer import StoreWriter
-from streamcut.io.unchanged import FileStates
 
-_FEWEST = 100  # rows: with fewer, order means nothing
-_SHARE = 0.1  # of the changes expected in random order: sorted rows have fewer
 SPLIT_STREAM = 1  # of random_keys: a split is independent of a shuffle with the same seed
-
-
-class Splitter:
-    """Deals rows to (OUTPUT, --split-output): to the first with probability `share`, by seed and row number (or qid) alone."""
-
-    def __init__(self, share: float | None, seed: int) -> None:
-        self.share, self.seed = share, seed
-
-    def parts(self, chunk: Chunk, *more: np.ndarray) -> list[tuple]:
-        """[(rows, more…) for each output]; `more` are arrays with one element per row."""
-        if self.share is None:
-            return [(chunk, *more)]
-        numbers = chunk.first_row + np.arange(chunk.n_rows) if chunk.qid is None else chunk.qid
-        first = random_keys(self.seed, numbers, SPLIT_STREAM) < np.uint64(self.share * 2.0**64)
-        return [(take_rows(chunk, which), *(a[which] for a in more)) for which in (np.flatnonzero(first), np.flatnonzero(~first))]
-
-
-class LabelOrder:
-    """Counts how often the label rises and falls between adjacent rows."""
-
-    def __init__(self) -> None:
-        self._rows, self._rises, self._falls = 0, 0, 0
-        self._last: float | None = None
-
-    def add(self, y: np.ndarray) -> None:
-        """Add the labels (n,) of the next rows."""
-        if not len(y):
-            return
-        steps = np.diff(y, prepend=y[0] if self._last is None else self._last)
-        self._rises += int(np.count_nonzero(steps > 0))
-        self._falls += int(np.count_nonzero(steps < 0))
-        self._rows += len(y)
-        self._last = float(y[-1])
-
-    def found(self, statistics: Statistics) -> bool:
-        """Whether rows of these statistics are sorted: classes one after another, or numbers that only grow or only fall."""
-        if self._rows < _FEWEST:
-            return False
-        if statistics.labels is None:
-            return min(self._rises, self._falls) < _SHARE * max(self._rises, self._falls)
-        of_classes = np.array(list(statistics.labels.values())) / statistics.n_rows
-        expected = self._rows * (1.0 - float(of_classes @ of_classes))
-        return len(of_classes) > 1 and self._rises + self._falls < _SHARE * expected
 
 
 class Target:
@@ -92,7 +45,6 @@ class Target:
 
     resumed_at  position of the first block whose rows are not all stored; None: it begins anew, or is complete
     stored      rows that an earlier run stored; `complete`: all rows
-    in_order    whether rows were sorted by label, known once it is complete
     """
 
     def __init__(self, path: str, record: dict, plan: ConvertPlan, n_features: int | None, settings: ConvertOptions) -> None:
@@ -104,9 +56,7 @@ class Target:
         self.resumed_at: dict | None = None
         self.stored = 0
         self.seen = 0  # rows of this output seen so far, stored before or now
-        self.in_order = False
         self.refused: list[str] = []
-        self._order = LabelOrder()
         self._stack = ExitStack()
         self._writer: StoreWriter | None = None
         if manifest is not None:
@@ -136,13 +86,12 @@ class Target:
         self._stack.close()
         self._writer = None
 
-    def abandon(self, rows_too: bool = False) -> bool:
-        """Remove an unfinished store that holds no rows worth resuming (`rows_too`: even then); returns whether it did."""
+    def abandon(self, rows_too: bool = False) -> None:
+        """Remove an unfinished store that holds no rows worth resuming (`rows_too`: even then)."""
         if self.complete or (not rows_too and has_rows(self.path)):
-            return False
+            return
         self.close()  # no writer uses it any more
         discard(self.path)
-        return True
 
     def stored_bytes(self) -> int:
         """Bytes of the finished store."""
@@ -152,7 +101,6 @@ class Target:
         """Write the rows of `chunk` that are not stored yet; `position` is where their block began."""
         known = min(max(0, self.stored - self.seen), chunk.n_rows)
         self.seen += chunk.n_rows
-        self._order.add(chunk.y)
         if known == chunk.n_rows:
             return
         first_row = self.seen - chunk.n_rows + known
@@ -171,7 +119,6 @@ class Target:
         self.counters = counters
         source = {"made_from": lasting(record), "counters": counters} | ({"refused": refused} if refused else {})
         self.statistics = self._writer.finish(source, recipe).statistics
-        self.in_order = self.statistics.groups is None and self._order.found(self.statistics)
         self.close()
 
 
@@ -200,21 +147,11 @@ def _existing(path: str, record: dict, force: bool) -> Manifest | None:
 
 
 class Work:
-    """One run from the source to the targets. `read`: rows so far; `rejected`: whether lines were refused, set at the end."""
+    """One run from the source to the targets, which `record` identifies. `read`: rows so far."""
 
-    def __init__(
-        self,
-        source: RowSource,
-        states: FileStates,
-        targets: list[Target],
-        settings: ConvertOptions,
-        plan: ConvertPlan,
-        record: dict,
-        report: Reporter,
-    ) -> None:
-        self.source, self.states, self.targets, self.settings, self.plan = source, states, targets, settings, plan
-        self.record, self.report = record, report
-        self.splitter = Splitter(settings.split, settings.split_seed)
+    def __init__(self, given: Prepared, targets: list[Target], record: dict, report: Reporter) -> None:
+        self.source, self.settings, self.states, self.plan = given.source, given.settings, given.states, given.plan
+        self.targets, self.record, self.report = targets, record, report
         self.read = 0
 
     def run(self) -> None:
@@ -225,6 +162,11 @@ class Work:
             self._sorted()
         else:
             self._as_they_come()
+
+    @property
+    def refused(self) -> list[str]:
+        """The first lines that the source left out, with the reasons."""
+        return [str(reject) for reject in getattr(self.source, "rejects", ())]
 
     def _as_they_come(self) -> None:
         start = self._start()
@@ -238,20 +180,10 @@ class Work:
                 "seen": [target.seen for target in self.targets],
                 "has_qid": chunk.qid is not None,
             }
-            for target, (part,) in zip(self.targets, self.splitter.parts(chunk), strict=True):
-                target.give(part, position)
+            for target, which in zip(self.targets, self._split(chunk), strict=True):
+                target.give(chunk if which is None else take_rows(chunk, which), position)
         for target in self.targets:
-            target.finish(self.record, dict(self.source.counters), self._recipe(), self.refused)
-
-    @property
-    def refused(self) -> list[str]:
-        """The first lines that the source left out, with the reasons."""
-        return [str(reject) for reject in getattr(self.source, "rejects", ())]
-
-    def _recipe(self) -> Recipe | None:
-        """The source's recipe, with the feature names given by the options."""
-        found, names = self.source.recipe(), self.settings.feature_names
-        return found if names is None else replace(found or Recipe(), names=names)
+            self._finish(target)
 
     def _start(self) -> dict | None:
         """The earliest position from which an output lacks rows; None: the beginning."""
@@ -263,27 +195,41 @@ class Work:
         return min(positions, key=lambda position: position["read"])
 
     def _sorted(self) -> None:
-        shares = [1.0] if self.settings.split is None else [min(max(self.settings.split, 0.25), 0.75)]
-        shares += [1 - shares[0]] if self.settings.split is not None else []
+        first = 1.0 if self.settings.split is None else min(max(self.settings.split, 0.25), 0.75)
         with ExitStack() as stack:
-            sorts = [
-                None
-                if target.complete
-                else stack.enter_context(ExternalSort(_scratch(target.path, self.settings), int(share * self.plan.sort_bytes)))
-                for target, share in zip(self.targets, shares, strict=True)
-            ]
+            sorts = {}
+            for target, share in zip(self.targets, (first, 1 - first), strict=False):
+                if not target.complete:
+                    place = _scratch(target.path, self.settings)
+                    sorts[target.path] = stack.enter_context(ExternalSort(place, int(share * self.plan.sort_bytes)))
             for chunk, _ in self._blocks(None):
-                for sort, part in zip(sorts, self.splitter.parts(chunk, self._keys(chunk)), strict=True):
-                    if sort is not None:
-                        sort.add(*part)
-            for target, sort in zip(self.targets, sorts, strict=True):
-                if sort is None:
+                keys = self._keys(chunk)
+                for target, which in zip(self.targets, self._split(chunk), strict=True):
+                    if target.path in sorts:
+                        rows = (chunk, keys) if which is None else (take_rows(chunk, which), keys[which])
+                        sorts[target.path].add(*rows)
+            for target in self.targets:
+                if (sort := sorts.get(target.path)) is None:
                     continue
                 for chunk in sort.sorted():
                     target.give(chunk, {})
                     self.report.writing(target.seen, sort.rows)
                 sort.close()
-                target.finish(self.record, dict(self.source.counters), self._recipe(), self.refused)
+                self._finish(target)
+
+    def _finish(self, target: Target) -> None:
+        """Give a store its name, with the source's recipe, and the feature names given by the options."""
+        recipe, names = self.source.recipe(), self.settings.feature_names
+        recipe = recipe if names is None else replace(recipe or Recipe(), names=names)
+        target.finish(self.record, dict(self.source.counters), recipe, self.refused)
+
+    def _split(self, chunk: Chunk) -> list[np.ndarray | None]:
+        """Which rows of `chunk` go to each output, None: all. The first gets a row with probability `split`, by seed and row
+        number (or qid) alone."""
+        if self.settings.split is None:
+            return [None]
+        first = random_keys(self.settings.split_seed, _numbers(chunk), SPLIT_STREAM) < np.uint64(self.settings.split * 2.0**64)
+        return [np.flatnonzero(first), np.flatnonzero(~first)]
 
     def _keys(self, chunk: Chunk) -> np.ndarray:
         """The sort keys of the rows: a random number per row or per group, or the qid itself."""
@@ -291,8 +237,7 @@ class Work:
             raise BadInputError("--group-by-qid: the rows have no qid")
         if self.settings.shuffle is None and chunk.qid is not None:
             return chunk.qid.astype(np.uint64)
-        numbers = chunk.first_row + np.arange(chunk.n_rows) if chunk.qid is None else chunk.qid
-        return random_keys(self.settings.shuffle or 0, numbers)
+        return random_keys(self.settings.shuffle or 0, _numbers(chunk))
 
     def _blocks(self, start: dict | None) -> Iterator[tuple[Chunk, dict]]:
         """Blocks of the source from `start` on.
@@ -305,6 +250,11 @@ class Work:
             self.report.reading(self.read, place)
         if self.read == 0:
             raise BadInputError("no rows in the input")
+
+
+def _numbers(chunk: Chunk) -> np.ndarray:
+    """What draws for a row depend on: its number, or its qid."""
+    return chunk.first_row + np.arange(chunk.n_rows) if chunk.qid is None else chunk.qid
 
 
 def _scratch(output: str, settings: ConvertOptions) -> Path:

@@ -5,20 +5,18 @@ from __future__ import annotations
 import glob
 import os
 import zipfile
-from collections import Counter
 from collections.abc import Sequence
 
 from streamcut.errors import BadInputError, NotFoundError, UsageError
 from streamcut.foundation.opened import IrregularFileError, opened_file, readable, regular
-from streamcut.io.formats.by_readers import ANNDATA, NPZ, STORE
 from streamcut.io.formats.format import Format
+from streamcut.io.formats.matrices import ANNDATA, LISTS, MTX, NPZ, STORE
 from streamcut.io.formats.registry import FORMATS
-from streamcut.io.formats.tables import DOCUMENTS
+from streamcut.io.formats.tables import DOCUMENTS, PARQUET
 from streamcut.io.formats.text import SVMLIGHT
 from streamcut.io.places.remote import is_url, path_in, read_object, size_of
-from streamcut.io.sources.remote import remote_files
 from streamcut.io.stores.spec import MANIFEST
-from streamcut.io.text.inputs import expect_file, find_inputs
+from streamcut.io.text.inputs import expect_file, expect_once, find_inputs, remote_files
 
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 _SPREADSHEET = "a spreadsheet; save it as CSV"
@@ -70,7 +68,7 @@ def sniff(path: str) -> str:
     except OSError as error:
         raise NotFoundError(f"{path}: {error.strerror}") from None
     found = _sniff_head(path, head)
-    if claimed is not None and claimed.heads and not claimed.named and found != claimed.name:
+    if claimed is not None and claimed.heads and claimed is not MTX and found != claimed.name:
         raise BadInputError(
             f"{path}: the name says {claimed.name}, the content does not (it looks like {found}); say what it is with --format"
         )
@@ -147,7 +145,7 @@ def _sniff_head(path: str, head: bytes) -> str:
         if head.startswith(each.heads):
             return name
     claimed = claim(path)
-    return claimed.name if claimed is not None and (claimed.named or not claimed.heads) else SVMLIGHT.name
+    return claimed.name if claimed is not None and (claimed is MTX or not claimed.heads) else SVMLIGHT.name
 
 
 def _sniff_directory(path: str) -> str:
@@ -200,9 +198,7 @@ def find_files(inputs: Sequence[str], wanted: str) -> tuple[str, list[str]]:
             known[name] = kind
         else:
             paths += _files_of(name)
-    twice = [path for path, count in Counter(map(os.path.realpath, paths)).items() if count > 1]
-    if twice:
-        raise UsageError(f"{twice[0]}: named twice; each input is read once")
+    expect_once(paths)
     if not paths:
         raise UsageError("no input; name files, directories, globs, stores, or - for standard input")
     if wanted != "auto":
@@ -212,6 +208,15 @@ def find_files(inputs: Sequence[str], wanted: str) -> tuple[str, list[str]]:
         listing = ", ".join(f"{path} ({kind})" for path, kind in list(found.items())[:6])
         raise UsageError(f"the inputs are of different formats: {listing}; convert them one format at a time, or give --format")
     return found[paths[0]], paths
+
+
+def with_lists(kind: str, paths: Sequence[str], index_column: str) -> str:
+    """`kind`, or the format of Parquet files whose `index_column` holds lists of feature numbers."""
+    if kind != PARQUET.name:
+        return kind
+    from streamcut.io.tables.opening import holds_lists
+
+    return LISTS.name if holds_lists(paths[0], index_column) else kind
 
 
 def _files_of(name: str) -> list[str]:

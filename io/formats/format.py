@@ -1,12 +1,12 @@
-"""The record of an input format, and the arguments of its functions."""
+"""What a format of input is: how it is recognised, opened for a conversion, and read for a model."""
 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from streamcut.errors import BadInputError, UsageError
 from streamcut.io.recipe.table import MISSING_LABELS, UNFIT
@@ -20,20 +20,26 @@ if TYPE_CHECKING:
     from streamcut.io.sources.row_source import RowSource
 
 
-def at(home: str) -> Callable[..., Any]:
-    """The function at `home`, "module.name" in streamcut.io, imported when it is first called."""
+def loaded(home: str) -> Any:
+    """The class at `home`, "module.Name" in streamcut.io, imported now."""
     module, _, name = home.rpartition(".")
-    return lambda *given, **named: getattr(import_module(f"streamcut.io.{module}"), name)(*given, **named)
+    return getattr(import_module(f"streamcut.io.{module}"), name)
 
 
 @dataclass(frozen=True, slots=True)
-class Conversion:
-    """The inputs to read: `readers` from the format, within the memory of `plan`."""
+class Opened:
+    """The inputs of a conversion, before there is a plan of its memory.
 
-    paths: list[str]
-    readers: Sequence[Any]
-    options: ConvertOptions
-    plan: ConvertPlan
+    memory      (bytes of a block of text, threads) -> bytes that reading takes, except rows longer than a block
+    source      the rows, read within a plan
+    n_features  None: only reading tells
+    told        a sentence for each guess that the user should know
+    """
+
+    memory: Callable[[int, int], int]
+    source: Callable[[ConvertPlan], RowSource]
+    n_features: int | None = None
+    told: Sequence[str] = ()
 
 
 @dataclass
@@ -66,9 +72,9 @@ class Raw:
         """The counters of rows that did not fit the model's recipe."""
         return {what: count for what, count in self.counters.items() if what.startswith(UNFIT)}
 
-    def count(self, counters: Counter[str], where: str) -> None:
+    def count(self, counters: Mapping[str, int], where: str) -> None:
         """Add the counters of input so far. With `strict`, raises BadInputError for what does not fit."""
-        self.counters = counters
+        self.counters = +Counter(counters)
         for what, count in self.unseen.items() if self.strict else ():
             raise BadInputError(f"{where}: {what}: {count:,}; without --strict (strict=False) such rows are scored all the same")
 
@@ -77,44 +83,45 @@ class Raw:
         if self.keep:
             raise UsageError(f"keep: {', '.join(self.keep)}: {what}")
 
+    def watched(self, source: RowSource, paths: Iterable[str], where: str) -> Iterator[Chunk]:
+        """The rows of `source`, whose files must not change meanwhile; what is unusual in them is counted."""
+        from streamcut.io.unchanged import FileStates
 
-@dataclass(frozen=True, slots=True)
+        for chunk, _ in FileStates(paths).watch(source.blocks()):
+            self.count(source.counters, where)
+            yield chunk
+        self.count(source.counters, where)
+
+
+@dataclass(frozen=True)
 class Format:
-    """One format of input.
+    """One format of input; a family of formats is a subclass.
 
-    name      in --format; `asked` False: it is never given by name
-    help      its text in `streamcut convert --help`; formats with the same help are listed together
+    name      in --format
+    help      its text in `streamcut convert --help`; formats with the same help are listed together; "": never given by name
     suffixes  of names that claim it, before that of a compression
-    heads     magic bytes; for a format that has some, the content decides and a contradicting name is refused,
-              unless `named`: then the name is enough
+    heads     magic bytes; for a format that has some, the content decides, and a contradicting name is refused
     members   names in an HDF5 or Zarr group with such rows, */name inside any of its groups
     options   of `convert` that apply to it, in addition to those of every format
     labels    where its labels are: in the rows, in a separate "file", in a "column" that must be named
     remote    it may be behind a URL
-    learns    features are numbered in order of appearance, unless they are hashed
-    variant   (paths, options) -> name of the format that reads these files
-    readers   (paths, options, scratch folder) -> readers of the files; [] for streaming formats, whose bytes behind a URL are
-              fetched ahead. Raises UsageError for options that exclude each other
-    memory    (readers, bytes of a block of text, threads) -> bytes that reading takes, except rows longer than a block
-    source    the rows of a conversion
-    score     (path, recipe, how it is read) -> rows for a model of this recipe; None: needs a store first
-    table     (path or frame, its Spelling) -> its streamcut.io.tables.files.TableFile; for tables only
     """
 
     name: str
-    readers: Callable[[Sequence[Any], ConvertOptions, str], Sequence[Any]]
-    memory: Callable[[Sequence[Any], int, int], int]
-    source: Callable[[Conversion], RowSource]
-    score: Callable[[Any, Recipe, Raw], Iterator[Chunk]] | None = None
     help: str = ""
-    asked: bool = True
     suffixes: tuple[str, ...] = ()
     heads: tuple[bytes, ...] = ()
-    named: bool = False
     members: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     labels: Literal["rows", "file", "column"] = "rows"
     remote: bool = False
-    learns: bool = False
-    variant: Callable[[Sequence[str], ConvertOptions], str] | None = None
-    table: Callable[..., Any] | None = None
+
+    scored: ClassVar[bool] = True  # whether `rows` reads it; otherwise it needs a store first
+
+    def open(self, paths: Sequence[Any], options: ConvertOptions, scratch: str) -> Opened:
+        """The files, or the frame, of a conversion. Raises UsageError for options that exclude each other."""
+        raise NotImplementedError
+
+    def rows(self, data: Any, recipe: Recipe, raw: Raw) -> Iterator[Chunk]:
+        """The rows of a path or a frame for a model of this recipe. Raises BadInputError and UsageError."""
+        raise NotImplementedError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamcut.io.formats import by_readers, tables
+from streamcut.io.formats import matrices, tables
 from streamcut.io.formats.format import Format
 from streamcut.io.formats.text import SVMLIGHT, VW
 
@@ -15,18 +15,18 @@ _LISTED = (
     tables.ARROW,
     tables.DOCUMENTS,
     tables.FRAME,
-    by_readers.NPZ,
-    by_readers.NPY,
-    by_readers.MTX,
-    by_readers.ANNDATA,
-    by_readers.LISTS,
-    by_readers.TENX,
+    matrices.NPZ,
+    matrices.NPY,
+    matrices.MTX,
+    matrices.ANNDATA,
+    matrices.LISTS,
+    matrices.TENX,
     VW,
-    by_readers.STORE,
+    matrices.STORE,
 )
 FORMATS: dict[str, Format] = {each.name: each for each in _LISTED}
-ASKED = tuple(name for name, each in FORMATS.items() if each.asked)
-SCORED = tuple(name for name in ASKED if FORMATS[name].score is not None)  # what `predict` and `evaluate` read without a store
+ASKED = tuple(name for name, each in FORMATS.items() if each.help)
+SCORED = tuple(name for name in ASKED if FORMATS[name].scored)  # what `predict` and `evaluate` read without a store
 
 
 def kinds_with(option: str) -> tuple[str, ...]:

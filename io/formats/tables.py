@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from streamcut.errors import BadInputError, UsageError
-from streamcut.io.formats.by_readers import LISTS
-from streamcut.io.formats.format import Conversion, Format, Raw, at
+from streamcut.io.formats.format import Format, Opened, Raw, loaded
 
 if TYPE_CHECKING:
     from streamcut.foundation.chunk import Chunk
     from streamcut.io.conversion.options import ConvertOptions
+    from streamcut.io.conversion.plan import ConvertPlan
     from streamcut.io.recipe.recipe import Recipe
+    from streamcut.io.recipe.table import Spelling
     from streamcut.io.tables.files import TableFile
     from streamcut.io.tables.rows import RowMaker
     from streamcut.io.tables.source import TableRows
@@ -20,81 +22,63 @@ if TYPE_CHECKING:
 _FRAME = "the frame"
 _SCORED_AT_ONCE = 4 << 20  # bytes of a file
 _FEW = 1 << 14  # rows of a frame below which a second thread gains nothing
+_TABLES = """tables: columns of numbers, categories, texts and times, with --label COLUMN (their roles are guessed
+from their types, shown, and changed with --categorical, --numeric, --text, --time, --drop);
+also Parquet with lists of feature numbers and of values"""
+_OPTIONS = (
+    "labels", "labels_as", "qid", "weights", "categorical", "numeric", "text", "time", "cross", "drop", "id", "ngrams",
+    "header", "missing", "missing_labels", "max_categories", "recipe", "hash_bits", "standardise", "text_weights", "min_count",
+    "stop_words",
+)  # fmt: skip
 
 
-def _parquet_or_lists(paths: Sequence[str], options: ConvertOptions) -> str:
-    from streamcut.io.tables.opening import holds_lists
+@dataclass(frozen=True)
+class TableFormat(Format):
+    """Files that a class opens; `spelled`: with the spelling of their values."""
 
-    return LISTS.name if holds_lists(paths[0], options.index_column) else "parquet"
+    help: str = _TABLES
+    options: tuple[str, ...] = _OPTIONS
+    remote: bool = True
+    home: str = ""
+    spelled: bool = False
 
+    def file(self, data: Any, spelling: Spelling) -> TableFile:
+        """A path, or a frame, as a table. Raises BadInputError and NotFoundError."""
+        return loaded(f"tables.{self.home}")(data, *([spelling] if self.spelled else []))
 
-def _source(given: Conversion) -> TableRows:
-    plan, (tables,) = given.plan, given.readers
-    grouped = not given.options.group_by_qid
-    return tables.rows(plan.block_bytes, plan.row_bytes // 8, plan.threads, grouped=grouped, room=plan.key_bytes)
-
-
-def _table(
-    name: str, opened: Callable[..., TableFile], *, asked: bool = True, remote: bool = True, text: str = "", **more: Any
-) -> Format:
-    """The format of files that `opened` opens lazily, CSV with a Spelling. It raises BadInputError and NotFoundError."""
-
-    table = opened if name in ("csv", "tsv") else lambda path, *_: opened(path)
-
-    def readers(paths: Sequence[Any], options: ConvertOptions, scratch: str) -> Sequence[Any]:
-        """One opened table for all files."""
+    def open(self, paths: Sequence[Any], options: ConvertOptions, scratch: str) -> Opened:
         from streamcut.foundation.opened import readable
         from streamcut.io.tables.opening import OpenedTables
 
         with readable(paths[0] if isinstance(paths[0], str) else _FRAME):
-            return [OpenedTables([table(path, options.spelling) for path in paths], options)]
+            tables = OpenedTables([self.file(path, options.spelling) for path in paths], options)
 
-    def score(data: Any, recipe: Recipe, raw: Raw) -> Iterator[Chunk]:
+        def source(plan: ConvertPlan) -> TableRows:
+            return tables.rows(plan.block_bytes, plan.row_bytes // 8, plan.threads, plan.key_bytes)
+
+        return Opened(tables.reading_bytes, source, tables.n_features, tables.told)
+
+    def rows(self, data: Any, recipe: Recipe, raw: Raw) -> Iterator[Chunk]:
         """Columns named by `keep` go to `kept`, in batches. Raises BadInputError if one is missing or of another type."""
         from streamcut.io.formats.finding import find_files
         from streamcut.io.tables.source import Reading, TableRows
-        from streamcut.io.unchanged import FileStates
 
-        paths = find_files([data], name)[1] if isinstance(data, str) else []
+        paths = find_files([data], self.name)[1] if isinstance(data, str) else []
         where = data if isinstance(data, str) else _FRAME
         if recipe.table is None:
             raise BadInputError(f"{where}: a table, but the model takes {recipe.in_words()}; convert it as the training data was")
         if raw.labelled and recipe.labels.none:
             raise UsageError("the model was trained on rows without labels")
-        files = [table(each, recipe.table.spelling) for each in paths or [data]]
+        files = [self.file(each, recipe.table.spelling) for each in paths or [data]]
         threads = 1 if len(files) == 1 and not paths and (files[0].n_rows or _FEW) < _FEW else 2
         maker, reading = _maker(recipe, raw), Reading(block_bytes=_SCORED_AT_ONCE, threads=threads)
-        rows = TableRows(files, maker, reading, same_columns=False, kept=raw.kept)
         count = 0
-        for chunk, _ in FileStates(paths).watch(rows.blocks()):
+        source = TableRows(files, maker, reading, same_columns=False, kept=raw.kept)
+        for chunk in raw.watched(source, paths, where):
             count += chunk.n_rows
-            raw.count(rows.counters, where)
             yield chunk
         if not count:
             raise BadInputError(f"{where}: no rows")
-        raw.count(rows.counters, where)
-
-    return Format(
-        name,
-        help=text
-        or "tables: columns of numbers, categories, texts and times, with --label COLUMN (their roles are guessed\n"
-        "from their types, shown, and changed with --categorical, --numeric, --text, --time, --drop);\n"
-        "also Parquet with lists of feature numbers and of values",
-        readers=readers,
-        memory=lambda readers, block_bytes, threads: readers[0].reading_bytes(block_bytes, threads),
-        source=_source,
-        score=score,
-        options=(
-            "labels", "labels_as", "qid", "weights", "categorical", "numeric", "text", "time", "cross", "drop", "id", "ngrams",
-            "header", "missing", "missing_labels", "max_categories", "recipe", "hash_bits", "standardise", "text_weights",
-            "min_count", "stop_words",
-        ),
-        asked=asked,
-        remote=asked and remote,
-        learns=True,
-        table=table,
-        **more,
-    )  # fmt: skip
 
 
 def _maker(recipe: Recipe, raw: Raw) -> RowMaker:
@@ -109,21 +93,20 @@ def _maker(recipe: Recipe, raw: Raw) -> RowMaker:
     return recipe.prepared[how]
 
 
-_CSV = at("tables.text_files.CsvFile")
-CSV = _table("csv", lambda path, *spelling: _CSV(path, None, *spelling), suffixes=(".csv",))
-TSV = _table("tsv", lambda path, *spelling: _CSV(path, "\t", *spelling), suffixes=(".tsv", ".tab"))
-JSONL = _table("jsonl", at("tables.json_files.JsonFile"), suffixes=(".jsonl", ".ndjson", ".json"))
-PARQUET = _table("parquet", at("tables.files.ParquetTable"), suffixes=(".parquet",), heads=(b"PAR1",), variant=_parquet_or_lists)
-ARROW = _table(
+CSV = TableFormat("csv", suffixes=(".csv",), home="text_files.CsvFile", spelled=True)
+TSV = TableFormat("tsv", suffixes=(".tsv", ".tab"), home="text_files.TsvFile", spelled=True)
+JSONL = TableFormat("jsonl", suffixes=(".jsonl", ".ndjson", ".json"), home="text_files.JsonFile")
+PARQUET = TableFormat("parquet", suffixes=(".parquet",), heads=(b"PAR1",), home="files.ParquetTable")
+ARROW = TableFormat(
     "arrow",
-    at("tables.files.ArrowFile"),
     suffixes=(".arrow", ".arrows", ".feather", ".ipc"),
     heads=(b"ARROW1", b"\xff\xff\xff\xff"),
+    home="files.ArrowFile",
 )
-DOCUMENTS = _table(
+DOCUMENTS = TableFormat(
     "documents",
-    at("tables.documents.DocumentFiles"),
+    help="a folder of texts, each a row; the folder that it lies in is its label",
     remote=False,
-    text="a folder of texts, each a row; the folder that it lies in is its label",
+    home="documents.DocumentFiles",
 )
-FRAME = _table("frame", at("tables.frames.FrameFile"), asked=False)
+FRAME = TableFormat("frame", help="", remote=False, home="frames.FrameFile")

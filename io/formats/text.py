@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from streamcut.errors import BadInputError, UsageError
-from streamcut.io.formats.format import Conversion, Format, Raw
+from streamcut.io.formats.format import Format, Opened, Raw
+from streamcut.io.places.remote import is_url
 
 if TYPE_CHECKING:
     from streamcut.foundation.chunk import Chunk
     from streamcut.io.conversion.options import ConvertOptions
     from streamcut.io.conversion.plan import ConvertPlan
     from streamcut.io.recipe.recipe import Recipe
-    from streamcut.io.text.options import SvmlightOptions
     from streamcut.io.text.svmlight import SvmlightSource
     from streamcut.io.text.vw import VwSource
 
@@ -22,71 +22,60 @@ _TEXT_BYTES = 42
 _LINE_BYTES = 16  # per byte of one long line, whose entries take at least four bytes of text
 
 
-def _memory(readers: Sequence[Any], block_bytes: int, threads: int) -> int:
-    from streamcut.io.text.svmlight import blocks_in_flight
+def _ahead(paths: Sequence[str]) -> int:
+    """Bytes of objects behind URLs that are fetched ahead."""
+    from streamcut.io.text.remote_bytes import AHEAD_BYTES
 
-    return blocks_in_flight(threads) * block_bytes * _TEXT_BYTES
-
-
-def _source(given: Conversion) -> SvmlightSource:
-    from streamcut.io.text.svmlight import LONGEST_LINE, SvmlightSource
-
-    return SvmlightSource(
-        list(given.paths),
-        _options(given.options),
-        threads=given.plan.threads,
-        block_bytes=given.plan.block_bytes,
-        max_line_bytes=given.options.max_line_bytes or LONGEST_LINE,
-        held_line=_held_line(given.plan),
-        recipe=given.options.recipe,
-    )
+    return AHEAD_BYTES if any(map(is_url, paths)) else 0
 
 
-def _held_line(plan: ConvertPlan) -> int:
-    """Bytes of the longest text line that fits the plan."""
-    from streamcut.io.text.svmlight import blocks_in_flight
+class SvmlightFormat(Format):
+    def open(self, paths: Sequence[Any], options: ConvertOptions, scratch: str) -> Opened:
+        from streamcut.io.text.options import SvmlightOptions, by_recipe
+        from streamcut.io.text.svmlight import LONGEST_LINE, SvmlightSource, blocks_in_flight
 
-    return max(plan.block_bytes, plan.row_bytes // (_LINE_BYTES * blocks_in_flight(plan.threads)))
+        given = {name: getattr(options, name) for name in SvmlightOptions.__dataclass_fields__ if hasattr(options, name)}
+        base = 1 if options.index_base is None else options.index_base
+        given |= {"index_base": None if base == "auto" else base, "dtype": options.dtype or "float32"}
+        given["max_errors"] = 1000 if options.max_errors is None else options.max_errors
+
+        def source(plan: ConvertPlan) -> SvmlightSource:
+            return SvmlightSource(
+                list(paths),
+                SvmlightOptions(**given | ({} if options.recipe is None else by_recipe(options.recipe))),
+                threads=plan.threads,
+                block_bytes=plan.block_bytes,
+                max_line_bytes=options.max_line_bytes or LONGEST_LINE,
+                held_line=max(plan.block_bytes, plan.row_bytes // (_LINE_BYTES * blocks_in_flight(plan.threads))),
+                recipe=options.recipe,
+            )
+
+        return Opened(lambda block, threads: _ahead(paths) + blocks_in_flight(threads) * block * _TEXT_BYTES, source)
+
+    def rows(self, data: Any, recipe: Recipe, raw: Raw) -> Iterator[Chunk]:
+        from streamcut.io.text.options import SvmlightOptions, by_recipe
+        from streamcut.io.text.svmlight import SvmlightSource
+        from streamcut.io.unchanged import FileStates
+
+        raw.expect_no_columns("svmlight text has no columns")
+        if recipe.table is not None:
+            raise BadInputError(
+                f"{data}: svmlight text, but the model takes {recipe.in_words()}; give it a table, or say its --format"
+            )
+        if recipe.hash_bits is not None and raw.index_base is not None:
+            raise UsageError("index_base: the model hashes the features as they are written, so their numbers have no first one")
+        given = by_recipe(recipe) if raw.index_base is None else {**by_recipe(recipe), "index_base": raw.index_base}
+        if recipe.hash_bits is None:
+            given["dtype"] = "float64"  # the numbers as written; hashed sums match training bit for bit
+        options = SvmlightOptions(**given, no_labels=not raw.labelled, wide_index=True)
+        source = SvmlightSource([data], options, model_takes=recipe.in_words())
+        for chunk, _ in FileStates(each.name for each in source.inputs).watch(source.blocks()):
+            yield chunk
 
 
-def _options(options: ConvertOptions) -> SvmlightOptions:
-    from streamcut.io.text.options import SvmlightOptions, by_recipe
-
-    given = {name: getattr(options, name) for name in SvmlightOptions.__dataclass_fields__ if hasattr(options, name)}
-    base = 1 if options.index_base is None else options.index_base
-    given |= {"index_base": None if base == "auto" else base, "dtype": options.dtype or "float32"}
-    given["max_errors"] = 1000 if options.max_errors is None else options.max_errors
-    return SvmlightOptions(**given | ({} if options.recipe is None else by_recipe(options.recipe)))
-
-
-def _score(path: Any, recipe: Recipe, raw: Raw) -> Iterator[Chunk]:
-    from streamcut.io.text.options import SvmlightOptions, by_recipe
-    from streamcut.io.text.svmlight import SvmlightSource
-    from streamcut.io.unchanged import FileStates
-
-    raw.expect_no_columns("svmlight text has no columns")
-    if recipe.table is not None:
-        raise BadInputError(
-            f"{path}: svmlight text, but the model takes {recipe.in_words()}; give it a table, or say its --format"
-        )
-    if recipe.hash_bits is not None and raw.index_base is not None:
-        raise UsageError("index_base: the model hashes the features as they are written, so their numbers have no first one")
-    given = by_recipe(recipe) if raw.index_base is None else {**by_recipe(recipe), "index_base": raw.index_base}
-    if recipe.hash_bits is None:
-        given["dtype"] = "float64"  # the numbers as written; hashed sums match training bit for bit
-    options = SvmlightOptions(**given, no_labels=not raw.labelled, wide_index=True)
-    rows = SvmlightSource([path], options, model_takes=recipe.in_words())
-    for chunk, _ in FileStates(each.name for each in rows.inputs).watch(rows.blocks()):
-        yield chunk
-
-
-SVMLIGHT = Format(
+SVMLIGHT = SvmlightFormat(
     "svmlight",
     help="text, also compressed with gzip, bzip2, xz or zstd",
-    readers=lambda paths, options, scratch: [],
-    memory=_memory,
-    source=_source,
-    score=_score,
     options=(
         "feature_names", "recipe", "n_features", "duplicates", "wide_index", "max_line_bytes", "keep_zeros", "index_base",
         "hash_bits", "multilabel", "label_weights", "on_error", "max_errors",
@@ -95,55 +84,39 @@ SVMLIGHT = Format(
 )  # fmt: skip
 
 
-def _vw_readers(paths: Sequence[Any], options: ConvertOptions, scratch: str) -> Sequence[Any]:
-    if options.labels not in (None, "none"):
-        raise UsageError(
-            "--label: VW text has its labels in the rows; only none, for rows that are to be scored, means something"
-        )
-    return []
+class VwFormat(Format):
+    def open(self, paths: Sequence[Any], options: ConvertOptions, scratch: str) -> Opened:
+        from streamcut.io.text.vw import BYTES, VwOptions, VwSource
+
+        if options.labels not in (None, "none"):
+            raise UsageError(
+                "--label: VW text has its labels in the rows; only none, for rows that are to be scored, means something"
+            )
+        labels = "none" if options.labels == "none" else "skip" if options.missing_labels == "skip" else "read"
+        dtype = options.dtype or (None if options.recipe is None else options.recipe.dtype) or "float32"
+        how = VwOptions(labels, options.hash_bits, options.max_categories, dtype, options.keep_zeros, options.recipe)
+
+        def source(plan: ConvertPlan) -> VwSource:
+            return VwSource(list(paths), how, plan.block_bytes, plan.block_bytes + plan.row_bytes // BYTES, plan.key_bytes)
+
+        return Opened(lambda block, threads: _ahead(paths) + block * BYTES, source)
+
+    def rows(self, data: Any, recipe: Recipe, raw: Raw) -> Iterator[Chunk]:
+        from streamcut.io.formats.finding import find_files
+        from streamcut.io.text.vw import VwOptions, VwSource
+
+        if recipe.form != "vw":
+            raise BadInputError(f"{data}: Vowpal Wabbit's text, but the model takes {recipe.in_words()}")
+        raw.expect_no_columns("Vowpal Wabbit's text has no columns")
+        labels = "none" if not raw.labelled else "skip" if raw.missing_labels == "skip" else "read"
+        source = VwSource(find_files([data], self.name)[1], VwOptions(labels, dtype=recipe.dtype or "float32", recipe=recipe))
+        yield from raw.watched(source, [each.name for each in source.inputs], data)
 
 
-def _vw_memory(readers: Sequence[Any], block_bytes: int, threads: int) -> int:
-    from streamcut.io.text.vw import BYTES
-
-    return block_bytes * BYTES
-
-
-def _vw_source(given: Conversion) -> VwSource:
-    from streamcut.io.text.vw import BYTES, VwOptions, VwSource
-
-    options, plan = given.options, given.plan
-    labels = "none" if options.labels == "none" else "skip" if options.missing_labels == "skip" else "read"
-    dtype = options.dtype or (None if options.recipe is None else options.recipe.dtype) or "float32"
-    how = VwOptions(labels, options.hash_bits, options.max_categories, dtype, options.keep_zeros, options.recipe)
-    return VwSource(list(given.paths), how, plan.block_bytes, plan.block_bytes + plan.row_bytes // BYTES, plan.key_bytes)
-
-
-def _vw_score(path: Any, recipe: Recipe, raw: Raw) -> Iterator[Chunk]:
-    from streamcut.io.formats.finding import find_files
-    from streamcut.io.text.vw import VwOptions, VwSource
-    from streamcut.io.unchanged import FileStates
-
-    if recipe.form != "vw":
-        raise BadInputError(f"{path}: Vowpal Wabbit's text, but the model takes {recipe.in_words()}")
-    raw.expect_no_columns("Vowpal Wabbit's text has no columns")
-    labels = "none" if not raw.labelled else "skip" if raw.missing_labels == "skip" else "read"
-    rows = VwSource(find_files([path], "vw")[1], VwOptions(labels, dtype=recipe.dtype or "float32", recipe=recipe))
-    for chunk, _ in FileStates(each.name for each in rows.inputs).watch(rows.blocks()):
-        raw.count(rows.counters, path)
-        yield chunk
-    raw.count(rows.counters, path)
-
-
-VW = Format(
+VW = VwFormat(
     "vw",
     help="Vowpal Wabbit's text (.vw, or --format=vw): single labels, importances, namespaces; --hash-bits, or a dictionary",
     suffixes=(".vw",),
-    readers=_vw_readers,
-    memory=_vw_memory,
-    source=_vw_source,
-    score=_vw_score,
     options=("labels", "missing_labels", "max_categories", "recipe", "hash_bits"),
     remote=True,
-    learns=True,
 )

@@ -7,7 +7,6 @@ A URL names an object of an object store, which appears with its last byte.
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import stat
@@ -23,7 +22,7 @@ from streamcut.foundation.files import Sink, disk_full, locked, remove_abandoned
 from streamcut.foundation.systems import alive
 from streamcut.io.places.remote import is_url, object_written, size_of
 
-_LINKS = 40  # the kernel's limit
+_DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d+)|/dev/std(out|err)")
 _held: set[Path] = set()  # locks of this process
 
 
@@ -48,26 +47,17 @@ class Destination:
 def destination(path: str | os.PathLike) -> Destination:
     """The target of a write to `path`. Raises NotFoundError for a closed descriptor, OSError for a cycle of links."""
     name = os.fspath(path)
-    for _ in range(_LINKS):
-        folder, last = os.path.realpath(os.path.dirname(name) or "."), os.path.basename(name)
-        if last.isdigit() and re.fullmatch(rf"/proc/{os.getpid()}(/task/\d+)?/fd|/dev/fd", folder):
-            return _open_descriptor(path, int(last))
-        name = os.path.join(folder, last)
+    if (match := _DESCRIPTOR.fullmatch(name)) is not None:
+        number = int(match[1] or {"out": 1, "err": 2}[match[2]])
         try:
-            mode = os.lstat(name).st_mode
-        except FileNotFoundError:
-            return Destination(Path(name))
-        if not stat.S_ISLNK(mode):
-            return Destination(Path(name), mode)
-        name = os.path.join(folder, os.readlink(name))
-    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), os.fspath(path))
-
-
-def _open_descriptor(path: str | os.PathLike, number: int) -> Destination:
+            return Destination(Path(name), os.fstat(number).st_mode, number)
+        except OSError:
+            raise NotFoundError(f"{name}: descriptor {number} is closed; give a file") from None
     try:
-        return Destination(Path(path), os.fstat(number).st_mode, number)
-    except OSError:
-        raise NotFoundError(f"{os.fspath(path)}: descriptor {number} is closed; give a file") from None
+        mode = os.stat(name).st_mode
+    except FileNotFoundError:
+        mode = None
+    return Destination(Path(os.path.realpath(name)), mode)
 
 
 @contextmanager

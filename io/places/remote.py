@@ -275,7 +275,8 @@ def read_object(url: str, first: int | None = None) -> bytes:
     """The content, or its `first` bytes. Raises NotFoundError when there is none, or it cannot be read."""
     try:
         if first is not None:
-            return answer(url, get, url, 0, max(1, min(first, about(url)["size"])))[:first] if first else b""
+            stop = min(first, about(url)["size"])
+            return answer(url, get, url, 0, stop) if stop else b""
         return b"".join(_pieces(url))
     except MissingError:
         raise missing(url) from None

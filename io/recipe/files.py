@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import os
 from typing import Any
+
+import numpy as np
 
 from streamcut.errors import BadInputError, NotFoundError
 from streamcut.foundation.opened import read_file, readable
 from streamcut.io.opening import open_dataset
-from streamcut.io.places.archives import plain_arrays
 from streamcut.io.places.remote import is_url, read_object, size_of
 from streamcut.io.recipe.recipe import NewerRecipeError, Recipe
 from streamcut.io.stores.spec import MANIFEST
@@ -49,6 +51,7 @@ def _content(path: str) -> bytes:
     if not whole.startswith(b"PK\x03\x04"):
         return whole
     try:
-        return plain_arrays(whole, [_MEMBER])[_MEMBER].tobytes()
+        with np.load(io.BytesIO(whole), allow_pickle=False) as archive:
+            return archive[_MEMBER].tobytes()
     except KeyError:
         raise ValueError("a model without a recipe, or no model") from None

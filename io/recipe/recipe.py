@@ -7,14 +7,12 @@ it does not record where the rows came from.
 from __future__ import annotations
 
 import json
-import math
-from collections import Counter
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from io import BytesIO
 from typing import Any, Self
 
-from streamcut.io.recipe.table import NUMERIC, TYPES, Column, Comparison, Table, known
+from streamcut.io.recipe.table import Column, Comparison, Table
 
 VERSIONS = (1, 2, 3, 4)  # 1: no table; 2: a table; 3: standardised numbers, tf-idf; 4: own nulls, or no names
 _USUAL = {"centre": 0.0, "spread": 1.0, "documents": 0, "frequencies": (), "nulls": (), "unnamed": 0}  # left out of the JSON
@@ -154,15 +152,14 @@ class Recipe:
             version = record.pop("version", None)
             if version not in VERSIONS:
                 raise NewerRecipeError(f"recipe version {version}: upgrade streamcut")
-            record["labels"] = _label_rule(known(LabelRule, record.get("labels")))
+            record["labels"] = _label_rule(dict(record["labels"]))
             if record.get("names") is not None:
                 record["names"] = _texts(record["names"])
             if record.get("table") is not None:
                 record["table"] = Table.from_record(record["table"])
-            found = cls(**known(cls, record))
+            found = cls(**record)
             if found.version != version:
                 raise ValueError(f"a recipe of version {version} whose columns are those of version {found.version}")
-            _expect_consistent(found)
             return found
         except (TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
             raise ValueError(f"not well-formed: {error}") from None
@@ -172,45 +169,15 @@ def _json(content: Any) -> bytes:
     return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
 
-def _expect_consistent(recipe: Recipe) -> None:
-    """Raise ValueError for a finished recipe with contradictory parts."""
-    if recipe.form not in ("table", "vw"):
-        return
-    names = recipe.names
-    if (recipe.hash_bits is None) != (names is not None):
-        raise ValueError("features are either hashed or have names")
-    if names is not None and len(set(names)) < len(names):
-        raise ValueError("two features share a name")
-    if recipe.table is None:
-        return
-    if any(column.type is None for column in recipe.table.columns):
-        raise ValueError("a column of a table has no type")
-    numeric = {recipe.table.key(column.name) for column in recipe.table.columns if column.role == NUMERIC}
-    if names is not None and not numeric <= set(names):
-        raise ValueError(f"the column {sorted(numeric - set(names))[0]!r} is not a feature")
-    for column in recipe.table.columns:
-        if column.documents and (names is None or len(recipe.words_of(column)) != len(column.frequencies)):
-            raise ValueError(f"the text {column.name!r} does not have one frequency per word")
-    rule = recipe.labels
-    if rule.type not in (None, *TYPES):
-        raise ValueError(f"labels of type {rule.type!r}")
-    if (rule.column is None) != rule.none or (rule.comparison is not None and rule.comparison.column != rule.column):
-        raise ValueError("labels are of no column")
-
-
 class NewerRecipeError(ValueError):
     """Written by a later streamcut."""
 
 
 def _label_rule(record: dict[str, Any]) -> LabelRule:
     words = tuple((str(word), float(number)) for word, number in record.pop("words", ()))
-    if not all(math.isfinite(number) for number in (*(number for _, number in words), record.get("multilabel") or 0.0)):
-        raise ValueError("a label is not finite")
-    if any(count > 1 for count in Counter(word for word, _ in words).values()):
-        raise ValueError("a word for a label occurs twice")
     comparison = record.pop("comparison", None)
     if comparison is not None:
-        comparison = Comparison(**known(Comparison, comparison))
+        comparison = Comparison(**comparison)
     return LabelRule(words=words, comparison=comparison, **record)
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamcut.errors import BadInputError, UsageError
+from streamcut.errors import BadInputError
 from streamcut.foundation.chunk import check_csr
 from streamcut.io.memory import MemoryDataset
-from streamcut.io.recipe.recipe import LabelRule, Recipe
+from streamcut.io.recipe.recipe import Recipe
+from streamcut.io.sources.labels import Labels, labels_of
 from streamcut.io.sources.row_source import BlockSize, row_ranges
 from streamcut.io.stores.spec import SHARD_NNZ
 
@@ -55,20 +56,21 @@ def _all_sparse(frame: Any) -> bool:
     return all(hasattr(dtype, "fill_value") for dtype in getattr(frame, "dtypes", ()))
 
 
-def entries_of(X: Any, size: BlockSize, where: str, first_row: int = 0) -> Iterator[Entries]:
-    """The rows of the result of `matrix_of`, a few at a time; of a dense array (also a memory map) only these are read.
+def entries_of(X: Any, size: BlockSize, where: str, first_row: int = 0, start: int = 0) -> Iterator[Entries]:
+    """The rows of the result of `matrix_of` from row `start` on, a few at a time; of a dense array only these are read.
 
     `where` and `first_row` name the rows in messages. Raises BadInputError for a malformed matrix, MemoryBudgetError for a row
     beyond `size.most`.
     """
     if not is_sparse(X):
-        yield from dense_entries(X, size)
+        yield from dense_entries(X, size, start)
         return
     from scipy.sparse import csr_array
 
     rows = csr_array(X)
     check_csr(rows)
-    for first, stop in row_ranges(rows.indptr, size, where, first_row):
+    for first, stop in row_ranges(rows.indptr[start:], size, where, first_row + start):
+        first, stop = start + first, start + stop
         cut = slice(int(rows.indptr[first]), int(rows.indptr[stop]))
         yield Entries(first, stop, rows.indptr[first : stop + 1], rows.indices[cut], rows.data[cut])
 
@@ -83,69 +85,6 @@ def dense_entries(X: Any, size: BlockSize, start: int = 0) -> Iterator[Entries]:
         row, column = np.nonzero(block)
         indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=stop - first))])
         yield Entries(first, stop, indptr, column, block[row, column])
-
-
-def label_rule(names: Iterable[str] | Mapping[str, float] | None) -> LabelRule:
-    """The meaning of labels with words `names`: 0, 1, … in their order, or the numbers of a mapping. Raises UsageError."""
-    if names is None:
-        return LabelRule()
-    if isinstance(names, str):
-        raise UsageError(f"labels: {names!r} is a single word; give a list of all words")
-    pairs = names.items() if isinstance(names, Mapping) else ((name, number) for number, name in enumerate(names))
-    words = tuple((str(name), float(number)) for name, number in pairs)
-    if len(dict(words)) < len(words) or len({number for _, number in words}) < len(words):
-        raise UsageError("labels: a word or a number stands for two labels")
-    return LabelRule(words=words)
-
-
-class LabelNumbers:
-    """Labels of Python objects as numbers. Words are those of `words`; `learn`: others are numbered in order of appearance."""
-
-    def __init__(self, words: Mapping[str, float], *, learn: bool) -> None:
-        self._words, self._learn = dict(words), learn
-        self._numbers: bool | None = None  # whether labels are numbers, known after the first label
-
-    @property
-    def rule(self) -> LabelRule:
-        """The meaning of the labels so far."""
-        return LabelRule(words=tuple(self._words.items()), learned=self._learn and bool(self._words))
-
-    def of(self, y: Any, first_row: int = 0) -> np.ndarray:
-        """float64 (n,). Raises BadInputError naming the first row (counted from `first_row`) with an invalid label."""
-        labels = np.asarray(y)
-        if labels.ndim != 1:
-            raise BadInputError(f"y has {labels.ndim} dimensions, not 1")
-        numbers = labels.dtype.kind in "biuf"
-        if self._numbers not in (None, numbers) and self._learn:
-            raise BadInputError(f"row {first_row} (0-based): labels were {'numbers' if self._numbers else 'words'} before")
-        self._numbers = numbers
-        if numbers:
-            return self._known(labels.astype(np.float64), first_row)
-        words = labels.astype(object)
-        missing = np.array([word is None or word != word for word in words.tolist()], bool)
-        if missing.any():
-            raise BadInputError(f"row {first_row + int(np.argmax(missing))} (0-based): the label is missing")
-        distinct, first, codes = np.unique(words.astype(str), return_index=True, return_inverse=True)
-        found = np.empty(len(distinct))
-        for code in np.argsort(first).tolist():
-            word = str(distinct[code])
-            if word not in self._words and not self._learn:
-                known = ", ".join(map(repr, list(self._words)[:10])) or "numbers"
-                raise BadInputError(f"row {first_row + int(first[code])} (0-based): label {word!r} is none of {known}")
-            found[code] = self._words.setdefault(word, float(len(self._words)))
-        return found[codes]
-
-    def _known(self, y: np.ndarray, first_row: int) -> np.ndarray:
-        """Numeric labels, which must be numbers of the known words if there are any."""
-        finite = np.isfinite(y)
-        if not finite.all():
-            raise BadInputError(f"row {first_row + int(np.argmin(finite))} (0-based): the label is {y[np.argmin(finite)]}")
-        unknown = ~np.isin(y, list(self._words.values())) if self._words and not self._learn else np.zeros(len(y), bool)
-        if unknown.any():
-            row = int(np.argmax(unknown))
-            known = ", ".join(map(repr, list(self._words)[:10]))
-            raise BadInputError(f"row {first_row + row} (0-based): label {y[row]:g} is the number of none of {known}")
-        return y
 
 
 def in_memory(
@@ -186,9 +125,9 @@ def in_memory(
         For no rows, lengths that differ, a malformed matrix, values that are not finite, labels outside `words`, negative
         weights, and queries that are not grouped.
     """
-    names, labels = column_names(X), LabelNumbers(words or {}, learn=words is None)
+    names, labels = column_names(X), Labels(words or {}, learn=words is None)
     matrix = matrix_of(X) if names is not None else X
-    found = MemoryDataset(matrix, labels.of(y), weight=weight, qid=qid, shard_nnz=shard_nnz)
+    found = MemoryDataset(matrix, labels_of(y, labels), weight=weight, qid=qid, shard_nnz=shard_nnz)
     if names is not None or labels.rule.words:
         found.recipe = Recipe(labels=labels.rule, names=names)
     return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +11,7 @@ from streamcut.errors import BadInputError
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.fields import INT64_MAX
 from streamcut.io.indices import expect_indices, expect_pointers
-from streamcut.io.manifest import MAX_DISTINCT_LABELS
+from streamcut.io.sources.labels import Labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +32,12 @@ class RawRows:
 
 @dataclass(frozen=True, slots=True)
 class RowRules:
-    """How rows are to be read; the fields are options of `convert`. `dtype` None keeps that of the file.
-
-    With missing_labels "skip" a missing label becomes nan.
-    """
+    """How rows are to be read; the fields are options of `convert`. `dtype` None keeps that of the file."""
 
     dtype: str | None = None
     duplicates: str = "error"
     keep_zeros: bool = False
-    label_map: dict[str, float] | None = None
     n_features: int | None = None
-    missing_labels: str = "error"
 
 
 def canonical(
@@ -53,12 +47,12 @@ def canonical(
     where: str,
     first_row: int,
     row_in_file: int,
-    words: LabelWords | None = None,
+    labels: Labels | None = None,
 ) -> Chunk:
     """`raw` as a Chunk. Adds to `counters` what was corrected: unsorted rows, duplicates, dropped zeros, underflows.
 
-    `words` numbers labels that are words. `where` and `row_in_file` name the place in messages. Raises BadInputError
-    with the first offending row.
+    `labels` reads the labels; without it they are finite numbers. `where` and `row_in_file` name the place in messages. Raises
+    BadInputError with the first offending row.
     """
     place = _Place(where, row_in_file)
     n = len(raw.indptr) - 1
@@ -77,7 +71,7 @@ def canonical(
     indices = indices.astype(np.int32 if nnz == 0 or indices.max() < 2**31 - 1 else np.int64)
     underflows = counters["values underflowed to 0"]
     values = None if raw.values is None else _values(np.asarray(raw.values), rules, counters, place, row_of)
-    row_of, indices, values = _sorted_unique(row_of, indices, values, rules, counters, place, n)
+    row_of, indices, values = _sorted_unique(row_of, indices, values, rules, counters, place)
     if values is not None and not rules.keep_zeros and not values.all():
         kept = values != 0
         underflows -= counters["values underflowed to 0"]
@@ -89,7 +83,7 @@ def canonical(
         indptr,
         indices,
         values,
-        _labels(np.asarray(raw.labels), rules, words, place),
+        np.asarray(raw.labels, np.float64) if labels is None else labels.of(np.asarray(raw.labels), place),
         None if raw.qid is None else _qid(np.asarray(raw.qid), place),
         None if raw.weight is None else _weight(np.asarray(raw.weight), place),
         first_row,
@@ -128,7 +122,7 @@ def _values(values: np.ndarray, rules: RowRules, counters: Counter, place: _Plac
     return converted
 
 
-def _sorted_unique(row_of, indices, values, rules: RowRules, counters: Counter, place: _Place, n: int):
+def _sorted_unique(row_of, indices, values, rules: RowRules, counters: Counter, place: _Place):
     """The entries with indices strictly increasing in each row."""
     same_row = row_of[1:] == row_of[:-1]
     descents = same_row & (indices[1:] < indices[:-1])
@@ -157,87 +151,6 @@ def _sorted_unique(row_of, indices, values, rules: RowRules, counters: Counter, 
         return row_of[starts], indices[starts], values
     last = np.concatenate([~again, [True]])
     return row_of[last], indices[last], values[last]
-
-
-class LabelWords:
-    """Label words and their numbers; with `learn`, new words get the next number.
-
-    numbers   labels so far were numbers, so words are errors
-    """
-
-    def __init__(self, known: Mapping[str, float], *, learn: bool) -> None:
-        self.known, self._learn = dict(known), learn
-        self.numbers = False
-
-    def number(self, word: str) -> float | None:
-        """The number of a word; None if it is unknown."""
-        if self._learn and not self.numbers and len(self.known) <= MAX_DISTINCT_LABELS:
-            return self.known.setdefault(word, float(len(self.known)))
-        return self.known.get(word)
-
-
-def _labels(labels: np.ndarray, rules: RowRules, words: LabelWords | None, place: _Place) -> np.ndarray:
-    """float64 labels, nan for permitted missing ones; words go through the label map, or are numbered by `words`."""
-    if labels.dtype.kind in "biuf" and rules.label_map is None and (words is None or not words.known):
-        y = labels.astype(np.float64)
-        bad = np.isinf(y) if rules.missing_labels == "skip" else ~np.isfinite(y)
-        if bad.any():
-            raise BadInputError(f"{place(np.flatnonzero(bad)[0])}: the label is missing or not finite{_SKIP}")
-        if words is not None:
-            words.numbers = words.numbers or len(y) > 0
-        return y
-    missing = np.array([label is None or label != label for label in labels.tolist()], bool)
-    if missing.any() and rules.missing_labels != "skip":
-        raise BadInputError(f"{place(int(np.argmax(missing)))}: the label is missing{_SKIP}")
-    y = np.full(len(labels), np.nan)
-    distinct, first, codes = np.unique(
-        [_word(label) for label in labels[~missing].tolist()], return_index=True, return_inverse=True
-    )
-    rows = np.flatnonzero(~missing)
-    if len(rows) == 0:
-        return y
-    numeric = rules.label_map is None and (words is None or not words.known) and _is_number(str(labels[rows[0]]))
-    if words is not None:
-        words.numbers = words.numbers or numeric
-    numbers = np.empty(len(distinct))
-    for code in np.argsort(first).tolist():
-        word = str(distinct[code])
-        if numeric:
-            number: float | None = float(word) if _is_number(word) else None
-        elif rules.label_map is not None:
-            number = rules.label_map.get(word)
-        else:
-            number = None if words is None else words.number(word)
-        if number is None:
-            raise BadInputError(f"{place(rows[first[code]])}: label {word!r} {_unknown(rules, words)}")
-        numbers[code] = number
-    y[rows] = numbers[codes]
-    return y
-
-
-_SKIP = "; --missing-labels=skip leaves such rows out"
-
-
-def _unknown(rules: RowRules, words: LabelWords | None) -> str:
-    if rules.label_map is not None:
-        return "is not in --label-map (for example --label-map ham=-1,spam=1)"
-    if words is not None and words.known and not words.numbers:
-        return f"is none of {', '.join(map(repr, list(words.known)[:10]))}"
-    return "is not a number; use --label-map (for example --label-map ham=-1,spam=1)"
-
-
-def _is_number(word: str) -> bool:
-    try:
-        return bool(np.isfinite(float(word)))
-    except ValueError:
-        return False
-
-
-def _word(label) -> str:
-    """A label as it would be written in a label map: 3.0 is `3`."""
-    if isinstance(label, float) and label.is_integer():
-        return str(int(label))
-    return str(label)
 
 
 def _qid(qid: np.ndarray, place: _Place) -> np.ndarray:

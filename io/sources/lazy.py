@@ -1,17 +1,26 @@
-"""Rows of Dask arrays and data frames, part by part: the cluster computes one part ahead, and no process holds them all.
+"""Rows as Python has them, as one kind of frame: whatever exports itself as a stream of Arrow record batches.
 
-Dask is not imported: its collections are recognised by their protocol.
+Dicts, lazy queries of polars, data sets of pyarrow, Dask collections, and batches or frames that come one after another. None of
+these libraries is imported: their objects are recognised by their protocols. Dask computes one part ahead, and no process holds
+them all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from streamcut.errors import UsageError
+from streamcut.errors import BadInputError, UsageError
+from streamcut.io.sources.row_source import one_ahead
+
+
+def is_frame(data: Any) -> bool:
+    """Whether `data` is a table with an Arrow interface."""
+    return hasattr(data, "__arrow_c_stream__")
 
 
 def is_lazy(data: Any) -> bool:
@@ -19,29 +28,76 @@ def is_lazy(data: Any) -> bool:
     return hasattr(data, "__dask_graph__") and hasattr(data, "compute")
 
 
-def streamed(data: Any) -> Any:
-    """`data`, with a Dask data frame wrapped to export itself as Arrow, partition by partition."""
-    return PartitionedFrame(data) if is_lazy(data) and hasattr(data, "npartitions") and hasattr(data, "columns") else data
+def framed(data: Any) -> Any:
+    """`data` as a frame (`__arrow_c_stream__`) where it holds rows by the names of columns; anything else unchanged.
+
+    One row or several as {column: value}; a Dask data frame; a polars.LazyFrame; a pyarrow.dataset.Dataset; an iterator of record
+    batches or frames, of which the first determines the types, read once. Raises BadInputError for rows that are no table,
+    UsageError for an iterator of anything else.
+    """
+    if is_frame(data) or isinstance(data, str | tuple):
+        return data
+    if isinstance(data, Mapping):
+        return _of_dicts([data])
+    if isinstance(data, list) and data and all(isinstance(row, Mapping) for row in data):
+        return _of_dicts(data)
+    if is_lazy(data) and hasattr(data, "npartitions") and hasattr(data, "columns"):
+        return Stream(lambda: computed([data.partitions[k] for k in range(data.npartitions)]))
+    if hasattr(data, "collect_batches"):
+        return Stream(data.collect_batches)
+    if hasattr(data, "scanner") and hasattr(data, "schema"):
+        return Stream(lambda: [data.scanner().to_reader()])
+    return _reader(data) if isinstance(data, Iterator) else data
 
 
-class PartitionedFrame:
-    """A Dask data frame as a stream of Arrow; the first partition determines the column types."""
+class Stream:
+    """Frames, made anew whenever they are read, as one stream of Arrow."""
 
-    def __init__(self, frame: Any) -> None:
-        self._frame = frame
+    def __init__(self, frames: Callable[[], Iterable[Any]]) -> None:
+        self._frames = frames
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        import pyarrow as pa
+        return _reader(iter(self._frames())).__arrow_c_stream__(requested_schema)
 
-        tables = computed([self._frame.partitions[k] for k in range(self._frame.npartitions)])
-        first = pa.Table.from_pandas(next(tables), preserve_index=False)
 
-        def batches() -> Iterator[pa.RecordBatch]:
-            yield from first.to_batches()
-            for part in tables:
-                yield from pa.Table.from_pandas(part, schema=first.schema, preserve_index=False).to_batches()
+def _reader(frames: Iterator[Any]) -> Any:
+    """A pyarrow.RecordBatchReader of `frames`, with the columns and types of the first; a list of them if they are paths."""
+    import pyarrow as pa
 
-        return pa.RecordBatchReader.from_batches(first.schema, batches()).__arrow_c_stream__(requested_schema)
+    first = next(frames, None)
+    if first is None:
+        raise BadInputError("data: no rows; the iterator is empty")
+    if isinstance(first, str | os.PathLike):
+        return [first, *frames]
+    if not is_frame(first):
+        raise UsageError(f"data: an iterator of {type(first).__name__}; rows come as an iterator of record batches or frames")
+    if isinstance(first, pa.RecordBatchReader):
+        return first
+
+    def table(frame: Any, schema: Any = None) -> pa.Table:
+        try:
+            if hasattr(frame, "reset_index"):  # pandas, whose index is no column
+                return pa.Table.from_pandas(frame, schema, preserve_index=False)
+            return pa.table(frame) if schema is None else pa.table(frame).select(schema.names).cast(schema)
+        except (KeyError, pa.ArrowException) as error:
+            raise BadInputError(f"data: {error.args[0]}") from None
+
+    schema = (head := table(first)).schema
+    batches = chain.from_iterable(frame.to_batches() for frame in chain([head], (table(each, schema) for each in frames)))
+    return pa.RecordBatchReader.from_batches(schema, batches)
+
+
+def _of_dicts(rows: list[Mapping[Any, Any]]) -> Any:
+    """A table of rows that name their values; a name that a row lacks is missing there."""
+    import pyarrow as pa
+
+    columns, names = {}, dict.fromkeys(name for row in rows for name in row)
+    for name in names:
+        try:
+            columns[str(name)] = pa.array([row.get(name) for row in rows])
+        except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
+            raise BadInputError(f"the rows: column {name!r}: {error}") from None
+    return pa.table(columns, metadata={"streamcut.keyed": ""})
 
 
 def blocks(X: Any, columns: dict[str, Any]) -> Iterator[tuple[Any, dict[str, Any]]]:
@@ -69,14 +125,7 @@ def blocks(X: Any, columns: dict[str, Any]) -> Iterator[tuple[Any, dict[str, Any
 
 def computed(parts: list[Any]) -> Iterator[Any]:
     """The computed `parts`, in order, with the next one being computed."""
-    with ThreadPoolExecutor(1, "partition") as pool:
-        coming = pool.submit(parts[0].compute) if parts else None
-        for following in [*parts[1:], None]:
-            if coming is None:
-                return
-            found = coming.result()
-            coming = None if following is None else pool.submit(following.compute)
-            yield found
+    return one_ahead(part.compute() for part in parts)
 
 
 def _parts(name: str, column: Any, X: Any, count: int) -> list[Any]:

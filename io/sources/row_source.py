@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -18,9 +20,12 @@ from streamcut.foundation.redaction import redacted
 from streamcut.foundation.units import format_bytes
 from streamcut.io.recipe.comparison import difference
 from streamcut.io.recipe.recipe import Recipe
-from streamcut.io.sources.canonical import LabelWords, RawRows, RowRules, canonical
-from streamcut.io.text.groups import GroupCheck
+from streamcut.io.sources.canonical import RawRows, RowRules, canonical
+from streamcut.io.sources.labels import Labels
 
+MAX_GROUPS = 1 << 20  # remembered: 100 MB
+T = TypeVar("T")
+U = TypeVar("U")
 ENTRY_BYTES = 96  # a raw entry, its checks and its canonical form, at the peak of `canonical`
 
 
@@ -74,10 +79,7 @@ class TableReader(Protocol):
 
 
 class TableSource:
-    """RowSource over TableReaders, one after another. `paths` name them in messages; `grouped`: a qid may not recur.
-
-    words   {word: number} of the permitted labels, if they are words; None: words are numbered in order of appearance
-    """
+    """RowSource over TableReaders, one after another. `paths` name them in messages; `grouped`: a qid may not recur."""
 
     def __init__(
         self,
@@ -85,8 +87,8 @@ class TableSource:
         readers: Sequence[TableReader],
         rules: RowRules,
         size: BlockSize,
+        labels: Labels,
         grouped: bool = True,
-        words: Mapping[str, float] | None = None,
     ) -> None:
         widths = {reader.n_features for reader in readers if reader.n_features is not None}
         if len(widths) > 1 and rules.n_features is None:
@@ -97,16 +99,15 @@ class TableSource:
         self.identity = {"inputs": [describe(path) for path in paths]}
         self.counters: Counter[str] = Counter()
         self.total_rows = sum(reader.n_rows for reader in readers)
+        self.labels = labels
         self._recipe = self._common_recipe()
-        self._words = LabelWords(words or {}, learn=words is None)
 
     def recipe(self) -> Recipe:
-        """The recipe of the inputs, with the numbers that the rules gave to label words."""
-        learned = self.rules.label_map is None
-        words = tuple((self._words.known if self.rules.label_map is None else self.rules.label_map).items())
+        """The recipe of the inputs, with the numbers of label words."""
+        words = tuple(self.labels.words.items())
         if not words:
             return self._recipe
-        return replace(self._recipe, labels=replace(self._recipe.labels, words=words, learned=learned))
+        return replace(self._recipe, labels=replace(self._recipe.labels, words=words, learned=not self.labels.mapped))
 
     def _common_recipe(self) -> Recipe:
         """Raises BadInputError for inputs of different recipes."""
@@ -114,7 +115,7 @@ class TableSource:
         found = [replace(recipe, dtype=self.rules.dtype or recipe.dtype) for recipe in found]
         for path, other in zip(self.paths, found, strict=True):
             differs = difference(found[0], other)
-            if differs is None and other.labels != found[0].labels and self.rules.label_map is None:
+            if differs is None and other.labels != found[0].labels and not self.labels.mapped:
                 differs = "their labels are other words or numbers"
             if differs is not None:
                 raise BadInputError(f"{path}: prepared by another recipe than {self.paths[0]}: {differs}")
@@ -124,19 +125,19 @@ class TableSource:
         """As in RowSource. A recurring qid is noticed only among the rows from `start` on."""
         begin = start or {"file": 0, "row": 0, "given": 0, "counters": {}, "words": []}
         self.counters = Counter(begin["counters"])
-        self._words.known.update(begin["words"])
+        self.labels.words.update(begin["words"])
         given = begin["given"]
-        self._words.numbers = given > 0 and not begin["words"]
+        self.labels.numbers = (given > 0 and not begin["words"]) or None
         has_qid, groups = None, GroupCheck()
         for number in range(begin["file"], len(self.readers)):
             row = begin["row"] if number == begin["file"] else 0
             for raw in self._raw_rows(number, row):
-                counters, words = dict(self.counters), list(self._words.known.items())
+                counters, words = dict(self.counters), list(self.labels.words.items())
                 position = {"file": number, "row": row, "given": given, "counters": counters, "words": words}
-                chunk = canonical(raw, self.rules, self.counters, self.paths[number], given, row, self._words)
+                chunk = canonical(raw, self.rules, self.counters, self.paths[number], given, row, self.labels)
                 row += chunk.n_rows
                 labelled = None
-                if self.rules.missing_labels == "skip" and np.isnan(chunk.y).any():
+                if self.labels.skip and np.isnan(chunk.y).any():
                     labelled = np.flatnonzero(~np.isnan(chunk.y))
                     chunk = self._labelled(chunk, labelled)
                 if chunk.n_rows == 0:
@@ -161,6 +162,41 @@ class TableSource:
         from streamcut.io.rows import take_rows  # Numba, not needed elsewhere in this file
 
         return take_rows(chunk, rows)
+
+
+class GroupCheck:
+    """Finds the first row that returns to an earlier group, over all blocks and files.
+
+    Beyond MAX_GROUPS groups they are forgotten, and only a qid above all earlier ones is still known to be new. So sorted
+    files of any size pass, and an unsorted file with more groups is refused rather than trusted.
+    """
+
+    def __init__(self) -> None:
+        self._seen: set[int] = set()
+        self._last, self._top, self._forgot = -1, -1, False
+
+    def first_repeat(self, qid: np.ndarray) -> int | None:
+        """Number of the first of these rows (qid int64 (n), the next rows of the data) whose group was left before, else None.
+
+        Raises MemoryBudgetError when that can't be determined in the memory allowed.
+        """
+        starts = np.flatnonzero(np.concatenate(([self._last], qid[:-1])) != qid)
+        for row, group in zip(starts.tolist(), qid[starts].tolist(), strict=True):
+            if group in self._seen:
+                return row
+            if group <= self._top and self._forgot:
+                raise MemoryBudgetError(
+                    f"after {MAX_GROUPS:,} groups, qid {group} is not above all before it; whether it is new can't be told "
+                    "in bounded memory; sort the rows by qid, or use --group-by-qid"
+                )
+            self._top = max(self._top, group)
+            if len(self._seen) == MAX_GROUPS:
+                self._seen.clear()
+                self._forgot = True
+            if not self._forgot:
+                self._seen.add(group)
+        self._last = int(qid[-1]) if len(qid) else self._last
+        return None
 
 
 def check_groups(groups: GroupCheck, qid: np.ndarray, path: str, row: int, kept: np.ndarray | None = None) -> None:
@@ -204,3 +240,41 @@ def tree_bytes(path: str | Path) -> int:
     if not os.path.isdir(path):
         return os.path.getsize(path)
     return sum(os.lstat(os.path.join(folder, name)).st_size for folder, _, names in os.walk(path) for name in names)
+
+
+def one_ahead(items: Iterator[T]) -> Iterator[T]:
+    """`items`, none of which is None; the next one is made by another thread meanwhile."""
+    with ThreadPoolExecutor(1, "streamcut-read") as pool:
+        coming = pool.submit(next, items, None)
+        while (item := coming.result()) is not None:
+            coming = pool.submit(next, items, None)
+            yield item
+
+
+def ahead(items: Iterable[T], work: Callable[[T], U], threads: int) -> Generator[tuple[T, Callable[[], U]]]:
+    """Each of `items` with a function that returns, or raises, the result of `work` on it.
+
+    A single thread works on demand; several run up to `threads` items ahead. An error of `items` comes after those before it.
+    """
+    if threads == 1:
+        for item in items:
+            yield item, partial(work, item)
+        return
+    working: deque[tuple[T, Future[U]]] = deque()
+    pool, late = ThreadPoolExecutor(threads, "streamcut-rows"), None
+    try:
+        try:
+            for item in items:
+                working.append((item, pool.submit(work, item)))
+                if len(working) > threads:
+                    done, future = working.popleft()
+                    yield done, future.result
+        except BadInputError as error:
+            late = error
+        while working:
+            done, future = working.popleft()
+            yield done, future.result
+        if late is not None:
+            raise late
+    finally:
+        pool.shutdown(cancel_futures=True)

@@ -56,7 +56,7 @@ def by_rows(
     del counts
     firsts = _bucket_rows(indptr)
     record = np.dtype([("row", np.int64), ("column", np.int64), ("value", value_type)])
-    with disk_full(folder, int(indptr[-1]) * record.itemsize), tempfile.TemporaryFile(dir=folder, buffering=0) as scratch:
+    with disk_full(folder, int(indptr[-1]) * record.itemsize), tempfile.TemporaryFile(dir=folder) as scratch:
         filled = indptr[firsts[:-1]].copy()
         for block in blocks():
             _place(block, firsts, filled, record, scratch)
@@ -65,8 +65,7 @@ def by_rows(
                 continue
             begin = int(indptr[first])
             scratch.seek(begin * record.itemsize)
-            entries = np.empty(int(indptr[stop]) - begin, record)
-            _read(scratch, entries, where)
+            entries = np.frombuffer(scratch.read((int(indptr[stop]) - begin) * record.itemsize), record)
             if filled[bucket] != indptr[stop]:
                 raise BadInputError(f"{where}: its entries changed while they were read")
             order = np.lexsort((entries["column"], entries["row"]))
@@ -98,19 +97,8 @@ def _place(block: Scattered, firsts: np.ndarray, filled: np.ndarray, record: np.
     present, starts = np.unique(buckets[order], return_index=True)
     for bucket, first, stop in zip(present.tolist(), starts.tolist(), [*starts.tolist()[1:], len(order)], strict=True):
         scratch.seek(int(filled[bucket]) * record.itemsize)
-        left = entries[first:stop].view(np.uint8).data
-        while left:
-            left = left[scratch.write(left) :]
+        scratch.write(entries[first:stop].view(np.uint8).data)
         filled[bucket] += stop - first
-
-
-def _read(scratch, out: np.ndarray, where: str) -> None:
-    left = out.view(np.uint8).data
-    while left:
-        got = scratch.readinto(left)
-        if not got:
-            raise BadInputError(f"{where}: its entries changed while they were read")
-        left = left[got:]
 
 
 def column_entries(indptr: np.ndarray, read: Callable[[slice], tuple[np.ndarray, np.ndarray]], where: str) -> Iterator[Scattered]:

@@ -13,13 +13,13 @@ _WIDE = {"indptr": "int64", "y": "float64", "weight": "float64"}  # returned as 
 
 
 class Buffers:
-    """Memory for the largest of `shards`. `with_ones`: also for values that are all 1, which only `verify` reads.
+    """Memory for the largest of `shards`.
 
     raw   uint8: file contents before they are decoded
     """
 
-    def __init__(self, shards: Iterable[ShardInfo], *, with_ones: bool = False) -> None:
-        raw, room = _sizes(shards, with_ones)
+    def __init__(self, shards: Iterable[ShardInfo]) -> None:
+        raw, room = _sizes(shards)
         self.raw = np.empty(raw, np.uint8)
         self._room = {name: np.empty(size, np.uint8) for name, size in room.items()}
 
@@ -41,18 +41,18 @@ class Buffers:
 
 def buffer_bytes(manifest: Manifest) -> int:
     """Bytes that one `Buffers` for all shards of a stored data set occupies."""
-    raw, room = _sizes(manifest.shards, False)
+    raw, room = _sizes(manifest.shards)
     return raw + sum(room.values())
 
 
-def _sizes(shards: Iterable[ShardInfo], with_ones: bool) -> tuple[int, dict[str, int]]:
+def _sizes(shards: Iterable[ShardInfo]) -> tuple[int, dict[str, int]]:
     """(bytes of the longest file, {buffer: bytes})."""
     raw = 0
     room: dict[str, int] = {}
     for shard in shards:
         raw = max([raw, *(length for length, _ in shard.files.values())])
         for name, info in shard.arrays.items():
-            if name == "data" and shard.ones and not with_ones:
+            if name == "data" and shard.ones:
                 continue
             raw = max(raw, info.stored_bytes + TRAILER)
             room[name] = max(room.get(name, 0), info.size * np.dtype(info.dtype).itemsize)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from streamcut.errors import NotFoundError, UsageError
 from streamcut.foundation.opened import read_file
-from streamcut.foundation.units import format_bytes, parse_size
+from streamcut.foundation.units import parse_size
 
 log = logging.getLogger(__name__)
 
@@ -28,32 +28,16 @@ _PART = 0.5  # fraction of the free space, when no size is given
 
 
 class ChunkCache:
-    """A folder with chunks of any number of stores, `size` bytes in all (None: half of the space now free).
+    """The chunks of the store with this fingerprint in `folder`, whose stores get `size` bytes together (None: half of the
+    space now free, in addition to what they have).
 
     Raises UsageError for a folder that holds other files, NotFoundError when it cannot be made.
     """
 
-    def __init__(self, folder: str | os.PathLike, size: int | None = None) -> None:
-        self.folder, self.size = Path(folder), size
-        self._store = self.folder
-        self._used = 0
+    def __init__(self, folder: str | os.PathLike, size: int | None, fingerprint: str) -> None:
+        self.folder = Path(folder)
+        self._store = self.folder / fingerprint[:32]
         self._lock = threading.Lock()
-        self._full = False
-
-    @classmethod
-    def of_environment(cls) -> ChunkCache | None:
-        """The cache set by STREAMCUT_CACHE_DIR and STREAMCUT_CACHE_SIZE, if any."""
-        folder, size = os.environ.get(FOLDER), os.environ.get(SIZE)
-        return cls(folder, parse_size(size, option=SIZE) if size else None) if folder else None
-
-    def __getstate__(self) -> dict[str, object]:
-        return {"folder": self.folder, "size": self.size}
-
-    def __setstate__(self, state: dict) -> None:
-        self.__init__(**state)  # type: ignore[misc]
-
-    def begin(self, fingerprint: str) -> None:
-        """Switch to the chunks of the store with this fingerprint."""
         tag = self.folder / _TAG
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -61,13 +45,17 @@ class ChunkCache:
                 if any(self.folder.iterdir()):
                     raise UsageError(f"STREAMCUT_CACHE_DIR: {self.folder}: holds other files; give an empty folder, or a new one")
                 tag.write_bytes(_SIGNATURE)
-            self._store = self.folder / fingerprint[:32]
             self._store.mkdir(exist_ok=True)
-            self._used = sum(each.stat().st_size for each in self.folder.rglob("*") if each.is_file())
-            if self.size is None:
-                self.size = self._used + int(_PART * shutil.disk_usage(self.folder).free)
+            used = sum(each.stat().st_size for each in self.folder.rglob("*") if each.is_file())
+            self._left = int(_PART * shutil.disk_usage(self.folder).free) if size is None else size - used
         except OSError as error:
             raise NotFoundError(f"STREAMCUT_CACHE_DIR: {self.folder}: {error.strerror}") from None
+
+    @classmethod
+    def of_environment(cls, fingerprint: str) -> ChunkCache | None:
+        """The cache set by STREAMCUT_CACHE_DIR and STREAMCUT_CACHE_SIZE, if any."""
+        folder, size = os.environ.get(FOLDER), os.environ.get(SIZE)
+        return cls(folder, parse_size(size, option=SIZE) if size else None, fingerprint) if folder else None
 
     def get(self, name: str, length: int) -> bytes | None:
         """The chunk, None when it is not cached."""
@@ -86,25 +74,23 @@ class ChunkCache:
 
     def put(self, name: str, content: bytes) -> None:
         """Keep the chunk if it fits; errors are logged, not raised."""
-        assert self.size is not None
         with self._lock:
-            if self._full or self._used + len(content) > self.size:
-                if not self._full:
+            if self._left < len(content):
+                if self._left >= 0:
                     what = "chunks that don't fit are fetched in every pass; raise STREAMCUT_CACHE_SIZE"
-                    log.info("the cache %s is full at %s: %s", self.folder, format_bytes(self._used), what)
-                self._full = True
+                    log.info("the cache %s is full: %s", self.folder, what)
+                self._left = -1
                 return
-            self._used += len(content)
+            self._left -= len(content)
         place = self._place(name)
         temporary = place.with_name(f".{place.name}.{os.getpid()}.{threading.get_ident()}")
         try:
             temporary.write_bytes(content)  # not synced: a chunk damaged by a power loss is fetched again
             os.replace(temporary, place)
         except OSError as error:
-            with suppress(OSError):
-                temporary.unlink()
+            temporary.unlink(missing_ok=True)
             log.warning("the cache %s takes no more: %s", self.folder, error.strerror or error)
-            self._full = True
+            self._left = -1
 
     def forget(self, name: str) -> None:
         """Remove a chunk that proved damaged."""

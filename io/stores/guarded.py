@@ -6,14 +6,15 @@ import errno
 import os
 import stat
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import numpy as np
 
 from streamcut.errors import CorruptError, NotFoundError
 from streamcut.foundation import systems
 from streamcut.foundation.files import failpoint
-from streamcut.foundation.opened import IrregularFileError, open_below
+from streamcut.foundation.opened import IrregularFileError, open_regular
 from streamcut.io.stores.codec import crc32c
 
 _RETRIES = 2
@@ -26,10 +27,8 @@ def damaged(where: str | os.PathLike, what: str) -> CorruptError:
     return CorruptError(f"{where}: {what}; restore it from a copy, or convert the data again")
 
 
-def read_exactly(root: str | os.PathLike, name: str, length: int, raw: np.ndarray | None, start: int | None = None) -> np.ndarray:
+def read_exactly(root: str | os.PathLike, name: str, length: int, raw: np.ndarray | None) -> np.ndarray:
     """The `length` bytes of the file `name` ("a/b") of the store `root`, as a view of `raw` (uint8, large enough) if given.
-
-    With `start`, only the bytes from there on that fill `raw`.
 
     A read that fails with EIO is retried twice. Raises CorruptError when the file is missing, not a regular file, unreadable or
     of another length, NotFoundError without permission to read it. Failpoint: store.read.
@@ -37,13 +36,7 @@ def read_exactly(root: str | os.PathLike, name: str, length: int, raw: np.ndarra
     path = f"{os.fspath(root)}/{name}"
     for attempt in range(_RETRIES + 1):
         try:
-            return _read(root, name, path, length, raw, start)
-        except FileNotFoundError:
-            raise damaged(path, "missing") from None
-        except PermissionError as error:
-            raise NotFoundError(f"{path}: {error.strerror}; make it readable") from None
-        except IrregularFileError as error:
-            raise damaged(path, str(error.strerror)) from None
+            return _read(path, length, raw)
         except OSError as error:
             if error.errno != errno.EIO or attempt == _RETRIES:
                 raise damaged(path, f"cannot be read ({error.strerror})") from error
@@ -51,54 +44,51 @@ def read_exactly(root: str | os.PathLike, name: str, length: int, raw: np.ndarra
     raise AssertionError("unreachable")
 
 
-def _read(root: str | os.PathLike, name: str, path: str, length: int, raw: np.ndarray | None, start: int | None) -> np.ndarray:
-    with open(open_below(root, name), "rb", buffering=0) as file:
-        found = os.fstat(file.fileno()).st_size
-        if found != length:
-            raise damaged(path, f"is {found:,} bytes long, and should be {length:,}")
-        if start is not None:
-            os.lseek(file.fileno(), start, os.SEEK_SET)
+def _read(path: str, length: int, raw: np.ndarray | None) -> np.ndarray:
+    with _opened(path, length) as handle:
         view = np.empty(length, np.uint8) if raw is None else raw[:length]
         rest = view.data
         while rest:
             failpoint("store.read")
-            got = file.readinto(rest)
+            got = os.readv(handle, [rest])
             if not got:
                 raise damaged(path, "became shorter while it was read")
             rest = rest[got:]
     return view
 
 
-def read_small(root: str | os.PathLike, name: str, most: int) -> bytes:
-    """A store's file of at most `most` bytes. Raises OSError."""
-    with open(open_below(root, name), "rb") as file:
-        if os.fstat(file.fileno()).st_size > most:
-            raise OSError(errno.EFBIG, f"is longer than the {most:,} bytes that it may have", f"{os.fspath(root)}/{name}")
-        return file.read()
+@contextmanager
+def _opened(path: str, length: int) -> Iterator[int]:
+    """A descriptor of a store's file of this length. Raises as read_exactly does."""
+    try:
+        handle = open_regular(path)
+    except FileNotFoundError:
+        raise damaged(path, "missing") from None
+    except PermissionError as error:
+        raise NotFoundError(f"{path}: {error.strerror}; make it readable") from None
+    except IrregularFileError as error:
+        raise damaged(path, str(error.strerror)) from None
+    try:
+        found = os.fstat(handle).st_size
+        if found != length:
+            raise damaged(path, f"is {found:,} bytes long, and should be {length:,}")
+        yield handle
+    finally:
+        os.close(handle)
 
 
 def expect_length(root: str | os.PathLike, name: str, length: int) -> None:
-    """Raise CorruptError unless a store's file exists with this length; its content is not read."""
-    path = f"{os.fspath(root)}/{name}"
-    try:
-        handle = open_below(root, name)
-    except FileNotFoundError:
-        raise damaged(path, "missing") from None
-    except OSError as error:
-        raise damaged(path, str(error.strerror)) from None
-    found = os.fstat(handle).st_size
-    os.close(handle)
-    if found != length:
-        raise damaged(path, f"is {found:,} bytes long, and should be {length:,}")
+    """Raise as read_exactly does unless a store's file exists with this length; its content is not read."""
+    with _opened(f"{os.fspath(root)}/{name}", length):
+        pass
 
 
-def fetch_ahead(root: str | os.PathLike, name: str, length: int, first: int = 0) -> None:
-    """Ask the kernel to read `length` bytes from `first` on of a store's file into its cache, without waiting. Errors
-    surface in the later read."""
+def fetch_ahead(root: str | os.PathLike, name: str, length: int) -> None:
+    """Ask the kernel to read `length` bytes of a store's file into its cache, without waiting; the later read raises."""
     with suppress(OSError):
-        handle = open_below(root, name)
+        handle = open_regular(os.path.join(root, name))
         try:
-            for start in range(first, first + length, _AHEAD):
+            for start in range(0, length, _AHEAD):
                 systems.fetch_ahead(handle, start, _AHEAD)
         finally:
             os.close(handle)

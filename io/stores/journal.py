@@ -56,12 +56,12 @@ def entries(files: Files, last: int | None = None) -> list[dict[str, Any]]:
     return found
 
 
-def check_options(begun: dict, options: dict, where: str) -> None:
-    """Raise UsageError unless `begun` and `options` (JSON types) are the same."""
+def check_options(before: dict, options: dict, where: str) -> None:
+    """Raise UsageError unless `before` and `options` (JSON types) are the same."""
     differing = [
-        f"{key} was {begun.get(key)!r} and is {options.get(key)!r}"
-        for key in sorted({*begun, *options})
-        if canonical_json(begun.get(key)) != canonical_json(options.get(key))
+        f"{key} was {before.get(key)!r} and is {options.get(key)!r}"
+        for key in sorted({*before, *options})
+        if canonical_json(before.get(key)) != canonical_json(options.get(key))
     ]
     if differing:
         raise UsageError(
@@ -86,9 +86,9 @@ def expect_free(path: str | os.PathLike, force: bool) -> None:
 def _foreign(files: Files, names: dict[str, int]) -> set[str]:
     """The `names` in the folder of a store that are none of its own."""
     if MANIFEST not in names:
-        begun = entry(0) in names
-        temporary = {name for name in names if name.endswith(".tmp") and (begun or name.startswith(f"{JOURNAL}/."))}
-        return {name for name in names if name.split("/")[0] not in (_PARTS if begun else (SCRATCH,))} - temporary
+        unfinished = entry(0) in names
+        temporary = {name for name in names if name.endswith(".tmp") and (unfinished or name.startswith(f"{JOURNAL}/."))}
+        return {name for name in names if name.split("/")[0] not in (_PARTS if unfinished else (SCRATCH,))} - temporary
     try:
         own = {MANIFEST, *guarded_files(parse_manifest(files.get(MANIFEST) or b"", MANIFEST))}
     except StreamcutError:

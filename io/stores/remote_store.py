@@ -6,10 +6,11 @@ shards are decoded and processed, the next ones are on their way, as many as AHE
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cached_property
-from typing import Any, TypeVar
+from itertools import accumulate
+from typing import TypeVar
 
 import numpy as np
 
@@ -20,10 +21,9 @@ from streamcut.io.stores.chunk_cache import ChunkCache
 from streamcut.io.stores.codec import TRAILER, crc32c
 from streamcut.io.stores.guarded import damaged
 from streamcut.io.stores.manifest_file import MAX_MANIFEST, parse_manifest
-from streamcut.io.stores.shards_ahead import ShardsAhead
-from streamcut.io.stores.spec import MANIFEST
+from streamcut.io.stores.spec import JOURNAL, MANIFEST
+from streamcut.io.stores.stored import ZarrStore
 from streamcut.io.stores.zarr_layout import chunk_length, chunk_name
-from streamcut.io.stores.zarr_store import ZarrStore
 
 AHEAD_BYTES = 64 << 20  # of chunks in flight, or received and not yet used
 _AGAIN = (None,) * 3  # requests after a body that came with another checksum
@@ -35,34 +35,50 @@ U = TypeVar("U")
 class RemoteStore(ZarrStore):
     """A store behind s3://, gs://, az://, https:// or memory://.
 
-    cache     local cache of chunks, None: no cache
+    cached    chunks may come from the local cache (STREAMCUT_CACHE_DIR)
     manifest  of shards that are not a store yet; None: it is stored with them
     """
 
-    def __init__(self, url: str, cache: ChunkCache | None = None, manifest: Manifest | None = None) -> None:
+    def __init__(self, url: str, cached: bool = False, manifest: Manifest | None = None) -> None:
         super().__init__(url, manifest or _manifest(url))
-        self._cache = cache
-        if cache is not None:
-            cache.begin(self.manifest.fingerprint)
+        self._cache = ChunkCache.of_environment(self.manifest.fingerprint) if cached else None
+        self._sizes = [sum(length for _, length in self.files(shard)) for shard in range(len(self.manifest.shards))]
+        self._coming: dict[int, tuple[threading.Thread, dict[str, Future]]] = {}  # chunks by array, and who expects them
+        self._lock = threading.Lock()
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"path": self.path, "cache": self._cache}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        RemoteStore.__init__(self, state["path"], state["cache"])
+    def __reduce__(self) -> tuple:
+        return RemoteStore, (self.path, self._cache is not None)
 
     @property
     def held_bytes(self) -> int:
         """Memory in addition to the buffers of readers: chunks in flight."""
-        return AHEAD_BYTES + max(self._sizes, default=0)
+        return AHEAD_BYTES + max(self._sizes)
 
     def expect(self, *shards: int) -> None:
-        """Begin to fetch as many of these shards as memory allows, the others as soon as this thread has taken some."""
-        self._ahead.expect(shards)
+        """Begin to fetch as many of these shards as this thread's share of the memory allows, but at least the first; drop those
+        that this thread, or one that has ended, no longer expects."""
+        me = threading.current_thread()
+        with self._lock:
+            share = AHEAD_BYTES // len({me, *(owner for owner, _ in self._coming.values() if owner.is_alive())})
+            sums = accumulate(self._sizes[shard] for shard in shards)
+            soon = [shard for shard, total in zip(shards, sums, strict=True) if total <= share or shard == shards[0]]
+            for shard, (owner, chunks) in list(self._coming.items()):
+                if (owner is me and shard not in soon) or not owner.is_alive():
+                    del self._coming[shard]
+                    for chunk in chunks.values():
+                        chunk.cancel()
+            for shard in soon:
+                held = sum(self._sizes[number] for number in self._coming)
+                if shard not in self._coming and held + self._sizes[shard] <= self.held_bytes:
+                    self._coming[shard] = me, self._begun(shard)
 
     def content(self, shard: int, name: str, raw: np.ndarray) -> np.ndarray:
         file, info = chunk_name(shard, name), self.manifest.shards[shard].arrays[name]
-        coming = self._ahead.take(shard, name)
+        with self._lock:
+            _, chunks = self._coming.get(shard, (None, {}))
+            coming = chunks.pop(name, None)
+            if not chunks:
+                self._coming.pop(shard, None)
         return np.frombuffer(self._checked_file(file, chunk_length(info), info.stored_crc32c, TRAILER, coming), np.uint8)
 
     def guarded(self, name: str, guard: tuple[int, int]) -> bytes:
@@ -87,23 +103,9 @@ class RemoteStore(ZarrStore):
         with ThreadPoolExecutor(_REQUESTS) as pool:
             yield from pool.map(call, items)
 
-    @cached_property
-    def _sizes(self) -> list[int]:
-        """Bytes of each shard."""
-        return [sum(length for _, length in self.files(shard)) for shard in range(len(self.manifest.shards))]
-
-    @cached_property
-    def _ahead(self) -> ShardsAhead:
-        return ShardsAhead(self._sizes, self._begun, AHEAD_BYTES)
-
     def _begun(self, shard: int) -> dict[str, Future]:
-        wanted = {file for file, _ in self.files(shard)}
-        names = [name for name in self.manifest.shards[shard].arrays if chunk_name(shard, name) in wanted]
-        return {
-            name: begun(get, f"{self.path}/{chunk_name(shard, name)}")
-            for name in names
-            if self._cache is None or not self._cache.has(chunk_name(shard, name))
-        }
+        wanted = [file for file, _ in self.files(shard) if self._cache is None or not self._cache.has(file)]
+        return {file.split("/")[-2]: begun(get, f"{self.path}/{file}") for file in wanted}
 
     def _checked_file(self, file: str, length: int, crc: int, trailer: int, coming: Future | None) -> bytes:
         """A file of the store, from the cache or the server, with its checksum compared."""
@@ -133,9 +135,9 @@ class RemoteStore(ZarrStore):
         return content
 
 
-def open_remote(url: str, cache: ChunkCache | None = None) -> RemoteStore:
+def open_remote(url: str, cached: bool) -> RemoteStore:
     """The store at `url`. Raises as open_dataset does."""
-    store = RemoteStore(url.rstrip("/"), cache)
+    store = RemoteStore(url.rstrip("/"), cached)
     if store.manifest.backend != "zarr":
         raise NotFoundError(f"{url}: a store of {store.manifest.backend} files, which is read only from a disk; copy it there")
     return store
@@ -145,7 +147,7 @@ def _manifest(url: str) -> Manifest:
     where, in_bucket = f"{url}/{MANIFEST}", url.partition("://")[0] in OBJECT_STORES
     size = size_of(where)
     if size is None:
-        if in_bucket and objects_below(url + "/journal"):
+        if in_bucket and objects_below(f"{url}/{JOURNAL}"):
             what = "its conversion was never finished; run the same `streamcut convert` with --resume"
             raise IncompleteError(f"{url}: {what}, or without, to begin anew")
         if (error := no_bucket(url)) is not None:

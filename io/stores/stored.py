@@ -1,4 +1,4 @@
-"""The part common to all stores: arrays are filled by a subclass, checked, and become a Chunk."""
+"""Stores that are read: arrays are filled by a subclass, checked, and become a Chunk; and the native store, on a disk."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from streamcut.io.dataset import ShownDataset, first_rows
 from streamcut.io.manifest import Manifest, ShardInfo
 from streamcut.io.recipe.recipe import NewerRecipeError, Recipe
 from streamcut.io.stores.buffers import Buffers
-from streamcut.io.stores.codec import crc32c
-from streamcut.io.stores.guarded import damaged, expect_length, fetch_ahead, read_guarded
+from streamcut.io.stores.codec import TRAILER, crc32c, decode, read_trailer
+from streamcut.io.stores.guarded import damaged, expect_length, fetch_ahead, read_exactly, read_guarded
 from streamcut.io.stores.spec import MANIFEST, RECIPE, SHARDS, shard_name
+from streamcut.io.stores.zarr_layout import chunk_length, chunk_name
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -91,10 +92,6 @@ class StoredDataset(ShownDataset, ABC):
         """Map `call` over the items in order, with the concurrency that suits the storage."""
         return map(call, items)
 
-    def where(self, shard: int, name: str = "") -> str:
-        """The name of a shard, or of its array `name`, in messages."""
-        return "/".join(filter(None, (str(self.path), SHARDS, shard_name(shard), name)))
-
     def buffers(self, shards: Iterable[ShardInfo] | None = None) -> Buffers:
         """Memory for one reading thread: for any shard, or any of `shards`."""
         return Buffers(self.manifest.shards if shards is None else shards)
@@ -104,44 +101,63 @@ class StoredDataset(ShownDataset, ABC):
         if not 0 <= shard < len(self.manifest.shards):
             raise IndexError(f"shard {shard} of {len(self.manifest.shards)}")
         info = self.manifest.shards[shard]
-        buffers = self.buffers([info]) if buffers is None else buffers
-        out = {name: buffers.stored(name, array) for name, array in info.arrays.items() if not (info.ones and name == "data")}
-        self.fill(shard, out, buffers)
-        return self._checked(shard, info, out, buffers)
+        names = [name for name in info.arrays if not (info.ones and name == "data")]
+        return self.read_arrays(shard, names, self.buffers([info]) if buffers is None else buffers)
 
-    def _checked(self, shard: int, info: ShardInfo, out: dict[str, np.ndarray], buffers: Buffers) -> Chunk:
-        indptr, y = buffers.widened("indptr", out["indptr"]), buffers.widened("y", out["y"])
+    def read_arrays(self, shard: int, names: Iterable[str], buffers: Buffers) -> Chunk:
+        """The same with the arrays `names`; without "data" every value is 1."""
+        arrays = {name: buffers.stored(name, self.manifest.shards[shard].arrays[name]) for name in names}
+        self.fill(shard, arrays, buffers)
+        arrays |= {name: buffers.widened(name, arrays[name]) for name in ("indptr", "y")}
         if shard not in self._sound:
-            if (problem := self.problem(shard, {**out, "indptr": indptr, "y": y})) is not None:
-                raise problem
+            self._check(shard, arrays)
             self._sound.add(shard)
-        return Chunk(
-            indptr=indptr,
-            indices=out["indices"],
-            data=out.get("data"),
-            y=y,
-            qid=out.get("qid"),
-            weight=buffers.widened("weight", out["weight"]) if "weight" in out else None,
-            first_row=self._first_rows[shard],
-        )
+        if "weight" in arrays:
+            arrays["weight"] = buffers.widened("weight", arrays["weight"])
+        data, qid, weight = (arrays.get(name) for name in ("data", "qid", "weight"))
+        return Chunk(arrays["indptr"], arrays["indices"], data, arrays["y"], qid, weight, self._first_rows[shard])
 
-    def problem(self, shard: int, arrays: dict[str, np.ndarray]) -> CorruptError | None:
-        """The first fault unsafe for kernels in a shard with these decoded arrays (indptr int64, y float64), or None."""
-        statistics = self.manifest.statistics
+    def _check(self, shard: int, arrays: dict[str, np.ndarray]) -> None:
+        """Raise CorruptError for a fault unsafe for kernels in a shard with these decoded arrays (indptr int64, y float64)."""
         from streamcut.io.stores.structure import first_problem  # loads Numba, not needed to show a store
 
-        found = first_problem(
-            arrays["indptr"],
-            arrays["indices"],
-            arrays.get("data"),
-            arrays,
-            statistics.n_features,
-            statistics.max_row_nnz,
-            statistics.max_abs_value,
-        )
-        return None if found is None else damaged(self.where(shard, found[0]), found[1])
+        statistics = self.manifest.statistics
+        limits = statistics.n_features, statistics.max_row_nnz, statistics.max_abs_value
+        if (found := first_problem(arrays["indptr"], arrays["indices"], arrays.get("data"), arrays, *limits)) is not None:
+            raise damaged(f"{self.path}/{SHARDS}/{shard_name(shard)}/{found[0]}", found[1])
 
-    def check_content(self, shard: int, name: str, array: np.ndarray) -> None:
-        """Raise CorruptError unless the decoded `array` has the checksum that the manifest states."""
-        if crc32c(array) != self.manifest.shards[shard].arrays[name].content_crc32c:
-            raise damaged(self.where(shard, name), "does not have the content that the manifest states")
+
+class ZarrStore(StoredDataset):
+    """The native store in a folder. Each array is one file: its length is checked, it is read into a reused buffer, its checksum
+    is compared, and it is decompressed into a preallocated array. Nothing is allocated and nothing is copied twice.
+    """
+
+    def fill(self, shard: int, out: dict[str, np.ndarray], buffers: Buffers) -> None:
+        arrays = self.manifest.shards[shard].arrays
+        for name, array in out.items():
+            info = arrays[name]
+            if not info.size:
+                continue  # Zarr stores no chunk for an empty array
+            content = self.content(shard, name, buffers.raw)
+            path = f"{self.path}/{chunk_name(shard, name)}"
+            payload = content[:-TRAILER]
+            crc = crc32c(payload)
+            if crc != read_trailer(content[-TRAILER:]):
+                raise damaged(path, "does not have the checksum at its end")
+            if crc != info.stored_crc32c:
+                raise damaged(path, "is sound, but not the file that the manifest describes")
+            try:
+                decode(payload, array)
+            except ValueError as error:
+                raise damaged(path, str(error)) from None
+
+    def content(self, shard: int, name: str, raw: np.ndarray) -> np.ndarray:
+        """The stored chunk of array `name`, uint8, of the right length; may be a view of `raw`."""
+        length = chunk_length(self.manifest.shards[shard].arrays[name])
+        return read_exactly(str(self.path), chunk_name(shard, name), length, raw)
+
+    def files(self, shard: int) -> Iterator[tuple[str, int]]:
+        info = self.manifest.shards[shard]
+        for name, array in info.arrays.items():
+            if array.size and not (info.ones and name == "data"):
+                yield chunk_name(shard, name), chunk_length(array)

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from streamcut.errors import CorruptError
-from streamcut.foundation.chunk import Chunk
 from streamcut.io.features import FeatureTally, feature_statistics
 from streamcut.io.manifest import StatisticsBuilder
 from streamcut.io.opening import open_dataset
 from streamcut.io.stores.buffers import Buffers
 from streamcut.io.stores.guarded import damaged
 from streamcut.io.stores.manifest_file import guarded_files
-from streamcut.io.stores.spec import FEATURES, MANIFEST, MOST_FEATURES
+from streamcut.io.stores.spec import FEATURES, MANIFEST, MOST_FEATURES, SHARDS, shard_name
 from streamcut.io.stores.stored import StoredDataset
 
 
@@ -75,40 +74,42 @@ def verify_store(path: str | os.PathLike, *, read_data: bool) -> VerifyReport:
 def _content_of_files(data: StoredDataset, files: dict[str, tuple[int, int | None]], read_data: bool) -> Iterator[str]:
     """Faults in the content of files with a checksum of the whole file; without `read_data`, of metadata files only."""
 
-    def problem(file: str, guard: tuple[int, int]) -> str | None:
+    def problem(item: tuple[str, tuple[int, int]]) -> str | None:
         try:
-            data.guarded(file, guard)
+            data.guarded(*item)
         except CorruptError as error:
             return str(error)
         return None
 
     wanted = {file: (length, crc) for file, (length, crc) in files.items() if crc is not None}
-    read = [(file, guard) for file, guard in wanted.items() if read_data or file.endswith(".json")]
-    yield from filter(None, data.each(lambda each: problem(*each), read))
+    yield from filter(None, data.each(problem, [each for each in wanted.items() if read_data or each[0].endswith(".json")]))
 
 
 def _content_problems(data: StoredDataset) -> Iterator[str]:
     """Read every array of every shard."""
-    buffers = Buffers(data.manifest.shards, with_ones=True)
-    statistics: StatisticsBuilder | None = StatisticsBuilder()
+    stated, sound = data.manifest.statistics, True
+    shards = [replace(shard, ones=False) for shard in data.manifest.shards]  # values that are all 1 are stored, too
+    buffers, statistics = Buffers(shards), StatisticsBuilder()
     kept = FEATURES in data.manifest.extras
-    tally = FeatureTally(min(max(data.manifest.statistics.n_features, 1), MOST_FEATURES) if kept else 0)
-    for shard in range(len(data.manifest.shards)):
-        arrays, problems = _shard_arrays(data, shard, buffers)
-        if not problems:
-            arrays |= {name: buffers.widened(name, arrays[name]) for name in ("indptr", "y")}
-            problems += _row_problems(data, shard, arrays)
-        yield from problems
-        if problems:
-            statistics = None  # meaningless for the remaining shards
-        if statistics is not None:
-            chunk = _chunk(arrays, buffers)
-            statistics.add(chunk)
-            tally.add(chunk)
-    stated = data.manifest.statistics
-    if statistics is not None and statistics.finish(stated.n_features) != stated:
+    tally = FeatureTally(min(max(stated.n_features, 1), MOST_FEATURES) if kept else 0)
+    for shard, info in enumerate(data.manifest.shards):
+        try:
+            chunk = data.read_arrays(shard, info.arrays, buffers)
+        except CorruptError as error:
+            sound = False
+            yield str(error)
+            continue
+        if bool(np.all(chunk.data == 1)) != info.ones:
+            sound = False
+            what = "contradicts the manifest on whether every value is 1"
+            yield str(damaged(f"{data.path}/{SHARDS}/{shard_name(shard)}/data", what))
+        statistics.add(chunk)
+        tally.add(chunk)
+    if not sound:
+        return
+    if statistics.finish(stated.n_features) != stated:
         yield f"{data.path}/{MANIFEST}: its statistics are not those of the rows; convert the data again"
-    if statistics is not None and kept:
+    if kept:
         try:
             stored, found = feature_statistics(data), tally.finish()
         except CorruptError as error:
@@ -116,28 +117,3 @@ def _content_problems(data: StoredDataset) -> Iterator[str]:
         else:
             if found is None or found.to_bytes() != stored.to_bytes():
                 yield f"{data.path}/{FEATURES}: is not what the rows say; convert the data again"
-
-
-def _shard_arrays(data: StoredDataset, shard: int, buffers: Buffers) -> tuple[dict[str, np.ndarray], list[str]]:
-    arrays, problems = {}, []
-    for name, info in data.manifest.shards[shard].arrays.items():
-        arrays[name] = buffers.stored(name, info)
-        try:
-            data.fill(shard, {name: arrays[name]}, buffers)
-            data.check_content(shard, name, arrays[name])
-        except CorruptError as error:
-            problems.append(str(error))
-    return arrays, problems
-
-
-def _row_problems(data: StoredDataset, shard: int, arrays: dict[str, np.ndarray]) -> list[str]:
-    if (problem := data.problem(shard, arrays)) is not None:
-        return [str(problem)]
-    if bool((arrays["data"] == 1).all()) != data.manifest.shards[shard].ones:
-        return [str(damaged(data.where(shard, "data"), "contradicts the manifest on whether every value is 1"))]
-    return []
-
-
-def _chunk(arrays: dict[str, np.ndarray], buffers: Buffers) -> Chunk:
-    weight = buffers.widened("weight", arrays["weight"]) if "weight" in arrays else None
-    return Chunk(arrays["indptr"], arrays["indices"], arrays["data"], arrays["y"], arrays.get("qid"), weight)

@@ -19,12 +19,13 @@ import numpy as np
 
 import streamcut
 from streamcut.errors import BadInputError, LockedError, UsageError
-from streamcut.foundation.chunk import Chunk, concatenate
+from streamcut.foundation.chunk import Chunk, concatenate, copied
 from streamcut.foundation.files import disk_full, failpoint
 from streamcut.foundation.shown import unknown
 from streamcut.io.dataset import shard_cuts
 from streamcut.io.features import FeatureStatistics, FeatureTally, by_passes
 from streamcut.io.manifest import ArrayInfo, Manifest, ShardInfo, StatisticsBuilder
+from streamcut.io.opening import store_of
 from streamcut.io.places.remote import is_url
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.stores import zarr_layout
@@ -32,7 +33,6 @@ from streamcut.io.stores.codec import MAX_BYTES
 from streamcut.io.stores.files import files_of
 from streamcut.io.stores.journal import check_options, entries, entry, expect_free, remove
 from streamcut.io.stores.manifest_file import canonical_json, fingerprint, manifest_bytes, shard_from_record, shard_record
-from streamcut.io.stores.shard_arrays import INT32_MAX, narrowed, smallest
 from streamcut.io.stores.spec import (
     BACKENDS,
     FEATURES,
@@ -44,9 +44,10 @@ from streamcut.io.stores.spec import (
     SCRATCH,
     SHARD_NNZ,
     SHARDS,
+    VALUES,
     shard_rows,
 )
-from streamcut.io.stores.structure import first_problem
+from streamcut.io.stores.structure import INT32_MAX, first_problem, narrowed, smallest
 
 _FEATURES_AT_ONCE = 1 << 19  # when the shards of a resumed store are reread: 16 MiB
 _UPLOADS = 64 << 20  # bytes of objects on their way, and their copies
@@ -74,10 +75,11 @@ class _Block:
 
 @dataclass(frozen=True, slots=True)
 class _InFlight:
-    """A shard that is being counted and written: the future is (the shard, the statistics of all rows up to its end)."""
+    """A shard that is being written, the statistics of all rows up to its end, and where to read on after it."""
 
-    written: Future[tuple[ShardInfo, dict]]
-    following: dict  # where to read on after it
+    written: Future[ShardInfo]
+    statistics: dict
+    following: dict
 
 
 class StoreWriter:
@@ -91,7 +93,7 @@ class StoreWriter:
     resume      continue an unfinished store if there is one; without `resume` it is removed
     force       replace an existing store; it is removed when the first shard is sound
     features    keep statistics per feature if there are at most this many (32 bytes each while writing; 0: never)
-    threads     background threads that count, encode and write shards; memory is `writer_bytes(shard_nnz, threads)`
+    threads     background threads that encode and write shards; memory is `writer_bytes(shard_nnz, threads)`
 
     Entering raises UsageError (the store exists, or options differ), LockedError, NotFoundError (the directory is not writable),
     DiskFullError. Afterwards `resume_from` is None for a fresh start, or {"position", "skip", "state"}: call append again with
@@ -133,9 +135,9 @@ class StoreWriter:
         self._least = 0  # size of pending rows, all of one group, below which it is not worth looking for its end
         self._blocks: deque[_Block] = deque()
         self._in_flight: deque[_InFlight] = deque()
-        self._counted: Future[None] | None = None  # done when the last shard in flight is counted
         self._begun = False
         self._rows = self._cut = 0  # appended, and handed out in shards
+        self._nnz = self._cut_nnz = 0  # their entries, of this run
         self._columns: tuple[bool, bool] | None = None
         self._stack = ExitStack()
 
@@ -170,8 +172,9 @@ class StoreWriter:
         skipped = again["skip"] if again is not None and again["position"] == position else 0
         self._blocks.append(_Block(self._rows - skipped, position, state))
         self._rows += chunk.n_rows
+        self._nnz += chunk.nnz
         self._pending.append(_copied(chunk))
-        entries, rows = sum(part.nnz for part in self._pending), self._rows - self._cut
+        entries, rows = self._nnz - self._cut_nnz, self._rows - self._cut
         if (entries > self._shard_nnz or rows > shard_rows(self._shard_nnz)) and entries + rows > self._least:
             self._emit()
         while self._in_flight and self._in_flight[0].written.done():
@@ -220,7 +223,7 @@ class StoreWriter:
             return self._tally.finish()
         if manifest.statistics.n_features > self._features:
             return None
-        return by_passes(_store(self._files.root, manifest), _FEATURES_AT_ONCE)
+        return by_passes(store_of(self._files.root, manifest), _FEATURES_AT_ONCE)
 
     def _go_on(self, records: list[dict], names: dict[str, int]) -> None:
         """Resume from the finished shards of an earlier run, whose files are among `names`."""
@@ -266,7 +269,7 @@ class StoreWriter:
             self._commit()
         rows = concatenate(self._pending)
         self._pending.clear()
-        cuts = shard_cuts(rows.indptr, rows.qid, self._shard_nnz)
+        cuts = shard_cuts(rows, self._shard_nnz)
         complete = cuts if last else cuts[:-1]
         for start, stop in complete:
             while len(self._in_flight) >= self._threads:
@@ -277,36 +280,30 @@ class StoreWriter:
             self._least = 0 if complete else 2 * (rows.nnz + rows.n_rows)
 
     def _hand_out(self, rows: Chunk) -> None:
-        """Let a thread count, encode and write a shard."""
+        """Check a shard and count it, and let a thread encode and write it. Raises BadInputError."""
+        assert rows.data is not None  # `_copied` wrote the ones
         first, self._cut = self._cut, self._cut + rows.n_rows
-        before, self._counted = self._counted, Future()
+        self._cut_nnz += rows.nnz
+        cut = slice(rows.indptr[0], rows.indptr[-1])
+        rows = replace(rows, indptr=rows.indptr - cut.start, indices=_small(rows.indices[cut]), data=rows.data[cut])
+        self._count(rows, first)
+        self._begin()
         number = len(self._shards) + len(self._in_flight)
-        task = self._pool.submit(self._written, number, rows, first, before, self._counted)
+        task = self._pool.submit(self._written, number, rows)
         while len(self._blocks) > 1 and self._blocks[1].first_row <= self._cut:
             self._blocks.popleft()
         block = self._blocks[0]
         following = {"position": block.position, "skip": self._cut - block.first_row, "state": block.state}
-        self._in_flight.append(_InFlight(task, following))
+        self._in_flight.append(_InFlight(task, self._statistics.state(), following))
 
-    def _written(self, shard: int, rows: Chunk, first: int, before: Future | None, counted: Future) -> tuple[ShardInfo, dict]:
-        """Check a shard and count it after its predecessors, then write it; runs in a background thread."""
-        data = _entries(rows, "data")
-        rows = replace(rows, indptr=rows.indptr - rows.indptr[0], indices=_entries(rows, "indices"), data=data)
-        try:
-            if before is not None:
-                before.result()
-            self._count(rows, first)
-            state = self._statistics.state()
-            self._begin()
-        except BaseException as error:
-            counted.set_exception(error)
-            raise
-        counted.set_result(None)
+    def _written(self, shard: int, rows: Chunk) -> ShardInfo:
+        """Encode and write a shard; runs in a background thread."""
         found: dict[str, ArrayInfo] = {}
         guards: dict[str, tuple[int, int]] = {}
         n_features = -1 if self._n_features is None else self._n_features
         self._files.put(self._layout.encoded(shard, narrowed(rows), rows.n_rows, n_features, found, guards))
-        return ShardInfo(rows.n_rows, rows.nnz, smallest(data)[1], found, guards), state
+        ones = found["data"].dtype == VALUES[0] and smallest(rows.data)[1]  # type: ignore[arg-type]
+        return ShardInfo(rows.n_rows, rows.nnz, ones, found, guards)
 
     def _count(self, chunk: Chunk, first: int) -> None:
         """Check a shard, whose first row is number `first`, and add it to the statistics. Raises BadInputError."""
@@ -327,8 +324,8 @@ class StoreWriter:
     def _commit(self) -> None:
         """Wait until the oldest shard in flight is written, and add it to the journal."""
         oldest = self._in_flight.popleft()
-        info, statistics = oldest.written.result()
-        record = {"shard": shard_record(info), "statistics": statistics, "next": oldest.following}
+        info = oldest.written.result()
+        record = {"shard": shard_record(info), "statistics": oldest.statistics, "next": oldest.following}
         self._put(entry(len(self._shards) + 1), canonical_json(record), "convert.journal")
         self._shards.append(info)
 
@@ -348,31 +345,14 @@ def _layout(backend: str) -> Any:
     return zarr_layout
 
 
-def _store(root: str, manifest: Manifest) -> Any:
-    """The shards of a store that is not yet one."""
-    if is_url(root):
-        from streamcut.io.stores.remote_store import RemoteStore
-
-        return RemoteStore(root, manifest=manifest)
-    if manifest.backend == "hdf5":
-        from streamcut.io.stores.hdf5_store import HDF5Store
-
-        return HDF5Store(root, manifest)
-    from streamcut.io.stores.zarr_store import ZarrStore
-
-    return ZarrStore(root, manifest)
-
-
 def _copied(chunk: Chunk) -> Chunk:
     """A copy of the rows with float64 values, and int32 indices where they fit."""
-    copy = concatenate([chunk])
+    copy = copied(chunk)
     data = np.ones(copy.nnz) if copy.data is None else copy.data.astype(np.float64, copy=False)
-    small = copy.indices.dtype != np.int32 and copy.indices.max(initial=0) <= INT32_MAX
-    return replace(copy, data=data, indices=copy.indices.astype(np.int32) if small else copy.indices)
+    return replace(copy, data=data, indices=_small(copy.indices))
 
 
-def _entries(rows: Chunk, name: str) -> np.ndarray:
-    """The indices or data of the rows alone; indices are int32 where they fit."""
-    array = getattr(rows, name)[rows.indptr[0] : rows.indptr[-1]]
-    small = array.dtype == np.int64 and array.max(initial=0) <= INT32_MAX
-    return array.astype(np.int32) if small else array
+def _small(indices: np.ndarray) -> np.ndarray:
+    """`indices` as int32 where they fit."""
+    small = indices.dtype != np.int32 and indices.max(initial=0) <= INT32_MAX
+    return indices.astype(np.int32) if small else indices

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,14 +25,6 @@ def group_document(attributes: dict) -> bytes:
 def root_document() -> bytes:
     """zarr.json of the store; `streamcut` identifies a store that has lost its manifest."""
     return group_document({**DICT_ATTRIBUTES, "streamcut": FORMAT_VERSION})
-
-
-def shards_document() -> bytes:
-    return group_document(DICT_ATTRIBUTES)
-
-
-def csr_document(rows: int, n_features: int) -> bytes:
-    return group_document({**CSR_ATTRIBUTES, "shape": [rows, n_features]})
 
 
 def array_document(dtype: str, size: int) -> bytes:
@@ -58,10 +49,6 @@ def array_document(dtype: str, size: int) -> bytes:
     )
 
 
-def chunk_path(root: str | Path, shard: int, name: str) -> str:
-    return f"{root}/{chunk_name(shard, name)}"
-
-
 def chunk_name(shard: int, name: str) -> str:
     """The path of an array's chunk inside its store."""
     return f"{SHARDS}/{shard_name(shard)}/{name}/{CHUNK}"
@@ -75,7 +62,7 @@ def chunk_length(info: ArrayInfo) -> int:
 def shard_documents(info: ShardInfo, n_features: int) -> dict[str, bytes]:
     """The zarr.json files of a shard by their path inside its folder."""
     arrays = {f"{name}/{METADATA}": array_document(array.dtype, array.size) for name, array in info.arrays.items()}
-    return {METADATA: csr_document(info.rows, n_features), **arrays}
+    return {METADATA: group_document({**CSR_ATTRIBUTES, "shape": [info.rows, n_features]}), **arrays}
 
 
 def encoded(
@@ -115,7 +102,7 @@ def shard_lengths(shard: int, info: ShardInfo) -> dict[str, int]:
 
 def store_documents() -> dict[str, bytes]:
     """The zarr.json files above the shards by their path inside the store."""
-    return {METADATA: root_document(), f"{SHARDS}/{METADATA}": shards_document()}
+    return {METADATA: root_document(), f"{SHARDS}/{METADATA}": group_document(DICT_ATTRIBUTES)}
 
 
 def guards(documents: dict[str, bytes]) -> dict[str, tuple[int, int]]:

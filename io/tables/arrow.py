@@ -15,7 +15,6 @@ NULLS = frozenset(  # spellings of a missing number, boolean or time in a text
 )
 _FEW_ROWS = 1 << 12  # of a batch: copying longer columns takes longer than a call for each
 EXACT = 1 << 53  # whole numbers up to it are exact doubles
-_POWERS = 22  # so are powers of ten up to this one
 
 
 class ColumnTypeError(Exception):
@@ -125,7 +124,7 @@ def floats_of(column: pa.Array) -> np.ndarray:
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
     if pa.types.is_decimal(column.type):
-        return _of_decimals(column)
+        column = column.cast(pa.string())  # whose digits Arrow rounds as Python does
     try:
         return column.cast(pa.float64()).to_numpy(zero_copy_only=False)
     except pa.ArrowInvalid:
@@ -148,23 +147,6 @@ def floats_together(batch: pa.RecordBatch, names: Sequence[str]) -> np.ndarray |
     found = batch.to_tensor(null_to_nan=True, row_major=False).to_numpy().T.astype(np.float64, copy=False)
     wide = [at for at, each in enumerate(columns) if pa.types.is_integer(each.type) and each.type.bit_width == 64]
     return None if (np.abs(found[wide]) >= EXACT).any() else found
-
-
-def _of_decimals(column: pa.Array) -> np.ndarray:
-    """One division of two exact doubles is correctly rounded (Clinger 1990); Python reads the digits of other values."""
-    scale = column.type.scale
-    values = np.full(len(column), np.nan)
-    known = column.is_valid().to_numpy(zero_copy_only=False)
-    slow = known
-    if column.type.bit_width <= 128 and 0 <= scale <= _POWERS:
-        wide = column if column.type.bit_width == 128 else column.cast(pa.decimal128(38, scale))
-        low, high = np.frombuffer(wide.buffers()[1], np.int64).reshape(-1, 2)[wide.offset : wide.offset + len(wide)].T
-        exact = known & (high == low >> 63) & (low <= EXACT) & (low >= -EXACT)
-        values[exact] = low[exact] / float(10**scale)
-        slow = known & ~exact
-    for row in np.flatnonzero(slow).tolist():
-        values[row] = float(str(column[row].as_py()))
-    return values
 
 
 def numbers_of(column: pa.Array) -> np.ndarray:

@@ -6,14 +6,13 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import islice
 
 import pyarrow as pa
 
 from streamcut.errors import BadInputError, NotFoundError
 from streamcut.foundation.opened import read_file
 from streamcut.foundation.units import format_bytes
-from streamcut.io.tables.files import SAMPLE_BYTES, SAMPLE_ROWS, BatchSize, WholeBatches, pieces
+from streamcut.io.tables.files import SAMPLE_BYTES, SAMPLE_ROWS, BatchSize, TableFile
 from streamcut.io.text.inputs import files_below
 
 FILE, LABEL, TEXT = "file", "label", "text"
@@ -21,18 +20,14 @@ _FIRST = 1 << 12  # bytes of a file that are inspected
 _ROW = re.compile(rb"\s*[-+]?[\d.]+(e[-+]?\d+)?([\s,:|]|$)", re.IGNORECASE)  # a row of svmlight or of VW's text, or numbers
 
 
-class DocumentFiles(WholeBatches):
+class DocumentFiles(TableFile):
     """The files below the folder `path`, sorted by name: columns file, text and, if they lie in subfolders, label.
 
     Texts that are not UTF-8 are read as Latin-1. The schema names the roles of the columns, so options need not.
     """
 
-    position = None
-    again = True
-    guesses = spelled = False
-
     def __init__(self, path: str) -> None:
-        self.name = path
+        super().__init__(path)
         self._files = files_below(path)
         self.n_rows = len(self._files)
 
@@ -48,18 +43,13 @@ class DocumentFiles(WholeBatches):
         return max(os.path.getsize(os.path.join(self.name, name)) for name in self._files)
 
     def sample(self) -> pa.RecordBatch:
-        return next(self._batches(self.schema(), 0, BatchSize(SAMPLE_BYTES // 8, SAMPLE_ROWS // 8, SAMPLE_BYTES)))
+        return next(self._batches(self._schema, BatchSize(SAMPLE_BYTES // 8, SAMPLE_ROWS // 8, SAMPLE_BYTES)))
 
-    def batches(self, schema: pa.Schema, start: int, size: BatchSize) -> Iterator[pa.RecordBatch]:
-        plain = pa.schema([pa.field(name, pa.string()) for name in schema.names])
-        for batch in self._batches(plain, start, size):
-            yield from pieces(batch, size)
-
-    def _batches(self, schema: pa.Schema, start: int, size: BatchSize) -> Iterator[pa.RecordBatch]:
+    def _batches(self, schema: pa.Schema, size: BatchSize) -> Iterator[pa.RecordBatch]:
         """Batches of as many files as fit `size`, at least one."""
         rows: list[tuple[str, str]] = []
         held = 0
-        for name in islice(self._files, start, None):
+        for name in self._files:
             text = self._text(name, size) if TEXT in schema.names else ""
             if rows and (held + len(text) > size.usual or len(rows) >= size.rows):
                 yield _batch(rows, schema)
@@ -91,7 +81,8 @@ def _batch(rows: list[tuple[str, str]], schema: pa.Schema) -> pa.RecordBatch:
         LABEL: [os.path.basename(os.path.dirname(name)) for name, _ in rows],
         TEXT: [text for _, text in rows],
     }
-    return pa.RecordBatch.from_pydict({name: columns[name] for name in schema.names}, schema)
+    kept = pa.schema([pa.field(name, pa.string()) for name in schema.names], schema.metadata)
+    return pa.RecordBatch.from_pydict({name: columns[name] for name in schema.names}, kept)
 
 
 def holds_documents(files: Sequence[str], folder: str) -> bool:

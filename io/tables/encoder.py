@@ -78,6 +78,8 @@ class Encoder:
         names = recipe.names or [self.table.key(column.name) for column in numeric]
         self.keys = Keys(names, bits=recipe.hash_bits, most=max(most, len(numeric)) if learn else 0, room=room)
         fixed = sorted((self.keys.of(self.table.key(column.name)), at) for at, column in enumerate(numeric))
+        if fixed and fixed[0][0] < 0:
+            raise BadInputError(f"the recipe is damaged: column {numeric[fixed[0][1]].name!r} is not among its names")
         self._numeric = [numeric[at] for _, at in fixed]
         self._fixed = np.array([feature for feature, _ in fixed], np.int32)
         self._centres = np.array([[column.centre] for column in self._numeric])

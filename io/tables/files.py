@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from io import BufferedReader
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import pyarrow as pa
 
@@ -35,47 +37,50 @@ class BatchSize(NamedTuple):
     most: int
 
 
-class TableFile(Protocol):
-    """One file of a table.
+class TableFile(ABC):
+    """One file of a table, or what is read like one.
 
     name       for messages
     n_rows     None if unknown before reading
     position   bytes read so far of a file that is read front to back, else None
     guesses, spelled   whether types are guessed from the beginning; whether all values are written as text
-    keyed              whether rows name their values, so that a name may be absent
-    goes_on            whether rows follow those that types are guessed from
+    keyed      whether rows name their values, so that a name may be absent
+    goes_on    whether rows follow those that types are guessed from
+    told       a sentence for each guess about the file that the user should know
     """
 
-    keyed: bool
-    goes_on: bool
-    name: str
-    guesses: bool
-    spelled: bool
+    guesses = spelled = keyed = goes_on = False
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.n_rows: int | None = None
 
     @property
-    def n_rows(self) -> int | None: ...
+    def position(self) -> int | None:
+        return None
 
     @property
-    def again(self) -> bool:
-        """Whether it can be read more than once."""
+    def told(self) -> list[str]:
+        return []
 
     def held_bytes(self, columns: Sequence[str] | None = None) -> int:
         """Memory for reading these columns (None: all), in addition to the batches, known before anything is unpacked."""
+        return 0
 
-    @property
-    def position(self) -> int | None: ...
-
+    @abstractmethod
     def schema(self) -> pa.Schema:
         """Names and types of the columns; for text, types are guessed from its beginning."""
 
+    @abstractmethod
     def sample(self) -> pa.RecordBatch:
         """Some of the first rows, with all columns; no rows for an empty file."""
 
-    def expect(self, names: Sequence[str], *, all_names: bool = False) -> None:
+    def expect(self, names: Sequence[str], *, all_names: bool = False) -> None:  # noqa: B027
         """Where rows name their values, `names` are columns, too; `all_names`: a name that is none of the columns is an error."""
 
     def written(self, names: Sequence[str]) -> pa.RecordBatch:
         """These columns of the sample, as text if all values are written as text."""
+        return self.sample().select(names)
 
     def batches(self, schema: pa.Schema, start: int, size: BatchSize) -> Iterator[pa.RecordBatch]:
         """The columns of `schema` from row `start` on.
@@ -83,22 +88,15 @@ class TableFile(Protocol):
         Text is read as these types. Other files have their own; Parquet yields texts as dictionaries if `schema` says so.
         Raises BadInputError.
         """
+        skip = start
+        for batch in self._batches(schema, size):
+            dropped = min(skip, batch.num_rows)
+            skip -= dropped
+            yield from pieces(batch.slice(dropped), size)
 
-
-class SameColumns:
-    """For files whose rows have all columns."""
-
-    keyed = goes_on = False
-
-    def expect(self, names: Sequence[str], *, all_names: bool = False) -> None:
-        """See TableFile."""
-
-
-class WholeBatches(SameColumns):
-    """For files whose columns have types."""
-
-    def written(self: TableFile, names: Sequence[str]) -> pa.RecordBatch:
-        return self.sample().select(names)
+    @abstractmethod
+    def _batches(self, schema: pa.Schema, size: BatchSize) -> Iterator[pa.RecordBatch]:
+        """The columns of `schema` in all rows, from the first one on, in batches of about this size or larger ones."""
 
 
 def opened(path: str) -> BinaryIO:
@@ -163,56 +161,35 @@ class _Stored(NamedTuple):
     dictionary: int = 0
 
 
-class ParquetTable(WholeBatches):
+class ParquetTable(TableFile):
     """A Parquet file, row group after row group."""
 
-    position = None
-    again = True
-    guesses = spelled = False
-
     def __init__(self, path: str) -> None:
-        self.name = path
+        super().__init__(path)
         if path == STDIN:
             raise UsageError("-: Parquet cannot be read from standard input; give the file")
         with self._open() as file:
             self._schema = unique_names(file.schema_arrow, path)
             self.n_rows = file.metadata.num_rows
             self._metadata = file.metadata
-            self._group_rows = [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
 
     def schema(self) -> pa.Schema:
         return self._schema
 
     def sample(self) -> pa.RecordBatch:
         rows = min(SAMPLE_ROWS, max(1, SAMPLE_BYTES // self._row_bytes(self._schema)))
-        with self._open() as file:
-            try:
-                for batch in file.iter_batches(rows, range(min(1, len(self._group_rows))), use_threads=False):
-                    return plain_batch(batch)
-            except (pa.ArrowException, OSError) as error:
-                raise BadInputError(
-                    f"{self.name}: cannot be read ({' '.join(str(error).split())}); the file is damaged"
-                ) from None
+        with self._open() as file, damage_of(self.name):
+            for batch in file.iter_batches(rows, range(min(1, self._metadata.num_row_groups)), use_threads=False):
+                return plain_batch(batch)
         return pa.RecordBatch.from_pylist([], self._schema)
 
-    def batches(self, schema: pa.Schema, start: int, size: BatchSize) -> Iterator[pa.RecordBatch]:
-        group, skip = 0, start
-        while group < len(self._group_rows) and skip >= self._group_rows[group]:
-            skip -= self._group_rows[group]
-            group += 1
+    def _batches(self, schema: pa.Schema, size: BatchSize) -> Iterator[pa.RecordBatch]:
         coded = [field.name for field in schema if pa.types.is_dictionary(field.type) and self._coded(field.name)]
         typed = [self._schema.field(name) if name not in coded else schema.field(name) for name in schema.names]
         rows = min(size.rows, max(1, size.usual // self._row_bytes(pa.schema(typed))))
-        with self._open(coded) as file:
-            try:
-                for batch in file.iter_batches(rows, range(group, len(self._group_rows)), schema.names, use_threads=False):
-                    dropped = min(skip, batch.num_rows)
-                    skip -= dropped
-                    yield from pieces(plain_batch(batch.slice(dropped)), size)
-            except (pa.ArrowException, OSError) as error:
-                raise BadInputError(
-                    f"{self.name}: reading stopped ({' '.join(str(error).split())}); the file is damaged"
-                ) from None
+        with self._open(coded) as file, damage_of(self.name):
+            for batch in file.iter_batches(rows, columns=schema.names, use_threads=False):
+                yield plain_batch(batch)
 
     def held_bytes(self, columns: Sequence[str] | None = None) -> int:
         return sum(min(self._stored[name].bytes, _PAGES) for name in (self._schema.names if columns is None else columns))
@@ -246,76 +223,69 @@ class ParquetTable(WholeBatches):
         import pyarrow.parquet as pq  # it also loads network code, which other formats need not wait for
 
         options: dict[str, Any] = {"pre_buffer": False, "buffer_size": BUFFER, "read_dictionary": list(dictionaries)}
-        try:
+        with damage_of(self.name, "not a readable Parquet file"):
             return pq.ParquetFile(opened(self.name) if "://" in self.name else _checked(self.name), **options)
-        except StreamcutError:  # there is none
-            raise
-        except (pa.ArrowException, OSError) as error:
-            raise BadInputError(f"{self.name}: not a readable Parquet file ({error})") from None
 
 
-class ArrowFile(WholeBatches):
+class ArrowFile(TableFile):
     """An Arrow IPC file (Feather 2) or stream."""
 
-    position = None
-    again = True
-    n_rows = None
-    guesses = spelled = False
-
     def __init__(self, path: str) -> None:
-        self.name = path
-        self._batch_bytes = 0 if path == STDIN or "://" in path else 2 * os.path.getsize(path)
-        self._schema: pa.Schema | None = None
+        super().__init__(path)
         if path == STDIN:
             raise UsageError("-: give Arrow data as a file")
+        self._batch_bytes = 0 if "://" in path else 2 * os.path.getsize(path)
         with self._reader() as reader:
             self._schema = unique_names(reader.schema, path)
-            if hasattr(reader, "num_record_batches"):
-                self._batch_bytes //= max(reader.num_record_batches, 1)
+            self._batch_bytes //= max(getattr(reader, "num_record_batches", 1), 1)
 
     def held_bytes(self, columns: Sequence[str] | None = None) -> int:
         return self._batch_bytes
 
     def schema(self) -> pa.Schema:
-        assert self._schema is not None
         return self._schema
 
     def sample(self) -> pa.RecordBatch:
-        for batch in self.batches(self.schema(), 0, BatchSize(SAMPLE_BYTES, SAMPLE_ROWS, SAMPLE_BYTES)):
+        for batch in self.batches(self._schema, 0, BatchSize(SAMPLE_BYTES, SAMPLE_ROWS, SAMPLE_BYTES)):
             return batch.slice(0, SAMPLE_ROWS)
         return pa.RecordBatch.from_pylist([], self._schema)
 
-    def batches(self, schema: pa.Schema, start: int, size: BatchSize) -> Iterator[pa.RecordBatch]:
-        skip = start
-        try:
-            with self._reader() as reader:
-                for batch in _record_batches(reader):
-                    dropped = min(skip, batch.num_rows)
-                    skip -= dropped
-                    batch = batch.slice(dropped).select(schema.names)
-                    batch.validate(full=True)  # kernels trust its offsets, which come from the file
-                    yield from pieces(plain_batch(batch), size)
-        except (pa.ArrowException, OSError) as error:
-            raise BadInputError(f"{self.name}: reading stopped ({' '.join(str(error).split())}); the file is damaged") from None
+    def _batches(self, schema: pa.Schema, size: BatchSize) -> Iterator[pa.RecordBatch]:
+        with damage_of(self.name), self._reader() as reader:
+            if hasattr(reader, "num_record_batches"):
+                reader = map(reader.get_batch, range(reader.num_record_batches))
+            for batch in reader:
+                yield checked_batch(batch, schema)
 
     def _reader(self) -> Any:
         source: Any = opened(self.name)
-        try:
+        with damage_of(self.name, "neither an Arrow file nor an Arrow stream"):
             try:
                 return pa.ipc.open_file(source)
             except pa.ArrowInvalid:
                 source.seek(0)
                 return pa.ipc.open_stream(source)
-        except (pa.ArrowException, OSError) as error:
-            raise BadInputError(f"{self.name}: neither an Arrow file nor an Arrow stream ({error})") from None
 
 
-def _record_batches(reader: Any) -> Iterator[pa.RecordBatch]:
-    if hasattr(reader, "num_record_batches"):
-        for number in range(reader.num_record_batches):
-            yield reader.get_batch(number)
-    else:
-        yield from reader
+@contextmanager
+def damage_of(name: str, what: str = "") -> Iterator[None]:
+    """Turn the errors of Arrow on a file into BadInputError, with `what` is wrong with it: by default, damage."""
+    try:
+        yield
+    except StreamcutError:
+        raise
+    except (pa.ArrowException, OSError) as error:
+        why = " ".join(str(error).split())
+        raise BadInputError(
+            f"{name}: {what} ({why})" if what else f"{name}: reading stopped ({why}); the file is damaged"
+        ) from None
+
+
+def checked_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The columns of `schema`, once their offsets, which kernels trust, are known to be sound. Raises ArrowInvalid."""
+    batch = batch.select(schema.names)
+    batch.validate(full=True)
+    return plain_batch(batch)
 
 
 def pieces(batch: pa.RecordBatch, size: BatchSize) -> Iterator[pa.RecordBatch]:

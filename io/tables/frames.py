@@ -9,25 +9,21 @@ import pyarrow as pa
 
 from streamcut.errors import BadInputError, UsageError
 from streamcut.io.tables.arrow import plain_batch
-from streamcut.io.tables.files import SAMPLE_ROWS, BatchSize, WholeBatches, absent_names, pieces, unique_names
+from streamcut.io.tables.files import SAMPLE_ROWS, BatchSize, TableFile, absent_names, checked_batch, unique_names
 from streamcut.io.tables.roles import INDEX
 
 NAME = "the frame"
 KEYED = b"streamcut.keyed"  # in the schema of a table made of rows that name their values
 
 
-class FrameFile(WholeBatches):
+class FrameFile(TableFile):
     """Anything with `__arrow_c_stream__`: pandas, polars, DuckDB, pyarrow. A stream that can be read once is read once.
 
     An unnamed pandas index is not a column of the frame, although it is one of its stream.
     """
 
-    name = NAME
-    n_rows = None
-    position = None
-    guesses = spelled = False
-
     def __init__(self, frame: Any) -> None:
+        super().__init__(NAME)
         self._frame = frame
         self._once = isinstance(frame, pa.RecordBatchReader)
         self._first: pa.RecordBatch | None = None  # of a single-use stream, until it is returned by `batches`
@@ -35,13 +31,6 @@ class FrameFile(WholeBatches):
         self.keyed = isinstance(frame, pa.Table) and KEYED in (frame.schema.metadata or {})
         if hasattr(frame, "__len__"):
             self.n_rows = len(frame)
-
-    @property
-    def again(self) -> bool:
-        return not self._once
-
-    def held_bytes(self, columns: Sequence[str] | None = None) -> int:
-        return 0
 
     def expect(self, names: Sequence[str], *, all_names: bool = False) -> None:
         for name in absent_names(self.schema(), names) if self.keyed else ():
@@ -60,17 +49,12 @@ class FrameFile(WholeBatches):
         columns = [name for name in self._first.schema.names if not INDEX.fullmatch(name)]
         return plain_batch(self._first.slice(0, SAMPLE_ROWS).select(columns))
 
-    def batches(self, schema: pa.Schema, start: int, size: BatchSize) -> Iterator[pa.RecordBatch]:
-        skip = start
+    def _batches(self, schema: pa.Schema, size: BatchSize) -> Iterator[pa.RecordBatch]:
         for batch in self._all():
-            dropped = min(skip, batch.num_rows)
-            skip -= dropped
-            batch = batch.slice(dropped).select(schema.names)
             try:
-                batch.validate(full=True)  # kernels trust its offsets, which come from other software
+                yield checked_batch(batch, schema)
             except pa.ArrowInvalid as error:
                 raise BadInputError(f"{self.name}: {error}") from None
-            yield from pieces(plain_batch(batch), size)
 
     def _all(self) -> Iterator[pa.RecordBatch]:
         if self._first is not None and self._first.num_rows == self.n_rows:  # pandas makes copies of its columns each time
@@ -81,8 +65,8 @@ class FrameFile(WholeBatches):
             return
         if self._frame is None:
             raise UsageError(
-                "a RecordBatchReader can be read only once, and bins, means and words need a second pass over the rows; give a "
-                "table, or standardise=False, text_weights='counts'"
+                "an iterator of batches can be read only once, and bins, means and words need a second pass over the rows; "
+                "give a table, or standardise=False, text_weights='counts'"
             )
         if self._first is not None and self._first.num_rows:
             yield self._first

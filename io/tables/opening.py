@@ -52,7 +52,7 @@ class OpenedTables:
                 raise UsageError(f"{first.name}: --no-header is for CSV, and these columns have names")
             nulls = options.spelling.nulls
             table, labels, told = roles_of(without(first.sample(), nulls), options, first.name, goes_on=first.goes_on)
-            self.told = [*getattr(first, "told", ()), *told]
+            self.told = [*first.told, *told]
             check_types(first.schema(), table, first.name, spelled=first.spelled)
             written = without(first.written([column.name for column in table.columns]), nulls)
             table = with_types(table, written, first.name)
@@ -83,9 +83,10 @@ class OpenedTables:
         """Memory for reading with a number of threads."""
         return self.held_bytes + batch_bytes(_BLOCKS * block_bytes, threads, self.table)
 
-    def rows(self, block_bytes: int, most_bytes: int, threads: int, *, grouped: bool, room: int | None = None) -> TableRows:
+    def rows(self, block_bytes: int, most_bytes: int, threads: int, room: int | None = None) -> TableRows:
         """The rows, with `room` for learned keys; bins are found first. Raises BadInputError."""
-        rule, reading = self.recipe.labels, Reading(_BLOCKS * block_bytes, max(most_bytes, _BLOCKS * block_bytes), threads)
+        block, grouped = _BLOCKS * block_bytes, not self._options.group_by_qid
+        rule, reading = self.recipe.labels, Reading(block, max(most_bytes, block), threads)
         same_columns = self._learn
         standardise = self._learn and self._options.standardise
         if any(to_find(column, standardise) for column in self.table.columns):

@@ -9,6 +9,7 @@ import numpy as np
 
 from streamcut.errors import given
 from streamcut.io.dataset import Dataset
+from streamcut.io.features import feature_statistics
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import ABSENT, NUMERIC
 
@@ -21,7 +22,7 @@ _KEY = re.compile(r"(?:[^=\\]|\\.)*=")  # prefix of the key of a category
 def remarks(data: Dataset) -> list[str]:
     """A sentence for errors.spelled on each likely mistake in a store made from a table, with the remedy.
 
-    Reads the rows once; no remarks on rows without labels or on other stores.
+    No remarks on rows without labels or on other stores.
     """
     recipe, statistics = data.recipe, data.manifest.statistics
     if recipe is None or recipe.table is None or recipe.labels.none:
@@ -53,14 +54,8 @@ def _of_labels(recipe: Recipe, labels: dict[float, int] | None) -> list[str]:
 def _constant(data: Dataset, recipe: Recipe, n_features: int) -> list[str]:
     """A sentence on each column that has one value in all rows."""
     assert recipe.table is not None
-    count, sums, squares = np.zeros(n_features), np.zeros(n_features), np.zeros(n_features)
-    buffers = data.buffers()
-    for shard in range(len(data.manifest.shards)):
-        chunk = data.read(shard, buffers)
-        count += np.bincount(chunk.indices, minlength=n_features)
-        values = np.ones(len(chunk.indices)) if chunk.data is None else np.asarray(chunk.data, np.float64)
-        sums += np.bincount(chunk.indices, values, minlength=n_features)
-        squares += np.bincount(chunk.indices, values * values, minlength=n_features)
+    statistics = feature_statistics(data)
+    count, sums, squares = (statistics.dense(name, n_features) for name in ("nonzeros", "total", "squares"))
     several = np.maximum(count, 1.0)
     spread = 1.0 - (sums / several) ** 2 / np.maximum(squares / several, np.finfo(float).tiny)
     found, owner = [], _owners(recipe)

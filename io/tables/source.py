@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +15,7 @@ from streamcut.errors import BadInputError
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import CATEGORICAL, NUMERIC, TEXT, Column, Table
-from streamcut.io.sources.row_source import check_groups, describe
+from streamcut.io.sources.row_source import GroupCheck, ahead, check_groups, describe, one_ahead
 from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, floats_together, numbers_of, without
 from streamcut.io.tables.files import BatchSize, TableFile, given_role, is_text, require
 from streamcut.io.tables.fitting import found
@@ -25,7 +23,6 @@ from streamcut.io.tables.labels import LabelCodings
 from streamcut.io.tables.roles import check_types, label_read_as, read_as
 from streamcut.io.tables.rows import RowMaker
 from streamcut.io.tables.times import check_zone
-from streamcut.io.text.groups import GroupCheck
 from streamcut.io.text.inputs import STDIN
 
 Made = tuple[Chunk, Counter[str], Any, np.ndarray | None]  # RowMaker's result for a batch
@@ -294,45 +291,3 @@ def _numbers(rows: TableRows, names: Sequence[str]) -> Iterator[tuple[int, np.nd
 def described(name: str) -> list:
     """As `describe`; of a pipe or a frame only the name is known."""
     return describe(name) if os.path.exists(name) and name != STDIN else [name, None, None]
-
-
-T = TypeVar("T")
-U = TypeVar("U")
-
-
-def one_ahead(items: Iterator[T]) -> Iterator[T]:
-    """`items`, the next of which is made by another thread meanwhile."""
-    with ThreadPoolExecutor(1, "streamcut-read") as pool:
-        coming = pool.submit(next, items, None)
-        while (item := coming.result()) is not None:
-            coming = pool.submit(next, items, None)
-            yield item
-
-
-def ahead(items: Iterable[T], work: Callable[[T], U], threads: int) -> Iterator[tuple[T, Callable[[], U]]]:
-    """Each of `items` with a function that returns, or raises, the result of `work` on it.
-
-    A single thread works on demand; several run up to `threads` items ahead. An error of `items` comes after those before it.
-    """
-    if threads == 1:
-        for item in items:
-            yield item, partial(work, item)
-        return
-    working: deque[tuple[T, Future[U]]] = deque()
-    pool, late = ThreadPoolExecutor(threads, "streamcut-rows"), None
-    try:
-        try:
-            for item in items:
-                working.append((item, pool.submit(work, item)))
-                if len(working) >= threads:
-                    done, future = working.popleft()
-                    yield done, future.result
-        except BadInputError as error:
-            late = error
-        while working:
-            done, future = working.popleft()
-            yield done, future.result
-        if late is not None:
-            raise late
-    finally:
-        pool.shutdown(cancel_futures=True)

@@ -11,9 +11,6 @@ from streamcut.io.tables.text_kernels import lowered
 from streamcut.io.tables.unicode import Letters
 from streamcut.io.tables.word_kernels import bucket, finished, hash_more, murmur_state
 
-_AT_ONCE = 16  # features compared with one at once
-_MANY = 256  # features of a row: more are sorted by `_sort`
-
 
 class Texts(NamedTuple):
     """Text i is data[offsets[i]:offsets[i + 1]], uint8 and int64; `letters` as in the tokeniser."""
@@ -36,15 +33,13 @@ class Work(NamedTuple):
     """Memory for one row, for texts of at most `longest` bytes: see `work_for`.
 
     word uint8: the words in lower case, separated by blanks; states uint64 (most, 2) and begins int64 (most, 2): of the open
-    runs; found int32: the features; ranked int32 and times int32 (_MANY): the features in order, and their counts
+    runs; found int32: the features
     """
 
     word: np.ndarray
     states: np.ndarray
     begins: np.ndarray
     found: np.ndarray
-    ranked: np.ndarray
-    times: np.ndarray
 
 
 def most_features(size: int, least: int, most: int) -> int:
@@ -58,9 +53,7 @@ def work_for(longest: int, least: int, most: int) -> Work:
         np.empty(2 * longest + 8, np.uint8),
         np.empty((most, 2), np.uint64),
         np.empty((most, 2), np.int64),
-        np.empty(most_features(longest, least, most) + _AT_ONCE, np.int32),
-        np.empty(_MANY, np.int32),
-        np.zeros(_MANY, np.int32),
+        np.empty(most_features(longest, least, most), np.int32),
     )
 
 
@@ -79,41 +72,17 @@ def _sort(numbers):
 
 
 @helper
-def _sorted(found, indices, data, at):
-    """As `_counted`, for any number of features, which are sorted in place."""
+def _counted(found, indices, data, at):
+    """Write the features found, distinct and in order, to indices[at:], and their counts to data[at:].
+
+    They are sorted in place. Returns the position after them.
+    """
     _sort(found)
     for place in range(len(found)):
         if place and found[place] == found[place - 1]:
             data[at - 1] += 1.0
         else:
             indices[at], data[at] = found[place], 1.0
-            at += 1
-    return at
-
-
-@helper
-def _counted(work, count, indices, data, at):
-    """Write the first `count` features found, distinct and in order, to indices[at:], and their counts to data[at:].
-
-    The rank of a feature is the number of smaller ones, computed without branches, which would be mispredicted.
-    Returns the position after them.
-    """
-    found, ranked, times = work.found, work.ranked, work.times
-    if count > _MANY:
-        return _sorted(found[:count], indices, data, at)
-    stop = -(-count // _AT_ONCE) * _AT_ONCE
-    found[count:stop] = 2**31 - 1
-    for place in range(count):
-        feature, rank = found[place], 0
-        for begin in range(0, stop, _AT_ONCE):
-            for t in range(_AT_ONCE):
-                rank += found[begin + t] < feature
-        ranked[rank] = feature
-        times[rank] += 1
-    for rank in range(count):
-        if times[rank]:
-            indices[at], data[at] = ranked[rank], times[rank]
-            times[rank] = 0
             at += 1
     return at
 
@@ -155,7 +124,7 @@ def hashed_words(texts, grams, work, indptr, indices, data):
             end += 1
             words += 1
         before = at
-        at = _counted(work, count, indices, data, at)
+        at = _counted(work.found[:count], indices, data, at)
         ones &= at - before == count
         indptr[row + 1] = at
     return ones

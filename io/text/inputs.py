@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import stat
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fnmatch import translate
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from streamcut.errors import NotFoundError, UsageError
 from streamcut.foundation.opened import opened_stream
-from streamcut.io.places.remote import is_url, size_of
+from streamcut.io.places.remote import OBJECT_STORES, is_url, objects_below, size_of
+from streamcut.io.stores.spec import MANIFEST
 
 STDIN = "-"
 NOT_UTF8 = "not UTF-8; convert the file, with iconv"
@@ -65,14 +69,15 @@ def find_inputs(paths: Sequence[str | os.PathLike]) -> list[Input]:
     if not paths:
         raise UsageError("no input; name files, directories, globs, or - for standard input")
     inputs = [found for path in paths for found in _expand(os.fspath(path))]
-    seen: dict[object, list[str]] = {}
-    for found in inputs:
-        local = found.name != STDIN and not is_url(found.name)
-        others = seen.setdefault(_identity(found.name) if local else found.name, [])
-        if others and (not local or os.path.realpath(found.name) in map(os.path.realpath, others)):  # hard links are two files
-            raise UsageError(f"{found.name}: named twice; each input is read once")
-        others.append(found.name)
+    expect_once([found.name for found in inputs])
     return inputs
+
+
+def expect_once(names: Sequence[str]) -> None:
+    """Raise UsageError for a file that is named twice; two hard links are two files."""
+    places = Counter(name if name == STDIN or is_url(name) else os.path.realpath(name) for name in names)
+    if twice := [place for place, count in places.items() if count > 1]:
+        raise UsageError(f"{twice[0]}: named twice; each input is read once")
 
 
 def files_below(folder: str) -> list[str]:
@@ -90,8 +95,6 @@ def _expand(path: str) -> list[Input]:
     if path == STDIN:
         return [Input(STDIN)]
     if is_url(path):
-        from streamcut.io.sources.remote import remote_files
-
         return [_inspect_url(url) for url in remote_files(path)]
     if os.path.isdir(path):
         files, folder = files_below(path), str(Path(path))
@@ -105,11 +108,6 @@ def _expand(path: str) -> list[Input]:
         nested = [_expand(match) if os.path.isdir(match) else [_inspect(match, path)] for match in matches]
         return [found for group in nested for found in group]
     return [_inspect(path)]
-
-
-def _identity(path: str) -> tuple[int, int]:
-    status = os.stat(path)
-    return status.st_dev, status.st_ino
 
 
 def _inspect_url(url: str) -> Input:
@@ -146,3 +144,27 @@ def _inspect(path: str, within: str | None = None) -> Input:
 
 def _no_file(path: str, within: str) -> NotFoundError:
     return NotFoundError(f"{path}: not a file; {within} matches only files; name pipes one by one")
+
+
+def remote_files(url: str) -> list[str]:
+    """The URLs that a glob matches, or in a folder; `url` itself when it is a file, a store, or unknown.
+
+    Folders are listed without hidden files and marker files of writers (`_SUCCESS`). Raises NotFoundError when a glob
+    matches nothing, or a folder holds nothing.
+    """
+    if url.partition("://")[0] not in OBJECT_STORES:
+        return [url]
+    if glob.has_magic(url):
+        folder = re.split(r"[*?[]", url)[0].rpartition("/")[0]
+        matches = re.compile(translate(url[len(folder) + 1 :]).replace(".*", "[^/]*")).match
+        found = [name for name in objects_below(folder) if matches(name)]
+        if not found:
+            raise NotFoundError(f"{url}: no file matches this pattern")
+    elif size_of(url) is not None or not (below := objects_below(url)) or MANIFEST in below:
+        return [url]
+    else:
+        folder = url.rstrip("/")
+        found = [name for name in below if not any(part.startswith((".", "_")) for part in name.split("/"))]
+        if not found:
+            raise NotFoundError(f"{url}: the folder holds no files")
+    return [f"{folder}/{name}" for name in sorted(found)]

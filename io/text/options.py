@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
 from streamcut.errors import UsageError
 from streamcut.foundation.fields import INT64_MAX
-from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.recipe.recipe import LabelRule, Recipe
-from streamcut.options.option import at_least, changed, expect_valid, option
 
 
 @dataclass(frozen=True)
 class SvmlightOptions:
-    """How to read svmlight text: options of `convert`, described there. Raises UsageError for invalid combinations.
+    """How to read svmlight text: options of `convert`, described and checked there. Raises UsageError for combinations.
 
     index_base    0, 1, or None: found by a full scan before the first block; needs n_features, and files that can be read twice
     n_features    None: refuse features beyond int32, which are probably typing errors, unless `wide_index`
@@ -26,23 +23,22 @@ class SvmlightOptions:
     no_labels     rows need no labels, and labels present are skipped
     """
 
-    index_base: int | None = option(1, choices=(0, 1, None))
-    n_features: int | None = changed(ConvertOptions, "n_features")
+    index_base: int | None = 1
+    n_features: int | None = None
     wide_index: bool = False
-    hash_bits: int | None = changed(ConvertOptions, "hash_bits")
-    dtype: str = option("float32", choices=("float32", "float64"))
-    duplicates: str = changed(ConvertOptions, "duplicates")
+    hash_bits: int | None = None
+    dtype: str = "float32"
+    duplicates: str = "error"
     label_map: dict[str, float] | None = None
-    multilabel: float | None = changed(ConvertOptions, "multilabel")
+    multilabel: float | None = None
     label_weights: bool = False
     keep_zeros: bool = False
-    on_error: str = changed(ConvertOptions, "on_error")
-    max_errors: int = option(1000, check=at_least(0))
+    on_error: str = "raise"
+    max_errors: int = 1000
     group_by_qid: bool = False
     no_labels: bool = False
 
     def __post_init__(self) -> None:
-        expect_valid(self)
         if self.n_features is not None and self.n_features >= INT64_MAX:
             raise UsageError(f"n_features: {self.n_features} is too large; the most is {INT64_MAX - 1}")
         if self.hash_bits is not None and (self.n_features is not None or self.index_base is None):
@@ -55,8 +51,6 @@ class SvmlightOptions:
             )
         if self.multilabel is not None and self.label_weights:
             raise UsageError("multilabel and label_weights exclude each other: an empty label and a weight look the same")
-        if self.label_map is not None and not all(math.isfinite(label) for label in self.label_map.values()):
-            raise UsageError("label_map: labels must be finite numbers")
 
 
 def recipe_of(options: SvmlightOptions, index_base: int | None) -> Recipe:

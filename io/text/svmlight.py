@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import logging
 import queue
-from collections import deque
 from collections.abc import Generator, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
@@ -17,14 +15,13 @@ from streamcut.errors import BadInputError, MemoryBudgetError, UsageError, spell
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.redaction import redacted
 from streamcut.io.recipe.recipe import Recipe
+from streamcut.io.sources.row_source import GroupCheck, ahead
 from streamcut.io.text import kernels as k
-from streamcut.io.text.blocks import BlockParser, ParsedBlock, Refused
+from streamcut.io.text.blocks import BlockParser, ParsedBlock, RawBlock, ReadAhead, Refused, read_blocks
 from streamcut.io.text.decompress import expect_whole
-from streamcut.io.text.groups import GroupCheck
 from streamcut.io.text.inputs import Input, find_inputs
 from streamcut.io.text.messages import NUMBER, OLD_MAC, explain
 from streamcut.io.text.options import SvmlightOptions, recipe_of
-from streamcut.io.text.raw_blocks import RawBlock, ReadAhead, read_blocks
 
 logger = logging.getLogger(__name__)
 
@@ -33,18 +30,6 @@ _LARGEST_INDEX = np.iinfo(np.int32).max
 LONGEST_LINE = 1 << 28
 _REJECTS, _SHOWN = 20, 200  # refused lines that are kept, and bytes of each
 _DUPLICATES = {"error": k.ERROR, "sum": k.SUM, "last": k.LAST}
-
-
-class Reject(NamedTuple):
-    """A line left out under on_error="skip"; `reason` begins with the column, `text` is the line's beginning."""
-
-    file: str
-    line: int
-    reason: str
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}:{self.reason}: {self.text}"
 
 
 def blocks_in_flight(threads: int) -> int:
@@ -63,7 +48,7 @@ class SvmlightSource:
                duplicates, skipped_lines, no_final_newline
     identity   properties that a resumed run must share with the first (JSON types)
     index_base the base in use; None until an automatic one is found
-    rejects    the first 20 lines refused under on_error="skip", also those before a resumed run
+    rejects    the first 20 lines refused under on_error="skip", with place and reason, also those before a resumed run
 
     model_takes   the features of the model that reads the text, for messages; None: it becomes a store
     recipe        the source of the options (`by_recipe`), if there was one
@@ -86,7 +71,7 @@ class SvmlightSource:
         self.options = options or SvmlightOptions()
         self.inputs = find_inputs(paths)
         self.index_base = self.options.index_base
-        self.rejects: list[Reject] = []
+        self.rejects: list[str] = []
         self._threads, self._block_bytes, self._longest = threads, block_bytes, max(max_line_bytes, block_bytes)
         self._held = min(self._longest, held_line or self._longest)
         self._model_takes, self._given = model_takes, recipe
@@ -106,7 +91,7 @@ class SvmlightSource:
 
         Raises BadInputError with file:line:column, NotFoundError, and MemoryBudgetError for a line that does not fit in memory.
         """
-        self.rejects = [Reject(*item) for item in (start or {}).get("rejects", ())]
+        self.rejects = list((start or {}).get("rejects", ()))
         if self.index_base is None:
             self.index_base = start["index_base"] if start else self._find_base()
         groups = None if self.options.group_by_qid else GroupCheck()
@@ -181,8 +166,7 @@ class SvmlightSource:
 
     def _parsed(self, rules: k.Rules, state: _State) -> Generator[tuple[RawBlock, ParsedBlock]]:
         """Blocks in order, one at a time until the first row shows whether rows have a qid."""
-        skip = self.options.on_error == "skip"
-        wide = (self.options.n_features or 0) > 1 << 31
+        skip, wide = self.options.on_error == "skip", (self.options.n_features or 0) > 1 << 31
 
         def parse(raw: RawBlock) -> ParsedBlock:
             return parsers[id(raw)].parse(raw, rules, state.qid_mode, self._label, skip)
@@ -193,27 +177,17 @@ class SvmlightSource:
         for raw in buffers:
             free.put(raw)
         reading = read_blocks(self.inputs, state.file, state.offset, free, self._held, self._longest)
-        if self._threads == 1:
-            with closing(reading):
-                for raw in reading:
-                    yield raw, parse(raw)
+        with closing(reading if self._threads == 1 else ReadAhead(reading, free)) as blocks:
+            coming = iter(blocks)
+            for raw in coming:
+                yield raw, parse(raw)
+                free.put(raw)
+                if self._threads > 1 and state.qid_mode != k.QID_UNKNOWN:
+                    break
+            with closing(ahead(coming, parse, self._threads)) as working:
+                for raw, parsed in working:
+                    yield raw, parsed()
                     free.put(raw)
-            return
-        working: deque[tuple[RawBlock, Future[ParsedBlock]]] = deque()
-        ahead = ReadAhead(reading, free)
-        pool = ThreadPoolExecutor(self._threads, thread_name_prefix="streamcut-parse")
-        try:
-            for raw in ahead:
-                working.append((raw, pool.submit(parse, raw)))
-                while len(working) >= (1 if state.qid_mode == k.QID_UNKNOWN else self._threads + 1):
-                    raw, future = working.popleft()
-                    yield raw, future.result()
-                    free.put(raw)
-            for raw, future in working:
-                yield raw, future.result()
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
-            ahead.close()
 
     def _label(self, token: bytes) -> float:
         """The label of a token under label_map and multilabel, nan if none."""
@@ -287,7 +261,7 @@ class SvmlightSource:
             )
         if report and len(self.rejects) < _REJECTS:
             text = refused.text[:_SHOWN].decode("utf-8", "backslashreplace").rstrip("\r\n")
-            self.rejects.append(Reject(redacted(name), line, spelled(f"{column}: {reason}"), text))
+            self.rejects.append(f"{redacted(name)}:{line}:{spelled(f'{column}: {reason}')}: {text}")
 
     def _check_groups(
         self, raw: RawBlock, parsed: ParsedBlock, place: dict, groups: GroupCheck, before: int | None = None

@@ -28,9 +28,8 @@ from streamcut.io.sources.canonical import RawRows, RowRules, canonical
 from streamcut.io.tables.keys import KeyColumn, Keys, NoRoomForKeysError, TooManyKeysError, Words, coded
 from streamcut.io.text import kernels as svmlight
 from streamcut.io.text import vw_kernels as k
-from streamcut.io.text.blocks import BOM
+from streamcut.io.text.blocks import BOM, RawBlock, read_blocks
 from streamcut.io.text.inputs import find_inputs
-from streamcut.io.text.raw_blocks import RawBlock, read_blocks
 
 BYTES = 160  # of memory per byte of text: tokens, keys and rows
 
@@ -129,8 +128,7 @@ class VwSource:
             self.counters["features that training did not see"] += int((~kept).sum())
             indptr = np.concatenate([[0], np.cumsum(np.bincount(row_of[kept], minlength=rows))])
             features, values = features[kept], values[kept]
-        missing = "skip" if self.options.labels == "skip" else "error"
-        rules = RowRules(self.options.dtype, "sum", self.options.keep_zeros, None, self.n_features, missing)
+        rules = RowRules(self.options.dtype, "sum", self.options.keep_zeros, self.n_features)
         chunk = canonical(RawRows(indptr, features, values, y, None, weight), rules, self.counters, name, given, int(at[0]) - 1)
         unlabelled = np.isnan(chunk.y)
         if unlabelled.any():

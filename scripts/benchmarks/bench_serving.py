@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -27,7 +28,6 @@ import streamcut
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
-from streamcut.models.multiclass import MulticlassModel
 
 CASES = (("dense", 123, 1), ("sparse", 123, 1), ("sparse", 1 << 22, 1), ("sparse", 1 << 20, 20))
 
@@ -90,12 +90,13 @@ def _row(rng: np.random.Generator, kind: str, features: int) -> np.ndarray | sp.
     return sp.csr_array((rng.standard_normal(40).astype(np.float32), indices, np.array([0, 40])), shape=(1, features))
 
 
-def _ours(rng: np.random.Generator, features: int, classes: int) -> LinearModel | MulticlassModel:
+def _ours(rng: np.random.Generator, features: int, classes: int) -> LinearModel:
     reached = Certificate(1.0, 1.0, 1.0, 0.001, 0.01, True, StopReason.CONVERGED)
+    common: dict[str, Any] = {"bias": 1.0, "C": 1.0, "certificates": (reached,)}
     if classes == 1:
-        return LinearModel(rng.standard_normal(features), 0.5, 1.0, (-1.0, 1.0), 1.0, reached)
+        return LinearModel(weights=rng.standard_normal(features), intercept=0.5, labels=(-1.0, 1.0), **common)
     W, labels = rng.standard_normal((features, classes)), tuple(map(float, range(classes)))
-    return MulticlassModel(W, np.zeros(classes), 1.0, labels, 1.0, "crammer-singer", (reached,))
+    return LinearModel(weights=W, intercept=np.zeros(classes), labels=labels, strategy="crammer-singer", **common)
 
 
 def _theirs(rng: np.random.Generator, features: int, classes: int) -> LinearSVC:

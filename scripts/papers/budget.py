@@ -22,16 +22,16 @@ from streamcut.compiled.kernel_rows import kernel_rows
 from streamcut.foundation.chunk import concatenate
 from streamcut.io.memory import MemoryDataset
 from streamcut.kernels.kernel import Kernel
-from streamcut.solvers.bsca import Bsca
+from streamcut.papers.bsgd import BSGD
+from streamcut.solvers.bsca import BSCA
 from streamcut.solvers.budget import MODES, exported, new_slots, squared_norm
 from streamcut.solvers.budget_problem import Problem
-from streamcut.solvers.papers.bsgd import Bsgd
 
 SETS = {  # C, γ, positive label
     "a9a": (2.0**5, 2.0**-7, 1.0), "ijcnn1": (2.0**5, 2.0, 1.0), "susy_30k": (2.0**5, 2.0**-7, 1.0),
     "covtype_20k": (2.0**7, 2.0**3, 2.0), "skin_nonskin": (2.0**5, 2.0**3, 1.0),
 }  # fmt: skip
-METHODS = {"bsca": Bsca, "bsgd": Bsgd}
+METHODS = {"bsca": BSCA, "bsgd": BSGD}
 TEST_ROWS, SAMPLE = 10_000, 4_000
 
 
@@ -55,7 +55,9 @@ class Data(Rows):
         if len(seen) < X.shape[0]:
             return 0.0
         part = X[:most].toarray()
-        least = float(np.linalg.eigvalsh(self.problem.kernel.matrix(part, part))[0])
+        squares = np.square(part).sum(axis=1)
+        K = self.problem.kernel.values(part @ part.T, squares[:, None], squares)
+        least = float(np.linalg.eigvalsh(K)[0])
         return least if least > len(part) * np.finfo(float).eps else 0.0
 
     def scores(self, X: sp.csr_array, coefficients: np.ndarray, vectors: np.ndarray) -> np.ndarray:
@@ -67,7 +69,7 @@ class Data(Rows):
 
     def look(self, method: str, model: passes.Slots, objective: bool) -> dict[str, float]:
         """Test accuracy of the model in percent and, if wanted, its primal objective."""
-        scale = METHODS[method]().scale(model)
+        scale = METHODS[method].scale(model)
         vectors = exported(model, scale)
         record = {"accuracy": 100 * float(np.mean((self.scores(self.T, *vectors) > 0) == (self.t > 0)))}
         if objective:
@@ -89,7 +91,7 @@ def run(
 ) -> list[dict[str, float]]:  # fmt: skip
     """What is known after each epoch; seconds are without looking."""
     mode = MODES["none" if budget is None else "merge"]
-    model, learner = new_slots(data.problem, budget, mode), METHODS[method]()
+    model, learner = new_slots(data.problem, budget, mode), METHODS[method]
     alpha, n, goal, seconds, lines = np.zeros(data.n), data.n, data.n * epochs, 0.0, []
     damping = (goal - round(damped * n), goal + (damped == 0.0))
     for epoch in range(epochs):

@@ -26,13 +26,12 @@ from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.runner import Runner
 from streamcut.io.memory import MemoryDataset
 from streamcut.kernels.kernel import Kernel
-from streamcut.oracles.kernel_columns import Responses, add_scores, squared_norms, take
+from streamcut.kernels.vectors import Vectors
+from streamcut.oracles.kernel_columns import Responses, take
+from streamcut.papers import rounds
+from streamcut.papers.rivals import KernelPegasos, KernelPerceptron, KernelSDCA
+from streamcut.papers.sbp import StochasticBatchPerceptron
 from streamcut.prediction import predict
-from streamcut.solvers.papers import kernel_iterations
-from streamcut.solvers.papers.kernel_pegasos import KernelPegasos
-from streamcut.solvers.papers.kernel_perceptron import KernelPerceptron
-from streamcut.solvers.papers.kernel_sdca import KernelSDCA
-from streamcut.solvers.papers.sbp import StochasticBatchPerceptron
 from streamcut.solvers.progress import Progress, StoppingRule
 from streamcut.solvers.smo import SMO
 from streamcut.training import train
@@ -62,14 +61,12 @@ class Problem(Rows):
         self.data = MemoryDataset(self.X, self.y, shard_nnz=max(self.X.nnz, 1))
         self.chunk, self.numbers = self.data.read(0), np.arange(self.m)
         self.test = MemoryDataset(self.T, self.t, shard_nnz=max(self.T.nnz, 1)).read(0)
-        self._squares, self._test_squares = squared_norms(self.chunk), squared_norms(self.test)
 
     def error(self, kernel: Kernel, rows: np.ndarray, coefficients: np.ndarray, intercept: float) -> float:
         """Test error of Σ coefficients_i k(x_i, ·) + intercept over training rows `rows`."""
         scores = np.full(len(self.t), intercept)
         (kept,) = np.nonzero(coefficients)
-        others, squares = take(self.chunk, rows[kept]), self._squares[rows[kept]]
-        add_scores(kernel, None, self.test, self._test_squares, others, squares, coefficients[kept], self.d, scores)
+        Vectors(kernel, take(self.chunk, rows[kept]), self.d, kept=False).add_sums(self.test, coefficients[kept], scores)
         return float(np.mean((scores > 0) != (self.t > 0)))
 
     def smo(self, kernel: Kernel, C: float, *, bias: bool, cache_bytes: int = 400 << 20) -> SMO:
@@ -187,8 +184,8 @@ def run(
 ):
     """The history of a solver."""
     progress = Progress(StoppingRule(None, None), stop=stop)
-    fit = kernel_iterations.run(solver, progress, epochs, error, patience=np.inf)
-    return kernel_iterations.as_records(fit.history)
+    fit = rounds.run(solver, progress, epochs, error, patience=np.inf)
+    return rounds.as_records(fit.history)
 
 
 def curves(name: str, most: int | None) -> dict[str, Any]:

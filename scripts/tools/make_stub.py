@@ -10,32 +10,23 @@ from inspect import Parameter, Signature, signature
 from pathlib import Path
 
 import streamcut
-from streamcut.api import VERBS
+from streamcut.api import VERBS, making, using
 
 STUB = Path(streamcut.__file__).with_suffix(".pyi")
 OPTIONS = {name: verb.options for name, verb in VERBS.items() if verb.options is not None}
 HEAD = "# Written by scripts/tools/make_stub.py: what type checkers see of the names that __init__.py loads when they are used."
-IMPORTS = {  # where the names of annotations come from
-    "os": "",
-    "Any": "typing",
-    "Literal": "typing",
-    "Callable": "collections.abc",
-    "Mapping": "collections.abc",
-    "Sequence": "collections.abc",
-    "CheckpointOptions": "streamcut.config",
-    "CrossValidated": "streamcut.cross_validation",
-    "Fitted": "streamcut.fitting.fitted",
-    "ConvertReport": "streamcut.io.conversion.convert",
-    "Dataset": "streamcut.io.dataset",
-    "Display": "streamcut.progress.display",
-    "MemoryPlan": "streamcut.execution.plan",
-    "Model": "streamcut.models.model",
-    "Observer": "streamcut.solvers.progress",
-    "Progress": "streamcut.io.conversion.progress",
-    "Recipe": "streamcut.io.recipe.recipe",
-    "Tried": "streamcut.grids.selection",
-    "Tuned": "streamcut.tuning",
-}
+
+
+def _imports() -> dict[str, str]:
+    """{name in an annotation: the module that it comes from}, as the modules with the verbs import them; "": a module itself."""
+    found = {"Literal": "typing"}
+    for module in (making, using):
+        for node in ast.walk(ast.parse(Path(module.__file__).read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                found |= {alias.name: str(node.module) for alias in node.names}
+            elif isinstance(node, ast.Import):
+                found |= {alias.name: "" for alias in node.names}
+    return found
 
 
 def with_options(name: str) -> Signature:
@@ -66,7 +57,7 @@ def text() -> str:
             names |= {node.id for node in ast.walk(ast.parse(each.annotation)) if isinstance(node, ast.Name)}
         lines.append(f") -> {found.return_annotation}: ...")
         names.add(found.return_annotation)
-    used = {name: module for name, module in IMPORTS.items() if name in names}
+    used = {name: module for name, module in _imports().items() if name in names}
     imports = [f"from {module} import {name}" if module else f"import {name}" for name, module in used.items()]
     for name, (module, attribute) in streamcut._HOMES.items():
         if name not in OPTIONS:

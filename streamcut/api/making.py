@@ -13,17 +13,16 @@ from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.io.conversion.options import ConvertOptions
 
 if TYPE_CHECKING:
-    from streamcut.cross_validation import CrossValidated
     from streamcut.execution.plan import MemoryPlan
     from streamcut.fitting.fitted import Fitted
-    from streamcut.grids.selection import Tried
+    from streamcut.grids.search import Tried
     from streamcut.io.conversion.convert import ConvertReport
     from streamcut.io.conversion.progress import Progress
     from streamcut.io.recipe.recipe import Recipe
     from streamcut.models.model import Model
     from streamcut.progress.display import Display
     from streamcut.solvers.progress import Observer
-    from streamcut.tuning import Tuned
+    from streamcut.tuning import CrossValidated, Tuned
 
 
 @verb("streamcut.fitting.fit", TrainOptions)
@@ -47,7 +46,7 @@ def fit(
     """Make features of `data`, choose C on held-out rows, train on all rows, and report how good the model is.
 
     data         a file, folder or glob of CSV, Parquet, JSON lines, Arrow or svmlight; a folder of documents; cells (.h5ad); a
-                 frame (pandas, polars, Arrow, DuckDB), rows as dicts; a store, or its path; (X, y) or (X, y, row weights)
+                 frame (any that `convert` takes), rows as dicts; a store, or its path; (X, y) or (X, y, row weights)
     label        tables: the column with the labels, or a comparison such as "delay>15"
     validation   the share of the rows held out while C is chosen, "20%" or 0.2: at random, by `seed`
     group_column  a column: rows with one value are held out together, and it makes no features
@@ -88,9 +87,9 @@ def convert(
 ) -> ConvertReport:
     """Convert `inputs` to the store `output`, which may be a URL of an object store, as inputs may.
 
-    `inputs` are a path or several (files, directories, globs, stores, "-" for standard input), or a frame: pandas, polars,
-    pyarrow, DuckDB, or anything with `__arrow_c_stream__`; Dask's by partitions. Arrays and sparse matrices are written by
-    `streamcut.create`.
+    `inputs` are a path or several (files, directories, globs, stores, "-" for standard input), or a frame: pandas, polars
+    (also lazy), pyarrow (also its data sets), DuckDB, or anything with `__arrow_c_stream__`; Dask's by partitions; an iterator of
+    frames or record batches, which is read once; rows as dicts. Arrays and sparse matrices are written by `streamcut.create`.
     `progress` is called a few times a second, `on_recipe` before the rows are read, with the recipe that makes them. `on_told` is
     called with a sentence for each guess worth knowing, such as a column left out as an identifier, and for possible mistakes in
     a table, such as a column that alone determines the label. By default these are warnings; None: no such checks.
@@ -125,9 +124,10 @@ def train(
 ) -> Model:
     """Train a linear or kernel model: for two classes, linear, min ½‖w‖² + C Σ u_i ℓ(y_i⟨w, x_i⟩), ℓ the hinge by default.
 
-    data             an opened store, or its path; (X, y) or (X, y, row weights) of arrays, sparse matrices or a frame of
-                     numbers; a file of svmlight text; with `label` any other that `convert` reads ("clicks.parquet"), a frame,
-                     or rows as dicts. Raw data is converted to a temporary store in `scratch`
+    data             an opened store, its path, or a list of paths of stores with one recipe, whose rows are joined; (X, y) or
+                     (X, y, row weights) of arrays, sparse matrices or a frame of numbers; a file of svmlight text; with `label`
+                     any other that `convert` reads ("clicks.parquet"), a frame, or rows as dicts. Raw data is converted to a
+                     temporary store in `scratch`
     label            raw data: the column with the labels (or a comparison)
     convert          raw data: more options of `streamcut.convert`, such as {"categorical": "site", "hash_bits": 22}
     checkpoint       a folder for checkpoints, or streamcut.CheckpointOptions, which also resumes
@@ -181,7 +181,7 @@ def tune(
     seed        of the folds, which depend only on it and the row numbers, not on how rows are stored; and of solvers that draw
     group_column  "qid": rows of one qid are in one fold, where the data has any; None: every row is drawn independently
     measure     the measure of streamcut.evaluate to choose by: the greatest is best, or the least for a loss or an error; None:
-                the first that models of the task have
+                log loss where there are probabilities, else the first that models of the task have
     on_model    called with (options of the point, fold from 0, result); on_trained: with (options, fold, model) before
                 models are measured, where they are trained together; the fold of all rows is None
     checkpoint  linear solvers: a folder for checkpoints, or streamcut.CheckpointOptions, which also resumes; the caller
@@ -190,12 +190,13 @@ def tune(
 
     Models of linear solvers are trained together on threads: each pass over the data serves all folds and values of l1 (and of
     C, where they do not continue from each other); or one after another, where features differ much in size, or the intercept
-    is free, and `train` takes Newton's method. Where possible each C continues from the previous one (`train_path`), also
-    for the models of all rows, from which the answer is chosen. Each model equals the one trained alone on the same rows with one
-    worker. Only where memory is too small for a row cache each, models of bundle-dca share one, with fewer cuts: they are then
-    different models within the same tolerance, with certificates of their own, and reproducible as long as memory is the same.
-    All other models are trained from scratch, one after another. The other arguments and errors are those of `train`; also
-    UsageError for fewer rows than folds, KeyboardInterrupt when `stop` returns True.
+    is free, and `train` takes Newton's method. Where possible each C continues from the previous one, or, of one C, each l1 or
+    l1_only from the one above it, also for the models of all rows, from which the answer is chosen. Each model equals the one
+    trained alone on the same rows with one worker. Only where memory is too small for a row cache each, models of bundle-dca
+    share one, with fewer cuts: they are then different models within the same tolerance, with certificates of their own, and
+    reproducible as long as memory is the same. All other models are trained from scratch, one after another. The other arguments
+    and errors are those of `train`; also UsageError for fewer rows than folds. Once `stop` returns True, the best model so far on
+    `validation` is returned; with `folds`, or without a model, KeyboardInterrupt is raised.
 
     >>> found = tune("rows.zarr", {"C": [0.1, 10.0]}, validation="rows.zarr")  # made in the example of `convert`
     >>> len(found.cells), found.best.measure
@@ -203,7 +204,7 @@ def tune(
     """
 
 
-@verb("streamcut.cross_validation", TrainOptions)
+@verb("streamcut.tuning", TrainOptions)
 def cross_validate(
     data: Any,
     *,
@@ -227,7 +228,8 @@ def cross_validate(
                 and it makes no features; None: every row is drawn independently
     time_column  a column of a table: its rows are split by time into folds + 1 parts of about equal size; each part but the
                 first is measured by a model of all earlier parts. Rows without a time are always trained on
-    measure     of streamcut.evaluate, for `values` and `mean`; None: the first that models of the task have
+    measure     of streamcut.evaluate, for `values` and `mean`; None: log loss where there are probabilities,
+                else the first that models of the task have
     checkpoint  linear solvers: a folder for checkpoints, or streamcut.CheckpointOptions, which also resumes
     on_iteration, stop   those of `train`
 

@@ -38,7 +38,7 @@ def predict(
     """The predictions of `model` for all rows of `data`, in their order; `unseen` counts what did not fit the model's recipe.
 
     model    a model, or the path of its file
-    data     an opened data set, the path of a store, of svmlight text or of a table, a frame (pandas, polars, DuckDB, pyarrow),
+    data     an opened data set, the path of a store, of svmlight text or of a table, a frame (any that `convert` takes),
              rows as dicts (one, or a list of them), or X (n × d, NumPy or SciPy sparse); on the command line also -
     answer   "labels": float64 (n,), or words (object, n) where the labels are words; "scores": float64 (n,) or (n, classes);
              "probabilities" of a model that has them: float64 (n,) of the positive label, or (n, classes); "certified":
@@ -125,7 +125,6 @@ def explain(
     against: Any = None,
     strict: bool = False,
     raw: Raw | None = None,
-    memory: str = "auto",
 ) -> list[Explanation]:
     """What each feature adds to the score of each row of `data`, for a linear `model`.
 
@@ -134,7 +133,7 @@ def explain(
     label    for several classes, the class whose scores are explained, its word or number; None: each row's highest-scoring class
     against  rows whose mean (row weights counted) is the row of comparison, such as those of the training: one pass. None: a row
              of zeros, which has numbers standardised by the recipe at their mean, no category and no word
-    strict, raw, memory   of `streamcut.predict`
+    strict, raw   of `streamcut.predict`
 
     Raises UsageError for a model without weights of features and for a label that it does not have, and what `predict` raises.
 
@@ -197,9 +196,8 @@ def calibrate(model: Model | str | os.PathLike, data: Any, *, memory: str = "aut
     Two classes: 1 / (1 + exp(A·score + B)) for the positive label (Platt scaling). Several: proportional to
     exp(scale·score + offset) with an offset for each class.
 
-    Each row takes 24 bytes for two classes; for K, 16 + 8 K. Beyond 64 MiB, or what `memory` leaves, these go into a scratch file
-    (TMPDIR, else /var/tmp). Raises MemoryBudgetError when `memory` is too little, UsageError for models of other tasks,
-    BadInputError for labels that the model does not know, and for a single class.
+    Each row takes 128 bytes for two classes; for K, 64 + 64 K. Raises MemoryBudgetError when `memory` is too little, UsageError
+    for models of other tasks, BadInputError for labels that the model does not know, and for a single class.
 
     >>> model = calibrate(streamcut.train("rows.zarr"), "rows.zarr")  # made in the example of `convert`
     >>> (streamcut.predict(model, "rows.zarr", answer="probabilities") > 0.5).tolist()
@@ -285,7 +283,6 @@ def report(
     data: Any = None,
     feature_names: str | os.PathLike | None = None,
     plots: str | os.PathLike | None = None,
-    memory: str = "auto",
     force: bool = False,
 ) -> Report:
     """One HTML page about `model`: its certificate, weights, training and, with `data`, its quality.
@@ -295,13 +292,11 @@ def report(
     data     labelled rows to measure the model on, as `evaluate` takes them; read once
     feature_names   a file with the name of each feature on a line of its own, instead of those of the data
     plots    a folder for all plots as SVG and PNG, created if needed; without it and `path` nothing is written
-    memory   "4GB", "50%" or "auto": ceiling on the process while models and data are read
     force    replace `path`, if it exists
 
     The page needs no other file and no network; the numbers are in it as JSON, too. Needs matplotlib: streamcut[plots].
 
-    The result has `html()`, `figures()`, `write` and `write_plots`. Raises UsageError for a page that exists, NotFoundError,
-    MemoryBudgetError.
+    The result has `html()`, `figures()`, `write` and `write_plots`. Raises UsageError for a page that exists, NotFoundError.
 
     In a shell:
       streamcut report m.npz -o m.html
@@ -319,7 +314,6 @@ def export(
     replace: bool = True,
     without_recipe: bool = False,
     without_probabilities: bool = False,
-    memory: str = "auto",
 ) -> None:
     """Write `model` to `path` for another program, which then gives the same labels and scores.
 
@@ -328,12 +322,11 @@ def export(
     replace  replace the file if it exists
     without_recipe         leave out how raw rows become features, and words for labels, if the program cannot hold them
     without_probabilities  leave out the probabilities of the model
-    memory   "4GB", "50%" or "auto": ceiling on the resident memory of this process
 
     What the program cannot hold is refused, not left out silently.
 
-    Raises MemoryBudgetError if `memory` is too little, UsageError for an unknown program, for a model that it cannot hold and,
-    unless `replace`, if the file exists; DiskFullError.
+    Raises UsageError for an unknown program, for a model that it cannot hold and, unless `replace`, if the file exists;
+    DiskFullError.
 
     In a shell:
       streamcut export m.npz m.liblinear

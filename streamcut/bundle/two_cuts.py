@@ -97,7 +97,7 @@ def mix(
     U: np.ndarray, G: np.ndarray, b: np.ndarray, b_G: np.ndarray, C: np.ndarray, l1: np.ndarray | None, squares: np.ndarray,
     price: Price | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """(p, q) of every column. `squares` (3, A) are ‖G‖², ⟨G, U⟩, ‖U‖²; U and G (D, A), all others (A).
+    """(p, q) of every problem. `squares` (3, P) are ‖G‖², ⟨G, U⟩, ‖U‖²; U and G (D, A), all others (P): A is P, or P groups.
 
     With a `price`, b and b_G are for intercepts in the middle of their intervals.
     """
@@ -140,6 +140,13 @@ def mix_newest(
     return within.middle - within.half * np.sign(pull) * (abs(pull) > _LEVEL * size)
 
 
+def dual_model(U: np.ndarray, G: np.ndarray, p: np.ndarray, q: np.ndarray, C: np.ndarray, l1: np.ndarray) -> np.ndarray:
+    """columns_vectors.dual_model of problems, (6, P)."""
+    out, times = np.empty((6, U.shape[1])), U.shape[1] // len(p)
+    columns_vectors.dual_model(U, G, *(np.repeat(each, times) for each in (p, q, C, l1)), out)
+    return out.reshape(6, len(p), times).sum(axis=2)
+
+
 class _Piece(NamedTuple):
     """A mixture of every column, the dual there, and its local model from columns_vectors.dual_model; arrays (A)."""
 
@@ -151,8 +158,7 @@ class _Piece(NamedTuple):
     @classmethod
     def at(cls, p: np.ndarray, q: np.ndarray, *cuts: Any) -> _Piece:
         U, G, b, b_G, C, l1, price = cuts
-        out = np.empty((6, len(p)))
-        columns_vectors.dual_model(U, G, p, q, C, l1, out)
+        out = dual_model(U, G, p, q, C, l1)
         value = C * (p * b_G + q * b) - 0.5 * out[0]
         return cls(p, q, value if price is None else value - price.of(p, q), out)
 

@@ -18,9 +18,7 @@ from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.ceiling import Ceiling
 from streamcut.loss_table import LABELLING_LOSSES
 from streamcut.models.files import is_model, load_model
-from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
-from streamcut.models.multiclass import MulticlassModel
 
 MOST_PASSES = 30  # beyond which training is the better tool
 
@@ -57,7 +55,7 @@ def certify(
 
 def _check_ours(model: Any, what: str, asked: dict[str, Any]) -> None:
     """Raise UsageError for models that are not linear ones of rows, and for options that override their problem."""
-    if not isinstance(model, LinearModel | MulticlassModel) or model.task not in ("binary", "regression", "multiclass"):
+    if not model.of_features or model.task not in ("binary", "regression", "multiclass"):
         raise UsageError(f"{what} is of task {model.task} by {model.solver}; certify takes a linear one for classes or numbers")
     if model.parameters.get("scale", "none") != "none" or model.parameters.get("loss") in LABELLING_LOSSES:
         raise UsageError(f"{what}: certify takes losses of rows whose features are not scaled; see `verify`")

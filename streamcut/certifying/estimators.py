@@ -13,7 +13,7 @@ import numpy as np
 from streamcut.certifying.problem import FREE, Problem
 from streamcut.errors import UsageError
 from streamcut.loss_table import HINGE_OF_CLASSES
-from streamcut.models.multiclass import ONE_VS_REST
+from streamcut.models.linear import ONE_VS_REST
 
 _SVM = {"hinge": "hinge", "squared_hinge": "squared-hinge"}
 _SVR = {"epsilon_insensitive": "epsilon-insensitive", "squared_epsilon_insensitive": "squared-epsilon-insensitive"}

@@ -14,7 +14,7 @@ from streamcut.errors import CorruptError, UsageError
 from streamcut.foundation.opened import opened_file, readable
 from streamcut.io.places.remote import is_url, read_object, size_of
 from streamcut.loss_table import JOINT_LOSSES
-from streamcut.models.multiclass import ONE_VS_REST
+from streamcut.models.linear import ONE_VS_REST
 
 _LIBLINEAR = {
     "L2R_LR": "logistic",
@@ -92,20 +92,13 @@ def _json(path: str, record: Any, expect: Callable[[int], None]) -> Problem:
     expect(8 * d * K)
     w = np.zeros((d, K))
     w[features] = weights
-    known = record.get("labels")
-    return _with_labels(path, w, np.array(intercepts), None if known is None else np.array(known, np.float64))
-
-
-def _with_labels(path: str, weights: np.ndarray, intercepts: np.ndarray, labels: np.ndarray | None) -> Problem:
-    """The problem with weights (d, 1) and one intercept, or one of each per class, in any order of classes."""
-    if not np.isfinite(intercepts).all():
-        raise CorruptError(f"{path}: its intercept is not finite")
-    known = labels.astype(float) if labels is not None and labels.dtype.kind in "if" else None
-    if len(intercepts) == 1:
-        two = None if known is None else (float(known[0]), float(known[1]))
-        return Problem(np.array(weights[:, 0], np.float64), float(intercepts[0]), path, labels=two)
-    if known is None or len(known) != len(intercepts):
-        raise UsageError(f"{path} has {len(intercepts)} scores per row, but no numbers as their labels")
-    order = np.argsort(known)
-    W = np.array(weights[:, order], np.float64, order="C")
-    return Problem(W, np.array(intercepts[order], np.float64), path, labels=tuple(known[order].tolist()), strategy=ONE_VS_REST)
+    labels = None if record.get("labels") is None else np.array(record["labels"], np.float64)
+    if K == 1:
+        return Problem(
+            w[:, 0].copy(), intercepts[0], path, labels=None if labels is None else (float(labels[0]), float(labels[1]))
+        )
+    if labels is None or len(labels) != K:
+        raise UsageError(f"{path} has {K} scores per row, but no numbers as their labels")
+    order = np.argsort(labels)
+    W, b = np.ascontiguousarray(w[:, order]), np.array(intercepts)[order]
+    return Problem(W, b, path, labels=tuple(labels[order].tolist()), strategy=ONE_VS_REST)

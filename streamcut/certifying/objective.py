@@ -15,10 +15,8 @@ from streamcut.execution.occurring import OccurringDataset
 from streamcut.foundation.rounding import UNSEEN, gamma, objective
 from streamcut.io.manifest import Statistics
 from streamcut.loss_table import HINGE_OF_CLASSES, LABELLING_LOSSES
-from streamcut.measures.classes import loss_of
-from streamcut.measures.pointwise import risk_of
-from streamcut.models.linear import LinearModel
-from streamcut.models.multiclass import ONE_VS_REST, MulticlassModel
+from streamcut.measures.trained_loss import loss_of, risk_of
+from streamcut.models.linear import ONE_VS_REST, LinearModel
 from streamcut.prediction import scored_chunks
 from streamcut.training import Session, checked
 
@@ -28,7 +26,7 @@ _SPARE = 32  # roundings in addition to those counted
 _LONGER = 1.0 + 1e-6  # squares of rows were added in float64
 
 
-def training_options(model: LinearModel | MulticlassModel, data: Any) -> dict[str, Any]:
+def training_options(model: LinearModel, data: Any) -> dict[str, Any]:
     """The options of `train` for the problem that `model` claims to solve on `data`, starting there if its loss is of rows."""
     options: dict[str, Any] = {"loss": "auto"} | {name: model.parameters[name] for name in _PROBLEM if name in model.parameters}
     options["task"] = model.task
@@ -38,7 +36,7 @@ def training_options(model: LinearModel | MulticlassModel, data: Any) -> dict[st
         options["C"] = model.C
     else:  # it finds C itself, as the solver does
         options["solver"] = model.solver
-    if isinstance(model, MulticlassModel):
+    if model.strategy:
         options.pop("strategy", None)
         if model.strategy in (ONE_VS_REST, HINGE_OF_CLASSES):
             options["strategy"] = model.strategy
@@ -49,7 +47,7 @@ def training_options(model: LinearModel | MulticlassModel, data: Any) -> dict[st
     if model.l1:
         options["l1_only" if model.parameters.get("l1_only") else "l1"] = model.l1
     if model.task in _WITH_LOSS and options["loss"] not in LABELLING_LOSSES:
-        options["warm_start"] = replace(model.without_proof(), recipe=data.recipe)
+        options["warm_start"] = replace(model, witnesses=(), recipe=data.recipe)
     return options
 
 
@@ -60,20 +58,20 @@ class Objective(NamedTuple):
     error: float
 
 
-def objectives(model: LinearModel | MulticlassModel, data: Any) -> list[Objective]:
+def objectives(model: LinearModel, data: Any) -> list[Objective]:
     """F of each problem of a model whose loss is a sum over rows, from one pass over `data`.
 
     Raises BadInputError for labels and features that the model does not know.
     """
-    several = isinstance(model, MulticlassModel)
-    loss: Any = loss_of(model) if isinstance(model, MulticlassModel) else risk_of(model)
+    several = bool(model.strategy)
+    loss: Any = loss_of(model) if several else risk_of(model)
     near_one = loss.near_one if several else loss.rounding.near_one
     score_error = _score_error(data.manifest.statistics, model)
     problems = loss.problems if several else 1
     sums, errors = np.zeros(problems), np.zeros(problems)
     for chunk, scores in scored_chunks(model, data):
         near = score_error + 2.0 * np.spacing(np.abs(scores))
-        if isinstance(model, MulticlassModel):
+        if several:
             y, u = model.classes_of(chunk.y, chunk.first_row), np.ones(chunk.n_rows) if chunk.weight is None else chunk.weight
             values, far = loss.values(y, scores), loss.farthest(y, scores, near)
         else:

@@ -10,8 +10,7 @@ import numpy as np
 from streamcut.errors import UsageError
 from streamcut.loss_table import JOINT_LOSSES, ROW_LOSSES
 from streamcut.models.certificate import Certificate, StopReason
-from streamcut.models.linear import LinearModel
-from streamcut.models.multiclass import ONE_VS_REST, MulticlassModel
+from streamcut.models.linear import ONE_VS_REST, LinearModel
 
 FREE = "free"
 
@@ -23,7 +22,7 @@ class Problem:
     For several classes: one such problem for each against the rest, or a joint one (`strategy`).
 
     weights     float64 (d,), for features divided by `divisors`; intercept: float, or (K,) with weights (d, K)
-    strategy    of several classes, as a MulticlassModel has it; "" for two, or numbers
+    strategy    of several classes, as a model has it; "" for two, or numbers
     C, loss     None if the model does not record them
     fit         how b is found: "free", or the value of a constant feature whose weight is regularised (0: b = 0); None: unknown
     labels      (negative, positive), or all of several classes, increasing; None for numbers; classes: the same as the model
@@ -114,19 +113,17 @@ class Problem:
         divisors = None if self.divisors is None else np.append(self.divisors, np.ones(missing))
         return replace(self, weights=weights, divisors=divisors)
 
-    def model(self) -> LinearModel | MulticlassModel:
+    def model(self) -> LinearModel:
         """A model with these weights, about which nothing is proved."""
         free, bias = self.fit == FREE, 1.0 if self.fit == FREE else float(self.fit or 0.0)
         nothing = Certificate(0.0, 0.0, 1.0, None, None, False, StopReason.MAX_PASSES)
         said = {"intercept": FREE if free else "regularised" if bias else "none"} | ({} if free or not bias else {"bias": bias})
-        common: dict[str, Any] = {
-            "bias": bias, "C": float(self.C or 0.0), "task": self.task, "weights": np.ascontiguousarray(self.weights),
-            "labels": self.labels, "parameters": {"loss": self.loss, "C": self.C} | said | self.options,
-        }  # fmt: skip
-        if self.strategy:
-            count = len(self.labels or ()) if self.strategy == ONE_VS_REST else 1
-            return MulticlassModel(intercepts=self.intercept, strategy=self.strategy, certificates=(nothing,) * count, **common)
-        return LinearModel(intercept=float(self.intercept), certificate=nothing, positive_weight=self.positive_weight, **common)
+        return LinearModel(
+            weights=np.ascontiguousarray(self.weights), intercept=self.intercept, bias=bias, labels=self.labels,
+            C=float(self.C or 0.0), task=self.task or "", strategy=self.strategy, positive_weight=self.positive_weight,
+            certificates=(nothing,) * (len(self.labels or ()) if self.strategy == ONE_VS_REST else 1),
+            parameters={"loss": self.loss, "C": self.C} | said | self.options,
+        )  # fmt: skip
 
 
 def _fit(intercept: str | float) -> float | str:

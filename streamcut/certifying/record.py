@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from streamcut.foundation.shown import Shown
 from streamcut.models.certificate import Certificate
 from streamcut.models.linear import LinearModel
-from streamcut.models.multiclass import MulticlassModel
 
 _FAR = 0.01  # of the objective: if the gap is wider, the verdict says what helps
 
@@ -36,7 +37,7 @@ class Certified(Shown):
 
     certificate: Certificate
     at_least: float
-    better: LinearModel | MulticlassModel
+    better: LinearModel
     passes: tuple[AfterPass, ...]
     intercept: str | float
     rows: int
@@ -84,7 +85,7 @@ class Certified(Shown):
             "at_most": self.at_most,
             "at_least": self.at_least,
             "better_primal": self.passes[-1].better_primal,
-            "better_intercept": better.intercept if isinstance(better, LinearModel) else better.intercepts.tolist(),
+            "better_intercept": np.asarray(better.intercept).tolist(),
             "intercept": self.intercept,
             "passes": [each._asdict() for each in self.passes],
             "classes": [dict(zip(names, one, strict=True)) for one in each],

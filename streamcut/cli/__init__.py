@@ -1,8 +1,8 @@
 """The command line. A command's module is imported when the command runs, so that help and usage errors are instant.
 
-One module per command, of whose function `run` `made.py` makes the command. Options shared with the library are made from its
-declarations (streamcut.options) by `parameters.py`; `output.py` writes for people and for programs. Commands call the functions
-of the library and compute nothing. A new command is a module with `run` and a line in COMMANDS.
+`made.py` makes a command of a function, with the options that the library declares (streamcut.options): `run` of the module of
+its name, or one of `using.py`. `output.py` writes for people and for programs. Commands call the functions of the library and
+compute nothing. A new command is a function and a line in COMMANDS.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any, NoReturn
 
 import click
@@ -30,7 +31,7 @@ from streamcut.foundation.interrupts import waits_end_by
 from streamcut.foundation.machine import expect_room
 from streamcut.foundation.shown import VisibleFormatter, meant, visible
 
-COMMANDS = {  # `run` is in streamcut.cli.<name>; descriptions are here so that listing imports none
+COMMANDS = {  # descriptions are here so that listing imports none
     "fit": "From a table to a validated model in one go.",
     "convert": "Convert text, tables or matrices to a store.",
     "info": "Describe a store or a model file; check a store.",
@@ -100,9 +101,11 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
+        from streamcut.cli import using
         from streamcut.cli.made import command
 
-        return configurable(command(cmd_name), cmd_name)
+        run = getattr(using, cmd_name, None) or import_module(f"streamcut.cli.{cmd_name}").run
+        return configurable(command(cmd_name, run), cmd_name)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in COMMANDS and not args[0].startswith("-"):
@@ -224,7 +227,7 @@ def _warnings_as_notes() -> Iterator[None]:
 
 
 def _say(message: str, code: int) -> int:
-    print(f"streamcut: {visible(message)}", file=sys.stderr)
+    output.note(f"streamcut: {message}")
     return code
 
 

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from streamcut.cli.made import has, options_from, set_option
 from streamcut.cli.output import note, number, print_json
-from streamcut.cli.parameters import options_from, set_option
 from streamcut.errors import spelled
 from streamcut.foundation.machine import available_cpus
 from streamcut.foundation.shown import visible
 from streamcut.foundation.units import format_bytes
 from streamcut.io.conversion.options import CONVERT_SETTINGS, ConvertOptions
 from streamcut.io.formats.registry import listing
+from streamcut.progress.display import EVERY, on_last_line
 
 if TYPE_CHECKING:
     from streamcut.io.conversion.convert import ConvertReport
@@ -29,14 +30,12 @@ _WORKERS = {
     "default": None,
     "help": "Threads that parse and write.  [default: processors, at most 8]",
 }
-EVERY = 30.0  # seconds between lines where stderr is not a terminal
 
-OPTIONS = [
+
+@has(
     *options_from(ConvertOptions, without=CONVERT_SETTINGS, threads=_WORKERS),
     set_option(ConvertOptions, CONVERT_SETTINGS, "format", several=False),
-]
-
-
+)
 def run(
     inputs: tuple, output: str, *, dry_run: bool = False, as_json: bool = False, quiet: bool = False, **options: Any,
 ) -> None:  # fmt: skip
@@ -73,17 +72,7 @@ def run(
     from streamcut.io.conversion.convert import convert
 
     listener = None if quiet or as_json else _Line()
-    try:
-        report = convert(
-            list(inputs),
-            output,
-            progress=listener,
-            on_recipe=None if listener is None else _show,
-            **settings,
-        )
-    finally:
-        if listener is not None:
-            listener.close()
+    report = convert(list(inputs), output, progress=listener, on_recipe=None if listener is None else _show, **settings)
     if as_json:
         print_json(_record(report))
     elif not quiet:
@@ -120,24 +109,14 @@ class _Line:
     """Progress on stderr: one updated line on a terminal, else a line every EVERY seconds."""
 
     def __init__(self) -> None:
-        self._live = sys.stderr.isatty()
-        self._last = time.monotonic()
-        self._written = False
+        self._live, self._last = sys.stderr.isatty(), time.monotonic()
 
     def __call__(self, now: Progress) -> None:
-        if not self._live and time.monotonic() - self._last < EVERY:
-            return
-        self._last = time.monotonic()
-        text = progress_line(now)
         if self._live:
-            click.echo(f"\r\x1b[K{text}", err=True, nl=False)
-            self._written = True
-        else:
-            note(text)
-
-    def close(self) -> None:
-        if self._written:
-            click.echo("\r\x1b[K", err=True, nl=False)
+            on_last_line(progress_line(now))
+        elif time.monotonic() - self._last >= EVERY["lines"]:
+            self._last = time.monotonic()
+            note(progress_line(now))
 
 
 def progress_line(now: Progress) -> str:
@@ -172,8 +151,6 @@ def _summary(report: ConvertReport) -> None:
         note(f"{path}{already}: {counts}, {describe_labels(found, dict(report.label_words))}")
         if found.groups is not None:
             note(f"  {found.groups:,} groups of equal qid")
-        if path in report.label_order:
-            note("  rows are sorted by label; training takes fewer passes in random order: --shuffle 1")
     sizes = f"{format_bytes(report.bytes_out)} written in {report.seconds:.1f} s"
     if report.bytes_in is not None:
         speed = f" ({format_bytes(report.bytes_in / report.seconds)}/s)" if report.rows and report.seconds > 0 else ""

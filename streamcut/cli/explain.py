@@ -11,21 +11,22 @@ from typing import Any, Literal
 
 import click
 
+from streamcut import api
 from streamcut.cli.destinations import output_file, refuse_existing
+from streamcut.cli.made import has, raw_of, raw_options
 from streamcut.cli.output import note
-from streamcut.cli.parameters import raw_options
 from streamcut.foundation.shown import visible
 
 _NAMES = ("row", "class", "score", "feature", "name", "value", "contribution")
 _WEIGHTS = ("class", "feature", "name", "weight")
-OPTIONS = raw_options("index_base", "format", "strict")
 
 
+@has(*raw_options("index_base", "format", "strict"))
 def run(
     model: str, data: str | None = None, *, top: int | None = None, label: str | None, against: str | None,
     sort: Literal["magnitude", "weight", "feature"] = "magnitude", standard_errors: bool = False, trained_on: str | None = None,
     robust: bool = False, cluster: str | None = None, output: str | None = None, ignore_extra_features: bool = False,
-    memory: str, as_json: bool = False, force: bool = False, **reading: Any,
+    memory: str = "auto", as_json: bool = False, force: bool = False, **asked: Any,
 ) -> None:  # fmt: skip
     """
     against   compare rows with the mean of these, for example the training rows; else with a row of zeros
@@ -48,21 +49,27 @@ def run(
     """
     if output is not None:
         refuse_existing(output, "--output", force, reads=[model, data, against])
+    if not standard_errors and (trained_on is not None or robust or cluster is not None):
+        raise click.UsageError("--trained-on, --robust and --cluster are for --standard-errors.")
+    from streamcut.execution.ceiling import Ceiling
+
+    counters = dict[str, int]()
     if data is None:
         if against is not None:
             raise click.UsageError("--against is for rows; give DATA to explain.")
-        lines = _weights(model, top, label, memory, as_json, sort, standard_errors, trained_on, robust, cluster)
-        counters = dict[str, int]()
+        from streamcut.models.files import as_model
+
+        fitted = as_model(model, Ceiling(memory).expect_model)
+        errors = _errors(fitted, trained_on, robust, cluster, memory) if standard_errors else None
+        lines = _weights(fitted, errors, as_json, top=top, sort=sort, label=label)
     else:
-        from streamcut.data.inputs import Raw
-        from streamcut.execution.ceiling import Ceiling
         from streamcut.reports.explained import TOP, explained
 
         if standard_errors or sort != "magnitude":
             raise click.UsageError("--standard-errors and --sort are for weights; leave DATA out, and name it with --trained-on.")
-        raw = Raw(labelled=False, **reading)
+        raw = raw_of(asked, labelled=False)
         rows = explained(
-            model, data, top=TOP if top is None else top, label=label, against=against, raw=raw, ceiling=Ceiling(memory),
+            model, data, top=TOP if top is None else top, label=label, against=against, raw=raw,
             ignore_extra_features=ignore_extra_features,
         )  # fmt: skip
         lines = map(_as_json, rows) if as_json else chain([_line(_NAMES)], map(_as_csv, rows))
@@ -75,38 +82,24 @@ def run(
         note(f"{name}: {count:,}")
 
 
-def _weights(
-    path: str,
-    top: int | None,
-    label: str | None,
-    memory: str,
-    as_json: bool,
-    sort: str,
-    standard_errors: bool,
-    trained_on: str | None,
-    robust: bool,
-    cluster: str | None,
-) -> Iterator[bytes]:
-    """The weights of the model at `path`, as lines."""
-    if standard_errors and trained_on is None:
+def _errors(model: Any, trained_on: str | None, robust: bool, cluster: str | None, memory: str) -> Any:
+    if trained_on is None:
         raise click.UsageError("--standard-errors need --trained-on DATA, the training rows.")
-    if not standard_errors and (trained_on is not None or robust or cluster is not None):
-        raise click.UsageError("--trained-on, --robust and --cluster are for --standard-errors.")
     if robust and cluster is not None:
         raise click.UsageError("--cluster is robust, too: give one of --robust and --cluster.")
-
-    import streamcut
-    from streamcut.execution.ceiling import Ceiling
     from streamcut.foundation.opened import read_lines
-    from streamcut.models.files import as_model, plain
 
-    model, errors = as_model(path, Ceiling(memory).expect_model), None
-    if standard_errors:
-        clusters = cluster if cluster in (None, "qid") else read_lines(cluster, "clusters")
-        errors = streamcut.standard_errors(model, trained_on, robust=robust, clusters=clusters, memory=memory)
+    clusters = cluster if cluster in (None, "qid") else read_lines(cluster, "clusters")
+    return api.standard_errors(model, trained_on, robust=robust, clusters=clusters, memory=memory)
+
+
+def _weights(model: Any, errors: Any, as_json: bool, **which: Any) -> Iterator[bytes]:
+    """The weights of a model, with their standard errors if there are any, as lines."""
+    from streamcut.models.files import plain
+
     names = (*_WEIGHTS, *(() if errors is None else errors._fields))
     lines = []
-    for of, j, name, weight in streamcut.weights(model, top=top, sort=sort, label=label):
+    for of, j, name, weight in api.weights(model, **which):
         more = () if errors is None else [float(each[-1 if j is None else j]) for each in errors]
         lines.append((of, j, name, weight, *more))
     if as_json:

@@ -6,26 +6,25 @@ from typing import Any
 
 import click
 
+from streamcut import api
 from streamcut.cli import signals
 from streamcut.cli.destinations import expect_saved, refuse_existing, reserved_output, save_trained
-from streamcut.cli.help import Grouped
+from streamcut.cli.made import TABLE, checkpoint_of, has, options_from, taken
 from streamcut.cli.output import note, print_json
-from streamcut.cli.parameters import TABLE, Several, checkpoint_of, options_from, taken
 from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.foundation.interrupts import waits_end_by
 from streamcut.io.conversion.options import ConvertOptions
 
 _TRAIN = ("task", "loss", "positive_label", "memory", "workers", "seed", "max_time", "scratch")
+_C = {"metavar": "NUMBER[,…]", "help": "Values to try.  [default: 0.01,0.1,1 and further]", "default": None, "group": ""}
 
 
-OPTIONS = [
+@has(
     *options_from(ConvertOptions, only=TABLE),
     *options_from(TrainOptions, only=_TRAIN),
     *options_from(CheckpointOptions),
-    Grouped(["--C", "C"], type=Several(float), metavar="NUMBER[,…]", help="Values to try.  [default: 0.01,0.1,1 and further]"),
-]
-
-
+    *options_from(TrainOptions, only=["C"], several=["C"], C=_C),
+)
 def run(
     data: str, *, label: str | None, output: str, validation: str, group_column: str | None, time_column: str | None,
     measure: str | None, store: str | None, force: bool = False, as_json: bool = False, quiet: bool = False, **options: Any,
@@ -45,15 +44,14 @@ def run(
         raise click.UsageError("--checkpoint needs --store PATH: a run can resume only with the same rows.")
     convert = taken(options, TABLE)
 
-    from streamcut.fitting.fit import fit
-    from streamcut.models.checkpoint_places import remove_checkpoints
+    from streamcut.models.checkpoint import remove_checkpoints
     from streamcut.models.files import plain
 
     with reserved_output(output, "--output", force), signals.deferred() as stop:
         how: dict[str, Any] = {"validation": validation, "group_column": group_column, "time_column": time_column, "store": store}
         hooks: dict[str, Any] = {"on_told": None if quiet or as_json else note, "checkpoint": checkpoint, "stop": stop}
         with waits_end_by(stop):
-            found = fit(data, label, **how, C=C, measure=measure, convert=convert, **hooks, **options)
+            found = api.fit(data, label, **how, C=C, measure=measure, convert=convert, **hooks, **options)
         written = save_trained(found.model, output, force)
         if checkpoint is not None and found.model.converged:
             remove_checkpoints(checkpoint.directory, nested=True)

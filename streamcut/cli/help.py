@@ -17,35 +17,25 @@ MAIN = {  # the most common options
     "explain": ("top", "label", "against", "standard-errors", "output", "json"),
     "evaluate": ("format", "missing-labels", "ignore-extra-features", "memory", "json"),
     "calibrate": ("output", "force", "memory"),
-    "report": ("output", "data", "plots", "memory"),
+    "report": ("output", "data", "plots"),
     "verify": ("max-passes", "C", "loss", "memory", "json"),
     "export": ("to", "without-recipe", "force"),
 }
+_ALL = "streamcut.help.all"
 _SENTENCE = re.compile(r"(?<=[.;])\s")
 
 
-class Grouped(click.Option):
-    """An option that `Command` lists under the heading `group`."""
-
-    def __init__(self, *names: Any, group: str = "", **more: Any) -> None:
-        super().__init__(*names, **more)
-        self.group = group
-
-
-def print_all(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+def _print_all(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
         ctx.meta[_ALL] = True
         click.echo(ctx.get_help(), color=ctx.color)
         ctx.exit()
 
 
-_ALL = "streamcut.help.all"
-_HELP_ALL: dict[str, Any] = {"is_flag": True, "is_eager": True, "expose_value": False, "callback": print_all}
-
-
 def help_all() -> click.Option:
     """The option --help-all of every command."""
-    return click.Option(["--help-all"], hidden=True, help="Show all options, and exit.", **_HELP_ALL)
+    more: dict[str, Any] = {"hidden": True, "help": "Show all options, and exit."}
+    return click.Option(["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=_print_all, **more)
 
 
 def is_whole(ctx: click.Context) -> bool:

@@ -41,15 +41,13 @@ def run(path: str, *, check: bool = False, read_data: bool = False, as_json: boo
     if is_model(path):
         model = load_model(path)
         record = {**describe_model(model, path), **_of_recipe(model.recipe)}
-        shown = _model_for_people(record)
     else:
         store = open_dataset(path)
         record = {**describe(store.manifest, path), **_of_recipe(store.recipe)}
-        shown = _for_people(record)
     if as_json:
         print_json(record)
     else:
-        for name, value in shown.items():
+        for name, value in _for_people(record).items():
             click.echo(f"{visible(name.replace('_', ' ')):<18} {visible(number(value))}")
         for what, size in record.get("resources", {}).get("plan", []):
             click.echo(f"  {visible(what):<58} {format_bytes(size):>8}")
@@ -117,61 +115,55 @@ def _of_recipe(recipe: Recipe | None) -> dict[str, Any]:
     return {**found, "feature_names": None if recipe.names is None else list(recipe.names)}
 
 
-def _some(names: list[str]) -> str:
-    more = len(names) - 5
-    return ", ".join(names[:5]) + (f", … and {more:,} more" if more > 0 else "")
-
-
-def _model_for_people(record: dict[str, Any]) -> dict[str, Any]:
-    nested = ("certificate", "parameters", "resources", "facts")  # facts: also shown among the others
-    shown = {name: value for name, value in record.items() if name not in nested} | (record["certificate"] or {})
-    if not record["labels"]:  # a ranking, or numbers
-        del shown["labels"]
-    else:
-        words = dict(record.get("label_words") or [])
-        shown["labels"] = ", ".join(str(words.get(label, number(label))) for label in record["labels"])
-    _name(shown)
-    if isinstance(shown.get("kernel"), dict):
-        kernel = dict(shown["kernel"])
-        shown["kernel"] = ", ".join([kernel.pop("name"), *(f"{name} {number(value)}" for name, value in kernel.items())])
-    if "data" in record["parameters"]:
-        shown["trained on"] = record["parameters"]["data"]
-    for name in ("budget", "peak", "planned"):  # the lines of the plan follow
-        if name in record["resources"]:
-            shown[f"memory {name}"] = format_bytes(record["resources"][name])
-    return shown
-
-
-def _name(shown: dict[str, Any]) -> None:
-    """Replace all names by a few (in place)."""
-    shown.pop("label_words", None)
-    names = shown.pop("feature_names", None)
-    if names is not None:
-        shown["feature_names"] = _some(names)
-
-
 def _for_people(record: dict[str, Any]) -> dict[str, Any]:
-    shown = {name: value for name, value in record.items() if name not in ("source", "label_min", "label_max")}
-    if record["labels"] is None:
+    """What is shown of the record of a store or a model: names, labels and inputs by a few, sizes with units."""
+    hidden = (
+        "certificate",
+        "parameters",
+        "resources",
+        "facts",
+        "source",
+        "label_min",
+        "label_max",
+        "label_words",
+        "feature_names",
+    )
+    shown = {name: value for name, value in record.items() if name not in hidden} | (record.get("certificate") or {})
+    words = dict(record.get("label_words") or [])
+    if record["labels"]:
+        listed = [each if isinstance(each, list) else [each, None] for each in record["labels"]]
+        texts = [f"{words.get(label, number(label))}" + ("" if rows is None else f": {rows:,}") for label, rows in listed]
+        shown["labels"] = _some(texts, 20)
+    elif "label_min" in record:
         shown["labels"] = f"more than can be listed, from {number(record['label_min'])} to {number(record['label_max'])}"
-    else:
-        words = dict(record.get("label_words") or [])
-        listed = [f"{words.get(label, number(label))}: {rows:,}" for label, rows in record["labels"][:20]]
-        more = len(record["labels"]) - len(listed)
-        shown["labels"] = ", ".join(listed) + (f", and {more:,} more" if more else "")
-    _name(shown)
-    shown["density"] = f"{100 * record['density']:.3g} %"
-    shown["value_types"] = ", ".join(f"{kind} ({shards:,})" for kind, shards in record["value_types"].items())
-    for name in ("bytes_on_disk", "bytes_decoded"):
-        shown[name] = None if record[name] is None else format_bytes(record[name])
-    origin = record["source"].get("made_from", {})
-    inputs = [name for name, _ in origin.get("inputs", [])]
-    if inputs:
-        shown["made from"] = ", ".join(inputs[:5]) + (f" and {len(inputs) - 5} more" if len(inputs) > 5 else "")
-    for name in ("shuffle", "split", "group_by_qid"):
-        if origin.get(name) not in (None, False):
-            shown[name] = origin[name]
-    for name, count in record["source"].get("counters", {}).items():
-        if count and name not in ("files", "rows"):
-            shown[f"input {name}"] = count
-    return shown
+    else:  # a ranking, or numbers
+        del shown["labels"]
+    if record.get("feature_names") is not None:
+        shown["feature_names"] = _some(record["feature_names"], 5)
+    if isinstance(record.get("kernel"), dict):
+        kernel = dict(record["kernel"])
+        shown["kernel"] = ", ".join([kernel.pop("name"), *(f"{name} {number(value)}" for name, value in kernel.items())])
+    if "density" in record:
+        shown["density"] = f"{100 * record['density']:.3g} %"
+        shown["value_types"] = ", ".join(f"{kind} ({shards:,})" for kind, shards in record["value_types"].items())
+    sizes: dict[str, Any] = {name: record[name] for name in ("bytes_on_disk", "bytes_decoded") if name in record}
+    sizes |= {
+        f"memory {name}": record["resources"][name]
+        for name in ("budget", "peak", "planned")
+        if name in record.get("resources", {})
+    }
+    shown |= {name: None if size is None else format_bytes(size) for name, size in sizes.items()}
+    if "data" in record.get("parameters", {}):
+        shown["trained on"] = record["parameters"]["data"]
+    source = record.get("source", {})
+    origin = source.get("made_from", {})
+    if inputs := [name for name, _ in origin.get("inputs", [])]:
+        shown["made from"] = _some(inputs, 5)
+    shown |= {name: origin[name] for name in ("shuffle", "split", "group_by_qid") if origin.get(name) not in (None, False)}
+    counters = source.get("counters", {}).items()
+    return shown | {f"input {name}": count for name, count in counters if count and name not in ("files", "rows")}
+
+
+def _some(names: list[str], most: int) -> str:
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f", and {more:,} more" if more > 0 else "")

@@ -1,24 +1,37 @@
 """Commands made of the verbs of streamcut.api: their signatures become options, their texts help.
 
-A command is a module of this package with `run`. What stands before the * in its signature are arguments, the rest options; what
-the verb has, too, takes type, default and text from there, the rest from `run` itself. OPTIONS are made of records of options.
+A command is a function: `run` of a module of this package, or one of using.py. What stands before the * in its signature are
+arguments, the rest options; what the verb has, too, takes default and text from there, the rest from the function itself. With
+**asked it has all other options of the verb, and those that `has` says, which are made of records of options (streamcut.options).
 """
 
 from __future__ import annotations
 
 import inspect
+import math
 import re
 import warnings
-from importlib import import_module
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import MISSING, Field
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import click
 
 from streamcut import api
 from streamcut.cli.help import Command
-from streamcut.cli.parameters import Choice
 from streamcut.compiler.first_use import first_use
+from streamcut.config import CheckpointOptions
+from streamcut.errors import StreamcutError
+from streamcut.foundation.shown import meant
+from streamcut.foundation.units import part_of
+from streamcut.io.conversion.options import ConvertOptions
+from streamcut.io.formats.format import Raw
+from streamcut.io.formats.registry import SCORED
+from streamcut.options.option import Option, default_of, flag, options_of
 
+_Function = TypeVar("_Function", bound=Callable)
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_DURATION = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([smhd])")
 _ENTRY = re.compile(r"^(\w+(?:, \w+)*) {2,}(\S.*)$")
 _FILES = ("output", "plot", "cluster", "label_names", "feature_names")
 _METAVARS = {
@@ -32,6 +45,7 @@ _METAVARS = {
     "store": "PATH",
 }
 _SHORT = {"output": "-o", "quiet": "-q", "verbose": "-v"}
+_IN_PYTHON = ("raw", "path", "replace")  # arguments of verbs that commands do not have
 _TEXTS = {  # what many commands have beside their verbs
     "as_json": "print JSON on stdout instead of text",
     "quiet": "print nothing but errors",
@@ -41,34 +55,48 @@ _TEXTS = {  # what many commands have beside their verbs
 }
 
 
-def command(name: str) -> click.Command:
-    """The command `name`."""
-    module, verb = import_module(f"streamcut.cli.{name}"), api.VERBS.get(name)
-    run = module.run
+def has(*options: click.Parameter) -> Callable[[_Function], _Function]:
+    """A decorator: the command has these options besides those of its signature and its verb."""
+
+    def having(function: _Function) -> _Function:
+        function.options = options  # type: ignore[attr-defined]
+        return function
+
+    return having
+
+
+def command(name: str, run: Callable) -> click.Command:
+    """The command `name`, which calls `run`."""
+    verb, more = api.VERBS.get(name), list(getattr(run, "options", ()))
     prose, own, examples = _parts(run.__doc__ or "")
     texts = {**_TEXTS, **own}
     if verb is not None:
         of_verb = _parts(verb.__doc__ or "")
         prose, texts, examples = [*of_verb[0], *prose], {**of_verb[1], **texts}, [*of_verb[2], *examples]
-    hints = {name: hint for name, hint in get_type_hints(run).items() if name != "return"}
-    known = inspect.signature(verb).parameters if verb is not None else {}
-    parameters: list[click.Parameter] = []
-    for each in inspect.signature(run).parameters.values():
+    hints = get_type_hints(run)
+    known = dict(inspect.signature(verb).parameters) if verb is not None else {}
+    named, parameters = inspect.signature(run).parameters, list[click.Parameter]()
+    for each in named.values():
         if each.kind is each.VAR_KEYWORD:
-            parameters += module.OPTIONS
+            there = {*named, *_IN_PYTHON, *(str(option.name) for option in more)}
+            asked = [other for other in known if other not in there] if getattr(verb, "options", 0) is None else []
+            for other in asked:
+                kind = {"bool": bool, "int": int, "float": float}.get(known[other].annotation.partition(" ")[0], str)
+                parameters.append(_signed(other, kind, known[other].default, texts[other]))
+            parameters += more
         elif each.kind is each.POSITIONAL_OR_KEYWORD:
             required = each.default is each.empty
             parameters.append(click.Argument([each.name], required=required, nargs=-1 if hints[each.name] is tuple else 1))
         else:
             default = known[each.name].default if each.default is each.empty and each.name in known else each.default
-            parameters.append(_option(each.name, hints[each.name], default, texts[each.name]))
+            parameters.append(_signed(each.name, hints[each.name], default, texts[each.name]))
     arguments = {each.name for each in parameters if isinstance(each, click.Argument)}
     prose = [re.sub(r"`(\w+)`", lambda found: found[1].upper() if found[1] in arguments else found[0], block) for block in prose]
     text = "\n\n".join([*prose, *(["\b\nExamples:\n" + "\n".join(f"  {line}" for line in examples)] if examples else [])])
     return Command(name, callback=run, params=parameters, help=text)
 
 
-def _option(name: str, hint: Any, default: Any, text: str) -> click.Option:
+def _signed(name: str, hint: Any, default: Any, text: str) -> click.Option:
     kind = next((kind for kind in get_args(hint) if kind is not type(None)), hint) if get_origin(hint) is not Literal else hint
     if get_origin(kind) is Literal:
         kind = Choice(get_args(kind))
@@ -112,3 +140,183 @@ def _quiet(ctx: click.Context, param: click.Parameter, value: bool) -> bool:
     if value:
         warnings.simplefilter("ignore", UserWarning)  # until the command ends
     return _silence(ctx, param, value)
+
+
+class Choice(click.Choice):
+    """click's Choice with suggestions; choices other than texts are converted to texts."""
+
+    def __init__(self, choices: Iterable[Any]) -> None:
+        self._values = {str(choice): choice for choice in choices if choice is not None}
+        super().__init__(list(self._values))
+
+    def convert(self, value, param, ctx):
+        try:
+            return self._values[super().convert(str(value), param, ctx)]
+        except click.BadParameter as error:
+            close = meant(value, [str(choice) for choice in self.choices])
+            self.fail(f"{error.message} {close[:1].upper()}{close[1:]}".rstrip(), param, ctx)
+
+
+class Several(click.ParamType):
+    """One value of another type, or several separated by commas, as a list."""
+
+    def __init__(self, one: Any) -> None:
+        self.one = click.types.convert_type(one)
+        self.name = f"{'name' if isinstance(self.one, click.Choice) else self.one.name}[,…]"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
+        return self.one.get_metavar(param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        return self.one.shell_complete(ctx, param, incomplete)
+
+    def convert(self, value, param, ctx) -> list[Any]:
+        parts = value if isinstance(value, list) else str(value).split(",")
+        return [self.one.convert(str(part).strip(), param, ctx) for part in parts]
+
+
+def _seconds(value: Any) -> float:
+    """`90s`, `10m`, `2h`, `1d` as seconds; a bare number other than 0 is refused as ambiguous."""
+    match = _DURATION.fullmatch(str(value).strip())
+    if match is None and str(value).strip() != "0":
+        raise click.BadParameter(f"{value!r} is not a duration; write for example 90s, 10m or 2h")
+    seconds = float(match[1]) * _SECONDS[match[2]] if match else 0.0
+    if not seconds < math.inf:
+        raise click.BadParameter(f"{value!r} is too long")
+    return seconds
+
+
+def _number_or(words: str, good: Callable[[str], bool]) -> Callable[[str], float | str]:
+    """The type of numbers, and of the `words` that are `good`."""
+
+    def number(value: str) -> float | str:
+        try:
+            return value.strip() if good(value) else float(value)
+        except ValueError:
+            raise click.BadParameter(f"{value!r} is neither a number nor {words}") from None
+
+    return number
+
+
+_KINDS: dict[str, Any] = {
+    "seconds": _seconds,
+    "number": _number_or("auto", lambda value: value == "auto"),
+    "part": _number_or("a percentage such as '10%'", lambda value: part_of(value) is not None),
+}
+
+
+def options_from(
+    record: Any,
+    *,
+    only: Collection[str] | None = None,
+    without: Collection[str] = (),
+    several: Collection[str] = (),
+    **changes: dict[str, Any],
+) -> list[click.Parameter]:
+    """The options of a record (streamcut.options): `only` these, or all except `without`.
+
+    several   those that take one value or several, as a list
+    changes   {option: arguments of click.Option that differ in this command}
+    """
+    return [
+        _recorded(name, record.__dataclass_fields__[name], changes.get(name, {}), name in several)
+        for name in options_of(record)
+        if name not in without and (only is None or name in only)
+    ]
+
+
+def _type_of(field: Field) -> Any:
+    """The type of an option on the command line."""
+    known: Option = field.metadata["option"]
+    if known.choices:
+        return Choice(known.choices)
+    return _KINDS.get(known.kind) or {"int": int, "float": float, "bool": bool}.get(str(field.type).partition(" ")[0], str)
+
+
+def _recorded(name: str, field: Field, changes: dict[str, Any], several: bool) -> click.Option:
+    known, given = field.metadata["option"], field.default
+    more = {"help": f"{known.help} {known.shell}".strip(), "metavar": known.metavar}
+    if field.type == "bool":
+        more |= {"is_flag": True, "default": bool(given)}
+    elif known.kind in ("names", "texts"):
+        more |= {"multiple": True}
+        if known.kind == "names":
+            more["callback"] = lambda ctx, param, value: ",".join(value) or ()
+    else:
+        more["type"] = Several(_type_of(field)) if several else _type_of(field)
+        if given is not MISSING and given is not None:
+            more |= {"default": _as_written(given, known.kind), "show_default": True}
+    written = flag(name, known)
+    flag_names = [f"{written}/--no-{written[2:]}" if given is True else written, name]
+    return _grouped(flag_names, changes.get("group", known.group), {**more, **changes})
+
+
+def _grouped(names: list[str], group: str, more: dict[str, Any]) -> click.Option:
+    """An option that help lists under the heading `group`."""
+    made = click.Option(names, **{name: value for name, value in more.items() if name != "group"})
+    made.group = group  # type: ignore[attr-defined]
+    return made
+
+
+def _as_written(value: Any, kind: str) -> Any:
+    """A default as written on the command line."""
+    if kind != "seconds":
+        return f"{value:g}" if isinstance(value, float) else value
+    unit = next(unit for unit in reversed(_SECONDS) if value % _SECONDS[unit] == 0)
+    return f"{value / _SECONDS[unit]:g}{unit}"
+
+
+def set_option(record: Any, names: Collection[str], of: str, *, several: bool, group: str = "") -> click.Option:
+    """--set NAME=VALUE: the options `names` of a record, each of one kind `of` problem or file only, in one option of the command
+    line. The command gets {name: value}, a list of values if there may be `several`."""
+    written = {flag(name, options_of(record)[name])[2:]: name for name in names}
+    StreamcutError.settings.update(written)
+
+    def parsed(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        for text in given:
+            name, equals, value = text.partition("=")
+            if not equals or (key := written.get(name.replace("_", "-"))) is None or key in values:
+                close = meant(name, written) or f"they are {', '.join(written)}"
+                raise click.BadParameter(
+                    f"{text!r} is not NAME=VALUE of one of its options, each given once; {close}", ctx, param
+                )
+            kind = click.types.convert_type(_type_of(record.__dataclass_fields__[key]))
+            values[key] = (Several(kind) if several else kind).convert(value, param, ctx)
+        return values
+
+    listed = "; ".join(f"{name}: {options_of(record)[key].help.rstrip('.')}" for name, key in written.items())
+    text = f"An option of one {of}; may be given often. {listed}."
+    more: dict[str, Any] = {"multiple": True, "callback": parsed, "metavar": "NAME=VALUE", "help": text}
+    return _grouped(["--set", "settings"], group, more)
+
+
+def checkpoint_of(options: dict[str, Any]) -> CheckpointOptions | None:
+    """The checkpoint options, removed from `options`; None: no checkpoints."""
+    given = {name: options.pop(name) for name in CheckpointOptions.__dataclass_fields__}
+    if given["directory"] is not None:
+        return CheckpointOptions(**given)
+    if given["resume"]:
+        raise click.UsageError("--resume needs --checkpoint DIR.")
+    return None
+
+
+TABLE = ("format", "labels_as", "missing_labels", "categorical", "numeric", "standardise", "text", "text_weights", "ngrams",
+         "min_count", "stop_words", "time", "cross", "drop", "id", "header", "missing", "weights", "hash_bits", "max_categories",
+         "layer")  # fmt: skip
+
+
+def taken(options: dict[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """The options `names` of `convert` that were given, removed from `options`."""
+    given = {name: options.pop(name) for name in names}
+    return {name: value for name, value in given.items() if value != default_of(ConvertOptions, name)}
+
+
+def raw_options(*names: str) -> list[click.Parameter]:
+    """The options on how raw input is read."""
+    return options_from(Raw, only=names, format={"type": Choice(["auto", *SCORED])})
+
+
+def raw_of(asked: dict[str, Any], **more: Any) -> Raw:
+    """How raw input is read: the options of `raw_options`, removed from `asked`."""
+    return Raw(**{name: asked.pop(name) for name in options_of(Raw) if name in asked}, **more)

@@ -16,7 +16,8 @@ from streamcut.foundation.units import format_number as number
 
 def note(message: str) -> None:
     """A line for people, on stderr."""
-    click.echo(visible(message), err=True)
+    end = "\x1b[K" if sys.stderr.isatty() else ""  # of a line of progress
+    click.echo(f"{end}{visible(message)}", err=True, color=True)
 
 
 def print_json(value: Any) -> None:

@@ -14,8 +14,6 @@ from streamcut.errors import NotFoundError, UsageError
 from streamcut.foundation.opened import read_file
 from streamcut.foundation.shown import meant, plain
 
-_MOST, _MOST_BITS = 1 << 20, 1024  # bytes of a file, bits of a number
-
 
 def configurable(command: click.Command, name: str) -> click.Command:
     """`command`, whose options may come from variables."""
@@ -31,17 +29,13 @@ def read(context: click.Context, parameter: click.Parameter, path: str | None) -
     import tomllib  # only needed with a file
 
     try:
-        content = tomllib.loads(read_file(path, _MOST).decode())
+        content = tomllib.loads(read_file(path).decode())
     except OSError as error:
         raise NotFoundError(f"--config: {path}: {error.strerror}") from None
     except ValueError as error:  # a syntax error has its line and column
         raise UsageError(f"--config: {path}: {error}") from None
-    except RecursionError:
-        raise UsageError(f"--config: {path}: lists or tables nested too deep") from None
-    group = context.command
-    assert isinstance(group, click.Group)
-    commands = {name: group.get_command(context, name) for name in group.list_commands(context)}
-    options = {name: _options(command) for name, command in commands.items() if command is not None}
+    group: Any = context.command
+    options = {name: _options(group.get_command(context, name)) for name in group.list_commands(context)}
     known = {plain(long) for names in options.values() for long in names}
     context.default_map = {name: {} for name in options}
     for name, value in content.items():
@@ -74,8 +68,6 @@ def _take(defaults: dict[str, Any], options: dict[str, click.Option], name: str,
         return False
     if isinstance(value, dict) or (isinstance(value, list) and any(isinstance(part, dict | list) for part in value)):
         raise UsageError(f"--config: {name}: a table is not a text, a number or a list of them")
-    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
-        raise UsageError(f"--config: {name}: a number of {value.bit_length()} bits")
     if option.multiple:
         value = [str(part) for part in (value if isinstance(value, list) else [value])]
     elif isinstance(value, list):

@@ -19,12 +19,10 @@ from typing import Any
 
 from streamcut.io.places.outputs import release
 
-_SHOW_CURSOR = b"\x1b[?25h"  # the live display hides it
 _MOMENT = 0.05  # seconds until a dropped signal is sent again
 
 _received: type[KeyboardInterrupt] | None = None
 _deferred = False
-_again = False  # the next signal is a dropped one, sent again
 
 
 class Terminated(KeyboardInterrupt):
@@ -109,23 +107,14 @@ def _dropped(what: Any) -> None:
 
 
 def _send_again() -> None:
-    global _again
     if _received is not None and not _deferred:
-        _again = True
         number = next(number for number, raised in _RAISED.items() if raised is _received)
         signal.pthread_kill(threading.main_thread().ident or 0, number)  # ends what the main thread waits for
 
 
 def _receive(number: int, frame: FrameType | None) -> None:
-    global _received, _again
-    if _again:
-        _again = False
-        if _received is not None and not _deferred:
-            raise _received
-        return
+    global _received
     if _deferred and _received is not None:
-        if sys.stderr.isatty():
-            os.write(2, _SHOW_CURSOR)
         release()
         with suppress(OSError):
             os.write(2, b"streamcut: ended at once\n")

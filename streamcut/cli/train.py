@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from streamcut import api
 from streamcut.cli import signals
 from streamcut.cli.destinations import expect_saved, refuse_existing, reserved_output, save_trained
+from streamcut.cli.made import checkpoint_of, has, options_from, set_option, taken
 from streamcut.cli.output import note, number, print_json, print_rows, print_table
-from streamcut.cli.parameters import checkpoint_of, options_from, set_option, taken
 from streamcut.config import GRID, SETTINGS, CheckpointOptions, TrainOptions
 from streamcut.errors import NotConvergedError
 from streamcut.foundation.interrupts import waits_end_by
+from streamcut.foundation.shown import options_text
 from streamcut.foundation.units import format_bytes
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.places.outputs import exists
@@ -23,29 +25,29 @@ from streamcut.progress.display import Display
 
 if TYPE_CHECKING:
     from streamcut.execution.plan import MemoryPlan
-    from streamcut.grids.selection import Tried
+    from streamcut.grids.search import Tried
     from streamcut.models.model import Model
+    from streamcut.tuning import Tuned
 
 _TABLE = ("labels", "weights", "format")
-_PATHS = ("C", "l1", "l1_only")  # of which linear solvers go from one value to the next
 _tables = {"group": "Tables and text"}
-OPTIONS = [
+
+
+@has(
     *options_from(TrainOptions, without=SETTINGS, several=[name for name in GRID if name != "positive_label"]),
     set_option(TrainOptions, SETTINGS, "loss, solver, kernel or task", several=True, group="Solver"),
     *options_from(CheckpointOptions),
     *options_from(ConvertOptions, only=_TABLE, labels=_tables, weights=_tables, format=_tables),
-]
-
-
+)
 def run(
-    data: str, *, output: str | None = None, folds: int | None = None, measure: str | None = None, plot: str | None = None,
+    data: tuple, *, output: str | None = None, folds: int | None = None, measure: str | None = None, plot: str | None = None,
     require_convergence: bool = False, dry_run: bool = False, verbose: bool = False, force: bool = False, as_json: bool = False,
     quiet: bool = False, **options: Any,
 ) -> None:  # fmt: skip
     """
     output    where to write the model (.npz), also a URL; required, except with --dry-run
     folds     measure models on folds of rows, drawn at random by --seed, in place of --validation
-    measure   of `evaluate`: the one by which the best is chosen; the task's first unless given
+    measure   of `evaluate`: the one by which the best is chosen; log loss where there are probabilities, else the task's first
     plot      draw the measure over C (.svg or .png; needs streamcut[plots])
     require_convergence   exit with code 9 if the tolerance was not reached
     dry_run   print the memory plan on stdout, read no rows and write nothing
@@ -56,13 +58,14 @@ def run(
     on the rows of the fold that was left out, and the best is trained on everything; rows of one qid stay together. Models of
     linear solvers share passes, or go from each C to the next; limits such as --max-passes are for each.
 
-    Ctrl-C, SIGTERM or SIGHUP ends it in good order: the best model so far is written and, with --checkpoint, a checkpoint from
-    which the same command with --resume continues. A second one ends it at once.
+    Ctrl-C, SIGTERM or SIGHUP ends it in good order: the best model so far is written (none of --folds) and,
+    with --checkpoint, a checkpoint from which the same command with --resume continues. A second one ends it at once.
 
     How features are made of a table is up to `fit` and `convert`.
 
     In a shell:
       streamcut train train.zarr -o m.npz
+      streamcut train monday.zarr tuesday.zarr -o m.npz
       streamcut train clicks.csv --label click -o m.npz
       streamcut train train.zarr -o m.npz --C 0.1 --memory 4GB --max-time 2h
       streamcut train train.zarr -o m.npz --checkpoint run --resume
@@ -72,15 +75,16 @@ def run(
       streamcut train train.zarr --dry-run --memory 4GB
     """
     model_path, validation, settings = output, options.pop("validation"), options.pop("settings")
+    rows = data[0] if len(data) == 1 else list(data)
     folder, resume = options["directory"], options["resume"]
     replace = force or (resume and model_path is not None and _is_unfinished(model_path))
     if model_path is not None:
-        refuse_existing(model_path, "--output", replace, reads=[data, validation])
+        refuse_existing(model_path, "--output", replace, reads=[*data, validation])
     elif not dry_run:
         raise click.UsageError("Missing option '--output'.")
     if plot is not None:
-        refuse_existing(plot, "--plot", force, reads=[data, validation, model_path])
-        from streamcut.reports.drawing import needs_matplotlib
+        refuse_existing(plot, "--plot", force, reads=[*data, validation, model_path])
+        from streamcut.reports.plots import needs_matplotlib
 
         needs_matplotlib()
     checkpoint, convert = checkpoint_of(options), taken(options, _TABLE)
@@ -93,10 +97,11 @@ def run(
     if validation is not None and folds is not None:
         raise click.UsageError("Give one of --validation DATA and --folds NUMBER.")
     single = TrainOptions(**options, **{name: values[0] for name, values in grid.items()})
-    linear = single.record.family == "linear"
-    along = validation is not None and linear and len(grid) <= 1 and set(grid) <= set(_PATHS)
-    search = not along and (bool(grid) or folds is not None)
-    if (measure is not None or plot is not None) and not (along or search):
+    watched = single.record.family != "linear" and not grid  # kernel solvers measure as they go
+    if dry_run and not watched:
+        validation = None  # the plan of a training is the same without
+    search = folds is not None or bool(grid) or (validation is not None and not watched)
+    if (measure is not None or plot is not None) and not search:
         raise click.UsageError("--measure and --plot are for models that are measured: see --validation and --folds.")
     if search and dry_run:
         raise click.UsageError("--dry-run plans one training; give one value of each option, and no --folds.")
@@ -104,21 +109,21 @@ def run(
         behind = logging.StreamHandler()
         behind.addFilter(lambda record: record.name != "streamcut.run")  # shown below
         logging.basicConfig(format="%(message)s", level=logging.INFO, handlers=[behind])
-    shown = _Shown(as_json, quiet, folds)
+    shown = _Shown(as_json, quiet, folds, list(grid) or ["C"])
 
     with ExitStack() as held, signals.deferred() as stop:
         if model_path is not None and not dry_run:
             held.enter_context(reserved_output(model_path, "--output", replace))
         from streamcut.data.datasets import stored, with_origin
-        from streamcut.models.checkpoint_places import remove_checkpoints
+        from streamcut.models.checkpoint import remove_checkpoints
         from streamcut.training import opened, train
 
-        made = stored(data, None, convert or None, options["scratch"], options["memory"])
+        made = stored(rows, None, convert or None, options["scratch"], options["memory"])
         with waits_end_by(stop):
             place, made_of = held.enter_context(made)
             if made_of is not None and (dry_run or checkpoint is not None):
                 what = "--dry-run plans" if dry_run else "--checkpoint is"
-                raise click.UsageError(f"{what} for a store; make one of {data} with `streamcut convert` first.")
+                raise click.UsageError(f"{what} for a store; make one of {rows} with `streamcut convert` first.")
             dataset = opened(place)
         shards = len(dataset.manifest.shards)
 
@@ -131,36 +136,21 @@ def run(
                 raise click.exceptions.Exit(0)
 
         found: Any = None
-        with ExitStack() as working:
-            working.enter_context(waits_end_by(stop))
+        with waits_end_by(stop), Display.chosen(json=as_json and not search, quiet=quiet or as_json) as display:
             common: dict[str, Any] = {"validation": validation, "checkpoint": checkpoint, "stop": stop}
             if search:
-                hooks: dict[str, Any] = {"on_model": shown.point, "on_trained": shown.trained}
-                from streamcut.tuning import tune
-
-                found = tune(
-                    dataset, grid or {"C": [options.pop("C")]}, folds=folds, measure=measure, **hooks, **common, **options
-                )
+                common |= {"folds": folds, "measure": measure, "on_model": shown.model, "on_trained": shown.trained}
+                found = api.tune(dataset, grid or {"C": [options.pop("C")]}, on_iteration=display, **common, **options)
                 model = found.model
             else:
-                common |= {"progress": working.enter_context(Display.chosen(json=as_json, quiet=quiet)), "on_plan": show_plan}
-            if along:
-                from streamcut.grids.selection import train_path
-
-                over_l1 = bool(grid) and "C" not in grid
-                path: dict[str, Any] = {"l1s": next(iter(grid.values())), "alone": "l1_only" in grid} if over_l1 else {}
-                Cs = grid.get("C") or [options.pop("C")]
-                model, _ = train_path(dataset, Cs, measure=measure, on_model=shown.step, **path, **common, **options)
-            elif not search:
-                model = train(dataset, **common, **options)
+                model = train(dataset, progress=display, on_plan=show_plan, **common, **options)
         model = with_origin(model, made_of)
         assert model_path is not None  # only a dry run has none, and ends with its plan
         written = save_trained(model, model_path, replace)
-        if folder is not None and (model.converged or search):
+        if folder is not None and model.converged:
             remove_checkpoints(folder, nested=search)
-    if plot is not None and found is not None:
-        from streamcut.reports.drawing import save
-        from streamcut.reports.grids import grid_plot
+    if plot is not None:
+        from streamcut.reports.plots import grid_plot, save
 
         save(grid_plot(found.cells), plot)
     shown.result(model, written, found)
@@ -183,73 +173,52 @@ def _divided(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, list[An
 
 
 class _Shown:
-    """Shows each model when it is ready, and in the end the best."""
+    """Shows each model when it is ready, and in the end the best. `varied`: the options that differ."""
 
-    def __init__(self, as_json: bool, quiet: bool, folds: int | None) -> None:
-        self._json, self._quiet, self._folds = as_json, quiet, folds
-        self._most_said = False
+    def __init__(self, as_json: bool, quiet: bool, folds: int | None, varied: list[str]) -> None:
+        self._json, self._quiet, self._folds, self._varied = as_json, quiet, folds, varied
 
-    def step(self, model: Model, tried: Tried) -> None:
-        """A model of a path over C or λ."""
+    def _event(self, event: dict[str, Any], *texts: str) -> None:
         from streamcut.models.files import plain
 
         if self._json:
-            print_json({"event": "model", **plain(asdict(tried))})
+            print_json(plain(event))
         elif not self._quiet:
-            step = f"C {tried.C:<8g}" if tried.l1 is None else f"l1 {tried.l1:<8g} weights {tried.nonzero:<8,}"
-            if (most := model.parameters.get("l1_max")) is not None and not self._most_said:
-                note(f"λmax is {most:g}: at or above it all weights are 0.")
-                self._most_said = True
-            note(
-                f"{step} {tried.measure} {number(tried.value)}  passes {tried.passes}  {tried.seconds:.1f} s  "
-                f"objective {tried.result['primal']:.6g}  gap {tried.result['gap']:.3g}"
-            )
+            note("  ".join(filter(None, texts)))
 
-    def point(self, point: dict[str, Any], fold: int, tried: Tried) -> None:
-        """A model of a grid, measured."""
-        from streamcut.grids.search import point_text
-        from streamcut.models.files import plain
+    def _named(self, point: dict[str, Any], fold: int | None) -> list[str]:
+        where = "" if self._folds is None else "all rows" if fold is None else f"fold {fold + 1}"
+        return [where, *(options_text({name: value}) for name, value in point.items() if name in self._varied)]
 
-        if self._json:
-            print_json({"event": "model", "fold": None if self._folds is None else fold, **point, **plain(asdict(tried))})
-        elif not self._quiet:
-            where = "" if self._folds is None else f"fold {fold + 1}  "
-            said = where + point_text(point, "  ")
-            note(f"{said}  {tried.measure} {number(tried.value)}  passes {tried.passes}  {tried.seconds:.1f} s")
+    def model(self, point: dict[str, Any], fold: int, tried: Tried) -> None:
+        """A model, measured."""
+        event = {"event": "model", "fold": None if self._folds is None else fold, **point, **asdict(tried)}
+        sparse = f"weights {tried.nonzero:,}" if tried.l1 and tried.nonzero is not None else ""
+        gap = f"gap {tried.result['gap']:.3g}" if tried.result.get("gap") is not None else ""
+        cost = f"passes {tried.passes}", f"{tried.seconds:.1f} s", gap
+        self._event(event, *self._named(point, fold), sparse, f"{tried.measure} {number(tried.value)}", *cost)
 
-    def trained(self, point: dict[str, float], fold: int | None, model: Model) -> None:
-        """A model of a grid, not yet measured."""
-        from streamcut.grids.search import point_text
-        from streamcut.models.files import plain
+    def trained(self, point: dict[str, Any], fold: int | None, model: Model) -> None:
+        """A model, not yet measured."""
+        certificate = model.certificate if len(model.certificates) == 1 else None
+        event = {"event": "trained", "fold": fold, **point, **model.result()}
+        self._event(event, *self._named(point, fold), f"trained: {certificate.briefly() if certificate else model.in_words()}")
 
-        if self._json:
-            print_json({"event": "trained", "fold": fold, **point, **plain(model.result())})
-        elif not self._quiet:
-            certificate = getattr(model, "certificate", None)
-            where = "all rows" if fold is None else f"fold {fold + 1}"
-            note(f"{where}  {point_text(point, '  ')}  trained: {certificate.briefly() if certificate else model.in_words()}")
-
-    def result(self, model: Model, written: str, found: Any) -> None:
+    def result(self, model: Model, written: str, found: Tuned | None) -> None:
         """The model, `written`, and what was `found` by a search, if there was one."""
-        from streamcut.models.files import plain
-
-        if found is not None and self._json:
-            for cell in found.cells:
+        event = {"event": "result", "model": written, **model.result()}
+        if found is None:
+            event |= {name: model.resources[name] for name in ("budget", "planned", "peak", "readings")}
+        else:
+            best = found.best
+            for cell in found.cells if self._json else ():
                 print_json({"event": "cell", **cell.as_dict()})
-            best = {**found.best.options, found.best.measure: found.best.mean}
-            print_json({"event": "result", "model": written, **best, **found.resources})
-        elif self._json:
-            cost = {name: model.resources[name] for name in ("budget", "planned", "peak", "readings")}
-            print_json({"event": "result", "model": written, **plain({**model.result(), **cost})})
-        elif found is not None and not self._quiet:
-            from streamcut.grids.search import point_text
-
-            if len(found.cells) > 1:
+            event |= {**best.options, best.measure: best.mean, **found.resources}
+            if len(found.cells) > 1 and not self._json and not self._quiet:
                 print_rows([cell.as_dict() for cell in found.cells], err=True)
-            chosen = f"{point_text(found.best.options)}, with {found.best.measure} {number(found.best.mean)}"
-            note(f"Best: {chosen}. Model written to {written}.")
-        elif not self._quiet:
-            note(model.in_words())
+                note(f"Best: {options_text(best.options)}, with {best.measure} {number(best.mean)}.")
+        self._event(event, model.in_words())
+        if not self._json and not self._quiet:
             note(f"Model written to {written}.")
 
 

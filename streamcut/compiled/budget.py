@@ -1,6 +1,6 @@
 """Training on a budget: coordinate and gradient steps, budget maintenance.
 
-The kernels of streamcut.solvers.bsca and streamcut.solvers.papers.bsgd. The model is Σ_j β_j φ(x̃_j) over slots j < counts[USED],
+The kernels of streamcut.solvers.bsca and streamcut.papers.bsgd. The model is Σ_j β_j φ(x̃_j) over slots j < counts[USED],
 one of which may be empty (counts[HOLE], β = 0).
 
 Slots never run out. A row is looked up by `source` before it gets a slot, so it has one at most. Without a budget there is a slot
@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamcut.compiled.kernel_rows import dot, entry, inner_products, kernel_value, kernel_values
+from streamcut.compiled.kernel_rows import dot, inner_products, kernel_value, kernel_values
 from streamcut.compiled.merging import Tables, best_partner, smallest
+from streamcut.compiled.records import entry
 from streamcut.compiler.jit import fused, fused_allocating_helper, fused_inlined, helper, inlined
 
 USED, HOLE, STEPS, UPDATES, ADDED, MAINTAINED, REMOVED, EVALUATIONS, CORRECT, COUNTS = range(10)

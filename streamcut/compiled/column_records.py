@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+
+from streamcut.compiled.problems import Alone
 
 
 class Places(NamedTuple):
     """The A columns in training, as kernels take them: their places in the row state, float64 numbers of their classes (None:
     targets are numbers), the folds they leave out (None: none), C of their steps, λ (None: 0 for all); and the value of the bias
-    feature, whose weight is not penalised by λ if it is `spared`."""
+    feature, whose weight is not penalised by λ if it is `spared`. `group` is Alone or Together of
+    streamcut.compiled.problems: together, all but places and λ are those of a group, and `positive` is not used."""
 
     places: np.ndarray
     positive: np.ndarray | None
@@ -19,6 +22,7 @@ class Places(NamedTuple):
     l1: np.ndarray | None
     bias: float
     spared: bool = False
+    group: Any = Alone()
 
 
 class Pairs(NamedTuple):

@@ -33,7 +33,7 @@ _FEW = 4  # all columns together take about as long as a quarter of them one by 
 @inlined
 def one_by_one(count, columns):
     """Whether `count` of the columns take less time one after another than side by side."""
-    return count == 1 or _FEW * count < columns
+    return count == 1
 
 
 @inlined
@@ -229,40 +229,46 @@ def _score(loss, first, chosen, rows, columns, pairs, halves, W, at_scores, grid
 
     `at_scores`: set shares to those of the scores.
     """
-    A, n, bad = W.shape[1], len(rows.indptr) - 1, -1
-    places, positive, left_out, all_of_them = columns.places, columns.positive, columns.left_out, room.moved
+    A, n, bad, all_of_them = W.shape[1], len(rows.indptr) - 1, -1, room.moved
     for a in range(A):
         all_of_them[a] = a
     for q in range(len(chosen)):
-        i, count, key, total = first + chosen[q], 0, np.inf, 0.0
+        i = first + chosen[q]
         room.counts[q], room.touched[q] = 0, False
         if i < 0 or i >= n:
             continue
         if not pairs.known:
             scores(rows, W, None, columns.bias, columns.spared, i, all_of_them, A, room.scores)
-        for a in range(A):
-            k, y = places[a], target_of_pair(positive, rows.y[i], a)
-            if not pairs.known:
-                pairs.z[i, k] = loss.sign(y) * room.scores[a] - loss.offset(y)
-            here = pairs.z[i, k]
-            total += here
-            code = pairs.codes[i, halves[0], k]
-            pairs.codes[i, halves[1], k] = code
-            if is_left_out(left_out, pairs.fold, i, a):
-                continue
-            f = loss.decode(code, y)
-            if at_scores:
-                pairs.codes[i, halves[1], k] = loss.encode(loss.limited(loss.dual(here, y), grids.limit, weight_of(rows.u, i)))
-                count += 1
-            elif not loss.stays(f, here, 0.0, y):
-                room.listed[q, count], room.shares[q, count] = a, f
-                count += 1
-            elif loss.violation(f, here, y) < FAR:
-                key = min(key, loss.priority(f, here, 0.0, y))
+        count, key, total = columns.group.rest_of_row(loss, i, q, rows, columns, pairs, halves, at_scores, grids, room)
         pairs.keys[i], room.counts[q], room.touched[q] = key, count, count > 0
         if bad < 0 and not np.isfinite(total):
             bad = i
     return bad
+
+
+@helper
+def rest_of_pairs(loss, i, q, rows, columns, pairs, halves, at_scores, grids, room):
+    places, positive, left_out, count, key, total = columns.places, columns.positive, columns.left_out, 0, np.inf, 0.0
+    for a in range(len(places)):
+        k, y = places[a], target_of_pair(positive, rows.y[i], a)
+        if not pairs.known:
+            pairs.z[i, k] = loss.sign(y) * room.scores[a] - loss.offset(y)
+        here = pairs.z[i, k]
+        total += here
+        code = pairs.codes[i, halves[0], k]
+        pairs.codes[i, halves[1], k] = code
+        if is_left_out(left_out, pairs.fold, i, a):
+            continue
+        f = loss.decode(code, y)
+        if at_scores:
+            pairs.codes[i, halves[1], k] = loss.encode(loss.limited(loss.dual(here, y), grids.limit, weight_of(rows.u, i)))
+            count += 1
+        elif not loss.stays(f, here, 0.0, y):
+            room.listed[q, count], room.shares[q, count] = a, f
+            count += 1
+        elif loss.violation(f, here, y) < FAR:
+            key = min(key, loss.priority(f, here, 0.0, y))
+    return count, key, total
 
 
 @helper
@@ -273,23 +279,11 @@ def _steps(loss, first, chosen, turns, rows, columns, pairs, half, grids, sums, 
         count = room.counts[q]
         if count == 0:
             continue
-        i, listed, shares, moved, free = first + chosen[q], room.listed[q], room.shares[q], 0, 0
+        i, listed, shares = first + chosen[q], room.listed[q], room.shares[q]
         scores(rows, sums.w, l1, bias, columns.spared, i, listed, count, room.scores)
         weight, square, key = weight_of(rows.u, i), square_of(rows.indptr, rows.data, bias, i), pairs.keys[i]
-        for m in range(count):
-            a, f, score = listed[m], shares[m], room.scores[m]
-            y, scale = target_of_pair(columns.positive, rows.y[i], a), columns.cost[a] * weight
-            bent, rise = bent_along(loss, rows, sums.w, l1, columns, i, a, (f, score, y), weight, square, grids.limit)
-            code, after, z = step_of_pair(loss, f, score, weight, columns.cost[a], bent, y, grids.limit)
-            key = min(key, loss.priority(after, z, weight * square, y))
-            if after != f:
-                pairs.codes[i, half, columns.places[a]] = code
-                sums.gain[a] += gain_of_step(loss, f, after, score, scale, square, y) if l1 is None else rise
-                room.moved[moved], room.steps[moved] = a, (after - f) * scale * loss.sign(y)
-                moved += 1
-            if loss.free(after, y):
-                listed[free], shares[free] = a, after
-                free += 1
+        given = i, listed, shares, count, weight, square, key, rows, columns, pairs.codes[:, half], grids, sums, room
+        moved, free, key = columns.group.step_of_row(loss, *given)
         pairs.keys[i], room.counts[q] = key, free
         left += free
         if moved > 0:
@@ -298,16 +292,43 @@ def _steps(loss, first, chosen, turns, rows, columns, pairs, half, grids, sums, 
 
 
 @helper
+def step_pairs(loss, i, listed, shares, count, weight, square, key, rows, columns, codes, grids, sums, room):
+    moved, free, l1 = 0, 0, columns.l1
+    for m in range(count):
+        a, f, score = listed[m], shares[m], room.scores[m]
+        y, scale = target_of_pair(columns.positive, rows.y[i], a), columns.cost[a] * weight
+        bent, rise = bent_along(loss, rows, sums.w, l1, columns, i, a, (f, score, y), weight, square, grids.limit)
+        code, after, z = step_of_pair(loss, f, score, weight, columns.cost[a], bent, y, grids.limit)
+        key = min(key, loss.priority(after, z, weight * square, y))
+        if after != f:
+            codes[i, columns.places[a]] = code
+            sums.gain[a] += gain_of_step(loss, f, after, score, scale, square, y) if l1 is None else rise
+            room.moved[moved], room.steps[moved] = a, (after - f) * scale * loss.sign(y)
+            moved += 1
+        if loss.free(after, y):
+            listed[free], shares[free] = a, after
+            free += 1
+    return moved, free, key
+
+
+@helper
 def _add_changes(loss, i, rows, columns, codes, halves, grids, sums, room):
     """Adds the shares of row i in one half of the codes, less those in the other, to the sums."""
-    changes, weight = 0, weight_of(rows.u, i)
+    weight = weight_of(rows.u, i)
+    changes = columns.group.changes_of_row(loss, i, weight, rows, columns, codes, halves, grids, sums.b, room)
+    add_changes(rows, columns.bias, i, grids, changes, room, sums.U)
+
+
+@helper
+def changed_pairs(loss, i, weight, rows, columns, codes, halves, grids, b, room):
+    changes = 0
     for a in range(len(columns.places)):
         k = columns.places[a]
         past, now = codes[i, halves[0], k], codes[i, halves[1], k]
         if past != now:
             y = target_of_pair(columns.positive, rows.y[i], a)
-            changes = note_change(loss, a, past, now, weight, y, grids, sums.b, changes, room)
-    add_changes(rows, columns.bias, i, grids, changes, room, sums.U)
+            changes = note_change(loss, a, past, now, weight, y, grids, b, changes, room)
+    return changes
 
 
 @inlined

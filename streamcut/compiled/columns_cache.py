@@ -21,7 +21,7 @@ from streamcut.compiled.columns import (
 )
 from streamcut.compiled.records import AHEAD, entry, fetch_row, put, weight_of
 from streamcut.compiled.shares import square_of
-from streamcut.compiler.jit import kernel
+from streamcut.compiler.jit import helper, kernel
 
 
 @kernel
@@ -46,20 +46,27 @@ def offer(loss, first, rows, columns, pairs, half, numbers, limit, n, cached, co
             put(cached.data, at, entry(rows.data, p))
             at += np.uint64(1)
         cached.number[n], cached.key[n], cached.weight[n], cached.square[n] = numbers[i], pairs.keys[i], own, square
-        cached.target[n], kept = rows.y[i], 0
-        for a in range(len(columns.places)):
-            k, y = columns.places[a], target_of_pair(columns.positive, rows.y[i], a)
-            f, z = loss.decode(pairs.codes[i, half, k], y), pairs.z[i, k]
-            cached.share[n, a] = f
-            if is_left_out(columns.left_out, pairs.fold, i, a):
-                continue
-            if not (loss.stays(f, z, 0.0, y) and loss.violation(f, z, y) >= FAR):
-                listed[n, kept] = a
-                kept += 1
+        cached.target[n] = rows.y[i]
+        kept = columns.group.offer_row(loss, i, rows, columns, pairs, half, cached.share[n], listed[n])
         count[n] = kept
         n += 1
         cached.indptr[n] = at
     return len(rows.indptr) - 1, n
+
+
+@helper
+def offer_pairs(loss, i, rows, columns, pairs, half, share, listed):
+    kept = 0
+    for a in range(len(columns.places)):
+        k, y = columns.places[a], target_of_pair(columns.positive, rows.y[i], a)
+        f, z = loss.decode(pairs.codes[i, half, k], y), pairs.z[i, k]
+        share[a] = f
+        if is_left_out(columns.left_out, pairs.fold, i, a):
+            continue
+        if not (loss.stays(f, z, 0.0, y) and loss.violation(f, z, y) >= FAR):
+            listed[kept] = a
+            kept += 1
+    return kept
 
 
 @kernel
@@ -70,38 +77,23 @@ def sweep(loss, turns, cached, count, listed, columns, on, slack, grids, w, sums
     as are those of columns that are not on. Rows with remaining pairs come first in `turns`; returns their number. Adds to
     sums.gain (A) and sums.work (A), the entries visited, and raises sums.largest (A) to the largest violation.
     """
-    left, bias, l1 = 0, columns.bias, columns.l1
+    left, bias = 0, columns.bias
     for at in range(len(turns)):
         if at + AHEAD < len(turns):
             fetch_row(cached, turns[at + AHEAD])
         i = turns[at]
-        own, kept, moved = listed[i], 0, 0
+        own, kept = listed[i], 0
         for m in range(count[i]):
-            if on[own[m]]:
+            if on[columns.group.problem_of(own[m])]:
                 own[kept] = own[m]
                 kept += 1
         count[i] = kept
         if kept == 0:
             continue
-        scores(cached, w, l1, bias, columns.spared, i, own, kept, room.scores)
+        scores(cached, w, columns.l1, bias, columns.spared, i, own, kept, room.scores)
         weight, square, entries = cached.weight[i], cached.square[i], cached.indptr[i + 1] - cached.indptr[i]
-        kept = 0
-        for m in range(count[i]):
-            a, score = own[m], room.scores[m]
-            f, y, scale = cached.share[i, a], target_of_pair(columns.positive, cached.target[i], a), columns.cost[a] * weight
-            sums.work[a] += entries
-            bent, rise = bent_along(loss, cached, w, l1, columns, i, a, (f, score, y), weight, square, grids.limit)
-            _, after, z = step_of_pair(loss, f, score, weight, columns.cost[a], bent, y, grids.limit)
-            if loss.stays(f, z, slack[a], y):
-                continue
-            own[kept] = a
-            kept += 1
-            if after != f:
-                sums.largest[a] = max(sums.largest[a], loss.violation(f, z, y))
-                sums.gain[a] += gain_of_step(loss, f, after, score, scale, square, y) if l1 is None else rise
-                cached.share[i, a] = after
-                room.moved[moved], room.steps[moved] = a, (after - f) * scale * loss.sign(y)
-                moved += 1
+        given = i, own, kept, weight, square, entries, cached, columns, slack, grids, w, sums, room
+        kept, moved = columns.group.sweep_row(loss, *given)
         count[i] = kept
         if moved > 0:
             add_steps(cached, w, bias, i, room.moved, moved, room.steps)
@@ -110,15 +102,44 @@ def sweep(loss, turns, cached, count, listed, columns, on, slack, grids, w, sums
     return left
 
 
+@helper
+def sweep_pairs(loss, i, own, count, weight, square, entries, cached, columns, slack, grids, w, sums, room):
+    kept, moved, l1 = 0, 0, columns.l1
+    for m in range(count):
+        a, score = own[m], room.scores[m]
+        f, y, scale = cached.share[i, a], target_of_pair(columns.positive, cached.target[i], a), columns.cost[a] * weight
+        sums.work[a] += entries
+        bent, rise = bent_along(loss, cached, w, l1, columns, i, a, (f, score, y), weight, square, grids.limit)
+        _, after, z = step_of_pair(loss, f, score, weight, columns.cost[a], bent, y, grids.limit)
+        if loss.stays(f, z, slack[a], y):
+            continue
+        own[kept] = a
+        kept += 1
+        if after != f:
+            sums.largest[a] = max(sums.largest[a], loss.violation(f, z, y))
+            sums.gain[a] += gain_of_step(loss, f, after, score, scale, square, y) if l1 is None else rise
+            cached.share[i, a] = after
+            room.moved[moved], room.steps[moved] = a, (after - f) * scale * loss.sign(y)
+            moved += 1
+    return kept, moved
+
+
 @kernel
 def write_back(loss, chosen, cached, first_row, columns, codes, half, grids, sums, room):
     """Write the shares of the cached rows `chosen` to the codes of the rows from `first_row` on; updates sums.U and sums.b."""
     for i in chosen:
-        row, changes, weight = cached.number[i] - first_row, 0, cached.weight[i]
-        for a in range(len(columns.places)):
-            k, y = columns.places[a], target_of_pair(columns.positive, cached.target[i], a)
-            past, now = codes[row, half, k], loss.encode(cached.share[i, a])
-            if past != now:
-                codes[row, half, k] = now
-                changes = note_change(loss, a, past, now, weight, y, grids, sums.b, changes, room)
+        row = cached.number[i] - first_row
+        changes = columns.group.write_row(loss, i, cached, columns, codes[row, half], grids, sums.b, room)
         add_changes(cached, columns.bias, i, grids, changes, room, sums.U)
+
+
+@helper
+def write_pairs(loss, i, cached, columns, codes, grids, b, room):
+    changes, weight = 0, cached.weight[i]
+    for a in range(len(columns.places)):
+        k, y = columns.places[a], target_of_pair(columns.positive, cached.target[i], a)
+        past, now = codes[k], loss.encode(cached.share[i, a])
+        if past != now:
+            codes[k] = now
+            changes = note_change(loss, a, past, now, weight, y, grids, b, changes, room)
+    return changes

@@ -7,15 +7,15 @@ streamcut.kernels.kernel; `data` of rows is None when every value is 1.
 
 import numpy as np
 
-from streamcut.compiler.jit import fused, fused_inlined, inlined, reordered
+from streamcut.compiled.records import entry
+from streamcut.compiler.jit import fused, fused_inlined, reordered
 
 _LINEAR, _RBF = 0, 1
-EXP_ERROR = 1e-15  # relative, of `exponential` for arguments from −708 to 0
 
 
 @fused_inlined
 def exponential(x):
-    """exp of x ≤ 0 without branches or calls, so that loops over it vectorise; e⁻⁷⁰⁸ below −708.
+    """exp of x ≤ 0 to 1e-15 of it, without branches or calls, so that loops over it vectorise; e⁻⁷⁰⁸ below −708.
 
     x = n ln 2 + r; a polynomial through e^r at the Chebyshev points of |r| ≤ ln 2 / 2, then n is added to the exponent bits.
     """
@@ -35,21 +35,6 @@ def exponential(x):
     e = e * r + 1.0000000000000067
     e = e * r + 1.0
     return np.int64(np.float64(e).view(np.int64) + (np.float64(shifted).view(np.int64) << np.int64(52))).view(np.float64)
-
-
-@fused
-def exponentials(x, out):
-    """out = exp(x) for x ≤ 0, to EXP_ERROR."""
-    for j in range(np.uint64(len(x))):
-        out[j] = exponential(x[j])
-
-
-@inlined
-def entry(data, t):
-    """Value t of a chunk's entries; None: all are 1."""
-    if data is None:
-        return 1.0
-    return np.float64(data[t])
 
 
 @fused

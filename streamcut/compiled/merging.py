@@ -1,4 +1,4 @@
-"""Merging two Gaussian terms into one: golden section search, and the table that replaces it.
+"""Merging two Gaussian terms into one by a table and Newton steps.
 
 Of a φ(x) + b φ(x′) with a, b of one sign, κ = k(x, x′) and m = a / (a + b), the best single term is β_z φ(h x + (1 − h) x′) where
 
@@ -28,7 +28,6 @@ _MS, _KAPPAS = 32, (_OCTAVES << _BITS) + 1  # … and cells of m, without m = 1 
 _NOWHERE = (_MS + 1) * _KAPPAS  # the cell of a slot that cannot be a partner
 _NOISE = 1e-12  # relative rounding error of a degradation
 _NEWTON = 4  # most steps from any h of the table to rounding
-_GOLDEN = 0.6180339887498949
 
 
 class Tables(NamedTuple):
@@ -41,31 +40,6 @@ class Tables(NamedTuple):
 @inlined
 def _value(h, m, kappa):
     return m * kappa ** ((1.0 - h) * (1.0 - h)) + (1.0 - m) * kappa ** (h * h)
-
-
-@kernel
-def golden_section(m, kappa, tolerance):
-    """(h, s(h)): the maximum to within `tolerance` in h. 0 ≤ m ≤ 1, 0 ≤ κ ≤ 1.
-
-    For m ≥ 1/2 it lies in [1/2, 1], where s has no other; m < 1/2 is the same with the terms exchanged.
-    """
-    if m < 0.5:
-        h, s = golden_section(1.0 - m, kappa, tolerance)
-        return 1.0 - h, s
-    low, high = 0.5, 1.0
-    left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-    s_left, s_right = _value(left, m, kappa), _value(right, m, kappa)
-    while high - low > tolerance:
-        if s_left >= s_right:
-            high, right, s_right = right, left, s_left
-            left = high - _GOLDEN * (high - low)
-            s_left = _value(left, m, kappa)
-        else:
-            low, left, s_left = left, right, s_right
-            right = low + _GOLDEN * (high - low)
-            s_right = _value(right, m, kappa)
-    h = 0.5 * (low + high)
-    return h, _value(h, m, kappa)
 
 
 @helper

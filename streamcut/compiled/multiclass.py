@@ -13,10 +13,7 @@ the target, else the first. In general a row with shares p (K,) adds u_i (p − 
 import numpy as np
 
 from streamcut.compiled import loss as methods  # noqa: F401  (kernels call methods of losses)
-from streamcut.compiled.records import entry, weight_of
-from streamcut.compiled.shares import rounded
-from streamcut.compiled.vectors import compensated
-from streamcut.compiler.jit import allocating, helper, kernel
+from streamcut.compiler.jit import kernel
 
 
 @kernel
@@ -64,49 +61,16 @@ def duals(loss, target, z, alpha, constants):
 
 
 @kernel
-def rivals(loss, target, z_b, z, kappa, out):
-    """out[i] = the rival of row i at z_b + κ(z − z_b), of a loss that is not smooth."""
+def rivals(loss, target, z, out):
+    """out[i] = the rival of row i at z, of a loss that is not smooth."""
     for i in range(len(z)):
         t = target[i]
-        best, rival = z_b[i, t] + kappa * (z[i, t] - z_b[i, t]), t
+        best, rival = z[i, t], t
         for k in range(z.shape[1]):
-            value = z_b[i, k] + kappa * (z[i, k] - z_b[i, k]) + loss.margin(k, t)
+            value = z[i, k] + loss.margin(k, t)
             if k != t and value > best:
                 best, rival = value, k
         out[i] = rival
-
-
-@allocating
-def cut(loss, rows, z_b, z, kappa, bias, grids, a, b):
-    """The cut at z_b + κ(z − z_b) of all rows, for any loss: added to a (D, K), and its constant to b[0]."""
-    K = z.shape[1]
-    there, p = np.empty(K), np.empty(K)
-    for i in range(len(rows.y)):
-        for k in range(K):
-            there[k] = z_b[i, k] + kappa * (z[i, k] - z_b[i, k])
-        loss.dual(there, rows.y[i], p)
-        weight = weight_of(rows.u, i)
-        b[0] += rounded(weight * loss.constant(p, rows.y[i]), grids.weight)
-        _add(rows, i, rows.y[i], bias, p, weight, grids.vector, a)
-
-
-@helper
-def _add(rows, i, t, bias, p, weight, rounder, a):
-    """Adds weight (p − e_t) x_iᵀ to a (D, K), each term on a grid, ignoring p[t]. Overwrites p."""
-    total = 0.0
-    for k in range(len(p)):
-        if k != t:
-            p[k] *= weight
-            total += p[k]
-    p[t] = -total
-    for at in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
-        j = np.uint64(rows.indices[at])
-        value = entry(rows.data, at)
-        for k in range(len(p)):
-            a[j, k] += rounded(p[k] * value, rounder)
-    if bias != 0.0:
-        for k in range(len(p)):
-            a[len(a) - 1, k] += rounded(p[k] * bias, rounder)
 
 
 @kernel
@@ -130,32 +94,3 @@ def scatter(indptr, indices, data, target, rival, u, bias, rounder, out):
             term = ((weight if data is None else weight * data[p]) + rounder) - rounder
             out[j, r] += term
             out[j, t] -= term
-
-
-@kernel
-def step(loss, target, z_b, z, k, out):
-    """z_b += k (z − z_b) in place; out[i] = the loss of row i there."""
-    for i in range(len(z)):
-        for y in range(z.shape[1]):
-            z_b[i, y] += k * (z[i, y] - z_b[i, y])
-        out[i] = loss.value(z_b[i], target[i])
-
-
-@allocating
-def slopes(loss, target, z_b, z, k, u, slope, curvature):
-    """slope += Σ u_i ⟨p − e_t, Δ⟩ and curvature += Σ u_i ℓ″ along Δ at z_b + kΔ, Δ = z − z_b."""
-    K = z.shape[1]
-    here, p, ahead = np.empty(K), np.empty(K), np.empty(K)
-    first, first_lost, second, second_lost = slope[0], slope[1], curvature[0], curvature[1]
-    for i in range(len(z)):
-        weight, mean, t = weight_of(u, i), 0.0, target[i]
-        own = z[i, t] - z_b[i, t]
-        for y in range(K):
-            here[y] = z_b[i, y] + k * (z[i, y] - z_b[i, y])
-            ahead[y] = (z[i, y] - z_b[i, y]) - own
-        loss.dual(here, t, p)
-        for y in range(K):
-            mean += p[y] * ahead[y]
-        first, first_lost = compensated(first, first_lost, weight * mean)
-        second, second_lost = compensated(second, second_lost, weight * loss.curvature(p, ahead, mean))
-    slope[0], slope[1], curvature[0], curvature[1] = first, first_lost, second, second_lost

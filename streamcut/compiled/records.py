@@ -44,13 +44,6 @@ class Margins(NamedTuple):
     known: bool = False
 
 
-class Mixture(NamedTuple):
-    """How dual variables of several classes are mixed: parts (S) of each row's, or (S, K) of each class's, in `slots` (S)."""
-
-    slots: np.ndarray
-    parts: np.ndarray
-
-
 class Start(NamedTuple):
     """Start of an ascent: the w that is scored, κ, how dual variables of the cuts are mixed, C, the bias feature.
 
@@ -115,24 +108,6 @@ class CutSums(NamedTuple):
 
     cuts: np.ndarray
     b: np.ndarray
-
-
-class ClassBuffers(NamedTuple):
-    """Buffers for one number per class (K): float64, and int64 `moved`."""
-
-    new: np.ndarray
-    before: np.ndarray
-    after: np.ndarray
-    moved: np.ndarray
-
-
-class ClassScratch(NamedTuple):
-    """Buffers for a group of rows: dual variables (rows, K), rows that wait for a step (rows); empty codes (K), all 0."""
-
-    shares: np.ndarray
-    waiting: np.ndarray
-    nothing: np.ndarray
-    buffers: ClassBuffers
 
 
 class ChainWeights(NamedTuple):

@@ -145,6 +145,6 @@ def slopes(loss, z_b, z, k, target, u, slope, curvature):
                     if here == loss.kink(corner):
                         f += 1.0
             first, first_lost = compensated(first, first_lost, -f * delta * weight)
-            second += loss.curvature(f, here, y) * delta * delta * weight  # it only guides the line search
+            second += loss.curvature(f, here, y) * delta * delta * weight  # it only guides Newton steps to an intercept
         slope[j, 0], slope[j, 1] = first, first_lost
         curvature[j] = second

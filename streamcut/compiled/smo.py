@@ -1,4 +1,4 @@
-"""Sequential minimal optimisation on cached kernel columns: selection of the working set, steps, shrinking.
+"""Sequential minimal optimisation on cached kernel columns: selection of the working set, and steps.
 
 The dual is min ½ Σ α_i α_j y_i y_j k(x_i, x_j) − Σ α_i over 0 ≤ α_i ≤ upper_i and, with a bias, Σ y_i α_i = 0. `gradient` is its
 gradient y_i f(x_i) − 1. Only the rows `active` (increasing row numbers) are read; a column holds k of its row with them, float32,
@@ -113,61 +113,3 @@ def singles(active, sign, upper, diagonal, cache, slot_of, stamps, clock, alpha,
             change = length * np.float64(cache[at + p])
             gradient[t] += change if sign[t] > 0 else -change
     return PAUSE, -1, steps
-
-
-@kernel
-def extremes(active, sign, upper, alpha, gradient):
-    """(largest −y·gradient of rows whose y·α may grow, smallest of those whose may fall) among the active rows."""
-    highest, lowest = -np.inf, np.inf
-    for p in range(len(active)):
-        t = active[p]
-        value = -gradient[t] if sign[t] > 0 else gradient[t]
-        if _can_grow(sign[t], alpha[t], upper[t]):
-            highest = max(highest, value)
-        if _can_fall(sign[t], alpha[t], upper[t]):
-            lowest = min(lowest, value)
-    return highest, lowest
-
-
-@kernel
-def violation(active, upper, alpha, gradient):
-    """Without a bias: the largest |gradient| of the active rows whose α may still move along it."""
-    largest = 0.0
-    for p in range(len(active)):
-        t = active[p]
-        g = gradient[t]
-        if (g < 0.0 and alpha[t] < upper[t]) or (g > 0.0 and alpha[t] > 0.0):
-            largest = max(largest, abs(g))
-    return largest
-
-
-@kernel
-def still_needed(active, sign, upper, alpha, gradient, highest, lowest, bias, out):
-    """Fills `out` with positions of `active` whose rows may still move; returns how many (Joachims 1999; LIBSVM, section 5.2).
-
-    A row at a bound is left out when its gradient points outwards by more than the largest violation among the others:
-    `highest` and `lowest` of `extremes` with a bias, else both `highest` = `violation`.
-    """
-    n = 0
-    for p in range(len(active)):
-        t = active[p]
-        g = gradient[t]
-        if bias:
-            value = -g if sign[t] > 0 else g
-            grows, falls = _can_grow(sign[t], alpha[t], upper[t]), _can_fall(sign[t], alpha[t], upper[t])
-            out_of_it = (not falls and value < lowest) or (not grows and value > highest)
-        else:
-            out_of_it = (alpha[t] == 0.0 and g > highest) or (alpha[t] == upper[t] and g < -highest)
-        if not out_of_it:
-            out[n] = p
-            n += 1
-    return n
-
-
-@kernel
-def compact(cache, slots, width, kept):
-    """Of every column in the first `slots` slots only the positions `kept` (increasing), in place: the width becomes theirs."""
-    narrow = len(kept)
-    for slot in range(slots):
-        for p in range(narrow):
-            cache[slot * narrow + p] = cache[slot * width + kept[p]]

@@ -15,11 +15,13 @@ from streamcut.losses import row_loss
 
 log = logging.getLogger(__name__)
 
+_PROBABLE = {"auto": "logistic", "binary": "logistic", "multiclass": "softmax"}  # losses by tasks
 LARGEST_TARGET = 1e100  # in absolute value: its square times the row count must be finite
 
 
 def for_data(options: TrainOptions, data: Dataset) -> TrainOptions:
-    """`options` with task "auto" resolved, a free intercept for models of tables, and the positive label as the store's number.
+    """`options` with task "auto" resolved, a free intercept and a loss with probabilities for models of tables, and the positive
+    label as the store's number.
 
     As far as the options allow: rows with qid are ranked; labels that are not integers, or more than a store counts, are
     regression targets; more than two other labels are classes. Otherwise the task is binary.
@@ -34,7 +36,7 @@ def for_data(options: TrainOptions, data: Dataset) -> TrainOptions:
         options = replace(options, positive_label=positive)
     options = _task(options, data)
     if data.recipe is not None and data.recipe.table is not None:
-        options = with_free_intercept(options)
+        options = with_probabilities(with_free_intercept(options))
     if options.task == "regression":
         _check_targets(options, data)
     labels = data.manifest.statistics.labels
@@ -54,6 +56,17 @@ def with_free_intercept(options: TrainOptions) -> TrainOptions:
     except UsageError:
         return options
     return free if free.has("intercept") else options
+
+
+def with_probabilities(options: TrainOptions) -> TrainOptions:
+    """`options` of a classifier with a loss that gives probabilities, where no loss, solver or kernel was requested."""
+    loss = _PROBABLE.get(options.task)
+    if loss is None or (options.loss, options.solver, options.kernel) != ("auto", "auto", "linear"):
+        return options
+    try:
+        return replace(options, loss=loss)
+    except UsageError:
+        return options  # an option prevents it
 
 
 def _task(options: TrainOptions, data: Dataset) -> TrainOptions:

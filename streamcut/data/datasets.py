@@ -9,7 +9,7 @@ from dataclasses import replace
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from streamcut.data.inputs import arrays_of, framed, is_frame, with_labels
+from streamcut.data.inputs import arrays_of, opened, with_labels
 from streamcut.errors import UsageError
 from streamcut.foundation.files import scratch_folder
 from streamcut.foundation.redaction import redacted
@@ -18,7 +18,7 @@ from streamcut.io.formats.finding import claim, is_raw
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.recipe.comparison import require_same
 from streamcut.io.recipe.recipe import Recipe
-from streamcut.io.sources.lazy import is_lazy, streamed
+from streamcut.io.sources.lazy import framed, is_frame, is_lazy
 from streamcut.models.model import Model
 
 # Options of `convert` that decide which rows there are and in which order; the recipe holds those that make features of them.
@@ -26,23 +26,6 @@ _ROWS = (
     "format", "index_column", "value_column", "index_base", "n_features", "wide_index", "max_line_bytes", "keep_zeros",
     "missing_labels", "on_error", "max_errors", "shuffle", "group_by_qid",
 )  # fmt: skip
-
-
-def opened(data: Any) -> Dataset:
-    """`data` itself, the store at a path, or (X, y) or (X, y, row weights), as a data set. Raises what opening raises."""
-    if isinstance(data, str | os.PathLike):
-        from streamcut.io.opening import open_dataset
-
-        return open_dataset(os.fspath(data))
-    if isinstance(data, tuple):
-        from streamcut.io.sources.arrays import in_memory
-
-        return in_memory(*data)
-    if not hasattr(data, "manifest"):
-        raise UsageError(
-            f"data: {type(data).__name__} is neither a store, (X, y) or (X, y, row weights), nor, with label, a frame or a file"
-        )
-    return data
 
 
 @contextmanager
@@ -55,7 +38,7 @@ def stored(
 
     Raises UsageError for `label` with data that has its own labels, and what `convert` raises.
     """
-    data = streamed(framed(data))
+    data = framed(data)
     if isinstance(data, tuple) and is_lazy(data[0]):
         from streamcut.io.conversion.create import NewStore
 
@@ -66,19 +49,30 @@ def stored(
                 out.append(X, y, weight=weight[0] if weight else None)
             yield place, {}
         return
-    raw = is_frame(data) or (isinstance(data, str | os.PathLike) and is_raw(os.fspath(data)))
-    if label is None and not convert and not raw:
+    if label is None and not convert and not _unstored(data):
         yield data, None
         return
     if isinstance(data, tuple) or hasattr(data, "manifest"):
         raise UsageError("label: a store and (X, y) have labels of their own; leave label and convert out")
+    more = {**({"labels": label} if label else {}), **(convert or {})}
+    with _converted(data, scratch, memory, more) as place:
+        yield place, origin(data, more, opened(place))
+
+
+def _unstored(data: Any) -> bool:
+    """Whether the rows of `data` are those of a frame, or of a file that is no store."""
+    return is_frame(data) or (isinstance(data, str | os.PathLike) and is_raw(os.fspath(data)))
+
+
+@contextmanager
+def _converted(data: Any, scratch: str | None, memory: Any, options: Mapping[str, Any]) -> Iterator[str]:
+    """A store of `data` made by these options of `convert`, which is removed at the end."""
     from streamcut.io.conversion.convert import convert as made
 
     with TemporaryDirectory(prefix="streamcut-", dir=scratch_folder(scratch)) as folder:
         place = os.path.join(folder, "data.zarr")
-        more = {**({"labels": label} if label else {}), **(convert or {})}
-        made(data, place, **{"memory": memory, "scratch": folder, **more})
-        yield place, origin(data, more, opened(place))
+        made(data, place, **{"memory": memory, "scratch": folder, **options})
+        yield place
 
 
 def origin(data: Any, convert: Mapping[str, Any], store: Dataset) -> dict[str, Any]:
@@ -137,15 +131,11 @@ def measurable(
     Raises what `convert` raises.
     """
     data = framed(data)
-    if not is_frame(data) and not (isinstance(data, str | os.PathLike) and is_raw(os.fspath(data))):
+    if not _unstored(data):
         yield data
         return
-    from streamcut.io.conversion.convert import convert as made
-
-    with TemporaryDirectory(prefix="streamcut-", dir=scratch_folder(scratch)) as folder:
-        place = os.path.join(folder, "validation.zarr")
-        how: dict[str, Any] = {} if recipe is None else {"recipe": recipe}
-        if not is_frame(data) and (form := claim(os.fspath(data))) is not None and form.labels == "column":  # cells
-            how = {} if recipe is None else {"labels": recipe.labels.column, "layer": recipe.layer}
-        made(streamed(data), place, **{"memory": memory, "scratch": folder, **how, **(convert or {})})
+    how: dict[str, Any] = {} if recipe is None else {"recipe": recipe}
+    if not is_frame(data) and (form := claim(os.fspath(data))) is not None and form.labels == "column":  # cells
+        how = {} if recipe is None else {"labels": recipe.labels.column, "layer": recipe.layer}
+    with _converted(data, scratch, memory, {**how, **(convert or {})}) as place:
         yield place

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -12,9 +12,10 @@ import numpy as np
 from streamcut.errors import BadInputError, UsageError
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.shown import unknown
-from streamcut.io.formats.by_readers import NPZ, STORE
+from streamcut.io.dataset import Dataset
 from streamcut.io.formats.finding import find_files, sniff
 from streamcut.io.formats.format import Raw
+from streamcut.io.formats.matrices import NPZ, STORE
 from streamcut.io.formats.registry import FORMATS, SCORED
 from streamcut.io.formats.tables import FRAME
 from streamcut.io.formats.text import SVMLIGHT
@@ -24,7 +25,7 @@ from streamcut.io.places.remote import is_url
 from streamcut.io.recipe.comparison import PLAIN, require_same
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.sources.arrays import in_memory
-from streamcut.io.sources.lazy import streamed
+from streamcut.io.sources.lazy import framed, is_frame
 
 
 def rows_of(
@@ -34,25 +35,25 @@ def rows_of(
 
     Before reading, `expect` gets the manifest of the data, or the format where there is none, and may raise.
 
-    data   an opened data set, the path of a store or of raw input (svmlight text; tables, if the recipe is one of tables), a
-           frame (anything with `__arrow_c_stream__`), rows as dicts (one, or a list), or (X, y) or (X, y, row weights)
+    data   an opened data set, the path of a store or of raw input (svmlight text; tables, if the recipe is one of tables), what
+           streamcut.io.sources.lazy.framed takes, or (X, y) or (X, y, row weights)
 
     Raises BadInputError for a store with another recipe, and for raw input that does not fit the recipe.
     """
-    raw, data = raw or Raw(), streamed(with_labels(framed(data), recipe))
+    raw, data = raw or Raw(), with_labels(framed(data), recipe)
     if isinstance(data, tuple):
         data = arrays_of(data, recipe)
     elif is_frame(data):
         expect(FRAME.name)
-        yield from _scored(FRAME.name, data, recipe, raw)
+        yield from FRAME.rows(data, recipe or PLAIN, raw)
         return
     elif isinstance(data, str | os.PathLike):
         kind = raw_format(os.fspath(data), raw.format)
         if kind is not None:
             expect(kind)
-            yield from _scored(kind, os.fspath(data), recipe, raw)
+            yield from FORMATS[kind].rows(os.fspath(data), recipe or PLAIN, raw)
             return
-        data = open_store(data)
+    data = opened(data)
     raw.expect_no_columns("a store keeps no columns; give the table itself")
     renamed = None
     if not isinstance(data, MemoryDataset):
@@ -65,40 +66,38 @@ def rows_of(
         yield chunk if renamed is None else replace(chunk, y=renamed(chunk.y))
 
 
-def is_frame(data: Any) -> bool:
-    """Whether `data` is a table in memory with an Arrow interface."""
-    return hasattr(data, "__arrow_c_stream__")
+def opened(data: Any) -> Dataset:
+    """`data` itself, the store at a path, the stores at a list of paths, or (X, y) or (X, y, row weights), as a data set.
 
+    Raises what opening raises.
+    """
+    paths = data if isinstance(data, list) else [data]
+    if paths and all(isinstance(path, str | os.PathLike) for path in paths):
+        from streamcut.io import joined
 
-def framed(data: Any) -> Any:
-    """A frame of `data` if it is one or more rows as {column: value}; anything else unchanged. Raises BadInputError."""
-    rows = [data] if isinstance(data, Mapping) else data
-    if not isinstance(rows, list) or not rows or not all(isinstance(row, Mapping) for row in rows):
-        return data
-    import pyarrow as pa
-
-    columns, names = {}, dict.fromkeys(rows[0])
-    for row in rows:
-        if row.keys() != names.keys():
-            names.update(dict.fromkeys(row))
-    for name in names:
-        try:
-            columns[str(name)] = pa.array([row.get(name) for row in rows])
-        except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
-            raise BadInputError(f"the rows: column {name!r}: {error}") from None
-    return pa.table(columns, metadata={"streamcut.keyed": ""})
+        return joined.opened([os.fspath(path) for path in paths])
+    if isinstance(data, tuple):
+        return in_memory(*data)
+    if not hasattr(data, "manifest"):
+        raise UsageError(
+            f"data: {type(data).__name__} is neither a store, (X, y) or (X, y, row weights), nor, with label, a frame or a file"
+        )
+    return data
 
 
 def with_labels(data: Any, recipe: Recipe | None) -> Any:
     """One frame of (frame, labels) where `recipe` makes features of columns; anything else unchanged."""
     rule = None if recipe is None or recipe.table is None else recipe.labels
-    if rule is None or rule.column is None or not (isinstance(data, tuple) and len(data) == 2 and is_frame(data[0])):
+    if rule is None or rule.column is None or not (isinstance(data, tuple) and len(data) == 2):
+        return data
+    rows = framed(data[0])
+    if not is_frame(rows):
         return data
     import pyarrow as pa
 
     if rule.comparison is not None:
         raise UsageError(f"data: labels are the outcome of {rule.comparison}; give the frame with that column, without labels")
-    frame, labels = pa.table(data[0]), pa.array(data[1])
+    frame, labels = pa.table(rows), pa.array(data[1])
     kept = [name for name in frame.column_names if name != rule.column]
     if len(labels) != frame.num_rows:
         raise BadInputError(f"X has {frame.num_rows:,} rows, y {len(labels):,}")
@@ -110,13 +109,6 @@ def arrays_of(data: tuple[Any, ...], recipe: Recipe | None) -> MemoryDataset:
     words = {} if recipe is None else {word: number for number, word in recipe.labels.names.items()}
     X, y, *weight = data
     return in_memory(X, y, weight[0] if weight else None, words)
-
-
-def open_store(path: str | os.PathLike):
-    """The store at `path`. Raises NotFoundError when there is none."""
-    from streamcut.io.opening import open_dataset
-
-    return open_dataset(path)
 
 
 def raw_format(path: str, wanted: str) -> str | None:
@@ -135,15 +127,9 @@ def raw_format(path: str, wanted: str) -> str | None:
     kind = sniff(path)
     if kind in SCORED:
         return kind
-    if kind not in (STORE.name, NPZ.name):  # open_store explains an .npz
+    if kind not in (STORE.name, NPZ.name):  # opening it explains an .npz
         raise UsageError(f"{path}: {kind} is not read directly; make a store of it with `streamcut convert`")
     return None
-
-
-def _scored(kind: str, data: Any, recipe: Recipe | None, raw: Raw) -> Iterator[Chunk]:
-    score = FORMATS[kind].score
-    assert score is not None
-    yield from score(data, recipe or PLAIN, raw)
 
 
 def _matches(path: str) -> bool:

@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamcut.data.inputs import framed, is_frame
 from streamcut.errors import BadInputError, UsageError
 from streamcut.io.formats.finding import find_files
 from streamcut.io.formats.registry import FORMATS
-from streamcut.io.formats.tables import FRAME
+from streamcut.io.formats.tables import FRAME, TableFormat
 from streamcut.io.recipe.table import Spelling
+from streamcut.io.sources.lazy import framed, is_frame
 from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, decoded, kind_of
 from streamcut.io.tables.files import BatchSize, TableFile, require
 from streamcut.io.tables.times import times_of
@@ -28,11 +28,10 @@ def files_of(data: Any, wanted: str, spelling: Spelling) -> list[TableFile]:
     """The files of a table, or a frame as one; empty for data without columns."""
     data = framed(data)
     if is_frame(data):
-        table = FORMATS[FRAME.name].table
-        return [] if table is None else [table(data)]
+        return [FRAME.file(data, spelling)]
     kind, paths = find_files([os.fspath(data)], wanted) if isinstance(data, str | os.PathLike) else ("", [])
-    table = FORMATS[kind].table if kind in FORMATS else None
-    return [] if table is None else [table(path, spelling) for path in paths]
+    form = FORMATS.get(kind)
+    return [form.file(path, spelling) for path in paths] if isinstance(form, TableFormat) else []
 
 
 def names_with(names: str | Sequence[str], column: str) -> tuple[str, ...]:

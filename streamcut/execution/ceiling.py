@@ -29,13 +29,13 @@ _VALUES = 32 << 20  # kernel values in memory at a time, and their vectors
 
 
 class Ceiling:
-    """`memory` is "4GB", "50%" or "auto", as `train` takes it; `left` bytes of it are unassigned.
+    """`memory` is "4GB", "50%" or "auto", as `train` takes it.
 
     Methods raise MemoryBudgetError, which names what would suffice.
     """
 
     def __init__(self, memory: str = "auto") -> None:
-        self.budget = self.left = memory_limit(memory)
+        self.budget = memory_limit(memory)
         self._before, self._lines = peak_bytes(), list[tuple[str, int]]()
         self._beside: Lines = []
         self._a_row: RowBytes = (0, 0)
@@ -57,7 +57,6 @@ class Ceiling:
         if needed > self.budget:
             why = "; ".join(f"{what}: {format_bytes(size)}" for what, size in self._lines)
             raise too_little(self.budget, needed + SPREAD, why)
-        self.left = self.budget - needed
 
     def expect_rows(self, model: Any, rows: Manifest | str, kept: RowBytes = (0, 0), at_once: int = 1 << 20) -> None:
         """The rows of this manifest, or of input of this format, will be scored, at most `at_once` together.
@@ -112,10 +111,10 @@ def _load_kernels() -> None:
 
 def _of_model(model: Any) -> Lines:
     """Memory of scoring besides the weights: a copy with the bias feature's, and another while it is made; or kernel values."""
-    weights = getattr(getattr(model, "inner", model), "weights", None)
+    weights = getattr(model, "weights", None)
     return [("kernel values", _VALUES)] if weights is None else [("copies of the weights", 2 * weights.nbytes)]
 
 
 def _mapped_row(model: Any) -> int:
     """Bytes of a row's mapped features, 0 if it is not mapped."""
-    return 20 * int(model.inner.n_features) if hasattr(model, "inner") else 0
+    return 20 * int(model.map.n_features) if model.map is not None else 0

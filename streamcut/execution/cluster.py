@@ -41,9 +41,9 @@ from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.machine import machine_memory
 from streamcut.foundation.systems import node, peak_bytes, resident_bytes
 from streamcut.foundation.units import format_bytes
-from streamcut.io.dataset import Dataset, first_rows, shard_bytes
+from streamcut.io.dataset import Dataset, View, first_rows, shard_bytes
+from streamcut.io.joined import JoinedStores, opened
 from streamcut.io.manifest import Manifest
-from streamcut.io.opening import open_dataset
 
 DEADLINE = 120.0  # seconds that a cluster may have no workers
 _AHEAD = 2  # tasks per thread of the cluster
@@ -59,7 +59,7 @@ class Source:
     room  bytes of a worker process below which it keeps decoded shards; 0: half of what Dask allows it
     """
 
-    path: str
+    paths: tuple[str, ...]
     fingerprint: str
     scale: str
     occurring: bool
@@ -91,12 +91,12 @@ def _opened(source: Source) -> _KeepingFeed:
         told = f"a worker runs streamcut {streamcut.__version__}, this process {source.version}"
         raise UsageError(f"{told}; install the same version everywhere")
     try:
-        data = scaled(open_dataset(source.path), source.scale)
+        data = scaled(opened(source.paths), source.scale)
     except NotFoundError as error:
         raise NotFoundError(f"a worker on {node()} does not find the store: {error}") from None
     data = occurring(data) if source.occurring else data
     if data.manifest.fingerprint != source.fingerprint:
-        raise CorruptError(f"{source.path}: a worker on {node()} sees other data there than the client")
+        raise CorruptError(f"{' '.join(source.paths)}: a worker on {node()} sees other data there than the client")
     feed = _KeepingFeed(data)
     feed.room = source.room or _KEEP * (distributed.get_worker().memory_manager.memory_limit or machine_memory()[0])
     return feed
@@ -161,10 +161,11 @@ class Cluster:
         """
         if data.path is None:
             raise UsageError("rows in memory cannot be trained on Dask; make a store of them with `streamcut convert`")
-        path = data.path if "://" in data.path else os.path.abspath(data.path)
         below = data.inner if (fewer := isinstance(data, OccurringDataset)) else data
-        scale = below.scale if isinstance(below, ScaledDataset) else "none"
-        self._source = Source(path, data.manifest.fingerprint, scale, fewer, room)
+        scale, below = (below.scale, below.inner) if isinstance(below, ScaledDataset) else ("none", below)
+        names = below.paths if isinstance(below, JoinedStores) else [data.path]
+        paths = tuple(name if "://" in name else os.path.abspath(name) for name in names)
+        self._source = Source(paths, data.manifest.fingerprint, scale, fewer, room)
         for address, worker in self._workers().items():
             usable, least = int(_USABLE * worker["memory_limit"]), worker_bytes(needs, data.manifest, lanes, worker["nthreads"])
             if 0 < usable < least:
@@ -232,11 +233,12 @@ class Cluster:
         return self.client.scheduler_info(n_workers=-1)["workers"]
 
 
-class _RemoteShards:
+class _RemoteShards(View):
     """A data set whose shards are read, and scored, by the workers of a cluster; those that are expected are asked for."""
 
     def __init__(self, cluster: Cluster, data: Dataset, row_state: RowState) -> None:
-        self.inner, self.manifest, self.path, self.recipe = data, data.manifest, data.path, data.recipe
+        super().__init__(data)
+        self.manifest = data.manifest
         self._cluster, self._row_state, self._first = cluster, row_state, first_rows(data.manifest)
         self._asked, self._lock = dict[int, distributed.Future](), threading.Lock()
         self._name, self._given_up = "read", lambda: False

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import cycle, islice, pairwise
 from typing import NamedTuple, Self
@@ -125,9 +125,11 @@ class Feed:
         A block is valid until the next; one of several pieces, until `ahead` more have come.
         """
         sizes = streams.places * streams.rows, streams.entries
-        together = cycle([self._buffer(("together", n), lambda: RowBuffer(self.data.manifest, *sizes)) for n in range(1 + ahead)])
+        joined = self._own.__dict__.setdefault("joined", [])  # of this thread, allocated once
+        joined += [RowBuffer(self.data.manifest, *sizes) for _ in range(len(joined), 1 + ahead)]
+        together = cycle(joined[: 1 + ahead])
         found = streams.ranges(start, stop)
-        coming = deque(shard for shard, *_ in self._in_turn(found, streams.rows))
+        coming = deque(self._in_turn(found, streams.rows))
         places = [self._pieces(ranges, streams.rows, own, traffic, coming) for ranges, own in zip(found, buffers, strict=True)]
         while turn := [piece for place in places if (piece := next(place, None)) is not None]:
             first = 0
@@ -136,8 +138,8 @@ class Feed:
                     yield _together(next(together), turn[first:last])
                     first = last
 
-    def _in_turn(self, found: list[list[tuple[int, int]]], rows: int) -> list[tuple[int, int, int]]:
-        """(shard, first row, last + 1) in the order in which places that read these ranges piece by piece reach them."""
+    def _in_turn(self, found: list[list[tuple[int, int]]], rows: int) -> list[int]:
+        """The shards in the order in which places that read these ranges piece by piece reach them."""
         turns = []
         for place, ranges in enumerate(found):
             turn = 0
@@ -145,9 +147,9 @@ class Feed:
                 first = int(np.searchsorted(self._first, start, side="right")) - 1
                 for shard in range(first, int(np.searchsorted(self._first, stop))):
                     begin, end = max(self._first[shard], start), min(self._first[shard + 1], stop)
-                    turns.append((turn, place, shard, begin, end))
+                    turns.append((turn, place, shard))
                     turn += 1 + (end - 1) // rows - begin // rows
-        return [turn[2:] for turn in sorted(turns)]
+        return [shard for _, _, shard in sorted(turns)]
 
     def _pieces(
         self, ranges: list[tuple[int, int]], rows: int, buffers: object | None, traffic: Traffic, coming: deque[int]
@@ -212,13 +214,6 @@ class Feed:
     def _expect_all(self, shards: Iterable[int]) -> None:
         """Announce those of these shards that are not in memory, in reading order."""
         self.data.expect(*(each for each in islice(shards, EXPECTED) if each not in self._kept))
-
-    def _buffer(self, name: object, make: Callable[[], RowBuffer]) -> RowBuffer:
-        """This thread's buffer, allocated once."""
-        known = self._own.__dict__.setdefault("joined", {})
-        if name not in known:
-            known[name] = make()
-        return known[name]
 
     def _shard(self, shard: int, buffers: object | None, traffic: Traffic) -> tuple[Chunk, bool]:
         """The rows of a shard, and whether they were already in memory."""

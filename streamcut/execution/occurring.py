@@ -49,12 +49,10 @@ class OccurringDataset(View):
         what = f"indices of {workers} workers, model of {len(self._place):,} features, of which {len(self.index):,} occur"
         return ((what, workers * 2 * indices + model),)
 
-    def spread(self, values: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """Spread float64 values (occurring features, further elements, …) over all features; others get 0, or keep the value
-        in `out`."""
+    def spread(self, values: np.ndarray) -> np.ndarray:
+        """Spread float64 values (occurring features, further elements, …) over all features; others get 0."""
         known = len(self.index)
-        if out is None:
-            out = np.zeros((len(self._place) + len(values) - known, *values.shape[1:]))
+        out = np.zeros((len(self._place) + len(values) - known, *values.shape[1:]))
         out[self.index] = values[:known]
         out[len(self._place) :] = values[known:]
         return out

@@ -17,9 +17,8 @@ from streamcut.io.manifest import Manifest
 from streamcut.io.stores.buffers import buffer_bytes
 
 _BESIDES = "what this process has besides"
-ROWS = "rows in memory"
 BASE = 126 * 10**6  # of a process with NumPy, Numba and the kernels of a training
-RESERVE = 24 << 20  # Python objects, histograms, stacks of threads, what the allocator keeps
+RESERVE = 24 << 20  # Python objects, stacks of threads, what the allocator keeps
 _FOR_CACHE = 0.75  # of what is free; pinned shards have the rest, and give way where a process takes more than is declared
 _ROW_ARRAYS = 5  # kinds of row state at most
 _TEMPORARIES = 24  # bytes per row of the current block: scores and coefficients
@@ -77,15 +76,13 @@ class Needs:
 
         Raises MemoryBudgetError when not even rows from one place fit.
         """
-        if not self.mixing:
-            return plan(self)
-        least = plan(replace(self, mixing=()))
-        if not (self.mixing[0].always or least.reads_again or least.row_cache == 0):
+        least = plan(self)
+        if not self.mixing or not (self.mixing[0].always or least.reads_again or least.row_cache == 0):
             return least
         for streamed in self.mixing:
             batches = (*self.per_worker, (f"rows of {streamed.streams} streams", streamed.per_worker))
             try:
-                return plan(replace(self, streamed=streamed, per_worker=batches, mixing=()))
+                return plan(replace(self, streamed=streamed, per_worker=batches))
             except MemoryBudgetError:
                 continue
         return least
@@ -171,7 +168,7 @@ def plan_memory(needs: Needs, manifest: Manifest, machine: Machine) -> MemoryPla
     if (free := budget - _sum(lines)) < 0:
         raise _refusal(machine, lines)
     alone, _ = _necessities(needs, manifest, replace(machine, workers=1))
-    if (more := min(most - least, int(_FOR_CACHE * (budget - _sum(alone))))) > 0:
+    if (more := max(0, min(most - least, int(_FOR_CACHE * (budget - _sum(alone)))))) > 0:
         lines.append((f"more of the {needs.cached}" if least else needs.cached, more))
         if (free := free - more) < 0:
             raise _refusal(machine, lines, grows=most - least - more)
@@ -179,9 +176,7 @@ def plan_memory(needs: Needs, manifest: Manifest, machine: Machine) -> MemoryPla
     pinned = frozenset(range(len(sizes))) if machine.in_memory else _pinned(sizes, free)
     kept = 0 if machine.in_memory else sum(sizes[shard] for shard in pinned)
     again = len(pinned) < len(sizes)
-    return MemoryPlan(
-        budget, tuple(lines), pinned, kept, spilled, least + max(more, 0), needs.streamed, again, most - least - max(more, 0)
-    )
+    return MemoryPlan(budget, tuple(lines), pinned, kept, spilled, least + more, needs.streamed, again, most - least - more)
 
 
 def _necessities(needs: Needs, manifest: Manifest, machine: Machine) -> tuple[list[tuple[str, int]], bool]:
@@ -193,7 +188,7 @@ def _necessities(needs: Needs, manifest: Manifest, machine: Machine) -> tuple[li
     in_memory = sum(shard_bytes(manifest, shard) for shard in manifest.shards) * machine.in_memory
     lines = [
         ("interpreter, libraries, kernels", machine.base),
-        (ROWS, in_memory),
+        ("rows in memory", in_memory),
         *_vectors(needs, workers),
         *needs.more,
         (f"blocks of rows of {workers} workers", work),

@@ -1,9 +1,13 @@
-"""The row cache of a lane: copies of the rows that dual ascent may still move most, collected during a pass."""
+"""The row cache of a lane: copies of the rows that dual ascent may still move most, collected during a pass.
+
+A pass with `caches`, by the first row of their lane, finds in them what the last such pass left. One that needs data refills
+them.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +15,9 @@ import numpy as np
 
 from streamcut.compiled import cached_rows
 from streamcut.compiled.splitmix import shuffle
-from streamcut.foundation.rounding import Grids
+from streamcut.execution.passes import Pass
+from streamcut.execution.row_state import Rows
+from streamcut.foundation.chunk import Chunk
 from streamcut.io.dataset import entry_bytes, entry_dtypes
 from streamcut.io.manifest import Manifest
 
@@ -119,46 +125,31 @@ class RowCache:
             cached_rows.move_up(kept, array.reshape(len(array), -1))
 
 
-class SweptCache(RowCache, ABC):
-    """Rows with one or more shares, which sweeps move starting from weights common to all lanes."""
+class FillingPass(Pass, ABC):
+    """Base of passes over the data that fill `caches`, at most one per lane. Within a lane, partial sums have a `cache`."""
 
-    def __init__(self, size: CacheSize) -> None:
-        super().__init__(size)
-        self._before = np.empty(size.rows)
+    __slots__ = ()
+    caches: Mapping[int, RowCache]
 
-    def sweep(self, seed: int, C: float, l1: float | None, bias: float, w: np.ndarray, *, first: bool) -> float:
-        """One sweep, in place on w, which can be undone; returns C Σ u Δf. `first`: the first after a pass, over all rows."""
-        n = self.n
-        if first:
-            self._order, self._slack = np.arange(self.n), np.inf
-        self._shuffle(seed)
-        self._before[:n] = self._share[:n]
-        self.work = len(self._order) * int(self._indptr[n]) // max(n, 1)
-        gain, left, largest = self._sweep_rows(C, l1, bias, w)
-        self._order, self._slack = self._order[:left], largest * self.near
-        return gain
+    @property
+    def pure(self) -> bool:
+        return not self.caches
 
-    def step_back(self, theta: float) -> None:
-        """Keep only the fraction `theta` of the last sweep's step."""
-        if theta == 1.0:
-            return
-        share, before = self._share[: self.n], self._before[: self.n]
-        share -= before
-        share *= theta
-        share += before
-
-    def write_back(self, slot: Any, bias: float, grids: Grids, codes, cuts, sums, *, first_row: int) -> None:
-        """Write the shares of cached rows to `codes`, for the rows from `first_row` on, and update cuts and sums."""
-        self._write_rows_back(self._among(first_row, len(codes)), first_row, slot, bias, grids, codes, cuts, sums)
-
-    def _among(self, first_row: int, count: int) -> slice:
-        """Positions of the rows `first_row` to `first_row + count`; rows are stored in order."""
-        return slice(*np.searchsorted(self.numbers, (first_row, first_row + count)))
+    def emptied(self, first_row: int) -> Any:
+        """The cache of the lane that begins at `first_row`, emptied; None: there is none."""
+        if (cache := self.caches.get(first_row)) is not None:
+            cache.begin()
+        return cache
 
     @abstractmethod
-    def _sweep_rows(self, C: float, l1: float | None, bias: float, w: np.ndarray) -> tuple[Any, int, Any]:
-        """A sweep over the rows `_order`; returns (gain of the dual in their terms, how many are left, violation)."""
+    def offer(self, cache: RowCache, rows: Rows, chunk: Chunk, keys: np.ndarray) -> None:
+        """Take the rows of `chunk` with the smallest `keys` (n) into the cache, with their shares from `rows`."""
 
-    @abstractmethod
-    def _write_rows_back(self, part: slice, first_row: int, slot: Any, bias: float, grids: Grids, codes, cuts, sums) -> None:
-        """`write_back` for `part` of the cache."""
+
+def joined_seed(*numbers: int) -> int:
+    """One number below 2⁶³ from several: a seed for each combination."""
+    seed = 0
+    for number in numbers:
+        seed = ((seed ^ number) * 0x9E3779B97F4A7C15 + 1) & (1 << 63) - 1
+        seed ^= seed >> 29
+    return seed

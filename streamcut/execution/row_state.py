@@ -50,18 +50,9 @@ class RowState:
         self.arrays: Rows = {}
         self._scratch = scratch
         self._maps: dict[str, mmap.mmap] = {}
-        self.within: dict[str, tuple[float, float]] = {}
 
-    def add(
-        self, name: str, dtype: DTypeLike = np.float64, shape: tuple[int, ...] = (), *,
-        within: tuple[float, float] | None = None,
-    ) -> None:  # fmt: skip
-        """A new array of zeros, `shape` of `dtype` for each row; replaces any of that name.
-
-        within  the least and the largest number that it may hold; data from files is checked against them
-        """
-        if within is not None:
-            self.within[name] = within
+    def add(self, name: str, dtype: DTypeLike = np.float64, shape: tuple[int, ...] = ()) -> None:
+        """A new array of zeros, `shape` of `dtype` for each row; replaces any of that name."""
         dtype, whole = np.dtype(dtype), (self.n_rows, *shape)
         if self._scratch is None:
             self.arrays[name] = np.zeros(whole, dtype)

@@ -1,6 +1,5 @@
-"""Models for other programs: `export.py` writes one, `targets.py` lists what each program can hold.
+"""Models for other programs: `export.py` lists them, with what each can hold, and writes JSON and LIBLINEAR's text; `onnx.py`;
+`sklearn.py`, which also encodes tables for Pipelines and estimators.
 
-Each program has a file with a function `content`; `linear_form.py` is what they read: weights, intercepts and labels. A model of
-tables becomes a scikit-learn Pipeline that begins with `table_encoder.py`. Imports go down to models; the command line
-and users import this package, and the estimators `table_encoder.py`.
+Imports go down to models and data. A new program is an entry in `TARGETS`, and a module if it needs a library.
 """

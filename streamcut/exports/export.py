@@ -1,24 +1,149 @@
-"""Write a model in the form of another program."""
+"""Write a linear model in the form of another program: JSON and LIBLINEAR's text here, others in a module of their own."""
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from dataclasses import replace as replaced
 from importlib import import_module
+from typing import Any
 
 import numpy as np
 
 from streamcut.errors import UsageError
-from streamcut.execution.ceiling import Ceiling
-from streamcut.exports.targets import TARGETS, Target, that_hold
 from streamcut.foundation.shown import unknown
 from streamcut.io.places.outputs import output
+from streamcut.loss_table import JOINT_LOSSES
 from streamcut.models.files import as_model
-from streamcut.models.link import OwnLink
+from streamcut.models.link import Odds, OwnLink
 from streamcut.models.model import Model
 
-_LIBRARIES = 232 << 20  # bytes, at most: Arrow, scikit-learn
-_A_WEIGHT, _NOT_0 = 128, 400  # bytes of a weight while it is written, and more if it is not 0: lists of numbers, text
+
+@dataclass(frozen=True, eq=False)
+class LinearForm:
+    """Scores are X @ weights.T + intercepts.
+
+    weights      float64 (K, n_features); K is 1 for two classes, a ranking or a regression
+    intercepts   float64 (K,)
+    labels       (K,), or (negative, positive), as the user wrote them: floats or words; None: scores are the answer
+    link         turns scores into probabilities; None: there are none
+    exponential  the answer is e^score: a mean count
+    """
+
+    weights: np.ndarray
+    intercepts: np.ndarray
+    labels: np.ndarray | None
+    link: OwnLink | None
+    exponential: bool = False
+
+
+def linear_form(model: Any, link: OwnLink | None) -> LinearForm:
+    """The linear form of `model` with this `link`; raises UsageError when it has none."""
+    if not model.of_features or model.whole_groups:
+        what = f"task {model.task} by {model.solver}"
+        raise UsageError(f"only linear models, with a weight per feature and class, can be exported, not one of {what}")
+    labels = None if model.labels is None else np.asarray(model.labels)
+    if labels is not None and model.label_names:
+        labels = model.in_label_words(labels).astype(str)
+    counts = model.task == "regression" and model.parameters.get("loss") == "poisson"
+    return LinearForm(np.atleast_2d(model.weights.T), np.atleast_1d(model.intercept), labels, link, counts)
+
+
+def _json(model: Model, form: LinearForm) -> bytes:
+    """One JSON object that says how to score a row: score_k = intercepts[k] + Σ_j x[features[j]] · weights[j][k].
+
+    Specified in docs/model-json.md.
+
+    exponential   the answer is e^score: a mean count
+    labels        (negative, positive) for one score, else one a score; null: the score is the answer
+    features      indices, from 0, of the features that have a weight
+    names         their names, if features have names; else left out
+    weights       a list of K numbers for each feature
+    link          {"A", "B"}: P(positive) = 1 / (1 + exp(A·s + B)); {"scale", "offsets"}: softmax of scale·s + offsets;
+                  {"odds": true}: P(k) is the share of 1 / (1 + exp(−s_k)) in their sum; else null
+    recipe        how rows become features, as the model keeps it; null: they are numbers as given
+    """
+    used, link = np.flatnonzero(form.weights.any(axis=0)), form.link
+    names = None if model.recipe is None else model.recipe.names
+    record = {
+        "format": "streamcut weights",
+        "version": 3,
+        "task": model.task,
+        "labels": None if form.labels is None else form.labels.tolist(),
+        "exponential": form.exponential,
+        "n_features": model.n_features,
+        "intercepts": form.intercepts.tolist(),
+        "features": used.tolist(),
+        **({} if names is None else {"names": [names[j] for j in used.tolist()]}),
+        "weights": form.weights[:, used].T.tolist(),
+        "link": None if link is None else {"odds": True} if isinstance(link, Odds) else asdict(link),
+        "recipe": None if model.recipe is None else json.loads(model.recipe.to_json()),
+    }
+    return json.dumps(record, allow_nan=False).encode() + b"\n"
+
+
+def _liblinear(model: Any, form: LinearForm) -> bytes:
+    """`model` written so that LIBLINEAR gives the same labels and, up to the order of summation, the same scores.
+
+    LIBLINEAR's score of two classes is that of the label listed first, so our positive label comes first. Its labels are C
+    integers. Raises UsageError for a label that is not one and for a model that LIBLINEAR does not know.
+    """
+    solver = "L2R_L1LOSS_SVC_DUAL" if form.link is None else "L2R_LR"  # L2R_LR gives the same probabilities (predict -b 1)
+    if form.labels is None:
+        raise UsageError(f"LIBLINEAR has no models of task {model.task} by {model.solver}")
+    if model.scores_per_row > 1 and (joint := JOINT_LOSSES.get(model.strategy)) is not None:
+        if joint.liblinear is None:
+            other = f"its {joint.apart} models are one-vs-rest; export it to sklearn, onnx or json"
+            raise UsageError(f"LIBLINEAR has no {model.strategy}: {other}")
+        solver = joint.liblinear
+    labels = form.labels if model.scores_per_row > 1 else form.labels[::-1]
+    for label in labels:
+        if label != int(label) or abs(label) >= 2**31:
+            raise UsageError(f"LIBLINEAR labels are whole numbers below 2³¹, {label:g} is not; train on other labels")
+    bias = form.intercepts.any()
+    weights = np.vstack([form.weights.T, form.intercepts]) if bias else form.weights.T
+    header = [
+        f"solver_type {solver}",
+        f"nr_class {len(labels)}",
+        f"label {' '.join(str(int(label)) for label in labels)}",
+        f"nr_feature {model.n_features}",
+        f"bias {1 if bias else -1}",  # a negative number means no bias feature
+        "w",
+    ]
+    # LIBLINEAR itself ends these lines with a blank
+    lines = header + ["".join(f"{weight:.17g} " for weight in row) for row in weights.tolist()]
+    return "\n".join([*lines, ""]).encode()
+
+
+def _of_module(name: str) -> Callable[[Model, LinearForm], bytes]:
+    return lambda model, form: import_module(f"streamcut.exports.{name}").content(model, form)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A format of another program.
+
+    content        makes the file from a model and its linear form
+    endings        file name endings that select it
+    recipe, words  whether it holds how raw rows become features, and labels that are words
+    fitted         whether it holds probabilities that were fitted after training
+    """
+
+    content: Callable[[Model, LinearForm], bytes]
+    endings: tuple[str, ...]
+    recipe: bool = False
+    words: bool = True
+    fitted: bool = True
+
+
+TARGETS = {
+    "liblinear": Target(_liblinear, (), words=False, fitted=False),
+    "sklearn": Target(_of_module("sklearn"), (".joblib", ".pkl"), recipe=True, fitted=False),
+    "onnx": Target(_of_module("onnx"), (".onnx",)),
+    "json": Target(_json, (".json",), recipe=True),
+}
 
 
 def export(
@@ -29,44 +154,41 @@ def export(
     replace: bool = True,
     without_recipe: bool = False,
     without_probabilities: bool = False,
-    memory: str = "auto",
 ) -> None:
     """See streamcut.api."""
     by_ending = (name for name, target in TARGETS.items() if os.fspath(path).endswith(target.endings))
     to = next(by_ending, "liblinear") if to is None else to
     if to not in TARGETS:
         raise UsageError(f"to: {unknown(to, TARGETS)}")
-    target, ceiling = TARGETS[to], Ceiling(memory)
-    model = as_model(model, ceiling.expect_model)
+    target, model = TARGETS[to], as_model(model)
     if without_recipe and model.recipe is not None:
         words = replaced(type(model.recipe)(), labels=replaced(model.recipe.labels, column=None))
         model = replaced(model, recipe=words if target.words else None)
-    link = None if without_probabilities else model.link or model.own_link
-    _expect_held(model, link, to, target)
-    weights = getattr(model, "weights", np.empty(0))
-    size = _A_WEIGHT * weights.size + _NOT_0 * int(np.count_nonzero(weights))
-    ceiling.expect([("libraries", _LIBRARIES), ("weights", size)])
-    content = import_module(f"streamcut.exports.{target.module}").content(model, link)
+    _expect_held(model, to, target, without_probabilities)
+    content = target.content(model, linear_form(model, None if without_probabilities else model.link or model.own_link))
     with output(path, prefix="model", size=len(content), replace=replace) as file:
         file.write(content)
-    ceiling.keep()
 
 
-def _expect_held(model: Model, link: OwnLink | None, to: str, target: Target) -> None:
-    """Raise UsageError for a recipe or probabilities that `target` cannot hold."""
+def _expect_held(model: Model, to: str, target: Target, without_probabilities: bool) -> None:
+    """Raise UsageError for a recipe, words or probabilities that `target` cannot hold."""
+
+    def those(what: str) -> str:
+        return " or ".join(name for name, other in TARGETS.items() if getattr(other, what))
+
     recipe = model.recipe
     if recipe is not None and not target.recipe and recipe.form != "numbers":
         raise UsageError(
             f"{to} cannot say how rows become features, and this model takes {recipe.in_words()}; export it to "
-            f"{that_hold('recipe')}, or the weights of the features alone: --without-recipe"
+            f"{those('recipe')}, or the weights of the features alone: --without-recipe"
         )
     if model.label_names and not target.words:
         raise UsageError(
             f"{to} has numbers for labels, and this model has words ({', '.join(list(model.label_names.values())[:3])}); "
-            f"export it to {that_hold('words')}, or with the numbers that stand for them: --without-recipe"
+            f"export it to {those('words')}, or with the numbers that stand for them: --without-recipe"
         )
-    if link is not None and not (type(link).__name__ in target.links and (target.fitted or model.link is None)):
+    if model.link is not None and not target.fitted and not without_probabilities:
         raise UsageError(
-            f"{to} cannot hold the probabilities of this model{' that were fitted' if model.link is not None else ''}; export it "
-            f"to {that_hold('fitted')}, or without them: --without-probabilities"
+            f"{to} cannot hold the probabilities of this model that were fitted; export it to {those('fitted')}, or without "
+            "them: --without-probabilities"
         )

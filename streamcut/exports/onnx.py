@@ -7,22 +7,20 @@ from typing import Any
 import numpy as np
 
 from streamcut.errors import UsageError
-from streamcut.exports.linear_form import linear_form
+from streamcut.exports.export import LinearForm
 from streamcut.models.link import OwnLink, Sigmoid, Softmax
 from streamcut.models.model import Model
 
 _OPSET, _IR = 13, 8  # of 2020: for old and new runtimes
 
 
-def content(model: Model, link: OwnLink | None) -> bytes:
+def content(model: Model, form: LinearForm) -> bytes:
     """A graph with the input X, float64 (n, n_features).
 
     Outputs of classifiers: `label` (n,), int64 where all are whole numbers, else float64 or text; and `probabilities`, float64
     (n, K), or `scores`, (n,) for two classes and (n, K) for more, if there are none. For others: `answer`, float64 (n,), the
-    numbers of a regression, the scores of a ranking. Raises UsageError when onnx is not installed, and for models without a
-    linear form.
+    numbers of a regression, the scores of a ranking. Raises UsageError when onnx is not installed.
     """
-    form = linear_form(model, "ONNX", link)
     try:
         import onnx
     except ImportError:

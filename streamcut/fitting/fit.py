@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from streamcut.config import CheckpointOptions, TrainOptions
-from streamcut.data.by_data import for_data, with_free_intercept
-from streamcut.data.datasets import opened, origin, with_origin
-from streamcut.data.inputs import framed, is_frame
+from streamcut.data.by_data import for_data, with_free_intercept, with_probabilities
+from streamcut.data.datasets import origin, with_origin
+from streamcut.data.inputs import opened
 from streamcut.data.row_columns import keys_of_groups, names_with, times_of_rows
 from streamcut.errors import UsageError, spelled
 from streamcut.fitting.fitted import Fitted
@@ -27,26 +27,26 @@ from streamcut.foundation.files import scratch_folder
 from streamcut.foundation.interrupts import first_interrupt_asks
 from streamcut.foundation.shown import warn
 from streamcut.foundation.units import part_of
+from streamcut.grids.search import Search
 from streamcut.io.conversion.convert import convert as converted
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.dataset import Dataset, first_rows
-from streamcut.io.formats.by_readers import STORE
-from streamcut.io.formats.finding import find_files
+from streamcut.io.formats.finding import find_files, with_lists
+from streamcut.io.formats.matrices import STORE
 from streamcut.io.formats.registry import FORMATS
-from streamcut.io.formats.tables import FRAME
+from streamcut.io.formats.tables import FRAME, TableFormat
 from streamcut.io.row_view import HeldOut, RowView, drawn_groups, held_out_view
-from streamcut.io.sources.lazy import streamed
+from streamcut.io.sources.lazy import framed, is_frame
 from streamcut.io.tables.files import TableFile
 from streamcut.io.tables.remarks import remarks
-from streamcut.models.checkpoint_places import below
+from streamcut.models.checkpoint import below
 from streamcut.options.training import SINGLE
 from streamcut.solvers.progress import Observer
 from streamcut.training import checked, train
-from streamcut.tuning import Tuned, tune
+from streamcut.tuning import values_of
 
 FIRST, LEAST, MOST = (0.01, 0.1, 1.0), 1e-4, 1e3  # values of C tried first, and the range of further ones
 _FEW_HELD = 100  # held-out rows; with fewer there is a remark
-_LOSS = {"binary": ("logistic", "log_loss"), "auto": ("logistic", "log_loss"), "multiclass": ("softmax", "log_loss")}
 _CHOSEN = ("C", "validation", "warm_start", "kernel", "nystroem", "fourier")  # options of `train` that `fit` sets itself
 
 
@@ -65,22 +65,11 @@ class _Rows:
 
 
 def fit(
-    data: Any,
-    label: str | None = None,
-    *,
-    validation: str | float = "20%",
-    group_column: str | None = None,
-    time_column: str | None = None,
-    store: str | os.PathLike | None = None,
-    convert: Mapping[str, Any] | None = None,
-    C: float | Sequence[float] | None = None,
-    measure: str | None = None,
-    on_told: Callable[[str], None] | None = None,
-    on_iteration: Observer | None = None,
-    checkpoint: CheckpointOptions | str | None = None,
-    stop: Callable[[], bool] | None = None,
-    **options: Any,
-) -> Fitted:
+    data: Any, label: str | None, *, validation: str | float, group_column: str | None, time_column: str | None,
+    store: str | os.PathLike | None, convert: Mapping[str, Any] | None, C: float | Sequence[float] | None, measure: str | None,
+    on_told: Callable[[str], None] | None, on_iteration: Observer | None, checkpoint: CheckpointOptions | str | None,
+    stop: Callable[[], bool] | None, **options: Any,
+) -> Fitted:  # fmt: skip
     """See streamcut.api."""
     began, tell = clock.monotonic(), on_told or (lambda sentence: None)
     if taken := sorted(set(_CHOSEN) & set(options)):
@@ -89,8 +78,7 @@ def fit(
     share = share_of(validation)
     if group_column is not None and time_column is not None:
         raise UsageError("group_column and time_column: give one of them")
-    if isinstance(checkpoint, str):
-        checkpoint = CheckpointOptions(checkpoint)
+    checkpoint = CheckpointOptions.of(checkpoint)
     if checkpoint is not None and store is None:
         raise UsageError("checkpoint: a run can resume only with the same rows; say where to keep the store (store)")
     with ExitStack() as held:
@@ -108,8 +96,8 @@ def fit(
             raise KeyboardInterrupt("stopped before training")
         whole = rows.data
         training, validated = split(whole, rows.files, share, chosen.seed, group_column, time_column)
-        options, by_measure = _by_task(options, chosen, whole)
-        chosen = for_data(checked(options)[0], whole)
+        chosen = with_probabilities(with_free_intercept(for_data(chosen, whole)))
+        options |= {"task": chosen.task, "intercept": chosen.intercept, "loss": chosen.loss}
         positive = chosen.positive_label if chosen.task in ("binary", "auto") else None
         if positive is None and chosen.task in ("binary", "auto"):
             positive = max(whole.manifest.statistics.labels or [1.0])
@@ -120,64 +108,49 @@ def fit(
         for sentence in more:
             tell(sentence)
         hooks: dict[str, Any] = {"on_iteration": on_iteration, "stop": asked}
-        tuned, tried = _tuned(training, validated, C, measure or by_measure, checkpoint, tell, {**options, **hooks})
-        best = tuned.best.options["C"]
+        search, tried = _searched(training, validated, C, measure, checkpoint, tell, options, hooks)
+        if asked():
+            raise KeyboardInterrupt("stopped before the last training")
+        best, found = search.best.options["C"], search.models[tuple(search.best.options.values())]
+        search.models.clear()
         if checkpoint is not None:
             hooks["checkpoint"] = replace(checkpoint, directory=below(checkpoint.directory, "all"))
-        start: dict[str, Any] = {"warm_start": tuned.model} if chosen.task in (*SINGLE, "auto") and not chosen.distributed else {}
+        start: dict[str, Any] = {"warm_start": found} if chosen.task in (*SINGLE, "auto") and not chosen.distributed else {}
         model = train(whole, C=best, **options, **hooks, **start)
         model = with_origin(model, rows.made_of)
         if stop is None and asked():
             warn("training was interrupted; the model is the best so far")
-        line = next(line for line in tuned.table if line["C"] == best)
+        others = {"C", "fold", "passes", "seconds", *found.result()}  # than measures
+        measures = next({name: line[name] for name in line if name not in others} for line in search.table if line["C"] == best)
         base = without_features(training, validated, chosen.task, positive)
         statistics = training.manifest.statistics, validated.manifest.statistics
         known = {} if chosen.task == "regression" else {model.label_word(label): part for label, part in shares(whole).items()}
         how = f"by {group_column}" if group_column else f"the latest by {time_column}" if time_column else "at random"
         return Fitted(
-            model, best, tuned.best.measure, tried, {name: line[name] for name in _measured(tuned, line)}, base, known,
+            model, best, search.best.measure, tried, measures, base, known,
             (statistics[0].n_rows, statistics[1].n_rows), how, [*rows.told, *more], rows.store, clock.monotonic() - began,
         )  # fmt: skip
 
 
-def _measured(tuned: Tuned, line: Mapping[str, Any]) -> list[str]:
-    """The names in a line of the table that are measures: those before the certificate's."""
-    names = [name for name in line if name not in ("C", "fold")]
-    others = {*tuned.model.result(), "passes", "seconds"}
-    return [name for name in names if name not in others]
-
-
-def _by_task(options: dict[str, Any], chosen: TrainOptions, whole: Dataset) -> tuple[dict[str, Any], str | None]:
-    """(options with a loss that gives probabilities, unless one was given, and a free intercept where possible; the measure to
-    choose by, None: the task's)."""
-    found = for_data(chosen, whole)
-    given = {**options, "task": found.task, "intercept": with_free_intercept(found).intercept}
-    if found.task not in _LOSS or chosen.loss != "auto" or chosen.solver != "auto":
-        return given, None
-    loss, measure = _LOSS[found.task]
-    return {**given, "loss": loss}, measure
-
-
-def _tuned(
+def _searched(
     training: Dataset, validated: Dataset, C: Any, measure: str | None, checkpoint: CheckpointOptions | None,
-    tell: Callable[[str], None], options: dict[str, Any],
-) -> tuple[Tuned, dict[float, float]]:  # fmt: skip
-    """(the result with the best C, {C: its measure}). While the best is at an end of the grid, the next value there is tried."""
+    tell: Callable[[str], None], options: dict[str, Any], hooks: dict[str, Any],
+) -> tuple[Search, dict[float, float]]:  # fmt: skip
+    """(the search with the best C, {C: its measure}). While the best is at an end of the grid, the next value there is tried."""
     Cs: Sequence[float] = FIRST if C is None else [C] if isinstance(C, int | float) else list(C)
     best, tried = None, dict[float, float]()
     while Cs:
-        hooks: dict[str, Any] = {}
-        if checkpoint is not None:
-            hooks["checkpoint"] = replace(checkpoint, directory=below(checkpoint.directory, f"C={min(Cs):g}"))
-        found = tune(training, {"C": Cs}, validation=validated, measure=measure, **hooks, **options)
-        for cell in found.cells:
+        places = checkpoint and replace(checkpoint, directory=below(checkpoint.directory, f"C={min(Cs):g}"))
+        found = Search(training, values_of("C", Cs), [{}], options, measure, checkpoint=places, **hooks)
+        found.on_validation(validated)
+        for cell in found.cells.values():
             tried[cell.options["C"]] = cell.mean
             tell(f"C {cell.options['C']:g}: {cell.measure.replace('_', ' ')} {cell.mean:.6g} on rows held out")
         if best is None or found.best.merit > best.best.merit:
             best = found
         at = best.best.options["C"]
         ends = {at * 10} if at == max(tried) else {at / 10} if at == min(tried) else set()
-        Cs = [float(f"{end:.6g}") for end in ends if LEAST <= end <= MOST] if C is None else []
+        Cs = [float(f"{end:.6g}") for end in ends if LEAST <= end <= MOST] if C is None and not hooks["stop"]() else []
     assert best is not None
     return best, tried
 
@@ -193,7 +166,7 @@ def _ready(
     resume: bool,
 ) -> Iterator[_Rows]:
     """The rows of `data`, converted to a store unless they are in one or are arrays."""
-    data = streamed(framed(data))
+    data = framed(data)
     kind, paths = _kind(data, more.get("format", "auto"))
     if kind is None or kind == STORE.name:
         if label is not None or more or store is not None:
@@ -202,7 +175,7 @@ def _ready(
         yield _Rows(opened(paths[0] if paths else data))
         return
     form = FORMATS[kind]
-    if label is not None and form.labels == "rows" and form.table is None:
+    if label is not None and form.labels == "rows" and not isinstance(form, TableFormat):
         raise UsageError(f"label: rows of {kind} have their labels in them; leave it out")
     if paths == ["-"]:
         raise UsageError("-: `fit` reads its data more than once; save it to a file")
@@ -213,10 +186,10 @@ def _ready(
             options["labels"] = label
         files: list[Any] = []
         told: list[str] = []
-        if form.variant is not None:
-            form = FORMATS[form.variant(paths, ConvertOptions(**options))]
-        if form.table is not None:
-            files = [form.table(path, ConvertOptions(**options).spelling) for path in paths or [data]]
+        how = ConvertOptions(**options)
+        form = FORMATS[with_lists(kind, paths, how.index_column)]
+        if isinstance(form, TableFormat):
+            files = [form.file(path, how.spelling) for path in paths or [data]]
             if group is not None:
                 options["id"] = names_with(options.get("id", ()), group)
         place = os.fspath(store) if store is not None else os.path.join(folder, "data.zarr")

@@ -49,13 +49,12 @@ class Fitted(Shown):
     @property
     def certificate(self) -> Certificate | None:
         """The certificate of `model`; None where its solver gives none, or one for each class."""
-        certificates: tuple[Certificate, ...] = getattr(self.model, "certificates", ())
-        return certificates[0] if len(certificates) == 1 else None
+        return self.model.certificate if len(self.model.certificates) == 1 else None
 
     @property
     def largest(self) -> list[Weight]:
         """The weights largest in magnitude, with feature names: ten, or three for each of the first eight classes."""
-        if getattr(self.model, "weights", None) is None or self.model.n_features == 0:
+        if not self.model.of_features or self.model.n_features == 0:
             return []
         several = self.model.scores_per_row > 1
         found = [each for each in weights(self.model, top=_SEVERAL[0] if several else _TOP) if each.feature is not None]

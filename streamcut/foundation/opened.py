@@ -21,6 +21,7 @@ _KINDS = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
     stat.S_IFDIR: "a folder",
+    stat.S_IFLNK: "a symbolic link",
 }
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY  # a pipe is opened without waiting for its writer
 _SHOWN = 300  # characters of a library's message
@@ -44,11 +45,6 @@ def open_regular(path: str | os.PathLike) -> int:
         return handle
     os.close(handle)
     raise IrregularFileError(path, mode)
-
-
-def open_below(root: str | os.PathLike, relative: str) -> int:
-    """As open_regular for the file `relative` ("a/b/c") of the folder `root`."""
-    return open_regular(os.path.join(root, relative))
 
 
 def opened_file(path: str | os.PathLike) -> io.BufferedReader:

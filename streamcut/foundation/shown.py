@@ -10,7 +10,7 @@ import logging
 import sys
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from html import escape
 from typing import Any
@@ -106,3 +106,8 @@ def expect_known(function: str, options: Iterable[str], known: Iterable[str]) ->
 def plain(name: str) -> str:
     """`name` in the form used for comparison."""
     return name.lower().replace("_", "-")
+
+
+def options_text(options: Mapping[str, Any]) -> str:
+    """Options and their values: `C 0.1, loss hinge`."""
+    return ", ".join(f"{name} {value if isinstance(value, str) else format(value, 'g')}" for name, value in options.items())

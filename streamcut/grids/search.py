@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from statistics import fmean, pstdev
 from typing import Any
 
@@ -13,19 +15,42 @@ from streamcut.errors import UsageError
 from streamcut.evaluation import Evaluation, evaluate, measure_to_choose, merit
 from streamcut.foundation.shown import Shown
 from streamcut.foundation.systems import peak_bytes
-from streamcut.foundation.units import plain
-from streamcut.grids.selection import Tried, measured, train_path, tried_model
+from streamcut.foundation.units import part_of, plain
 from streamcut.grids.together import PROBLEMS, Problem, Together
 from streamcut.io.dataset import Dataset
+from streamcut.io.memory import MemoryDataset
 from streamcut.io.row_view import Folds, fold_views
+from streamcut.io.stores.buffers import buffer_bytes
 from streamcut.jobs.linear import threads_wanted
-from streamcut.models.checkpoint_places import below
+from streamcut.loss_table import LOG_ODDS
+from streamcut.models.checkpoint import below
 from streamcut.models.model import Model
-from streamcut.solvers.progress import Observer
+from streamcut.solvers.progress import Observer, Progress
 from streamcut.strategy import choose, is_scaled
-from streamcut.training import checked, job_class, train
+from streamcut.training import Session, checked, job_class, train
 
+_DECIDED = ("task", "loss", "positive_label")  # options that follow from all rows
+_MEASURED_ROW = 64  # bytes: scores kept and sorted, weights
 Splits = list[tuple[Dataset, Dataset]]  # for each fold: training rows, evaluation rows
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """The result for one point. `measures` are those of streamcut.evaluate on rows that it was not trained on.
+
+    measure, value  the one used for model selection
+    l1       λ, of linear models; nonzero: how many of their weights are not 0
+    """
+
+    C: float
+    passes: int
+    seconds: float
+    result: dict[str, Any]
+    measures: dict[str, Any]
+    measure: str
+    value: float
+    l1: float | None = None
+    nonzero: int | None = None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -54,11 +79,6 @@ class Cell(Shown):
         """A line of a table: the options, mean and standard deviation of the measure, passes and seconds of all trainings."""
         spread = {"deviation": pstdev(self.values)} if len(self.values) > 1 else {}
         return {**self.options, self.measure: self.mean, **spread, "passes": self.passes, "seconds": self.seconds}
-
-
-def point_text(point: Mapping[str, Any], between: str = ", ") -> str:
-    """The options of a point as readable text."""
-    return between.join(f"{name} {value if isinstance(value, str) else format(value, 'g')}" for name, value in point.items())
 
 
 @dataclass(eq=False)
@@ -91,20 +111,22 @@ class Search:
     def __post_init__(self) -> None:
         self.options = {name: plain(value) for name, value in self.options.items()}
         found = [for_data(checked({**self.options, **point, "C": C})[0], self.data) for point in self.others for C in self.Cs]
+        self._points = list(zip(self.others, found[:: len(self.Cs)], strict=True))
         self.chosen, self.Cs = (chosen := found[0]), [each.C for each in found[: len(self.Cs)]]
         if len({each.record.family for each in found}) > 1:
             raise UsageError("grid: linear and kernel models are tuned separately")
-        self._measure = measure_to_choose("binary" if chosen.task == "auto" else chosen.task, self.measure)
-        self._linear = chosen.record.family == "linear"
-        self._goes_on = self._linear and all(hasattr(job_class(each), "trainer") for each in found)
+        probable = all(each.chosen_loss in LOG_ODDS for each in found)
+        self._measure = measure_to_choose("binary" if chosen.task == "auto" else chosen.task, self.measure, probable)
+        self._goes_on = chosen.record.family == "linear" and all(hasattr(job_class(each), "trainer") for each in found)
+        self._over_l1 = self._goes_on and len(self.Cs) == 1 and tuple(self.others[0]) in (("l1",), ("l1_only",))
         self._columns = all(_is_column(each) for each in found)
         statistics = self.data.manifest.statistics  # flights, a free intercept: 0.9 s by Newton's method, as columns 3.4
         alone = [(each.free or not is_scaled(each, statistics)) and choose(each, statistics).record.curved for each in found]
         self._columns = self._columns and not (all(alone) and not chosen.distributed)
 
     def on_validation(self, validation: Dataset) -> None:
-        """Train on all rows, measure on `validation`."""
-        if self._columns and len(self.cells_wanted) > 1:
+        """Train on all rows, measure on `validation`. A stop keeps the best so far."""
+        if self._columns and len(self.cells_wanted) > 1 and not self._over_l1:
             self._together(None, lambda models: [evaluate(model, validation) for model, _ in models])
         else:
             self._each([(self.data, validation)])
@@ -133,6 +155,11 @@ class Search:
             )
 
     @property
+    def best(self) -> Cell:
+        """The cell with the best mean, the first among equals."""
+        return max(self.cells.values(), key=lambda cell: cell.merit)
+
+    @property
     def cells_wanted(self) -> list[dict[str, Any]]:
         """The options of every point."""
         return [{"C": C, **point} for point in self.others for C in self.Cs]
@@ -143,69 +170,107 @@ class Search:
                 f"checkpoint: {self.chosen.chosen_solver} is tuned without checkpoints; leave it out, or see `train`"
             )
         for fold, (rows, held_out) in enumerate(splits):
-            for point in self.others:
-                self._one_by_one(rows, held_out, point, fold)
+            for point, steps in self._paths():
+                if self._goes_on:
+                    self._along(rows, held_out, point, steps, fold)
+                else:
+                    self._one_by_one(rows, held_out, point, fold)
+                if self._stopped():
+                    return
+
+    def _paths(self) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
+        """The options that stay the same along a path, and its steps: from the smallest C up, or, of one C, from the largest λ
+        down, where weights become nonzero one by one."""
+        if not self._over_l1:
+            yield from ((point, [{"C": C} for C in self.Cs]) for point in self.others)
+            return
+        ((name, _),) = self.others[0].items()
+        values = sorted((point[name] for point in self.others), key=lambda l1: part_of(l1) or float(l1), reverse=True)
+        yield {}, [{"C": self.Cs[0], name: l1} for l1 in values]
 
     def _together(
         self, folds: Folds | None, measure: Callable[[Sequence[tuple[Model, int]]], list[Evaluation]] | None, *,
         everything: bool = True,
     ) -> None:  # fmt: skip
         """Train all models at once; those of a fold are measured on its held-out rows, others by `measure`."""
-        chosen = self.chosen
-        common = {**self.options, "task": chosen.task, "positive_label": chosen.positive_label}
         hooks: dict[str, Any] = {"on_iteration": self.on_iteration, "on_trained": self.on_trained, "checkpoint": self.checkpoint}
-        together = Together(self.data, chosen.memory, folds, stop=self.stop or (lambda: False), **hooks)
+        together = Together(self.data, self.chosen.memory, folds, stop=self.stop or (lambda: False), **hooks)
         each = [None] if folds is None else [*range(folds.count), *[None] * everything]
-        problems = [Problem(fold, point, tuple(self.Cs), {**common, **point}) for fold in each for point in self.others]
+        problems = [
+            Problem(fold, point, tuple(self.Cs), {**self.options, **point, **{name: getattr(decided, name) for name in _DECIDED}})
+            for fold in each
+            for point, decided in self._points
+        ]
         found = list(zip(problems, together.train(problems), strict=True))
         models = [(problem, outcome) for problem, outcomes in found for outcome in outcomes]
         to_measure = [(problem, outcome) for problem, outcome in models if folds is None or problem.fold is not None]
         evaluations = (measure or together.measure)([(outcome.model, problem.fold or 0) for problem, outcome in to_measure])
         for (problem, outcome), evaluation in zip(to_measure, evaluations, strict=True):
-            step = {"C": outcome.C}
-            tried = tried_model(step, outcome.model, outcome.record, evaluation.measures(), self._measure)
-            self._keep({**step, **problem.point}, problem.fold or 0, tried)
+            tried = _tried(outcome.C, outcome.model, outcome.record, evaluation.measures(), self._measure)
+            self._keep({"C": outcome.C, **problem.point}, problem.fold or 0, tried)
         for problem, outcome in models:
             if problem.fold is None:  # all rows
                 self.models[(outcome.C, *problem.point.values())] = outcome.model
         self.resources |= {"bytes_read": together.bytes_read, "groups": together.groups, "peak": peak_bytes()}
         self.resources["readings"] += together.readings
 
+    def _along(
+        self, rows: Dataset, held_out: Dataset, point: dict[str, Any], steps: list[dict[str, Any]], fold: int
+    ) -> None:  # fmt: skip
+        """Train for one of `steps` after another with the options of `point`, each from where the last ended."""
+        checkpoint = self.checkpoint
+        if checkpoint is not None:
+            name = ",".join([f"fold={fold}", *(f"{key}={value}" for key, value in point.items())])
+            checkpoint = replace(checkpoint, directory=below(checkpoint.directory, name))
+        chosen, scheduler = checked({**self.options, **point, **steps[0]})
+        more = (("validation", _measuring_bytes(held_out)),)
+        *_, changing = steps[0]
+        with Session(rows, chosen, scheduler=scheduler, stop=self.stop, more=more) as run:
+            trainer = run.job.trainer(run.runner, run.plan)  # type: ignore[attr-defined]
+            for step in steps:
+                record = run.progress(self.on_iteration)
+                if checkpoint is not None:
+                    value = step[changing] if isinstance(step[changing], str) else f"{step[changing]:.17g}"
+                    folder = replace(checkpoint, directory=below(checkpoint.directory, f"{changing}={value}"))
+                    record.checkpoints = run.checkpoints(folder, **step, path=[each[changing] for each in steps])
+                l1 = step[changing] if changing != "C" else None
+                model = run.finished(partial(trainer.train, step["C"], record, l1=l1, keep=checkpoint is not None))
+                tried = _tried(step["C"], model, record, evaluate(model, held_out).measures(), self._measure)
+                self._take(rows, {**step, **point}, fold, model, tried)
+                if self._stopped():
+                    break
+            self.resources["readings"] += self._part(rows) * run.readings.value
+
     def _one_by_one(self, rows: Dataset, held_out: Dataset, point: dict[str, Any], fold: int) -> None:
-        """Train all values of C with the options of `point`, along a path where possible."""
-
-        def take(model: Model, tried: Tried) -> None:
-            if self.stop is not None and self.stop():
-                raise KeyboardInterrupt("tuning was stopped")
-            place = {"C": tried.C, **point}
-            best = max((cell.merit for cell in self.cells.values()), default=-float("inf"))
-            self._keep(place, fold, tried)
-            if rows is self.data and tried.value is not None and merit(self._measure, tried.value) > best:
-                self.models = {tuple(place.values()): model}
-
-        given: dict[str, Any] = {**self.options, **point, "on_iteration": self.on_iteration, "stop": self.stop}
-        part = rows.manifest.statistics.n_rows / self.data.manifest.statistics.n_rows
-        if self._goes_on:
-            checkpoint = self.checkpoint
-            if checkpoint is not None:
-                name = ",".join([f"fold={fold}", *(f"{key}={value}" for key, value in point.items())])
-                checkpoint = replace(checkpoint, directory=below(checkpoint.directory, name))
-            more: dict[str, Any] = {"measure": self._measure, "on_model": take, "checkpoint": checkpoint}
-            best, _ = train_path(rows, self.Cs, validation=held_out, **more, **given)
-            self.resources["readings"] += part * best.resources["readings"]
-            return
+        """Train all values of C with the options of `point`, each from scratch."""
         for C in self.Cs:
-            model = train(rows, C=C, **given)
-            self.resources["readings"] += part * model.resources["readings"]
+            model = train(rows, **self.options, **point, C=C, on_iteration=self.on_iteration, stop=self.stop)
+            self.resources["readings"] += self._part(rows) * model.resources["readings"]
             measures = evaluate(model, held_out).measures()
             last = model.history[-1] if model.history else {}
             passes, seconds = int(last.get("passes", last.get("epoch", 0))), float(last.get("seconds", 0.0))
-            value = measured(measures, self._measure)
-            take(model, Tried(C, passes, seconds, model.result(), measures, self._measure, value))
+            value = _measured(measures, self._measure)
+            tried = Tried(C, passes, seconds, model.result(), measures, self._measure, value)
+            self._take(rows, {"C": C, **point}, fold, model, tried)
+            if self._stopped():
+                return
+
+    def _stopped(self) -> bool:
+        return self.stop is not None and self.stop()
+
+    def _part(self, rows: Dataset) -> float:
+        return rows.manifest.statistics.n_rows / self.data.manifest.statistics.n_rows
+
+    def _take(self, rows: Dataset, point: dict[str, Any], fold: int, model: Model, tried: Tried) -> None:
+        """Keep a result, and the model if it is the best of all rows."""
+        if rows is not self.data and self._stopped():
+            raise KeyboardInterrupt("tuning was stopped")
+        best = max((cell.merit for cell in self.cells.values()), default=-math.inf)
+        self._keep(point, fold, tried)
+        if rows is self.data and merit(self._measure, tried.value) > best:
+            self.models = {tuple(point.values()): model}
 
     def _keep(self, point: dict[str, Any], fold: int, tried: Tried) -> None:
-        assert tried.value is not None
-        assert tried.measures is not None
         place = tuple(point.values())
         before = self.cells.get(place, Cell(point, self._measure, [], 0, 0.0))
         self.cells[place] = Cell(
@@ -221,3 +286,28 @@ def _is_column(options: TrainOptions) -> bool:
     """Whether it is trained as columns, in the same passes as others that differ in C, λ and fold."""
     alone = options.record.dual and not options.maps
     return alone and options.problem in PROBLEMS and options.warm_start is None and options.target is None
+
+
+def _tried(C: float, model: Model, record: Progress, measures: dict[str, Any], measure: str) -> Tried:
+    """The result of a training. Raises UsageError where the measure is undefined."""
+    last, described, value = record.history[-1], model.describe(), _measured(measures, measure)
+    found = last.passes, last.seconds, model.result(), measures, measure, value
+    return Tried(C, *found, described.get("l1"), described.get("n_nonzero_weights"))
+
+
+def _measured(measures: dict[str, Any], name: str) -> float:
+    """The measure `name`. Raises UsageError where it is undefined or not available for the model."""
+    if name not in measures:
+        having = [each for each, value in measures.items() if isinstance(value, float)]
+        raise UsageError(f"measure: there is no {name} for such a model, only {', '.join(having)}")
+    if measures[name] is None:
+        raise UsageError(
+            f"measure: {name} is not defined on the validation data (are all its labels the same?); choose another one"
+        )
+    return float(measures[name])
+
+
+def _measuring_bytes(data: Dataset) -> int:
+    """Memory needed to measure on `data`."""
+    reading = 0 if isinstance(data, MemoryDataset) else buffer_bytes(data.manifest)
+    return reading + _MEASURED_ROW * data.manifest.statistics.n_rows

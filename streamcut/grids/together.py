@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from streamcut.config import CheckpointOptions
 from streamcut.evaluation import Evaluation, measures_of
@@ -19,12 +19,13 @@ from streamcut.io.manifest import Manifest
 from streamcut.io.row_view import Folds, kept_rows
 from streamcut.io.rows import Space
 from streamcut.jobs.columns import ColumnsJob, Point
-from streamcut.models.checkpoint_places import below
+from streamcut.loss_table import JOINT_LOSSES
+from streamcut.models.checkpoint import below
 from streamcut.models.model import Model
 from streamcut.solvers.progress import Observer, Progress
 from streamcut.training import Session, checked
 
-PROBLEMS = ("binary", "regression", "one-vs-rest")  # those that can be trained as columns
+PROBLEMS = ("binary", "regression", "one-vs-rest", *JOINT_LOSSES)  # those that can be trained as columns
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,12 +68,12 @@ class Together:
     groups: int = 0
 
     def train(self, problems: Sequence[Problem]) -> list[list[Outcome]]:
-        """The result for each C of each problem. Raises KeyboardInterrupt at a stop, and what `train` raises."""
+        """The result for each C of each problem. Raises KeyboardInterrupt at a stop before all have a model, or of folds."""
         found: dict[int, list[Outcome]] = {}
         for name, numbers in _by_training(problems).items():
             outcomes = self._columns([problems[number] for number in numbers], name)
             found |= dict(zip(numbers, outcomes, strict=True))
-            if self.stop():
+            if self.stop() and (self.folds is not None or len(found) < len(problems)):
                 raise KeyboardInterrupt("training was stopped")
         return [found[number] for number in range(len(problems))]
 
@@ -107,7 +108,7 @@ class Together:
 
     def _outcome(self, problem: Problem, C: float, model: Model, record: Progress) -> Outcome:
         if problem.fold is not None:
-            model = model.without_proof()  # its bound is in the certificate; no training continues from it
+            model = replace(cast(Any, model), witnesses=())  # its bound is in the certificate; no training continues from it
         if self.on_trained is not None:
             self.on_trained({"C": C, **problem.point}, problem.fold, model)
         passes = int(model.history[-1]["passes"])

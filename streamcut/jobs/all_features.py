@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 
 from streamcut.execution.occurring import OccurringDataset
-from streamcut.models.certificate import Witness
 from streamcut.models.linear import LinearModel
-from streamcut.models.multiclass import MulticlassModel
 
 
 def with_all_features(model: Any, data: OccurringDataset) -> Any:
     """`model`, linear or with a kernel, trained on `data`: weights, slopes of proofs and vectors are 0 for features that
     `data` leaves out."""
-    if not isinstance(model, LinearModel | MulticlassModel):
+    if not isinstance(model, LinearModel):
         import scipy.sparse as sp  # the import takes 0.1 s, which linear models can avoid
 
         kernel, support, index = model.kernel, model.support, data.index
@@ -27,18 +25,6 @@ def with_all_features(model: Any, data: OccurringDataset) -> Any:
         return replace(model, kernel=kernel, support=support)
     columns = model.weights.size // len(data.index)
     model = replace(model, weights=data.spread(model.weights))
-    if isinstance(model, LinearModel):
-        return replace(model, witness=None if model.witness is None else _proof(model.witness, data, columns))
-    found, proofs = list[Witness](), model.witnesses
-    if len(proofs) > 1:  # one of each class; a file has them in one array
-        slopes = np.zeros((len(proofs), len(proofs[0].a) + data.inner.manifest.statistics.n_features - len(data.index)))
-        for proof, own in zip(proofs, slopes, strict=True):
-            data.spread(proof.a, own)
-            found.append(replace(proof, a=own))
-    else:  # of all classes in one problem
-        found = [_proof(proof, data, columns) for proof in proofs]
-    return replace(model, witnesses=tuple(found))
-
-
-def _proof(witness: Witness, data: OccurringDataset, columns: int) -> Witness:
-    return replace(witness, a=data.spread(witness.a.reshape(-1, columns)).reshape(-1))  # a bias feature is last
+    columns = columns if len(model.witnesses) == 1 else 1  # of the one problem of all classes, in which a bias feature is last
+    spread = (replace(each, a=data.spread(each.a.reshape(-1, columns)).reshape(-1)) for each in model.witnesses)
+    return replace(model, witnesses=tuple(spread))

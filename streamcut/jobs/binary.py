@@ -15,7 +15,6 @@ from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs, Streamed
 from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import Runner
-from streamcut.foundation.fields import by_name
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import identity
 from streamcut.jobs.linear import (
@@ -24,6 +23,7 @@ from streamcut.jobs.linear import (
     cache_wanted,
     certificate,
     constant_feature,
+    linear_model,
     penalty_needs,
     solver_of,
     threads_wanted,
@@ -234,30 +234,18 @@ class BinaryJob:
         return partial(warm_start.started, self.origin, oracle, self.max_cuts, margins=self.solver.margins)
 
     def _model(self, solution: Solution, C: float, *, oracle: LinearOracle, manifest: Manifest, plan: MemoryPlan) -> LinearModel:
-        options, d = self.options, manifest.statistics.n_features
-        fixed: dict[str, Any] = {}
+        options, l1 = self.options, oracle.penalty.l1
+        fixed: dict[str, Any] = {"l1": l1}
         if self.solver.dual:
-            fixed = {"lanes": len(self.lanes), "row_cache": f"{plan.row_cache}B"}
-        witness = solution.witness.reduced(oracle.c_bar, oracle.penalty.l1)
+            fixed |= {"lanes": len(self.lanes), "row_cache": f"{plan.row_cache}B"}
+        witness = solution.witness.reduced(oracle.c_bar, l1)
         if options.l1_only:  # the final primal bounds ‖w‖₁
-            solution = replace(solution, lower_bound=witness.bound(oracle.c_bar, oracle.penalty.l1, solution.primal))
-        return LinearModel(
-            weights=solution.w[:d].copy(),
-            intercept=(float(solution.w[d]) if options.bias else 0.0) * self._constant(manifest),
-            bias=float(options.bias),
-            labels=self.labels,
-            C=float(C),
-            l1=oracle.penalty.l1,
-            certificate=certificate(solution, oracle, options, unit=oracle.unit),
-            positive_weight=float(options.positive_weight),
-            rest=self.rest,
-            witness=witness,
-            task=self.task,
-            solver=options.chosen_solver,
-            history=[by_name(iteration) for iteration in solution.history],
-            parameters={**options.as_dict(), "C": float(C), "l1": oracle.penalty.l1, **fixed},
-            fingerprint=manifest.fingerprint,
-        )
+            solution = replace(solution, lower_bound=witness.bound(oracle.c_bar, l1, solution.primal))
+        return linear_model(
+            options, manifest, solution.w, solution.history, C=C, constant=self._constant(manifest), fixed=fixed, task=self.task,
+            labels=self.labels, rest=self.rest, l1=l1, positive_weight=float(options.positive_weight),
+            certificates=(certificate(solution, oracle, options, unit=oracle.unit),), witnesses=(witness,),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

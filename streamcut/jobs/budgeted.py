@@ -74,7 +74,7 @@ class BudgetedJob:
         if options.task == "regression":
             labels, targets = (), (math.nan,)
         elif start is not None:
-            labels, rest = start.labels, start.rest
+            labels, rest = start.labels or (), start.rest
             targets = labels[1:] if start.task == "binary" else labels
         elif options.task in ("auto", "binary"):
             negative, positive, rest = two_labels(statistics, options.positive_label)
@@ -113,11 +113,6 @@ class BudgetedJob:
         return "binary" if len(self.targets) == 1 else "multiclass"
 
     @property
-    def vectors_before(self) -> int:
-        """The most support vectors that a target begins with."""
-        return _vectors(self.start)
-
-    @property
     def _ahead(self) -> bool:
         return self.options.scheduler != "sync"
 
@@ -129,7 +124,7 @@ class BudgetedJob:
         return identity(self.options, fingerprint, **found)
 
     @property
-    def _method(self) -> type[Method]:
+    def _method(self) -> Method:
         return self.options.record.algorithm(self.options.problem)
 
     def solve(self, runner: Runner, progress: Progress, plan: MemoryPlan) -> KernelModel:
@@ -140,8 +135,8 @@ class BudgetedJob:
         if problem.of_numbers:
             offset = mean_target(feed) if self.start is None else float(self.start.intercept)
             problem = replace(problem, offset=offset)
-        method = self._method()
-        state = BudgetState([new_slots(problem, self.budget, mode) for _ in self.targets])
+        method = self._method
+        state = BudgetState([new_slots(problem, self.budget, mode) for _ in self.targets], problem.n_rows)
         if self.start is not None:
             self._begin(self.start, state, method, kernel)
         if method.has_alpha:
@@ -241,7 +236,7 @@ def _start(options: TrainOptions, manifest: Manifest) -> KernelModel:
     jointly = task == "multiclass" and isinstance(model, KernelModel) and model.strategy != options.record.strategy
     if not isinstance(model, KernelModel) or model.task != task or jointly:
         raise UsageError(f"warm_start: {name} is of task {model.task} by {model.solver}; it takes a kernel model of task {task}")
-    known = "the labels " + ", ".join(f"{label:g}" for label in model.labels)
+    known = "the labels " + ", ".join(f"{label:g}" for label in model.labels or ())
     if not model.labels:
         if options.chosen_loss != model.parameters.get("loss"):
             raise UsageError(f"warm_start: {name} was trained with loss {model.parameters.get('loss')}; use the same")
@@ -265,7 +260,7 @@ def _start(options: TrainOptions, manifest: Manifest) -> KernelModel:
     if any(getattr(options, each) not in (its[each], "auto") for each in matter):
         wanted = ", ".join(f"{each} {its[each]}" for each in matter)
         raise UsageError(f"warm_start: {name} was trained with {wanted}; use the same")
-    if options.record.resumes and "steps" not in model.facts:
+    if not options.record.algorithm(options.problem).has_alpha and "steps" not in model.facts:
         raise UsageError(
             f"warm_start: {name} does not record how many steps it took, from which {options.chosen_solver} continues; "
             "bsca does not need it"

@@ -19,20 +19,19 @@ from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs, Streamed
 from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import Runner
-from streamcut.foundation.fields import by_name
 from streamcut.foundation.systems import give_back
 from streamcut.foundation.units import part_of
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.io.row_view import Folds
 from streamcut.jobs.job import identity
-from streamcut.jobs.linear import cache_wanted, constant_feature, detail, penalty_needs, threads_wanted, two_labels
+from streamcut.jobs.linear import cache_wanted, constant_feature, detail, linear_model, penalty_needs, threads_wanted, two_labels
 from streamcut.jobs.origins import classes_origins, linear_origin
-from streamcut.jobs.several_classes import Proved, classes_apart, multiclass_model
-from streamcut.losses import row_loss
+from streamcut.jobs.several_classes import classes_apart, multiclass_model, several_labels
+from streamcut.loss_table import JOINT_LOSSES
+from streamcut.losses import joint_loss, row_loss
 from streamcut.losses.columns import Column, ColumnsRisk
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.certificate import Certificate, StopReason
-from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
 from streamcut.oracles.columns import ORDER, ColumnsOracle
 from streamcut.oracles.columns_cache import ColumnsCache
@@ -81,13 +80,20 @@ class ColumnsJob:
         """A grid of `points` on the problem of the options: two classes, numbers, or one class against the rest."""
         statistics = manifest.statistics
         labels: tuple[float, ...] | None = None
-        positive, rest = 1.0, False
+        positive, rest, joint = 1.0, False, options.problem in JOINT_LOSSES
         if options.problem == "one-vs-rest":
             labels = classes_apart(statistics)
+        elif joint:
+            labels = several_labels(statistics)
         elif options.problem == "binary":
             negative, positive, rest = two_labels(statistics, options.positive_label)
             labels = negative, positive
-        loss = row_loss(options.chosen_loss, options.as_dict(), positive)
+        loss: Any
+        if joint:
+            assert labels is not None
+            loss = joint_loss(options.problem)(len(labels))
+        else:
+            loss = row_loss(options.chosen_loss, options.as_dict(), positive)
         risk = ColumnsRisk(PointwiseRisk(loss, options.positive_weight), labels, rest, folds)
         lanes = plan_lanes(statistics, options.lanes or 1)
         return cls(options, risk, tuple(points), options.record, lanes, min(threads_wanted(options), len(lanes)))
@@ -100,7 +106,7 @@ class ColumnsJob:
         if options.warm_start is None:
             return found
         constant, labels = found._constant(manifest.statistics), found.risk.labels
-        if found.several:
+        if found.task == "multiclass":
             assert labels is not None
             return replace(found, origins=classes_origins(options, manifest, labels, constant))
         return replace(found, origins=(linear_origin(options, manifest, found.task, found.pair, constant),))
@@ -111,17 +117,22 @@ class ColumnsJob:
         return self.options.problem == "one-vs-rest"
 
     @property
+    def joint(self) -> bool:
+        """Whether each point has a group of columns, the classes of a joint loss."""
+        return self.risk.group is not None
+
+    @property
     def pair(self) -> tuple[float, float] | None:
         """(negative, positive) label of two classes, None for numbers."""
         return None if self.risk.labels is None else (self.risk.labels[0], self.risk.labels[1])
 
     @property
     def task(self) -> str:
-        return "multiclass" if self.several else self.options.problem
+        return self.options.chosen_task
 
     @property
     def classes(self) -> range:
-        """The classes that have columns of their own at each point."""
+        """The classes that have problems of their own at each point."""
         if not self.several:
             return range(1, 2)
         assert self.risk.labels is not None
@@ -129,12 +140,12 @@ class ColumnsJob:
 
     @property
     def count(self) -> int:
-        """The number of columns."""
+        """The number of problems: columns, or groups."""
         return len(self.points) * len(self.classes)
 
     @property
     def at_once(self) -> int:
-        """The number of columns trained at a time."""
+        """The number of problems trained at a time."""
         return self.count if self.group is None else self.group
 
     def in_groups(self) -> Iterator[Self]:
@@ -148,21 +159,25 @@ class ColumnsJob:
 
     def needs(self, manifest: Manifest) -> Needs:
         """Row state: class and weight; for each column two scores and the share before and after a pass."""
-        statistics, K, loss = manifest.statistics, self.at_once, self.risk.loss
+        statistics, K, loss = manifest.statistics, self.at_once * self.risk.width, self.risk.loss
         features = statistics.n_features + (self.options.bias != 0.0)
-        whole, share = features * self.count, np.dtype(loss.code_type).itemsize
+        whole, share = features * self.count * self.risk.width, np.dtype(loss.code_type).itemsize
         own = row_arrays(self.risk.pointwise, statistics.weight_sum is not None, keep_margins=False)
         arrays = (8 if self.risk.labels is None else 4, *[8] * len(own), *[2] * (self.risk.folds is not None))
         arrays = (*arrays, 8 * K, 8 * K, 2 * share * K)
         near = min(ORDER.group_rows(statistics), statistics.n_rows)
         copies = 2 if self.group is None else 3  # the third to make models: without groups, columns are freed first
-        models = (f"weights and proofs of {self.count} columns, of which {K} are trained at a time", copies * 8 * whole)
+        what = f"weights and proofs of {self.count * self.risk.width} columns, of which {K} are trained at a time"
         cached = self._cached_row(manifest)
         return Needs(
             dimension=features * K,
             vectors=4,
             row_bytes=sum(arrays),
-            more=(*self._halves(features), *penalty_needs(replace(self.options, intercept="auto"), features * K), models),
+            more=(
+                *self._halves(features),
+                *penalty_needs(replace(self.options, intercept="auto"), features * K),
+                (what, copies * 8 * whole),
+            ),
             whole=whole,
             row_cache=cache_wanted(self.options, manifest, self.lanes, part=_CACHED, row_bytes=cached),
             per_worker=(
@@ -182,7 +197,8 @@ class ColumnsJob:
     def _cached_row(self, manifest: Manifest) -> int:
         """Bytes per cached row, without its entries, with what solving for all rows at once takes."""
         dimension = manifest.statistics.n_features + (self.options.bias != 0.0)
-        return ColumnsCache.row_bytes(self.at_once) + solving_bytes(self.risk.loss, manifest.statistics, dimension)
+        solving = 0 if self.joint else solving_bytes(self.risk.loss, manifest.statistics, dimension)
+        return ColumnsCache.row_bytes(self.at_once * self.risk.width) + solving
 
     def _mixing(self, manifest: Manifest, row_bytes: int) -> tuple[Streamed, ...]:
         """The numbers of places that rows come from at once, with the batches they make, best first."""
@@ -235,7 +251,7 @@ class ColumnsJob:
         self, answers: list[Answer], history: list[Iteration], manifest: Manifest, C: float, l1: float, oracle: ColumnsOracle
     ) -> Model:
         """The model from the columns of a point, which are removed from `answers`, so that no weights are kept twice."""
-        options, d, constant = self.options, manifest.statistics.n_features, self._constant(manifest.statistics)
+        options, constant = self.options, self._constant(manifest.statistics)
         asked = options.tol, options.tol_relative
         scale: dict[str, Any] = {"unit": oracle.unit, "equal": oracle.equal}
         certificates = tuple(
@@ -245,34 +261,22 @@ class ColumnsJob:
             )
             for a in answers
         )  # fmt: skip
-        if self.several:
+        if self.several or self.joint:
             assert self.risk.labels is not None
-            witnesses = [answer.witness for answer in answers]
-            W = np.empty((len(answers[0].w), len(answers)))
-            for k in range(W.shape[1]):
-                W[:, k] = answers.pop(0).w
+            proved = list(zip(certificates, (answer.witness for answer in answers), strict=True))
+            W = np.empty((len(answers[0].w) // self.risk.width, len(self.risk.labels)))
+            for k in range(0, W.shape[1], self.risk.width):
+                W[:, k : k + self.risk.width] = answers.pop(0).w.reshape(len(W), -1)
             if self.group is not None:  # memory is short, and the freed blocks lie between live ones
                 give_back()
-            proved = Proved(W, certificates, witnesses, history, constant)
-            return multiclass_model(proved, options, self.risk.labels, manifest, C=C, l1=l1)
+            rest: dict[str, Any] = {"C": C, "l1": l1, "constant": constant}
+            return multiclass_model(options, manifest, W, history, self.risk.labels, proved, **rest)
         (found,) = answers
-        return LinearModel(
-            weights=found.w[:d].copy(),
-            intercept=(float(found.w[d]) if options.bias else 0.0) * constant,
-            bias=float(options.bias),
-            labels=self.pair,
-            C=float(C),
-            l1=l1,
-            certificate=certificates[0],
-            positive_weight=float(options.positive_weight),
-            rest=self.risk.rest,
-            witness=found.witness.reduced(found.c_bar, l1),
-            task=self.task,
-            solver=options.chosen_solver,
-            history=[by_name(iteration) for iteration in history],
-            parameters={**options.as_dict(), "C": float(C), "l1": l1, "lanes": len(self.lanes)},
-            fingerprint=manifest.fingerprint,
-        )
+        return linear_model(
+            options, manifest, found.w, history, C=C, constant=constant, fixed={"l1": l1, "lanes": len(self.lanes)}, l1=l1,
+            task=self.task, labels=self.pair, rest=self.risk.rest, positive_weight=float(options.positive_weight),
+            certificates=certificates, witnesses=(found.witness.reduced(found.c_bar, l1),),
+        )  # fmt: skip
 
 
 class ColumnsTrainer:

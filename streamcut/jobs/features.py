@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from streamcut.config import TrainOptions
 from streamcut.errors import UsageError
 from streamcut.execution.feed import Feed
@@ -9,7 +11,6 @@ from streamcut.io.dataset import Dataset
 from streamcut.io.stores.buffers import buffer_bytes
 from streamcut.jobs.kernel_choice import chosen_kernel
 from streamcut.kernels.fourier import FourierMap
-from streamcut.models.mapped import MappedModel
 from streamcut.models.model import Model
 from streamcut.oracles.landmarks import nystroem_map
 from streamcut.oracles.mapped import MappedDataset
@@ -30,10 +31,10 @@ def with_features(feed: Feed, options: TrainOptions) -> MappedDataset:
     return MappedDataset(data, nystroem_map(feed, kernel, options.nystroem, seed))
 
 
-def mapped(model: Model, data: Dataset) -> MappedModel:
+def mapped(model: Model, data: Dataset) -> Model:
     """A linear model of kernel features, as a model of the original rows."""
     assert isinstance(data, MappedDataset)
-    return MappedModel.around(model, data.map)
+    return replace(model, map=data.map)
 
 
 def memory(data: Dataset, workers: int) -> tuple[tuple[str, int], ...]:

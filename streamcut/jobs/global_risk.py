@@ -18,10 +18,9 @@ from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import Runner
-from streamcut.foundation.fields import by_name
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import identity
-from streamcut.jobs.linear import Trainer, bundle_size, certificate, solver_of, threads_wanted, two_labels
+from streamcut.jobs.linear import Trainer, bundle_size, certificate, linear_model, solver_of, threads_wanted, two_labels
 from streamcut.losses.multivariate import Multivariate, rows_of
 from streamcut.losses.pairs import Pairs, PairsOfLevels
 from streamcut.losses.scores import OneGroupRisk
@@ -115,22 +114,11 @@ class GlobalJob:
         return Trainer(oracle, solve, partial(self._model, oracle=oracle, manifest=runner.feed.data.manifest))
 
     def _model(self, solution: Solution, C: float, *, oracle: GlobalOracle, manifest: Manifest) -> LinearModel:
-        d = manifest.statistics.n_features
-        return LinearModel(
-            weights=solution.w[:d].copy(),
-            intercept=(float(solution.w[d]) if self.bias else 0.0) * self.bias,
-            bias=float(self.bias),
-            labels=self.labels,
-            C=float(C),
-            certificate=certificate(solution, oracle, self.options),
-            rest=self.rest,
-            witness=solution.witness,
-            task=self.task,
-            solver=self.options.chosen_solver,
-            history=[by_name(iteration) for iteration in solution.history],
-            parameters={**self.options.as_dict(), "C": float(C)},
-            fingerprint=manifest.fingerprint,
-        )
+        return linear_model(
+            self.options, manifest, solution.w, solution.history, C=C, constant=self.bias, bias=self.bias, task=self.task,
+            labels=self.labels, rest=self.rest, certificates=(certificate(solution, oracle, self.options),),
+            witnesses=(solution.witness,),
+        )  # fmt: skip
 
 
 def check_weights(manifest: Manifest, what: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -18,13 +18,15 @@ from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.feed import Traffic
 from streamcut.execution.lanes import Lanes
 from streamcut.execution.row_cache import ROW_BYTES, CacheSize
+from streamcut.foundation.fields import by_name
 from streamcut.foundation.machine import available_cpus
 from streamcut.foundation.units import parse_size, part_of
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.models.certificate import Certificate, StopReason
+from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
 from streamcut.oracles.decomposable import DecomposableOracle
-from streamcut.solvers.progress import Progress, Solution, StoppingRule
+from streamcut.solvers.progress import Iteration, Progress, Solution, StoppingRule
 
 _BUNDLE_NUMBERS = 16 << 20  # the default bundle holds at most this many float64 (128 MiB)
 _REACH = 16.0  # the least that a free intercept can move in a pass
@@ -178,6 +180,27 @@ class Trainer:
         if isinstance(known, L1OfMany):
             return replace(known, l1=l1, most=math.inf, within=EVERYWHERE)
         return L1Only(l1) if self._alone else penalty_of(l1)
+
+
+def linear_model(
+    options: TrainOptions, manifest: Manifest, W: np.ndarray, history: Sequence[Iteration], *, C: float, constant: float,
+    bias: float | None = None, fixed: Mapping[str, Any] | None = None, **fields: Any,
+) -> LinearModel:  # fmt: skip
+    """The model with weights W, (D,) or (D, K), the last those of the bias feature, which has the value `constant`; `fixed` are
+    parameters decided by the run, `fields` others of the model."""
+    d, bias = manifest.statistics.n_features, float(options.bias if bias is None else bias)
+    intercept: Any = W[d] * constant if bias else np.zeros(W.shape[1:])
+    return LinearModel(
+        weights=W[:d].copy() if W.ndim == 1 else W[:d],  # the next of a path takes over a single vector
+        intercept=float(intercept) if W.ndim == 1 else intercept,
+        bias=bias,
+        C=float(C),
+        solver=options.chosen_solver,
+        history=[by_name(iteration) for iteration in history],
+        parameters={**options.as_dict(), "C": float(C), **(fixed or {})},
+        fingerprint=manifest.fingerprint,
+        **fields,
+    )
 
 
 def certificate(solution: Solution, oracle: Any, options: TrainOptions, *, unit: float = 1.0) -> Certificate:

@@ -15,12 +15,11 @@ from streamcut.execution.runner import Interrupted, Runner
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.binary import BinaryJob
 from streamcut.jobs.origins import classes_origins
-from streamcut.jobs.several_classes import Proved, classes_apart, multiclass_model
+from streamcut.jobs.several_classes import classes_apart, multiclass_model
 from streamcut.losses import row_loss
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.certificate import StopReason
 from streamcut.models.linear import LinearModel
-from streamcut.models.multiclass import MulticlassModel
 from streamcut.solvers.progress import Iteration, Progress
 from streamcut.solvers.warm_start import Origin
 
@@ -76,7 +75,7 @@ class OneByOneTrainer:
     runner: Runner
     plan: MemoryPlan
 
-    def train(self, C: float, progress: Progress, *, l1: float | str | None = None, keep: bool = False) -> MulticlassModel:
+    def train(self, C: float, progress: Progress, *, l1: float | str | None = None, keep: bool = False) -> LinearModel:
         """As Trainer.train. Limits of passes hold for each class, one of time for all; each class has a checkpoint of its own.
 
         Raises Interrupted unless the last class has begun.
@@ -93,12 +92,12 @@ class OneByOneTrainer:
                 trainer: Any = job.of_class(number).trainer(self.runner, self.plan)
                 models.append(trainer.train(C, own, l1=l1, keep=keep))
             progress.history = seen + [_of_all(line, seen, models[:-1], f"{number + 1} of {K}") for line in own.history]
-            if models[-1].certificate.stop_reason is StopReason.INTERRUPTED and number + 1 < K:
+            if models[-1].stop_reason is StopReason.INTERRUPTED and number + 1 < K:
                 raise Interrupted
         W = np.stack([np.append(model.weights, [model.intercept] * (job.options.bias != 0.0)) for model in models], axis=1)
-        witnesses = [model.witness for model in models if model.witness is not None]
-        proved = Proved(W, tuple(model.certificate for model in models), witnesses, progress.history, 1.0)
-        return multiclass_model(proved, job.options, job.classes, self.runner.feed.data.manifest, C=C, l1=models[0].l1)
+        proved, manifest = [(model.certificates[0], model.witnesses[0]) for model in models], self.runner.feed.data.manifest
+        rest: dict[str, Any] = {"C": C, "l1": models[0].l1, "constant": 1.0}
+        return multiclass_model(job.options, manifest, W, progress.history, job.classes, proved, **rest)
 
     def _progress(self, number: int, all_: Progress, models: list[LinearModel]) -> Progress:
         """The progress of a class, which has its part of the time that is left."""
@@ -112,8 +111,8 @@ class OneByOneTrainer:
 
 def _of_all(line: Iteration, before: list[Iteration], models: Any, classes: str) -> Iteration:
     """An iteration of a class as one of all: after those `before`, with the sums of the `models` that there are."""
-    primal = line.primal + sum(model.certificate.primal for model in models)
-    bound = line.lower_bound + sum(model.certificate.lower_bound for model in models)
+    primal = line.primal + sum(model.certificates[0].primal for model in models)
+    bound = line.lower_bound + sum(model.certificates[0].lower_bound for model in models)
     totals = {name: getattr(line, name) + (getattr(before[-1], name) if before else 0) for name in _TOTALS}
     found = replace(line, iteration=len(before) + line.iteration, primal=primal, lower_bound=bound, gap=primal - bound)
     return replace(found, **totals, allowed_gap=0.0, waits_for="", classes=classes)

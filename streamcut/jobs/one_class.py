@@ -14,12 +14,11 @@ from streamcut.compiled import vectors
 from streamcut.config import TrainOptions
 from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import Runner
-from streamcut.foundation.fields import by_name
 from streamcut.foundation.rounding import objective
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.binary import BinaryJob
 from streamcut.jobs.global_risk import check_weights
-from streamcut.jobs.linear import detail
+from streamcut.jobs.linear import detail, linear_model
 from streamcut.losses.hinge import Inside
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.certificate import Certificate, StopReason, Witness
@@ -71,30 +70,14 @@ class OneClassJob(BinaryJob):
         a, b, error = without_offset(solution.witness.a, solution.witness.b, solution.witness.error, nu, c_bar)
         witness = Witness(a, b, error)
         options, reason = self.options, solution.reason
-        return LinearModel(
-            weights=w[:-1].copy(),
-            intercept=-rho,
-            bias=1.0,
-            labels=self.labels,
-            C=C,
-            certificate=Certificate(
-                primal=primal,
-                lower_bound=witness.bound(c_bar),
-                c_bar=c_bar,
-                tol=options.tol,
-                tol_relative=options.tol_relative,
-                converged=reason is StopReason.CONVERGED,
-                stop_reason=reason,
-                raised=C * raised,
-                detail=detail(reason, oracle),
-            ),
-            witness=witness,
-            task=self.task,
-            solver=options.chosen_solver,
-            history=[by_name(iteration) for iteration in solution.history],
-            parameters={**options.as_dict(), "C": C, "nu": nu, **fixed},
-            fingerprint=manifest.fingerprint,
-        )
+        proved = Certificate(
+            primal, witness.bound(c_bar), c_bar, options.tol, options.tol_relative, reason is StopReason.CONVERGED, reason,
+            raised=C * raised, detail=detail(reason, oracle),
+        )  # fmt: skip
+        return linear_model(
+            options, manifest, np.append(w[:-1], -rho), solution.history, C=C, constant=1.0, bias=1.0, fixed={"nu": nu, **fixed},
+            task=self.task, labels=self.labels, certificates=(proved,), witnesses=(witness,),
+        )  # fmt: skip
 
 
 def _nu(options: TrainOptions) -> float:

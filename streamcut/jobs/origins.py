@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -10,16 +10,14 @@ from streamcut.config import TrainOptions
 from streamcut.errors import UsageError
 from streamcut.io.manifest import Manifest
 from streamcut.loss_table import CLASSES_LOSSES, ROW_LOSSES
-from streamcut.models.certificate import Witness
 from streamcut.models.files import as_model
-from streamcut.models.linear import LinearModel
-from streamcut.models.multiclass import ONE_VS_REST, MulticlassModel
+from streamcut.models.linear import ONE_VS_REST
 from streamcut.oracles.decomposable import Cut
 from streamcut.solvers.warm_start import Origin
 
 
 def strategy_of(options: TrainOptions) -> str:
-    """A MulticlassModel's name for the problem of several classes."""
+    """A model's name for the problem of several classes."""
     return options.strategy if options.loss not in CLASSES_LOSSES else options.loss
 
 
@@ -31,7 +29,7 @@ def linear_origin(
     Features unknown to the model get weight 0. Raises UsageError for a model of a different kind, and what load_model raises.
     """
     path, model = _given(options), as_model(options.warm_start)
-    if not isinstance(model, LinearModel) or model.task != task:
+    if not model.of_features or model.task != task:
         kind = "two classes" if labels is not None else "numbers"
         raise UsageError(
             f"warm_start: {path} is a model of task {model.task} by {model.solver}; it takes a linear one for {kind}"
@@ -40,9 +38,9 @@ def linear_origin(
         raise UsageError(
             f"warm_start: in {path} the positive label is {model.labels[1]:g}, here it is {labels[1]:g}; see --positive-label"
         )
-    W = _weights(model, np.atleast_1d(model.intercept), options, manifest, constant)
+    W = _weights(model, options, manifest, constant)
     same = _same_problem(model, options, manifest) and model.positive_weight == options.positive_weight
-    return Origin(W[:, 0], _cut(model.witness) if same and model.witness is not None else None)
+    return Origin(W[:, 0], _cuts(model, same, 1)[0])
 
 
 def classes_origins(
@@ -50,19 +48,18 @@ def classes_origins(
 ) -> tuple[Origin, ...]:  # fmt: skip
     """The origins for several classes: one for all classes, or one per class. The model may be of another strategy. `constant`
     is the value of the bias feature."""
-    path, model = _given(options), as_model(options.warm_start)
-    if not isinstance(model, MulticlassModel):
+    path, model = _given(options), cast(Any, as_model(options.warm_start))
+    if not model.of_features or model.task != "multiclass":
         raise UsageError(
             f"warm_start: {path} is a model of task {model.task} by {model.solver}; it takes a linear one for several classes"
         )
     if model.labels != labels:
         odd = ", ".join(f"{label:g}" for label in sorted(set(labels) ^ set(model.labels))[:10])
         raise UsageError(f"warm_start: {path} and the data do not have the same classes: {odd}; start without the model")
-    W, strategy = _weights(model, model.intercepts, options, manifest, constant), strategy_of(options)
+    W, strategy = _weights(model, options, manifest, constant), strategy_of(options)
     columns = [np.ascontiguousarray(column) for column in W.T] if strategy == ONE_VS_REST else [W.reshape(-1)]
     same = model.strategy == strategy and _same_problem(model, options, manifest)
-    cuts = [_cut(witness) for witness in model.witnesses] if same and model.witnesses else [None] * len(columns)
-    return tuple(Origin(w, cut) for w, cut in zip(columns, cuts, strict=True))
+    return tuple(Origin(w, cut) for w, cut in zip(columns, _cuts(model, same, len(columns)), strict=True))
 
 
 def _given(options: TrainOptions) -> str:
@@ -70,7 +67,7 @@ def _given(options: TrainOptions) -> str:
     return options.as_dict()["warm_start"]
 
 
-def _weights(model: Any, intercepts: np.ndarray, options: TrainOptions, manifest: Manifest, constant: float) -> np.ndarray:
+def _weights(model: Any, options: TrainOptions, manifest: Manifest, constant: float) -> np.ndarray:
     """The model's weights in this training's layout, (D, K). Raises UsageError for more features than the data has."""
     n_features = manifest.statistics.n_features
     if model.n_features > n_features:
@@ -78,6 +75,7 @@ def _weights(model: Any, intercepts: np.ndarray, options: TrainOptions, manifest
             f"warm_start: {_given(options)} has {model.n_features:,} features, but the data has {n_features:,}; "
             "convert the data with --n-features, or start without the model"
         )
+    intercepts = np.atleast_1d(model.intercept)
     W = np.zeros((n_features + (options.bias != 0.0), len(intercepts)))
     W[: model.n_features] = model.weights.reshape(model.n_features, -1)
     if constant:
@@ -97,5 +95,5 @@ def _same_problem(model: Any, options: TrainOptions, manifest: Manifest) -> bool
     return same and not model.l1
 
 
-def _cut(witness: Witness) -> Cut:
-    return Cut(witness.a, witness.b, witness.error)
+def _cuts(model: Any, same: bool, count: int) -> list[Cut | None]:
+    return [Cut(each.a, each.b, each.error) for each in model.witnesses] if same and model.witnesses else [None] * count

@@ -12,13 +12,12 @@ from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import Runner
-from streamcut.foundation.fields import by_name
 from streamcut.io.dataset import first_rows
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.jobs.job import identity
-from streamcut.jobs.linear import bundle_size, certificate, solver_of, threads_wanted
+from streamcut.jobs.linear import bundle_size, certificate, linear_model, solver_of, threads_wanted
 from streamcut.losses.sequence import SequenceRisk
-from streamcut.models.sequence import SequenceModel
+from streamcut.models.linear import LinearModel
 from streamcut.oracles.dual.sequence import VECTORS, SequenceDualOracle
 from streamcut.oracles.sequence import SequenceOracle
 from streamcut.solver_table import SolverRecord
@@ -80,7 +79,7 @@ class SequenceJob:
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
         return identity(self.options, fingerprint, max_cuts=self.max_cuts, lanes=len(self.lanes))
 
-    def solve(self, runner: Runner, progress: Progress, plan: MemoryPlan) -> SequenceModel:
+    def solve(self, runner: Runner, progress: Progress, plan: MemoryPlan) -> LinearModel:
         options, K = self.options, self.risk.classes
         oracle: SequenceOracle
         if self.solver.dual:
@@ -89,23 +88,11 @@ class SequenceJob:
             oracle = SequenceOracle(runner, self.risk, C=options.C, bias=options.bias, keep_margins=self.solver.margins)
         solution = solver_of(options, oracle, max_cuts=self.max_cuts)(progress)
         manifest = runner.feed.data.manifest
-        d = manifest.statistics.n_features
-        emissions = solution.w[: -K * K].reshape(-1, K)
-        return SequenceModel(
-            weights=np.ascontiguousarray(emissions[:d]),
-            intercepts=emissions[d] * options.bias if options.bias else np.zeros(K),
-            transitions=solution.w[-K * K :].reshape(K, K).copy(),
-            bias=float(options.bias),
-            labels=self.risk.labels,
-            C=float(options.C),
-            certificate=certificate(solution, oracle, options),
-            witness=solution.witness,
-            task="sequence",
-            solver=options.chosen_solver,
-            history=[by_name(iteration) for iteration in solution.history],
-            parameters=options.as_dict(),
-            fingerprint=manifest.fingerprint,
-        )
+        return linear_model(
+            options, manifest, solution.w[: -K * K].reshape(-1, K), solution.history, C=options.C, constant=options.bias,
+            task="sequence", labels=self.risk.labels, transitions=solution.w[-K * K :].reshape(K, K).copy(),
+            certificates=(certificate(solution, oracle, options),), witnesses=(solution.witness,),
+        )  # fmt: skip
 
 
 def _dimension(options: TrainOptions, risk: SequenceRisk, statistics: Statistics) -> int:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError, UsageError
-from streamcut.foundation.fields import by_name
 from streamcut.io.manifest import Manifest, Statistics
+from streamcut.jobs.linear import linear_model
 from streamcut.jobs.origins import strategy_of
 from streamcut.models.certificate import Certificate, Witness
-from streamcut.models.multiclass import MulticlassModel
+from streamcut.models.linear import LinearModel
 from streamcut.solvers.progress import Iteration
 
 
@@ -35,50 +35,13 @@ def classes_apart(statistics: Statistics) -> tuple[float, ...]:
     return labels
 
 
-@dataclass(frozen=True, slots=True)
-class Proved:
-    """The result of training: weights W (D, K), and for the joint problem or each class the certificate and its witness.
-
-    `witnesses` are removed when the model is made, so that none is in memory twice; `constant` is the value of the bias
-    feature.
-    """
-
-    W: np.ndarray
-    certificates: tuple[Certificate, ...]
-    witnesses: list[Witness]
-    history: list[Iteration]
-    constant: float
-
-
 def multiclass_model(
-    found: Proved, options: TrainOptions, labels: tuple[float, ...], manifest: Manifest, *, C: float, l1: float, **fixed: Any
-) -> MulticlassModel:
-    """The model for this C and λ; `fixed` are parameters decided by the run."""
-    W, witnesses = found.W, list[Witness]()
-    slopes = (
-        None if len(found.witnesses) == 1 else np.empty((len(found.witnesses), len(found.witnesses[0].a)))
-    )  # a file stores them in one array
-    for certificate in found.certificates:
-        witness = found.witnesses.pop(0).reduced(certificate.c_bar, l1)
-        if slopes is not None:
-            own = slopes[len(witnesses)]
-            own[:] = witness.a
-            witness = replace(witness, a=own)
-        witnesses.append(witness)
-    d = manifest.statistics.n_features
-    return MulticlassModel(
-        weights=W[:d],
-        intercepts=W[d] * found.constant if options.bias else np.zeros(len(labels)),
-        bias=float(options.bias),
-        labels=labels,
-        C=float(C),
-        strategy=strategy_of(options),
-        certificates=found.certificates,
-        witnesses=tuple(witnesses),
-        l1=l1,
-        task="multiclass",
-        solver=options.chosen_solver,
-        history=[by_name(iteration) for iteration in found.history],
-        parameters={**options.as_dict(), "C": float(C), "l1": l1, **fixed},
-        fingerprint=manifest.fingerprint,
-    )
+    options: TrainOptions, manifest: Manifest, W: np.ndarray, history: Sequence[Iteration], labels: tuple[float, ...],
+    proved: Sequence[tuple[Certificate, Witness]], *, C: float, l1: float, constant: float, **fixed: Any,
+) -> LinearModel:  # fmt: skip
+    """The model with weights W (D, K), `proved` of the joint problem or of each class; see `linear_model`."""
+    return linear_model(
+        options, manifest, W, history, C=C, constant=constant, fixed={"l1": l1, **fixed}, l1=l1, task="multiclass",
+        labels=labels, strategy=strategy_of(options), certificates=tuple(certificate for certificate, _ in proved),
+        witnesses=tuple(witness.reduced(certificate.c_bar, l1) for certificate, witness in proved),
+    )  # fmt: skip

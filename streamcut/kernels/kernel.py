@@ -108,40 +108,6 @@ class Kernel:
             out = (one + total) * own * (other @ weights).max(initial=0.0)
         return (1.0 + 1e-6) * (out + total * constant * A)
 
-    def matrix(self, X, Z) -> np.ndarray:
-        """k of every row of `X` (n × d) with every row of `Z` (m × d), NumPy or SciPy sparse: float64 (n, m)."""
-        if self.code == RBF and (centre := _centre_of_columns(Z)) is not None:
-            X, Z = (_dense(each) - centre for each in (X, Z))
-        products = X @ Z.T
-        products = products.toarray() if hasattr(products, "toarray") else np.asarray(products)
-        return self.values(products, squared_norms(X)[:, None], squared_norms(Z)[None, :])
-
     def as_dict(self) -> dict[str, Any]:
         """JSON types; Kernel(**of_it) is the same kernel."""
         return {"name": self.name, "gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
-
-
-def squared_norms(X) -> np.ndarray:
-    """‖x‖² of the rows of `X` (n × d), NumPy or SciPy sparse: float64 (n,)."""
-    if hasattr(X, "tocsr"):
-        return np.asarray(X.astype(np.float64).multiply(X.astype(np.float64)).sum(axis=1)).ravel()
-    X = np.asarray(X, np.float64)
-    return np.einsum("ij,ij->i", X, X)
-
-
-def _dense(X) -> np.ndarray:
-    return np.asarray(X.toarray() if hasattr(X, "toarray") else X, np.float64)
-
-
-def _centre_of_columns(X) -> np.ndarray | None:
-    """The centre of the rows of `X` (n × d), NumPy or SciPy sparse, float64 (d,), or None if none helps."""
-    from streamcut.kernels.centre import centre_of  # Numba, see above
-
-    columns = np.arange(X.shape[1])
-    squares = X.multiply(X) if hasattr(X, "multiply") else np.square(X)
-    found = centre_of(X.shape[0], columns, *(np.asarray(each.sum(axis=0)).ravel() for each in (X, squares)))
-    if found is None:
-        return None
-    out = np.zeros(len(columns))
-    out[found.index] = found.value
-    return out

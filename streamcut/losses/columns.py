@@ -1,4 +1,7 @@
-"""Problems on the same rows, side by side: columns. Each has a class, a C, a λ, and a fold of rows that it leaves out."""
+"""Problems on the same rows, side by side: columns. Each has a class, a C, a λ, and a fold of rows that it leaves out.
+
+A problem with a joint loss of K classes is a group of K columns, one a class (streamcut.compiled.groups).
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from streamcut.losses.joint import JointLoss
 from streamcut.losses.loss import Loss, OfLabels
 from streamcut.losses.pointwise import PointwiseRisk
 
@@ -39,6 +43,17 @@ class ColumnsRisk:
     labels: tuple[float, ...] | None
     rest: bool = False
     folds: Any = None
+
+    @property
+    def group(self) -> int | None:
+        """The columns of a problem with a joint loss; None: a problem is a column."""
+        loss = self.pointwise.loss
+        return loss.classes if isinstance(loss, JointLoss) else None
+
+    @property
+    def width(self) -> int:
+        """The columns of a problem."""
+        return self.group or 1
 
     @property
     def loss(self) -> Loss:

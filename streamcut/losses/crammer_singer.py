@@ -40,6 +40,17 @@ class CrammerSinger(OfClasses, JointLoss):
                 best, rival = z[k], k
         out[rival] = 1.0
 
+    def slope(self, z_b, z, k, t):
+        """Of equals the steepest."""
+        own = z[t] - z_b[t]
+        best, along = z_b[t] + k * own, own
+        for y in range(len(z)):
+            d = z[y] - z_b[y]
+            value = z_b[y] + k * d + 1.0
+            if y != t and (value > best or (value == best and d > along)):
+                best, along = value, d
+        return along - own
+
     def constant(self, p, t):
         total = 0.0
         for k in range(len(p)):

@@ -18,6 +18,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from streamcut.foundation.rounding import LossRounding
+from streamcut.losses.loss import FREE_FIRST, TargetScale
 
 
 class OfClasses(NamedTuple):
@@ -29,13 +30,26 @@ class OfClasses(NamedTuple):
 class JointLoss(ABC):
     """Base of all.
 
-    smooth  ℓ is differentiable. Otherwise it is max_k (margin(k, t) + s_k − s_t), and c(p) is
-            the share of wrong classes
+    smooth  ℓ is differentiable. Otherwise it is max_k (margin(k, t) + s_k − s_t), and c(p) is the share of wrong classes
     """
 
     __slots__ = ()
     smooth: ClassVar[bool]
+    targets: ClassVar[str] = "labels"
+    keeps_target: ClassVar[bool] = False
+    least_curvature: ClassVar[float] = 0.0
+    free_below: ClassVar[float] = FREE_FIRST
+    code_type: ClassVar[type[np.generic]] = np.float32
     classes: int
+
+    def sign(self, y):
+        return 1.0
+
+    def sized(self):
+        return False
+
+    def unbounded(self):
+        return False
 
     @abstractmethod
     def bounded(self) -> bool:
@@ -61,9 +75,9 @@ class JointLoss(ABC):
     def step(self, p: np.ndarray, s: np.ndarray, q: float, t: int, out: np.ndarray) -> None:
         """out = the shares p′ that maximise c(p′) + ⟨p′, s⟩ − ½q‖p′ − p‖², s the scores at the present W, q = C u ‖x‖²."""
 
-    def curvature(self, p: np.ndarray, d: np.ndarray, mean: float) -> float:
-        """The second derivative of a smooth loss along scores d, where `dual` gives p; mean = ⟨p, d⟩."""
-        return 0.0
+    @abstractmethod
+    def slope(self, z_b: np.ndarray, z: np.ndarray, k: float, t: int) -> float:
+        """The right derivative of ℓ at z_b + k(z − z_b) along that line."""
 
     @property
     @abstractmethod
@@ -74,3 +88,14 @@ class JointLoss(ABC):
     @abstractmethod
     def at_zero(self) -> float:
         """ℓ where all scores are 0."""
+
+    def steepest(self, seen: float, near: float, scale: TargetScale) -> float:
+        """As Loss.steepest: shares are at most 1."""
+        return self.rounding.slope
+
+    def largest_target_size(self, scale: TargetScale) -> float:
+        return 0.0
+
+    def largest_sums(self, rows: int, scale: TargetScale) -> tuple[float, float, float]:
+        """As Loss.largest_sums."""
+        return scale.weight, max(1.0, self.at_zero) * scale.weight, np.inf

@@ -128,6 +128,11 @@ class Loss(ABC):
     # -- rounding, and sums on exact grids: streamcut.foundation.rounding --------------------------------------------------------
 
     @property
+    def at_zero(self) -> float:
+        """ℓ of a row with a label and score 0."""
+        return self.value(0.0, 0.0)
+
+    @property
     def rounding(self) -> LossRounding:
         """Λ = max |f|, and how many roundings value and conjugate take."""
         return LossRounding()

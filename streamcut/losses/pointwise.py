@@ -15,7 +15,8 @@ from streamcut.losses.loss import Loss, TargetScale
 class PointwiseRisk:
     """`loss` of each row; weights of rows with its positive label are multiplied by `positive_weight`.
 
-    Row weights u are None when all are 1. Arrays are float64 (n,).
+    Row weights u are None when all are 1. Arrays are float64 (n,). For groups of columns, `loss` is a JointLoss: it has what
+    oracles of columns ask.
     """
 
     loss: Loss
@@ -62,7 +63,7 @@ class PointwiseRisk:
         """The scale of rows with total weight `weight` before label weights, and targets from `lowest` to `highest`."""
         weight *= max(1.0, self.positive_weight)
         if self.loss.targets == "labels":
-            return TargetScale(weight, 0.0, 0.0, 0.0, weight * self.loss.value(0.0, 0.0))
+            return TargetScale(weight, 0.0, 0.0, 0.0, weight * self.loss.at_zero)
         worst = max(self.loss.value(-self.loss.offset(y), y) for y in (lowest, highest))  # it is convex in y
         return TargetScale(weight, lowest, highest, weight * max(abs(lowest), abs(highest)), weight * worst)
 

@@ -61,12 +61,16 @@ class Softmax(OfClasses, JointLoss):
             total -= (1.0 - others) * math.log1p(-others)
         return total
 
-    def curvature(self, p, d, mean):
-        """The variance of d under p."""
-        spread = 0.0
-        for k in range(len(p)):
-            spread += p[k] * (d[k] - mean) * (d[k] - mean)
-        return spread
+    def slope(self, z_b, z, k, t):
+        most, total, mean = -np.inf, 0.0, 0.0
+        for y in range(len(z)):
+            most = max(most, z_b[y] + k * (z[y] - z_b[y]))
+        for y in range(len(z)):
+            d = z[y] - z_b[y]
+            part = math.exp(z_b[y] + k * d - most)
+            total += part
+            mean += part * d
+        return mean / total - (z[t] - z_b[t])
 
     def step(self, p, s, q, t, out):
         _balance(p, s, q, out)

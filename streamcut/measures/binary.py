@@ -11,10 +11,9 @@ from streamcut.foundation.chunk import Chunk
 from streamcut.loss_table import ROW_LOSSES
 from streamcut.losses import row_loss
 from streamcut.losses.pointwise import PointwiseRisk
-from streamcut.measures.probability import LOSSES, ProbabilityMeasures
-from streamcut.measures.ratio import ratio
+from streamcut.measures.probability import LOSSES, ProbabilityMeasures, ratio
 from streamcut.measures.separation import Scored, Separation
-from streamcut.models.linear import LinearModel
+from streamcut.models.model import Model
 
 
 class BinaryMeasures:
@@ -33,7 +32,7 @@ class BinaryMeasures:
         *LOSSES, *(f"mean_{name.replace('-', '_')}_loss" for name, loss in ROW_LOSSES.items() if loss.targets == "labels"),
     )  # fmt: skip
 
-    def __init__(self, model: LinearModel) -> None:
+    def __init__(self, model: Model) -> None:
         self._model = model
         self._kept: dict[bool, Scored] = {True: [], False: []}
         self._counts = {(truth, said): 0.0 for truth in (True, False) for said in (True, False)}

@@ -7,11 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamcut.foundation.chunk import Chunk
-from streamcut.measures.classes import loss_of
-from streamcut.measures.probability import LOSSES, ProbabilityMeasures
-from streamcut.measures.ratio import ratio
-from streamcut.models.kernel import KernelModel
-from streamcut.models.multiclass import MulticlassModel
+from streamcut.measures.probability import LOSSES, ProbabilityMeasures, ratio
+from streamcut.measures.trained_loss import loss_of
 
 
 class MulticlassMeasures:
@@ -26,7 +23,7 @@ class MulticlassMeasures:
     to_choose: ClassVar[tuple[str, ...]] = ("accuracy", "balanced_accuracy", "macro_f1", "micro_f1")
     losses: ClassVar[tuple[str, ...]] = (*LOSSES, "mean_loss")
 
-    def __init__(self, model: MulticlassModel | KernelModel) -> None:
+    def __init__(self, model: Any) -> None:
         self._model, self._loss_of = model, loss_of(model)
         self._confusion = np.zeros((len(model.labels), len(model.labels)))
         self._rows, self._loss = 0, 0.0

@@ -15,11 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.measures.ratio import ratio
-
 BINS = 15
 LOSSES = ("log_loss", "brier_score", "calibration_error")  # lower is better
 LEAST = float(np.finfo(np.float64).eps)
+
+
+def ratio(part: float, whole: float) -> float | None:
+    """part / whole, None when there is nothing to divide by."""
+    return part / whole if whole else None
 
 
 class ProbabilityMeasures:

@@ -15,7 +15,7 @@ import numpy as np
 from streamcut.compiled import rankings
 from streamcut.errors import BadInputError
 from streamcut.foundation.chunk import Chunk
-from streamcut.measures.ratio import ratio
+from streamcut.measures.probability import ratio
 from streamcut.measures.separation import Scored, Separation
 from streamcut.models.model import Model
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamcut.foundation.chunk import Chunk
-from streamcut.measures.ratio import ratio
+from streamcut.measures.probability import ratio
 
 
 class RegressionMeasures:

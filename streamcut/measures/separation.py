@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
@@ -11,38 +10,6 @@ import numpy as np
 QUERIES_AT_ONCE = 1 << 18
 
 Scored = list[tuple[np.ndarray, np.ndarray | None]]  # scores of rows, and their weights unless all are 1
-
-
-@dataclass(frozen=True, eq=False)
-class Thresholds:
-    """Counts at or above each of some scores: arrays of one length, from the greatest score down.
-
-    score            the thresholds themselves
-    true_positives   weight of the positive rows that score at least this
-    false_positives  the same of the negative rows
-    positives, negatives  weight of all
-    """
-
-    score: np.ndarray
-    true_positives: np.ndarray
-    false_positives: np.ndarray
-    positives: float
-    negatives: float
-
-    @property
-    def recall(self) -> np.ndarray:
-        """Fraction of the positive rows at or above each threshold."""
-        return self.true_positives / self.positives
-
-    @property
-    def precision(self) -> np.ndarray:
-        """Fraction of positive rows among those at or above each threshold."""
-        return self.true_positives / (self.true_positives + self.false_positives)
-
-    @property
-    def false_positive_rate(self) -> np.ndarray:
-        """Fraction of the negative rows at or above each threshold."""
-        return self.false_positives / self.negatives
 
 
 class Separation:
@@ -85,11 +52,18 @@ class Separation:
         auc = won / (positives.total * negatives.total) if negatives.total else None
         return auc, precise / positives.total
 
-    def thresholds(self, count: int = 1000) -> Thresholds:
-        """The curves at about `count` scores of each class, evenly spread over its rows, the least and greatest among them."""
-        score = np.unique(np.concatenate([each.spread(count) for each in (self._positives, self._negatives)]))[::-1]
-        true, false = (each.total - each.weight_below(score, "left") for each in (self._positives, self._negatives))
-        return Thresholds(score, true, false, self._positives.total, self._negatives.total)
+    def curves(self, count: int = 1000) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(false positive rate, recall, precision) when all rows that score at least some threshold are called positive, from the
+        greatest down: at about `count` scores of each class, evenly spread over its rows, the least and greatest among them."""
+        both = self._positives, self._negatives
+        score = np.unique(np.concatenate([rows.spread(count) for rows in both]))[::-1]
+        true, false = (rows.total - rows.weight_below(score, "left") for rows in both)
+        return false / self._negatives.total, true / self._positives.total, true / (true + false)
+
+    @property
+    def share(self) -> float:
+        """The share of positive rows."""
+        return self._positives.total / (self._positives.total + self._negatives.total)
 
 
 class _Sorted:

@@ -10,7 +10,7 @@ import numpy as np
 
 from streamcut.errors import BadInputError
 from streamcut.foundation.chunk import Chunk
-from streamcut.models.sequence import ChainModel
+from streamcut.models.model import Model
 
 
 class SequenceMeasures:
@@ -24,7 +24,7 @@ class SequenceMeasures:
     to_choose: ClassVar[tuple[str, ...]] = ("accuracy", "sequence_accuracy")
     losses: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, model: ChainModel, names: Mapping[float, str] | None = None) -> None:
+    def __init__(self, model: Model, names: Mapping[float, str] | None = None) -> None:
         self._model = model
         self._names = names
         self._rows = self._right = self._sequences = self._whole = 0

@@ -1,12 +1,10 @@
 """Checkpoints: the state of a training run between two passes, from which it resumes to the same bits.
 
-A checkpoint is one file: a line that names the format, the length of the JSON that follows (8 bytes, little-endian), the JSON
-(`record`, and name, dtype and shape of each array), the arrays one after the other, and the SHA-256 of all that.
-The checksum guards against damage, not against forgery. Names, types and shapes are checked against what the run expects, its
-initial state, indices and dual variables against the ranges stated by their owner (`Fill`, RowState.add),
-floats against infinity and NaN. So no checkpoint makes kernels access memory out of bounds. Numbers in range are trusted: whether
-a cut comes from the data cannot be seen in the cut. `verify` proves what a model claims, from the data.
-A folder holds two generations, written alternately: if writing one fails, the other is intact.
+A checkpoint is one file in a folder, or one object behind a URL: a line that names the format, the length of the JSON that
+follows (8 bytes, little-endian), the JSON (`record`, and name, dtype and shape of each array), the arrays one after the other,
+and the SHA-256 of all that. Names, types and shapes are compared with what the run expects, its initial state; whether the
+numbers come from the data cannot be seen in them: `verify` proves what a model claims, from the data. A new one takes the
+place of the last in one step, once it is whole and on disk: if that fails, the last one is intact.
 """
 
 from __future__ import annotations
@@ -16,6 +14,7 @@ import json
 import logging
 import math
 import os
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -29,32 +28,24 @@ from numpy.typing import DTypeLike
 
 from streamcut.config import CheckpointOptions
 from streamcut.errors import CorruptError, DiskFullError, UsageError
-from streamcut.foundation.fields import Fields, shown
+from streamcut.foundation.files import locked, scratch_folder, sync_directory, write_stream_durably
 from streamcut.foundation.opened import IrregularFileError, open_regular, opened_raw
 from streamcut.foundation.redaction import redacted
-from streamcut.models.checkpoint_places import below, checkpoint_place
+from streamcut.io.places.remote import expect_bucket, fetch_object, is_url, objects_below, remove_object, size_of, write_parts
 
 log = logging.getLogger(__name__)
 
-_MAGIC = b"streamcut checkpoint 1\n"
+NAME = "state.checkpoint"
+ALONG = ("C=", "l1=", "class=")  # prefixes of the folders of a path's steps, and of classes trained one by one
+_MAGIC = b"streamcut checkpoint 2\n"
 _DIGEST = 32
 _PIECE = 1 << 20
-Within = tuple[float, float]  # the smallest and the largest number that an array may hold
 
 
 class Fill(Protocol):
-    """Reads array `name` of a checkpoint into `out`, which has its dtype and shape, piece by piece; calls `after` after each.
+    """Reads array `name` of a checkpoint into `out`, which has its dtype and shape, piece by piece; calls `after` after each."""
 
-    Raises CorruptError for floats that are not finite, and for numbers that are not `within`.
-    """
-
-    def __call__(
-        self,
-        name: str,
-        out: np.ndarray,
-        after: Callable[[], None] = lambda: None,
-        within: Within | None = None,
-    ) -> None: ...
+    def __call__(self, name: str, out: np.ndarray, after: Callable[[], None] = lambda: None) -> None: ...
 
 
 def checkpoint_parts(
@@ -86,6 +77,10 @@ def _pieces_of(array: np.ndarray) -> Iterator[memoryview]:
     yield from (view[start : start + _PIECE] for start in range(0, len(view), _PIECE))
 
 
+def _bytes_of(array: np.ndarray) -> memoryview:
+    return array.reshape(-1).view(np.uint8).data
+
+
 @dataclass(frozen=True, slots=True)
 class StoredCheckpoint:
     """An intact checkpoint on disk: its record, and for each array (dtype, shape, offset in the file)."""
@@ -100,45 +95,28 @@ class StoredCheckpoint:
             raise self.wrong(f"it lacks array {name}")
         return self.arrays[name][1]
 
-    def read(self, name: str, shape: tuple[int, ...], kind: DTypeLike = np.float64, within: Within | None = None) -> np.ndarray:
+    def read(self, name: str, shape: tuple[int, ...], kind: DTypeLike = np.float64) -> np.ndarray:
         """Array `name`, newly allocated, of this shape and dtype."""
         if self.shape(name) != shape:  # before memory is allocated
             raise self.wrong(f"array {name} is of shape {self.shape(name)}, not {shape}")
         array = np.empty(shape, kind)
-        self.read_into(name, array, within=within)
+        self.read_into(name, array)
         return array
 
-    def read_all(self) -> dict[str, np.ndarray]:
-        """All arrays as stored: floats are finite; the caller checks the rest."""
-        return {name: self.read(name, shape, dtype) for name, (dtype, shape, _) in self.arrays.items()}
-
-    def read_into(
-        self,
-        name: str,
-        out: np.ndarray,
-        after: Callable[[], None] = lambda: None,
-        within: Within | None = None,
-    ) -> None:
+    def read_into(self, name: str, out: np.ndarray, after: Callable[[], None] = lambda: None) -> None:
         """See `Fill`."""
         shape, (dtype, _, offset) = self.shape(name), self.arrays[name]
         if (out.dtype.str, out.shape) != (dtype, shape):
             raise self.wrong(f"array {name} is {dtype} {shape}, expected {out.dtype.str} {out.shape}")
-        flat, step = out.reshape(-1), _PIECE // out.dtype.itemsize
         with opened_raw(self.path) as file:
             file.seek(offset)
-            for start in range(0, len(flat), step):
-                piece = flat[start : start + step]
-                view = _bytes_of(piece)
+            for piece in _pieces_of(out):
+                view = piece
                 while view:
                     count = file.readinto(view)
                     if not count:
                         raise CorruptError(f"{self.path}: became shorter while it was read")
                     view = view[count:]
-                bad = np.zeros(len(piece), bool) if piece.dtype.kind != "f" else ~np.isfinite(piece)
-                if within is not None:
-                    bad |= (piece < within[0]) | (piece > within[1])
-                if bad.any():
-                    raise self.wrong(f"array {name} holds {piece[np.argmax(bad)]:g}")
                 after()
 
     def wrong(self, what: str) -> CorruptError:
@@ -153,10 +131,6 @@ class StoredCheckpoint:
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             detail = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
             raise self.wrong(detail) from error
-
-
-def _bytes_of(array: np.ndarray) -> memoryview:
-    return array.reshape(-1).view(np.uint8).data
 
 
 def open_checkpoint(path: Path, name: str | None = None) -> StoredCheckpoint:
@@ -174,57 +148,38 @@ def open_checkpoint(path: Path, name: str | None = None) -> StoredCheckpoint:
             digest.update(piece)
             left -= len(piece)
         if left != 0 or file.read() != digest.digest():
-            raise CorruptError(f"{name}: damaged checkpoint ({size:,} bytes, SHA-256 differs)")
+            raise CorruptError(f"{name}: damaged checkpoint ({size:,} bytes, SHA-256 differs); remove it to start again")
         file.seek(0)
         if file.read(len(_MAGIC)) != _MAGIC:
-            raise CorruptError(f"{name}: not a checkpoint of this version of streamcut")
-        content = file.read(min(int.from_bytes(file.read(8), "little"), size))
-    try:
-        header = Fields(json.loads(content), "checkpoint")
-        arrays = _places(header, len(_MAGIC) + 8 + len(content), size - _DIGEST)
-        record = header.object("record")
-        record.integer("generation")
-        for name in ("identity", "state"):
-            record.object(name)
-    except (ValueError, TypeError, RecursionError) as error:
-        raise CorruptError(f"{name}: not a well-formed checkpoint: {error}") from None
-    return StoredCheckpoint(path, record.plain(), arrays)
-
-
-def _places(header: Fields, offset: int, end: int) -> dict[str, tuple[str, tuple[int, ...], int]]:
-    """The (dtype, shape, offset) of each array; they are stored contiguously from `offset` to `end`."""
-    places = {}
-    for each in header.list("arrays"):
-        name, dtype, shape = each
-        if not isinstance(name, str) or np.dtype(dtype).kind not in "biuf" or not all(type(n) is int and n >= 0 for n in shape):
-            raise ValueError(f"array {shown(each)}")
-        places[name] = (dtype, tuple(shape), offset)
+            raise CorruptError(f"{name}: not a checkpoint of this version of streamcut; remove it to start again")
+        content = file.read(int.from_bytes(file.read(8), "little"))
+    header, arrays, offset = json.loads(content), {}, len(_MAGIC) + 8 + len(content)
+    for array, dtype, shape in header["arrays"]:
+        arrays[array] = (dtype, tuple(shape), offset)
         offset += np.dtype(dtype).itemsize * math.prod(shape)
-    if offset != end:
-        raise ValueError(f"arrays end at byte {offset:,}, not {end:,}")
-    return places
+    return StoredCheckpoint(path, header["record"], arrays)
 
 
 class Checkpoints:
-    """The checkpoints of one run in a place of their own (see checkpoint_places.py), locked while in use. Use as a context.
+    """The checkpoint of one run in a folder of its own, locked while in use, or behind a URL. Use as a context.
 
     `identity` (JSON types) is what a run must have in common with the one that it resumes. Raises UsageError when the place
-    holds checkpoints and `options.resume` is not set, or those of another run; LockedError when another run uses the folder.
+    holds a checkpoint and `options.resume` is not set, or that of another run; LockedError when another run uses the folder
+    (for a URL the user ensures one run).
     """
 
     def __init__(self, options: CheckpointOptions, identity: dict[str, Any]) -> None:
         self.found: StoredCheckpoint | None = None
         self._options = options
         self._identity = json.loads(json.dumps(identity))
-        self._place = checkpoint_place(options.directory)
-        self._generation = 0
+        self._remote = is_url(options.directory)
+        self._place = options.directory.rstrip("/") if self._remote else os.fspath(Path(options.directory))
         self._last = time.monotonic()
         self._stack = ExitStack()
 
     def __enter__(self) -> Checkpoints:
         try:
-            self._place.enter(self._stack)
-            self._find()
+            self._find(self._entered())
         except BaseException:
             self._stack.close()
             raise
@@ -234,7 +189,7 @@ class Checkpoints:
         self._stack.close()
 
     def part(self, name: str) -> Checkpoints:
-        """Those of a part of the run, in a folder of its own below this one."""
+        """That of a part of the run, in a folder of its own below this one."""
         below_it = replace(self._options, directory=below(self._options.directory, name))
         return Checkpoints(below_it, {**self._identity, "part": name})
 
@@ -243,34 +198,42 @@ class Checkpoints:
         return time.monotonic() - self._last >= self._options.every
 
     def save(self, state: dict[str, Any], arrays: Mapping[str, np.ndarray], after: Callable[[], None]) -> None:
-        """Replace the older generation. A failure to write is a warning: training goes on."""
-        record = {"identity": self._identity, "generation": self._generation + 1, "state": state}
+        """Replace the checkpoint. A failure to write is a warning: training goes on."""
+        parts, size = checkpoint_parts({"identity": self._identity, "state": state}, arrays, after)
         try:
-            self._place.write(self._generation + 1, *checkpoint_parts(record, arrays, after))
-            self._generation += 1
+            if self._remote:
+                write_parts(f"{self._place}/{NAME}", parts, size=size)
+            else:
+                write_stream_durably(Path(self._place) / NAME, parts, size, prefix="ckpt")
         except (DiskFullError, OSError) as error:
             log.warning("no checkpoint: %s; training continues, the previous one is kept", error)
         self._last = time.monotonic()
 
-    def _find(self) -> None:
-        place, whole, damaged = self._place.name, [], []
-        for name, path in self._place.found():
-            if not self._options.resume:
-                raise UsageError(f"{place} holds checkpoints of a run; continue it with --resume, or remove the folder")
-            try:
-                whole.append((name, open_checkpoint(path, name)))
-            except CorruptError as error:
-                damaged.append(error)
-        if not whole:
-            if damaged:
-                raise damaged[0]
+    def _entered(self) -> Path:
+        """The checkpoint as a local file, which need not exist; its place exists and, where possible, is locked."""
+        if self._remote:
+            expect_bucket(self._place, "--checkpoint: ")
+            folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="streamcut-", dir=scratch_folder(None))))
+            if size_of(url := f"{self._place}/{NAME}") is not None:
+                fetch_object(url, folder / NAME)
+            return folder / NAME
+        folder = Path(self._place)
+        folder.mkdir(exist_ok=True)
+        sync_directory(folder.parent)  # else a power failure could lose the folder with its synced files
+        self._stack.enter_context(locked(folder / "lock", self._place))
+        for leftover in folder.glob(".*.checkpoint.*.tmp"):
+            leftover.unlink()
+        return folder / NAME
+
+    def _find(self, path: Path) -> None:
+        place = self._place
+        if not path.exists():
             if self._options.resume:
                 log.warning("%s holds no checkpoint yet: training starts from the beginning", redacted(place))
             return
-        for problem in damaged:
-            log.warning("%s; resuming from %s", problem, redacted(whole[0][0]))
-        self.found = max((each for _, each in whole), key=lambda checkpoint: checkpoint.record["generation"])
-        self._generation = self.found.record["generation"]
+        if not self._options.resume:
+            raise UsageError(f"{place} holds the checkpoint of a run; continue it with --resume, or remove the folder")
+        self.found = open_checkpoint(path, f"{place}/{NAME}")
         theirs = self.found.record["identity"]
         differing = [
             f"{key} ({theirs.get(key)!r}, now {self._identity.get(key)!r})"
@@ -279,3 +242,41 @@ class Checkpoints:
         ]
         if differing:
             raise UsageError(f"the checkpoint in {place} is of a different run: {', '.join(differing)} differ")
+
+
+def below(directory: str, name: str) -> str:
+    """The place `name` in `directory`, created if it is a folder."""
+    if is_url(directory):
+        return f"{directory.rstrip('/')}/{name}"
+    Path(directory).mkdir(exist_ok=True)
+    return os.fspath(Path(directory) / name)
+
+
+def remove_checkpoints(directory: str, *, nested: bool = False) -> None:
+    """Remove the checkpoint of a finished run, those of each step of a path, and folders left empty.
+
+    nested   also those of runs in subfolders
+    """
+    if is_url(directory):
+        root = directory.rstrip("/")
+        for name in objects_below(root):
+            place, _, last = name.rpartition("/")
+            if last == NAME and (nested or _of_steps(place or ".")):
+                remove_object(f"{root}/{name}")
+        return
+    folder = Path(directory)
+    places = {folder, *(path.parent for path in folder.glob("**/lock"))}
+    for within in sorted(places, reverse=True):  # the deepest first
+        if nested or _of_steps(within.relative_to(folder).as_posix()):
+            with locked(within / "lock", str(within), remove=True):
+                (within / NAME).unlink(missing_ok=True)
+            if not any(within.iterdir()):
+                within.rmdir()
+    for within in [*(folder.glob("*") if nested else ()), folder]:
+        if within.is_dir() and not any(within.iterdir()):
+            within.rmdir()
+
+
+def _of_steps(place: str) -> bool:
+    """Whether a place, relative to that of the run, is its own (".") or that of a step, or of a class in one."""
+    return place == "." or all(name.startswith(ALONG) for name in place.split("/"))

@@ -28,7 +28,6 @@ from streamcut.errors import CorruptError, NotFoundError
 from streamcut.foundation.fields import shown
 from streamcut.foundation.opened import opened_file, readable
 from streamcut.foundation.redaction import redacted
-from streamcut.io.places.archives import Archive
 from streamcut.io.places.outputs import output
 from streamcut.io.places.remote import is_url, read_object, size_of
 from streamcut.io.recipe.recipe import NewerRecipeError
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from streamcut.models.model import Model
 
 FORMAT = "streamcut model"
-FORMAT_VERSION = 4  # its fields by name; earlier versions had a layout for each kind of model
+FORMAT_VERSION = 5  # earlier versions had a class, and before 4 a layout, for each kind of model
 _PIECE = 1 << 18  # numbers written at a time
 _FIRST_MEMBER = b"meta.json.npy"
 _HEAD = 64  # bytes of a file in which that name stands
@@ -102,13 +101,16 @@ def load_model(path: str | os.PathLike, expect: Callable[[int], None] = lambda s
             raise NotFoundError(f"{path} is not a streamcut model (it is not an .npz archive)")
         if len(head) == _HEAD and _FIRST_MEMBER not in head:
             raise NotFoundError(f"{path} is not a streamcut model (it does not begin with meta.json)")
-        with readable(path, CorruptError, "damaged model file", "; train again or restore the file"), Archive(file) as archive:
-            meta = json.loads(_array(archive, "meta.json").tobytes())
+        file.seek(0)
+        with (
+            readable(path, CorruptError, "damaged model file", "; train again or restore the file"),
+            np.load(file, allow_pickle=False) as archive,
+        ):
+            meta = json.loads(archive["meta.json"].tobytes())
             _check_version(path, meta)
-            names = [name for name in archive.names if name != "meta.json"]
-            expect(sum(_size(archive, name) for name in names))
+            expect(sum(member.file_size for member in archive.zip.infolist()))
             try:
-                return unpacked(meta["model"], {name: _array(archive, name) for name in names})
+                return unpacked(meta["model"], {name: archive[name] for name in archive.files if name != "meta.json"})
             except NewerRecipeError as error:
                 raise NotFoundError(f"{path}: {error}") from None
 
@@ -124,16 +126,6 @@ def _check_version(path: str | os.PathLike, meta: dict[str, Any]) -> None:
         raise NotFoundError(
             f"{path}: model format {version} is of an older streamcut; train again, or use the one that wrote it ({writer})"
         )
-
-
-def _array(archive: Archive, name: str) -> np.ndarray:
-    with archive.member(name) as member:
-        return member.whole()
-
-
-def _size(archive: Archive, name: str) -> int:
-    with archive.member(name) as member:
-        return math.prod(member.shape) * member.dtype.itemsize
 
 
 def as_model(model: Model | str | os.PathLike, expect: Callable[[int], None] = lambda size: None) -> Model:

@@ -2,39 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from streamcut.compiled.kernel_rows import kernel_rows
-from streamcut.errors import UsageError
 from streamcut.foundation.chunk import Chunk
-from streamcut.kernels.kernel import Kernel, squared_norms
-from streamcut.models.certificate import Certificate, DualPoint, StopReason
-from streamcut.models.labels import class_numbers, positive_rows
-from streamcut.models.model import Model, certificate_result, expect_shape
+from streamcut.kernels.kernel import Kernel
+from streamcut.kernels.vectors import Vectors, dense_bytes
+from streamcut.models.certificate import DualPoint, StopReason
+from streamcut.models.model import Model, expect_shape
 from streamcut.solver_table import SOLVER_TABLE
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
-_TILE = 8 << 20  # numbers: support vectors are scored in tiles of up to this size, features by vectors (64 MiB)
-_VALUES = 1 << 18  # kernel values held at once (2 MiB)
+_KEPT = 64 << 20  # bytes of support vectors that stay in memory
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class KernelModel(Model):
     """score(x) = Σ_j coefficients[j] k(x, support_j) + intercept.
 
     support       CSR float64 (n_support, n_features)
-    coefficients  float64 (n_support,) for two classes, (n_support, K) for K scores, of which the largest gives the label
+    coefficients  float64 (n_support,) for one score, (n_support, K) for K
     intercept     float64: a number, or (K,)
-    labels        (negative, positive) as the user wrote them, or all K; empty for a regression
-    rest          two classes: the negative label stands for every label that is not the positive one
-    certificate   what is proved about the answer; None: nothing
     point         the feasible point of the dual behind the certificate's bound; None: that of `coefficients`
     reason        why training ended
     facts         other results of training, numbers by name (JSON types)
@@ -43,28 +37,23 @@ class KernelModel(Model):
     support: sp.csr_array
     coefficients: np.ndarray
     kernel: Kernel
-    labels: tuple[float, ...]
-    C: float
     intercept: float | np.ndarray = 0.0
-    positive_weight: float = 1.0
-    rest: bool = False
     reason: StopReason = StopReason.EPOCHS
-    certificate: Certificate | None = None
     point: DualPoint | None = None
     facts: dict[str, Any] = field(default_factory=dict)
 
     kind: ClassVar[str] = "kernel"
 
     def __post_init__(self) -> None:
-        several = self.coefficients.ndim > 1
-        expect_shape("coefficients", self.coefficients, self.n_support, *([len(self.labels)] if several else []))
+        expect_shape("coefficients", self.coefficients, self.n_support, *self.coefficients.shape[1:2])
         if np.ndim(self.intercept):
-            expect_shape("intercept", self.intercept, len(self.labels))
+            expect_shape("intercept", self.intercept, self.scores_per_row)
         if self.point is not None:
             expect_shape("dual coefficients", self.point.coefficients, *self.coefficients.shape)
+        super().__post_init__()
 
     @property
-    def n_features(self) -> int:
+    def _width(self) -> int:
         return self.support.shape[1]
 
     @property
@@ -76,65 +65,40 @@ class KernelModel(Model):
         return 1 if self.coefficients.ndim == 1 else self.coefficients.shape[1]
 
     @property
-    def certificates(self) -> tuple[Certificate, ...]:
-        return () if self.certificate is None else (self.certificate,)
-
-    @property
     def converged(self) -> bool:
         """With a certificate: whether it was reached; without: whether training ran to its end."""
-        if self.certificate is not None:
-            return self.certificate.converged
-        return self.reason in (StopReason.CONVERGED, StopReason.EPOCHS, StopReason.SETTLED)
+        return super().converged if self.certificates else self.reason in (
+            StopReason.CONVERGED, StopReason.EPOCHS, StopReason.SETTLED,
+        )  # fmt: skip
 
     @property
     def stop_reason(self) -> StopReason:
-        return self.reason if self.certificate is None else self.certificate.stop_reason
+        return super().stop_reason if self.certificates else self.reason
 
     def in_words(self) -> str:
         vectors = f"{self.n_support:,} support vectors ({self.kernel.name} kernel)"
-        if self.certificate is not None:
-            return f"{self.certificate.in_words()} The model has {vectors}."
+        if self.certificates:
+            return f"{super().in_words()} The model has {vectors}."
         return f"Training ended: {self.reason.because}. The model has {vectors}; nothing is proved about its objective."
 
     def result(self) -> dict[str, Any]:
-        proved = {} if self.certificate is None else certificate_result(self.certificate)
+        proved = super().result() if self.certificates else {}
         return {"stop_reason": self.stop_reason, "n_support": self.n_support, **proved, **self.facts}
 
-    def score_chunk(self, chunk: Chunk) -> np.ndarray:
-        """Scores, float64 (n,) or (n, K), in memory bounded by a tile of support vectors and a block of kernel values."""
+    def _scores(self, chunk: Chunk) -> np.ndarray:
+        """In memory bounded by a tile of support vectors and a block of kernel values."""
         coefficients = self.coefficients.reshape(self.n_support, -1)
-        scores, chunk = np.zeros((chunk.n_rows, coefficients.shape[1])), self.near.moved(chunk)
-        for start, vectors, squares in self._tiles:
-            width = len(squares)
-            scratch, rows = np.empty(width), max(1, _VALUES // max(width, 1))
-            for first in range(0, chunk.n_rows, rows):
-                some = chunk.rows(first, min(first + rows, chunk.n_rows))
-                values = np.empty((some.n_rows, width))
-                kernel_rows(some.indptr, some.indices, some.data, vectors, squares, self.kernel.compiled, scratch, values)
-                scores[first : first + some.n_rows] += values @ coefficients[start : start + width]
+        scores = np.zeros((chunk.n_rows, coefficients.shape[1]))
+        for i, j, values in self._vectors.values(chunk):
+            scores[i : i + len(values)] += values @ coefficients[j : j + values.shape[1]]
         scores += self.intercept
         return scores[:, 0] if self.coefficients.ndim == 1 else scores
 
-    @property
-    def _tiles(self) -> Iterator[tuple[int, np.ndarray, np.ndarray]] | list[tuple[int, np.ndarray, np.ndarray]]:
-        """(first support vector, vectors feature-major, their ‖x‖²); a single tile is cached."""
-        width = self._tile_width
-        return [self._only_tile] if width >= self.n_support else (self._tile(j, width) for j in range(0, self.n_support, width))
-
-    @property
-    def _tile_width(self) -> int:
-        return max(8, _TILE // max(self.n_features, 1))
-
     @cached_property
-    def _only_tile(self) -> tuple[int, np.ndarray, np.ndarray]:
-        return self._tile(0, self.n_support)
-
-    def _tile(self, start: int, width: int) -> tuple[int, np.ndarray, np.ndarray]:
-        some, centre = self.support[start : start + width], self.near.centre
-        if centre is None:
-            return start, np.ascontiguousarray(some.toarray().T), squared_norms(some)
-        vectors = centre.moved_there(some.toarray())
-        return start, np.ascontiguousarray(vectors.T), squared_norms(vectors)
+    def _vectors(self) -> Vectors:
+        rows = self.support_rows
+        size = dense_bytes(self.n_support, float(np.diff(rows.indptr).max(initial=0)), self.n_features)
+        return Vectors(self.near, rows, self.n_features, kept=size <= _KEPT)
 
     @cached_property
     def near(self) -> Kernel:
@@ -147,39 +111,13 @@ class KernelModel(Model):
         X = self.support
         return Chunk(X.indptr.astype(np.int64), X.indices, X.data, np.zeros(self.n_support))
 
-    def labels_of(self, scores: np.ndarray) -> np.ndarray:
-        """The labels, float64; for two classes the negative one at a score of exactly 0, for K the first of the largest.
-
-        A regression predicts the scores.
-        """
-        if not self.labels:
-            return scores
-        if scores.ndim == 2:
-            return np.asarray(self.labels)[np.argmax(scores, axis=1)]
-        negative, positive = self.labels
-        return np.where(scores > 0, positive, negative)
-
-    def is_positive(self, y: np.ndarray, first_row: int = 0) -> np.ndarray:
-        """Which of the labels `y` are the positive one of two, bool (n,). Raises BadInputError for a label unknown here."""
-        if not self.labels:
-            raise UsageError(f"a model of task {self.task} has no labels to compare with")
-        negative, positive = self.labels
-        return positive_rows(y, (negative, positive), self.rest, first_row)
-
     @property
     def strategy(self) -> str:
         """Several classes: sampled cuts train all as one problem, other solvers each against the rest."""
         return SOLVER_TABLE[self.solver].strategy
 
-    def classes_of(self, y: np.ndarray, first_row: int = 0) -> np.ndarray:
-        """The class 0 … K − 1 of each label, int64 (n,). Raises BadInputError for a label unknown here."""
-        return class_numbers(y, self.labels, first_row)
-
-    def describe(self) -> dict[str, Any]:
-        names = ("n_features", "n_support", "labels", "C", "positive_weight", "rest", "facts")
-        proved = None if self.certificate is None else certificate_result(self.certificate)
-        own = {name: getattr(self, name) for name in names}
-        return {**own, "kernel": self.kernel.as_dict(), "certificate": proved, **self.result()}
+    def _described(self) -> dict[str, Any]:
+        return {"kernel": self.kernel.as_dict(), "facts": self.facts, **self.result()}
 
 
 def joined(models: Sequence[KernelModel], labels: tuple[float, ...]) -> KernelModel:
@@ -216,7 +154,7 @@ def joined(models: Sequence[KernelModel], labels: tuple[float, ...]) -> KernelMo
         rest=False,
         task="multiclass",
         reason=reasons[0] if reasons else models[0].stop_reason,
-        certificate=None,
+        certificates=(),
         point=None,
         facts={name: sum(model.facts[name] for model in models) for name in ("evaluations", "steps") if name in models[0].facts},
     )

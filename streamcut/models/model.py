@@ -1,43 +1,62 @@
-"""What all trained models have in common: scoring, the record of their training, and storage in a file."""
+"""A trained model: a scorer, what is proved of it, the record of its training; scoring, decisions, storage in a file."""
 
 from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from html import escape
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from streamcut.errors import BadInputError, UsageError
-from streamcut.foundation.chunk import Chunk, csr_arrays
+from streamcut.foundation.chunk import Chunk, csr_arrays, group_starts
 from streamcut.foundation.fields import by_name
 from streamcut.foundation.shown import Shown
 from streamcut.io.recipe.recipe import Recipe
-from streamcut.models.certificate import Certificate, StopReason
+from streamcut.losses import row_loss
+from streamcut.models.certificate import Certificate, StopReason, certificate_of_sum
 from streamcut.models.few_rows import Row, few_rows
 from streamcut.models.link import Link, OwnLink
+
+if TYPE_CHECKING:
+    from streamcut.kernels.feature_map import FeatureMap
 
 BEGUN = "certified"  # the parameter that names the model from which certify found this one, and its distance from the optimum
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Model(Shown, ABC):
-    """Scores rows, and records its training.
+    """Scores rows, decides by its task, and records its training. A subclass is a way to score.
 
-    task         "binary", "multiclass", …; solver: the one that trained it
-    history      one dict per iteration; parameters: arguments of the training (JSON types), with `data` if that is on disk
-    fingerprint  of the training data (Manifest.fingerprint)
-    resources    bytes of memory: budget, planned, peak (resident, of this training; beyond Linux, of the process so far), and
-                 `plan`, the (what, bytes) it adds up from; also `readings`
-    link         probabilities from scores, None unless they were fitted (streamcut.calibration)
-    recipe       how rows become the model's features; None: features are plain numbers
+    task             "binary", "multiclass", …; solver: the one that trained it
+    labels           as the user wrote them: (negative, positive), or all of several classes, increasing; None or none: it
+                     regresses or ranks
+    rest             two classes: the negative label stands for every label that is not the positive one
+    certificates     what is proved, of the problem or, one-vs-rest, of the problem of each class in the order of `labels`; none:
+                     nothing is
+    transitions      of sequences, rows of equal qid: float64 (K, K), [j, k] for labels[k] after labels[j]; scores of rows become
+                     labels by the best path; None: each row by itself
+    map              features of a kernel, which rows pass through before they are scored; None: their own features
+    history          one dict per iteration; parameters: arguments of the training (JSON types), with `data` if that is on disk
+    fingerprint      of the training data (Manifest.fingerprint)
+    resources        bytes of memory: budget, planned, peak (resident, of this training; beyond Linux, of the process so far), and
+                     `plan`, the (what, bytes) it adds up from; also `readings`
+    link             probabilities from scores, None unless they were fitted (streamcut.calibration)
+    recipe           how rows become the model's features; None: features are plain numbers
     """
 
     task: str = "binary"
     solver: str = ""
+    labels: tuple[float, ...] | None
+    C: float
+    positive_weight: float = 1.0
+    rest: bool = False
+    certificates: tuple[Certificate, ...] = ()
+    transitions: np.ndarray | None = None
+    map: FeatureMap | None = None
     history: list[dict[str, Any]] = field(default_factory=list)
     parameters: dict[str, Any] = field(default_factory=dict)
     fingerprint: str = ""
@@ -46,12 +65,39 @@ class Model(Shown, ABC):
     recipe: Recipe | None = None
 
     kind: ClassVar[str]
-    whole_groups: ClassVar[bool] = False  # rows of one qid are scored and labelled together
+
+    def __post_init__(self) -> None:
+        if self.transitions is not None:
+            expect_shape("transitions", self.transitions, self.scores_per_row, self.scores_per_row)
+        if self.scores_per_row > 1 and len(self.labels or ()) != self.scores_per_row:
+            raise ValueError(f"{self.scores_per_row} scores per row for {len(self.labels or ())} labels")
+        if self.map is not None and self.map.n_features != self._width:
+            raise ValueError(f"a model of {self._width} features does not fit a map to {self.map.n_features}")
 
     @property
     @abstractmethod
+    def _width(self) -> int:
+        """The number of features of the rows that are scored, after `map`."""
+
+    @property
     def n_features(self) -> int:
         """The number of features."""
+        return self._width if self.map is None else self.map.dimension
+
+    @property
+    @abstractmethod
+    def scores_per_row(self) -> int:
+        """Numbers that score_chunk gives for each row: 1 stands for an array (n,), K for (n, K)."""
+
+    @property
+    def of_features(self) -> bool:
+        """Whether a score is a weighted sum of the row's features."""
+        return False
+
+    @property
+    def whole_groups(self) -> bool:
+        """Whether rows of one qid are labelled together."""
+        return self.transitions is not None
 
     @property
     def readings(self) -> float | None:
@@ -62,40 +108,213 @@ class Model(Shown, ABC):
         """
         return self.resources.get("readings")
 
-    @property
-    def scores_per_row(self) -> int:
-        """Numbers that score_chunk gives for each row: 1 stands for an array (n,), K for (n, K)."""
-        return 1
+    # -- what is proved ---------------------------------------------------------------------------------------------------------
 
     @property
-    @abstractmethod
+    def certificate(self) -> Certificate | None:
+        """What is proved of the problem, or of the sum of the problems; None: nothing."""
+        one = len(self.certificates) == 1
+        return self.certificates[0] if one else certificate_of_sum(self.certificates) if self.certificates else None
+
+    @property
     def converged(self) -> bool:
         """Whether training reached its tolerance."""
+        return all(certificate.converged for certificate in self.certificates)
 
     @property
-    @abstractmethod
     def stop_reason(self) -> StopReason:
-        """Why training ended."""
+        """Why training ended; for the first class that did not converge, if any."""
+        return next((each.stop_reason for each in self.certificates if not each.converged), StopReason.CONVERGED)
+
+    def in_words(self) -> str:
+        """The result of training, in two sentences."""
+        proved = self.certificates
+        if len(proved) == 1:
+            return proved[0].in_words()
+        done, labels = sum(each.converged for each in proved), self.labels or ()
+        worst = max(range(len(proved)), key=lambda k: proved[k].gap_per_c_bar)
+        return (
+            f"{done} of {len(proved)} classes converged. The farthest from its optimum is {labels[worst]:g} against the rest. "
+            f"{proved[worst].in_words()}"
+        )
+
+    def result(self) -> dict[str, Any]:
+        """The result of training, in numbers."""
+        results = [{**by_name(each), "gap": each.gap} for each in self.certificates]
+        if len(results) == 1:
+            return results[0]
+        by_label = dict(zip((f"{label:.17g}" for label in self.labels or ()), results, strict=False))
+        return {"converged": self.converged, "stop_reason": self.stop_reason, "classes": by_label}
+
+    def shown(self) -> dict[str, Any]:
+        """What a console or a notebook shows."""
+        result, several = self.result(), self.scores_per_row > 1
+        return {
+            "task": self.task,
+            "solver": self.solver,
+            "features": self.n_features,
+            "classes": self.scores_per_row if several else None,
+            **{name: result.get(name) for name in ("n_support", "primal", "lower_bound", "gap")},
+            "converged": self.converged,
+            "stop_reason": None if self.converged else self.stop_reason,
+        }
+
+    def _repr_html_(self) -> str:
+        return f"{super()._repr_html_()}<p>{escape(self.in_words())}</p>"
+
+    def describe(self) -> dict[str, Any]:
+        """What `streamcut info` shows, in JSON types."""
+        mapped: dict[str, Any] = {}
+        if self.map is not None:
+            mapped = {"kernel": self.map.kernel.as_dict(), "map": self.map.kind, "map_features": self.map.n_features}
+        return {
+            "n_features": self.n_features,
+            **self._described(),
+            **mapped,
+            **({} if self.map is None else self.map.identity),
+            "labels": None if self.labels is None else list(self.labels),
+            "C": self.C,
+            "positive_weight": self.positive_weight,
+            "rest": self.rest,
+            "certificate": self.result(),
+        }
 
     @abstractmethod
+    def _described(self) -> dict[str, Any]:
+        """What `describe` says of the scorer."""
+
+    def save(self, path: str | os.PathLike, *, replace: bool = True) -> None:
+        """Write the model to `path`, a file or a URL, as `streamcut.save_model` does; `streamcut.load_model` reads it.
+
+        >>> import numpy as np
+        >>> model = streamcut.train((np.array([[0.0, 1.0], [1.0, 0.0]]), [1.0, -1.0]))
+        >>> model.save("small.npz")
+        >>> streamcut.load_model("small.npz").predict([[0.0, 2.0]]).tolist()
+        [1.0]
+        """
+        import streamcut  # loads its parts on first use
+
+        streamcut.save_model(self, path, replace=replace)
+
+    # -- scores -----------------------------------------------------------------------------------------------------------------
+
     def score_chunk(self, chunk: Chunk) -> np.ndarray:
         """Scores, float64 (n,) or (n, scores_per_row), of rows with no features unknown to the model."""
+        return self._scores(chunk if self.map is None else self.map.mapped(chunk))
+
+    @abstractmethod
+    def _scores(self, chunk: Chunk) -> np.ndarray:
+        """The same of rows after `map`."""
 
     def score_few(self, rows: list[Row]) -> np.ndarray | None:
         """The same scores, bit for bit, of a few rows without compiled code; None: not offered by this model."""
         return None
 
-    def without_proof(self) -> Self:
-        """The model without the parts that only prove its certificate."""
-        return self
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores of the rows of `X` (n × n_features, NumPy or SciPy sparse), as `score_chunk`; or of raw rows.
 
-    @abstractmethod
-    def labels_of(self, scores: np.ndarray) -> np.ndarray:
-        """The predictions, float64 (n,), for rows with these scores."""
+        Raw rows are what `streamcut.predict` takes: frames (pandas, polars, Arrow, DuckDB), one row or several as dicts, files
+        and stores, prepared by the model's recipe. Values that training did not see are counted in a warning and in `unseen` of
+        the result.
+
+        Raises BadInputError for a wrong number of features, for missing columns, and for values that are not finite.
+        """
+        if self._speaks_of(X):
+            return self._told(X, "scores")
+        rows = few_rows(X, self.n_features)
+        scores = None if rows is None else self.score_few(rows)
+        if scores is None:
+            scores = self.score_chunk(self._rows(X))
+        finite = np.isfinite(scores)
+        if finite.all():
+            return scores
+        finite = finite.reshape(len(scores), -1).all(axis=1)
+        raise BadInputError(f"row {int(np.argmin(finite))} (0-based) of X gives a score that is not finite")
+
+    def _rows(self, X) -> Chunk:
+        if not hasattr(X, "indptr") and not hasattr(X, "tocsr"):
+            X = np.atleast_2d(np.asarray(X, dtype=np.float64))
+        if X.ndim != 2 or X.shape[1] != self.n_features:
+            raise BadInputError(f"X has shape {X.shape}, but the model has {self.n_features} features")
+        indptr, indices, data, _ = csr_arrays(X)
+        return Chunk(indptr, indices, data, np.zeros(len(indptr) - 1))
+
+    def _speaks_of(self, X: Any) -> bool:
+        """Whether `X` holds raw rows, from which features are made first."""
+        if isinstance(X, str | os.PathLike | Mapping) or hasattr(X, "manifest"):
+            return True
+        if isinstance(X, list):
+            return bool(X) and isinstance(X[0], Mapping)
+        return hasattr(X, "__arrow_c_stream__") and self.recipe is not None and self.recipe.table is not None
+
+    def _told(self, X: Any, output: str) -> np.ndarray:
+        import streamcut  # loads readers on first use
+
+        return streamcut.predict(self, X, answer=output)
+
+    # -- labels -----------------------------------------------------------------------------------------------------------------
+
+    def labels_of(self, scores: np.ndarray, starts: np.ndarray | None = None) -> np.ndarray:
+        """The predictions, float64 (n,), for rows with these scores; of sequences that begin at `starts` (one, if None).
+
+        A score of exactly 0 is negative, as in LIBLINEAR and scikit-learn; of several classes the highest score wins, the first
+        among equals. A ranking predicts the scores, a regression what its loss makes of them.
+        """
+        if self.transitions is not None:
+            return self._of_best_paths(scores, np.array([0, len(scores)]) if starts is None else starts)
+        if self.task == "regression":
+            return row_loss(self.parameters["loss"], self.parameters).prediction(scores)
+        if not self.labels:
+            return scores
+        if scores.ndim == 2:
+            return np.asarray(self.labels)[scores.argmax(axis=1)]
+        negative, positive = self.labels
+        return np.where(scores > 0, positive, negative)
+
+    def _of_best_paths(self, scores: np.ndarray, starts: np.ndarray) -> np.ndarray:
+        from streamcut.losses.sequence import SequenceRisk
+
+        if len(scores) == 0:
+            return np.empty(0)
+        labels, transitions = self.labels or (), self.transitions
+        assert transitions is not None
+        return np.asarray(labels)[SequenceRisk(labels).best(starts, np.ascontiguousarray(scores), transitions)]
 
     def labels_of_chunk(self, chunk: Chunk, scores: np.ndarray) -> np.ndarray:
-        """The predictions for the rows of `chunk` with these scores, where they depend on more than a row's own scores."""
-        return self.labels_of(scores)
+        """The predictions for the rows of `chunk` with these scores; rows of one qid are a sequence."""
+        return self.labels_of(scores, self.starts(chunk) if self.whole_groups else None)
+
+    def starts(self, chunk: Chunk) -> np.ndarray:
+        """int64 (S + 1): the first row of each sequence of `chunk`, then the number of rows; without qid all rows are one."""
+        return np.array([0, chunk.n_rows]) if chunk.qid is None else group_starts(chunk)
+
+    def is_positive(self, y: np.ndarray, first_row: int = 0) -> np.ndarray:
+        """Which of the labels `y` are the positive one of two, bool (n,).
+
+        Raises BadInputError for a label unknown here, counting rows from `first_row`.
+        """
+        if not self.labels:
+            raise UsageError(f"a model of task {self.task} has no labels to compare with")
+        negative, positive = self.labels
+        matches = y == positive
+        if not self.rest:
+            self._refuse(~matches & (y != negative), y, first_row, f"{negative:g} and {positive:g}")
+        return matches
+
+    def classes_of(self, y: np.ndarray, first_row: int = 0) -> np.ndarray:
+        """The class 0 … K − 1 of each label, int64 (n,). Raises as `is_positive`."""
+        labels = np.asarray(self.labels)
+        classes = np.minimum(np.searchsorted(labels, y), len(labels) - 1)
+        some = ", ".join(f"{label:g}" for label in labels[:10])
+        more = f" and {len(labels) - 10} more" if len(labels) > 10 else ""
+        self._refuse(labels[classes] != y, y, first_row, some + more)
+        return classes
+
+    @staticmethod
+    def _refuse(unknown: np.ndarray, y: np.ndarray, first_row: int, labels: str) -> None:
+        if unknown.any():
+            row = int(np.argmax(unknown))
+            raise BadInputError(f"row {first_row + row} (0-based) has label {y[row]:g}, but the model knows only {labels}")
 
     @property
     def label_names(self) -> dict[float, str]:
@@ -119,74 +338,22 @@ class Model(Shown, ABC):
         distinct, codes = np.unique(labels, return_inverse=True)
         return np.array([names.get(label, f"{label:g}") for label in distinct.tolist()], dtype=object)[codes]
 
-    @abstractmethod
-    def in_words(self) -> str:
-        """The result of training, in two sentences."""
-
-    @abstractmethod
-    def result(self) -> dict[str, Any]:
-        """The result of training, in numbers."""
-
-    def shown(self) -> dict[str, Any]:
-        """What a console or a notebook shows."""
-        result, several = self.result(), self.scores_per_row > 1
-        return {
-            "task": self.task,
-            "solver": self.solver,
-            "features": self.n_features,
-            "classes": self.scores_per_row if several else None,
-            **{name: result.get(name) for name in ("n_support", "primal", "lower_bound", "gap")},
-            "converged": self.converged,
-            "stop_reason": None if self.converged else self.stop_reason,
-        }
-
-    def _repr_html_(self) -> str:
-        return f"{super()._repr_html_()}<p>{escape(self.in_words())}</p>"
-
-    def save(self, path: str | os.PathLike, *, replace: bool = True) -> None:
-        """Write the model to `path`, a file or a URL, as `streamcut.save_model` does; `streamcut.load_model` reads it.
-
-        >>> import numpy as np
-        >>> model = streamcut.train((np.array([[0.0, 1.0], [1.0, 0.0]]), [1.0, -1.0]))
-        >>> model.save("small.npz")
-        >>> streamcut.load_model("small.npz").predict([[0.0, 2.0]]).tolist()
-        [1.0]
-        """
-        import streamcut  # loads its parts on first use
-
-        streamcut.save_model(self, path, replace=replace)
-
-    @abstractmethod
-    def describe(self) -> dict[str, Any]:
-        """What `streamcut info` shows, in JSON types."""
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Scores of the rows of `X` (n × n_features, NumPy or SciPy sparse), as `score_chunk`; or of raw rows.
-
-        Raw rows are what `streamcut.predict` takes: frames (pandas, polars, Arrow, DuckDB), one row or several as dicts, files
-        and stores, prepared by the model's recipe. Values that training did not see are counted in a warning and in `unseen` of
-        the result.
-
-        Raises BadInputError for a wrong number of features, for missing columns, and for values that are not finite.
-        """
-        if self._speaks_of(X):
-            return self._told(X, "scores")
-        rows = few_rows(X, self.n_features)
-        scores = None if rows is None else self.score_few(rows)
-        if scores is None:
-            scores = self.score_chunk(self._rows(X))
-        finite = np.isfinite(scores)
-        if finite.all():
-            return scores
-        finite = finite.reshape(len(scores), -1).all(axis=1)
-        raise BadInputError(f"row {int(np.argmin(finite))} (0-based) of X gives a score that is not finite")
-
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, qid: Any = None) -> np.ndarray:
         """Labels of the rows of `X`, float64 (n,), or words (object, n) where labels are words.
 
-        `X` and errors are those of `decision_function`.
+        `X` and errors are those of `decision_function`. `qid` (n,) tells sequences apart; without it the rows are one.
         """
-        return self._told(X, "labels") if self._speaks_of(X) else self.in_label_words(self.labels_of(self.decision_function(X)))
+        if self._speaks_of(X):
+            return self._told(X, "labels")
+        scores, starts = self.decision_function(X), None
+        if qid is not None:
+            qid = np.asarray(qid)
+            if qid.shape != (len(scores),):
+                raise BadInputError(f"qid has shape {qid.shape}, but X has {len(scores)} rows")
+            starts = np.concatenate(([0], np.flatnonzero(qid[1:] != qid[:-1]) + 1, [len(qid)]))
+        return self.in_label_words(self.labels_of(scores, starts))
+
+    # -- probabilities and explanations -----------------------------------------------------------------------------------------
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the positive label, float64 (n,), or of all classes, (n, K), of the rows of `X`.
@@ -195,25 +362,6 @@ class Model(Shown, ABC):
         """
         self.expected_link()
         return self._told(X, "probabilities") if self._speaks_of(X) else self.probabilities_of(self.decision_function(X))
-
-    def explain(self, X: Any, **options: Any) -> list[Any]:
-        """What each feature adds to the score of each row of `X`: see `streamcut.explain` for options and errors."""
-        import streamcut
-
-        return streamcut.explain(self, X, **options)
-
-    def _speaks_of(self, X: Any) -> bool:
-        """Whether `X` holds raw rows, from which features are made first."""
-        if isinstance(X, str | os.PathLike | Mapping) or hasattr(X, "manifest"):
-            return True
-        if isinstance(X, list):
-            return bool(X) and isinstance(X[0], Mapping)
-        return hasattr(X, "__arrow_c_stream__") and self.recipe is not None and self.recipe.table is not None
-
-    def _told(self, X: Any, output: str) -> np.ndarray:
-        import streamcut  # loads readers on first use
-
-        return streamcut.predict(self, X, answer=output)
 
     def probabilities_of(self, scores: np.ndarray) -> np.ndarray:
         """Probabilities of the positive label, float64 (n,), for scores (n,); of all classes, (n, K), for scores (n, K).
@@ -239,59 +387,14 @@ class Model(Shown, ABC):
         """Whether the model has probabilities."""
         return (self.link or self.own_link) is not None
 
-    def _rows(self, X) -> Chunk:
-        if not hasattr(X, "indptr") and not hasattr(X, "tocsr"):
-            X = np.atleast_2d(np.asarray(X, dtype=np.float64))
-        if X.ndim != 2 or X.shape[1] != self.n_features:
-            raise BadInputError(f"X has shape {X.shape}, but the model has {self.n_features} features")
-        indptr, indices, data, _ = csr_arrays(X)
-        return Chunk(indptr, indices, data, np.zeros(len(indptr) - 1))
+    def explain(self, X: Any, **options: Any) -> list[Any]:
+        """What each feature adds to the score of each row of `X`: see `streamcut.explain` for options and errors."""
+        import streamcut
 
-
-class CertifiedModel(Model):
-    """A model whose results are all in its `certificate`."""
-
-    certificate: Certificate
-
-    @property
-    def certificates(self) -> tuple[Certificate, ...]:
-        return (self.certificate,)
-
-    @property
-    def converged(self) -> bool:
-        return self.certificate.converged
-
-    @property
-    def stop_reason(self) -> StopReason:
-        return self.certificate.stop_reason
-
-    def in_words(self) -> str:
-        return self.certificate.in_words()
-
-    def result(self) -> dict[str, Any]:
-        return certificate_result(self.certificate)
+        return streamcut.explain(self, X, **options)
 
 
 def expect_shape(name: str, array: Any, *shape: int) -> None:
     """Raise ValueError unless `array` has this shape: compiled code checks no bounds."""
     if np.shape(array) != shape:
         raise ValueError(f"{name} has shape {np.shape(array)}, expected {shape}")
-
-
-def common_parts(model: Model) -> dict[str, Any]:
-    """The fields common to all models."""
-    return {each.name: getattr(model, each.name) for each in fields(Model)}
-
-
-def certificate_result(certificate: Certificate) -> dict[str, Any]:
-    """A certificate in numbers, its gap included."""
-    return {**by_name(certificate), "gap": certificate.gap}
-
-
-def weights_in_words(l1: float, weights: np.ndarray, parameters: dict[str, Any]) -> str:
-    """A sentence on how many weights an elastic net left nonzero; empty without one."""
-    if not l1:
-        return ""
-    most = parameters.get("l1_max")
-    part = "" if most is None else f", {100.0 * l1 / most:.3g} % of λmax,"
-    return f" With l1 = {l1:g}{part} {np.count_nonzero(weights):,} of {weights.size:,} weights are not 0."

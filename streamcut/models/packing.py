@@ -18,11 +18,7 @@ from streamcut.io.recipe.recipe import Recipe
 
 _MODULES = {
     "LinearModel": "models.linear",
-    "MulticlassModel": "models.multiclass",
     "KernelModel": "models.kernel",
-    "SequenceModel": "models.sequence",
-    "KernelSequenceModel": "models.sequence",
-    "MappedModel": "models.mapped",
     "Certificate": "models.certificate",
     "StopReason": "models.certificate",
     "Witness": "models.certificate",

@@ -44,7 +44,7 @@ class TrainDeclarations:
         python="Rankings are within a qid; a sequence is the rows of one qid.", choices=TASKS, tried=("roc-area", "sequence"))
     # of one class C would change the length of w and nothing else
     C: float = _learnt(1.0, "Weight of the loss of one row, as in LIBLINEAR.",
-        shell="Several (0.1,1,10) are trained in turn, each starting from the last; the best on --validation is kept.",
+        shell="Several (0.1,1,10) share passes, or each starts from the last; the best on --validation is kept.",
         python="The same as scikit-learn's.", metavar="NUMBER[,NUMBER…]", check=_POSITIVE,
         tasks=tuple(task for task in TASKS if task != "one-class"), solvers="linear budgeted sampled smo sbp sdca pegasos",
         tried=(0.05,))
@@ -79,7 +79,8 @@ class TrainDeclarations:
         "The positive label (a number or a word); all others are negative. Default: the greater number or last word of two.",
         metavar="LABEL", tasks=("binary",), tried=(-1.0,))
     loss: str = _learnt("auto", "Loss of a row. Binary: hinge (the default), squared-hinge, logistic, or a bound on a measure "
-        "of the whole data as in SVM-perf (f1, prbep, prec@k, rec@k, error). Classes: hinge (the default), softmax. "
+        "of the whole data as in SVM-perf (f1, prbep, prec@k, rec@k, error). Classes: hinge (the default), softmax. Tables have "
+        "logistic and softmax by default. "
         "Regression: squared (the default), huber, epsilon-insensitive, squared-epsilon-insensitive, quantile, poisson (counts "
         "of mean e^score); bsca, bsgd: epsilon-insensitive (the default), quantile.",
         python="One-vs-rest has the losses of two classes. bsca and bsgd take the mean of the targets as the intercept.",

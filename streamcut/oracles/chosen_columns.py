@@ -21,7 +21,7 @@ from streamcut.losses.loss import Loss
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.checkpoint import Fill
 from streamcut.oracles import row_passes
-from streamcut.oracles.decomposable import NOT_NEGATIVE, Cut
+from streamcut.oracles.decomposable import Cut
 from streamcut.oracles.linear import LinearOracle
 from streamcut.oracles.row_passes import CutSums, RowPass, ScorePass
 
@@ -140,8 +140,8 @@ class ColumnsOracle(LinearOracle):
     def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
         super().restore(numbers, fill)
         fill("steep", self.steep, self.release)
-        fill("counts", self.counts, self.release, NOT_NEGATIVE)
-        fill("chosen", self.chosen, self.release, (0.0, 1.0))
+        fill("counts", self.counts, self.release)
+        fill("chosen", self.chosen, self.release)
 
     def _first_pass(self, w: np.ndarray) -> Pass:
         return CountingPass(self._risk, self._grids, w, self._bias, at_w=True, first=self._first)
@@ -169,10 +169,10 @@ class ColumnsOracle(LinearOracle):
             w = np.zeros(self.dimension)
             w[-1] = -1.0 if cut.a[-1] > 0.0 else 1.0
             self.score(w)
-            k = float(two_cuts.minimise(lambda k: _FLAT * k + self.slopes(k)[0], 1)[0])
+            k = float(two_cuts.minimise(lambda k: _FLAT * k + self.slopes(k), 1)[0])
             for _ in range(_STEPS):
-                (slope,), (curvature,) = self.slopes(np.array([k]))
-                k -= slope / curvature if curvature > 0.0 else 0.0
+                slopes, (curvature,) = self._look("SlopesPass", np.array([k]))
+                k -= slopes.sum() / curvature if curvature > 0.0 else 0.0
             cut = self.cut_between(k)
         return float(np.abs(cut.a[: self.dimension - self.free]).max(initial=0.0))
 

@@ -10,8 +10,7 @@ import numpy as np
 from streamcut.compiled import columns_cache
 from streamcut.compiled.column_records import Changed, Pairs, RowRoom, Swept
 from streamcut.compiled.records import CachedRows, Rows
-from streamcut.execution.cache_passes import joined_seed
-from streamcut.execution.row_cache import ROW_BYTES, CacheSize, RowCache
+from streamcut.execution.row_cache import ROW_BYTES, CacheSize, RowCache, joined_seed
 from streamcut.foundation.rounding import Grids
 from streamcut.losses.columns import ColumnsRisk
 from streamcut.oracles.dual.worth import Worth
@@ -36,16 +35,21 @@ class Sweeps:
     grids: Grids
 
 
+def _listing(columns: int) -> type[np.signedinteger]:
+    """The type of the numbers of listed columns."""
+    return np.int16 if columns <= 1 << 15 else np.int32
+
+
 class ColumnsCache(RowCache):
     """Rows with a share for each of at most `most` columns, set by `serve`; w is (D, A)."""
 
     def __init__(self, size: CacheSize, risk: ColumnsRisk, most: int) -> None:
         super().__init__(size)
-        self._risk, self._most = risk, most
+        self._risk = risk
         self._goal = np.empty(size.rows, np.float64 if risk.labels is None else np.int32)
-        self._room = np.empty(size.rows * most), np.empty(size.rows * most, np.int16)
+        self._room = np.empty(size.rows * most), np.empty(size.rows * most, _listing(most))
         self._share: np.ndarray = np.empty((0, 0))
-        self._listed: np.ndarray = np.empty((0, 0), np.int16)
+        self._listed: np.ndarray = np.empty((0, 0), self._room[1].dtype)
         self._count = np.zeros(size.rows, np.int64)
         self._places: np.ndarray | None = None  # places of the rows, by ascending row number
         self.columns: Any = None
@@ -53,11 +57,11 @@ class ColumnsCache(RowCache):
     @staticmethod
     def row_bytes(columns: int) -> int:
         """Bytes of a cached row in addition to its entries: its target, the columns that may still move it, and its shares."""
-        return ROW_BYTES + 16 + 10 * columns
+        return ROW_BYTES + 16 + (8 + _listing(columns)().itemsize) * columns
 
     def serve(self, columns: Any) -> None:
         """Set the columns (streamcut.oracles.columns_passes.Places); the cache must be empty."""
-        self.columns, rows, A = columns, self.size.rows, len(columns.places)
+        self.columns, rows, A = columns, self.size.rows, len(columns.places)  # in groups, of all their columns
         shares, listed = self._room
         self._share, self._listed = shares[: rows * A].reshape(rows, A), listed[: rows * A].reshape(rows, A)
         self._places = None
@@ -73,10 +77,10 @@ class ColumnsCache(RowCache):
 
     def sweep_columns(self, how: Sweeps, w: np.ndarray, first_row: int) -> np.ndarray:
         """Sweep in place at w until a sweep no longer pays; returns the rise of the dual (A)."""
-        A = w.shape[1]
+        A = len(self.columns.cost)
         worth = Worth.after(how.entries, how.rise, how.enough, how.part)
         on, slack, turns, total = np.ones(A, np.bool_), np.full(A, np.inf), np.flatnonzero(self._count[: self.n]), np.zeros(A)
-        lists, room = (self._rows(), self._count, self._listed, self.columns), RowRoom.of(A)
+        lists, room = (self._rows(), self._count, self._listed, self.columns), RowRoom.of(w.shape[1])
         for number in range(how.many):
             if len(turns) == 0 or not on.any():
                 break

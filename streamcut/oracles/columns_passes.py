@@ -16,10 +16,10 @@ from streamcut.compiled import columns as kernels
 from streamcut.compiled import columns_line, sides, vectors
 from streamcut.compiled.column_records import Added, Order, Pairs, Places, Room
 from streamcut.compiled.records import Rows as Csr
-from streamcut.execution.cache_passes import FillingPass
 from streamcut.execution.feed import Streams
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_buffer import with_entries_of
+from streamcut.execution.row_cache import FillingPass
 from streamcut.execution.row_state import Rows
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.rounding import Grids
@@ -27,21 +27,20 @@ from streamcut.losses.columns import ColumnsRisk
 from streamcut.losses.loss import Loss
 from streamcut.oracles.classes_passes import targets
 from streamcut.oracles.columns_cache import ColumnsCache, Sweeps
-from streamcut.oracles.dual.dual_pass import require_finite
 from streamcut.oracles.dual.random_order import sample_free
-from streamcut.oracles.row_passes import Equal, First, Halves, RowPass, Totals, begin, weight_sum
+from streamcut.oracles.row_passes import Equal, First, Halves, RowPass, Totals, begin, require_finite, weight_sum
 
 
 def kinds_of(columns: Places) -> list[tuple[float, int]]:
     """(class, left-out fold) of every column, 0 and −1 where there are none: they define its rows and targets."""
-    nothing = np.zeros(len(columns.places))
+    nothing = np.zeros(len(columns.cost))
     classes = nothing if columns.positive is None else columns.positive
     folds = nothing - 1 if columns.left_out is None else columns.left_out
     return list(zip(classes.tolist(), folds.astype(int).tolist(), strict=True))
 
 
 def constants(loss: Loss, columns: int) -> np.ndarray:
-    """An array for the b of `columns` columns and the sums that bound its rounding: compiled.columns.add_constant."""
+    """An array for the b of `columns` problems and the sums that bound its rounding: compiled.columns.add_constant."""
     return np.zeros((3 if loss.sized() else 1, columns))
 
 
@@ -113,11 +112,11 @@ class AscentPass(FillingPass):
         return len(self.order.rows)
 
     def begin(self, first_row: int) -> ColumnSums:
-        D, A = self.W.shape
+        (D, A), problems = self.W.shape, len(self.columns.cost)
         folds = None if self.risk.folds is None or self.first is None else np.zeros(self.risk.folds.count)
         totals = None if self.first is None else Totals.nothing(D)
         loss = self.risk.loss
-        sums = ColumnSums(self.start.copy(), np.zeros((D, A)), constants(loss, A), np.zeros(A), totals, folds)
+        sums = ColumnSums(self.start.copy(), np.zeros((D, A)), constants(loss, problems), np.zeros(problems), totals, folds)
         if (cache := self.emptied(first_row)) is not None:
             cache.serve(self.columns)
             sums.cache = cache
@@ -193,20 +192,19 @@ class SweepsPass(Pass):
     the codes, and U is updated. The data is not read.
 
     start      (D, A) running weights
-    constants  number of rows of b
+    b      an array like that of the changes of b
     """
 
     caches: Mapping[int, ColumnsCache]
     sweeps: Sweeps
     start: np.ndarray
     half: int
-    constants: int
+    b: np.ndarray
     needs_data: ClassVar[bool] = False
     row_arrays: ClassVar[tuple[str, ...]] = ("codes",)
 
     def begin(self, first_row: int) -> ColumnSums:
-        D, A = self.start.shape
-        sums = ColumnSums(self.start.copy(), np.zeros((D, A)), np.zeros((self.constants, A)), np.zeros(A))
+        sums = ColumnSums(self.start.copy(), np.zeros_like(self.start), np.zeros_like(self.b), np.zeros(self.b.shape[1]))
         assert sums.w is not None
         sums.cache, sums.at = self.caches[first_row], first_row
         sums.gain += sums.cache.sweep_columns(self.sweeps, sums.w, first_row)
@@ -216,9 +214,6 @@ class SweepsPass(Pass):
         assert sums.cache is not None
         sums.cache.write_codes(self.sweeps, self.half, rows["codes"], sums.at, sums.U, sums.b)
         sums.at += len(rows["codes"])
-
-    def finish(self, sums: ColumnSums, rows: Rows, first_row: int) -> None:
-        sums.cache = None
 
     merge = staticmethod(_merge)
 
@@ -245,7 +240,7 @@ class EnterPass(_LinePass):
     def visit_rows(self, nothing: None, rows: Rows) -> None:
         y = rows["target"] if self.columns.positive is None else rows["t"]
         columns_line.at_zero(self.loss, y, self.columns, rows["z_b"])
-        columns_line.forget(self.loss, self.columns, rows["codes"])
+        columns_line.forget(self.columns, rows["codes"])
 
 
 def _merge_pairs(total: np.ndarray, part: np.ndarray) -> np.ndarray:

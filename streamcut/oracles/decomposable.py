@@ -44,7 +44,6 @@ def longest(scale: RowScale, w: np.ndarray) -> float:
     return scale.length * math.sqrt(vectors.dot(w, w)) * _LONGER + UNSEEN
 
 
-NOT_NEGATIVE = (0.0, math.inf)
 _FIRST = 4.0  # σ of the first accelerated pass, in units of the curvature of the dual along a row: shares move by about a quarter
 
 
@@ -108,7 +107,7 @@ class DecomposableOracle:
         """Resume from what `saved` returned; `fill` reads an array by name, calling a given function after each piece."""
         self.total_weight, self.passes, self.traffic = numbers["total_weight"], numbers["passes"], Traffic(**numbers["traffic"])
         self._drift, self._grids = Drift(**numbers["drift"]), Grids(*numbers["grids"])
-        fill("magnitudes", self._magnitudes, self.release, NOT_NEGATIVE)
+        fill("magnitudes", self._magnitudes, self.release)
         refill_rows(self._runner.row_state, fill)
 
     def release(self) -> None:
@@ -180,13 +179,13 @@ class DecomposableOracle:
 
         def slopes(k: np.ndarray) -> np.ndarray:
             with np.errstate(over="ignore", invalid="ignore"):  # e^s may overflow
-                slope = (k * A0 + B0 if more is None else more(k)) + self.C * self.slopes(k)[0]
+                slope = (k * A0 + B0 if more is None else more(k)) + self.C * self.slopes(k)
             return np.where(np.isnan(slope), np.inf, slope)
 
         return float(two_cuts.minimise(slopes, 1, *_CLOSE, _FARTHEST)[0])
 
-    def slopes(self, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Slopes and curvatures of Σ u_i ℓ_i at each w_b + k(w − w_b). The data is not read."""
+    def slopes(self, k: np.ndarray) -> np.ndarray:
+        """Slopes of Σ u_i ℓ_i at each w_b + k(w − w_b). The data is not read."""
         raise NotImplementedError
 
     def loss_scored(self, w: np.ndarray) -> float:

@@ -31,7 +31,7 @@ from streamcut.execution.runner import Runner
 from streamcut.foundation.rounding import EPSILON, CutError, Drift, Grids, above, gamma
 from streamcut.losses.scores import OneGroupRisk
 from streamcut.models.checkpoint import Fill
-from streamcut.oracles.decomposable import NOT_NEGATIVE, Cut, row_scale
+from streamcut.oracles.decomposable import Cut, row_scale
 from streamcut.oracles.global_passes import LabelPass, ScoresPass, SumPass
 from streamcut.oracles.groups import GroupRisk, Groups
 from streamcut.oracles.kept_rows import kept_rows, refill_rows
@@ -94,7 +94,7 @@ class GlobalOracle:
             self._groups = OneGroup(risk, self._blocks, room)
         for name in ("z", "c") + ("z_b",) * keep_best:
             runner.row_state.add(name)
-        runner.row_state.add("code", self._groups.code_type, within=(0, self._groups.codes - 1))
+        runner.row_state.add("code", self._groups.code_type)
 
     @property
     def c_bar(self) -> float:
@@ -116,7 +116,7 @@ class GlobalOracle:
         """Resume from what `saved` returned; `fill` reads an array by name, calling a given function after each piece."""
         self.guess, self.passes, self.traffic = numbers["guess"], numbers["passes"], Traffic(**numbers["traffic"])
         self._drift, self._grids = Drift(**numbers["drift"]), Grids(*numbers["grids"])
-        fill("largest", self._largest, within=NOT_NEGATIVE)
+        fill("largest", self._largest)
         self._groups.restore(fill)
         refill_rows(self._runner.row_state, fill, self._MADE_ANEW)
         self._groups.weigh()

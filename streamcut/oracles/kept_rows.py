@@ -21,4 +21,4 @@ def refill_rows(rows: RowState, fill: Fill, but: Collection[str] = ()) -> None:
     """Restore from a checkpoint what `kept_rows` kept."""
     for name, array in rows.arrays.items():
         if name not in but:
-            fill(f"{_BEGIN}{name}", array, partial(rows.release, 0, rows.n_rows), rows.within.get(name))
+            fill(f"{_BEGIN}{name}", array, partial(rows.release, 0, rows.n_rows))

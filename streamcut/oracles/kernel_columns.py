@@ -11,15 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
-from itertools import pairwise
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from streamcut.compiled import kernel_columns
-from streamcut.compiled.kernel_columns import WIDTH
-from streamcut.compiled.records import Csr
 from streamcut.errors import CorruptError
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.passes import Pass
@@ -30,61 +27,26 @@ from streamcut.foundation.chunk import Chunk, concatenate, copied
 from streamcut.io.dataset import entry_bytes, first_rows
 from streamcut.io.manifest import Manifest
 from streamcut.kernels.kernel import RBF, Kernel
-from streamcut.models.checkpoint import Fill
+from streamcut.kernels.vectors import Vectors
+from streamcut.models.kept import Kept
 
-
-def add_scores(
-    kernel: Kernel,
-    rows: np.ndarray | None,
-    chunk: Chunk,
-    squares: np.ndarray,
-    others: Chunk,
-    other_squares: np.ndarray,
-    coefficients: np.ndarray,
-    dimension: int,
-    out: np.ndarray,
-) -> None:
-    """out[p] += Σ_k coefficients[k] k(x_i, s_k) for i = rows[p] (None: i = p), s_k the rows of `others`, in place.
-
-    Values are computed for WIDTH rows s_k at a time, and added in their order, one after the other.
-    """
-    slots = np.full(dimension, -1, np.int32)
-    for first in range(0, others.n_rows, WIDTH):
-        block = others.rows(first, min(first + WIDTH, others.n_rows))
-        table = np.zeros((max(block.nnz, 1), WIDTH))
-        kernel_columns.fill_table(block.indptr, block.indices, block.data, slots, table, 0, block.n_rows)
-        padded = np.zeros(WIDTH)
-        padded[: block.n_rows] = other_squares[first : first + WIDTH]
-        kernel_columns.add_block(
-            rows, Csr(chunk.indptr, chunk.indices, chunk.data), squares, slots, table, padded,
-            coefficients[first : first + WIDTH], *kernel.compiled, out,
-        )  # fmt: skip
-        slots[block.indices[block.indptr[0] : block.indptr[-1]]] = -1
+TILE = 1 << 20  # numbers of support rows that are dense at a time, for each worker
+_ENTRIES = 1 << 18  # of rows scored in memory at once
 
 
 def scores_in_memory(
-    kernel: Kernel,
-    rows: np.ndarray,
-    chunk: Chunk,
-    squares: np.ndarray,
-    others: Chunk,
-    other_squares: np.ndarray,
-    coefficients: np.ndarray,
-    dimension: int,
-    workers: int,
+    kernel: Kernel, chunk: Chunk, rows: np.ndarray, support: np.ndarray, coefficients: np.ndarray, dimension: int, workers: int
 ) -> np.ndarray:
-    """Σ_k coefficients[k] k(x_i, s_k) for i in `rows`, float64, on threads: each runs `add_scores` for a part of the rows."""
-    out = np.zeros(len(rows))
+    """Σ_k coefficients[k] k(x_i, x_j) with j = support[k], for i in `rows`, rows of `chunk`: float64, on threads."""
+    vectors = Vectors(kernel, take(chunk, support), dimension, tile=TILE, kept=False)
+    out, at_once = np.zeros(len(rows)), max(_ENTRIES * chunk.n_rows // max(chunk.nnz, 1), 1)
 
-    def add(part: slice) -> None:
-        add_scores(kernel, rows[part], chunk, squares, others, other_squares, coefficients, dimension, out[part])
+    def add(first: int) -> None:
+        some = slice(first, first + at_once)
+        vectors.add_sums(take(chunk, rows[some]), coefficients, out[some])
 
-    if workers == 1:
-        add(slice(None))
-        return out
-    bounds = [len(rows) * worker // workers for worker in range(workers + 1)]
     with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(add, [slice(*bound) for bound in pairwise(bounds)]))
+        list(pool.map(add, range(0, len(rows), at_once)))
     return out
 
 
@@ -94,14 +56,14 @@ class KernelColumn:
     def __init__(self, kernel: Kernel, row: Chunk, square: float, dimension: int) -> None:
         entries = slice(row.indptr[0], row.indptr[-1])
         self._kernel, self._square, self._dense = kernel, square, np.zeros(dimension)
-        kernel_columns.scatter(row.indices[entries], None if row.data is None else row.data[entries], self._dense)
+        self._dense[row.indices[entries]] = 1.0 if row.data is None else row.data[entries]
 
     def over(self, chunk: Chunk, squares: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """The kernel values, float64, one for each of `rows` (None: for all rows of the chunk)."""
-        out = np.empty(chunk.n_rows if rows is None else len(rows))
-        kernel_columns.column(
-            rows, chunk.indptr, chunk.indices, chunk.data, squares, self._dense, self._square, *self._kernel.compiled, out
-        )
+        out, squares = np.empty(chunk.n_rows if rows is None else len(rows)), squares if rows is None else squares[rows]
+        entries = chunk.indptr, chunk.indices, chunk.data
+        products = np.empty(kernel_columns.STRIP)
+        kernel_columns.column(rows, *entries, squares, self._dense, self._square, self._kernel.compiled, products, out)
         return out
 
 
@@ -164,36 +126,35 @@ class _SignPass(Pass):
 class _FollowPass(Pass):
     """c ← scale·(c + y Σ_k coefficients_k k(·, s_k)); `c_sum` += c where it is kept. It must not be applied twice.
 
-    The rows `others` are already centred by the kernel.
+    others  the rows s_k: the column of the only one, or their vectors
     """
 
     kernel: Kernel
-    others: Chunk
-    squares: np.ndarray
+    others: KernelColumn | Vectors
     coefficients: np.ndarray
     scale: float
-    dimension: int
-    column: KernelColumn | None
 
     def visit_chunk(self, partial: None, rows: Rows, chunk: Chunk) -> None:
-        chunk, square, coefficient = self.kernel.moved(chunk), rows["square"], 1.0
-        if self.column is not None:
-            change, coefficient = self.column.over(chunk, square), float(self.coefficients[0])
+        if isinstance(self.others, KernelColumn):
+            change = self.others.over(self.kernel.moved(chunk), rows["square"])
+            change *= self.coefficients[0]
         else:
             change = np.zeros(chunk.n_rows)
-            add_scores(
-                self.kernel, None, chunk, square, self.others, self.squares, self.coefficients, self.dimension, change
-            )  # fmt: skip
-        kernel_columns.follow(rows["sign"], change, coefficient, self.scale, rows["c"], rows.get("c_sum"))
+            self.others.add_sums(chunk, self.coefficients, change)
+        rows["c"][:] = self.scale * (rows["c"] + rows["sign"] * change)
+        if "c_sum" in rows:
+            rows["c_sum"][:] += rows["c"]
 
 
-class Responses:
+class Responses(Kept):
     """c_j = y_j Σ_i α_i y_i k(x_i, x_j) for all rows j of a runner; α = 0 at first. `averaged`: also sums of c and α over steps.
 
     evaluations   kernel values computed: one per row of the data for every row that a step changes, and those among
                   the rows of a batch
     passes, traffic   reads of the data
     """
+
+    free = ("numbers",)
 
     def __init__(self, runner: Runner, kernel: Kernel, positive: float, *, averaged: bool = False) -> None:
         statistics = runner.feed.data.manifest.statistics
@@ -204,6 +165,8 @@ class Responses:
         self.traffic = Traffic()
         self._runner = runner
         self._averaged = averaged
+        # Rows are fetched again by their numbers, which makes α as long as it was, and adds to the traffic.
+        self.kept = ("numbers", "c", "alpha", *(("c_sum", "alpha_sum") * averaged), "evaluations", "passes", "traffic")
         for name in ("c", "square") + ("c_sum",) * averaged:
             runner.row_state.add(name)
         runner.row_state.add("sign", np.int8)
@@ -249,6 +212,14 @@ class Responses:
         """The rows ever changed, in the order of their first change, int64."""
         return np.fromiter(self._slots, np.int64, len(self._slots))
 
+    @numbers.setter
+    def numbers(self, rows: np.ndarray) -> None:
+        if len(np.unique(rows)) != len(rows):
+            raise ValueError("array numbers holds a row twice")
+        self._take_in(rows)
+        self._slots = {row: slot for slot, row in enumerate(rows.tolist())}
+        self._support = [self._support[place] for place in np.argsort(np.argsort(rows))]
+
     def alpha_of(self, row: int) -> float:
         slot = self._slots.get(row)
         return 0.0 if slot is None else float(self._alpha[0, slot])
@@ -260,7 +231,7 @@ class Responses:
             return float(steps[0] * steps[0] * self.kernel.diagonal(squares)[0])
         self._take_in(rows)
         chunk, coefficients, products = self._chunk(rows), steps * self.signs[rows], np.zeros(len(rows))
-        add_scores(self.kernel, None, chunk, squares, chunk, squares, coefficients, self._dimension, products)
+        Vectors(self.kernel, chunk, self._dimension).add_sums(chunk, coefficients, products)
         self.evaluations += len(rows) ** 2
         return float(coefficients @ products)
 
@@ -273,11 +244,14 @@ class Responses:
             self._alpha[0] *= scale
         if self._averaged:
             self._alpha[1] += self._alpha[0]
-        squares, coefficients = self._runner.rows["square"][rows], steps * self.signs[rows]
-        chunk, column = self._chunk(rows), None
+        chunk = self._chunk(rows)
+        others: KernelColumn | Vectors
         if len(rows) == 1:
-            column = KernelColumn(self.kernel, chunk, float(squares[0]), self._dimension)
-        self._read(_FollowPass(self.kernel, chunk, squares, coefficients, scale, self._dimension, column))
+            square = float(self._runner.rows["square"][rows[0]])
+            others = KernelColumn(self.kernel, self.kernel.moved(chunk), square, self._dimension)
+        else:
+            others = Vectors(self.kernel, chunk, self._dimension)
+        self._read(_FollowPass(self.kernel, others, steps * self.signs[rows], scale))
         self.evaluations += len(rows) * self.n_rows
 
     def support(self, alpha: np.ndarray) -> tuple[Chunk, np.ndarray]:
@@ -286,37 +260,9 @@ class Responses:
         kept = kept[np.argsort(self.numbers[kept])] if len(kept) else np.zeros(1, np.int64)
         return concatenate([self._support[slot] for slot in kept]), alpha[kept] * self.signs[self.numbers[kept]]
 
-    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """(numbers, arrays) of a checkpoint; the support rows are fetched again."""
-        numbers = {"evaluations": self.evaluations, "passes": self.passes, "traffic": asdict(self.traffic)}
-        return {**numbers, "support": len(self._support)}, {"numbers": self.numbers, **self._kept()}
-
-    def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
-        """Resume from what `saved` returned; see streamcut.solvers.progress.Resumable."""
-        if not 0 <= numbers["support"] <= self.n_rows:
-            raise ValueError(f"{numbers['support']} rows support")
-        rows = np.empty(numbers["support"], np.int64)
-        fill("numbers", rows, within=(0, self.n_rows - 1))
-        if len(np.unique(rows)) != len(rows):
-            raise ValueError("array numbers holds a row twice")
-        self._take_in(rows)
-        self._slots = {row: slot for slot, row in enumerate(rows.tolist())}
-        self._support = [self._support[place] for place in np.argsort(np.argsort(rows))]
-        for name, array in self._kept().items():
-            fill(name, array, self.release)
-        self.evaluations, self.passes, self.traffic = numbers["evaluations"], numbers["passes"], Traffic(**numbers["traffic"])
-
-    def release(self) -> None:
-        """Does nothing: everything is in memory."""
-
-    def _kept(self) -> dict[str, np.ndarray]:
-        sums = {"c_sum": self.c_sum, "alpha_sum": self.alpha_sum} if self._averaged else {}
-        return {"c": self.c, "alpha": self.alpha, **sums}
-
     def _chunk(self, rows: np.ndarray) -> Chunk:
-        """The support rows `rows` as a chunk for products."""
         chunks = [self._support[self._slots[row]] for row in rows.tolist()]
-        return self.kernel.moved(chunks[0] if len(chunks) == 1 else concatenate(chunks))
+        return chunks[0] if len(chunks) == 1 else concatenate(chunks)
 
     def _take_in(self, rows: np.ndarray) -> None:
         """Load rows that are not in memory yet, from the shards that hold them."""

@@ -12,13 +12,12 @@ from streamcut.bundle.penalty import FreeIntercept
 from streamcut.compiled import vectors
 from streamcut.execution.passes import Pass
 from streamcut.execution.runner import Runner
-from streamcut.foundation.fields import expect_like
 from streamcut.foundation.rounding import CutError, Drift, above, gamma, loss_above, spacing
 from streamcut.losses.loss import TargetScale
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.checkpoint import Fill
 from streamcut.oracles import row_passes
-from streamcut.oracles.decomposable import NOT_NEGATIVE, Cut, DecomposableOracle, longest
+from streamcut.oracles.decomposable import Cut, DecomposableOracle, longest
 from streamcut.oracles.row_passes import Equal, Totals, first_of, row_arrays
 
 _LEAST_UNIT = 1e-6  # of the mean loss at w = 0
@@ -31,6 +30,7 @@ class LinearOracle(DecomposableOracle):
 
     def __init__(
         self, runner: Runner, risk: PointwiseRisk, *, C: float, bias: float, keep_margins: bool, free: bool = False,
+        width: int = 1,
     ) -> None:  # fmt: skip
         statistics = runner.feed.data.manifest.statistics
         dimension, self._largest = statistics.n_features + (bias != 0.0), max(statistics.max_abs_value, abs(bias))
@@ -38,7 +38,7 @@ class LinearOracle(DecomposableOracle):
         self._targets = risk.scale(weight, statistics.label_min, statistics.label_max)
         self.equal = risk.loss.targets == "numbers" and self._targets.lowest == self._targets.highest
         grids = risk.grids(statistics.n_rows, self._targets, self._largest)
-        super().__init__(runner, risk, row_passes, dimension=dimension, C=C, bias=bias, grids=grids)
+        super().__init__(runner, risk, row_passes, dimension=dimension, C=C, bias=bias, grids=grids, width=width)
         self._first = first_of(risk.loss, self._targets, self._largest)
         middle = risk.loss.middle(self._targets) if risk.loss.targets == "numbers" else 0.0
         self._equal = Equal(middle, grids)
@@ -50,7 +50,7 @@ class LinearOracle(DecomposableOracle):
         self._reach = Drift()  # as `_drift`, for a single row
         self._near, self._steepest = 0.0, 0.0  # of the current scores: their error, and the largest share there
         for name in row_arrays(risk, statistics.weight_sum is not None, keep_margins=keep_margins):
-            runner.row_state.add(name, within=NOT_NEGATIVE if name == "u" else None)
+            runner.row_state.add(name)
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         numbers, arrays = super().saved()
@@ -64,7 +64,6 @@ class LinearOracle(DecomposableOracle):
         super().restore(numbers, fill)
         self._reach, self._targets, self.unit = Drift(**numbers["reach"]), TargetScale(*numbers["targets"]), numbers["unit"]
         if isinstance(self.penalty, FreeIntercept | L1OfMany):
-            expect_like(numbers["halves"], [(0.0, 0.0, 0.0)], "halves")
             halves = [Cut(np.zeros(self.dimension), b, CutError(*error)) for b, *error in numbers["halves"]]
             for number, half in enumerate(halves):
                 fill(f"half_{number}", half.a, self.release)
@@ -115,7 +114,7 @@ class LinearOracle(DecomposableOracle):
 
     @property
     def mean_loss_at_zero(self) -> float:
-        return self._loss.value(0.0, 0.0) if self._loss.targets == "labels" else self._targets.loss_at_zero / self.total_weight
+        return self._loss.at_zero if self._loss.targets == "labels" else self._targets.loss_at_zero / self.total_weight
 
     @property
     def loss_at_zero(self) -> float:
@@ -124,10 +123,9 @@ class LinearOracle(DecomposableOracle):
         total, value = super().loss_at_zero, self.mean_loss_at_zero
         return total if value == 1.0 else above(value * total, gamma(8.0) * value * total)
 
-    def slopes(self, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Slopes and curvatures of Σ u_i ℓ_i at each w_b + k(w − w_b); at kinks, slopes to the right."""
-        slopes, curvatures = self._look("SlopesPass", k)
-        return slopes.sum(axis=1), curvatures
+    def slopes(self, k: np.ndarray) -> np.ndarray:
+        """Slopes of Σ u_i ℓ_i at each w_b + k(w − w_b); at kinks, those to the right."""
+        return self._look("SlopesPass", k)[0].sum(axis=1)
 
     def step(self, k: float, w_b: np.ndarray) -> float:
         self._reach.step(k, self._longest(w_b), self._scale)

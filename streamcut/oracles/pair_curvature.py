@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -41,7 +41,6 @@ class CurvedSumPass(SumPass):
 
     cells: Cells | None
     dense: bool
-    summed: ClassVar[tuple[str, ...]] = ("a", "alone", "across", "cells")
 
     def begin(self, first_row: int) -> CurvedSums:  # type: ignore[override]
         D, cells = self.dimension, 1 if self.cells is None else self.cells.count
@@ -70,7 +69,7 @@ class CurvedSumPass(SumPass):
             pair_curvature.end_group(*sums.cells[:, 0], sums.across)
 
     def merge(self, total: CurvedSums, part: CurvedSums) -> CurvedSums:  # type: ignore[override]
-        for name in self.summed:
+        for name in ("a", "alone", "across", "cells"):
             vectors.add(getattr(total, name).reshape(-1), getattr(part, name).reshape(-1))
         return total
 

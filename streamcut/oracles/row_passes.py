@@ -31,6 +31,12 @@ def weight_sum(u: np.ndarray, grids: Grids) -> np.ndarray:
     return np.array([kept.sum(), (((u - kept) + fine) - fine).sum() if fine else 0.0])
 
 
+def require_finite(chunk: Chunk, bad: int) -> None:
+    """Raise CorruptError for the row `bad` of a block, if it is not −1."""
+    if bad >= 0:
+        raise CorruptError(f"row {chunk.numbers[bad] + 1}: its score is not finite; run `streamcut info --check --read-data`")
+
+
 @dataclass(slots=True)
 class Halves:
     """The cut of rows that pull scores up, and the cut of rows that pull them down: `a` (2, folds, D), `b` (2, 4)."""
@@ -245,7 +251,7 @@ class RowPass(Pass):
 
 @dataclass(frozen=True, slots=True)
 class SlopesPass(RowPass):
-    """Slopes, pairs (total, rounding lost), and curvatures at each k of a smooth loss along z_b + k(z − z_b)."""
+    """Slopes, pairs (total, rounding lost), and curvatures at each k of the loss along z_b + k(z − z_b)."""
 
     k: np.ndarray
     loss: Loss

@@ -108,9 +108,8 @@ class SecondOrderOracle(LinearOracle):
         """The loss whose slopes and curvature Newton's method uses."""
         return self._loss if self._loss.smooth else Smoothed(self._loss, self._kink_width)
 
-    def slopes(self, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        slopes, curvatures = DecomposableOracle._look(self, "SlopesPass", k, self._modelled)
-        return slopes.sum(axis=1), curvatures
+    def slopes(self, k: np.ndarray) -> np.ndarray:
+        return DecomposableOracle._look(self, "SlopesPass", k, self._modelled)[0].sum(axis=1)
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         numbers, arrays = super().saved()

@@ -42,8 +42,8 @@ class SequenceOracle(DecomposableOracle):
         )
         self._best, self._target = np.zeros((K, K)), np.zeros((K, K))  # transitions of w_b and of the w scored last
         if keep_margins:
-            runner.row_state.add("begins", np.int8, within=(0, 1))
-            runner.row_state.add("t", np.int32, within=(0, K - 1))
+            runner.row_state.add("begins", np.int8)
+            runner.row_state.add("t", np.int32)
             for name in ("z", "z_b"):
                 runner.row_state.add(name, np.float64, (K,))
 

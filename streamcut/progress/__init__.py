@@ -1,6 +1,6 @@
 """Progress display of a training.
 
-display.py   on a terminal, in logs, in notebooks, or as JSON, with an estimate of the time left
+display.py   on a terminal, with the pass on its last line, in logs, in notebooks, or as JSON, with an estimate of the time left
 columns.py   records of solvers as aligned columns of text
 
 A display is called with the records of a solver (streamcut.solvers.progress) and reads the progress of a pass from a runner. It

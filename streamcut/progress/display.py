@@ -1,4 +1,4 @@
-"""Shows the progress of training: on a terminal lines above a bar for the pass, in notebooks and logs lines, or JSON.
+"""Shows the progress of training: on a terminal lines above one for the pass, in notebooks and logs lines, or JSON.
 
 The time left is estimated from the recent decrease of the gap.
 """
@@ -9,6 +9,7 @@ import json
 import math
 import shutil
 import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -16,36 +17,15 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from itertools import combinations
 from statistics import median
-from typing import Any, Protocol
+from typing import Any
 
 from streamcut.compiler.first_use import NOTICE, first_use
+from streamcut.foundation.units import format_bytes
 from streamcut.progress.columns import Columns, columns, duration, line
 
 EVERY = {"live": 0.2, "notebook": 1.0, "lines": 30.0}  # least seconds between lines; the first and the last are always shown
+_FRAME = 0.125  # seconds between looks at the pass
 _NOTEBOOK_WIDTH = 100
-
-
-class Pass(Protocol):
-    """The progress of a pass."""
-
-    @property
-    def rows(self) -> int: ...
-
-    @property
-    def of(self) -> int: ...
-
-    @property
-    def seconds(self) -> float: ...
-
-    @property
-    def bytes_computed(self) -> int: ...
-
-
-class Watched(Protocol):
-    """A runner of passes: `going` is the current pass, None between passes."""
-
-    @property
-    def going(self) -> Pass | None: ...
 
 
 class Display:
@@ -53,7 +33,9 @@ class Display:
 
     def __init__(self, style: str) -> None:
         self.style = style
-        self._bar: Any = None
+        self._runner: Any = None
+        self._outlook = ""  # what training waits for, beside the progress of the pass
+        self._ended = threading.Event()
         self._announced: Callable[[], None] = first_use.announce
         self._last = -float("inf") if style in ("live", "notebook") else time.monotonic()
         self._waiting: list[str] = []  # lines held back, too soon after the last
@@ -73,24 +55,38 @@ class Display:
 
     def __enter__(self) -> Display:
         if self.style == "live":
-            from streamcut.progress.bar import PassBar
-
-            self._bar = PassBar()
-            self._bar.start()
-            self._columns = Columns(min(shutil.get_terminal_size().columns, self._bar.console.width))
-            first_use.announce = lambda: self._bar.say(NOTICE)
+            self._columns = Columns(shutil.get_terminal_size().columns)
+            first_use.announce = lambda: setattr(self, "_outlook", NOTICE)
+            self._drawing = threading.Thread(target=self._draw, daemon=True)
+            self._drawing.start()
         return self
 
     def __exit__(self, *problem: object) -> None:
         self._flush()
-        if self._bar is not None:
-            self._bar.stop()
+        if self.style == "live":
+            self._ended.set()
+            self._drawing.join()
+            on_last_line("")
             first_use.announce = self._announced
 
-    def watch(self, runner: Watched) -> None:
-        """Show the progress of the passes of `runner`, if there is a bar."""
-        if self._bar is not None:
-            self._bar.watch(lambda: runner.going)
+    def watch(self, runner: Any) -> None:
+        """Show the progress of the passes of `runner` (streamcut.execution.runner) on the last line of a terminal."""
+        self._runner = runner
+
+    def _draw(self) -> None:
+        shown = ""
+        while not self._ended.wait(_FRAME):
+            if (text := self._status()) != shown:
+                on_last_line(shown := text)
+
+    def _status(self) -> str:
+        """How far the pass is, and what training waits for."""
+        going, parts = None if self._runner is None else self._runner.going, list[str]()
+        if going is not None and going.rows:
+            left = going.seconds * (going.of - going.rows) / going.rows
+            speed = f"{format_bytes(going.bytes_computed / max(going.seconds, 1e-9))}/s"
+            parts = [f"pass {100 * going.rows / going.of:.0f} %", f"{speed}, {duration(left)}" if left >= 1 else speed]
+        return "  ".join(filter(None, [*parts, self._outlook]))
 
     def __call__(self, record: Any) -> None:
         """Show a streamcut.solvers.progress.Record. With `gap` and `allowed_gap` the time left is shown, too."""
@@ -105,8 +101,8 @@ class Display:
             return
         texts = columns(record, left)
         self._waiting = [line(texts)] if self.style == "lines" else self._columns.lines(texts)
-        if self._bar is not None:
-            self._bar.say(_outlook(record, left))
+        rule = getattr(record, "waits_for", "")
+        self._outlook = ", ".join([f"until {rule}"] * bool(rule) + [f"about {duration(left or 0)} left"] * (left is not None))
         if time.monotonic() - self._last >= EVERY[self.style]:
             self._flush()
 
@@ -119,10 +115,15 @@ class Display:
 
     def _print(self, text: str) -> None:
         self._last = time.monotonic()
-        if self._bar is not None:
-            self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
-        else:
-            print(text, file=sys.stdout if self.style == "notebook" else sys.stderr, flush=True)
+        if self.style == "live":
+            on_last_line("")
+        print(text, file=sys.stdout if self.style == "notebook" else sys.stderr, flush=True)
+
+
+def on_last_line(text: str) -> None:
+    """Show `text` on the last line of the terminal that stderr is; what is printed next replaces it."""
+    sys.stderr.write(f"\x1b[K{text[: shutil.get_terminal_size().columns - 1]}\r")
+    sys.stderr.flush()
 
 
 @contextmanager
@@ -135,15 +136,6 @@ def shown_by(progress: bool | Display) -> Iterator[Display | None]:
             yield display
     else:
         yield None
-
-
-def _outlook(record: Any, left: float | None) -> str:
-    """The text next to the bar: what training waits for, and for how long."""
-    rule = getattr(record, "waits_for", "")
-    parts = [f"until {rule}"] if rule else []
-    if left is not None:
-        parts.append(f"about {duration(left)} left")
-    return ", ".join(parts)
 
 
 def _in_notebook() -> bool:

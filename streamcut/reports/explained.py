@@ -9,17 +9,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamcut.data.inputs import Raw, framed, rows_of
+from streamcut.data.inputs import Raw, rows_of
 from streamcut.errors import BadInputError, UsageError
-from streamcut.execution.ceiling import Ceiling
 from streamcut.foundation.chunk import Chunk
+from streamcut.io.sources.lazy import framed
 from streamcut.models.files import as_model
 from streamcut.models.model import Model
 from streamcut.prediction import as_rows, scored_chunks, warn_of
 from streamcut.reports.named_weights import classes_of
 
 TOP = 10
-_PART = 300  # bytes per part, at most
 
 
 class Part(NamedTuple):
@@ -63,12 +62,11 @@ def explain(
     against: Any = None,
     strict: bool = False,
     raw: Raw | None = None,
-    memory: str = "auto",
 ) -> list[Explanation]:
     """See streamcut.api."""
-    reading, ceiling = raw or Raw(labelled=False), None if memory == "auto" else Ceiling(memory)
+    reading = raw or Raw(labelled=False)
     reading.strict |= strict
-    found = list(explained(model, framed(data), top=top, label=label, against=against, raw=reading, ceiling=ceiling, keep=True))
+    found = list(explained(model, data, top=top, label=label, against=against, raw=reading))
     if raw is None:
         warn_of(reading.unseen)
     return found
@@ -82,24 +80,19 @@ def explained(
     label: Any = None,
     against: Any = None,
     raw: Raw,
-    ceiling: Ceiling | None = None,
     ignore_extra_features: bool = False,
-    keep: bool = False,
 ) -> Iterator[Explanation]:
-    """The same, row by row; `keep`: the caller keeps them, which counts towards the `ceiling`."""
+    """The same, row by row."""
     if top is not None and top < 0:
         raise UsageError(f"top: {top} is less than 0")
-    model = as_model(model, lambda size: None if ceiling is None else ceiling.expect_model(size))
-    weights = np.asarray(getattr(model, "weights", np.empty(0)))
-    classes = dict(classes_of(model, weights, label))
-    intercepts = np.atleast_1d(getattr(model, "intercepts" if weights.ndim == 2 else "intercept", np.zeros(1)))
-    weights = weights.reshape(len(weights), -1)
+    model = as_model(model)
+    classes = dict(classes_of(model, label))
+    intercepts = np.atleast_1d(model.intercept)  # type: ignore[attr-defined]
+    weights = model.weights.reshape(model.n_features, -1)  # type: ignore[attr-defined]
     mean = None if against is None else _mean(model, against)
     base = intercepts if mean is None else intercepts + mean @ weights
-    kept = (_PART * (1 + min(model.n_features, TOP if top is None else top)),) * 2 if keep else (0, 0)
-    rows = as_rows(model, data, ignore_extra_features)
-    reading: dict[str, Any] = {"ignore_extra_features": ignore_extra_features, "raw": raw, "ceiling": ceiling, "kept": kept}
-    for chunk, scores in scored_chunks(model, rows, **reading):
+    rows = as_rows(model, framed(data), ignore_extra_features)
+    for chunk, scores in scored_chunks(model, rows, ignore_extra_features=ignore_extra_features, raw=raw):
         scores = scores.reshape(chunk.n_rows, -1)
         for row in range(chunk.n_rows):
             k = next(iter(classes)) if len(classes) == 1 else int(np.argmax(scores[row]))

@@ -37,9 +37,8 @@ def weights(
     if top is not None and top < 0:
         raise UsageError(f"top: {top} is less than 0")
     model = as_model(model)
-    matrix = np.asarray(getattr(model, "weights", np.empty(0)))
-    columns = classes_of(model, matrix, label)
-    intercepts = np.atleast_1d(getattr(model, "intercepts" if matrix.ndim == 2 else "intercept", np.zeros(0)))
+    columns = classes_of(model, label)
+    matrix, intercepts = model.weights, np.atleast_1d(model.intercept)  # type: ignore[attr-defined]
     found: list[Weight] = []
     for column, of in columns:
         if intercepts[column]:
@@ -50,15 +49,16 @@ def weights(
     return found
 
 
-def classes_of(model: Model, matrix: np.ndarray, label: Any) -> list[tuple[int, Any]]:
+def classes_of(model: Model, label: Any) -> list[tuple[int, Any]]:
     """(column of the matrix of weights, the name of its class) for each requested class, all without a `label`.
 
     Raises UsageError for a model without weights of features, and for a label that it does not have.
     """
-    if matrix.ndim not in (1, 2) or len(matrix) != model.n_features or model.n_features == 0:
-        raise UsageError(f"a {model.kind} model has no weights of features; linear ones have")
-    labels: Any = getattr(model, "labels", None)
-    if matrix.ndim == 1:
+    if not model.of_features or model.n_features == 0:
+        what = "with features of a kernel" if model.map is not None else f"a {model.kind} model"
+        raise UsageError(f"{what} has no weights of features; linear ones have")
+    labels: Any = model.labels
+    if model.scores_per_row == 1:
         columns = [(0, None if labels is None else model.label_word(labels[1]))]
     else:
         columns = [(k, model.label_word(number)) for k, number in enumerate(labels)]

@@ -1,19 +1,19 @@
-"""One HTML page about a model: its measures, certificate, weights and options, with plots, in one self-contained file."""
+"""One HTML page about a model: certificate, measures, weights and training, with plots, in one self-contained file."""
 
 from __future__ import annotations
 
 import json
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamcut import __version__
 from streamcut.config import COMMON, IN_MEMORY, SETTINGS, TrainOptions
-from streamcut.errors import BadInputError
+from streamcut.errors import BadInputError, UsageError
 from streamcut.evaluation import collect
-from streamcut.execution.ceiling import Ceiling
 from streamcut.foundation.opened import read_lines
 from streamcut.foundation.shown import html
 from streamcut.foundation.units import format_bytes
@@ -22,48 +22,22 @@ from streamcut.io.places.outputs import output
 from streamcut.models.files import as_model, plain
 from streamcut.models.model import BEGUN, Model
 from streamcut.reports import plots as drawn
-from streamcut.reports.drawing import FORMATS, inline_svg, needs_matplotlib, save, styled
+from streamcut.reports.named_weights import weights
 from streamcut.solver_table import SOLVER_TABLE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_DRAWING = 48 << 20  # bytes of matplotlib while drawing, and of the page
-_ORDERING = 24  # bytes per weight while the largest are found
-_HEADLINES = 4  # measures in the headline
+_MOST_CLASSES, _MOST_WEIGHTS = 8, 20  # classes with weights shown, and weights of a class
 _STYLE = """
-:root { color-scheme: light dark; --line: #8883; --soft: #8881; --accent: #3d8bd4; --quiet: #5f6670; }
-* { box-sizing: border-box; }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 0 auto; padding: 1.5rem 1.25rem 4rem; }
-@media (prefers-color-scheme: dark) { :root { --quiet: #a0a4aa; } body { background: #15171a; color: #e4e6e9; } }
-h1 { font-size: 1.6rem; margin: 0; overflow-wrap: anywhere; } h2 { font-size: 1.2rem; margin: 2.5rem 0 .75rem; }
-p.quiet, figcaption { color: var(--quiet); } p.quiet { margin: .2rem 0 .6rem; overflow-wrap: anywhere; }
-p.words { border-left: 4px solid var(--accent); padding: .4rem 1rem; background: var(--soft); }
-.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(7.6rem, 1fr)); gap: .6rem; margin-top: 1.25rem; }
-.cards div { background: var(--soft); border-radius: 6px; padding: .6rem .7rem; }
-.cards b { display: block; font-size: 1.3rem; line-height: 1.3; font-weight: 600; white-space: nowrap; }
-.cards span { color: var(--quiet); font-size: .85rem; display: block; line-height: 1.3; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-pre { background: var(--soft); padding: .8rem 1rem; border-radius: 4px; white-space: pre-wrap; overflow-wrap: anywhere; }
-td, th { padding: .22rem 1rem .22rem 0; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
-.facts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 17rem), 1fr)); gap: 0 2rem; margin: 1rem 0; }
-.facts div { display: flex; justify-content: space-between; gap: 1rem; border-bottom: 1px solid var(--line); padding: .22rem 0; }
-.facts span { overflow-wrap: anywhere; } .facts span[title] { white-space: nowrap; }
-.facts span + span { text-align: right; font-variant-numeric: tabular-nums; }
-.grid { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 22rem), 1fr)); gap: 1.5rem 2rem; }
-figure { margin: 0; break-inside: avoid; } figure svg { width: 100%; height: auto; } .wide { overflow-x: auto; }
-@media print { body { max-width: none; font-size: 12px; } h2 { break-after: avoid; } }
+:root { color-scheme: light dark; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 0 auto; padding: 1.5rem; overflow-wrap: anywhere; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 1rem 0; }
+td, th { padding: .2rem 1rem .2rem 0; border-bottom: 1px solid #8883; text-align: left; vertical-align: top; }
+pre { background: #8881; padding: .8rem; white-space: pre-wrap; }
+.grid { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 22rem), 1fr)); gap: 1.5rem; }
+figure { margin: 0; break-inside: avoid; } img { width: 100%; }
 """
-_SECONDS = ("max_time",)
-_NAMES = {  # for names that say too little
-    "c_bar": "C × sum of row weights",
-    "gap_per_c_bar": "gap in mean loss",
-    "unit": "unit of the tolerance",
-    "raised": "rounding added to the objective",
-    "tol": "tolerance in mean loss",
-    "tol_relative": "tolerance, share of objective",
-    "primal": "objective",
-}
 
 
 class Report:
@@ -72,10 +46,8 @@ class Report:
     data        rows to measure it on, as `evaluate` takes them: a store, a table, text; read once
     vocabulary  file with the name of each feature on a line of its own
     path        the model file, for the command that trains it again
-    memory      ceiling on resident memory, "4GB", "50%" or "auto"
 
-    Raises MemoryBudgetError if that is too little, UsageError without matplotlib, BadInputError for labels and features unknown
-    to the model.
+    Raises UsageError without matplotlib, BadInputError for labels and features unknown to the model.
     """
 
     def __init__(
@@ -85,28 +57,20 @@ class Report:
         data: Any = None,
         vocabulary: str | os.PathLike | None = None,
         path: str | os.PathLike | None = None,
-        memory: str = "auto",
     ) -> None:
-        needs_matplotlib()
-        ceiling = Ceiling(memory)
-        ceiling.beside("drawing, writing", _DRAWING + _ORDERING * model.n_features)
         self.model, self.title = model, f"{model.task} model by {model.solver}"
         self.command = command(model, path)
         self.measures: dict[str, Any] = {}
         self.measured_on = "" if data is None else f"{data}" if isinstance(data, str | os.PathLike) else "data in memory"
-        self.plots: drawn.Plots = {}
-        if data is None:
-            ceiling.expect([])
-        else:
+        self.weights = _greatest_weights(model, _names(model, vocabulary))
+        with drawn.styled():
+            self.plots: drawn.Plots = drawn.certificate(model.history) | drawn.weights(self.weights)
+            if data is None:
+                return
             residuals = drawn.Residuals(model) if model.task == "regression" else None
-            collected = collect(model, data, beside=[] if residuals is None else [residuals], ceiling=ceiling)
+            collected = collect(model, data, beside=[] if residuals is None else [residuals])
             self.measures = collected.measures()
-            with styled():
-                self.plots |= drawn.quality(collected, self.measures, residuals)
-        names = _names(model, vocabulary)
-        self.weights = drawn.greatest_weights(model, names)
-        with styled():
-            self.plots |= drawn.certificate(model.history) | drawn.weights(self.weights, named=names is not None)
+            self.plots |= drawn.quality(collected, self.measures, residuals)
 
     def numbers(self) -> dict[str, Any]:
         """Everything in JSON types; also embedded in the page."""
@@ -135,65 +99,43 @@ class Report:
     def write_plots(self, folder: str | os.PathLike) -> list[Path]:
         """Write every plot as SVG and PNG to `folder`, created if needed; returns the files."""
         Path(folder).mkdir(parents=True, exist_ok=True)
-        paths = {Path(folder) / f"{name}{ending}": figure for name, figure in self.figures().items() for ending in FORMATS}
+        paths = {Path(folder) / f"{name}{ending}": figure for name, figure in self.figures().items() for ending in drawn.FORMATS}
         for path, figure in paths.items():
-            save(figure, path)
+            drawn.save(figure, path)
         return list(paths)
 
     def html(self) -> str:
         model, result = self.model, self.model.result()
-        single = {name: value for name, value in self.measures.items() if not isinstance(value, list | dict)}
         measured = f"On {self.measured_on}." if self.measures else "Not measured: --data takes rows that training did not see."
-        classes = [{"class": name, **each} for name, each in result.get("classes", {}).items()]
-        shown = {name: each for name, each in result.items() if not isinstance(each, dict | list) and each != ""}
-        memory = {
-            f"memory {name}": format_bytes(model.resources[name]) for name in ("budget", "planned", "peak") if model.resources
-        }
-        plan = {what: format_bytes(size) for what, size in model.resources.get("plan", []) if size}
-        given = model.parameters.get(BEGUN)
-        certified = _quiet("Found by certifying this model:") + _facts(given) if isinstance(given, dict) else ""
+        classes = [{"class": name, **values} for name, values in result.get("classes", {}).items()]
+        before = model.parameters.get(BEGUN)
+        certified = f"<p>Found by certifying this model:</p>{_facts(before)}" if isinstance(before, dict) else ""
+        sizes = [(f"memory {name}", model.resources[name]) for name in ("budget", "planned", "peak") if model.resources]
+        sizes += [(what, size) for what, size in model.resources.get("plan", []) if size]
         sections = {
-            "How good it is": _quiet(measured) + _facts(single) + self._drawn("weights", "certificate", without=True)
-            + _records(self.measures.get("classes", [])),
-            "Certificate": f'<p class="words">{html(model.in_words())}</p>' + certified
-            + self._drawn("certificate") + _facts(shown) + _records(classes),
-            "Weights": self._drawn("weights"),
-            "Training": f"<pre>{html(self.command)}</pre>" + _quiet(f"Fingerprint of the data: {model.fingerprint or 'none'}")
-            + _facts({**memory, **plan}),
-        }  # fmt: skip
+            "Certificate": f"<p>{html(model.in_words())}</p>{certified}{_facts(result)}{_records(classes)}",
+            "How good it is": f"<p>{html(measured)}</p>{_facts(self.measures)}{_records(self.measures.get('classes', []))}",
+            "Plots": self._figures(),
+            "Training": f"<pre>{html(self.command)}</pre><p>Fingerprint of the data: {html(model.fingerprint or 'none')}</p>"
+            + _facts({name: format_bytes(size) for name, size in sizes}),
+        }
         body = "\n".join(f"<section><h2>{name}</h2>{text}</section>" for name, text in sections.items() if text)
         title = html(self.title[0].upper() + self.title[1:])
         carried = json.dumps(self.numbers(), allow_nan=False).replace("<", "\\u003c")
         return (
             f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>\n'
             f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head>\n<body>\n'
-            f"<h1>{title}</h1>{_quiet(f'{model.n_features:,} features · streamcut {__version__}')}{self._headline(single)}\n"
-            f"{body}\n"
+            f"<h1>{title}</h1><p>{model.n_features:,} features · streamcut {__version__}</p>\n{body}\n"
             f'<script type="application/json" id="numbers">{carried}</script>\n</body></html>\n'
         )
 
-    def _headline(self, single: Mapping[str, Any]) -> str:
-        """The most telling measures, then what is proved and what it cost, as far as known."""
-        numbers = [(name.replace("_", " "), value) for name, value in single.items() if isinstance(value, float)]
-        cards: dict[str, Any] = dict(numbers[:_HEADLINES])
-        result, last = self.model.result(), self.model.history[-1] if self.model.history else {}
-        if result.get("lower_bound") is not None and result.get("primal"):
-            cards["above the optimum at most"] = f"{100 * result['gap'] / result['primal']:.2g} %"
-        cards |= {"passes": last["passes"]} if "passes" in last else {}
-        cards |= {"training": f"{last['seconds']:.3g} s"} if "seconds" in last else {}
-        drawn_cards = "".join(
-            f"<div><b{_exact(value)}>{_shown(value)}</b><span>{html(name)}</span></div>" for name, value in cards.items()
-        )
-        return f'<div class="cards">{drawn_cards}</div>' if cards else ""
-
-    def _drawn(self, *names: str, without: bool = False) -> str:
-        """The plots of these names, or all others."""
-        figures = "".join(
-            f"<figure><figcaption>{html(caption)}</figcaption>{inline_svg(figure, name)}</figure>"
+    def _figures(self) -> str:
+        images = [
+            f'<figure><figcaption>{html(caption)}</figcaption><img alt="{html(caption)}" src="data:image/svg+xml;base64,'
+            f'{b64encode(drawn.rendered(figure, "svg", name)).decode()}"></figure>'
             for name, (caption, figure) in self.plots.items()
-            if (name in names) != without
-        )
-        return f'<div class="grid">{figures}</div>' if figures else ""
+        ]
+        return f'<div class="grid">{"".join(images)}</div>' if images else ""
 
 
 def command(model: Model, path: str | os.PathLike | None = None) -> str:
@@ -222,18 +164,16 @@ def command(model: Model, path: str | os.PathLike | None = None) -> str:
             continue
         if value is None:
             value = 0  # switched off
-        text = f"{value!r}s" if name in _SECONDS else repr(value) if isinstance(value, float) else str(value)
+        text = f"{value!r}s" if name == "max_time" else repr(value) if isinstance(value, float) else str(value)
         flag = name.replace("_", "-")
         words += ["--set", f"{flag}={text}"] if name in SETTINGS else [f"--{flag}", text]
     return before + shlex.join(words)
 
 
 def _names(model: Model, path: str | os.PathLike | None) -> list[str] | None:
-    """Names of all features, by the recipe or one on each line of the file `path`; None if there are none."""
+    """A name of each feature, on a line of the file `path`; None without a file."""
     if path is None:
-        if model.recipe is None or model.recipe.names is None:
-            return None
-        return [model.feature_name(j) or f"{j + 1}" for j in range(model.n_features)]
+        return None
     names = read_lines(path, "vocabulary")
     if len(names) != model.n_features:
         raise BadInputError(
@@ -242,47 +182,50 @@ def _names(model: Model, path: str | os.PathLike | None) -> list[str] | None:
     return names
 
 
-def _quiet(text: str) -> str:
-    return f'<p class="quiet">{html(text)}</p>'
+def _greatest_weights(model: Model, names: list[str] | None) -> dict[str, list[tuple[str, float]]]:
+    """The features with the weights greatest in magnitude, (name, weight), by class; of two classes for the positive one.
+
+    Of several classes the first eight. Models of kernels have none. `names` are those of the features; None: the model's, and
+    else their numbers.
+    """
+    classes = min(model.scores_per_row, _MOST_CLASSES)
+    count = _MOST_WEIGHTS if classes == 1 else max(4, 2 * _MOST_WEIGHTS // classes)
+    greatest: dict[str, list[tuple[str, float]]] = {}
+    try:
+        listed = weights(model, top=count)
+    except UsageError:
+        return {}
+    for label, j, name, weight in listed:
+        of = greatest.setdefault("" if label is None else label if isinstance(label, str) else f"{label:g}", [])
+        if j is not None:
+            of.append((names[j] if names else name or f"feature {j + 1}", weight))
+    return dict(list(greatest.items())[:_MOST_CLASSES])
 
 
 def _facts(values: Mapping[str, Any]) -> str:
-    """Names and values, in as many columns as fit."""
-    lines = "".join(
-        f"<div><span>{html(_NAMES.get(name, name.replace('_', ' ')))}</span><span{_exact(value)}>{_shown(value)}</span></div>"
-        for name, value in values.items()
-    )
-    return f'<div class="facts">{lines}</div>' if values else ""
+    """A table of names and single values."""
+    single = {name: value for name, value in values.items() if not isinstance(value, list | dict) and value != ""}
+    return _table([html(name.replace("_", " ")), _shown(value)] for name, value in single.items())
 
 
-def _records(rows: Sequence[Mapping[str, Any]]) -> str:
-    """A table of records with the same fields; the first field names each."""
-    if not rows:
-        return ""
-    names = [name for name, value in rows[0].items() if not isinstance(value, list | dict)]
-    head = "".join(f"<th>{html(_NAMES.get(name, name.replace('_', ' ')))}</th>" for name in names)
-    body = "".join(
-        "<tr>" + "".join(f"<td{_exact(row[name])}>{_shown(row[name])}</td>" for name in names) + "</tr>" for row in rows
-    )
-    return f'<div class="wide"><table><tr>{head}</tr>{body}</table></div>'
+def _records(rows: list[dict[str, Any]]) -> str:
+    """A table of records with the same fields."""
+    names = [name for name, value in rows[0].items() if not isinstance(value, list | dict)] if rows else []
+    head = [f"<b>{html(name.replace('_', ' '))}</b>" for name in names]
+    return _table([head, *([_shown(row[name]) for name in names] for row in rows)]) if rows else ""
+
+
+def _table(rows: Iterable[list[str]]) -> str:
+    lines = ["<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows]
+    return f"<table>{''.join(lines)}</table>" if lines else ""
 
 
 def _shown(value: Any) -> str:
-    """A readable value as HTML: four significant digits."""
+    """A readable value as HTML; the JSON has all digits."""
     value = plain(value)
-    if value is None or isinstance(value, bool):
-        return {None: "–", True: "yes", False: "no"}[value]
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
-        value = int(value)
-    if isinstance(value, int | float):
-        return f"{value:,}" if isinstance(value, int) else f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
-    return html(str(value))
-
-
-def _exact(value: Any) -> str:
-    """The title with all digits of a number shown with fewer."""
-    value = plain(value)
-    return f' title="{value!r}"' if isinstance(value, float) else ""
+    if isinstance(value, float):
+        return f"{value:,.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.6g}"
+    return "–" if value is None else f"{value:,}" if type(value) is int else html(str(value))
 
 
 def report(
@@ -292,12 +235,11 @@ def report(
     data: Any = None,
     feature_names: str | os.PathLike | None = None,
     plots: str | os.PathLike | None = None,
-    memory: str = "auto",
     force: bool = False,
 ) -> Report:
     """See streamcut.api."""
     given = os.fspath(model) if isinstance(model, str | os.PathLike) else None
-    page = Report(as_model(model, Ceiling(memory).expect_model), data=data, vocabulary=feature_names, path=given, memory=memory)
+    page = Report(as_model(model), data=data, vocabulary=feature_names, path=given)
     if path is not None:
         page.write(path, replace=force)
     if plots is not None:

@@ -1,78 +1,125 @@
-"""The plots of a report: the certificate over passes, curves of two classes, calibration, confusions, residuals, weights."""
+"""Plots by Matplotlib: certificate, ROC, precision and recall, calibration, residuals, weights; and grids."""
 
 from __future__ import annotations
 
+import io
+import os
 from collections.abc import Sequence
+from statistics import pstdev
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from streamcut.errors import UsageError
 from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.shown import options_text, visible
+from streamcut.io.places.outputs import output
 from streamcut.models.model import Model
-from streamcut.reports.drawing import BLUE, GREY, ORANGE, legend, new_figure, readable
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from streamcut.grids.search import Cell
+
 Plots = dict[str, tuple[str, "Figure"]]  # (caption, figure) by name
+BLUE, ORANGE, GREY = "#3d8bd4", "#d9822b", "#8a8f98"
+FORMATS = (".svg", ".png")
 _WORK = {"passes": "passes over the data", "epoch": "epochs", "rows_seen": "rows drawn", "seconds": "seconds"}
-_UNPROVED = {  # what solvers without a bound record
-    "primal_met": "objective over the rows met",
-    "dual": "dual objective",
-    "primal_estimate": "objective, estimated",
-    "bound_estimate": "lower bound, estimated",
-    "mean_hinge": "mean hinge loss",
+_STYLE: Any = {  # matplotlib has a literal type for every key
+    "figure.figsize": (4.8, 3.0),
+    "figure.constrained_layout.use": True,
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.25,
+    "legend.frameon": False,
+    "svg.fonttype": "none",  # text stays text
 }
-_BINS = 40
-_MOST_NUMBERS = 12  # classes whose confusions are written into the plot
-_MOST_CLASSES, _MOST_WEIGHTS = 8, 20  # classes with weights shown, and weights of all of them
+
+
+def needs_matplotlib() -> None:
+    """Raise UsageError if matplotlib is not installed."""
+    try:
+        import matplotlib  # noqa: F401
+    except ModuleNotFoundError:
+        raise UsageError("plots need matplotlib: pip install 'streamcut[plots]'") from None
+
+
+def styled() -> Any:
+    """A context in which figures are made in our style."""
+    needs_matplotlib()
+    import matplotlib as mpl
+
+    return mpl.rc_context(_STYLE)
+
+
+def _new(xlabel: str, ylabel: str) -> tuple[Figure, Axes]:
+    """A figure without display."""
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    axes = figure.subplots()
+    axes.set_xlabel(xlabel)
+    axes.set_ylabel(ylabel)
+    return figure, axes
+
+
+def _legend(axes: Axes) -> None:
+    """The names of the curves, above them."""
+    axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), borderaxespad=0.0)
+
+
+def _readable(name: str, most: int = 24) -> str:
+    """A name as a plot shows it: short, without control characters; a dollar sign starts no formula."""
+    name, half = visible(name), most // 2
+    return (name if len(name) <= most else f"{name[: half - 1]}…{name[-half:]}").replace("$", r"\$")
+
+
+def rendered(figure: Figure, form: str, name: str) -> bytes:
+    """The file of a figure, "svg" or "png", black on white: the same figure and name give the same bytes."""
+    import matplotlib as mpl
+
+    target = io.BytesIO()
+    dates: dict[str, Any] = {"metadata": {"Date": None}} if form == "svg" else {}
+    with mpl.rc_context({**_STYLE, "svg.hashsalt": name}):
+        figure.savefig(target, format=form, facecolor="white", dpi=150, **dates)
+    return target.getvalue()
+
+
+def save(figure: Figure, path: str | os.PathLike) -> None:
+    """Write the figure as the ending of `path` says. Raises UsageError for an unsupported ending."""
+    ending = os.path.splitext(path)[1].lower()
+    if ending not in FORMATS:
+        raise UsageError(f"{path}: plots are written as {' or '.join(FORMATS)}")
+    content = rendered(figure, ending[1:], os.path.basename(path))
+    with output(path, prefix="plot", size=len(content)) as file:
+        file.write(content)
 
 
 def certificate(history: Sequence[dict[str, Any]]) -> Plots:
-    """How far the objective and the lower bound are from each other's best value, over the solver's own measure of work.
-
-    Without a bound: what the solver records in its place.
-    """
-    if len(history) < 2:
+    """How far the objective and the lower bound are from each other's best value, over the solver's own measure of work; no
+    plot without a bound."""
+    work = next((name for name in _WORK if history and name in history[-1]), "seconds")
+    fields = (work, "primal", "lower_bound")
+    rows = [[line.get(name) for name in fields] for line in history]
+    numbers = [row for row in rows if all(isinstance(value, int | float) and np.isfinite(value) for value in row)]
+    at, primal, bound = np.array(numbers, dtype=np.float64).reshape(-1, 3).T
+    if len(at) < 2 or not primal[-1] > 0.0:
         return {}
     from matplotlib.ticker import MaxNLocator
 
-    work = next((name for name in _WORK if name in history[-1]), "seconds")
-    label = _WORK[work]
-    if work != "seconds" and "seconds" in history[-1]:
-        label += f" ({history[-1]['seconds']:.3g} seconds in all)"
-    at, primal, bound = _series(history, work, "primal", "lower_bound")
-    if len(at) > 1 and primal[-1] > 0.0:
-        figure, axes = new_figure(label, "distance / objective")
-        axes.set_yscale("log")
-        axes.xaxis.set_major_locator(MaxNLocator(integer=work == "passes"))
-        for name, colour, distance in (
-            ("objective over best bound", BLUE, primal - bound.max()),
-            ("bound under best objective", ORANGE, primal.min() - bound),
-        ):
-            shown = distance > 0.0
-            axes.plot(at[shown], distance[shown] / primal[-1], color=colour, label=name)
-        limit_at, primal, allowed = _series(history, work, "primal", "allowed_gap")
-        if (allowed > 0.0).any():
-            axes.plot(limit_at, allowed / primal, color=GREY, linestyle="--", label="gap allowed")
-        legend(axes)
-        return {"certificate": ("Certificate: objective and lower bound", figure)}
-    recorded = [(name, _series(history, work, field)) for field, name in _UNPROVED.items()]
-    recorded = [(name, curve) for name, curve in recorded if len(curve[0]) > 1]
-    if not recorded:
-        return {}
-    figure, axes = new_figure(label, "")
-    for colour, (name, (at, values)) in zip((BLUE, ORANGE, GREY), recorded, strict=False):
-        axes.plot(at, values, color=colour, label=name)
-    legend(axes)
-    return {"certificate": ("Training, without a bound", figure)}
-
-
-def _series(history: Sequence[dict[str, Any]], *fields: str) -> list[np.ndarray]:
-    """Fields of the history, at entries that have all of them as finite numbers."""
-    rows = [[line.get(name) for name in fields] for line in history]
-    rows = [row for row in rows if all(isinstance(value, int | float) and np.isfinite(value) for value in row)]
-    return list(np.array(rows, dtype=np.float64).reshape(-1, len(fields)).T)
+    label = _WORK[work] + (f" ({history[-1]['seconds']:.3g} seconds in all)" if "seconds" in history[-1] else "")
+    figure, axes = _new(label, "distance / objective")
+    axes.set_yscale("log")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=work == "passes"))
+    above, below = primal - bound.max(), primal.min() - bound
+    for name, colour, distance in (("objective over best bound", BLUE, above), ("bound under best objective", ORANGE, below)):
+        shown = distance > 0.0
+        axes.plot(at[shown], distance[shown] / primal[-1], color=colour, label=name)
+    _legend(axes)
+    return {"certificate": ("Certificate: objective and lower bound", figure)}
 
 
 def quality(collected: Any, measures: dict[str, Any], residuals: Residuals | None) -> Plots:
@@ -80,48 +127,25 @@ def quality(collected: Any, measures: dict[str, Any], residuals: Residuals | Non
     plots: Plots = {} if residuals is None else residuals.plots()
     separation = getattr(collected, "separation", None)
     if separation is not None and separation.of_two:
-        curves = separation.thresholds()
-        figure, axes = new_figure("false positive rate", "true positive rate")
+        false_positive_rate, recall, precision = separation.curves()
+        figure, axes = _new("false positive rate", "true positive rate")
         axes.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1)
-        axes.plot([0.0, *curves.false_positive_rate], [0.0, *curves.recall], color=BLUE)
+        axes.plot([0.0, *false_positive_rate], [0.0, *recall], color=BLUE)
         plots["roc"] = "ROC curve", figure
-        figure, axes = new_figure("recall", "precision")
-        axes.axhline(curves.positives / (curves.positives + curves.negatives), color=GREY, linestyle="--", linewidth=1)
-        axes.plot(curves.recall, curves.precision, color=BLUE)
+        figure, axes = _new("recall", "precision")
+        axes.axhline(separation.share, color=GREY, linestyle="--", linewidth=1)
+        axes.plot(recall, precision, color=BLUE)
         axes.set_ylim(0, 1.02)
         plots["precision_recall"] = "Precision and recall", figure
     if bins := measures.get("reliability"):
         said, share, weight = np.array([(each["mean"], each["share"], each["weight"]) for each in bins]).T
-        several = "confusion_matrix" in measures
         words = ("probability of the most likely class", "share of rows of that class")
-        figure, axes = new_figure(*words if several else ("predicted probability", "share of positive rows"))
+        figure, axes = _new(*words if "classes" in measures else ("predicted probability", "share of positive rows"))
         axes.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1)
         axes.plot(said, share, color=BLUE)
         axes.scatter(said, share, 10.0 + 150.0 * weight / weight.sum(), color=BLUE)
         plots["calibration"] = "Calibration; points are as large as their rows are many", figure
-    if "confusion_matrix" in measures:
-        plots["confusion"] = "Confusion, as a share of each true class", _confusion(measures)
     return plots
-
-
-def _confusion(measures: dict[str, Any]) -> Figure:
-    counts, labels = np.asarray(measures["confusion_matrix"]), measures["labels"]
-    totals = counts.sum(axis=1, keepdims=True)
-    shares = counts / np.where(totals > 0, totals, 1.0)
-    figure, axes = new_figure("predicted class", "true class")
-    figure.set_size_inches(4.8, 4.2)
-    image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
-    axes.grid(visible=False)
-    figure.colorbar(image)
-    if len(labels) <= _MOST_NUMBERS:
-        names = [readable(f"{label:g}" if isinstance(label, float) else str(label), 10) for label in labels]
-        axes.set_xticks(range(len(names)), names, rotation=90)
-        axes.set_yticks(range(len(names)), names)
-        for (row, column), share in np.ndenumerate(shares):
-            if share > 0.0:
-                colour = "white" if share > 0.5 else "black"
-                axes.text(column, row, f"{100 * share:.0f}", ha="center", va="center", color=colour, fontsize=8)
-    return figure
 
 
 class Residuals:
@@ -141,56 +165,47 @@ class Residuals:
 
     def plots(self) -> Plots:
         """Residuals over predictions."""
-        if not self._rows:
-            return {}
-        from matplotlib.colors import LinearSegmentedColormap
-
         prediction, residual, weight = np.concatenate(self._rows, axis=1)
-        figure, axes = new_figure("prediction", "target − prediction")
-        counts, *edges = np.histogram2d(prediction, residual, bins=_BINS, weights=weight)
-        shades = np.ma.masked_less_equal(counts.T, 0.0)
-        shade = LinearSegmentedColormap.from_list("few to many", [BLUE, ORANGE])
-        if shades.count():
-            figure.colorbar(axes.pcolormesh(*edges, shades, cmap=shade, norm="log", rasterized=True), label="rows")
+        figure, axes = _new("prediction", "target − prediction")
+        *_, shades = axes.hist2d(prediction, residual, bins=40, weights=weight, cmin=np.nextafter(0.0, 1.0), rasterized=True)
+        figure.colorbar(shades, label="rows")
         axes.axhline(0.0, color=GREY, linestyle="--", linewidth=1)
         return {"residuals": ("Residuals over predictions", figure)}
 
 
-def greatest_weights(model: Model, names: list[str] | None) -> dict[str, list[tuple[str, float]]]:
-    """The features with the weights greatest in magnitude, (name, weight), by class; of two classes for the positive one.
-
-    Of several classes the first eight. Models of kernels have none. `names` are those of the features; None: their numbers.
-    """
-    weights = getattr(model, "weights", None)
-    if weights is None or len(weights) != model.n_features:
-        return {}
-    labels: Any = getattr(model, "labels", None) or ("", "")
-    words = [label and model.label_word(label) for label in (labels[1:] if weights.ndim == 1 else labels)]
-    labels = [word if isinstance(word, str) else f"{word:g}" for word in words]
-    columns = weights.reshape(len(weights), -1).T[:_MOST_CLASSES]
-    count = _MOST_WEIGHTS if len(columns) == 1 else max(4, 2 * _MOST_WEIGHTS // len(columns))
-    greatest = {}
-    for label, w in zip(labels, columns, strict=False):
-        order = np.argsort(-np.abs(w), kind="stable")[:count]
-        features = [j for j in order.tolist() if w[j] != 0.0]
-        greatest[label] = [(names[j] if names else f"{j + 1}", float(w[j])) for j in features]
-    return greatest
-
-
-def weights(greatest: dict[str, list[tuple[str, float]]], *, named: bool) -> Plots:
-    """Bars of the greatest weights, a panel for each class."""
+def weights(greatest: dict[str, list[tuple[str, float]]]) -> Plots:
+    """Bars of the greatest weights by class, (name of the feature, weight), a panel for each class."""
     greatest = {label: features for label, features in greatest.items() if features}
     if not greatest:
         return {}
-    figure, axes = new_figure("", "")
+    figure, axes = _new("", "")
     axes.remove()
     figure.set_size_inches(4.8, 0.6 + sum(0.6 + 0.2 * len(features) for features in greatest.values()))
     panels = figure.subplots(len(greatest), squeeze=False, height_ratios=[3 + len(features) for features in greatest.values()])
     for panel, (label, features) in zip(panels[:, 0], greatest.items(), strict=True):
         values = [weight for _, weight in features]
         panel.barh(range(len(values)), values, color=[BLUE if value > 0 else ORANGE for value in values])
-        panel.set_yticks(range(len(values)), [readable(name, 24) for name, _ in features], fontsize=8)
+        panel.set_yticks(range(len(values)), [_readable(name) for name, _ in features], fontsize=8)
         panel.invert_yaxis()
         panel.grid(axis="y", visible=False)
-        panel.set_title(f"for {readable(label, 24)}" if label else "", fontsize=9, loc="left")
-    return {"weights": ("The greatest weights" + ("" if named else "; features are numbered from 1"), figure)}
+        panel.set_title(f"for {_readable(label)}" if label else "", fontsize=9, loc="left")
+    return {"weights": ("The greatest weights; features without names are numbered from 1", figure)}
+
+
+def grid_plot(cells: Sequence[Cell]) -> Figure:
+    """The measure over C, one line per combination of the other options; bars are the standard deviation over folds."""
+    with styled():
+        figure, axes = _new("C", cells[0].measure.replace("_", " "))
+        lines: dict[str, list[Cell]] = {}
+        for cell in cells:
+            others = options_text({name: value for name, value in cell.options.items() if name != "C"})
+            lines.setdefault(others, []).append(cell)
+        for name, line in lines.items():
+            line = sorted(line, key=lambda cell: cell.options["C"])
+            spread = [pstdev(cell.values) for cell in line]
+            Cs, means = [cell.options["C"] for cell in line], [cell.mean for cell in line]
+            axes.errorbar(Cs, means, spread, marker="o", label=_readable(name), capsize=3)
+        axes.set_xscale("log")
+        if len(lines) > 1:
+            _legend(axes)
+        return figure

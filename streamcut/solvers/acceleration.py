@@ -32,9 +32,8 @@ import numpy as np
 
 from streamcut.bundle.penalty import L2
 from streamcut.compiled import vectors
-from streamcut.foundation.fields import expect_like
 from streamcut.models.checkpoint import StoredCheckpoint
-from streamcut.oracles.dual.ascent import DualAscent
+from streamcut.oracles.dual.ascent import DualOracle
 from streamcut.oracles.dual.passes import Ascent
 from streamcut.solvers.progress import StoppingRule
 from streamcut.solvers.state import BundleState
@@ -57,6 +56,7 @@ class Guard:
     gaps    after each pass of this kind, the first one after the pass before it
     smooth  whether the loss is
     tried   whether both kinds were
+    steady  the kind never changes
     """
 
     first: float
@@ -64,10 +64,11 @@ class Guard:
     gaps: list[float] = field(default_factory=list)
     smooth: bool = False
     tried: bool = False
+    steady: bool = False
 
     def hands_over(self, gap: float) -> bool:
         """After a pass that left this gap: whether the next one is of the other kind."""
-        if self.first == 1.0:
+        if self.first == 1.0 or self.steady:
             return False
         self.gaps.append(gap)
         k = len(self.gaps)
@@ -93,13 +94,13 @@ class Course:
     stretch: float = 0.0
 
     @classmethod
-    def at(cls, state: BundleState, oracle: DualAscent) -> Course:
+    def at(cls, state: BundleState, oracle: DualOracle) -> Course:
         """The course from a state without a history of passes."""
         first = oracle.first_stretch if oracle.accelerated else 1.0
         smooth = oracle.smooth
         return cls(state, Guard(first, first == 1.0 or smooth, [state.F_b - state.value] if smooth else [], smooth))
 
-    def next(self, ascent: Ascent, oracle: DualAscent) -> Ascent:
+    def next(self, ascent: Ascent, oracle: DualOracle) -> Ascent:
         """The next pass; `ascent` is the plain one."""
         if self.guard.plain:
             return replace(ascent, at_once=oracle.first_stretch < 1.0)
@@ -108,7 +109,7 @@ class Course:
         value = stretch * bundle.c_bar * bundle.offset(mixture) - 0.5 * vectors.dot(ascent.w, ascent.w)
         return replace(ascent, mixture=mixture, stretch=stretch, enough=stretch * ascent.enough, value=value)
 
-    def advance(self, ascent: Ascent, shares: np.ndarray, oracle: DualAscent, *, stuck: bool) -> None:
+    def advance(self, ascent: Ascent, shares: np.ndarray, oracle: DualOracle, *, stuck: bool) -> None:
         """Update after `ascent`, which ended with the weights (v) of `shares`, and the master problem.
 
         If passes are `stuck` the next one starts from the mixture.
@@ -132,13 +133,13 @@ class Course:
         s.v, s.w = y, s.penalty.weights(y)
         self.stretch = 2.0 * ascent.stretch / (2.0 + ascent.stretch)
 
-    def move_to(self, C: float, penalty: L2, oracle: DualAscent, rule: StoppingRule) -> None:
+    def move_to(self, C: float, penalty: L2, oracle: DualOracle, rule: StoppingRule) -> None:
         """Continue with another C and penalty."""
         self.state.move_to(C, penalty, oracle, rule)
         self.guard, self.stretch = Course.at(self.state, oracle).guard, 0.0
 
     @classmethod
-    def restored(cls, found: StoredCheckpoint | Course | BundleState, oracle: DualAscent) -> Course:
+    def restored(cls, found: StoredCheckpoint | Course | BundleState, oracle: DualOracle) -> Course:
         """The saved course, bit for bit; a new one from another run's state. A Course is returned as is.
 
         Raises CorruptError for anything else.
@@ -151,11 +152,7 @@ class Course:
             return course
         with found.restoring():
             own = found.record["state"]["solver"]["course"]
-            expect_like(own, {"guard": asdict(replace(course.guard, gaps=[0.0])), "stretch": 0.0}, "course")
-            guard = Guard(**own["guard"])
-            if state.bundle.max_cuts > oracle.cuts:
-                raise ValueError(f"a bundle of {state.bundle.max_cuts} cuts, but rows remember fewer")
-            return cls(state, guard, own["stretch"])
+            return cls(state, Guard(**own["guard"]), own["stretch"])
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """(numbers, arrays) of a checkpoint; the arrays are views."""

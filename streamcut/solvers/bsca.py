@@ -28,32 +28,13 @@ without a partner of its sign is removed. Without a budget this is plain stochas
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-import numpy as np
-
 from streamcut.compiled import budget as passes
-from streamcut.compiled.budget import Slots, SparseRows
-from streamcut.solvers.budget import Damping
-from streamcut.solvers.budget_problem import Problem
+from streamcut.solvers.budget import Method
 
-
-class Bsca:
-    """A streamcut.solvers.budget.Method."""
-
-    has_alpha: ClassVar[bool] = True
-
-    def steps(
-        self,
-        order: np.ndarray,
-        rows: SparseRows,
-        alpha: np.ndarray | None,
-        damping: Damping,
-        problem: Problem,
-        mode: int,
-        model: Slots,
-    ) -> None:
-        passes.ascend(order, rows, alpha, damping, problem.kernel.compiled, mode, model)
-
-    def scale(self, model: Slots) -> float:
-        return 1.0
+BSCA = Method(
+    True,
+    lambda order, rows, alpha, damping, problem, mode, model: passes.ascend(
+        order, rows, alpha, damping, problem.kernel.compiled, mode, model
+    ),
+    lambda model: 1.0,
+)

@@ -5,27 +5,27 @@ One model for two classes and for regression; for K classes K one-vs-rest models
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from streamcut.compiled import budget as passes
-from streamcut.compiled.budget import Slots, SparseRows
+from streamcut.compiled import kernel_rows
+from streamcut.compiled.budget import Slots
 from streamcut.compiled.merging import merging_tables
-from streamcut.errors import CorruptError
 from streamcut.execution.epochs import Epochs
 from streamcut.execution.row_state import Rows, RowState
 from streamcut.foundation.chunk import Chunk
-from streamcut.foundation.fields import expect_like, expect_lines
 from streamcut.kernels.centre import Centre
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.certificate import StopReason
-from streamcut.models.checkpoint import StoredCheckpoint
+from streamcut.models.checkpoint import Fill
+from streamcut.models.kept import Kept
 from streamcut.solvers.budget_problem import Problem
 from streamcut.solvers.progress import Progress
 
@@ -33,7 +33,6 @@ MODES = {"none": passes.KEEP, "merge": passes.MERGE, "remove": passes.REMOVE, "p
 _DAMPED = 0.5  # of an epoch, at the end of training: the steps of BSCA fall to 0
 _STEPS = 8192  # rows between two checks of the clock and of requests to stop
 _tables = cache(merging_tables)  # one for all models
-Damping = tuple[int, int]  # steps shrink from the first number on, and vanish at the second
 _AT_ONCE = 256  # vectors whose kernel values with all others are held at once
 _KEPT = ("beta", "square", "source", "K", "counts", "sums")  # of Slots: kept in a checkpoint in addition to the vectors
 
@@ -85,25 +84,20 @@ class Epoch:
         return {**shown, "vectors": f"{self.support_vectors:,}", "maintained": f"{100 * self.maintained:.1f} %"}
 
 
-class Method(Protocol):
-    """The update rule of a model: BSCA or BSGD."""
+@dataclass(frozen=True, slots=True)
+class Method:
+    """The update rule of a model: BSCA or BSGD.
 
-    has_alpha: ClassVar[bool]  # one dual variable per row and target, `duals` in the row state
+    has_alpha  one dual variable per row and target, `duals` in the row state
+    steps      of (order, rows, α or None, damping, problem, mode, model): learns from the rows `order`, in place on the model and
+               their α; `damping` (first, last) is for steps without a rate of their own: they shrink from the first number on,
+               and vanish at the second
+    scale      the factor of model.beta that gives β
+    """
 
-    def steps(
-        self,
-        order: np.ndarray,
-        rows: SparseRows,
-        alpha: np.ndarray | None,
-        damping: Damping,
-        problem: Problem,
-        mode: int,
-        model: Slots,
-    ) -> None:
-        """Learn from the rows `order`, in place on the model and their α; `damping` is for steps without a rate of their own."""
-
-    def scale(self, model: Slots) -> float:
-        """The factor of model.beta that gives β."""
+    has_alpha: bool
+    steps: Callable[..., None]
+    scale: Callable[[Slots], float]
 
 
 def new_slots(problem: Problem, budget: int | None, mode: int) -> Slots:
@@ -152,7 +146,9 @@ def filled(model: Slots, coefficients: np.ndarray, vectors: np.ndarray, kernel: 
     if len(model.R):
         model.R[:n] = vectors
     if len(model.K):
-        model.K[:n, :n] = kernel.matrix(vectors, vectors)
+        K = np.empty((n, n))
+        kernel_rows.kernel_rows(*_entries(vectors), model.V, model.square[:n], kernel.compiled, model.p, K)
+        model.K[:n, :n] = K
     model.counts[passes.USED] = n
 
 
@@ -160,22 +156,31 @@ def squared_norm(model: Slots, scale: float, kernel: Kernel) -> float:
     """‖w‖² of the current model, a few hundred vectors at a time."""
     used, total = int(model.counts[passes.USED]), 0.0
     coefficients, vectors = model.beta[:used] * scale, model.R[:used] if len(model.R) else model.V[:, :used].T
-    for start in range(0, len(coefficients), _AT_ONCE):
-        some = slice(start, start + _AT_ONCE)
-        total += float(coefficients[some] @ (kernel.matrix(vectors[some], vectors) @ coefficients))
+    for start in range(0, used, _AT_ONCE):
+        some = slice(start, min(start + _AT_ONCE, used))
+        scores, entries = np.zeros(some.stop - start), _entries(vectors[some])
+        kernel_rows.add_sums(*entries, model.V, model.square[:used], coefficients, kernel.compiled, model.p, model.k, scores)
+        total += float(coefficients[some] @ scores)
     return total
 
 
-@dataclass(slots=True)
-class BudgetState:
+def _entries(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Dense rows as those of a chunk: indptr, indices, data."""
+    rows = sp.csr_array(vectors)
+    return rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data
+
+
+@dataclass
+class BudgetState(Kept):
     """The full state of training between two blocks of steps, apart from the rows' α, and hence the checkpoint.
 
     All models have made the same number of steps, which gives the position in the epoch; `before` of them in earlier trainings.
+    Models that may merge hold their vectors twice, and one copy is kept.
     """
 
     models: list[Slots]
+    n_rows: int
     before: int = 0
-    seconds: float = 0.0
 
     @property
     def steps(self) -> int:
@@ -184,24 +189,14 @@ class BudgetState:
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         arrays: dict[str, np.ndarray] = {}
         for number, m in enumerate(self.models):
-            names = (*_KEPT, "R") if len(m.R) else (*_KEPT, "V")  # one is the other transposed
+            names = (*_KEPT, "R" if len(m.R) else "V")
             arrays |= {f"{number}.{name}": array for name in names if (array := getattr(m, name)).size}
-        return {"seconds": self.seconds}, arrays
+        return {}, arrays
 
-    def restore(self, found: StoredCheckpoint, n_rows: int) -> None:
-        """Restore the saved state, bit for bit. Raises CorruptError for slots that the models do not have."""
-        numbers = found.record["state"]["solver"]
-        expect_like(numbers, {"seconds": 0.0}, "solver")
-        self.seconds = numbers["seconds"]
-        expected = self.saved()[1]
-        within = {"source": (-1, n_rows - 1), "counts": (-1, 2**62)}
-        for number, m in enumerate(self.models):
-            for name in (*_KEPT, "R", "V"):
-                if f"{number}.{name}" in expected:
-                    found.read_into(f"{number}.{name}", getattr(m, name), within=within.get(name))
-            used, hole = int(m.counts[passes.USED]), int(m.counts[passes.HOLE])
-            if not (0 <= used <= len(m.beta) and -1 <= hole < used):
-                raise CorruptError("the checkpoint counts vectors that its model has no place for; start again without --resume")
+    def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
+        for name, array in self.saved()[1].items():
+            fill(name, array)
+        for m in self.models:
             if len(m.R):
                 m.V[:, : len(m.R)] = m.R.T
 
@@ -220,8 +215,8 @@ class Budgeted:
     rows_seen: int = 0
 
 
-@dataclass(slots=True)
-class Training:
+@dataclass
+class Training(Kept):
     """One run of `method` on `problem`, from `state` or the checkpoint found by `progress`.
 
     row_state, rows   hold `duals` (n, targets), the α, if the method has any
@@ -240,19 +235,23 @@ class Training:
     rows: Rows
     measure: Callable[[list[tuple[np.ndarray, np.ndarray]]], float | None] | None = None
     pool: Executor | None = None
-    _started: float = 0.0
-    _damping: Damping = (0, 1)
+    _damping: tuple[int, int] = (0, 1)
+
+    @property
+    def kept(self) -> tuple[str, ...]:  # type: ignore[override]
+        return ("duals",) * self.method.has_alpha
+
+    @property
+    def duals(self) -> np.ndarray:
+        """α of all rows and targets."""
+        return self.rows["duals"]
 
     def run(self, epochs: float) -> Budgeted:
         """Run `epochs` epochs, the last one possibly partial."""
-        found = None if self.progress.checkpoints is None else self.progress.checkpoints.found
-        if found is not None:
-            self._resume(found)
-        self._started = self.progress.started - self.state.seconds
+        self.progress.resume_with(self, self.state, Epoch)
         n, goal = self.problem.n_rows, round(epochs * self.problem.n_rows)
         last = self.state.before + goal
         self._damping = last - round(_DAMPED * min(n, goal)), last
-        history: list[Any] = self.progress.history
         reason = None
         while reason is None and self.state.steps < goal:
             epoch, done = divmod(self.state.steps, n)
@@ -261,28 +260,24 @@ class Training:
                     m.counts[passes.CORRECT] = m.sums[passes.LOSS] = 0
             reason = self._epoch(epoch, done, min(n, goal - epoch * n))
             if reason is not None:
-                self.progress.save(self.state, self)  # type: ignore[arg-type]  # before a partial epoch enters the history
+                self.progress.save(self.state, self)  # before a partial epoch enters the history
             if self.state.steps > epoch * n:
-                history.append(self._record(epoch))
-                if self.progress.observe is not None:
-                    self.progress.observe(history[-1])
+                self.progress.see(self._record(epoch))
         done = self.state.steps
         seen = self.problem.rows_before + min(done, n)
-        return Budgeted(self._exported(), reason or StopReason.EPOCHS, history, self.state.before + done, seen)
+        return Budgeted(self._exported(), reason or StopReason.EPOCHS, self.progress.history, self.state.before + done, seen)  # type: ignore[arg-type]
 
     def _epoch(self, epoch: int, done: int, goal: int) -> StopReason | None:
         """Steps `done` to `goal` of an epoch; returns why to stop early, or None."""
         for group in self.epochs.groups(epoch, done):
             for start in range(0, len(group.order), _STEPS):
-                reason = self._reason()
+                reason = self.progress.ended()
                 if reason is not None or done == goal:
                     return reason
                 order = group.order[start : start + min(_STEPS, goal - done)]
                 self._learn(order, group.rows)
                 done += len(order)
-                self.state.seconds = time.monotonic() - self._started
-                if self.progress.checkpoints is not None and self.progress.checkpoints.due():
-                    self.progress.save(self.state, self)  # type: ignore[arg-type]
+                self.progress.keep(self.state, self)
             self.row_state.release(group.rows.first_row, group.rows.first_row + group.rows.n_rows)
         return None
 
@@ -290,19 +285,13 @@ class Training:
         first = chunk.first_row
 
         def learn(number: int) -> None:
-            alpha = self.rows["duals"][first : first + chunk.n_rows, number] if self.method.has_alpha else None
+            alpha = self.duals[first : first + chunk.n_rows, number] if self.method.has_alpha else None
             rows = self.problem.rows(chunk, self.problem.targets[number])
             self.method.steps(order, rows, alpha, self._damping, self.problem, self.mode, self.state.models[number])
 
         numbers = range(len(self.state.models))
         for _ in map(learn, numbers) if self.pool is None else self.pool.map(learn, numbers):
             pass
-
-    def _reason(self) -> StopReason | None:
-        most = self.progress.rule.max_time
-        if most is not None and time.monotonic() - self._started >= most:
-            return StopReason.TIME
-        return StopReason.INTERRUPTED if self.progress.stop() else None
 
     def _exported(self) -> list[tuple[np.ndarray, np.ndarray]]:
         return [exported(m, self.method.scale(m), self.problem.kernel.centre) for m in self.state.models]
@@ -316,7 +305,7 @@ class Training:
         return Epoch(
             epoch=steps / n,
             rows=steps,
-            seconds=time.monotonic() - self._started,
+            seconds=self.progress.seconds,
             accuracy_met=None if self.problem.of_numbers else int(counts[passes.CORRECT]) / (inside * len(models)),
             primal_met=0.5 * square + float(sums[passes.LOSS]) * n / inside,
             dual=float(sums[passes.ALPHA]) - 0.5 * square if self.method.has_alpha and not self.problem.vectors_before else None,
@@ -330,18 +319,6 @@ class Training:
             bytes_computed=self.epochs.traffic.bytes_computed,
             validation=None if self.measure is None else self.measure(now),
         )
-
-    def _resume(self, found: StoredCheckpoint) -> None:
-        with found.restoring():
-            self.state.restore(found, self.problem.n_rows)
-            if self.method.has_alpha:
-                found.read_into("duals", self.rows["duals"], self.release)
-            lines = expect_lines(found.record["state"]["history"], Epoch, "history")
-            self.progress.history = [Epoch(*line) for line in lines]  # type: ignore[misc]
-
-    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """What a checkpoint keeps in addition to the state: α."""
-        return {}, {"duals": self.rows["duals"]} if self.method.has_alpha else {}
 
     def release(self) -> None:
         """Release α, which is not used for a while."""

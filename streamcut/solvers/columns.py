@@ -22,6 +22,9 @@ y = w_b: nothing bounds the shares of a smooth loss, and steps for σC from C U 
 Guard (streamcut.solvers.acceleration): the kind of its passes. Where its first σ is below 1, its plain passes solve for cached
 rows at once, if features are few (streamcut.oracles.dual.interior), and the resulting weights are scored next. With an l1 passes
 are plain at first: steps exploit that only nonzero features bend the dual (streamcut.compiled.columns.bent_along).
+
+A joint loss of K classes has a group of K columns (streamcut.compiled.groups): its products, slopes and thresholds are sums over
+them. All passes of one with kinks are accelerated (oracle.shares_come_from_each_other).
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ from streamcut.bundle import two_cuts
 from streamcut.bundle.intercept import EVERYWHERE, Interval, best_intercept
 from streamcut.compiled import columns_vectors as vectors
 from streamcut.compiled.vectors import dot
-from streamcut.errors import CorruptError, UsageError
+from streamcut.errors import UsageError
 from streamcut.execution.runner import Interrupted
 from streamcut.foundation.rounding import absolute_above, combined, combined_square, dual_value, objective, plane_doubt
 from streamcut.models.certificate import StopReason, Witness
@@ -74,8 +77,6 @@ def solve(oracle: ColumnsOracle, progress: Progress, origins: Sequence[Origin] |
         progress.rule = replace(progress.rule, max_passes=None)
     found, reason = progress.resume(oracle), StopReason.INTERRUPTED
     s = State.at_zero(oracle, 0) if found is None else State.restored(found, oracle)
-    if not all(own.began < len(progress.history) and oracle.passes >= progress.history[own.began].passes for own in s.lines):
-        raise CorruptError("no checkpoint of this run: its history has more passes than its data; start again without it")
     try:
         if found is None:
             s = _begun(oracle, origins)
@@ -140,10 +141,11 @@ def _answers(s: State, oracle: ColumnsOracle, reason: StopReason, last: int) -> 
         found[column] = _answer(s, a, oracle, reason)
     if waiting := _waiting(s, oracle):
         oracle.active = np.array(waiting)
-        zero, costs = np.zeros(oracle.dimension), oracle.costs
+        zero, costs = np.zeros(oracle.size), oracle.costs
         for a, (column, loss) in enumerate(zip(waiting, oracle.losses_at_zero().tolist(), strict=True)):
             F, c_bar = objective(0.0, len(zero), float(costs[a]), loss), float(costs[a] * oracle.totals[a])
-            found[column] = Answer(zero, F, 0.0, 0.0, Witness.none(oracle.costly.stop), c_bar, reason, last, ((F, 0.0),))
+            nothing = Witness.none(oracle.costly.stop * oracle.risk.width)
+            found[column] = Answer(zero, F, 0.0, 0.0, nothing, c_bar, reason, last, ((F, 0.0),))
     return [found[column] for column in range(len(oracle.columns))]
 
 
@@ -155,7 +157,7 @@ def _begun(oracle: ColumnsOracle, origins: Sequence[Origin] | None) -> State:
     first = _placed(s, oracle, A, origins)
     W = s.y.copy()
     for a, origin in first.items():
-        W[:, a] = 0.0 if origin is None else origin.w
+        s.of(W, a)[:] = 0.0 if origin is None else _shaped(origin.w, oracle)
     sums = oracle.ascend(Start(W, s.y, np.ones(A), ENOUGH * oracle.costs, LITTLE))
     _begin(s, oracle, first)
     _after(s, oracle, sums, W, stuck=np.ones(A, np.bool_))
@@ -191,13 +193,15 @@ def _begin(s: State, oracle: ColumnsOracle, first: dict[int, Origin | None]) -> 
     l1s = [0.0] * len(oracle.active) if oracle.l1s is None else oracle.l1s.tolist()
     for a, origin in first.items():
         C, loss, sigma, M = (values[a] for values in known)
-        plain = sigma == 1.0 or l1s[a] > 0.0  # steps are as long as thresholds allow, so acceleration waits until they are slow
-        line = Line(Guard(sigma, plain), 1.0, objective(0.0, oracle.dimension, C, loss))
+        steady = oracle.shares_come_from_each_other
+        # with an l1 steps are as long as thresholds allow, so acceleration waits until they are slow
+        plain = not steady and (sigma == 1.0 or l1s[a] > 0.0)
+        line = Line(Guard(sigma, plain, steady=steady), 1.0, objective(0.0, oracle.size, C, loss))
         s.lines.append(replace(line, within=EVERYWHERE if oracle.free else None))
         if origin is not None:
             s.lines[a].solved = origin.w
             if origin.cut is not None:
-                s.G[oracle.costly, a], s.offsets[a] = origin.cut.a * -M, origin.cut.b * M
+                s.of(s.G[oracle.costly], a)[:], s.offsets[a] = _shaped(origin.cut.a * -M, oracle), origin.cut.b * M
                 s.lines[a].error = origin.cut.error
         elif oracle.free:
             s.lines[a].solved = np.zeros(oracle.dimension)
@@ -212,7 +216,7 @@ def _expect_below(s: State, oracle: ColumnsOracle, first: dict[int, Origin | Non
         if origin is None or origin.cut is None:
             continue
         line, M = s.lines[a], float(oracle.totals[a])
-        w, (cut, b, error) = np.ascontiguousarray(s.best[:, a]), (origin.cut.a, origin.cut.b, origin.cut.error)
+        w, (cut, b, error) = s.of(s.best, a).reshape(-1), (origin.cut.a, origin.cut.b, origin.cut.error)
         square = dot(w, w)
         if dot(cut, w) + b - plane_doubt(dot(cut, cut), square, b, error, len(w)) > (line.F / oracle.costs[a]) / M:
             raise UsageError("warm_start: the model's cutting plane does not hold on this data; start without the model")
@@ -227,10 +231,10 @@ def _iterate(s: State, oracle: ColumnsOracle, *, stuck: bool) -> None:
     if l1 is not None or any(line.solved is not None for line in s.lines):
         W = s.y.copy()
     if l1 is not None:
-        vectors.shrink(s.y[oracle.costly], l1, W[oracle.costly])
+        vectors.shrink(s.y[oracle.costly], s.each(l1), W[oracle.costly])
     for a, line in enumerate(s.lines):
         if line.solved is not None:
-            W[:, a] = line.solved
+            s.of(W, a)[:] = _shaped(line.solved, oracle)
     first = np.array([not line.trace for line in s.lines])
     stretch = np.array([line.stretch for line in s.lines])
     enough = ENOUGH * np.where(first, oracle.costs, stretch * np.array([line.gap for line in s.lines]))
@@ -244,17 +248,17 @@ def _after(s: State, oracle: ColumnsOracle, sums: Any, W: np.ndarray, *, stuck: 
     A, C, l1 = len(s.lines), oracle.costs, oracle.l1s
     s.U += sums.U
     s.b += sums.b
-    found, costly = np.empty((7, A)), oracle.costly
+    found, costly = np.empty((7, A * s.width)), oracle.costly
     U, G = s.U[costly], s.G[costly]
-    vectors.products(U, G, s.best[costly], W[costly], oracle.magnitudes[costly], np.empty((7, A)), found)
-    uu, gu, gg, _, bd, dd, _ = found
+    vectors.products(U, G, s.best[costly], W[costly], oracle.magnitudes[costly], np.empty_like(found), found)
+    uu, gu, gg, _, bd, dd, _ = s.sums(found)
     _step_along_lines(s, oracle, W, bd, dd)
     b, b_G, price = s.b[0], s.offsets, None
     if oracle.free:
         b, b_G, price = _priced(s, oracle)
     p, q = two_cuts.mix(U, G, b, b_G, C, l1, np.stack([gg, gu, uu]), price)
     _take_bounds(s, oracle, p, q, np.stack([gg, gu, uu]))
-    vectors.mix(s.U, p, q, s.G)
+    vectors.mix(s.U, s.each(p), s.each(q), s.G)
     s.offsets = p * s.offsets + q * s.b[0]
     e = np.empty(A)
     for a, line in enumerate(s.lines):
@@ -263,10 +267,11 @@ def _after(s: State, oracle: ColumnsOracle, sums: Any, W: np.ndarray, *, stuck: 
         else:
             e[a], line.stretch = -np.expm1(-line.stretch), 2.0 * line.stretch / (2.0 + line.stretch)
         line.solved = sums.solved.get(a) if line.guard.plain and line.k > 0.0 else None
-    vectors.towards(s.y, sums.w, 1.0, s.U, C, e)
+    vectors.towards(s.y, sums.w, 1.0, s.U, s.each(C), s.each(e))
     for a, line in enumerate(s.lines):
         if e[a] == 1.0 and not line.guard.plain and line.trace and (oracle.risk.loss.smooth or stuck[a]):
-            s.y[:, a] = s.best[:, a] if l1 is None else s.best[:, a] + l1[a] * np.sign(s.best[:, a])
+            best = s.of(s.best, a)
+            s.of(s.y, a)[:] = best if l1 is None else best + l1[a] * np.sign(best)
     if oracle.free:
         s.y[-1] = sums.w[-1] + _moved(s.lines, C * s.U[-1], e)
 
@@ -296,40 +301,40 @@ def _priced(s: State, oracle: ColumnsOracle) -> tuple[np.ndarray, np.ndarray, tw
 
 def _step_along_lines(s: State, oracle: ColumnsOracle, W: np.ndarray, bd: np.ndarray, dd: np.ndarray) -> None:
     """Move each column to the best point on the line from w_b to the scored point. The data is not read."""
-    A, C, l1, D, costly = len(s.lines), oracle.costs, oracle.l1s, oracle.dimension, oracle.costly
-    room, last = np.empty(A), W[-1] - s.best[-1]
+    A, C, l1, D, costly = len(s.lines), oracle.costs, oracle.l1s, oracle.size, oracle.costly
+    room, last = np.empty((1, A * s.width)), W[-1] - s.best[-1]
 
     def slopes(k: np.ndarray) -> np.ndarray:
         if l1 is not None:
-            vectors.penalty_slopes(s.best[costly], W[costly], k, l1, room)
+            vectors.penalty_slopes(s.best[costly], W[costly], s.each(k), s.each(l1), room[0])
         with np.errstate(over="ignore", invalid="ignore"):  # e^s may overflow
-            found = (bd + k * dd if l1 is None else room) + C * oracle.slopes(k)
+            found = (bd + k * dd if l1 is None else s.sums(room)[0]) + C * oracle.slopes(k)
         return np.where(np.isnan(found), np.inf, found)
 
     k = two_cuts.minimise(slopes, A) if dd.any() or (oracle.free and last.any()) else np.zeros(A)
     for a, (line, doubt) in enumerate(zip(s.lines, (C * oracle.doubts(k)).tolist(), strict=True)):
         line.k = float(k[a])
         if not doubt <= _RISK * line.gap and (line.held is None or line.held[1] > line.F):
-            line.held = s.best[:, a].copy(), line.F, line.raised
-    sums = np.empty((3, A))
-    vectors.step(s.best[costly], W[costly], k, oracle.magnitudes[costly], np.empty((2, A)), np.empty(A), sums)
-    spreads, squares = sums[1], sums[0]
+            line.held = s.of(s.best, a).flatten(), line.F, line.raised
+    found, lost, before = (np.empty((count, A * s.width)) for count in (3, 2, 1))
+    vectors.step(s.best[costly], W[costly], s.each(k), oracle.magnitudes[costly], lost, before[0], found)
+    penalised, spreads, sizes = s.sums(found)
+    squares = penalised
     if oracle.free:
         s.best[-1] += k * last
         spreads, squares = spreads + oracle.magnitudes[-1] * np.abs(s.best[-1]), squares + s.best[-1] ** 2
     losses = oracle.step_all(k, spreads, np.sqrt(squares))
     for a, (line, loss) in enumerate(zip(s.lines, losses.tolist(), strict=True)):
-        more = 0.0 if l1 is None else absolute_above(float(l1[a]), float(sums[2, a]), D)
-        line.F = objective(float(sums[0, a]), D, float(C[a]), loss, more)
+        more = 0.0 if l1 is None else absolute_above(float(l1[a]), float(sizes[a]), D)
+        line.F = objective(float(penalised[a]), D, float(C[a]), loss, more)
         line.raised = float(C[a]) * float(oracle.raises[a])  # may be infinite
 
 
 def _take_bounds(s: State, oracle: ColumnsOracle, p: np.ndarray, q: np.ndarray, squares: np.ndarray) -> None:
     """Bound every column by its mixture pG + qU; where that is no better than G alone, set p = 1 and q = 0, in place."""
-    M, C, D, l1 = oracle.totals, oracle.costs, oracle.dimension, oracle.l1s
+    M, C, D, l1 = oracle.totals, oracle.costs, oracle.size, oracle.l1s
     if l1 is not None:
-        out = np.empty((6, len(p)))
-        vectors.dual_model(s.U[oracle.costly], s.G[oracle.costly], p, q, C, l1, out)
+        out = two_cuts.dual_model(s.U[oracle.costly], s.G[oracle.costly], p, q, C, l1)
     for a, (line, cut) in enumerate(zip(s.lines, oracle.cut_errors(s.b), strict=True)):
         m, pa, qa, c_bar = float(M[a]), float(p[a]), float(q[a]), float(C[a] * M[a])
         gg, gu, uu = (squares[:, a] / (m * m)).tolist()
@@ -354,10 +359,15 @@ def _answer(s: State, a: int, oracle: ColumnsOracle, reason: StopReason) -> Answ
     line, witness = s.lines[a], s.proof(a, float(oracle.totals[a]))
     c_bar, l1 = float(oracle.costs[a] * oracle.totals[a]), 0.0 if oracle.l1s is None else float(oracle.l1s[a])
     bound = min(line.bound, witness.bound(c_bar, l1))
-    w, F, raised = s.best[:, a].copy(), line.F, line.raised
+    w, F, raised = s.of(s.best, a).flatten(), line.F, line.raised
     if line.held is not None and line.held[1] < F:
         w, F, raised = line.held
     return Answer(w, F, raised, bound, witness, c_bar, reason, line.began, tuple(line.trace))
+
+
+def _shaped(w: np.ndarray, oracle: ColumnsOracle) -> np.ndarray:
+    """A flat vector of a problem by columns; without a free intercept's number if it has none."""
+    return w.reshape(-1, oracle.risk.width)
 
 
 def _leave(s: State, oracle: ColumnsOracle, rule: StoppingRule, progress: Progress) -> None:

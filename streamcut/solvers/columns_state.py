@@ -10,7 +10,6 @@ import numpy as np
 
 from streamcut.bundle.intercept import EVERYWHERE, Interval
 from streamcut.compiled import columns_vectors as vectors
-from streamcut.foundation.fields import expect_like
 from streamcut.foundation.rounding import CutError
 from streamcut.models.certificate import StopReason, Witness
 from streamcut.models.checkpoint import StoredCheckpoint
@@ -22,7 +21,6 @@ from streamcut.solvers.standstill import Standing
 
 _VECTORS = ("y", "best", "U", "G")
 _OF_ANSWERS = ("primal", "raised", "bound", "c_bar", "began")
-_POINT = (0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,7 +90,10 @@ class Line:
 @dataclass(slots=True, eq=False)
 class State:
     """Vectors (D, A) of the active columns: `y` where the next pass starts, `best` points, `U` and `G`; b of U
-    (1 or 3, A), offsets (A); a Line of each. `answers` of the columns that have left, by number."""
+    (1 or 3, P), offsets (P); a Line of each. `answers` of the columns that have left, by number.
+
+    The P problems are columns, or groups of `width` columns: a vector of one is its columns, flat.
+    """
 
     y: np.ndarray
     best: np.ndarray
@@ -102,12 +103,26 @@ class State:
     offsets: np.ndarray
     lines: list[Line]
     answers: dict[int, Answer] = field(default_factory=dict)
+    width: int = 1
 
     @classmethod
-    def at_zero(cls, oracle: ColumnsOracle, columns: int) -> State:
-        """The state of so many columns before any pass; they have no lines yet."""
-        y, best, U, G = (np.zeros((oracle.dimension, columns)) for _ in _VECTORS)
-        return cls(y, best, U, G, constants(oracle.risk.loss, columns), np.zeros(columns), [])
+    def at_zero(cls, oracle: ColumnsOracle, problems: int) -> State:
+        """The state of so many problems before any pass; they have no lines yet."""
+        width = oracle.risk.width
+        y, best, U, G = (np.zeros((oracle.dimension, problems * width)) for _ in _VECTORS)
+        return cls(y, best, U, G, constants(oracle.risk.loss, problems), np.zeros(problems), [], width=width)
+
+    def of(self, vectors: np.ndarray, a: int) -> np.ndarray:
+        """The columns of problem a, (D, width), a view."""
+        return vectors[:, a * self.width : (a + 1) * self.width]
+
+    def each(self, numbers: np.ndarray) -> np.ndarray:
+        """(A,) numbers of columns from those of problems."""
+        return np.repeat(numbers, self.width)
+
+    def sums(self, found: np.ndarray) -> np.ndarray:
+        """(n, P) sums over the columns (n, A) of problems."""
+        return found.reshape(len(found), -1, self.width).sum(axis=2)
 
     def join(self, new: State) -> None:
         """Add columns at the end, whose lines are to follow. Arrays are extended one after the other."""
@@ -117,9 +132,10 @@ class State:
 
     def keep(self, chosen: np.ndarray) -> None:
         """Keep only these columns. Arrays are compacted one after the other."""
+        stay = (chosen[:, None] * self.width + np.arange(self.width)).reshape(-1)
         for name in _VECTORS:
-            found = np.empty((len(self.U), len(chosen)))
-            vectors.choose(getattr(self, name), chosen, found)
+            found = np.empty((len(self.U), len(stay)))
+            vectors.choose(getattr(self, name), stay, found)
             setattr(self, name, found)
         self.b, self.offsets, self.lines = self.b[:, chosen], self.offsets[chosen], [self.lines[a] for a in chosen.tolist()]
 
@@ -153,36 +169,28 @@ class State:
 
     @classmethod
     def _read(cls, found: StoredCheckpoint, numbers: dict[str, Any], oracle: ColumnsOracle) -> State:
-        form = {**asdict(Line(Guard(1.0, True, [0.0]), 1.0)), "held": None, "solved": False, "within": [0.0], "trace": [_POINT]}
-        known = [{**form, "held": own["held"] and _POINT} for own in numbers["lines"]]
-        proof = {"offset": 0.0, "error": _POINT, "trace": [_POINT]}
-        answer = {"column": 0, "reason": "", **dict.fromkeys(_OF_ANSWERS, 0.0), **proof}
-        expect_like(numbers, {"lines": known, "answers": [answer]}, "solver")
-        D, A = oracle.dimension, len(known)
-        if len(oracle.active) * (A > 0) != A:
-            raise ValueError(f"{A} columns are in training, but rows have {len(oracle.active)}")
-        y, best, U, G = (found.read(name, (D, A)) for name in _VECTORS)
+        D, A = oracle.dimension, len(numbers["lines"])
+        width = oracle.risk.width
+        y, best, U, G = (found.read(name, (D, A * width)) for name in _VECTORS)
         b, offsets = found.read("b", (len(constants(oracle.risk.loss, 1)), A)), found.read("offsets", (A,))
         known = [
             {"guard": Guard(**own["guard"]), "error": CutError(*own["error"]), "within": _interval(own["within"], oracle)}
             for own in numbers["lines"]
         ]
         lines = [Line(**{**own, **more, "held": None, "solved": None}) for own, more in zip(numbers["lines"], known, strict=True)]
-        s = cls(y, best, U, G, b, offsets, lines)
+        s = cls(y, best, U, G, b, offsets, lines, width=width)
         for a, (line, own) in enumerate(zip(s.lines, numbers["lines"], strict=True)):
             if own["held"] is not None:
-                line.held = (found.read(f"held.{a}", (D,)), *own["held"])
+                line.held = (found.read(f"held.{a}", (oracle.size,)), *own["held"])
             if own["solved"]:
-                line.solved = found.read(f"solved.{a}", (D,))
+                line.solved = found.read(f"solved.{a}", (oracle.size,))
         for own in numbers["answers"]:
             s.answers[own["column"]] = _answer_of(own, found, oracle)
-        if not set(s.answers).isdisjoint(oracle.active.tolist() if A else []):
-            raise ValueError("columns in training have already left")
         return s
 
     def proof(self, a: int, M: float) -> Witness:
         """G of column a as a cut of its mean loss, M its row weight; and the interval of its free intercept, if it has one."""
-        slope, b, line = self.G[:, a] / -M, float(self.offsets[a]) / M, self.lines[a]
+        slope, b, line = self.of(self.G, a).reshape(-1) / -M, float(self.offsets[a]) / M, self.lines[a]
         if line.within is None:
             return Witness(slope, b, line.error)
         if not line.within.known:
@@ -211,8 +219,8 @@ def _interval(known: list[float], oracle: ColumnsOracle) -> Interval | None:
 
 def _answer_of(own: dict[str, Any], found: StoredCheckpoint, oracle: ColumnsOracle) -> Answer:
     """The answer of a finished column in a checkpoint."""
-    column, D = own["column"], oracle.dimension
-    w, slope = found.read(f"answer.{column}", (D,)), found.read(f"proof.{column}", (oracle.costly.stop,))
+    column, costly = own["column"], oracle.costly.stop * oracle.risk.width
+    w, slope = found.read(f"answer.{column}", (oracle.size,)), found.read(f"proof.{column}", (costly,))
     proof = Witness(slope, own["offset"], CutError(*own["error"]))
     known = {name: own[name] for name in _OF_ANSWERS}
     return Answer(w, witness=proof, reason=StopReason(own["reason"]), trace=tuple(map(tuple, own["trace"])), **known)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamcut.compiled import smo
-
 
 class KernelCache:
     """Columns of the kernel over the active rows, float32; the least recently used one is evicted.
@@ -45,5 +43,7 @@ class KernelCache:
 
     def narrow(self, kept: np.ndarray) -> None:
         """Keep only the positions `kept` of all columns."""
-        smo.compact(self.numbers, self.used, self.width, kept)  # unwritten columns have no memory yet
+        for slot in range(self.used):  # unwritten columns have no memory yet
+            column = self.numbers[slot * self.width : (slot + 1) * self.width][kept]
+            self.numbers[slot * len(kept) : (slot + 1) * len(kept)] = column
         self.resize(len(kept))

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,12 +32,12 @@ from streamcut.compiled import smo
 from streamcut.compiled.smo import DONE, MISSING
 from streamcut.execution.runner import Interrupted
 from streamcut.foundation.chunk import Chunk
-from streamcut.foundation.fields import expect_like
 from streamcut.foundation.rounding import above, gamma
 from streamcut.kernels.kernel import RBF, Kernel
 from streamcut.models.certificate import DualPoint, StopReason
 from streamcut.models.checkpoint import Fill
-from streamcut.oracles.kernel_columns import KernelColumn, SharedColumns, mean_row, scores_in_memory, squared_norms, take
+from streamcut.models.kept import Kept
+from streamcut.oracles.kernel_columns import KernelColumn, SharedColumns, mean_row, scores_in_memory, squared_norms
 from streamcut.solvers.free_intercept import balance, best_intercept
 from streamcut.solvers.kernel_cache import KernelCache
 from streamcut.solvers.progress import Progress
@@ -52,7 +52,7 @@ _SPARE = 16  # roundings of a few sums and products of scalars
 _FIRST, _TIGHTER, _LAST = 0.1, 0.25, 1e-9  # tolerances: the first, the factor from one to the next, and the last before giving up
 
 
-class SMO:
+class SMO(Kept):
     """`chunk` holds all rows, centred by the kernel, `signs` (m) their classes ±1, `upper` (m) their C_i; `cache_bytes` for
     kernel columns, in addition to the `shared` ones.
 
@@ -60,6 +60,9 @@ class SMO:
     diagonal     k(x_i, x_i), float64 (m,), of the kernel as columns have it
     gradient     y_i f(x_i) − 1 without the intercept; exact to the precision of float32 kernel values
     """
+
+    kept = ("steps", "evaluations", "_counted", "_looked_again", "alpha", "gradient", "_active")
+    free = ("_active",)
 
     def __init__(
         self,
@@ -124,32 +127,9 @@ class SMO:
         self._look_at_all()
         return False
 
-    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """(numbers, arrays) of a checkpoint, when `stop` is polled. Cached columns are recomputed: they are the same."""
-        numbers = {
-            "steps": self.steps,
-            "evaluations": self.evaluations,
-            "counted": self._counted,
-            "looked_again": self._looked_again,
-            "active": len(self._active),
-        }
-        return numbers, {"alpha": self.alpha, "gradient": self.gradient, "active": self._active}
-
     def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
-        """Resume from what `saved` returned; see streamcut.solvers.progress.Resumable."""
-        self.steps, self.evaluations = numbers["steps"], numbers["evaluations"]
-        self._counted, self._looked_again = numbers["counted"], numbers["looked_again"]
-        n = self._chunk.n_rows
-        if not 0 < numbers["active"] <= n:
-            raise ValueError(f"{numbers['active']} rows are active")
-        self._active = np.empty(numbers["active"], np.int64)
-        fill("alpha", self.alpha)
-        fill("gradient", self.gradient)
-        fill("active", self._active, within=(0, n - 1))
-        self._cache.clear(len(self._active))
-
-    def release(self) -> None:
-        """Does nothing: all arrays are in memory."""
+        super().restore(numbers, fill)
+        self._cache.clear(len(self._active))  # cached columns are computed again: they are the same
 
     @property
     def _now(self) -> int:
@@ -183,23 +163,30 @@ class SMO:
         return at.over(self._chunk, self._squares) - 0.5 * self._kernel.diagonal(square)
 
     def _shrink(self, tolerance: float) -> None:
-        """Leave out rows that are unlikely to move."""
-        if self._bias:
-            highest, lowest = smo.extremes(self._active, self._sign, self._upper, self.alpha, self.gradient)
-            largest = highest - lowest
-        else:
-            highest = largest = smo.violation(self._active, self._upper, self.alpha, self.gradient)
+        """Leave out rows that are unlikely to move (Joachims 1999; LIBSVM, section 5.2): those at a bound whose gradient points
+        outwards by more than the largest violation among the others."""
+        value, grows, falls = self._moves()
+        highest, lowest = value[grows].max(initial=-np.inf), value[falls].min(initial=np.inf)
+        if not self._bias:
+            highest = max(highest, -lowest, 0.0)
             lowest = -highest
-        if not self._looked_again and largest <= _NEAR * tolerance:
+        if not self._looked_again and (highest - lowest if self._bias else highest) <= _NEAR * tolerance:
             self._looked_again = True
             self._look_at_all()
-        kept = np.empty(len(self._active), np.int64)
-        n = smo.still_needed(
-            self._active, self._sign, self._upper, self.alpha, self.gradient, highest, lowest, self._bias, kept
-        )  # fmt: skip
-        if n < len(self._active):
-            self._cache.narrow(kept[:n])
-            self._active = self._active[kept[:n]]
+            value, grows, falls = self._moves()
+        kept = np.flatnonzero((falls | (value >= lowest)) & (grows | (value <= highest)))
+        if len(kept) < len(self._active):
+            self._cache.narrow(kept)
+            self._active = self._active[kept]
+
+    def _moves(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(−y·gradient, whether y·α may grow, whether it may fall) of the active rows; without a bias of α itself."""
+        alpha, upper, g = (of[self._active] for of in (self.alpha, self._upper, self.gradient))
+        below, above = alpha < upper, alpha > 0.0
+        if not self._bias:
+            return -g, below, above
+        positive = self._sign[self._active] > 0
+        return np.where(positive, -g, g), np.where(positive, below, above), np.where(positive, above, below)
 
     def _look_at_all(self) -> None:
         """Reactivate all rows; gradients of inactive ones are recomputed from all support rows."""
@@ -217,12 +204,8 @@ class SMO:
         if len(support) == 0:
             return np.zeros(len(rows))
         self.evaluations += len(support) * len(rows)
-        others = take(self._chunk, support)
         coefficients = self.alpha[support] * self._sign[support]
-        return scores_in_memory(
-            self._kernel, rows, self._chunk, self._squares, others, self._squares[support], coefficients,
-            self._dimension, self._workers,
-        )  # fmt: skip
+        return scores_in_memory(self._kernel, self._chunk, rows, support, coefficients, self._dimension, self._workers)
 
     def _level(self) -> float:
         """By how much scores exceed those of the shifted kernel, the same for all rows."""
@@ -304,9 +287,9 @@ class Stage:
         return {**{name: f"{count:,}" for name, count in counts.items()}, **values, "gap": gap}
 
 
-@dataclass(slots=True)
-class _Loop:
-    """The state of `run` in addition to the SMO: the tolerance, how often `over` was called, and what looks at exact values saw.
+@dataclass
+class _Loop(Kept):
+    """The state of `run` in addition to the SMO: the tolerance, and what looks at exact values saw.
 
     until      steps at which the next look is due
     gap, dual  the least gap and the dual that looks have seen; a gap of 0: there was none
@@ -315,18 +298,10 @@ class _Loop:
 
     tolerance: float
     until: int
-    asked: int = 0
     gap: float = 0.0
     dual: float = 0.0
     idle: int = 0
-
-    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        return {name: value for name, value in asdict(self).items() if name != "asked"}, {}
-
-    def restore(self, own: dict[str, Any]) -> None:
-        expect_like(own, self.saved()[0], "solver")
-        for name, value in own.items():
-            setattr(self, name, value)
+    kept = ("tolerance", "until", "gap", "dual", "idle")
 
     def look(self, value: Value) -> None:
         """See what twice the steps gained: as much of the gap, or by raising the dual bound."""
@@ -343,19 +318,15 @@ def run(smo_state: SMO, progress: Progress, c_bar: float) -> tuple[Value, StopRe
     Raises Interrupted before the first step.
     """
     rule, loop = progress.rule, _Loop(_FIRST, _FIRST_LOOK + _PER_ROW * len(smo_state.alpha))
-    found = progress.resume(smo_state, Stage)
-    if found is not None:
-        with found.restoring():
-            loop.restore(found.record["state"]["solver"])
-    elif progress.stop():
+    if not progress.resume_with(smo_state, loop, Stage) and progress.stop():
         raise Interrupted
-    history: list[Any] = progress.history
 
     def over() -> bool:
-        ended = progress.stop() or (rule.max_time is not None and progress.seconds >= rule.max_time)
-        loop.asked += 1
-        if ended or (progress.checkpoints is not None and progress.checkpoints.due()):
+        ended = progress.ended() is not None
+        if ended:
             progress.save(loop, smo_state)
+        else:
+            progress.keep(loop, smo_state)
         return ended
 
     while True:
@@ -368,9 +339,8 @@ def run(smo_state: SMO, progress: Progress, c_bar: float) -> tuple[Value, StopRe
         seconds = progress.seconds
         support, allowed = int(np.count_nonzero(smo_state.alpha)), rule.allowed_gap(value.primal, c_bar)
         counts = (loop.tolerance, smo_state.steps, smo_state.evaluations)
-        history.append(Stage(len(history), *counts, value.primal, value.dual, value.gap, support, seconds, allowed))
-        if progress.observe is not None:
-            progress.observe(history[-1])
+        number = len(progress.history)
+        progress.see(Stage(number, *counts, value.primal, value.dual, value.gap, support, seconds, allowed))
         if look:
             loop.look(value)
         reason = rule.reason(value.primal, value.dual, c_bar, 0, seconds)
@@ -381,5 +351,5 @@ def run(smo_state: SMO, progress: Progress, c_bar: float) -> tuple[Value, StopRe
         elif reason is None and loop.idle >= _IDLE:
             reason = StopReason.IDLE
         if reason is not None:
-            return value, reason, history
+            return value, reason, progress.history  # type: ignore[return-value]
         loop.tolerance *= _TIGHTER if finished else 1.0

@@ -14,7 +14,6 @@ from streamcut.bundle.intercept import Interval
 from streamcut.bundle.l1_only import L1OfMany, L1Only
 from streamcut.bundle.penalty import L2, FreeIntercept, penalty_of
 from streamcut.compiled import vectors
-from streamcut.foundation.fields import expect_like
 from streamcut.foundation.rounding import CutError
 from streamcut.models.certificate import StopReason, Witness
 from streamcut.models.checkpoint import StoredCheckpoint
@@ -123,7 +122,7 @@ class BundleState:
             self.w = self.w_b.copy()
             self.w[-1] += side
             oracle.score(self.w)
-            end = two_cuts.minimise(lambda k: oracle.C * oracle.slopes(k)[0] - _FLAT * oracle.c_bar, 1, narrow=_CLOSE)[0]
+            end = two_cuts.minimise(lambda k: oracle.C * oracle.slopes(k) - _FLAT * oracle.c_bar, 1, narrow=_CLOSE)[0]
             self.move(part * (1.0 - _CLOSE) * float(end), oracle)
         if self.F_b - self.bound <= rule.allowed_gap(self.F_b, oracle.c_bar):  # F may differ by rounding
             self.best = Best(self.w_b, self.F_b, self.raised)
@@ -266,8 +265,7 @@ class BundleState:
     @classmethod
     def _read(cls, found: StoredCheckpoint, oracle: DecomposableOracle) -> BundleState:
         shape = (oracle.dimension,)
-        numbers = {name: value for name, value in found.record["state"]["solver"].items() if name != "course"}
-        expect_like(numbers, {**_NUMBERS, **_OTHERS}, "solver")
+        numbers = found.record["state"]["solver"]
         bundle = _bundle(found, numbers, oracle)
         w, a = found.read("w", shape), found.read("witness_a", (bundle.dimension,))
         state = cls(
@@ -284,31 +282,17 @@ class BundleState:
         return state
 
 
-_NUMBERS: dict[str, Any] = {  # the fields of a state that are numbers
-    **dict.fromkeys(("loss", "F_b", "bound", "k", "value", "taken", "proved", "raised"), 0.0),
-    "stepped": False,
-}
-_OTHERS: dict[str, Any] = {
-    **dict.fromkeys(("witness_b", "best_F", "best_raised", "c_bar", "l1"), 0.0),
-    "witness_error": (0.0, 0.0),
-    "within": [0.0],
-    "max_cuts": 0,
-}
+_NUMBERS = ("loss", "F_b", "bound", "k", "value", "taken", "proved", "raised", "stepped")  # fields of a state
 
 
 def _bundle(found: StoredCheckpoint, numbers: dict[str, Any], oracle: DecomposableOracle) -> Bundle:
-    """The saved bundle. Raises CorruptError, ValueError for anything else."""
-    most, shape = numbers["max_cuts"], found.shape("bundle.b")
-    allowed = int(found.record["identity"]["max_cuts"])  # the value of this run
-    size = shape[-1]
-    if not (2 <= most <= allowed and 1 <= size <= most + 1):
-        raise ValueError(f"{size} cuts in a bundle of {most} of {allowed}")
+    """The saved bundle."""
     penalty = penalty_of(numbers["l1"])
     if isinstance(oracle.penalty, FreeIntercept | L1OfMany):
         penalty = oracle.penalty.known(*numbers["within"])
     if isinstance(oracle.penalty, L1Only):
         penalty = replace(penalty if isinstance(penalty, L1OfMany) else oracle.penalty, most=numbers["F_b"])
-    bundle = Bundle(oracle.dimension - penalty.free, numbers["c_bar"], most, penalty)
-    for name, place in bundle.make_places(size - 1).items():
-        found.read_into(f"bundle.{name}", place, within=(-1, most - 1) if name == "slots" else None)
+    bundle = Bundle(oracle.dimension - penalty.free, numbers["c_bar"], numbers["max_cuts"], penalty)
+    for name, place in bundle.make_places(found.shape("bundle.b")[-1] - 1).items():
+        found.read_into(f"bundle.{name}", place)
     return bundle

@@ -22,7 +22,7 @@ from streamcut.errors import UsageError
 from streamcut.foundation.rounding import plane_doubt
 from streamcut.models.certificate import Witness
 from streamcut.oracles.decomposable import Cut, DecomposableOracle
-from streamcut.oracles.dual.ascent import DualAscent
+from streamcut.oracles.dual.ascent import DualOracle
 from streamcut.oracles.dual.passes import Ascent
 from streamcut.solvers.bundle_dca import ENOUGH
 from streamcut.solvers.progress import StoppingRule
@@ -76,7 +76,7 @@ def started(origin: Origin, oracle: DecomposableOracle, max_cuts: int, rule: Sto
     return state
 
 
-def dual(origin: Origin, oracle: DualAscent, max_cuts: int, rule: StoppingRule) -> BundleState:
+def dual(origin: Origin, oracle: DualOracle, max_cuts: int, rule: StoppingRule) -> BundleState:
     """The state of bundle-dca at `origin`, after one pass: the cut there, and that of a first sweep."""
     nothing = np.zeros(max_cuts)
     ascent = Ascent(origin.w, nothing, 0, 1, 1.0, ENOUGH * oracle.C, start=np.zeros_like(origin.w))

@@ -90,6 +90,27 @@ def test_every_verb_works_on_the_first_model_with_its_own_table(verb, here, run,
     assert code == 0, err
 
 
+def test_fit_train_and_folds_have_one_loss_and_one_measure(here, run, tmp_path):
+    said = {}
+    for name, words in {"fit": ["fit"], "train": ["train"], "folds": ["train", "--folds", "3"]}.items():
+        path = tmp_path / f"{name}.npz"
+        code, out, err = run(words[0], "clicks.csv", "--label", "click", *words[1:], "--C", "0.1", "-o", path)
+        model = streamcut.load_model(path)
+        said[name] = out + err
+        assert (code, model.parameters["loss"], model.parameters["intercept"]) == (0, "logistic", "free")
+        assert "log_loss" in streamcut.evaluate(model, "clicks.csv").measures()
+    assert "log loss" in said["fit"]
+    assert "  log_loss 0." in said["folds"]
+    weights = [streamcut.load_model(tmp_path / f"{name}.npz").weights for name in said]
+    np.testing.assert_allclose(weights[1:], [weights[0]] * 2, atol=0.02)
+
+
+def test_columns_of_a_search_have_the_loss_of_the_model(here):
+    found = streamcut.tune("clicks.csv", {"C": [0.1, 1.0]}, label="site", folds=2)
+    assert (found.best.measure, found.model.parameters["loss"]) == ("log_loss", "softmax")
+    assert streamcut.train("clicks.csv", label="site").parameters["loss"] == "softmax"
+
+
 def test_verify_says_the_same_of_the_table_the_frame_and_the_store(here, run):
     model, frame = streamcut.load_model("clicks.npz"), pd.read_csv("clicks.csv")
     rows = (frame.drop(columns="click"), frame.click)

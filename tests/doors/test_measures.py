@@ -14,7 +14,15 @@ NAMES = {
     "binary": ("accuracy", "precision", "recall", "f1"),
     "classes": ("accuracy", "balanced_accuracy"),
     "numbers": ("r2", "mean_squared_error", "mean_absolute_error"),
+    "quantiles": ("r2", "pinball_loss"),
     "counts": ("r2", "mean_poisson_deviance"),
+}
+OPTIONS = {
+    "binary": {"loss": "logistic"},
+    "classes": {"task": "multiclass", "loss": "softmax"},
+    "numbers": {"task": "regression"},
+    "quantiles": {"task": "regression", "loss": "quantile", "quantile": 0.3},
+    "counts": {"task": "regression", "loss": "poisson"},
 }
 
 
@@ -23,34 +31,43 @@ def rows(task: str) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(3)
     X = rng.integers(-1, 2, (300, 3)).astype(float)
     s = X @ [1.0, 0.5, -2.0] + 0.7 * rng.standard_normal(300)
-    targets = {
-        "binary": np.sign(s),
-        "classes": np.clip(np.round(s), -1, 1),
-        "numbers": s,
-        "counts": np.floor(np.exp(np.clip(s, -2, 2))),
-    }
-    return X, targets[task]
+    targets = {"binary": np.sign(s), "classes": np.clip(np.round(s), -1, 1), "counts": np.floor(np.exp(np.clip(s, -2, 2)))}
+    return X, targets.get(task, s)
 
 
+def calibration_error(p: np.ndarray, hit: np.ndarray, weight: np.ndarray) -> float:
+    """Over 15 bins of equal width."""
+    bins = np.minimum((15 * p).astype(int), 14)
+    return sum(abs(np.sum((weight * (p - hit))[bins == k])) for k in range(15)) / weight.sum()
+
+
+@pytest.mark.parametrize("shard_nnz", [40, 10_000])
 @pytest.mark.parametrize("task", NAMES)
-def test_measures_are_those_of_scikit_learn(task):
+def test_measures_are_those_of_scikit_learn(task, shard_nnz):
     X, y = rows(task)
-    weight = np.random.default_rng(4).uniform(0.5, 2, len(y))
-    loss = {"binary": "logistic", "counts": "poisson"}.get(task, "auto")
-    kind = {"classes": "multiclass", "numbers": "regression", "counts": "regression"}.get(task, "binary")
-    model = streamcut.train((X, y), loss=loss, task=kind, intercept="none")
-    found, predicted = streamcut.evaluate(model, streamcut.rows(X, y, weight=weight)), model.predict(X)
-    for name in NAMES[task]:
+    weight = np.where(np.arange(300) % 7 == 0, 0.0, np.random.default_rng(4).uniform(0.5, 2, 300))
+    model = streamcut.train((X, y), intercept="none", **OPTIONS[task])
+    found = streamcut.evaluate(model, streamcut.rows(X, y, weight=weight, shard_nnz=shard_nnz))
+    predicted = model.predict(X)
+    for name in set(NAMES[task]) - {"pinball_loss"}:
         theirs = getattr(metrics, name if hasattr(metrics, name) else f"{name}_score")
         assert getattr(found, name) == pytest.approx(theirs(y, predicted, sample_weight=weight)), name
+    if task == "quantiles":
+        assert found.pinball_loss == pytest.approx(metrics.mean_pinball_loss(y, predicted, sample_weight=weight, alpha=0.3))
     if task == "classes":
+        p, target = model.probabilities_of(model.decision_function(X)), (y + 1).astype(int)
         assert found.macro_f1 == pytest.approx(metrics.f1_score(y, predicted, sample_weight=weight, average="macro"))
+        assert found.log_loss == pytest.approx(metrics.log_loss(y, p, sample_weight=weight))
+        assert found.brier_score == pytest.approx(np.average(((p - np.eye(3)[target]) ** 2).sum(axis=1), weights=weight))
+        assert found.calibration_error == pytest.approx(calibration_error(p.max(axis=1), p.argmax(axis=1) == target, weight))
     if task == "binary":
         s, p = model.decision_function(X), np.reshape(model.predict_proba(X).T, (-1, len(y)))[-1]
         assert np.sum(s == 0) > 5
         assert found.roc_auc == pytest.approx(metrics.roc_auc_score(y, s, sample_weight=weight))
         assert found.average_precision == pytest.approx(metrics.average_precision_score(y, s, sample_weight=weight))
         assert found.log_loss == pytest.approx(metrics.log_loss(y, p, sample_weight=weight))
+        assert found.brier_score == pytest.approx(metrics.brier_score_loss(y, p, sample_weight=weight))
+        assert found.calibration_error == pytest.approx(calibration_error(p, y > 0, weight))
 
 
 def test_measures_of_rankings():

@@ -27,7 +27,7 @@ def test_a_model_says_what_it_takes_before_it_takes_it(folder, tmp_path):
     model = load_model(folder / "m.npz")
     weights = np.zeros(5_000_000)
     weights[7] = 0.1
-    save_model(replace(model, weights=weights, witness=None), tmp_path / "wide.npz")
+    save_model(replace(model, weights=weights, witnesses=()), tmp_path / "wide.npz")
     sizes: list[int] = []
     assert (load_model(tmp_path / "wide.npz", sizes.append).weights == weights).all()
     assert (tmp_path / "wide.npz").stat().st_size < 10**6

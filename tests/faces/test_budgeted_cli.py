@@ -1,18 +1,14 @@
-"""Kernel models on a budget from the command line: trained, measured, shown, stopped by a signal and gone on with."""
+"""Kernel models on a budget from the command line: measured as they go, shown, gone on with."""
 
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
-from streamcut import load_model
 from streamcut.errors import ExitCode
 
 RBF = ("--kernel", "rbf", "--gamma", 0.5, "--C", 4, "--budget", 30, "--quiet")
@@ -36,41 +32,6 @@ def stores(folder, run):
         if not (folder / f"{name}.zarr").exists():
             assert run("convert", folder / f"{name}.svm", folder / f"{name}.zarr")[0] == 0
     return folder / "two.zarr", folder / "three.zarr"
-
-
-@pytest.mark.thirds
-@pytest.mark.parametrize(
-    ("options", "accuracy"),
-    [
-        ((*RBF, "--set", "epochs=3"), 0.93),
-        ((*RBF, "--set", "epochs=3", "--solver", "bsgd"), 0.85),
-        ((*RBF, "--set", "epochs=3", "--set", "maintenance=project"), 0.93),
-        (
-            (
-                "--kernel",
-                "poly",
-                "--set",
-                "degree=2",
-                "--set",
-                "coef0=1",
-                "--set",
-                "maintenance=project",
-                "--budget",
-                30,
-                "--set",
-                "epochs=3",
-                "--quiet",
-            ),
-            0.93,
-        ),
-    ],
-)
-def test_two_classes(run, stores, tmp_path, options, accuracy):
-    two, model = stores[0], tmp_path / "m.npz"
-    assert run("train", two, "--output", model, *options) == (0, "", "")
-    measures = json.loads(run("evaluate", model, two, "--json")[1])
-    assert measures["accuracy"] > accuracy
-    assert len(run("predict", model, two)[1].split()) == 600
 
 
 def test_several_classes_with_validation(run, stores, tmp_path):
@@ -98,24 +59,3 @@ def test_a_warm_start_from_another_kernel_is_refused(run, stores, tmp_path):
     code, _, err = run("train", stores[0], *other)
     assert code == ExitCode.USAGE
     assert "was trained with kernel rbf, gamma 0.5; use the same" in err
-
-
-def test_a_signal_ends_training_and_resume_goes_on(run, stores, tmp_path):
-    options = [*RBF[:-1], "--set", "epochs=800", "--checkpoint", tmp_path / "c", "--json"]
-    command = ["train", stores[0], "--output", tmp_path / "m.npz", *options]
-    start = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()"]
-    with subprocess.Popen([*start, *map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        while json.loads(process.stdout.readline())["event"] != "iteration":
-            pass
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "Traceback" not in err
-    part = load_model(tmp_path / "m.npz")
-    assert part.stop_reason == "interrupted"
-    assert run(*command, "--resume", "--force")[0] == 0
-    whole = load_model(tmp_path / "m.npz")
-    assert len(whole.history) == 800
-    assert whole.history[: len(part.history) - 1] == part.history[:-1]
-    assert run("train", stores[0], "--output", tmp_path / "n.npz", *RBF, "--set", "epochs=800")[0] == 0
-    np.testing.assert_array_equal(whole.coefficients, load_model(tmp_path / "n.npz").coefficients)

@@ -51,36 +51,6 @@ def call(*arguments, **options) -> subprocess.CompletedProcess:
 # --- help ---------------------------------------------------------------------------------------------------------------------
 
 
-def loaded_by(*arguments) -> set[str]:
-    """The modules that a command, which must succeed, has loaded in the end."""
-    code = "import sys\nfrom streamcut.cli import main\ntry: main(sys.argv[1:])\nfinally: print(*sys.modules, file=sys.stderr)"
-    command = [sys.executable, "-P", "-c", code, *map(str, arguments)]
-    return set(subprocess.run(command, capture_output=True, text=True, check=True).stderr.splitlines()[-1].split())
-
-
-HEAVY = {"scipy.sparse", "scipy.special", "scipy.linalg", "zarr", "sklearn", "rich", "h5py", "pyarrow", "obstore", "boto3"}
-
-
-def test_help_loads_nothing_heavy():
-    assert not loaded_by("--help") & {*HEAVY, "numpy", "numba"}
-
-
-def test_showing_a_store_loads_no_compiler(folder):
-    assert not loaded_by("info", folder / "rows.zarr") & {*HEAVY, "numba"}
-
-
-@pytest.mark.thirds
-@pytest.mark.parametrize("command", ["train", "predict", "evaluate", "verify"])
-def test_a_command_loads_what_it_needs(folder, tmp_path, command):
-    rows, model = folder / "rows.zarr", folder / "m.npz"
-    more = {"train": [rows, "--output", tmp_path / "m.npz", "--quiet"], "predict": [model, rows, "-o", tmp_path / "labels.txt"]}
-    arguments = [command, *more.get(command, [model, rows])]
-    loaded_by(*arguments, *["--force"] * (command in more))  # kernels may have to be compiled here
-    found = loaded_by(*arguments, *["--force"] * (command in more))
-    assert "numba" in found
-    assert sorted(found & {*HEAVY, "numba.np.linalg"}) == []  # the last one: Numba prepared itself to compile
-
-
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_documents_itself(name):
     command = cli.get_command(click.Context(cli), name)
@@ -303,12 +273,6 @@ def test_info_of_a_model(run, folder):
     code, table, err = run("info", folder / "m.npz")
     assert (code, err) == (0, "")
     assert re.search(r"stop reason +converged\n", table)
-
-
-def test_export(run, folder, tmp_path):
-    assert run("export", folder / "m.npz", tmp_path / "m.txt") == (0, "", "")
-    assert (tmp_path / "m.txt").read_text().startswith("solver_type L2R_L1LOSS_SVC_DUAL\nnr_class 2\nlabel 1 -1\n")
-    assert run("export", folder / "m.npz", tmp_path / "m.txt")[0] == ExitCode.USAGE
 
 
 @pytest.mark.thirds

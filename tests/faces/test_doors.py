@@ -137,7 +137,7 @@ def test_two_classes_that_are_words_are_tuned_whichever_comes_first(folder):
     for first in ("yes", "no"):
         rows = pd.concat([frame[frame.y == first][:1], frame], ignore_index=True)
         how = {"label": "y", "convert": {"drop": "row"}}
-        found = streamcut.tune(rows, {"C": [0.1, 1.0]}, folds=3, **how)
+        found = streamcut.tune(rows, {"C": [0.1, 1.0]}, folds=3, measure="accuracy", **how)
         alone = streamcut.train(rows, C=found.best.options["C"], **how)
         assert found.best.mean > 0.7
         assert found.model.certificate.primal == pytest.approx(alone.certificate.primal, rel=1e-2)

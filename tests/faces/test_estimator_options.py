@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 
 import streamcut
@@ -26,12 +25,6 @@ def test_options_are_passed_on():
     assert LinearSVM(solver="ocas", cut="exact", target=1e9).fit(X, y).model_.stop_reason == "target"
     assert LinearSVM(lanes=2, row_cache="0", sweeps=0).fit(X, y).model_.parameters["lanes"] == 2
     assert KernelSVM(solver="sbp", nu=0.1).fit(X, y).model_.parameters["nu"] == 0.1
-
-
-def test_grids_of_numpy_numbers():
-    X, y = rows()
-    grid = {"budget": np.array([10, 20]), "C": np.array([1.0, 10.0], np.float32)}
-    assert GridSearchCV(StreamcutClassifier(kernel="rbf"), grid, cv=2).fit(X, y).best_score_ > 0.8
 
 
 @pytest.fixture(scope="module")
@@ -88,9 +81,8 @@ def test_stores_of_another_width(stores):
     X, _ = rows()
     svm = LinearSVM().fit(narrow)
     for call in (svm.predict, svm.decision_function, svm.score, svm.evaluate, svm.calibrate):
-        for given in (wide, str(wide), streamcut.open(wide)):
-            with pytest.raises(ValueError, match=r"store has 12 features.*expecting 6.*n_features=6"):
-                call(given)
+        with pytest.raises(BadInputError, match=r"feature \d+ .*the model has 6 features"):
+            call(wide)
     assert LinearSVM().fit(wide).predict(narrow).shape == (200,), "features that are not there are 0"
     with pytest.raises(ValueError, match="12 features"):
         svm.predict(np.hstack([X, X]))

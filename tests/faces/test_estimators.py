@@ -9,7 +9,6 @@ import pytest
 import scipy.sparse as sp
 from sklearn import linear_model
 from sklearn.base import clone
-from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.model_selection import GridSearchCV
@@ -28,7 +27,6 @@ from streamcut.sklearn import (
     StreamcutClassifier,
     StreamcutOutlierDetector,
     StreamcutRanker,
-    StreamcutRegressor,
 )
 
 STOPS_EARLIER = {  # they compare to 7 digits what is trained to a tolerance, from other rows in another order
@@ -43,10 +41,8 @@ OF_SEQUENCES = {
 }
 CHECKED = {
     "linear": LinearSVM(),
-    "rest": LinearSVM(strategy="one-vs-rest"),
     "logistic": LogisticRegression(),
     "budget": StreamcutClassifier(kernel="rbf", epochs=1.0, budget=20, workers=1),
-    "budget, numbers": StreamcutRegressor(kernel="rbf", epochs=1.0, budget=20, workers=1),
     "smo": KernelSVM(),
     "regression": LinearSVR(),
     "one class": StreamcutOutlierDetector(),
@@ -233,12 +229,6 @@ def test_probabilities_after_calibrate():
     assert not hasattr(svm, "predict_proba"), "of a model that is no more"
 
 
-def test_scikit_learns_calibration_around_it():
-    X, y = rows()
-    fitted = CalibratedClassifierCV(LinearSVM(), cv=2).fit(X, y)
-    assert fitted.predict_proba(X).shape == (400, 2)
-
-
 def test_text_in_a_pipeline():
     texts = ["sun and sea", "sand and sun", "snow and ice", "ice on ice", "sea of sand", "cold snow"] * 5
     labels = ["warm", "warm", "cold", "cold", "warm", "cold"] * 5
@@ -268,16 +258,6 @@ def test_class_weights_are_those_of_rows():
         LinearSVM(class_weight="balanced").fit(streamcut.rows(X, y))
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_class_weights_of_sampled_cuts_are_those_of_rows():
-    X, y = rows()
-    svm = KernelSVM(gamma=0.1, solver="sampled-linear", samples=100, max_passes=3)
-    weighted = clone(svm).set_params(class_weight={0: 1.0, 1: 5.0}).fit(X, y)
-    by_row, plain = clone(svm).fit(X, y, np.where(y == 1, 5.0, 1.0)), clone(svm).fit(X, y)
-    np.testing.assert_array_equal(weighted.decision_function(X), by_row.decision_function(X))
-    assert np.mean(weighted.predict(X) == 1) > np.mean(plain.predict(X) == 1)
-
-
 def test_labels_of_any_kind():
     X, y = rows()
     for labels in (np.array([False, True]), np.array([7, -2])):
@@ -288,29 +268,29 @@ def test_labels_of_any_kind():
         LinearSVM().fit(X, np.linspace(0, 1, 400))
 
 
-@pytest.mark.parametrize("loss", ["epsilon_insensitive", "squared_epsilon_insensitive"])
+@pytest.mark.parametrize("loss", ["epsilon-insensitive", "squared-epsilon-insensitive"])
 def test_linear_svr_is_scikit_learns(loss):
     from sklearn.svm import LinearSVR as Theirs
 
     X, _ = rows()
     y = X @ np.arange(12.0) + np.random.default_rng(2).standard_normal(400)
     ours = LinearSVR(epsilon=0.2, loss=loss, C=0.5, tol=1e-7, tol_relative=None).fit(X, y)
-    theirs = Theirs(epsilon=0.2, loss=loss, C=0.5, tol=1e-10, max_iter=1_000_000, dual=True).fit(X, y)
+    theirs = Theirs(epsilon=0.2, loss=loss.replace("-", "_"), C=0.5, tol=1e-10, max_iter=1_000_000, dual=True).fit(X, y)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=0.02)
     np.testing.assert_allclose(ours.predict(X), theirs.predict(X), atol=0.05)
 
 
-def test_regressions_of_scikit_learn_have_their_names(tmp_path):
+def test_regressions_by_other_losses(tmp_path):
     X, _ = rows()
     y = np.abs(X @ np.arange(12.0)).round()
-    ridge = LinearSVR(loss="squared_error", C=10.0, tol=1e-8, tol_relative=None).fit(X, y)
+    ridge = LinearSVR(loss="squared", C=10.0, tol=1e-8, tol_relative=None).fit(X, y)
     Z = np.column_stack([X.toarray(), np.ones(400)])
     np.testing.assert_allclose(ridge.predict(X), Z @ np.linalg.solve(Z.T @ Z + 0.1 * np.eye(13), Z.T @ y), atol=0.02)
     counts = LinearSVR(loss="poisson").fit(X, y)
     np.testing.assert_allclose(counts.predict(X), np.exp(counts.model_.decision_function(X)))
-    assert LinearSVR(loss="pinball", quantile=0.9, C=10.0).fit(X, y).predict(X).mean() > ridge.predict(X).mean()
+    assert LinearSVR(loss="quantile", quantile=0.9, C=10.0).fit(X, y).predict(X).mean() > ridge.predict(X).mean()
     path = stored(tmp_path, X, y)
-    from_store = LinearSVR(loss="squared_error", C=10.0, tol=1e-8, tol_relative=None).fit(path)
+    from_store = LinearSVR(loss="squared", C=10.0, tol=1e-8, tol_relative=None).fit(path)
     assert from_store.score(path) == pytest.approx(ridge.score(X, y), abs=1e-3)
     with pytest.raises(UsageError, match="loss: 'hinge' is not one of task regression"):
         LinearSVR(loss="hinge").fit(X, y)
@@ -328,12 +308,3 @@ def test_logistic_regression_is_that_of_scikit_learn(classes):
     np.testing.assert_array_equal(ours.predict(X), ours.classes_[ours.predict_proba(X).argmax(axis=1)])
     flat = LogisticRegression(bias=0.0).fit(X, names)
     np.testing.assert_array_equal(flat.intercept_, np.zeros(1 if classes == 2 else 3))
-
-
-@pytest.mark.parametrize("loss", ["squared-hinge", "logistic", "softmax"])
-def test_losses_of_several_classes(loss):
-    X, y = rows(3)
-    strategy = {} if loss == "softmax" else {"strategy": "one-vs-rest"}
-    svm = LinearSVM(loss=loss, **strategy).fit(X, y)
-    assert svm.score(X, y) > 0.8
-    assert hasattr(svm, "predict_proba") == (loss != "squared-hinge")

@@ -6,17 +6,21 @@ import logging
 import runpy
 import sys
 
-import kit.shared.manners
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import streamcut
-from streamcut.errors import StreamcutError, given, spelled
-
-rows = kit.shared.manners.rows
-
+from streamcut.errors import StreamcutError, UsageError, given, spelled
 
 pytestmark = pytest.mark.smoke
+
+
+@pytest.fixture(scope="module")
+def rows() -> tuple[sp.csr_matrix, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = sp.random_array((300, 20), density=0.4, rng=rng, format="csr", data_sampler=rng.normal)
+    return sp.csr_matrix(X), np.where(X @ rng.normal(size=20) > 0, 1.0, -1.0)
 
 
 @pytest.mark.parametrize(
@@ -57,6 +61,38 @@ def test_a_name_in_a_table_is_no_markup(rows):
     data = streamcut.rows(*rows)
     data.path = "<b>"
     assert "&lt;b&gt;" in data._repr_html_()
+
+
+# --- suggestions ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda rows: streamcut.train(rows, tolerance_relative=1e-3),
+            "no option tolerance_relative; did you mean tol_rel",
+        ),
+        (lambda rows: streamcut.train(rows, maxcuts=3), r"no option maxcuts; did you mean max_cuts\?"),
+        (lambda rows: streamcut.train(rows, quux=3), r"train has no option quux; help\(streamcut.train\) lists them"),
+        (
+            lambda rows: streamcut.train(rows, loss="squared_hinge"),
+            r"loss: 'squared_hinge' is unknown; did you mean squared-hinge",
+        ),
+        (lambda rows: streamcut.train(rows, task="Multiclass"), r"task: .*; did you mean multiclass\? use one of auto, binary"),
+        (lambda rows: streamcut.train(rows, solver="xyz"), "solver: 'xyz' is unknown; use one of auto, "),
+        (lambda rows: streamcut.train(rows, scheduler="local_cluster"), r"scheduler: .*; did you mean local-cluster\?"),
+        (
+            lambda rows: streamcut.convert("x.svm", "x.zarr", shard_nzz=3),
+            r"convert has no option shard_nzz; did you mean shard_nnz\?",
+        ),
+        (lambda rows: streamcut.convert("x.svm", "x.zarr", backend="zar"), r"backend: 'zar' is unknown; did you mean zarr\?"),
+        (lambda rows: streamcut.train(rows, kernel="rfb"), r"kernel: 'rfb' is unknown; did you mean rbf\?"),
+    ],
+)
+def test_what_was_meant_is_suggested(rows, call, message):
+    with pytest.raises(UsageError, match=message):
+        call(rows)
 
 
 # --- types --------------------------------------------------------------------------------------------------------------------

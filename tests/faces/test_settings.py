@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 
+import click
 import numpy as np
 import pytest
 
 import streamcut
+from streamcut.cli import COMMANDS, cli
 from streamcut.errors import ExitCode
 
 
@@ -48,6 +47,13 @@ def test_the_command_line_comes_before_variables_and_these_before_the_file(budge
     monkeypatch.setenv("STREAMCUT_TRAIN_MEMORY", "30GB")
     assert budget(file=file) == 30e9
     assert budget("--memory", "40GB", file=file) == 40e9
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_of_every_command_has_its_own_variable(name):
+    options = [each for each in cli.get_command(click.Context(cli), name).params if isinstance(each, click.Option)]
+    long = [next(opt[2:] for opt in reversed(each.opts) if opt.startswith("--")) for each in options]
+    assert [each.envvar for each in options] == [f"STREAMCUT_{name}_{key}".upper().replace("-", "_") for key in long]
 
 
 def test_the_file_may_be_named_by_a_variable(budget, monkeypatch, tmp_path):
@@ -118,12 +124,6 @@ def test_a_file_that_is_not_there(run, store):
 
 def test_an_option_of_another_command_may_stand_above_all_tables(budget):
     assert budget(file='shuffle = 3\nmemory = "10GB"') == 10e9  # shuffle is convert's
-
-
-def test_a_shell_completes_commands_and_options():
-    known = {**os.environ, "COMP_WORDS": "streamcut train --max-pa", "COMP_CWORD": "2", "_STREAMCUT_COMPLETE": "bash_complete"}
-    done = subprocess.run([sys.executable, "-P", "-m", "streamcut"], env=known, capture_output=True, text=True, check=True)
-    assert done.stdout == "plain,--max-passes\n"
 
 
 @pytest.mark.parametrize(

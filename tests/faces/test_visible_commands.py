@@ -2,16 +2,108 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
-from kit.shared.visible_commands import FILE, MODEL, STORE, TABLE, WORDS, fill
-from kit.visible import NAMES, is_harmless, on_terminal
+from kit.visible import NAMES, expect_no_markup, is_harmless, on_terminal
 
 import streamcut
+from streamcut.cli import COMMANDS
 
 pytestmark = pytest.mark.process
+
+FILE = "a\x1b[31m\x1b]0;t\x07<b>&'\"\u202e$\\frac{$\n%s" + os.fsdecode(b"\xe9\x80")
+WORDS = [NAMES["escape"], NAMES["newline"], NAMES["markup"], NAMES["dollar"], NAMES["direction"]]
+MODEL, TWO, LINEAR = f"{FILE}.npz", f"{FILE}2.npz", f"{FILE}l.npz"
+STORE, TABLE, TEXT = f"{FILE}.zarr", f"{FILE}.jsonl", f"{FILE}.svm"
+LINES = [
+    ("example", "clicks", f"{FILE}.made.csv"),
+    ("convert", TABLE, STORE, "--label", "label"),
+    ("convert", TABLE, "x.zarr", "--label", "label", "--dry-run"),
+    ("convert", TABLE, f"{STORE}t", "--label", f"{NAMES['dollar']}=={NAMES['escape']}"),
+    ("train", f"{STORE}t", "--output", "u.npz", "--scheduler", f"tcp://127.0.0.1:1/{NAMES['escape']}"),
+    ("convert", TEXT, f"{STORE}s"),
+    ("fit", TABLE, "--label", "label", "-o", f"{FILE}9.npz", "--C", "1", "--max-time", "5s"),
+    ("fit", TABLE, "--label", NAMES["escape"], "-o", f"{FILE}10.npz"),
+    ("info", STORE),
+    ("info", STORE, "--json"),
+    ("info", STORE, "--check"),
+    ("train", STORE, "--task", "multiclass", "--output", MODEL, "--max-passes", "5"),
+    ("train", STORE, "--task", "multiclass", "--output", "n.npz", "--max-passes", "5", "--json"),
+    ("train", STORE, "--task", "multiclass", "--output", "o.npz", "--dry-run"),
+    ("train", STORE, "--task", "multiclass", "--output", TWO, "--loss", "softmax", "--max-passes", "5"),
+    ("train", f"{STORE}t", "--output", LINEAR, "--max-passes", "5", "--checkpoint", f"{FILE}run"),
+    ("train", f"{STORE}t", "--output", "p.npz", "--positive-label", NAMES["escape"]),
+    ("train", f"{STORE}t", "--output", f"{FILE}3.npz", "--C", "0.1,1", "--folds", "2", "--max-passes", "5"),
+    ("train", f"{STORE}t", "--output", "t.npz", "--validation", f"{STORE}t", "--loss", f"{NAMES['escape']},hinge"),
+    ("train", f"{STORE}t", "--output", "t.npz", "--folds", "2", "--set", f"{NAMES['escape']}=1,2"),
+    ("train", f"{STORE}t", "--output", "t.npz", "--folds", "2", "--measure", NAMES["escape"]),
+    ("info", MODEL),
+    ("predict", MODEL, TABLE),
+    ("predict", TWO, TABLE, "--answer", "probabilities"),
+    ("predict", MODEL, TABLE, "--keep", NAMES["dollar"], "-o", f"{FILE}.csv"),
+    ("predict", MODEL, TEXT),
+    ("evaluate", MODEL, TABLE),
+    ("evaluate", MODEL, STORE, "--json"),
+    ("evaluate", LINEAR, TABLE),
+    ("calibrate", LINEAR, f"{STORE}t", "-o", f"{FILE}4.npz"),
+    ("calibrate", MODEL, STORE, "-o", f"{FILE}5.npz"),
+    ("explain", MODEL, TABLE),
+    ("explain", LINEAR, TABLE, "--top", "2", "--json"),
+    ("explain", MODEL, TABLE, "--label", NAMES["escape"] + "?"),
+    ("explain", MODEL, TABLE, "--against", f"{STORE}t"),
+    ("explain", MODEL),
+    ("explain", LINEAR, "--top", "5"),
+    ("explain", MODEL, "--json"),
+    ("explain", MODEL, "--label", NAMES["escape"] + "?"),
+    ("report", MODEL, "-o", f"{FILE}6.html", "--data", STORE),
+    ("report", MODEL, TWO, "-o", f"{FILE}7.html", "--data", TABLE),
+    ("report", LINEAR, "-o", f"{FILE}8.html", "--data", TABLE, "--plots", f"{FILE}plots"),
+    ("verify", MODEL),
+    ("verify", LINEAR, f"{STORE}t"),
+    ("verify", LINEAR, f"{STORE}t", "--output", f"{FILE}11.npz"),
+    ("verify", LINEAR, f"{STORE}t", "--json"),
+    ("verify", MODEL, STORE),
+    ("export", MODEL, f"{FILE}.json"),
+    ("export", MODEL, f"{FILE}.liblinear"),
+    ("export", LINEAR, f"{FILE}2.liblinear"),
+    ("export", MODEL, f"{FILE}.joblib"),
+]
+
+
+def fill(folder):
+    rng = np.random.default_rng(0)
+    with open(folder / TABLE, "w") as file:
+        for k in range(90):
+            cells = {"label": WORDS[k % 3], NAMES["direction"]: rng.random(), NAMES["dollar"]: WORDS[rng.integers(5)]}
+            file.write(json.dumps(cells) + "\n")
+    (folder / TEXT).write_text("1 1:0.5 3:1\n-1 2:1\n1 1:2\n-1 2:2 3:-1\n")
+
+
+def test_60_every_command(run, tmp_path, monkeypatch):
+    """Its output is printable, one message is one line, and whatever goes wrong has a sentence."""
+    folder = tmp_path
+    fill(folder)
+    monkeypatch.chdir(folder)
+    assert {line[0] for line in LINES} == set(COMMANDS)
+    done = set()
+    for line in LINES:
+        code, out, err = run(*line)
+        assert (code in (0, 2, 3, 4, 9, 11), "Traceback" in err) == (True, False), (line, code, err)
+        assert is_harmless(out), (line, out)
+        assert is_harmless(err), (line, err)
+        assert "\nstreamcut: all is well" not in out + err, (line, out, err)
+        done |= {line[0]} if code == 0 else set()
+    assert done == set(COMMANDS)
+    for page in folder.glob("*.html"):
+        expect_no_markup(page)
+        assert "<script>alert" not in page.read_text()
+    for drawing in folder.rglob("*.svg"):
+        assert "<script" not in drawing.read_text()
 
 
 @pytest.fixture(scope="module")
@@ -52,3 +144,14 @@ def test_60_what_python_shows(folder, monkeypatch):
         page = getattr(each, "_repr_html_", str)()
         assert is_harmless(page), page
         assert "<script" not in page
+
+
+def test_60_a_terminal_gets_no_escapes(tmp_path):
+    """Of ours there may be some on a live line, of others none."""
+    name = f"{NAMES['escape']}.svm"
+    (tmp_path / name).write_text("1 1:0.5 3:1\n-1 2:1\n")
+    command = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()", "convert", name, "x/y.zarr"]
+    _, shown = on_terminal(command, tmp_path)
+    assert b"x" in shown
+    assert b"\x1b[31m" not in shown
+    assert b"\x1b]0;" not in shown

@@ -7,14 +7,13 @@ from collections import Counter
 import kit.shared.convert
 import numpy as np
 import pytest
-import scipy.io
 import scipy.sparse as sp
 from kit.shared.convert import leftovers
 from reference.rows import make_rows, read_rows, write_svmlight
 
 import streamcut
 from streamcut import convert
-from streamcut.errors import BadInputError, MemoryBudgetError, NotFoundError, UsageError
+from streamcut.errors import BadInputError, NotFoundError, UsageError
 
 rows = kit.shared.convert.rows
 groups = kit.shared.convert.groups
@@ -39,21 +38,6 @@ def test_a_store_can_be_stored_otherwise(tmp_path, groups, backend):
     assert streamcut.open(tmp_path / "b.store").manifest.statistics == streamcut.open(tmp_path / "a.zarr").manifest.statistics
     convert(tmp_path / "b.store", tmp_path / "c.zarr", shard_nnz=200)
     assert streamcut.open(tmp_path / "c.zarr").manifest.fingerprint == streamcut.open(tmp_path / "a.zarr").manifest.fingerprint
-
-
-def test_matrices_with_labels_in_a_file(tmp_path):
-    X = sp.random_array((300, 30), density=0.2, format="csr", rng=np.random.default_rng(0))
-    y = np.arange(300) % 3
-    sp.save_npz(tmp_path / "x.npz", X)
-    scipy.io.mmwrite(tmp_path / "x.mtx", X, precision=17)
-    np.save(tmp_path / "y.npy", y)
-    for name in ("x.npz", "x.mtx"):
-        convert(tmp_path / name, tmp_path / "x.zarr", labels=str(tmp_path / "y.npy"), force=True, shard_nnz=500)
-        data = streamcut.open(tmp_path / "x.zarr")
-        chunks = [data.read(shard) for shard in range(len(data.manifest.shards))]
-        assert data.manifest.statistics.labels == {0.0: 100, 1.0: 100, 2.0: 100}
-        np.testing.assert_array_equal(np.concatenate([chunk.data for chunk in chunks]), X.data)
-        np.testing.assert_array_equal(np.concatenate([chunk.indices for chunk in chunks]), X.indices)
 
 
 def test_group_by_qid_sorts_groups_and_keeps_their_inner_order(tmp_path, groups):
@@ -131,18 +115,6 @@ def test_no_rows(tmp_path, content):
     assert os.listdir(tmp_path) == ["a.svm"]
 
 
-def test_one_row_and_one_class(tmp_path):
-    (tmp_path / "a.svm").write_text("1 1:1\n")
-    assert convert(tmp_path / "a.svm", tmp_path / "a.zarr").outputs[str(tmp_path / "a.zarr")].labels == {1.0: 1}
-
-
-def test_memory_too_small_says_the_least(tmp_path, rows):
-    with pytest.raises(
-        MemoryBudgetError, match=r"memory: 1\.00 MB is not enough: at least [\d.]+ [MG]B .* process itself takes [\d.]+ [MG]B"
-    ):
-        convert(write_svmlight(tmp_path / "a.svm", rows), tmp_path / "a.zarr", memory=10**6)
-
-
 def test_inputs_that_cannot_be(tmp_path, rows):
     text = write_svmlight(tmp_path / "a.svm", rows)
     with pytest.raises(NotFoundError):
@@ -187,16 +159,3 @@ def test_options_that_the_format_cannot_have(tmp_path, rows):
         convert(tmp_path / "x.npz", tmp_path / "o.zarr")
     with pytest.raises(UsageError, match="hash_bits does not apply to npz"):
         convert(tmp_path / "x.npz", tmp_path / "o.zarr", labels="y", hash_bits=4)
-
-
-def test_real_data_equal_another_reader(tmp_path, data_dir, load):
-    X, y = load("mq2008_fold1test")
-    convert(data_dir / "mq2008_fold1test" / "train.svm.xz", tmp_path / "m.zarr", dtype="float64")
-    data = streamcut.open(tmp_path / "m.zarr")
-    chunk = data.read(0)
-    nonzero = X.copy()
-    nonzero.eliminate_zeros()
-    np.testing.assert_array_equal(chunk.indices, nonzero.indices)
-    np.testing.assert_allclose(chunk.data, nonzero.data, rtol=0, atol=1e-15)
-    np.testing.assert_array_equal(chunk.y, y)
-    assert data.manifest.statistics.groups == 109

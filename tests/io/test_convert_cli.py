@@ -7,7 +7,6 @@ import sys
 
 import kit.shared.convert_cli
 import pytest
-from kit.store_crash import forked
 from reference.rows import read_rows
 
 from streamcut import convert
@@ -46,17 +45,6 @@ def test_summary_as_json_and_quiet(run, tmp_path, text):
     assert report["outputs"][str(tmp_path / "a.zarr")]["n_rows"] == report["rows"] == 300
     assert sum(report["plan"]["lines"].values()) <= report["plan"]["limit"]
     assert run("convert", text, tmp_path / "b.zarr", "--quiet") == (0, "", "")
-
-
-def test_rows_in_order_of_labels_are_told_of(run, tmp_path):
-    (tmp_path / "rows.svm").write_text("0 1:1\n" * 200 + "1 2:1\n" * 200)
-    code, out, err = run("convert", tmp_path / "rows.svm", tmp_path / "a.zarr")
-    assert code == 0
-    assert "rows are sorted by label" in err
-    assert "--shuffle 1" in err
-    code, out, err = run("convert", tmp_path / "rows.svm", tmp_path / "b.zarr", "--json")
-    assert json.loads(out)["label_order"] == [str(tmp_path / "b.zarr")]
-    assert "rows are sorted" not in run("convert", tmp_path / "rows.svm", tmp_path / "c.zarr", "--shuffle", 1)[2]
 
 
 def test_standard_input(tmp_path, text):
@@ -102,11 +90,3 @@ def test_refusals(run, tmp_path, text, monkeypatch, arguments, code, message):
     assert message in found[2]
     assert "Traceback" not in found[2]
     assert set(os.listdir(tmp_path)) == before
-
-
-def test_unfinished_stores_are_named_as_such(run, tmp_path, text):
-    convert(text, tmp_path / "a.zarr", shard_nnz=300)
-    forked(lambda: convert(text, tmp_path / "b.zarr", shard_nnz=300), "convert.manifest:1:kill")
-    code, _, err = run("info", tmp_path / "b.zarr")
-    assert code == ExitCode.INCOMPLETE
-    assert "--resume" in err

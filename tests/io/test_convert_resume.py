@@ -1,19 +1,17 @@
 """A conversion that dies at any moment is no store, and --resume ends with the same bytes."""
 
 import os
-import random
 import shutil
 import signal
 from pathlib import Path
 
 import pytest
 from kit.store_crash import content, forked
-from kit.waiting import files_in, has_ended, until
 from reference.rows import make_rows, write_svmlight
 
 import streamcut
 from streamcut import convert
-from streamcut.errors import ExitCode, IncompleteError, LockedError, UsageError
+from streamcut.errors import UsageError
 
 pytestmark = [pytest.mark.smoke, pytest.mark.process]
 
@@ -72,22 +70,6 @@ def test_killed_again_and_again(text, undisturbed, tmp_path, way):
     assert deaths >= 3
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_kill_at_a_random_time(text, undisturbed, tmp_path, seed):
-    chance = random.Random(seed)
-    way = list(WAYS)[seed % len(WAYS)]
-    pid = os.fork()
-    if pid == 0:
-        convert(source_of(way, text), tmp_path / "a.zarr", shard_nnz=400, **WAYS[way])
-        os._exit(0)
-    wanted = chance.randrange(1, 25)
-    until(lambda: has_ended(pid) or files_in(tmp_path) >= wanted, f"file {wanted}")
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-    assert run(source_of(way, text), tmp_path, resume=True, **WAYS[way]) == 0
-    assert content(tmp_path) == undisturbed[way]
-
-
 def test_groups_are_checked_again_after_a_resume(text, tmp_path):
     """Late rows bring back a qid of the first: the resumed run has to know."""
     lines = (text.parent / "groups.svm").read_text().splitlines(keepends=True)
@@ -125,31 +107,6 @@ def test_resume_refuses_other_data_and_other_options(text, tmp_path):
         file.write("1 1:1\n")
     with pytest.raises(UsageError, match="inputs was"):
         convert(source, tmp_path / "a.zarr", resume=True)
-
-
-def test_two_conversions_to_one_output(text, tmp_path):
-    pid = os.fork()
-    if pid == 0:
-        os.environ["STREAMCUT_FAILPOINT"], os.environ["STREAMCUT_FAILPOINT_RUN"] = "convert.journal:2:sleep=30", "two"
-        convert(text, tmp_path / "a.zarr", shard_nnz=400)
-        os._exit(0)
-    try:
-        until((tmp_path / "a.zarr/journal/000001").exists, "the journal")
-        with pytest.raises(LockedError, match="being written"):
-            convert(text, tmp_path / "a.zarr")
-    finally:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-    convert(text, tmp_path / "a.zarr")
-
-
-@pytest.mark.parametrize("way", ["plain", "shuffled"])
-def test_a_full_disk_can_be_resumed(text, undisturbed, tmp_path, way):
-    assert run(text, tmp_path, "store.put_tmp:20:ENOSPC", **WAYS[way]) == ExitCode.DISK_FULL
-    with pytest.raises(IncompleteError):
-        streamcut.open(tmp_path / "a.zarr")
-    assert run(text, tmp_path, resume=True, **WAYS[way]) == 0
-    assert content(tmp_path) == undisturbed[way]
 
 
 def test_resume_of_what_is_complete_changes_nothing(text, tmp_path):

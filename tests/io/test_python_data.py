@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 from reference.rows import store_bytes
@@ -63,6 +64,29 @@ def test_blocks_of_any_form_and_size_make_the_same_store(rows, tmp_path, form):
     assert one.manifest.fingerprint == many.manifest.fingerprint
     assert (many.recipe.names is None) == ("frame" not in form)
     assert out.statistics == many.manifest.statistics
+
+
+def test_rows_appended_one_by_one_make_the_store_of_one_block(tmp_path):
+    rng = np.random.default_rng(5)
+    X, y = rng.integers(0, 3, (20_000, 3)).astype(float), rng.choice([-1.0, 1.0], 20_000)
+    with streamcut.create(tmp_path / "one.zarr", shard_nnz=15_000) as out:
+        out.append(X, y)
+    with streamcut.create(tmp_path / "many.zarr", shard_nnz=15_000) as out:
+        for row in range(len(X)):
+            out.append(X[row : row + 1], y[row : row + 1])
+    assert len(streamcut.open(tmp_path / "one.zarr").manifest.shards) > 2
+    assert store_bytes(tmp_path / "many.zarr") == store_bytes(tmp_path / "one.zarr")
+
+
+@pytest.mark.parametrize("backend", ["zarr", "hdf5"])
+def test_only_shards_whose_values_are_all_1_say_so(tmp_path, backend):
+    values = [[1, 1], [1, 2], [1, 0.5], [1, 0.1], [0, 0]]  # int8 twice, float32, float64, and no entries
+    for number, row in enumerate(values):
+        with streamcut.create(tmp_path / str(number), backend=backend) as out:
+            out.append(np.array([row], np.float64), [1.0])
+    shards = [streamcut.open(tmp_path / str(number)).manifest.shards[0] for number in range(len(values))]
+    assert [shard.ones for shard in shards] == [True, False, False, False, True]
+    assert [shard.arrays["data"].dtype for shard in shards] == ["int8", "int8", "float32", "float64", "int8"]
 
 
 def test_names_and_words_come_back_from_a_model(rows, tmp_path):
@@ -216,7 +240,7 @@ def test_train_takes_what_there_is(rows, table, tmp_path, monkeypatch):
     model = streamcut.train(table, label="click", loss="logistic")
     assert "data" not in model.parameters
     assert streamcut.evaluate(model, table).accuracy > 0.85
-    pa.parquet.write_table(table, tmp_path / "t.parquet")
+    pq.write_table(table, tmp_path / "t.parquet")
     same = streamcut.train(tmp_path / "t.parquet", label="click", convert={"categorical": "site"}, loss="logistic")
     np.testing.assert_array_equal(same.weights, model.weights)
     assert os.listdir(tmp_path) == ["t.parquet"]

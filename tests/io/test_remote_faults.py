@@ -52,7 +52,7 @@ def test_the_timeout_is_set_by_a_variable_and_in_python(server, monkeypatch):
 
 
 @pytest.mark.thirds
-@pytest.mark.parametrize("trouble", ["stall", "cut", 503])
+@pytest.mark.parametrize("trouble", ["stall", "cut", "flip", 500, 503])
 def test_what_fails_is_repeated_and_the_bits_are_the_same(server, text, tmp_path, monkeypatch, trouble):
     streamcut.convert(text, tmp_path / "a.zarr", shard_nnz=2000)
     monkeypatch.setenv("STREAMCUT_TIMEOUT", "1")

@@ -18,7 +18,7 @@ from kit.store_crash import content, forked, make
 from kit.waiting import files_in, has_ended, until
 
 import streamcut
-from streamcut.errors import DiskFullError, ExitCode, IncompleteError, LockedError, NotFoundError, UsageError
+from streamcut.errors import DiskFullError, ExitCode, IncompleteError, LockedError, NotFoundError
 
 pytestmark = pytest.mark.process
 
@@ -67,14 +67,6 @@ def test_killed_at_steps_of_every_kind_and_resumed(tmp_path, backend, undisturbe
     assert deaths > 0
 
 
-def test_resuming_keeps_what_is_stored(tmp_path, backend):
-    path = tmp_path / "store"
-    assert forked(lambda: make(path, backend), "convert.journal:6:kill") == -signal.SIGKILL
-    before = {p: p.stat().st_mtime_ns for p in (path / "shards").rglob("*") if p.parts[-1] in ("c.0", "000000.h5")}
-    assert make(path, backend, resume=True) > 100
-    assert all(p.stat().st_mtime_ns == time for p, time in before.items() if "000000" in str(p))
-
-
 def test_killed_at_random_times(tmp_path, backend, undisturbed):
     rng = np.random.default_rng(1)
     for k in range(6):
@@ -92,14 +84,6 @@ def test_killed_at_random_times(tmp_path, backend, undisturbed):
         if not is_store(path):
             make(path, backend, resume=True, threads=2)
         assert content(path) == undisturbed
-
-
-def test_a_second_death_while_resuming(tmp_path, undisturbed, backend):
-    path = tmp_path / "store"
-    for visit in (4, 3, 2):
-        assert forked(lambda: make(path, backend, resume=True), f"convert.journal:{visit}:kill") == -signal.SIGKILL
-    make(path, backend, resume=True)
-    assert content(path) == undisturbed
 
 
 @pytest.mark.parametrize("point", ["store.put_tmp:1", "store.put_tmp:15", "convert.journal:2", "convert.manifest:1"])
@@ -181,35 +165,6 @@ def test_the_store_that_is_replaced_stays_until_rows_of_the_new_one_are_complete
     (tmp_path / "bad.svm").write_text("1 1:1\nnonsense\n")
     assert run("convert", tmp_path / "bad.svm", store, "--force")[0] == ExitCode.BAD_INPUT
     assert content(store) == before
-
-
-def test_what_replaces_a_store_is_resumed(tmp_path, monkeypatch, run):
-    """Through the command line, as whoever lost a night's work would."""
-    text, store = tmp_path / "a.svm", tmp_path / "a.zarr"
-    text.write_text("".join(f"{(-1) ** n} {n % 7 + 1}:1 9:2\n" for n in range(900)))
-    command = ["convert", text, store, "--shard-nnz", "400", "--quiet", "--force", "--workers", "1"]
-    assert run(*command)[0] == 0
-    old = content(store)
-    text.write_text(text.read_text() + "1 3:1\n")
-    monkeypatch.setenv("STREAMCUT_FAILPOINT", "convert.manifest:1:ENOSPC")
-    assert run(*command)[0] == ExitCode.DISK_FULL
-    monkeypatch.delenv("STREAMCUT_FAILPOINT")
-    assert run("info", store)[0] == ExitCode.INCOMPLETE
-    code, _, err = run(*command, "--resume")
-    assert code == 0, err
-    assert content(store) != old
-    run("convert", text, tmp_path / "new.zarr", "--shard-nnz", "400", "--quiet", "--workers", "1")
-    assert content(store) == content(tmp_path / "new.zarr")
-
-
-def test_resuming_with_other_options_is_refused_by_name(tmp_path, backend):
-    path = tmp_path / "store"
-    forked(lambda: make(path, backend), "convert.manifest:1:kill")
-    with pytest.raises(UsageError, match="keep_zeros was False and is True"):
-        make(path, backend, resume=True, keep_zeros=True)
-    with pytest.raises(UsageError, match="backend was"):
-        make(path, "zarr" if backend == "hdf5" else "hdf5", resume=True)
-    make(path, backend, resume=True)
 
 
 def test_a_folder_that_is_not_there(tmp_path):

@@ -13,7 +13,6 @@ import pyarrow.parquet
 import pytest
 from kit.shared.tables import OPTIONS, N, matrix, write
 from sklearn.feature_extraction import DictVectorizer, FeatureHasher
-from sklearn.preprocessing import OneHotEncoder
 
 import streamcut
 from streamcut.errors import BadInputError, UsageError
@@ -164,18 +163,6 @@ def test_a_dry_run_shows_the_first_rows_and_writes_nothing(tmp_path, run):
     code, out, _ = run("convert", tmp_path / "r.svm", tmp_path / "r.zarr", "--dry-run")
     assert (code, out) == (0, "1 | 0: 0.5 | 2: 2\n-1 | 1\n")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "r.svm"]
-
-
-def test_dictionaries_are_those_of_one_hot_encoder_up_to_order(frame, tmp_path):
-    known = frame.select(["click", "site", "app"]).drop_null()
-    streamcut.convert(known, tmp_path / "o.zarr", labels="click", categorical="site,app")
-    X, _ = matrix(tmp_path / "o.zarr")
-    encoder = OneHotEncoder()
-    theirs = encoder.fit_transform(known.select(["site", "app"]).to_pandas())
-    names = [f"{name}={value}" for name, values in zip(("site", "app"), encoder.categories_, strict=True) for value in values]
-    order = [streamcut.open(tmp_path / "o.zarr").recipe.names.index(name) for name in names]
-    assert X.shape == theirs.shape
-    assert (X[:, order] != theirs).nnz == 0
 
 
 def test_frames_whose_times_are_texts_are_prepared_as_csv_is(tmp_path, run):

@@ -34,6 +34,7 @@ class Server:
     500, 503   the answer is an error, and nothing is done
     "short"    half of what is put arrives, and the answer says that all is well
     "cut"      the line breaks in the middle of the answer's body
+    "flip"     a bit of the answer's body is another
     "slow"     the body comes in two parts
     "stall"    the body stops in the middle, for as long as there is the server
     (code, body)   the answer is an error with this code and body, and nothing is done
@@ -68,9 +69,12 @@ class Server:
             environ = {**environ, "wsgi.input": io.BytesIO(half), "CONTENT_LENGTH": str(len(half))}
             environ = {name: value for name, value in environ.items() if not name.startswith("HTTP_X_AMZ_CHECKSUM")}
         body = self.app(environ, start)
-        return self._spoiled(b"".join(body), trouble) if trouble in ("cut", "slow", "stall") else body
+        return self._spoiled(b"".join(body), trouble) if trouble in ("cut", "flip", "slow", "stall") else body
 
     def _spoiled(self, body: bytes, trouble: str) -> Iterator[bytes]:
+        if trouble == "flip":
+            yield body[:-9] + bytes([body[-9] ^ 1]) + body[-8:]
+            return
         yield body[: len(body) // 2]
         if trouble == "stall":
             self.stalled.set()

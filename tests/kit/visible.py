@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from html.parser import HTMLParser
 from pathlib import Path
 
 NAMES = {
@@ -18,6 +19,16 @@ NAMES = {
 
 def is_harmless(text: str) -> bool:
     return all(c.isprintable() or c == "\n" for c in text)
+
+
+def expect_no_markup(page: Path) -> None:
+    """The page is well-formed, and has no script but its numbers."""
+    tags: list[tuple[str, dict]] = []
+    parser = HTMLParser()
+    parser.handle_starttag = lambda tag, given: tags.append((tag, dict(given)))
+    parser.feed(text := page.read_bytes().decode())
+    assert [given.get("type") for tag, given in tags if tag == "script"] == ["application/json"]
+    assert is_harmless(text)
 
 
 def on_terminal(command: list[str], folder: Path) -> tuple[int, bytes]:

@@ -180,6 +180,9 @@ KERNELS = {  # kernel models; `smo` and `sampled-linear` have certificates
     "pegasos": Training("ones", {**_RBF, "solver": "pegasos", "epochs": 2.0, "bias": 0.0}),
     "perceptron": Training("ones", {**_RBF, "solver": "perceptron", "epochs": 2.0, "bias": 0.0}),
     "sampled-linear": Training("weighted", {**_RBF, "solver": "sampled-linear", "samples": 25, "tol": 1e-2}),
+    "sampled-constant, classes": Training(
+        "classes", {**_RBF, **_CLASSES, "solver": "sampled-constant", "samples": 25, "tol": 5e-2}
+    ),
 }
 
 # --- what they minimise: losses of scores s and targets y -----------------------------------------------------------------------
@@ -270,7 +273,7 @@ def objective(model, rows: Rows, options: dict[str, Any]) -> float:
         K = np.exp(-0.5 * squares) if options["kernel"] == "rbf" else (0.5 * inner) ** options["degree"]
         return 0.5 * model.coefficients @ K @ model.coefficients + C * np.sum(u * ROW_LOSSES[loss](s, y))
     w = model.weights
-    b = model.intercepts if hasattr(model, "intercepts") else model.intercept
+    b = model.intercept
     s = X @ w + b
     if task == "one-class":  # C̄ only sets the length of w, and training chooses it
         return 0.5 * w @ w + model.certificate.c_bar * max(0.0, 1 - np.mean(np.sort(X @ w)[: round(options["nu"] * len(y))]))

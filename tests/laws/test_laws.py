@@ -243,12 +243,12 @@ def test_verify_accepts_the_truth_and_refutes_a_lie(name, store, tmp_path, run):
     assert verdict(replace(model, **{weights: getattr(model, weights) * 1.05})) == 5
     if len(model.certificates) == 1 and hasattr(model, "intercept"):
         primal, _ = claims(model)
-        assert verdict(replace(model, certificate=replace(model.certificate, primal=0.999 * primal))) == 5
+        assert verdict(replace(model, certificates=(replace(model.certificate, primal=0.999 * primal),))) == 5
         worse = replace(model, **{weights: getattr(model, weights) * 1.2})
         F, best = objective(worse, ROWS[rows], options), optimum(rows, problem(options))[0]
         assert best * (1 + 1e-6) < F
         between = replace(model.certificate, primal=F, lower_bound=0.5 * (F + best), tol=1.0, tol_relative=None)
-        assert verdict(replace(worse, certificate=between)) == 5  # consistent, but weights reach less
+        assert verdict(replace(worse, certificates=(between,))) == 5  # consistent, but weights reach less
 
 
 def test_a_small_problem_takes_few_passes(store):

@@ -6,7 +6,6 @@ import json
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from kit.certify import rows
 
 import streamcut
@@ -37,23 +36,6 @@ def test_passes_only_improve():
         assert after.at_least >= before.at_least
 
 
-def test_stores_and_arrays_give_the_same_bits(tmp_path):
-    X, y = rows(5, n=300, d=8)
-    X[np.abs(X) < 0.3] = 0.0
-    model = linear_model.LogisticRegression(tol=1e-2).fit(X, y)
-    found = [streamcut.certify(model, (each, y), 3) for each in (X, sp.csr_array(X))]
-    text = "".join(
-        f"{label:g} " + " ".join(f"{j + 1}:{value!r}" for j, value in enumerate(row) if value) + "\n"
-        for label, row in zip(y.tolist(), X.tolist(), strict=True)
-    )
-    (tmp_path / "rows.svm").write_text(text)
-    for place, more in (("rows.zarr", {}), ("rows.h5", {"backend": "hdf5"})):
-        streamcut.convert(tmp_path / "rows.svm", tmp_path / place, dtype="float64", **more)
-        found.append(streamcut.certify(model, str(tmp_path / place), 3, memory="4GB"))
-    records = [(each.certificate.primal, each.certificate.lower_bound, each.passes, each.better.intercept) for each in found]
-    assert records == [records[0]] * len(records)
-
-
 def test_a_report_says_what_was_certified(tmp_path):
     pytest.importorskip("matplotlib")
     X, y = rows(17, n=200)
@@ -62,9 +44,9 @@ def test_a_report_says_what_was_certified(tmp_path):
     page = streamcut.report(tmp_path / "better.npz", tmp_path / "better.html")
     html = (tmp_path / "better.html").read_text()
     assert "Found by certifying this model:" in html
-    given = {"objective": found.certificate.primal, "at most": found.at_most, "at least": found.at_least}
+    given = {"primal": found.certificate.primal, "at most": found.at_most, "at least": found.at_least}
     for name, value in given.items():
-        assert f'<span>{name}</span><span title="{float(value)!r}">' in html
+        assert f"<td>{name}</td><td>{value:.6g}</td>" in html
     assert page is not None
     assert [each["passes"] for each in streamcut.load_model(tmp_path / "better.npz").history] == [1, 2, 3]
 
@@ -79,7 +61,7 @@ def test_training_goes_on_from_the_better_model_and_its_bound(tmp_path, intercep
     found = streamcut.certify(model, (X, y), 4)
     streamcut.save_model(found.better, tmp_path / "better.npz")
     better = streamcut.load_model(tmp_path / "better.npz")
-    assert better.witness.bound(better.certificate.c_bar) == pytest.approx(found.certificate.lower_bound, rel=1e-12)
+    assert better.witnesses[0].bound(better.certificate.c_bar) == pytest.approx(found.certificate.lower_bound, rel=1e-12)
     options = {"free": {"intercept": "free"}, "none": {"bias": 0.0}, "regularised": {"bias": 1.0}}[intercept]
     options |= {"loss": "logistic", "solver": "bundle-dca", "tol": None, "tol_relative": 1e-4}
     warm = streamcut.train((X, y), warm_start=better, **options)

@@ -6,7 +6,6 @@ import json
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 import streamcut
 from streamcut.errors import BadInputError, UsageError
@@ -108,26 +107,6 @@ def certified(record, data, passes, *, C, free, loss):
         return streamcut.certify(Path(folder) / "m.json", data, passes, C=C, loss=loss, intercept=intercept)
 
 
-@pytest.mark.parametrize("strategy", ["softmax", "one-vs-rest", "crammer-singer"])
-def test_stores_and_memory_change_no_bit(tmp_path, strategy):
-    X, y = rows(4, n=400)
-    estimator = {
-        "softmax": linear_model.LogisticRegression(tol=1e-2, fit_intercept=False),
-        "one-vs-rest": multiclass.OneVsRestClassifier(linear_model.LogisticRegression(tol=1e-2)),
-        "crammer-singer": svm.LinearSVC(multi_class="crammer_singer", max_iter=5, random_state=0),
-    }[strategy]
-    model = estimator.fit(X, y)
-    text = "".join(
-        f"{t} " + " ".join(f"{j + 1}:{v!r}" for j, v in enumerate(x)) + "\n" for x, t in zip(X.tolist(), y, strict=True)
-    )
-    (tmp_path / "rows.svm").write_text(text)
-    streamcut.convert(tmp_path / "rows.svm", tmp_path / "rows.zarr", dtype="float64")
-    found = [streamcut.certify(model, data, 3) for data in ((X, y), (sp.csr_array(X), y), tmp_path / "rows.zarr")]
-    for other in found[1:]:
-        assert other.passes[-1].at_most == pytest.approx(found[0].passes[-1].at_most, rel=1e-9)
-        assert other.better.weights.tobytes() == found[0].better.weights.tobytes()
-
-
 def test_liblinear_files_of_several_classes(tmp_path, run):
     """Labels in any order, each against the rest and Crammer and Singer's; the command, too."""
     X, y = rows(5)
@@ -169,7 +148,7 @@ def test_our_own_models_and_training_that_goes_on(tmp_path, how):
     trained = streamcut.train((X, y), tol_relative=1e-4, warm_start=str(tmp_path / "better.npz"), **given)
     assert trained.converged
     assert sum(each.primal for each in trained.certificates) >= found.certificate.lower_bound
-    assert "MulticlassModel" in repr(type(found.better))
+    assert found.better.weights.shape == (5, 4)
 
 
 def test_exported_weights_say_what_they_are(tmp_path):

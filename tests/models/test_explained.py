@@ -58,7 +58,7 @@ def test_parts_are_weights_times_values(case):
     model, rows, store = case
     W, b = (
         model.weights.reshape(model.n_features, -1),
-        np.atleast_1d(getattr(model, "intercepts", getattr(model, "intercept", 0.0))),
+        np.atleast_1d(model.intercept),
     )
     mean = streamcut.explain(model, rows, top=None, against=store)[0]
     for each in streamcut.explain(model, rows, top=None):

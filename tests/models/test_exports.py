@@ -4,22 +4,96 @@ from __future__ import annotations
 
 import io
 import json
-import re
-import subprocess
-import sys
 
 import joblib
-import kit.shared.exports
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from kit.shared.exports import ROWS
 
 import streamcut
 from streamcut.errors import UsageError
 
-problem = kit.shared.exports.problem
-model = kit.shared.exports.model
+ROWS = 10_000
+
+
+@pytest.fixture(scope="module")
+def problem() -> tuple[sp.csr_array, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = sp.random_array((ROWS, 40), density=0.3, rng=rng, format="csr", data_sampler=rng.normal)
+    return X, X @ rng.normal(size=(40, 4)) + rng.normal(size=(ROWS, 4))
+
+
+KINDS = {
+    "hinge": {"loss": "hinge"},
+    "logistic": {"loss": "logistic"},
+    "F1": {"loss": "f1"},
+    "four classes": {"task": "multiclass"},
+    "softmax": {"task": "multiclass", "loss": "softmax"},
+    "one-vs-rest": {"task": "multiclass", "strategy": "one-vs-rest"},
+    "one-vs-rest, logistic": {"task": "multiclass", "strategy": "one-vs-rest", "loss": "logistic"},
+}
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def model(request, problem):
+    X, scores = problem
+    y = scores.argmax(axis=1) if "task" in KINDS[request.param] else np.sign(scores[:, 0])
+    return streamcut.train(streamcut.rows(X[:300], y[:300].astype(float)), C=0.3, tol_relative=0.1, **KINDS[request.param])
+
+
+NUMBERS = {
+    **{loss: {"task": "regression", "loss": loss} for loss in ("squared", "epsilon-insensitive", "huber", "quantile", "poisson")},
+    "ranking": {"task": "ranking"},
+    "ROC area": {"task": "roc-area"},
+}
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+def test_other_programs_give_the_numbers_of_regressions_and_rankings(kind, problem, tmp_path):
+    runtime = pytest.importorskip("onnxruntime")
+    X, scores = problem
+    y = {"ROC area": np.sign(scores[:300, 0]), "poisson": np.round(np.abs(scores[:300, 0]))}.get(kind, scores[:300, 0])
+    qid = np.arange(300) // 10 if kind == "ranking" else None
+    model = streamcut.train(streamcut.rows(X[:300], y, qid=qid), C=0.3, tol_relative=0.1, **NUMBERS[kind])
+    streamcut.export(model, tmp_path / "m.onnx")
+    session = runtime.InferenceSession(tmp_path / "m.onnx", providers=["CPUExecutionProvider"])
+    (found,) = session.run(["answer"], {"X": X.toarray()})
+    np.testing.assert_allclose(found, model.predict(X), rtol=1e-10, atol=1e-12)
+    streamcut.export(model, tmp_path / "m.joblib")
+    np.testing.assert_allclose(joblib.load(tmp_path / "m.joblib").predict(X), model.predict(X), rtol=1e-10, atol=1e-12)
+
+
+def test_fitted_probabilities_are_exported_or_refused_unless_they_are_left_out(model, problem, tmp_path):
+    runtime = pytest.importorskip("onnxruntime")
+    X, scores = problem
+    y = scores.argmax(axis=1) if model.scores_per_row > 1 else np.sign(scores[:, 0])
+    fitted = streamcut.calibrate(model, (X[300:1300], y[300:1300]))
+    streamcut.export(fitted, tmp_path / "m.onnx")
+    _, found = runtime.InferenceSession(tmp_path / "m.onnx", providers=["CPUExecutionProvider"]).run(None, {"X": X.toarray()})
+    expected = fitted.probabilities_of(fitted.decision_function(X))
+    np.testing.assert_allclose(found[:, 1] if model.scores_per_row == 1 else found, expected, rtol=1e-10, atol=1e-12)
+    for to in ("sklearn", "liblinear"):
+        with pytest.raises(UsageError, match=r"were fitted; export it to onnx or json.*without.probabilities"):
+            streamcut.export(fitted, tmp_path / "m", to=to)
+    streamcut.export(fitted, tmp_path / "m.json")
+    assert json.loads((tmp_path / "m.json").read_text())["link"]["rows"] == 1000
+    streamcut.export(fitted, tmp_path / "m.joblib", without_probabilities=True)
+    bare = joblib.load(tmp_path / "m.joblib")
+    assert not hasattr(bare, "predict_proba")
+    np.testing.assert_array_equal(bare.predict(X), model.predict(X))
+    streamcut.export(fitted, tmp_path / "m.json", without_probabilities=True)
+    assert json.loads((tmp_path / "m.json").read_text())["link"] is None
+
+
+def test_hashed_features_are_left_out_or_refused(tmp_path, run):
+    (tmp_path / "a.csv").write_text("y,what\n" + "1,x\n0,z\n" * 20)
+    streamcut.convert(tmp_path / "a.csv", tmp_path / "a.zarr", labels="y", hash_bits=6)
+    streamcut.train(tmp_path / "a.zarr").save(tmp_path / "m.npz")
+    code, _, said = run("export", tmp_path / "m.npz", tmp_path / "m.onnx")
+    assert (code, "takes features of 1 column" in said) == (2, True)
+    assert run("export", tmp_path / "m.npz", tmp_path / "m.onnx", "--without-recipe") == (0, "", "")
+    with pytest.raises(UsageError, match="'pmml' is unknown"):
+        streamcut.export(tmp_path / "m.npz", tmp_path / "m.pmml", to="pmml")
 
 
 def test_scikit_learn_scores_as_we_do(model, problem, tmp_path):
@@ -113,19 +187,3 @@ def test_the_command_goes_by_the_ending(model, tmp_path, run):
     for ending, begins in ((".json", b'{"format"'), (".joblib", b"\x80"), *text):
         assert run("export", tmp_path / "m.npz", tmp_path / f"e{ending}") == (0, "", "")
         assert io.BytesIO((tmp_path / f"e{ending}").read_bytes()).read(20).startswith(begins)
-
-
-@pytest.mark.process
-@pytest.mark.parametrize("to", ["json", "onnx", "sklearn"])
-def test_the_least_memory_that_an_export_names_is_enough(tmp_path, to):
-    rng = np.random.default_rng(0)
-    streamcut.train((sp.csr_array(rng.random((200, 20))), np.sign(rng.standard_normal(200)))).save(tmp_path / "m.npz")
-
-    def export(memory: str) -> subprocess.CompletedProcess:
-        line = ["export", str(tmp_path / "m.npz"), str(tmp_path / f"m.{to}"), "--to", to, "--memory", memory]
-        code = "from streamcut.cli import main; main()"
-        return subprocess.run([sys.executable, "-P", "-c", code, *line], capture_output=True, text=True, timeout=120)
-
-    refused = export("1MB")
-    done = export(re.search(r"at least (\d+MB)", refused.stderr)[1])
-    assert done.returncode == 0, done.stderr

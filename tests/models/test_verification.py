@@ -65,9 +65,9 @@ def test_what_a_bound_rests_on_is_not_trusted(trained):
     """Neither its own proof, nor a consistent record of worse weights with a bound above the optimum."""
     model, data, X, y, weight = trained
     worse = replace(model, weights=1.1 * model.weights)
-    F, best = verify(replace(worse, certificate=model.certificate), data).primal, optimum(X, y, weight)
+    F, best = verify(replace(worse, certificates=model.certificates), data).primal, optimum(X, y, weight)
     record = replace(model.certificate, primal=F, lower_bound=0.5 * (best + F), converged=False, stop_reason="time")
-    found = verify(replace(worse, certificate=record), data)
+    found = verify(replace(worse, certificates=(record,)), data)
     assert found.outcome == "refuted"
     assert "weights were found that reach" in found.problems[0]
 
@@ -83,7 +83,7 @@ def test_exit_codes(trained, tmp_path, run):
         5: (above, ()),
         9: (model.certificate, ("--max-passes", 1)),
     }.items():
-        replace(model, certificate=record).save(tmp_path / "m.npz")
+        replace(model, certificates=(record,)).save(tmp_path / "m.npz")
         assert run("verify", tmp_path / "m.npz", *more)[0] == number
 
 
@@ -91,7 +91,7 @@ def test_exit_codes(trained, tmp_path, run):
 def test_a_forged_certificate_is_caught(trained, field):
     model, data, *_ = trained
     forged = replace(model.certificate, **{field: model.certificate.primal * (1 + 1e-7)})
-    assert not verify(replace(model, certificate=forged), data).consistent
+    assert not verify(replace(model, certificates=(forged,)), data).consistent
 
 
 def test_other_data_are_refused_unless_forced(trained):

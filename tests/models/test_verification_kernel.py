@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reference.kernels import matrix
 
 import streamcut
 from streamcut import load_model, save_model, train, verify
@@ -33,8 +34,8 @@ def problem(seed=0, n=150, classes=2, weighted=False, repeated=False):
 
 def objective(model, X, y, weight) -> float:
     """½‖w‖² + C Σ u max(0, 1 − y f(x)), from matrices."""
-    square = model.coefficients @ model.kernel.matrix(model.support, model.support) @ model.coefficients
-    scores = model.kernel.matrix(X, model.support) @ model.coefficients + model.intercept
+    square = model.coefficients @ matrix(model.kernel, model.support, model.support) @ model.coefficients
+    scores = matrix(model.kernel, X, model.support) @ model.coefficients + model.intercept
     u = np.where(y == model.labels[1], model.positive_weight, 1.0) * (1.0 if weight is None else weight)
     return 0.5 * square + model.C * float(u @ np.maximum(0.0, 1.0 - np.where(y == model.labels[1], 1, -1) * scores))
 
@@ -61,8 +62,8 @@ def forged(model):
     more[np.argmax(np.abs(beta))] *= 1.01
     swapped = model.support.copy()
     swapped.data[0] += 1e-9
-    yield "primal", replace(model, certificate=replace(c, primal=c.primal * (1 - 1e-7)))
-    yield "bound", replace(model, certificate=replace(c, lower_bound=c.lower_bound * (1 + 1e-7)))
+    yield "primal", replace(model, certificates=(replace(c, primal=c.primal * (1 - 1e-7)),))
+    yield "bound", replace(model, certificates=(replace(c, lower_bound=c.lower_bound * (1 + 1e-7)),))
     yield "coefficient", replace(model, coefficients=more)
     yield "support vector", replace(model, support=swapped)
     yield "C", replace(model, C=model.C * 1.001)

@@ -193,8 +193,8 @@ def _false(models: list[Any], exact: ExactRows, bias: float, data: Any) -> Itera
             yield "bound", f"{who} bound {claim.lower_bound!r} is above F by {float(Fraction(claim.lower_bound) - least):.3g}"
         if claim.converged and claim.gap > claim.tolerance.gap:
             yield "tolerance", f"{who} gap is {claim.gap!r}, {claim.tolerance.gap!r} was asked for"
-        if model.witness.bound(claim.c_bar) < claim.lower_bound:
-            yield "witness", f"{who} witness proves {model.witness.bound(claim.c_bar)!r}, claimed is {claim.lower_bound!r}"
+        if model.witnesses[0].bound(claim.c_bar) < claim.lower_bound:
+            yield "witness", f"{who} witness proves {model.witnesses[0].bound(claim.c_bar)!r}, claimed is {claim.lower_bound!r}"
         try:
             found = verify(model, data)
         except BadInputError as error:  # training refuses it, too

@@ -32,10 +32,6 @@ WAYS |= {
 }
 _SOLVERS: list[dict[str, Any]] = [
     {"solver": "bundle-dca"},
-    {"solver": "bundle-dca", "row_cache": "0", "lanes": 3, "max_cuts": 4},
-]
-_COLUMNS: list[dict[str, Any]] = [  # of one-vs-rest
-    {"solver": "bundle-dca"},
     {"solver": "bundle-dca", "row_cache": "0"},
     {"solver": "bundle-dca", "lanes": 3, "l1": 0.01},
     {"solver": "bundle-dca", "row_cache": "0", "lanes": 3},
@@ -69,7 +65,7 @@ class ExactClasses:
         """Enclosures of F of each problem at the weights of a linear model."""
         W = [[Fraction(value) for value in column] for column in model.weights.T.tolist()]
         if model.bias:
-            W = [[*w, Fraction(own) / Fraction(model.bias)] for w, own in zip(W, model.intercepts.tolist(), strict=True)]
+            W = [[*w, Fraction(own) / Fraction(model.bias)] for w, own in zip(W, model.intercept.tolist(), strict=True)]
         l1 = Fraction(model.l1)
         squares = [sum(v * v for v in w) / 2 + l1 * sum(map(abs, w)) for w in W]
         joint = not self.way.startswith("one-vs-rest")
@@ -100,13 +96,12 @@ def check(way: str, seed: int, passes: int = 6, one_type: bool = False) -> list[
         target, classes = np.arange(n) % 3, list(range(min(n, 3)))
     if len(classes) < 3:
         return []
-    solvers = _COLUMNS if way.startswith("one-vs-rest") else _SOLVERS
-    solver, rule = solvers[seed % len(solvers)], _RULES[int(rng.integers(len(_RULES)))]
+    solver, rule = _SOLVERS[seed % len(_SOLVERS)], _RULES[int(rng.integers(len(_RULES)))]
     options = {"task": "multiclass", "bias": given.bias, "C": given.C, **WAYS[way]}
     data = streamcut.rows(given.X, target.astype(float), weight=given.weight, shard_nnz=given.X.size // 3 + 1)
     limits = {"max_passes": int(rng.choice([1, 2, 3, passes, passes]))}
     best = {"solver": "bundle-dca", "tol": None, "tol_relative": 1e-9, "max_passes": 40}
-    best |= {"l1": solver.get("l1", 0.0)} if solvers is _COLUMNS else {}
+    best |= {"l1": solver.get("l1", 0.0)}
     models = [solved(data, {**options, **solver, **rule, **limits}), solved(data, {**options, **best})]
     X = [[*map(Fraction, row), Fraction(given.bias)][: len(row) + (given.bias != 0.0)] for row in given.X.astype(float).tolist()]
     u = [Fraction(1)] * n if given.weight is None else [Fraction(value) for value in given.weight.tolist()]

@@ -17,11 +17,7 @@ from streamcut.foundation.rounding import CutError
 from streamcut.io.memory import MemoryDataset
 from streamcut.models.certificate import Certificate, StopReason, Witness
 from streamcut.models.kernel import KernelModel
-from streamcut.models.linear import LinearModel
-from streamcut.models.mapped import MappedModel
 from streamcut.models.model import Model
-from streamcut.models.multiclass import MulticlassModel
-from streamcut.models.sequence import KernelSequenceModel, SequenceModel
 
 _TWO = {"task": "binary", "bias": 1.0}
 _NUMBERS = {"task": "regression"}
@@ -103,52 +99,23 @@ def trained(name: str, **more: Any) -> tuple[Model, dict[str, Any]]:
     return train(dataset(given), scheduler="sync", **{**options, **more}), given
 
 
-def certificates(model: Any) -> tuple[Certificate, ...]:
-    """All that a model has."""
-    return model.certificates
-
-
-def _inner(model: Any) -> Any:
-    if isinstance(model, MappedModel):
-        return model.inner
-    return model.emissions if isinstance(model, KernelSequenceModel) else model
-
-
-def _with(model: Any, **changed: Any) -> Any:
-    """The model with other fields, whichever part of it has them."""
-    if isinstance(model, MappedModel):
-        return replace(model, inner=_with(model.inner, **changed))
-    if isinstance(model, KernelSequenceModel) and "transitions" not in changed:
-        return replace(model, emissions=replace(model.emissions, **changed))
-    return replace(model, **changed)
-
-
 def recorded(model: Any, **changed: Any) -> Any:
     """The model with every certificate changed; what is a function gets the certificate."""
 
     def other(c: Certificate) -> Certificate:
         return replace(c, **{name: value(c) if callable(value) else value for name, value in changed.items()})
 
-    found = tuple(map(other, certificates(model)))
-    several = isinstance(_inner(model), MulticlassModel)
-    return _with(model, **({"certificates": found} if several else {"certificate": found[0]}))
+    return replace(model, certificates=tuple(map(other, model.certificates)))
 
 
 def perfect(model: Any) -> Any:
     """The model with bounds, and proofs of them, that say it is the optimum: a plane that touches the risk at its weights."""
-    inner = _inner(model)
     model = recorded(model, lower_bound=lambda c: c.primal, converged=True, stop_reason=StopReason.CONVERGED)
-    if isinstance(inner, LinearModel):
-        return _with(model, witness=_touching(inner.trained_weights, inner.certificate, inner.l1))
-    if isinstance(inner, MulticlassModel):
-        W, one = inner.augmented_weights, len(inner.certificates) == 1
-        columns = [W.reshape(-1)] if one else list(W.T)
-        pairs = zip(columns, inner.certificates, strict=True)
-        return _with(model, witnesses=tuple(_touching(w, c, inner.l1) for w, c in pairs))
-    if isinstance(inner, SequenceModel):
-        w = np.concatenate((inner.augmented_weights.ravel(), inner.transitions.ravel()))
-        return replace(model, witness=_touching(w, inner.certificate, 0.0))
-    return model
+    if isinstance(model, KernelModel):
+        return model
+    W, one = model.trained_weights, len(model.certificates) == 1
+    pairs = zip([W.reshape(-1)] if one else list(W.T), model.certificates, strict=True)
+    return replace(model, witnesses=tuple(_touching(w, c, model.l1) for w, c in pairs))
 
 
 def _touching(w: np.ndarray, c: Certificate, l1: float) -> Witness:
@@ -159,9 +126,8 @@ def _touching(w: np.ndarray, c: Certificate, l1: float) -> Witness:
 
 def changes(model: Any, given: dict[str, Any]) -> Iterator[tuple[str, Any, dict[str, Any]]]:
     """(what is changed, the model, the rows): one change after the other."""
-    inner = _inner(model)
-    yield "weights", _moved(model, inner), given
-    yield "C", _with(model, C=inner.C * 1.001), given
+    yield "weights", _moved(model), given
+    yield "C", replace(model, C=model.C * 1.001), given
     yield "bound", recorded(model, lower_bound=lambda c: c.lower_bound + 1e-6 * c.primal), given
     yield "bound = primal", perfect(model), given
     claimed: dict[str, Any] = {"converged": True, "stop_reason": StopReason.CONVERGED}
@@ -172,17 +138,14 @@ def changes(model: Any, given: dict[str, Any]) -> Iterator[tuple[str, Any, dict[
     yield "tol", recorded(model, tol=lambda c: 1e6 * (c.tol or 1e-3)), given
     yield "c_bar", recorded(model, c_bar=lambda c: 10.0 * c.c_bar), given
     yield "unit", recorded(model, unit=lambda c: 10.0 * c.unit), given
-    if hasattr(inner, "intercepts"):
-        yield "intercept", replace(model, intercepts=inner.intercepts + 0.5), given
-    else:
-        yield "intercept", _with(model, intercept=inner.intercept + 0.5), given
+    yield "intercept", replace(model, intercept=model.intercept + 0.5), given
     yield "raised", recorded(model, raised=lambda c: c.primal), given
     yield "primal × 2", recorded(model, primal=lambda c: 2.0 * c.primal), given
     yield "raised, primal × 2", recorded(model, primal=lambda c: 2.0 * c.primal, raised=lambda c: c.primal), given
     for sign in (1.0, -1.0):
         yield f"primal {sign:+.0e}"[:8] + "1e-6", recorded(model, primal=lambda c, s=sign: c.primal * (1.0 + s * 1e-6)), given
-    if labels := getattr(inner, "labels", None):
-        yield "labels", _with(model, labels=tuple(reversed(labels))), given
+    if labels := model.labels:
+        yield "labels", replace(model, labels=tuple(reversed(labels))), given
     X, y = given["X"].copy(), given["y"].copy()
     X[0, 0] += 0.25
     yield "a value of the data", model, {**given, "X": X}
@@ -190,11 +153,11 @@ def changes(model: Any, given: dict[str, Any]) -> Iterator[tuple[str, Any, dict[
     yield "a label of the data", model, {**given, "y": y}
 
 
-def _moved(model: Any, inner: Any) -> Any:
-    if isinstance(inner, KernelModel):
-        changed = inner.coefficients.copy()
+def _moved(model: Any) -> Any:
+    if isinstance(model, KernelModel):
+        changed = model.coefficients.copy()
         changed[np.unravel_index(np.argmax(np.abs(changed)), changed.shape)] *= 1.01
-        return _with(model, coefficients=changed)
-    changed = inner.weights.copy()
+        return replace(model, coefficients=changed)
+    changed = model.weights.copy()
     changed[np.unravel_index(np.argmax(np.abs(changed)), changed.shape)] *= 1.01
-    return _with(model, weights=changed)
+    return replace(model, weights=changed)

@@ -151,7 +151,7 @@ def answer(name: str) -> list[float]:
     parts = [getattr(scorer, name) for name in names if hasattr(scorer, name)]
     if "kernel" in options and np.ndim(parts[-1]) == 0:
         parts[-1] = np.full(scorer.scores_per_row, parts[-1])
-    parts += [model.transitions] if hasattr(model, "transitions") else []
+    parts += [model.transitions] if getattr(model, "transitions", None) is not None else []
     return [number for part in parts for number in np.ravel(part).tolist()]
 
 

@@ -14,18 +14,6 @@ def primal(W, X, target, C, u):
     return 0.5 * np.sum(W * W) + C * u @ losses(target, X @ W)
 
 
-def cut(W, X, target, u):
-    """(a (D, K), b) of the cutting plane of the mean risk at W; of equal rivals the first, the target before all."""
-    a, b = np.zeros(W.shape), 0.0
-    for x, t, weight in zip(X, target, u, strict=True):
-        values = W.T @ x + (np.arange(W.shape[1]) != t)
-        rival = t if values[t] >= values.max() else int(np.argmax(values))
-        a[:, rival] += weight * x
-        a[:, t] -= weight * x
-        b += weight * (rival != t)
-    return a / u.sum(), b / u.sum()
-
-
 def project_on_simplex(v):
     """The point of the simplex nearest to v, by sorting (Held, Wolfe & Crowder 1974)."""
     falling = np.sort(v)[::-1]

@@ -169,7 +169,7 @@ def _rows(given: Any, kind: str, rule: dict[str, Any], seed: int, rng: np.random
             if u
         ]
         terms += _absolute(len(rows[0]), l1, len(rows[0]) - free)
-        claimed = Claimed(model.certificate, model.witness, _weights(model, given.bias), l1)
+        claimed = Claimed(model.certificate, next(iter(model.witnesses), None), _weights(model, given.bias), l1)
         return [(Problem(len(rows[0]), terms, free), claimed)]
 
     return Case(given.kind, data, options, problems)
@@ -230,7 +230,7 @@ def _classes(given: Any, kind: str, rule: dict[str, Any], seed: int, rng: np.ran
         classes = len(model.weights.T)
         W = [[arb(v) for v in column] for column in model.weights.T.tolist()]
         if given.bias:
-            W = [[*w, arb(b) / arb(given.bias)] for w, b in zip(W, model.intercepts.tolist(), strict=True)]
+            W = [[*w, arb(b) / arb(given.bias)] for w, b in zip(W, model.intercept.tolist(), strict=True)]
         price = [_exactly(given.C) * arb(u) for u in given.weight.tolist()]
         known = sorted({int(t) for t, u in zip(target, given.weight, strict=True)})
         places = [known.index(int(t)) for t in target]
@@ -295,12 +295,12 @@ def _structured(given: Any, kind: str, rule: dict[str, Any], seed: int, rng: np.
             if given.bias:
                 flat = [
                     v
-                    for own, b in zip(W, model.intercepts.tolist(), strict=True)
+                    for own, b in zip(W, model.intercept.tolist(), strict=True)
                     for v in (*map(arb, own), arb(b) / arb(given.bias))
                 ]
             return [(stated, Claimed(claim, None, [*flat, *(arb(v) for v in model.transitions.ravel().tolist())]))]
         stated = Problem(len(rows[0]), _of_all(kind, rows, y, qid, c_bar))
-        return [(stated, Claimed(claim, model.witness, _weights(model, given.bias)))]
+        return [(stated, Claimed(claim, next(iter(model.witnesses), None), _weights(model, given.bias)))]
 
     return Case(given.kind, data, options, problems)
 

@@ -11,7 +11,7 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 import streamcut
-from streamcut import CheckpointOptions, train, verify
+from streamcut import train, verify
 from streamcut.errors import UsageError
 from streamcut.sklearn import LinearSVM
 
@@ -35,7 +35,7 @@ def test_every_class_is_trained_as_it_is_by_itself(loss, C):
         assert alone.lower_bound <= found.primal
     found = verify(model, data)
     assert found.consistent
-    model.intercepts[1] += 0.5
+    model.intercept[1] += 0.5
     assert not verify(model, data).consistent
 
 
@@ -68,22 +68,9 @@ def test_thresholds_spare_them():
     found = model.certificates[0]
     assert found.converged
     assert found.lower_bound <= best.fun <= found.primal * (1.0 + 1e-9)
-    np.testing.assert_allclose(model.intercepts[0], best.x[20], atol=0.05)
+    np.testing.assert_allclose(model.intercept[0], best.x[20], atol=0.05)
     with pytest.raises(UsageError, match=r"^l1: λmax"):
         train((X, y), **FREE, l1="10%")
-
-
-@pytest.mark.parametrize("way", [{}, {"row_cache": "0"}], ids=["cached", "uncached"])
-def test_workers_and_checkpoints_change_no_bit(way, tmp_path):
-    X, y, u = problem(600, 12, weights=True)
-    given = {**FREE, **way, "loss": "logistic", "C": 0.5, "tol_relative": 1e-7, "max_passes": 8}
-    data = streamcut.rows(X, y, weight=u, shard_nnz=900)
-    whole = train(data, **given, lanes=2, scheduler="sync")
-    same(train(data, **given, lanes=2, workers=2), whole)
-    for passes in (1, 5):
-        kept = str(tmp_path / f"{passes}")
-        train(data, **{**given, "max_passes": passes}, lanes=2, checkpoint=kept)
-        same(train(data, **given, lanes=2, checkpoint=CheckpointOptions(kept, resume=True)), whole)
 
 
 def test_a_file_and_a_warm_start_go_on_from_what_is_proved(tmp_path):

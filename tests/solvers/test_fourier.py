@@ -4,26 +4,8 @@ import numpy as np
 import pytest
 
 import streamcut
-from streamcut import evaluate, load_model, save_model, train, verify
+from streamcut import train
 from streamcut.errors import UsageError
-
-
-def test_training_predicting_and_the_file(tmp_path):
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((500, 3))
-    y = np.where(X[:, 0] ** 2 + np.sin(2 * X[:, 1]) > 0.8, 2.0, 1.0)
-    data = streamcut.rows(X, y, shard_nnz=200)
-    model = train(data, kernel="rbf", gamma=0.5, fourier=200, C=1.0)
-    assert model.converged
-    assert evaluate(model, (X, y)).accuracy > evaluate(train(data), (X, y)).accuracy + 0.1
-    assert verify(model, data).consistent
-    save_model(model, tmp_path / "m.npz")
-    again = load_model(tmp_path / "m.npz")
-    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
-    assert again.describe()["map"] == "fourier"
-    same = train(streamcut.rows(X, y), kernel="rbf", gamma=0.5, fourier=200, C=1.0, workers=2, lanes=1)
-    other = train(streamcut.rows(X, y), kernel="rbf", gamma=0.5, fourier=200, C=1.0, lanes=1)
-    assert same.inner.weights.tobytes() == other.inner.weights.tobytes()
 
 
 def test_what_makes_no_sense_is_refused():

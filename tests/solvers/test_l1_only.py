@@ -143,7 +143,7 @@ def test_it_is_saved_resumed_verified_and_proved(tmp_path):
     checked = verify(model, data)
     assert checked.consistent
     assert checked.lower_bound >= model.certificate.lower_bound - checked.slack
-    false = replace(model, certificate=replace(model.certificate, lower_bound=1.001 * model.certificate.primal))
+    false = replace(model, certificates=(replace(model.certificate, lower_bound=1.001 * model.certificate.primal),))
     assert not verify(false, data).consistent
     started = train(data, warm_start=model, **asked | {"l1_only": 0.5})
     assert started.converged

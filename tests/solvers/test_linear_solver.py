@@ -57,7 +57,7 @@ def test_certificate_encloses_the_optimum(solver, weights, positive_weight, bias
     assert certificate.c_bar == pytest.approx(0.8 * every.sum(), rel=1e-12)
     fresh = svm.primal(model.augmented_weights, dense(X, bias), sign, 0.8, every)
     assert certificate.primal == pytest.approx(fresh, rel=1e-11)
-    assert certificate.lower_bound == pytest.approx(model.witness.bound(certificate.c_bar), rel=1e-9)
+    assert certificate.lower_bound == pytest.approx(model.witnesses[0].bound(certificate.c_bar), rel=1e-9)
 
 
 def test_ocas_takes_the_path_of_the_paper():

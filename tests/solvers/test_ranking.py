@@ -41,7 +41,7 @@ def test_certificate_encloses_the_optimum(solver, queries, normalisation):
     listed = slow.all_pairs(y, qid)
     loss = slow.risk(X @ model.weights, listed, slow.pair_weights(listed, qid, normalisation))[0]
     assert certificate.primal == pytest.approx(0.5 * model.weights @ model.weights + 30.0 * loss, rel=1e-11)
-    assert model.witness.bound(30.0) == pytest.approx(certificate.lower_bound, rel=1e-9)
+    assert model.witnesses[0].bound(30.0) == pytest.approx(certificate.lower_bound, rel=1e-9)
     assert verify(model, data).consistent
 
 

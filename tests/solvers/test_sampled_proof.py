@@ -35,7 +35,7 @@ def test_no_answer_of_sequences_is_below_the_bound(solver, samples, seed):
     common = {"task": "sequence", "C": 0.5, "bias": 0}
     best = train(data, tol=1e-5, tol_relative=None, **common).certificate
     model = train(data, solver=solver, samples=samples, tol=1e-2, max_passes=60, seed=seed, **common)
-    found = model.emissions.certificate
+    found = model.certificate
     assert found.lower_bound <= best.primal
     assert best.lower_bound <= found.primal
     assert found.lower_bound > 0.0
@@ -52,8 +52,8 @@ def lies(model):
     more[np.argmax(np.abs(more).reshape(len(more), -1).max(axis=1))] *= 1.5
     swapped = model.support.copy()
     swapped.data[0] += 1e-6
-    yield "primal", replace(model, certificate=replace(c, primal=c.primal * (1 - 1e-7)))
-    yield "bound", replace(model, certificate=replace(c, lower_bound=c.lower_bound * (1 + 1e-7)))
+    yield "primal", replace(model, certificates=(replace(c, primal=c.primal * (1 - 1e-7)),))
+    yield "bound", replace(model, certificates=(replace(c, lower_bound=c.lower_bound * (1 + 1e-7)),))
     yield "point", replace(model, point=replace(point, coefficients=more))
     yield "other class", replace(model, point=replace(point, coefficients=-point.coefficients))
     yield "support vector", replace(model, support=swapped)

@@ -10,20 +10,6 @@ import streamcut
 from streamcut.errors import UsageError
 
 
-def test_train_gives_a_model_that_is_saved_and_loaded(tmp_path):
-    from streamcut import load_model, save_model
-
-    X, signs = problem(n=200)
-    labels = np.where(signs > 0, 7.0, 3.0)
-    model = streamcut.train(streamcut.rows(X, labels), solver="sbp", kernel="rbf", gamma=0.3, epochs=3, batch=4)
-    assert np.mean(model.predict(X) == labels) > 0.85
-    assert model.stop_reason == "epochs"
-    assert model.history[-1]["evaluations"] == model.facts["evaluations"]
-    save_model(model, tmp_path / "m.npz")
-    again = load_model(tmp_path / "m.npz")
-    assert np.array_equal(again.decision_function(X), model.decision_function(X))
-
-
 def test_train_on_a_store_with_held_out_rows_is_train_in_memory(tmp_path, run):
     from sklearn.datasets import dump_svmlight_file
 

@@ -10,13 +10,9 @@ from reference import viterbi as slow
 from sklearn.datasets import dump_svmlight_file
 
 import streamcut
-from streamcut import CheckpointOptions, evaluate, predict, save_model, train
+from streamcut import evaluate, predict, save_model, train
 from streamcut.cli import cli
 from streamcut.errors import BadInputError, NotFoundError, UsageError
-
-
-def _bits(model):
-    return model.weights.tobytes(), model.intercepts.tobytes(), model.transitions.tobytes(), model.certificate.primal
 
 
 @pytest.mark.parametrize(("solver", "options"), [("ocas", {}), ("ocas", {"cut": "exact"}), ("cpa", {}), ("bundle-dca", {})])
@@ -43,26 +39,6 @@ def test_transitions_help():
     accuracy = evaluate(model, streamcut.rows(Xt, yt, qid=qt)).accuracy
     assert accuracy > np.mean(alone.predict(Xt, qid=np.arange(len(yt))) == yt) + 0.1
     assert accuracy == np.mean(model.predict(Xt, qid=qt) == yt)
-
-
-@pytest.mark.parametrize("solver", ["ocas", "bundle-dca"])
-def test_workers_change_no_bit(solver):
-    X, y, qid = sequences(150)
-    common = {"task": "sequence", "C": 0.4, "lanes": 4, "tol_relative": 1e-3, "solver": solver}
-    data = streamcut.rows(X, y, qid=qid, shard_nnz=50)
-    assert _bits(train(data, workers=1, **common)) == _bits(train(data, workers=2, **common))
-
-
-@pytest.mark.parametrize("solver", ["ocas", "bundle-dca"])
-def test_stopped_and_resumed_is_uninterrupted(solver, tmp_path):
-    X, y, qid = sequences(100)
-    data = streamcut.rows(X, y, qid=qid)
-    common = {"task": "sequence", "C": 0.4, "tol_relative": 1e-3, "solver": solver}
-    whole = train(data, **common)
-    folder = str(tmp_path / "run")
-    train(data, **common, max_passes=6, checkpoint=folder)
-    resumed = train(data, **common, checkpoint=CheckpointOptions(folder, resume=True))
-    assert _bits(resumed) == _bits(whole)
 
 
 def test_names_of_labels_come_from_a_file(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import streamcut
 from streamcut import train
@@ -27,3 +28,9 @@ def test_classes_that_share_kernel_columns_have_the_bits_of_classes_that_do_not(
     alone = sum(model.facts["evaluations"] for model in apart)
     if kernel_cache == "auto":  # a column that several classes want is computed once
         assert machine.model_.facts["evaluations"] < alone
+
+
+def test_gamma_auto_is_that_of_scikit_learn():
+    X = sp.random_array((60, 5), density=0.6, format="csr", rng=np.random.default_rng(0))
+    model = streamcut.train(streamcut.rows(X, np.arange(60) % 2.0), solver="smo", kernel="rbf")
+    assert model.kernel.gamma == pytest.approx(1.0 / (X.shape[1] * X.toarray().var()), rel=1e-12)

@@ -144,6 +144,19 @@ def test_a_stop_ends_it(stores):
         tune(stores[0], {"C": [0.1, 1.0]}, folds=3, stop=lambda: next(count) > 5)
 
 
+def test_a_stop_keeps_the_best_so_far_of_all_rows(stores):
+    seen = []
+    how = {"solver": "ocas", "on_model": lambda *result: seen.append(result), "stop": lambda: len(seen) > 0}
+    found = tune(stores[0], {"C": [0.01, 0.1, 1.0]}, validation=stores[1], **how)
+    assert [cell.options["C"] for cell in found.cells] == [0.01]
+    assert found.model.converged
+    assert found.model.C == 0.01
+    looks = iter(range(30))
+    together = tune(stores[0], {"C": [0.01, 1.0]}, validation=stores[1], tol=1e-9, stop=lambda: next(looks, None) is None)
+    assert together.resources["groups"] == 1
+    assert not together.model.converged
+
+
 def test_the_command(stores, tmp_path, run):
     data, validation = stores
     model, plot = tmp_path / "best.npz", tmp_path / "grid.svg"

@@ -52,7 +52,7 @@ def test_the_model_is_where_it_begins(saved):
     first = train(data(), C=5.0, warm_start=before, max_passes=1)
     assert np.array_equal(first.weights, load_model(before).weights)
     model = load_model(before)
-    assert first.certificate.lower_bound >= model.witness.bound(first.certificate.c_bar)
+    assert first.certificate.lower_bound >= model.witnesses[0].bound(first.certificate.c_bar)
 
 
 @pytest.mark.parametrize("solver", ["ocas", "bundle-dca"])
@@ -110,7 +110,7 @@ def test_what_no_training_starts_from(saved, tmp_path):
     save_model(replace(model, labels=None, task="ranking"), other)
     with pytest.raises(UsageError, match="a model of task ranking by bundle-dca"):
         train(data(), warm_start=other)
-    save_model(replace(model, witness=replace(model.witness, b=model.witness.b + 1.0)), other)
+    save_model(replace(model, witnesses=(replace(model.witnesses[0], b=model.witnesses[0].b + 1.0),)), other)
     with pytest.raises(UsageError, match="does not hold on this data"):
         train(data(), warm_start=other)
 

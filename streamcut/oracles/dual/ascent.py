@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamcut.bundle.bundle import Merge
 from streamcut.bundle.penalty import L2
 from streamcut.compiled import vectors
-from streamcut.execution.cache_passes import SweepPass, SweepsPass, WriteBackPass
-from streamcut.execution.passes import Pass
-from streamcut.execution.row_cache import CacheSize, SweptCache
+from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import Runner
 from streamcut.foundation.rounding import Grids
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.checkpoint import Fill
-from streamcut.oracles.decomposable import Cut, DecomposableOracle
+from streamcut.oracles.decomposable import Cut
 from streamcut.oracles.dual.interior import solve_cached, solving_bytes
-from streamcut.oracles.dual.loss_cache import LossCache
-from streamcut.oracles.dual.passes import Ascent, MergePass, RowsDualPass
+from streamcut.oracles.dual.loss_cache import LossCache, SweepPass, SweepsPass, WriteBackPass
+from streamcut.oracles.dual.passes import Ascent, DualSums, MergePass, RowsDualPass
 from streamcut.oracles.dual.random_order import RandomOrder
 from streamcut.oracles.dual.worth import LESS, LITTLE, Worth
 from streamcut.oracles.linear import LinearOracle
@@ -30,119 +28,6 @@ from streamcut.oracles.linear import LinearOracle
 ORDER = RandomOrder(nnz=1 << 16, batch=32, within=False)
 
 _CLOSE = 100.0  # times the least gain of a sweep: the gap to which cached rows are solved at once
-
-
-class DualAscent(DecomposableOracle):
-    """Base of oracles of dual coordinate ascent: passes that compute two cuts, summed from changes, and caches.
-
-    Rows remember their shares in the cuts of the bundle: the row state's `codes`.
-    """
-
-    reached: np.ndarray | None = None  # the w′ at the end of the last pass and its sweeps, where passes are accelerated
-    solved: np.ndarray | None = None  # the w that solves for the rows cached then, if requested
-    smooth = False  # whether the dual is strongly concave, and passes are plain at first (streamcut.solvers.acceleration)
-    _mixed = False  # whether all rows of a batch come in one random order, not group after group
-
-    def prepare(
-        self, merging: Callable[[Any], Pass], caches: Mapping[int, SweptCache], *,
-        cuts: int, order: RandomOrder, sweeps: int, seed: int,
-    ) -> None:  # fmt: skip
-        """`merging(merges)` is the pass of the loss that follows merges; it must not hold the oracle: a cycle keeps its data.
-
-        Rows remember their shares in `cuts` cuts, and are visited in the `order` drawn with `seed`. `caches`, by the
-        first row of their lane, are swept at most `sweeps` times after each pass.
-        """
-        self._order, self._seed = order, seed
-        self._merging, self._caches, self.cuts = merging, caches, cuts
-        self._sweeps = sweeps
-
-    def ascend(self, ascent: Ascent, *, first: bool = False) -> tuple[Cut, Cut]:
-        """One pass: the scores of w, the predicted cut, and the cut of the shares after a sweep; `first` sets `total_weight`.
-
-        Each is summed from its shares alone, and the kernels keep these within bounds: it is valid for any stored shares.
-        """
-        return self.ascended(ascent, self._read(self.ascent_pass(ascent, first=first)), first=first)
-
-    def ascent_pass(self, ascent: Ascent, *, first: bool = False) -> Pass:
-        """The pass of `ascend`."""
-        order, places = self._order.drawn(self._runner.feed.data.manifest.statistics, self.passes, self._seed, mixed=self._mixed)
-        return self._pass(ascent, order, places, self._caches, first)
-
-    def _pass(self, ascent: Ascent, order: np.ndarray, places: np.ndarray, caches: Any, first: bool) -> Pass:
-        """The pass of the loss."""
-        raise NotImplementedError
-
-    def ascended(self, ascent: Ascent, sums: Any, *, first: bool = False) -> tuple[Cut, Cut]:
-        """The cuts that `ascend` derives from the sums of its pass."""
-        self._complete(ascent, sums)
-        if first:
-            self._learn(sums.totals)
-            ascent = replace(ascent, enough=ascent.enough * self.unit)
-        self._scored(ascent.w)
-        self.solved = None
-        if self._caches:
-            self._sweep(ascent, sums)
-        self.reached, sums.w = sums.w if self.accelerated else None, None
-        predicted, swept = self._cuts(sums)
-        if first:
-            self.tighten()
-        return predicted, swept
-
-    def _complete(self, ascent: Ascent, sums: Any) -> None:
-        """Where passes sum changes only, add their base values."""
-
-    def _cuts(self, sums: Any) -> Iterator[Cut]:
-        """The predicted cut and the cut of the ascent."""
-        for a, b in zip(sums.cuts, sums.b, strict=True):
-            yield self._divided(a.reshape(self._grids.folds, -1), b)
-
-    def follow(self, merges: Any) -> None:
-        """Rows' shares follow the bundle's merges. The data is not read."""
-        if merges:
-            self._runner.run(self._merging(merges))
-
-    def _sweep(self, ascent: Ascent, sums: Any) -> None:
-        given: Any = {"seed": (self.passes, self._seed), "sweeps": self._sweeps}
-        C = self._stretched(ascent)
-        entries, rise = self._runner.feed.data.manifest.statistics.nnz, self._value(C, sums) - ascent.value
-        given["worth"] = Worth.after(entries, rise, ascent.enough, self._least(ascent))
-        given["theta"] = self._at_once(ascent, sums)
-        where: Any = self._runner, self._caches, sums.w, C, self.penalty, self._bias
-        self._write_back(sums, ascent.dual, sweep_caches(*where, **given))
-
-    def _least(self, ascent: Any) -> float:
-        """The fraction of a pass's gain that a sweep must reach (streamcut.oracles.dual.worth)."""
-        return LESS
-
-    @property
-    def accelerated(self) -> bool:
-        """Whether streamcut.solvers.acceleration determines where passes start."""
-        return len(self._runner.lanes) == 1 and self.penalty.threshold is None
-
-    @property
-    def first_stretch(self) -> float:
-        """σ of the first accelerated pass."""
-        return self.stretch_for(self.C)
-
-    def _stretched(self, ascent: Any) -> float:
-        """The C that steps are for."""
-        return self.C * ascent.stretch
-
-    def _value(self, C: float, sums: Any) -> float:
-        """The dual for this C at the end of a pass."""
-        w = self.penalty.weights(sums.w.reshape(-1))
-        return C * self._constant(sums) - 0.5 * vectors.dot(w, w)
-
-    def _constant(self, sums: Any) -> float:
-        """The constant term of the dual from the rows' shares, as in `sums`."""
-        return float(sums.b[1, :2].sum())
-
-    def _at_once(self, ascent: Ascent, sums: Any) -> Any:
-        """A joint step of all cached rows, before they are swept; returns the fraction taken."""
-        return 1.0
-
-    def _write_back(self, sums: Any, slot: Any, theta: Any) -> None:
-        write_back(self._runner, self._caches, sums, slot, self._bias, self._grids, theta)
 
 
 class _Last(NamedTuple):
@@ -154,14 +39,16 @@ class _Last(NamedTuple):
     b: np.ndarray
 
 
-class DualOracle(DualAscent, LinearOracle):
+class DualOracle(LinearOracle):
     """A linear oracle that also does dual coordinate ascent: its cuts are sums of the rows' shares of the dual.
 
-    Rows remember their shares in `cuts` cuts. Every lane has a cache of `size` (None: none), which is swept at
-    most `sweeps` times after each pass. Lanes of more than a batch are read from `streams` places at once.
+    Rows remember their shares in `cuts` cuts: the row state's `codes`. They are visited in the `order` drawn with `seed`. Every
+    lane has a cache of `size` (None: none), which is swept at most `sweeps` times after each pass. Lanes of more than a batch are
+    read from `streams` places at once.
     """
 
-    _mixed = True
+    reached: np.ndarray | None = None  # the w′ at the end of the last pass and its sweeps, where passes are accelerated
+    solved: np.ndarray | None = None  # the w that solves for the rows cached then, if requested
     _last: _Last | None = None  # while rows remember their shares in that cut
 
     def __init__(
@@ -170,44 +57,52 @@ class DualOracle(DualAscent, LinearOracle):
         streams: int = 1, order: RandomOrder = ORDER,
     ) -> None:  # fmt: skip
         super().__init__(runner, risk, C=C, bias=bias, keep_margins=True, free=free)
-        loss = risk.loss
+        statistics, loss, self.cuts = runner.feed.data.manifest.statistics, risk.loss, cuts
         runner.row_state.add("codes", loss.code_type, (cuts,))
-        caches = {} if size is None or sweeps == 0 else {start: LossCache(size, loss) for start in runner.lanes.bounds[:-1]}
-        self.prepare(partial(MergePass, loss), caches, cuts=cuts, order=order, sweeps=sweeps, seed=seed)
-        self._solves = bool(caches) and solving_bytes(loss, runner.feed.data.manifest.statistics, self.dimension) > 0
-        self._streams = streams if order.has_streams(runner.feed.data.manifest.statistics, runner.lanes) else 1
-        self.smooth = loss.smooth
+        self._order, self._seed, self._sweeps = order, seed, sweeps
+        self._caches: dict[int, LossCache] = {}  # by the first row of their lane
+        if size is not None and sweeps > 0:
+            self._caches = {start: LossCache(size, loss) for start in runner.lanes.bounds[:-1]}
+        self._solves = bool(self._caches) and solving_bytes(loss, statistics, self.dimension) > 0
+        self._streams = streams if order.has_streams(statistics, runner.lanes) else 1
+        self.smooth = loss.smooth  # then passes are plain at first (streamcut.solvers.acceleration)
 
-    @property
-    def first_stretch(self) -> float:
-        # the curvature at which a share moves by 1
-        return self.stretch_for(self.C, max(1.0, self._loss.least_curvature) if self._loss.smooth else self.unit)
+    def ascend(self, ascent: Ascent, *, first: bool = False) -> tuple[Cut, Cut]:
+        """One pass: the scores of w, the predicted cut, and the cut of the shares after a sweep; `first` sets `total_weight`.
 
-    def best_intercept(self, w_b: np.ndarray) -> float | None:
-        """The best move of a free intercept at w_b, in units of scores, if the margins suffice to find it."""
-        return None
+        Each is summed from its shares alone, and the kernels keep these within bounds: it is valid for any stored shares.
+        """
+        sums = self._read(self._pass(ascent, first))
+        self._complete(ascent, sums)
+        if first:
+            self._learn(sums.totals)
+            ascent = replace(ascent, enough=ascent.enough * self.unit)
+        self._scored(ascent.w)
+        self.solved = None
+        if self._caches:
+            self._sweep(ascent, sums)
+        self.reached, sums.w = sums.w if self.accelerated else None, None
+        predicted, swept = (self._divided(a.reshape(self._grids.folds, -1), b) for a, b in zip(sums.cuts, sums.b, strict=True))
+        if first:
+            self.tighten()
+        return predicted, swept
 
-    @property
-    def _sampled(self) -> bool:
-        """Whether the cache holds a random sample of the free rows (streamcut.oracles.dual.random_order)."""
-        return self.accelerated
-
-    def _least(self, ascent: Any) -> float:
-        return LITTLE if self._sampled or len(self._caches) > 1 else LESS
-
-    def _pass(self, ascent: Ascent, order: np.ndarray, places: np.ndarray, *now: Any) -> RowsDualPass:  # type: ignore[override]
-        work = RowsDualPass(self._risk, self._grids, self.C, self._bias, ascent, order, places, *now, self._first)  # type: ignore[arg-type, call-arg]
+    def _pass(self, ascent: Ascent, first: bool) -> RowsDualPass:
         statistics, streams = self._runner.feed.data.manifest.statistics, None
+        order, places = self._order.drawn(statistics, self.passes, self._seed, mixed=True)
         if self._streams > 1:
             streams = self._order.streams(statistics, self._streams, self.passes, self._seed)
-        sample = (self.passes, self._seed) if self._sampled else None
+        sample = (self.passes, self._seed) if self.accelerated else None  # of the free rows, for the cache
         if self._last is not None and (self._last.grids != self._grids or self._last.slot in (ascent.cut, ascent.dual)):
             self._last = None
-        last = -1 if self._last is None else self._last.slot
-        near, fetched = self._order.near(statistics), self._order.fetched(statistics, order)
-        return replace(work, l1=self.penalty.threshold, streams=streams, sample=sample, near=near, fetched=fetched, last=last)
+        return RowsDualPass(
+            self._risk, self._grids, self.C, self._bias, ascent, order, places, self._caches, self._first, first,
+            l1=self.penalty.threshold, streams=streams, sample=sample, last=-1 if self._last is None else self._last.slot,
+            near=self._order.near(statistics), fetched=self._order.fetched(statistics, order),
+        )  # fmt: skip
 
-    def _complete(self, ascent: Ascent, sums: Any) -> None:
+    def _complete(self, ascent: Ascent, sums: DualSums) -> None:
+        """Passes sum changes only: add their base values."""
         (predicted, other), (b, other_b) = sums.cuts, sums.b
         if self._last is not None:
             vectors.add(predicted.reshape(-1), self._last.a.reshape(-1))
@@ -216,21 +111,51 @@ class DualOracle(DualAscent, LinearOracle):
         other_b += b
         self._last = _Last(ascent.cut, self._grids, predicted.copy(), b.copy())
 
-    def follow(self, merges: Any) -> None:
+    def follow(self, merges: list[Merge]) -> None:
+        """Rows' shares follow the bundle's merges. The data is not read."""
         if self._last is not None and any(self._last.slot in (merge.into, merge.gone) for merge in merges):
             self._last = None
-        super().follow(merges)
+        if merges:
+            self._runner.run(MergePass(self._loss, merges))
 
     def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
         super().restore(numbers, fill)
         self._last = None
 
-    def _at_once(self, ascent: Ascent, sums: Any) -> float:
+    @property
+    def accelerated(self) -> bool:
+        """Whether streamcut.solvers.acceleration determines where passes start."""
+        return len(self._runner.lanes) == 1 and self.penalty.threshold is None
+
+    @property
+    def first_stretch(self) -> float:
+        """σ of the first accelerated pass."""
+        # the curvature at which a share moves by 1
+        return self.stretch_for(self.C, max(1.0, self._loss.least_curvature) if self._loss.smooth else self.unit)
+
+    def best_intercept(self, w_b: np.ndarray) -> float | None:
+        """The best move of a free intercept at w_b, in units of scores, if the margins suffice to find it."""
+        return None
+
+    def _sweep(self, ascent: Ascent, sums: DualSums) -> None:
+        assert sums.w is not None
+        C, w = self.C * ascent.stretch, self.penalty.weights(sums.w)
+        rise = C * float(sums.b[1, :2].sum()) - 0.5 * vectors.dot(w, w) - ascent.value  # of the dual for this C
+        part = LITTLE if self.accelerated or len(self._caches) > 1 else LESS
+        worth = Worth.after(self._runner.feed.data.manifest.statistics.nnz, rise, ascent.enough, part)
+        seed, at_once = (self.passes, self._seed), self._at_once(ascent, sums.w)
+        theta = sweep_caches(self._runner, self._caches, sums.w, C, self.penalty, self._bias, seed, self._sweeps, worth, at_once)
+        shapes = sums.cuts.shape, sums.b.shape
+        change, _ = self._runner.run(WriteBackPass(self._caches, ascent.dual, self._bias, self._grids, shapes, theta))
+        vectors.add(sums.cuts.reshape(-1), change.cuts.reshape(-1))
+        sums.b += change.b
+
+    def _at_once(self, ascent: Ascent, w: np.ndarray) -> float:
+        """A joint step of all cached rows, before they are swept; returns the fraction taken."""
         if not (self._solves and ascent.at_once):
             return 1.0
-        w, caches = sums.w, cast("Mapping[int, LossCache]", self._caches)
         now = self.penalty.weights(w)  # the dual falls no faster than ½‖w + Δv‖², for any threshold
-        solved = solve_cached(caches, now, ascent.w, self.C, self._bias, _CLOSE * ascent.enough)
+        solved = solve_cached(self._caches, now, ascent.w, self.C, self._bias, _CLOSE * ascent.enough)
         if not np.isfinite(vectors.dot(solved.delta, solved.delta) + vectors.dot(solved.point, solved.point) + solved.gain):
             return 0.0
         self.solved = solved.point if self.penalty.threshold is None else None
@@ -239,19 +164,9 @@ class DualOracle(DualAscent, LinearOracle):
         return theta
 
 
-def write_back(
-    runner: Runner, caches: Mapping[int, SweptCache], sums: Any, slot: Any, bias: float, grids: Grids, theta: Any
-) -> None:
-    """Write the dual variables of cached rows back, which changes `sums.cuts` and `sums.b`; see WriteBackPass."""
-    shapes = sums.cuts.shape, sums.b.shape
-    change, _ = runner.run(WriteBackPass(caches, slot, bias, grids, shapes, theta))
-    vectors.add(sums.cuts.reshape(-1), change.cuts.reshape(-1))
-    sums.b += change.b
-
-
 def sweep_caches(
     runner: Runner,
-    caches: Mapping[int, SweptCache],
+    caches: Mapping[int, LossCache],
     w: np.ndarray,
     C: float,
     penalty: L2,

@@ -13,7 +13,6 @@ from streamcut.compiled import row_losses, score_ranges, vectors
 from streamcut.compiled.score_ranges import DIGIT
 from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import Runner
-from streamcut.foundation.fields import expect_like
 from streamcut.foundation.rounding import EPSILON, CutError, above, gamma
 from streamcut.losses.loss import Loss
 from streamcut.models.checkpoint import Fill
@@ -124,7 +123,6 @@ class OneClassDual(DualOracle):
 
     def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
         super().restore(numbers, fill)
-        expect_like(numbers["ones"], [0.0, 0.0, 0.0], "ones")
         b, *error = numbers["ones"]
         ones = Cut(np.zeros(self.dimension), b, CutError(*error))
         fill("ones", ones.a, self.release)

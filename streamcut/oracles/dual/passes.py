@@ -6,22 +6,25 @@ row in each cut, by the cut's slot in the bundle, encoded as the loss prescribes
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from streamcut.bundle.bundle import Merge
-from streamcut.compiled import dual, records
+from streamcut.compiled import dual, records, vectors
+from streamcut.execution.feed import Streams
 from streamcut.execution.row_buffer import with_entries_of
-from streamcut.execution.row_cache import RowCache
+from streamcut.execution.row_cache import FillingPass, RowCache
 from streamcut.execution.runner import Rows
 from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.rounding import Grids
 from streamcut.losses.loss import Loss
 from streamcut.losses.pointwise import PointwiseRisk
-from streamcut.oracles.dual.dual_pass import DualPass, DualSums, require_finite
+from streamcut.oracles.dual.loss_cache import LossCache
 from streamcut.oracles.dual.random_order import sample_free
-from streamcut.oracles.row_passes import First, RowPass, Totals, begin
+from streamcut.oracles.row_passes import First, RowPass, Totals, begin, require_finite
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,23 +64,59 @@ class Scored(NamedTuple):
     scratch: records.Scratch
 
 
-@dataclass(frozen=True, slots=True)
-class RowsDualPass(DualPass):
-    """A DualPass of a loss of single rows. `first` also fills `u` and `target`.
+@dataclass(slots=True)
+class DualSums:
+    """The sums of a pass.
 
-    sample  random seed of a sample of the free rows, which caches take instead of the rows that will move least
-    last    slot of the previous pass's predicted cut, whose known sums this one updates; −1: from 0
-    known   other processes have scored the rows: `z` is there, and rows at rest may lack their entries
+    w     the running w′ (D,), after the last lane with the steps of all lanes; None once it is no longer needed
+    cuts  both cuts (2, folds, D), and b their constants (2, 4), not divided by M, with the sums that bound rounding
+    """
+
+    w: np.ndarray | None
+    cuts: np.ndarray
+    b: np.ndarray
+    totals: Totals | None = None
+    cache: LossCache | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RowsDualPass(FillingPass):
+    """Scores, predicted cut and a visit of dual ascent; rows are offered to the lane's cache. `first` also sums the totals, and
+    fills `u` and `target`.
+
+    Rows are visited in groups of `len(order)` consecutive ones, each in that order, groups in batches of `len(places)`, in that
+    order; both count from the first row of the block. With `streams` each block is a group.
+
+    sample   random seed of a sample of the free rows, which caches take instead of the rows that will move least
+    last     slot of the previous pass's predicted cut, whose known sums this one updates; −1: from 0
+    known    other processes have scored the rows: `z` is there, and rows at rest may lack their entries
     """
 
     risk: PointwiseRisk
+    grids: Grids
+    C: float
+    bias: float
     ascent: Ascent
+    order: np.ndarray
+    places: np.ndarray
+    caches: Mapping[int, LossCache]  # by the first row of the lane
     learning: First
-    l1: float | None = None  # the threshold of the penalty
-    sample: tuple[int, int] | None = None
-    last: int = -1
+    first: bool
+    _: KW_ONLY
+    l1: float | None  # the threshold of the penalty
+    streams: Streams | None  # type: ignore[assignment]
+    sample: tuple[int, int] | None
+    last: int
+    near: int  # rows of a group scored and stepped at a time; 0: all
+    fetched: np.ndarray | None  # the rows of `order`, ascending within each run of `near`
     known: bool = False
     scored_from: ClassVar[tuple[str, ...]] = ("z_b", "codes", "u")
+    interruptible: ClassVar[bool] = True
+
+    @property
+    def together(self) -> int:
+        """Blocks hold whole batches."""
+        return len(self.order) * len(self.places)
 
     def begin(self, first_row: int) -> DualSums:
         D = len(self.ascent.w)
@@ -85,20 +124,22 @@ class RowsDualPass(DualPass):
         cuts = np.zeros((2, self.grids.folds, D))
         return DualSums(self.ascent.running.copy(), cuts, np.zeros((2, 4)), totals, self.emptied(first_row))
 
-    def learn(self, totals: Totals, rows: Rows, chunk: Chunk) -> None:
-        begin(rows, chunk, self.risk, self.bias, self.learning, totals)
-
     def prepare(self, sums: DualSums, rows: Rows, chunk: Chunk) -> Scored:  # type: ignore[override]
         """Scores and the predicted cut."""
         if sums.totals is not None:
-            self.learn(sums.totals, rows, chunk)
+            begin(rows, chunk, self.risk, self.bias, self.learning, sums.totals)
         scored = Scored(np.empty(chunk.n_rows), self._scratch())
         require_finite(chunk, self._run(sums, rows, chunk, *scored, 0))
         return scored
 
     def visit_chunk(self, sums: DualSums, rows: Rows, chunk: Chunk, prepared: Scored | None = None) -> None:
         if prepared is None:
-            DualPass.visit_chunk(self, sums, rows, chunk)
+            if sums.totals is not None:
+                begin(rows, chunk, self.risk, self.bias, self.learning, sums.totals)
+            keys = np.empty(chunk.n_rows)
+            require_finite(chunk, self._run(sums, rows, chunk, keys, self._scratch(), self.ascent.visits))
+            if sums.cache is not None:
+                self.offer(sums.cache, rows, chunk, keys)
             return
         self._run(sums, rows, chunk, prepared.keys, prepared.scratch._replace(scored=True), self.ascent.visits)
 
@@ -127,14 +168,13 @@ class RowsDualPass(DualPass):
         if sums.cache is not None:
             self.offer(sums.cache, rows, chunk, prepared.keys)
 
-    def ascend(self, sums: DualSums, rows: Rows, chunk: Chunk, keys: np.ndarray) -> int:  # type: ignore[override]
-        return self._run(sums, rows, chunk, keys, self._scratch(), self.ascent.visits)
-
     def _scratch(self) -> records.Scratch:
         return records.Scratch(np.empty(len(self.order)), np.empty(len(self.order), np.int64))
 
     def _run(self, sums: DualSums, rows: Rows, chunk: Chunk, keys: np.ndarray, scratch: records.Scratch, steps: int) -> int:
-        now, loss = self.ascent, self.risk.loss
+        """Run the kernel, which fills `keys` (n); returns a row whose score is not finite, or −1."""
+        now, loss, size = self.ascent, self.risk.loss, len(self.order)
+        fetched = np.arange(size) if self.fetched is None else self.fetched
         return dual.ascend(
             loss,
             _records(rows, chunk),
@@ -142,7 +182,7 @@ class RowsDualPass(DualPass):
             records.Start(now.w, now.kappa, loss.parts(now.mixture), self.C, self.bias, self.l1, now.stretch),
             self._slots(),
             self.grids,
-            self.visits(steps),
+            records.Visits(self.order, self.places, steps, fetched, self.near or size),
             self._added(sums),
             scratch,
         )
@@ -166,6 +206,18 @@ class RowsDualPass(DualPass):
             return dual.offer(self.risk.loss, first, taken, keys, codes, self.ascent.dual, self.bias, numbers, *buffers)
 
         cache.fill(offered, chunk.n_rows)
+
+    def merge(self, total: DualSums, part: DualSums) -> DualSums:
+        vectors.add(total.cuts.reshape(-1), part.cuts.reshape(-1))
+        if total.w is not None:
+            assert part.w is not None
+            vectors.add(total.w, part.w)
+            total.w -= self.ascent.running  # now w′ and the steps of all lanes
+        total.b += part.b
+        if total.totals is not None:
+            assert part.totals is not None
+            total.totals.merge(part.totals)
+        return total
 
 
 def _records(rows: Rows, chunk: Chunk) -> records.Rows:

@@ -82,6 +82,8 @@ KINDS = {
     "hinge": {},
     "logistic, scaled": {"loss": "logistic", "scale": "std"},
     "classes, logistic": {"task": "multiclass", "strategy": "one-vs-rest", "loss": "logistic"},
+    "all classes": {"task": "multiclass"},
+    "softmax": {"task": "multiclass", "loss": "softmax"},
 }
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -53,7 +52,7 @@ def data(weighted: bool = False, seed: int = 0) -> Any:
 def bits(model) -> tuple:
     """Everything that must not change."""
     path = [[line[name] for name in ("passes", "primal", "lower_bound", "step", "cuts")] for line in model.history]
-    return model.weights.tobytes(), model.witness.a.tobytes(), model.certificate, json.dumps(path)
+    return model.weights.tobytes(), model.witnesses[0].a.tobytes(), model.certificate, json.dumps(path)
 
 
 @cache
@@ -149,18 +148,11 @@ def test_the_power_goes_at_any_moment(tmp_path, monkeypatch, way):
     assert len(recorder.moments) > resumed > 5
 
 
-def test_a_damaged_generation_is_told_and_the_other_one_used(tmp_path, caplog):
+def test_a_damaged_checkpoint_is_refused(tmp_path):
     folder = tmp_path / "run"
     train(data(), checkpoint=options(folder, every=0.0), **{**LIMITS, "max_passes": 6}, **SOLVERS["cpa"])
-    newest = max(folder.glob("*.checkpoint"), key=lambda path: open_checkpoint(path).record["generation"])
-    content = bytearray(newest.read_bytes())
-    content[random.Random(0).randrange(len(content))] ^= 4
-    newest.write_bytes(content)
-    with caplog.at_level(logging.WARNING):
-        assert bits(train(data(), checkpoint=options(folder), **LIMITS, **SOLVERS["cpa"])) == undisturbed("cpa")
-    assert "damaged checkpoint" in caplog.text
-    for path in folder.glob("*.checkpoint"):
-        path.write_bytes(path.read_bytes()[:-1])
+    (path,) = folder.glob("*.checkpoint")
+    path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(CorruptError, match="damaged checkpoint"):
         train(data(), checkpoint=options(folder), **LIMITS, **SOLVERS["cpa"])
 
@@ -168,13 +160,12 @@ def test_a_damaged_generation_is_told_and_the_other_one_used(tmp_path, caplog):
 def test_every_changed_bit_of_a_checkpoint_is_noticed(tmp_path):
     path = tmp_path / "a.checkpoint"
     arrays = {"a": np.arange(5.0), "none": np.empty((0, 3)), "b": np.arange(6, dtype=np.int64).reshape(2, 3)}
-    record = {"identity": {"x": 0.1}, "generation": 1, "state": {}}
+    record = {"identity": {"x": 0.1}, "state": {}}
     files.write_stream_durably(path, *checkpoint_parts(record, arrays, lambda: None))
     stored = open_checkpoint(path)
     assert stored.record == record
     for name, array in arrays.items():
-        np.testing.assert_array_equal(stored.read_all()[name], array)
-        assert stored.read_all()[name].dtype == array.dtype
+        np.testing.assert_array_equal(stored.read(name, array.shape, array.dtype), array)
     content = path.read_bytes()
     for place in range(len(content)):
         path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
@@ -213,7 +204,7 @@ def test_a_full_disk_costs_a_checkpoint_and_not_the_run(tmp_path, monkeypatch, c
         model = train(data(), checkpoint=options(tmp_path / "a", every=0.0), **LIMITS, **SOLVERS["predicted"])
     assert bits(model) == undisturbed("predicted")
     assert "training continues" in caplog.text
-    assert len(list((tmp_path / "a").glob("*.checkpoint"))) == 2
+    assert len(list((tmp_path / "a").glob("*.checkpoint"))) == 1
 
 
 # --- the command line ----------------------------------------------------------------------------------------------------------

@@ -14,13 +14,6 @@ from streamcut.errors import ExitCode
 pytestmark = [pytest.mark.smoke, pytest.mark.process]
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("10m", 600), ("1.5h", 5400), ("1d", 86400)])
-def test_durations(text, seconds):
-    from streamcut.cli.parameters import Duration
-
-    assert Duration().convert(text, None, None) == seconds
-
-
 # --- what ends a command ------------------------------------------------------------------------------------------------------
 
 

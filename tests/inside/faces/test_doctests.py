@@ -16,7 +16,6 @@ NAMES = {
     "streamcut.api.using": "predict",
     "streamcut.io.conversion.create": "NewStore",
     "streamcut.io.opening": "open_dataset",
-    "streamcut.grids.selection": "train_path",
     "streamcut.structured": "structured",
     "streamcut.models.model": "save",
     "streamcut.sklearn": "StreamcutClassifier",

@@ -7,9 +7,8 @@ import re
 import click
 import pytest
 
-from streamcut.cli import COMMANDS
+from streamcut.cli import COMMANDS, cli
 from streamcut.cli.help import COLUMNS, LINES, MAIN
-from streamcut.cli.made import command
 
 
 @pytest.mark.parametrize("name", ["", *COMMANDS])
@@ -25,7 +24,7 @@ def test_help_fits_on_a_screen_and_all_of_it_is_there(run, name, monkeypatch):
     assert (code, err) == (0, "")
     assert whole.startswith(lines[0])
     if name:
-        for option in command(name).params:
+        for option in cli.get_command(click.Context(cli), name).params:
             if isinstance(option, click.Option):
                 assert max(option.opts, key=len) in whole
                 assert option.help

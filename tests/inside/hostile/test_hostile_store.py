@@ -67,11 +67,6 @@ def soft_link(file: h5py.File) -> None:
     file["y"] = h5py.SoftLink("/nothing")
 
 
-def huge_chunk(file: h5py.File) -> None:
-    del file["y"]
-    file.create_dataset("y", (2,), np.int8, chunks=(2**31,), maxshape=(None,), compression="gzip")
-
-
 def a_group(file: h5py.File) -> None:
     del file["y"]
     file.create_group("y")
@@ -82,7 +77,7 @@ def objects(file: h5py.File) -> None:
     file.create_dataset("y", data=np.array(["a", "b"], object), dtype=h5py.string_dtype())
 
 
-@pytest.mark.parametrize("change", [external_link, soft_link, external_storage, virtual, huge_chunk, a_group, objects])
+@pytest.mark.parametrize("change", [external_link, soft_link, external_storage, virtual, a_group, objects])
 def test_48_hdf5_that_leads_elsewhere(run, folder, change):
     hdf5_forged(folder / "h.store", change)
     refused(run, "h.store", but=("info",))

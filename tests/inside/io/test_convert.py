@@ -12,8 +12,7 @@ from reference.rows import read_rows, store_bytes, write_svmlight
 
 import streamcut
 from streamcut import convert
-from streamcut.errors import LockedError, MemoryBudgetError, NotFoundError, UsageError
-from streamcut.foundation.files import locked
+from streamcut.errors import MemoryBudgetError, NotFoundError, UsageError
 from streamcut.foundation.systems import resident_bytes
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.conversion.plan import make_plan
@@ -110,13 +109,6 @@ def test_outputs_that_cannot_be(tmp_path, rows):
     assert read_rows(tmp_path / "a.zarr") == rows[:9]
 
 
-def test_a_target_that_is_being_written_is_locked(tmp_path, rows):
-    text = write_svmlight(tmp_path / "a.svm", rows)
-    (tmp_path / "a.zarr").mkdir()
-    with locked(tmp_path / "a.zarr" / ".lock", "it"), pytest.raises(LockedError, match="being written"):
-        convert(text, tmp_path / "a.zarr")
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -136,12 +128,6 @@ def test_a_target_that_is_being_written_is_locked(tmp_path, rows):
 def test_options_that_make_no_sense(options, message):
     with pytest.raises(UsageError, match=message):
         ConvertOptions(**options)
-
-
-def test_memory_is_a_size_or_bytes():
-    assert ConvertOptions(memory="2GB").memory == ConvertOptions(memory=2 * 10**9).memory == 2 * 10**9
-    assert ConvertOptions(memory="auto").memory is None
-    assert ConvertOptions(memory="50%").memory > 0
 
 
 def test_label_maps_come_as_text_files_and_dictionaries(tmp_path):

@@ -4,15 +4,16 @@ import json
 import os
 from dataclasses import fields
 
+import click
 import kit.shared.convert_cli
 
 from streamcut import convert
+from streamcut.cli import cli
 from streamcut.cli.convert import progress_line
-from streamcut.cli.made import command
 from streamcut.errors import ExitCode
 from streamcut.io.conversion.options import CONVERT_SETTINGS, ConvertOptions
 from streamcut.io.conversion.progress import Progress
-from streamcut.io.stores.zarr_layout import chunk_path
+from streamcut.io.stores.zarr_layout import chunk_name
 
 text = kit.shared.convert_cli.text
 
@@ -20,8 +21,8 @@ text = kit.shared.convert_cli.text
 def test_check_lists_every_problem(run, tmp_path, text):
     store = tmp_path / "a.zarr"
     convert(text, store, shard_nnz=300)
-    os.remove(chunk_path(store, 0, "data"))
-    with open(chunk_path(store, 1, "indices"), "r+b") as file:
+    os.remove(store / chunk_name(0, "data"))
+    with open(store / chunk_name(1, "indices"), "r+b") as file:
         file.seek(20)
         byte = file.read(1)
         file.seek(20)
@@ -39,7 +40,7 @@ def test_check_lists_every_problem(run, tmp_path, text):
 
 
 def test_help_documents_every_option():
-    named = {param.name for param in command("convert").params}
+    named = {param.name for param in cli.get_command(click.Context(cli), "convert").params}
     assert {field.name for field in fields(ConvertOptions)} <= named | set(CONVERT_SETTINGS)
 
 

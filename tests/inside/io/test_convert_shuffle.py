@@ -12,7 +12,7 @@ from streamcut.errors import DiskFullError, MemoryBudgetError
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.conversion.shuffle import PIECE, ExternalSort, random_keys
 
-ROOM = 2 * PIECE * 8  # what the sort needs beside the rows themselves
+ROOM = 2 * PIECE * 16  # what the sort needs beside the rows themselves
 
 
 def make_rows(n, seed=0, *, mean=5, qid=None, ones=False):

@@ -3,24 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from streamcut.errors import BadInputError
 from streamcut.foundation.chunk import csr_arrays
-from streamcut.io.sources.arrays import LabelNumbers
-
-
-def test_labels_of_python():
-    numbers = LabelNumbers({}, learn=True)
-    assert numbers.of(["b", "a", "b"]).tolist() == [0, 1, 0]
-    assert numbers.of(pd.Categorical(["c", "a"])).tolist() == [2, 1]
-    assert numbers.rule.words == (("b", 0.0), ("a", 1.0), ("c", 2.0))
-    with pytest.raises(BadInputError, match="labels were words before"):
-        numbers.of([1.0])
-    with pytest.raises(BadInputError, match=r"row 3 .*the label is nan"):
-        LabelNumbers({}, learn=True).of([1.0, np.nan], 2)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int8, np.int64, bool])

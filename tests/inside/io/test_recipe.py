@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import kit.shared.recipe
@@ -75,45 +74,3 @@ def test_a_recipe_of_a_later_version_asks_for_an_upgrade(folder, tmp_path):
     save_model(replace(model, recipe=Later("hashed", 8)), tmp_path / "m.npz")
     with pytest.raises(NotFoundError, match="recipe version 9: upgrade"):
         load_model(tmp_path / "m.npz")
-
-
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        ({"hash_bits": 10}, "either hashed or"),
-        ({"names": ["x", "x"]}, "share a name"),
-        ({"names": ["site=a"]}, "'price' is not a feature"),
-        ({"labels": {}}, "labels are of no column"),
-        ({"labels": {"column": 3}}, "column of a LabelRule cannot be 3"),
-        ({"labels": {"column": "y", "words": [["a", 10**400]]}}, "not well-formed"),
-        ({"labels": {"column": "y", "words": [["a", float("nan")]]}}, "not finite"),
-        ({"labels": {"column": "y", "comparison": {"column": "y", "operator": "~", "value": "3"}}}, "operator"),
-        ({"labels": {"column": "y", "comparison": {"column": "z", "operator": ">", "value": "3"}}}, "no column"),
-        ({"table": {"columns": [{"name": "price", "role": "text", "ngrams": [1.0, 2.5]}]}}, "cannot be 'text'"),
-        ({"table": {"columns": [{"name": "price", "role": "binned", "bins": 2.5}]}}, "bins of a Column cannot be 2.5"),
-        ({"table": {"columns": [{"name": "price", "role": "numeric", "type": "number", "spread": 0.0}]}}, "cannot be 'numeric'"),
-        (
-            {"table": {"columns": [{"name": "price", "role": "numeric", "type": "number", "centre": 1e999}]}},
-            "cannot be 'numeric'",
-        ),
-        ({"table": {"columns": [{"name": "price", "role": "numeric", "type": "number", "spread": "2"}]}}, "spread of a Column"),
-        ({"table": {"columns": [{"name": "price", "role": "categorical", "type": "text", "centre": 2.0}]}}, "cannot be 'categ"),
-        (
-            {"table": {"columns": [{"name": "a", "role": "text", "type": "text", "documents": 2, "frequencies": [3]}]}},
-            "cannot be",
-        ),
-        ({"table": {"columns": [{"name": "a", "role": "text", "type": "text", "documents": 2, "frequencies": 3}]}}, "not well-f"),
-        ({"index_base": True}, "index_base of a Recipe cannot be True"),
-    ],
-)
-def test_recipes_that_contradict_themselves_are_refused(change, reason):
-    sound = {"version": 2, "form": "table", "names": ["price", "site=a"], "labels": {"column": "y"}}
-    sound["table"] = {
-        "columns": [
-            {"name": "price", "role": "numeric", "type": "number"},
-            {"name": "site", "role": "categorical", "type": "text"},
-        ]
-    }
-    assert Recipe.from_json(json.dumps(sound).encode()).names == ("price", "site=a")
-    with pytest.raises(ValueError, match=reason):
-        Recipe.from_json(json.dumps({**sound, **change}).encode())

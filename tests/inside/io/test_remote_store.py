@@ -7,8 +7,8 @@ import os
 import pickle
 import threading
 from collections import Counter
-from concurrent.futures import Future, ThreadPoolExecutor
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +26,7 @@ from streamcut.io.places import remote
 from streamcut.io.stores import remote_store
 from streamcut.io.stores.chunk_cache import ChunkCache
 from streamcut.io.stores.remote_store import RemoteStore
-from streamcut.io.stores.shards_ahead import ShardsAhead
+from streamcut.io.stores.verify import verify_store
 
 
 @pytest.fixture(scope="module")
@@ -39,73 +39,22 @@ def store(tmp_path_factory) -> Path:
     return folder / "a.zarr"
 
 
-class Files(ThreadingHTTPServer):
-    """Serves a folder; `troubles` are answers for the next requests of chunks: a status, or how many bytes of the body come."""
-
-    daemon_threads = True
-
-    def __init__(self, root: Path) -> None:
-        self.root, self.troubles, self.asked = root, [], []
-        super().__init__(("127.0.0.1", 0), _Handler)
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *arguments) -> None:
-        pass
-
-    def do_HEAD(self) -> None:
-        self._answer(body=False)
-
-    def do_GET(self) -> None:
-        self._answer(body=True)
-
-    def _answer(self, body: bool) -> None:
-        server = self.server
-        place = server.root / self.path.lstrip("/")
-        if not place.is_file():
-            self.send_response(404)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-            return
-        content = place.read_bytes()
-        trouble = None
-        if body and self.path.endswith("c.0"):
-            server.asked.append(self.path)
-            trouble = server.troubles.pop(0) if server.troubles else None
-        if trouble in (429, 500, 503):
-            self.send_response(trouble)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-            return
-        if trouble == "long":
-            content += b"x"
-        if trouble == "flip":
-            content = content[:-9] + bytes([content[-9] ^ 1]) + content[-8:]
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(content) if trouble != "short" else len(content) - 7))
-        self.end_headers()
-        if body:
-            self.wfile.write(content[: len(content) // 2] if trouble == "cut" else content[: -7 if trouble == "short" else None])
-            if trouble == "cut":
-                self.close_connection = True
-
-
 @pytest.fixture
 def server(store, monkeypatch):
+    """An S3 server with that store at URL; `asked` holds the requests since."""
     monkeypatch.setattr(remote, "_PAUSE", 0.001)
-    server = Files(store.parent)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield server
-    server.shutdown()
-    server.server_close()
+    with s3_server(monkeypatch) as found:
+        for path in (path for path in store.rglob("*") if path.is_file()):
+            remote.write_object(f"{URL}/{path.relative_to(store).as_posix()}", path.read_bytes())
+        found.asked.clear()
+        yield found
 
 
-def url(server) -> str:
-    return f"http://127.0.0.1:{server.server_address[1]}/a.zarr"
+def chunks_asked(server) -> list[str]:
+    return [path for _, path in server.asked if path.endswith("/c.0")]
 
 
+URL = "s3://bucket/a.zarr"
 OPTIONS = {"C": 1.0, "max_passes": 4, "tol": 1e-9, "tol_relative": None, "lanes": 2, "memory": "4GB", "solver": "ocas"}
 
 
@@ -113,45 +62,48 @@ def bits(model) -> bytes:
     return model.weights.tobytes()
 
 
-def test_the_same_bits_as_from_a_disk(store, server):
-    assert bits(streamcut.train(url(server), **OPTIONS)) == bits(streamcut.train(store, **OPTIONS))
-    model = streamcut.train(store, **OPTIONS)
-    np.testing.assert_array_equal(streamcut.predict(model, url(server)), streamcut.predict(model, store))
-    assert streamcut.open(url(server)).recipe == streamcut.open(store).recipe
-
-
-@pytest.mark.thirds
-@pytest.mark.parametrize("trouble", [500, 503, 429, "cut", "short", "flip", "long"])
-def test_what_fails_is_asked_for_again(store, server, trouble):
-    server.troubles = [trouble, None, trouble, trouble, None, None, trouble]
-    assert bits(streamcut.train(url(server), **OPTIONS)) == bits(streamcut.train(store, **OPTIONS))
-    assert server.troubles == []
+def test_the_same_bits_as_from_a_disk(store):
+    """By http://, where nothing can be listed."""
+    handler = partial(SimpleHTTPRequestHandler, directory=store.parent)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        root = f"http://127.0.0.1:{server.server_address[1]}"
+        model = streamcut.train(store, **OPTIONS)
+        assert bits(streamcut.train(f"{root}/a.zarr", **OPTIONS)) == bits(model)
+        np.testing.assert_array_equal(streamcut.predict(model, f"{root}/a.zarr"), streamcut.predict(model, store))
+        assert streamcut.open(f"{root}/a.zarr").recipe == streamcut.open(store).recipe
+        assert verify_store(f"{root}/a.zarr", read_data=True).sound
+        for path in ("nothing.zarr", "a.svm"):
+            with pytest.raises(NotFoundError, match="not a streamcut store"):
+                streamcut.open(f"{root}/{path}")
+        server.shutdown()
 
 
 def test_what_fails_for_ever_is_an_error_that_names_the_chunk(server):
-    server.troubles = [500] * 10_000
+    data = streamcut.open(URL)
+    server.spoil("GET", [500] * 10_000)
     with pytest.raises(NotFoundError, match=r"a\.zarr/shards/\d+/\w+/c\.0: cannot be read .* after 5 retries"):
-        streamcut.train(url(server), **OPTIONS)
-    server.troubles = ["flip"] * 10_000
+        data.read(0)
+    server.spoil("GET", ["flip"] * 10_000)
     with pytest.raises(CorruptError, match=r"c\.0: does not have the checksum"):
-        streamcut.train(url(server), **OPTIONS)
+        data.read(0)
 
 
 def test_what_is_on_its_way_stays_within_its_memory(server, monkeypatch):
-    data = streamcut.open(url(server))
+    data = streamcut.open(URL)
     sizes = data._sizes
     monkeypatch.setattr(remote_store, "AHEAD_BYTES", 2 * max(sizes))
     for shard in (0, 3, 6, 1):
         data.expect(*range(shard, len(sizes)))
-        assert sum(sizes[k] for k in data._ahead.coming) <= 2 * max(sizes)
-        assert {shard, shard + 1} <= data._ahead.coming
+        assert sum(sizes[k] for k in data._coming) <= 2 * max(sizes)
+        assert {shard, shard + 1} <= data._coming.keys()
     assert [data.read(k).n_rows for k in range(len(sizes))] == [shard.rows for shard in data.manifest.shards]
 
 
 @pytest.mark.parametrize(("lanes", "workers"), [(1, 1), (5, 1), (5, 3)])
 def test_a_pass_asks_for_each_chunk_of_its_lanes_once(server, lanes, workers):
     """And for no chunk of a shard that stays in memory."""
-    data = streamcut.open(url(server))
+    data = streamcut.open(URL)
     planned = plan_lanes(data.manifest.statistics, lanes)
     borders = first_rows(data.manifest)
     shards = range(len(borders) - 1)
@@ -161,7 +113,7 @@ def test_a_pass_asks_for_each_chunk_of_its_lanes_once(server, lanes, workers):
         runner.run(Nothing())
     ranges = [planned.rows(lane) for lane in range(lanes)]
     reading = {k: sum(a < borders[k + 1] and b > borders[k] for a, b in ranges) for k in shards if k not in (1, 4)}
-    asked = Counter(int(path.split("/shards/")[1].split("/")[0]) for path in server.asked)
+    asked = Counter(int(path.split("/shards/")[1].split("/")[0]) for path in chunks_asked(server))
     chunks = {k: sum(1 for _ in data.files(k)) for k in shards}
     assert asked.keys() == reading.keys()
     for shard, times in reading.items():  # lanes that meet in one may both ask for it
@@ -178,75 +130,27 @@ class Nothing(Pass):
         return total
 
 
-class TestShardsAhead:
-    """Of eight shards of 10 bytes, three at a time."""
-
-    @pytest.fixture
-    def begun(self):
-        return []
-
-    @pytest.fixture
-    def ahead(self, begun):
-        def begin(shard):
-            begun.append(shard)
-            return {"a": Future(), "b": Future()}
-
-        return ShardsAhead([10] * 8, begin, 30)
-
-    def test_the_next_one_begins_when_one_was_taken(self, ahead, begun):
-        ahead.expect(range(1, 7))
-        assert begun == [1, 2, 3]
-        first = ahead.take(1, "a")
-        assert (ahead.take(1, "a"), ahead.take(0, "a"), begun) == (None, None, [1, 2, 3])
-        assert ahead.take(1, "b") is not first is not None
-        assert begun == [1, 2, 3, 4]
-        ahead.expect([2, 3, 4, 5])
-        assert begun == [1, 2, 3, 4]
-
-    def test_what_nobody_wants_any_more_makes_room(self, ahead, begun):
-        ahead.expect([0, 1, 2])
-        ahead.expect([2, 7, 6])
-        assert begun == [0, 1, 2, 7, 6]
-        assert ahead.coming == {2, 7, 6}
-        ahead.expect([])
-        assert ahead.coming == set()
-
-    def test_threads_share_the_memory(self, ahead, begun):
-        ahead.expect([0, 1, 2, 3])
-        with ThreadPoolExecutor(1) as other:
-            other.submit(ahead.expect, [4, 5, 0]).result(20)
-            assert begun == [0, 1, 2, 4]  # one at least
-            for name in "ab":
-                ahead.take(0, name)
-            assert begun == [0, 1, 2, 4]  # its half is 15 bytes
-            for name in "ab":
-                other.submit(ahead.take, 4, name).result(20)
-            assert begun == [0, 1, 2, 4, 5]
-        ahead.expect([6])  # the other thread has ended
-        assert ahead.coming == {6}
-
-
 def test_with_a_cache_the_second_run_asks_for_no_chunk(store, server, tmp_path, monkeypatch):
     monkeypatch.setenv("STREAMCUT_CACHE_DIR", str(tmp_path / "cache"))
     expected = bits(streamcut.train(store, **OPTIONS))
-    assert bits(streamcut.train(url(server), **OPTIONS)) == expected
-    chunks = len(set(server.asked))  # lanes that meet in a shard may both ask for it
+    assert bits(streamcut.train(URL, **OPTIONS)) == expected
+    chunks = len(set(chunks_asked(server)))  # lanes that meet in a shard may both ask for it
     server.asked.clear()
-    assert bits(streamcut.train(url(server), **OPTIONS)) == expected
-    assert server.asked == []
+    assert bits(streamcut.train(URL, **OPTIONS)) == expected
+    assert chunks_asked(server) == []
     for place in (tmp_path / "cache").rglob("shards*indices*"):  # a disk that rots
         content = bytearray(place.read_bytes())
         content[5] ^= 4
         place.write_bytes(content)
-    assert bits(streamcut.train(url(server), **OPTIONS)) == expected
-    assert 0 < len(server.asked) < chunks
+    assert bits(streamcut.train(URL, **OPTIONS)) == expected
+    assert 0 < len(chunks_asked(server)) < chunks
 
 
 def test_a_cache_keeps_to_its_size(store, server, tmp_path, monkeypatch):
     monkeypatch.setenv("STREAMCUT_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("STREAMCUT_CACHE_SIZE", "20kB")
     for _ in range(2):
-        assert bits(streamcut.train(url(server), **OPTIONS)) == bits(streamcut.train(store, **OPTIONS))
+        assert bits(streamcut.train(URL, **OPTIONS)) == bits(streamcut.train(store, **OPTIONS))
         used = sum(each.stat().st_size for each in (tmp_path / "cache").rglob("*") if each.is_file())
         assert 10_000 < used <= 20_000 + 200
 
@@ -255,59 +159,49 @@ def test_the_cache_of_a_command(store, server, tmp_path, run, monkeypatch):
     line = ("--solver", "ocas", "--max-passes", "2", "--output", tmp_path / "m.npz")
     monkeypatch.setenv("STREAMCUT_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("STREAMCUT_CACHE_SIZE", "1GB")
-    assert run("train", url(server), *line)[0] == 0
+    assert run("train", URL, *line)[0] == 0
     server.asked.clear()
-    assert run("evaluate", tmp_path / "m.npz", url(server))[0] == 0
-    assert server.asked == []
+    assert run("evaluate", tmp_path / "m.npz", URL)[0] == 0
+    assert chunks_asked(server) == []
     monkeypatch.setenv("STREAMCUT_CACHE_SIZE", "5 parsecs")
-    code, _, err = run("train", url(server), *line, "--force")
+    code, _, err = run("train", URL, *line, "--force")
     assert (code, "parsecs" in err) == (2, True)
 
 
 def test_a_cache_is_no_place_for_other_files(tmp_path):
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(UsageError, match="holds other files"):
-        ChunkCache(tmp_path).begin("0" * 64)
+        ChunkCache(tmp_path, None, "0" * 64)
     assert (tmp_path / "mine.txt").read_text() == "mine"
 
 
 def test_a_remote_store_can_be_sent_to_a_worker(server):
-    again = pickle.loads(pickle.dumps(streamcut.open(url(server))))
+    again = pickle.loads(pickle.dumps(streamcut.open(URL)))
     assert again.read(2).n_rows == again.manifest.shards[2].rows
 
 
 def test_memory_counts_what_is_on_its_way(server):
     plans = []
-    streamcut.train(url(server), **OPTIONS, on_plan=plans.append)
+    streamcut.train(URL, **OPTIONS, on_plan=plans.append)
     assert dict(plans[0].lines)["shards on their way"] >= remote_store.AHEAD_BYTES
-    streamcut.train(url(server), **OPTIONS, scale="max-abs", on_plan=plans.append)
+    streamcut.train(URL, **OPTIONS, scale="max-abs", on_plan=plans.append)
     assert dict(plans[1].lines)["shards on their way"] >= remote_store.AHEAD_BYTES
 
 
-@pytest.mark.parametrize("path", ["nothing.zarr", "a.svm"])
-def test_what_is_no_store_is_said(server, path):
-    with pytest.raises(NotFoundError, match="not a streamcut store"):
-        streamcut.open(f"http://127.0.0.1:{server.server_address[1]}/{path}")
-
-
-def test_an_s3_server(store, monkeypatch, run, tmp_path):
-    with s3_server(monkeypatch) as server:
-        for path in (path for path in store.rglob("*") if path.is_file()):
-            remote.write_object(f"s3://bucket/a.zarr/{path.relative_to(store).as_posix()}", path.read_bytes())
-        server.asked.clear()
-        there = RemoteStore("s3://bucket/a.zarr")
-        for shard in range(len(there.manifest.shards)):
-            there.expect(shard)
-            there.read(shard)
-        chunks = [(method, path) for method, path in server.asked if path.endswith("/c.0")]
-        assert {method for method, _ in chunks} == {"GET"}  # one request for each, and none for how long it is
-        assert len(chunks) == len(set(chunks)) == sum(1 for _ in store.rglob("c.0"))
-        line = ("--solver", "ocas", "--C", "1", "--max-passes", "4", "--set", "lanes=2", "--output", tmp_path / "m.npz", "--json")
-        code, out, err = run("train", "s3://bucket/a.zarr", *line)
-        assert code == 0, err
-        assert json.loads(out.splitlines()[-1])["event"] == "result"
-        local = streamcut.train(store, solver="ocas", C=1.0, max_passes=4, lanes=2)
-        assert bits(streamcut.load_model(tmp_path / "m.npz")) == bits(local)
-        model = (tmp_path / "m.npz").read_bytes()
-        for secret in (os.environ["AWS_ACCESS_KEY_ID"], SECRET, server.url):
-            assert secret.encode() not in model
+def test_an_s3_server(store, server, run, tmp_path):
+    there = RemoteStore(URL)
+    for shard in range(len(there.manifest.shards)):
+        there.expect(shard)
+        there.read(shard)
+    chunks = [(method, path) for method, path in server.asked if path.endswith("/c.0")]
+    assert {method for method, _ in chunks} == {"GET"}  # one request for each, and none for how long it is
+    assert len(chunks) == len(set(chunks)) == sum(1 for _ in store.rglob("c.0"))
+    line = ("--solver", "ocas", "--C", "1", "--max-passes", "4", "--set", "lanes=2", "--output", tmp_path / "m.npz", "--json")
+    code, out, err = run("train", URL, *line)
+    assert code == 0, err
+    assert json.loads(out.splitlines()[-1])["event"] == "result"
+    local = streamcut.train(store, solver="ocas", C=1.0, max_passes=4, lanes=2)
+    assert bits(streamcut.load_model(tmp_path / "m.npz")) == bits(local)
+    model = (tmp_path / "m.npz").read_bytes()
+    for secret in (os.environ["AWS_ACCESS_KEY_ID"], SECRET, server.url):
+        assert secret.encode() not in model

@@ -20,6 +20,7 @@ from streamcut import CheckpointOptions
 from streamcut.errors import IncompleteError, LockedError, NotFoundError, UsageError
 from streamcut.foundation.redaction import redacted
 from streamcut.io.places import remote
+from streamcut.models.files import is_model
 
 text = kit.shared.remote_writing.text
 
@@ -65,6 +66,12 @@ def test_a_store_is_written_with_the_same_bytes_as_on_a_disk(text, bucket):
     )
     streamcut.convert(f"{bucket}/a.zarr", f"{bucket}/b.zarr", shuffle=3, split=0.7, **SHARDS)
     assert {name.partition("/")[0] for name in remote.objects_below(bucket)} == {"a.zarr", "b.zarr", "b-test.zarr"}
+
+
+def test_an_empty_object_is_read_and_is_no_model(bucket):
+    remote.write_object(f"{bucket}/empty", b"")
+    assert remote.read_object(f"{bucket}/empty", 100) == b""
+    assert not is_model(f"{bucket}/empty")
 
 
 def test_rows_are_appended_to_a_store_behind_a_url(bucket, tmp_path):
@@ -183,8 +190,8 @@ def test_checkpoints_behind_a_url_go_on_to_the_same_bits(text, bucket, monkeypat
     store, place = text.with_name("t.zarr"), f"{bucket}/run"
     expected = bits(streamcut.train(store, **OPTIONS))
     streamcut.train(store, **{**OPTIONS, "max_passes": 3}, checkpoint=CheckpointOptions(place, every=0.0))
-    assert set(content(place)) == {"even.checkpoint", "odd.checkpoint"}
-    with pytest.raises(UsageError, match="holds checkpoints of a run"):
+    assert set(content(place)) == {"state.checkpoint"}
+    with pytest.raises(UsageError, match="holds the checkpoint of a run"):
         streamcut.train(store, **OPTIONS, checkpoint=place)
     before = content(place)
     monkeypatch.setenv("STREAMCUT_RETRIES", "0")
@@ -236,7 +243,7 @@ def test_nothing_says_the_secret(text, server, run, tmp_path, caplog):
     assert code == 4
     server.spoil("GET", [])
     everything = content("s3://bucket")
-    assert {"m.npz", "run/even.checkpoint", "a.zarr/manifest.json"} <= set(everything)
+    assert {"m.npz", "run/state.checkpoint", "a.zarr/manifest.json"} <= set(everything)
     ours = [record.getMessage() for record in caplog.records if record.name.startswith("streamcut")]
     for shown in (*everything.values(), *(text.encode() for text in (out, said, failed, *ours))):
         assert SECRET.encode() not in shown

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import tracemalloc
 from dataclasses import replace
@@ -19,13 +18,13 @@ from kit.contracts.store import KINDS, SHARD_NNZ
 
 import streamcut
 from inside.kit.contracts.store import Rows, StoreContract, make_rows
-from streamcut.errors import BadInputError, CorruptError, IncompleteError, NotFoundError, UsageError
+from streamcut.errors import BadInputError, CorruptError, NotFoundError
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.stores.buffers import buffer_bytes
 from streamcut.io.stores.manifest_file import manifest_bytes, read_manifest
+from streamcut.io.stores.stored import ZarrStore
 from streamcut.io.stores.verify import verify_store
 from streamcut.io.stores.writer import StoreWriter
-from streamcut.io.stores.zarr_store import ZarrStore
 
 pytestmark = pytest.mark.smoke
 
@@ -89,18 +88,6 @@ def test_backends_and_memory_cut_alike_and_have_one_fingerprint(rows, native, tm
     assert replace(manifest.statistics, weight_sum=None) == replace(memory.statistics, weight_sum=None)
 
 
-@pytest.mark.parametrize("backend", ["zarr", "hdf5"])
-def test_block_size_and_threads_do_not_change_a_byte(tmp_path, backend):
-    rows = make_rows("queries")
-    write(tmp_path / "a", rows, backend=backend, block=1, threads=1)
-    write(tmp_path / "b", rows, backend=backend, block=170, threads=4)
-    assert content(tmp_path / "a") == content(tmp_path / "b")
-
-
-def content(root: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
-
-
 def test_anndata_opens_every_shard(rows, native, tmp_path):
     write(tmp_path / "a.h5", rows, backend="hdf5", n_features=None)
     starts = np.cumsum([0] + [shard.rows for shard in read_manifest(native / "manifest.json").shards])
@@ -120,16 +107,6 @@ def test_the_number_of_features_may_be_known_at_the_end_only(tmp_path):
         found = write(tmp_path / backend, rows, backend=backend, n_features=None)
         assert found.statistics.n_features == rows.X.indices.max() + 1
         assert verify_store(tmp_path / backend, read_data=True).sound
-
-
-def test_types_are_the_smallest_that_keep_every_value(tmp_path):
-    values = {"int8": [1.0, -128, 127], "float32": [128.0, 0.5, 2.0**100], "float64": [0.1, 1.0, 1e100]}
-    for name, numbers in values.items():
-        X = sp.csr_array(np.array([numbers]))
-        manifest = write(tmp_path / name, Rows(X, np.array([numbers[0]]), np.array([abs(numbers[0])])))
-        assert {manifest.shards[0].arrays[a].dtype for a in ("data", "y")} == {name}
-        assert not manifest.shards[0].ones
-        np.testing.assert_array_equal(streamcut.open(tmp_path / name).read(0).data, numbers)
 
 
 def test_indices_beyond_32_bits(tmp_path):
@@ -184,24 +161,10 @@ def test_a_warm_read_allocates_nothing_worth_the_name(tmp_path):
     assert peak < 20_000 < buffer_bytes(data.manifest)
 
 
-@pytest.mark.parametrize("backend", ["zarr", "hdf5"])
-def test_shards_that_do_not_exist(tmp_path, backend):
-    write(tmp_path / "a", make_rows("ones"), backend=backend)
-    with pytest.raises(IndexError):
-        streamcut.open(tmp_path / "a").read(99)
-
-
 def test_newer_formats_ask_for_a_newer_streamcut(tmp_path):
     manifest = write(tmp_path / "a", make_rows("ones"))
     (tmp_path / "a/manifest.json").write_bytes(manifest_bytes(replace(manifest, format_version=3)))
     with pytest.raises(NotFoundError, match="needs streamcut >="):
-        streamcut.open(tmp_path / "a")
-
-
-def test_unfinished_stores_say_resume(tmp_path):
-    with StoreWriter(tmp_path / "a", shard_nnz=100, options={}) as writer:
-        writer.append(make_rows("ones").chunk(), {"row": 0})
-    with pytest.raises(IncompleteError, match="resume=True"):
         streamcut.open(tmp_path / "a")
 
 
@@ -234,23 +197,3 @@ def test_rows_that_break_the_format_are_not_stored(tmp_path):
         assert not (tmp_path / "a").exists()
     with StoreWriter(tmp_path / "a", options={}) as writer, pytest.raises(BadInputError, match="no rows"):
         writer.finish({})
-
-
-def test_existing_stores_are_replaced_on_demand_only(tmp_path):
-    write(tmp_path / "a", make_rows("ones"))
-    with pytest.raises(UsageError, match="force=True"):
-        write(tmp_path / "a", make_rows("text"))
-    write(tmp_path / "a", make_rows("text"), force=True)
-    assert verify_store(tmp_path / "a", read_data=True).sound
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a"]
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "file").touch()
-    with pytest.raises(UsageError, match="not written by streamcut"):
-        write(tmp_path / "mine", make_rows("ones"), force=True)
-
-
-def test_source_and_version_are_kept(tmp_path):
-    write(tmp_path / "a", make_rows("ones"))
-    manifest = json.loads((tmp_path / "a/manifest.json").read_bytes())
-    assert manifest["source"] == {"made": "by a test"}
-    assert manifest["format_version"] == 2

@@ -15,15 +15,13 @@ from hypothesis import strategies as st
 from reference.shard_cuts import cuts
 
 from inside.kit.contracts.store import make_rows
-from streamcut.errors import BadInputError, CorruptError, UsageError
+from streamcut.errors import BadInputError
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.dataset import shard_cuts
 from streamcut.io.manifest import StatisticsBuilder
 from streamcut.io.stores import codec, spec
-from streamcut.io.stores.journal import check_options
-from streamcut.io.stores.manifest_file import canonical_json, manifest_bytes, parse_manifest
-from streamcut.io.stores.shard_arrays import smallest
-from streamcut.io.stores.structure import first_problem
+from streamcut.io.stores.manifest_file import manifest_bytes, parse_manifest
+from streamcut.io.stores.structure import first_problem, smallest
 from streamcut.io.stores.writer import StoreWriter
 from streamcut.io.stores.zarr_layout import array_document, root_document
 
@@ -45,7 +43,7 @@ def test_the_text_lists_the_arrays_and_dtypes_of_the_code():
     assert sizes == {name: spec.array_size(name, 7, 20) for name in spec.DTYPES}
     assert f"format version {spec.FORMAT_VERSION}" in FORMAT
     assert f"{spec.SHARD_NNZ} entries" in FORMAT
-    for name in (spec.LOCK, spec.JOURNAL):
+    for name in (spec.LOCK, spec.SCRATCH, spec.JOURNAL):
         assert f"NAME/{name}" in FORMAT
 
 
@@ -114,7 +112,9 @@ def test_narrowing_keeps_every_value_and_nothing_smaller_would(numbers):
 def test_shard_borders_depend_on_the_rows_alone(rows, shard_nnz, grouped):
     lengths = [length for length, _ in rows]
     qid = np.cumsum([step == 0 for _, step in rows]) if grouped else None
-    found = [stop - start for start, stop in shard_cuts(np.cumsum([0, *lengths]), qid, shard_nnz)]
+    indptr = np.cumsum([0, *lengths])
+    chunk = Chunk(indptr, np.zeros(indptr[-1], np.int32), None, np.zeros(len(rows)), qid)
+    found = [stop - start for start, stop in shard_cuts(chunk, shard_nnz)]
     assert found == cuts(lengths, None if qid is None else qid.tolist(), shard_nnz)
 
 
@@ -145,53 +145,12 @@ def test_the_structure_check_sees_bad_row_pointers():
         assert first_problem(indptr, rows.X.indices, rows.X.data, {"y": rows.y}, 300)[0] == "indptr"
 
 
-def test_statistics_continue_from_their_state():
-    whole = make_rows("queries").chunk()
-    straight, halves = StatisticsBuilder(), StatisticsBuilder()
-    for start in range(0, 400, 50):
-        straight.add(whole.rows(start, start + 50))
-        halves = StatisticsBuilder.from_state(json.loads(canonical_json(halves.state()))) if start else halves
-        halves.add(whole.rows(start, start + 50))
-    assert straight.finish() == halves.finish()
-
-
 def test_groups_are_counted_across_blocks():
     rows, found = make_rows("queries").chunk().rows(0, 9), StatisticsBuilder()
     rows = replace(rows, qid=np.array([4, 4, 5, 5, 5, 7, 8, 8, 4]))
     for start, end in ((0, 1), (1, 3), (3, 6), (6, 9)):
         found.add(rows.rows(start, end))
     assert found.finish().groups == 5
-
-
-def test_statistics_of_no_rows_have_no_infinite_label():
-    found = StatisticsBuilder().finish(7)
-    assert (found.n_rows, found.n_features, found.label_min, found.label_max) == (0, 7, 0.0, 0.0)
-
-
-def test_options_that_differ_from_those_of_the_beginning_are_named_and_no_others():
-    check_options({"seed": 1, "shuffle": [0, 2]}, {"shuffle": [0, 2], "seed": 1}, "rows.zarr")
-    with pytest.raises(UsageError) as error:
-        check_options({"seed": 1, "shuffle": True, "old": 3}, {"seed": 2, "shuffle": True, "new": None}, "rows.zarr")
-    told = "rows.zarr was begun differently: old was 3 and is None; seed was 1 and is 2; use the same options"
-    assert str(error.value).startswith(told)
-
-
-def test_manifests_that_contradict_themselves_are_refused(tmp_path):
-    with StoreWriter(tmp_path / "a", shard_nnz=500, options={}) as writer:
-        writer.append(make_rows("ones").chunk(), {})
-        good = writer.finish({})
-    first = good.shards[0]
-    wrong_size = {**first.arrays, "indices": replace(first.arrays["indices"], size=10**9)}
-    wrong_type = {**first.arrays, "indices": replace(first.arrays["indices"], dtype="uint32")}
-    missing = {name: info for name, info in first.arrays.items() if name != "y"}
-    for bad in (
-        *(replace(good, shards=(replace(first, arrays=a), *good.shards[1:])) for a in (wrong_size, wrong_type, missing)),
-        replace(good, shards=good.shards[1:]),
-        replace(good, fingerprint="0" * 64),
-        replace(good, backend="tape"),
-    ):
-        with pytest.raises(CorruptError, match="not written by streamcut"):
-            parse_manifest(manifest_bytes(bad), "here")
 
 
 def test_rows_that_cannot_be_summed_are_named_by_their_numbers(tmp_path):

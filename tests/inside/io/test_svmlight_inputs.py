@@ -16,10 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamcut.errors import BadInputError, MemoryBudgetError, NotFoundError, UsageError
+from streamcut.io.sources.row_source import GroupCheck
 from streamcut.io.text.decompress import open_bytes
-from streamcut.io.text.groups import GroupCheck
 from streamcut.io.text.inputs import find_inputs
-from streamcut.io.text.svmlight import SvmlightSource
 
 COMPRESS = {
     "gzip": gzip.compress,
@@ -88,14 +87,6 @@ def test_plain_text(text):
     assert decompressed(text, kind=Pipe) == text
 
 
-def test_names_mean_nothing(tmp_path):
-    """38: a compressed file with a plain name, and the reverse."""
-    for kind, compress in COMPRESS.items():
-        (tmp_path / f"{kind}.svm").write_bytes(compress(b"1 1:1\n" * 100))
-    (tmp_path / "plain.gz").write_bytes(b"1 1:1\n" * 100)
-    assert sum(chunk.n_rows for chunk, _ in SvmlightSource([str(tmp_path)]).blocks()) == 500
-
-
 def test_zstd_bombs_take_bounded_memory():
     import tracemalloc
 
@@ -160,8 +151,9 @@ def test_first_repeat_is_the_first_row_of_a_second_run(qid, cuts):
     assert found == expected
 
 
-def test_groups_beyond_memory_must_be_sorted():
-    check = GroupCheck(limit=1000)
+def test_groups_beyond_memory_must_be_sorted(monkeypatch):
+    monkeypatch.setattr("streamcut.io.sources.row_source.MAX_GROUPS", 1000)
+    check = GroupCheck()
     for start in range(0, 10_000, 100):
         assert check.first_repeat(np.arange(start, start + 100)) is None
     with pytest.raises(MemoryBudgetError, match="group_by_qid=True"):

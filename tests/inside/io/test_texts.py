@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import streamcut
-from streamcut.io.tables.stop_words import ENGLISH
+from streamcut.io.tables.text_words import ENGLISH
 
 frame = kit.shared.texts.frame
 

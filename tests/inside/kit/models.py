@@ -20,11 +20,11 @@ def make_model(d=7, bias=1.0, labels=(-1.0, 1.0), seed=0, **changes) -> LinearMo
         bias=bias,
         labels=labels,
         C=0.1,
-        certificate=certificate,
+        certificates=(certificate,),
         solver="ocas",
         history=[{"iteration": 0, "primal": np.float64(3.5), "step": float("nan")}],
         parameters={"C": 0.1, "memory": "auto", "target": None},
         fingerprint="abc",
-        witness=Witness(rng.normal(size=d + (bias != 0)), 0.25, CutError(1e-12, 1e-13)),
+        witnesses=(Witness(rng.normal(size=d + (bias != 0)), 0.25, CutError(1e-12, 1e-13)),),
     )
     return replace(model, **changes)

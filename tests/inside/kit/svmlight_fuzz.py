@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from reference.svmlight import parse_file
 
 from streamcut.errors import BadInputError
@@ -31,7 +33,7 @@ def read(path, options, **arguments):
     except BadInputError as error:
         if "no rows" not in str(error):
             raise
-    return rows, [reject.line for reject in source.rejects], source.counters
+    return rows, [int(re.search(r"\.svm:(\d+):", reject)[1]) for reject in source.rejects], source.counters
 
 
 def agrees(path, text, options, least=0, **arguments):

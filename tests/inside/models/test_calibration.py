@@ -14,18 +14,14 @@ from sklearn.metrics import log_loss
 
 import streamcut
 from streamcut import calibrate, predict, save_model, train
-from streamcut.calibration import _keep, _row_type, platt, tempered
+from streamcut.calibration import platt, tempered
 from streamcut.errors import BadInputError
-from streamcut.execution import kept_rows
-from streamcut.execution.kept_rows import KeptRows
 from streamcut.models.files import describe_model, load_model
 
 
-def kept(scores: np.ndarray, truth: np.ndarray, weights: np.ndarray) -> KeptRows:
+def kept(scores: np.ndarray, truth: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, ...]:
     """Rows as `platt` and `tempered` take them: scores (n,) or (n, K), classes (bool, or numbers) and weights (n)."""
-    rows = KeptRows(_row_type(scores))
-    _keep(rows, scores, truth, weights)
-    return rows
+    return scores, truth.astype(np.int64), weights
 
 
 def targets(positive, weights):
@@ -47,7 +43,7 @@ def test_nothing_beats_it(seed, scale, separable):
     positive = np.append(rng.random(60) < 0.3, [True, False])
     scores = scale * (np.where(positive, 1.0, -1.0) + (0 if separable else 1.5) * rng.standard_normal(62))
     weights = rng.uniform(0.1, 4.0, 62)
-    found = value(platt(kept(scores, positive, weights)), scores, positive, weights)
+    found = value(platt(*kept(scores, positive, weights)), scores, positive, weights)
     start = np.array([0.0, np.log((weights[~positive].sum() + 1) / (weights[positive].sum() + 1))])
     best = minimize(value, start * [1.0 / scale, 1.0], (scores, positive, weights), method="Nelder-Mead",
                     options={"xatol": 1e-10, "fatol": 1e-12, "maxiter": 4000})  # fmt: skip
@@ -62,7 +58,7 @@ def test_it_is_a_logistic_regression_with_soft_targets():
     both = LogisticRegression(C=1e10, tol=1e-10).fit(
         np.tile(scores, 2)[:, None], np.repeat([1, 0], 500), sample_weight=np.concatenate([t, 1 - t])
     )
-    slope, offset = platt(kept(scores, positive, np.ones(500)))
+    slope, offset = platt(*kept(scores, positive, np.ones(500)))
     assert slope == pytest.approx(-both.coef_[0, 0], rel=1e-4)
     assert offset == pytest.approx(-both.intercept_[0], abs=1e-4)
 
@@ -71,8 +67,8 @@ def test_weights_are_repeated_rows():
     rng = np.random.default_rng(1)
     positive, times = rng.random(80) < 0.5, rng.integers(0, 4, 80)
     scores = np.where(positive, 1.0, -1.0) + 2 * rng.standard_normal(80)
-    repeated = platt(kept(np.repeat(scores, times), np.repeat(positive, times), np.ones(times.sum())))
-    np.testing.assert_allclose(platt(kept(scores, positive, times.astype(float))), repeated, rtol=1e-6)
+    repeated = platt(*kept(np.repeat(scores, times), np.repeat(positive, times), np.ones(times.sum())))
+    np.testing.assert_allclose(platt(*kept(scores, positive, times.astype(float))), repeated, rtol=1e-6)
 
 
 @pytest.mark.parametrize("strategy", ["crammer-singer", "one-vs-rest"])
@@ -102,29 +98,8 @@ def test_scores_and_offsets_are_those_of_greatest_likelihood():
         p = softmax(x[0] * scores + x[1:], axis=1)
         return -float(u @ np.log(p[np.arange(200), target])) + 0.5e-6 * float(x[1:] @ x[1:])
 
-    a, b = tempered(kept(scores, target, u))
+    a, b = tempered(*kept(scores, target, u))
     reached, best = cost(np.array([a, *b])), minimize(cost, np.zeros(4), method="Nelder-Mead", options={"maxiter": 4000}).fun
     assert reached <= best + 1e-6
     with pytest.raises(BadInputError, match="two classes"):
-        tempered(kept(scores, np.ones(200, np.int64), u))
-
-
-def test_rows_beyond_memory_lie_in_a_scratch_file_in_the_same_blocks(tmp_path, monkeypatch):
-    monkeypatch.setattr(kept_rows, "BLOCK_BYTES", 40 * 30)
-    kind = np.dtype([("scores", np.float64, (3,)), ("truth", np.int64), ("weight", np.float64)])
-    rng = np.random.default_rng(2)
-    given = {"scores": rng.normal(size=(1000, 3)), "truth": rng.integers(0, 3, 1000), "weight": rng.random(1000)}
-    found = []
-    for held in (1 << 20, 3 * 1200, 0):
-        rows = KeptRows(kind, held=held, folder=tmp_path)
-        for start in range(0, 1000, 7):
-            rows.add(**{name: column[start : start + 7] for name, column in given.items()})
-        assert len(rows) == 1000
-        for _ in range(2):  # they can be gone through again
-            blocks = [block.copy() for block in rows]
-            assert [len(block) for block in blocks] == [30] * 33 + [10]
-            for name, column in given.items():
-                assert (np.concatenate([block[name] for block in blocks]) == column).all()
-        found.append(tempered(rows))
-    assert found[0] == found[1] == found[2]
-    assert not list(tmp_path.iterdir())
+        tempered(*kept(scores, np.ones(200, np.int64), u))

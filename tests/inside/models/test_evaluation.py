@@ -17,7 +17,9 @@ from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.linear import LinearModel
 
 CERTIFICATE = Certificate(1.0, 1.0, 1.0, None, None, True, StopReason.CONVERGED)
-IDENTITY = LinearModel(np.ones(1), 0.0, 0.0, (-1.0, 1.0), 1.0, CERTIFICATE)  # the score of a row is its only value
+IDENTITY = LinearModel(
+    weights=np.ones(1), intercept=0.0, bias=0.0, labels=(-1.0, 1.0), C=1.0, certificates=(CERTIFICATE,)
+)  # the score of a row is its only value
 
 
 def evaluated(scores, y, weight=None, shard_nnz=5):

@@ -1,15 +1,13 @@
-"""Kernel models: scores against scikit-learn's SVC, in tiles, and in files."""
+"""Kernel models: scores against scikit-learn's SVC, and in files."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from reference.kernels import matrix
 from sklearn.svm import SVC
 
-import streamcut.models.kernel as module
 from streamcut import evaluate, load_model, predict, save_model
 from streamcut.errors import BadInputError
 from streamcut.kernels.kernel import Kernel
@@ -40,15 +38,6 @@ def test_scores_are_those_of_svc(kernel):
     assert evaluate(model, (X, y)).accuracy == pytest.approx(svc.score(X, y))
 
 
-def test_tiles_and_blocks_give_the_same_scores(monkeypatch):
-    X, y = _problem()
-    model = _of(SVC(gamma=0.7).fit(X, y), Kernel("rbf", gamma=0.7))
-    whole = model.decision_function(X)
-    monkeypatch.setattr(module, "_TILE", 9 * 8)
-    monkeypatch.setattr(module, "_VALUES", 64)
-    np.testing.assert_allclose(replace(model).decision_function(X), whole, rtol=1e-12, atol=1e-14)
-
-
 def test_several_classes_take_the_largest_score(tmp_path):
     X, _ = _problem()
     coefficients = np.random.default_rng(3).normal(size=(60, 3))
@@ -56,7 +45,7 @@ def test_several_classes_take_the_largest_score(tmp_path):
         support=X, coefficients=coefficients, kernel=Kernel("rbf"), labels=(2.0, 5.0, 7.0), C=1.0, task="multiclass",
         intercept=np.array([0.0, 0.1, 0.2]), reason=StopReason.EPOCHS, facts={"dual": 1.5},
     )  # fmt: skip
-    scores = Kernel("rbf").matrix(X, X) @ coefficients + [0.0, 0.1, 0.2]
+    scores = matrix(Kernel("rbf"), X, X) @ coefficients + [0.0, 0.1, 0.2]
     np.testing.assert_allclose(model.decision_function(X), scores, rtol=1e-10)
     save_model(model, tmp_path / "m.npz")
     again = load_model(tmp_path / "m.npz")

@@ -22,7 +22,10 @@ pytestmark = pytest.mark.smoke
 @pytest.fixture
 def model() -> LinearModel:
     certificate = Certificate(1.0, 1.0, 1.0, None, None, True, StopReason.CONVERGED)
-    return LinearModel(np.random.default_rng(5).normal(size=20), -0.25, 0.5, (2.0, 3.0), 1.0, certificate)
+    return LinearModel(
+        weights=np.random.default_rng(5).normal(size=20), intercept=-0.25, bias=0.5, labels=(2.0, 3.0), C=1.0,
+        certificates=(certificate,),
+    )  # fmt: skip
 
 
 def rows(n=300, d=20, seed=0):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from kit.nights import by_night
 from kit.shared.budgeted_regression import GAMMA, NEVER, _rows
+from reference.kernels import matrix
 from scipy.optimize import minimize
 
 import streamcut
@@ -40,7 +41,7 @@ def test_without_a_budget_the_dual_reaches_its_optimum(options):
     for _ in range(300):
         passes.ascend(random.permutation(60), rows, alpha, NEVER, problem.kernel.compiled, MODES["none"], model)
     low, high, epsilon = _box(options, 2.0)
-    K, z = problem.kernel.matrix(X, X), y - 7.0
+    K, z = matrix(problem.kernel, X, X), y - 7.0
 
     def lost(parts):  # α = p − q
         a = parts[:60] - parts[60:]
@@ -67,10 +68,10 @@ def test_gradient_steps_are_those_of_the_slow_version(options):
     model, order = new_slots(problem, None, MODES["none"]), np.random.default_rng(3).integers(0, 40, 150)
     passes.descend(order, problem.rows(streamcut.rows(X, y).read(0), 0.0), 40, problem.kernel.compiled, MODES["none"], model)
     low, high, epsilon = _box(options, 0.5)
-    K, beta = problem.kernel.matrix(X, X), np.zeros(40)
+    K, beta = matrix(problem.kernel, X, X), np.zeros(40)
     for t, i in enumerate(order.tolist(), 1):
         residual = y[i] - K[i] @ beta
         beta *= 1.0 - 1.0 / t
         beta[i] += 40 / t * (high if residual > epsilon else low if residual < -epsilon else 0.0)
     coefficients, vectors = exported(model, 1.0 / 150)
-    np.testing.assert_allclose(problem.kernel.matrix(X, vectors) @ coefficients, K @ beta, atol=1e-9)
+    np.testing.assert_allclose(matrix(problem.kernel, X, vectors) @ coefficients, K @ beta, atol=1e-9)

@@ -291,7 +291,7 @@ def test_lines_are_those_of_one_row_after_the_other(case, seed):
         assert slow.slope_along(*own) == pytest.approx((ahead - here) / step, rel=1e-3, abs=1e-3)
     assert (z_b[:, [1, 2]] == 7.0).all()
     columns_line.at_zero(p.loss, p.given, p.places, z_b)
-    columns_line.forget(p.loss, p.places, p.codes)
+    columns_line.forget(p.places, p.codes)
     for a, place in enumerate(PLACES):
         np.testing.assert_array_equal(z_b[:, place], [-p.loss.offset(y) for y in p.y(a)])
         assert not p.shares(0, a).any()

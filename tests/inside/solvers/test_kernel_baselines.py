@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from kit.shared.kernel_baselines import problem
+import scipy.sparse as sp
 from reference import smo as exact
+from reference.kernels import matrix
 
 import streamcut
 from streamcut.execution.feed import Feed
@@ -13,11 +14,15 @@ from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.runner import Runner
 from streamcut.kernels.kernel import Kernel
 from streamcut.oracles.kernel_columns import Responses
-from streamcut.solvers.papers.kernel_pegasos import KernelPegasos
-from streamcut.solvers.papers.kernel_perceptron import KernelPerceptron
-from streamcut.solvers.papers.kernel_sdca import KernelSDCA
+from streamcut.papers.rivals import KernelPegasos, KernelPerceptron, KernelSDCA
 
 RBF = Kernel("rbf", gamma=0.4)
+
+
+def problem(seed=2, n=100, noise=0.6):
+    generator = np.random.default_rng(seed)
+    X = sp.random_array((n, 5), density=0.7, rng=generator, format="csr", data_sampler=generator.normal)
+    return X, np.where(X.toarray()[:, 0] + noise * generator.normal(size=n) > 0, 1.0, -1.0)
 
 
 def responses(X, y):
@@ -29,7 +34,7 @@ def scores_of(solver, X, signs):
     alpha, intercept = solver.predictor()
     own = np.zeros(len(signs))
     own[solver.responses.numbers] = alpha * signs[solver.responses.numbers]
-    return RBF.matrix(X, X) @ own + intercept
+    return matrix(RBF, X, X) @ own + intercept
 
 
 def random(seed=0):
@@ -40,7 +45,7 @@ def random(seed=0):
 def test_pegasos_step_by_step(batch):
     X, signs = problem()
     m, C, draws = len(signs), 2.0, random()
-    Q = RBF.matrix(X, X) * signs * signs[:, None]
+    Q = matrix(RBF, X, X) * signs * signs[:, None]
     lam, w = 1.0 / (C * m), np.zeros(m)  # w = Σ w_i y_i φ(x_i)
     ours = KernelPegasos(responses(X, signs), C=C, batch=batch, random=random())
     evaluations = 0
@@ -59,7 +64,7 @@ def test_pegasos_step_by_step(batch):
 def test_pegasos_comes_near_the_optimum():
     X, signs = problem()
     m, C = len(signs), 0.1
-    K = RBF.matrix(X, X)
+    K = matrix(RBF, X, X)
     best = exact.objective(K, signs, exact.solve(K, signs, np.full(m, C), bias=False))
     ours = KernelPegasos(responses(X, signs), C=C, random=random())
     for _ in range(4000):
@@ -73,7 +78,7 @@ def test_pegasos_comes_near_the_optimum():
 def test_sdca_climbs_to_the_optimum(batch):
     X, signs = problem()
     m, C = len(signs), 1.0
-    K = RBF.matrix(X, X)
+    K = matrix(RBF, X, X)
     best = exact.objective(K, signs, exact.solve(K, signs, np.full(m, C), bias=False))
     ours = KernelSDCA(responses(X, signs), C=C, batch=batch, random=random())
     values = [0.0]

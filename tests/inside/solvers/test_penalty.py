@@ -12,7 +12,6 @@ from streamcut import train, verify
 from streamcut.bundle.penalty import ElasticNet, penalty_of
 from streamcut.bundle.verified_master import solve_penalised
 from streamcut.foundation.rounding import CutError
-from streamcut.grids.selection import train_path
 
 # --- parts of λmax -------------------------------------------------------------------------------------------------------------
 
@@ -40,8 +39,6 @@ def test_a_part_of_the_least_lambda_that_leaves_nothing(options):
     assert few.l1 == 0.1 * most
     assert "10 % of λmax" in few.in_words()
     assert verify(few, data).consistent
-    _, tried = train_path(data, [0.5], l1s=["10%", "98%"], **common)
-    assert [line.l1 for line in tried] == [0.98 * most, few.l1]
 
 
 # --- its parts ------------------------------------------------------------------------------------------------------------------

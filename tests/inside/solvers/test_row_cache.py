@@ -12,8 +12,7 @@ from streamcut.bundle.bundle import Bundle
 from streamcut.compiled import dual, records
 from streamcut.compiled.splitmix import shuffle
 from streamcut.execution import row_cache
-from streamcut.execution.cache_passes import joined_seed
-from streamcut.execution.row_cache import CacheSize
+from streamcut.execution.row_cache import CacheSize, joined_seed
 from streamcut.foundation.rounding import CutError
 from streamcut.losses.hinge import Hinge
 from streamcut.oracles.dual.loss_cache import LossCache

@@ -1,33 +1,32 @@
 """Sampled cuts: exact when the sample is everything, close when it is not, and the same bits whoever computes."""
 
-import contextlib
 from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from kit.shared.sampled_cuts import SOLVERS, checkpointed, coefficients_of, everything, rings, undisturbed
+from kit.shared.sampled_cuts import SOLVERS, coefficients_of, rings
 from reference import sampled as slow
+from reference.kernels import matrix
 
 import streamcut
 from streamcut import train
-from streamcut.bundle.gram_bundle import GramBundle
 from streamcut.compiled import splitmix
 from streamcut.foundation.chunk import Chunk
 from streamcut.kernels import vectors
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import Vectors
-from streamcut.models.checkpoint import open_checkpoint
 from streamcut.oracles.kernel_columns import take
-from streamcut.oracles.sampled_passes import Expansion
+from streamcut.papers.gram_bundle import GramBundle
+from streamcut.papers.sampled_passes import Expansion
 
 
 @cache
 def optimum(kernel, bias):
     X, y = rings()
     sign = np.where(y == 2.0, 1.0, -1.0)
-    return slow.hinge_optimum(kernel.matrix(X, X) + bias**2, sign, 0.7, 400)[1]
+    return slow.hinge_optimum(matrix(kernel, X, X) + bias**2, sign, 0.7, 400)[1]
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -39,7 +38,7 @@ def test_samples_of_all_rows_reach_the_kernel_machines_optimum(solver, kernel, b
     own = {} if kernel.name == "linear" else {"gamma": kernel.gamma}
     own |= {"degree": 2, "coef0": 1.0} if kernel.name == "poly" else {}
     model = train(streamcut.rows(X, y), solver=solver, kernel=kernel.name, C=0.7, bias=bias, samples=len(y), tol=1e-4, **own)
-    K, sign = kernel.matrix(X, X) + bias**2, np.where(y == 2.0, 1.0, -1.0)
+    K, sign = matrix(kernel, X, X) + bias**2, np.where(y == 2.0, 1.0, -1.0)
     F = slow.hinge_primal(K, sign, 0.7, coefficients_of(model, X))
     best = optimum(kernel, bias)
     assert model.converged
@@ -60,7 +59,7 @@ def test_sparse_rows_score_like_dense_ones():
     expansion = Expansion(rows, some, columns, factors, np.array([1.0, 2.0, 3.0]), np.zeros(0), rows, np.ones(5))
     C = np.zeros((5, 3))
     np.add.at(C, (np.arange(5)[:, None], columns), factors)
-    want = kernel.matrix(X, X[rows]) @ C + [1.0, 2.0, 3.0]
+    want = matrix(kernel, X, X[rows]) @ C + [1.0, 2.0, 3.0]
     assert np.allclose(expansion.scores(Vectors(kernel, some, 30), chunk), want, rtol=1e-12)
     assert np.allclose(expansion.scores_of(Vectors(kernel, chunk, 30), 40), want, rtol=1e-12)
 
@@ -93,18 +92,6 @@ def test_a_bundle_follows_a_best_point_and_keeps_its_cuts():
     bundle.solve(1e-9)
     assert len(bundle) < 40
     assert np.allclose(bundle.best, bundle.mixture)
-
-
-def test_a_run_that_was_killed_in_a_pass_goes_on_to_the_same_bits(tmp_path):
-    asked = iter(range(200))
-    with contextlib.suppress(KeyboardInterrupt):
-        stopped = checkpointed("sampled-linear", tmp_path, "binary", stop=lambda: next(asked, None) is None)
-        assert stopped.stop_reason == "interrupted"
-    kept = {path.name: path.read_bytes() for path in tmp_path.glob("*.checkpoint")}
-    assert kept
-    newest = max(tmp_path.glob("*.checkpoint"), key=lambda path: open_checkpoint(path).record["generation"])
-    newest.write_bytes(kept[newest.name][:-1])  # the one before, written between two iterations, must do
-    assert everything(checkpointed("sampled-linear", tmp_path, "binary")) == undisturbed("sampled-linear", "binary")
 
 
 @pytest.mark.parametrize("code", [Kernel("rbf", 0.3), Kernel("linear"), Kernel("poly", 0.5, 2, 1.0)], ids=lambda k: k.name)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from kit.shared.sampled_proof import RBF, SOLVERS, problem
 from reference import sampled as slow
+from reference.kernels import matrix
 
 import streamcut
 from streamcut import train, verify
@@ -32,7 +33,7 @@ def test_primal_and_bound_of_two_classes(solver, weighted, samples, seed):
         data, solver=solver, C=C, bias=bias, samples=samples, seed=seed, tol=1e-2, max_passes=60,
         positive_weight=1.6 if weighted else 1.0, **RBF,
     )  # fmt: skip
-    K = kernel.matrix(X, X) + bias**2
+    K = matrix(kernel, X, X) + bias**2
     found = model.certificate
     f = K @ by_row(model, X, model.coefficients)
     w = by_row(model, X, model.coefficients)
@@ -59,7 +60,7 @@ def test_primal_and_bound_of_several_classes(solver, samples, weighted):
     data, C, target = streamcut.rows(X, y, weight=weight if weighted else None), 1.5, y.astype(int)
     u = weight if weighted else np.ones(len(y))
     model = train(data, task="multiclass", solver=solver, C=C, bias=0, samples=samples, tol=1e-2, max_passes=60, **RBF)
-    K, rows = Kernel("rbf", 0.5).matrix(X, X), np.arange(len(y))
+    K, rows = matrix(Kernel("rbf", 0.5), X, X), np.arange(len(y))
     f = K @ by_row(model, X, model.coefficients)
     margins = f - f[rows, target][:, None] + 1.0
     margins[rows, target] = 0.0

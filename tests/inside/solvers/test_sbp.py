@@ -8,15 +8,15 @@ import scipy.sparse as sp
 from kit.shared.sbp import problem
 from reference import sbp as reference
 from reference import smo as exact
+from reference.kernels import matrix
 
 import streamcut
-from streamcut.compiled.kernel_columns import WIDTH
 from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.runner import Runner
 from streamcut.kernels.kernel import Kernel
 from streamcut.oracles.kernel_columns import Responses
-from streamcut.solvers.papers.sbp import StochasticBatchPerceptron
+from streamcut.papers.sbp import StochasticBatchPerceptron
 
 RBF = Kernel("rbf", gamma=0.3)
 
@@ -40,7 +40,7 @@ def trained(X, y, steps, *, seed=0, **options):
 def test_step_by_step_as_on_a_dense_matrix(bias):
     X, signs = problem()
     nu, steps = 0.05, 150
-    alpha, c = reference.average(RBF.matrix(X, X), signs, nu, steps, np.random.default_rng(0), bias=bias)
+    alpha, c = reference.average(matrix(RBF, X, X), signs, nu, steps, np.random.default_rng(0), bias=bias)
     ours = trained(X, signs, steps, nu=nu, bias=bias)
     sums = np.zeros(len(signs))
     sums[ours.responses.numbers] = ours.responses.alpha_sum
@@ -54,7 +54,7 @@ def test_it_comes_to_the_pareto_front_of_smo(bias):
     """ν taken from the optimum for C, as in the paper: norm and mean hinge loss come within 1 % of it."""
     X, signs = problem(noise=1.0)
     C, m = 1.0, len(signs)
-    K = RBF.matrix(X, X)
+    K = matrix(RBF, X, X)
     best = exact.solve(K, signs, np.full(m, C), bias=bias)
     scores = K @ (best * signs)
     norm = np.sqrt((best * signs) @ scores)
@@ -69,7 +69,7 @@ def test_it_comes_to_the_pareto_front_of_smo(bias):
 @pytest.mark.parametrize("C", [0.1, 1.0])
 def test_nu_from_c_comes_near_the_optimum_for_it(C, bias):
     X, signs = problem(noise=1.0)
-    m, K = len(signs), RBF.matrix(X, X)
+    m, K = len(signs), matrix(RBF, X, X)
     best = exact.objective(K, signs, exact.solve(K, signs, np.full(m, C), bias=bias))
     figures = trained(X, signs, 2_000, C=C, bias=bias, batch=16).figures()
     assert best <= 0.5 * figures["norm"] ** 2 + C * m * figures["mean_hinge"] <= 1.02 * best
@@ -92,12 +92,12 @@ def test_without_slack_a_separable_problem_is_separated():
 
 @pytest.mark.parametrize("ones", [False, True])
 @pytest.mark.parametrize("kernel", [RBF, Kernel("linear"), Kernel("poly", gamma=0.4, degree=2, coef0=1.0)], ids=lambda k: k.name)
-def test_columns_and_blocks_are_the_kernel_to_the_same_bits(kernel, ones):
+def test_columns_and_blocks_are_the_kernel(kernel, ones):
     X, signs = problem(n=90)
     if ones:
         X.data[:] = 1.0
-    K = kernel.matrix(X, X) * signs * signs[:, None]
-    rows = np.arange(3, 3 + 2 * WIDTH + 5)
+    K = matrix(kernel, X, X) * signs * signs[:, None]
+    rows = np.arange(3, 40)
     steps = np.random.default_rng(0).normal(size=len(rows))
     single, block = (responses(X, signs, kernel) for _ in range(2))
     for row, step in zip(rows, steps, strict=True):
@@ -105,9 +105,6 @@ def test_columns_and_blocks_are_the_kernel_to_the_same_bits(kernel, ones):
     block.step(rows, steps)
     np.testing.assert_allclose(single.c, K[:, rows] @ steps, rtol=1e-11, atol=1e-12)
     np.testing.assert_allclose(block.c, single.c, rtol=1e-12, atol=1e-13)
-    one, same = responses(X, signs, kernel), responses(X, signs, kernel)
-    one.step(rows[:1], steps[:1])
-    same.step(rows[:2], np.array([steps[0], 0.0]))
-    assert np.array_equal(one.c, same.c)
+    one = responses(X, signs, kernel)
     assert one.square_of(rows, steps) == pytest.approx(steps @ K[np.ix_(rows, rows)] @ steps, rel=1e-10)
     assert one.square_of(rows[:1], steps[:1]) == pytest.approx(steps[0] ** 2 * abs(K[rows[0], rows[0]]), rel=1e-12)

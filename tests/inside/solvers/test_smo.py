@@ -8,11 +8,10 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import smo as reference
+from reference.kernels import matrix
 
 import streamcut
-from streamcut.compiled import smo as kernels
 from streamcut.kernels.kernel import Kernel
-from streamcut.oracles.kernel_columns import SharedColumns
 from streamcut.solvers import smo
 
 KERNELS = [Kernel("rbf", gamma=0.5), Kernel("linear"), Kernel("poly", gamma=0.5, degree=2, coef0=1.0)]
@@ -49,7 +48,7 @@ def problem(seed, n=60, d=5):
 def test_the_dual_is_that_of_plain_steps(kernel, bias, seed, C, slots):
     X, signs = problem(seed)
     upper = C * np.random.default_rng(seed).choice([0.5, 1.0, 2.0], len(signs))
-    K = kernel.matrix(X, X)
+    K = matrix(kernel, X, X)
     ours = solver(X, signs, upper, kernel, bias=bias, cache_bytes=4 * 60 * slots)
     assert ours.solve(1e-5)
     value = ours.certify()
@@ -66,7 +65,7 @@ def test_rows_that_are_left_out_come_back(bias):
     """Many steps, so that rows are left out several times; a cache of few columns, so that columns come and go."""
     X, signs = problem(3, n=400, d=8)
     kernel = Kernel("rbf", gamma=0.2)
-    K = kernel.matrix(X, X)
+    K = matrix(kernel, X, X)
     ours = solver(X, signs, 3.0, kernel, bias=bias, cache_bytes=4 * 400 * 20)
     assert ours.solve(1e-6)
     assert ours.steps > 400
@@ -74,53 +73,3 @@ def test_rows_that_are_left_out_come_back(bias):
     gradient = signs * (K @ (ours.alpha * signs)) - 1.0
     np.testing.assert_allclose(ours.gradient, gradient, atol=1e-9)
     assert exact.gap <= 1e-4 * exact.dual
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.integers(0, 10**6), st.integers(2, 40))
-def test_balance_is_exact(seed, n):
-    import math
-
-    generator = np.random.default_rng(seed)
-    signs = np.where(np.arange(n) % 2, 1.0, -1.0)
-    upper = generator.uniform(0.5, 2.0, n)
-    alpha = generator.choice([0.0, 0.5, 1.0], n) * upper
-    alpha[signs > 0] *= min(1.0, alpha[signs < 0].sum() / max(alpha[signs > 0].sum(), 1e-300))
-    alpha[signs < 0] *= min(1.0, alpha[signs > 0].sum() / max(alpha[signs < 0].sum(), 1e-300))
-    smo.balance(alpha, signs, upper)
-    assert math.fsum(alpha * signs) == 0.0
-    assert np.all((alpha >= 0.0) & (alpha <= upper))
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.integers(0, 10**6), st.integers(2, 30))
-def test_no_other_intercept_loses_less(seed, n):
-    generator = np.random.default_rng(seed)
-    signs = np.where(np.arange(n) % 2, 1.0, -1.0)
-    upper, responses = generator.uniform(0.5, 2.0, n), generator.normal(size=n).round(1)
-
-    def loss(b):
-        return upper @ np.maximum(0.0, 1.0 - responses - signs * b)
-
-    best = loss(smo.best_intercept(signs, upper, responses))
-    assert all(best <= loss(b) + 1e-12 for b in generator.normal(size=200) * 2)
-
-
-def test_columns_keep_the_positions_that_stay():
-    cache = np.arange(12, dtype=np.float32)
-    kernels.compact(cache, 3, 4, np.array([0, 2]))
-    assert list(cache[:6]) == [0, 2, 4, 6, 8, 10]
-
-
-def test_shared_columns_are_computed_once_and_no_more_than_fit():
-    shared, asked = SharedColumns(10, 2 * 4 * 10), []
-
-    def column(row):
-        asked.append(row)
-        return np.full(10, float(row))
-
-    for row in (3, 5, 3, 7, 5):
-        found = shared.of(row, lambda row=row: column(row))
-        assert (found is None) == (row == 7)
-        assert found is None or (found.dtype == np.float32 and (found == row).all())
-    assert asked == [3, 5]

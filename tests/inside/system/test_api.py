@@ -14,16 +14,14 @@ pytestmark = pytest.mark.smoke
 
 
 @pytest.mark.parametrize("name", VERBS)
-def test_a_verb_has_the_signature_of_what_does_its_work(name):
+def test_what_does_the_work_takes_what_the_verb_has(name):
     verb, worker = VERBS[name], getattr(import_module(VERBS[name].home), name)
     assert getattr(streamcut, name) is verb
-    mine, its = (inspect.signature(each) for each in (verb, worker))
-    assert list(mine.parameters) == list(its.parameters)
-    for parameter, other in zip(mine.parameters.values(), its.parameters.values(), strict=True):
-        assert parameter.kind == other.kind, parameter
-        assert parameter.annotation == other.annotation, parameter
-        assert parameter.default in (other.default, ...), parameter
-    assert mine.return_annotation == its.return_annotation
+    its = inspect.signature(worker).parameters
+    for parameter in inspect.signature(verb).parameters.values():
+        assert parameter.name in its or "options" in its, parameter
+        if parameter.name in its and its[parameter.name].default is not inspect.Parameter.empty:
+            assert parameter.default in (its[parameter.name].default, ...), parameter
 
 
 @pytest.mark.parametrize("name", VERBS)

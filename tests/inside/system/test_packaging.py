@@ -31,8 +31,8 @@ def test_pages_that_docstrings_name_are_there_and_in_the_wheel():
         for path in (ROOT / "streamcut").rglob("*.py")
         for found in re.findall(r"(?<![/\w-])((?:solvers/)?[a-z_]+\.md)\b", path.read_text("utf-8"))
     }
-    pages = set((ROOT / "streamcut" / "solvers").rglob("*.md"))
+    pages = {page for folder in ("solvers", "papers") for page in (ROOT / "streamcut" / folder).glob("*.md")}
     assert {page.name for page in named} <= {page.name for page in pages}
     assert set((ROOT / "streamcut").rglob("*.md")) == pages
     data = PROJECT["tool"]["setuptools"]["package-data"]
-    assert data["streamcut.solvers"] == data["streamcut.solvers.papers"] == ["*.md"]
+    assert data["streamcut.solvers"] == data["streamcut.papers"] == ["*.md"]

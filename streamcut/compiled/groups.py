@@ -1,0 +1,279 @@
+"""A row in groups of K columns: the classes of a joint loss (streamcut.losses.joint), for the kernels of columns.
+
+In a group the shares p of a row with class t are a point of the simplex, p = e_t where it adds nothing. To the columns, the
+pair of the row and class k ≠ t has the share p_k and sign −1, that of class t the share Σ p_k of the others and sign 1: sums
+of U, line searches and masters are those of columns. A step moves all listed shares of a group at once. Codes are 32-bit
+floats of p_k, k ≠ t, that add up to at most 1, and 0 for t. (With 16 bits as for single losses, rounded down, Crammer &
+Singer's passes stand still at a relative gap of 1e-3: each regains what rounding has lost.)
+
+The value of a class is its score + the margin. Of a bounded loss a class without share is at rest where it trails all that have
+some; then no step gives it any. Columns of group g are g·K to g·K + K − 1, places of a group are adjacent.
+"""
+
+import math
+
+import numpy as np
+
+from streamcut.compiled import loss as methods  # noqa: F401  (kernels call methods of losses)
+from streamcut.compiled.columns import FAR, is_left_out
+from streamcut.compiled.shares import rounded
+from streamcut.compiler.jit import helper, inlined
+
+_NOT_FREE = 1e3  # added to the keys of rows with all share in one class: the others come first
+_FLAT = 1e-300
+_NEAR = 0.1  # of a cached row, classes without share that trail by more wait for the next pass
+_LESS = 1.0 - 2.0**-22  # more than all 32-bit codes can add
+
+
+@inlined
+def shrinking(total):
+    """The factor for shares whose codes add up to `total`: codes add up to at most 1."""
+    return 1.0 if total <= 1.0 else _LESS
+
+
+@helper
+def encode(t, share, codes):
+    """codes (K,) = the codes of `share`."""
+    total = 0.0
+    for k in range(len(share)):
+        total += np.float64(np.float32(share[k])) if k != t else 0.0
+    factor = shrinking(total)
+    for k in range(len(share)):
+        codes[k] = np.float32(factor * share[k]) if k != t else np.float32(0.0)
+
+
+@helper
+def decode(t, codes, share):
+    """share (K,) = the shares of `codes`; class t has the rest."""
+    others = 0.0
+    for k in range(len(share)):
+        share[k] = np.float64(codes[k])
+        others += share[k]
+    share[t] = max(0.0, 1.0 - others)
+
+
+@helper
+def bounds_of(loss, t, z, share):
+    """(the lowest value of a class with share, the highest of all, the highest of those without)."""
+    low, best, other = np.inf, -np.inf, -np.inf
+    for k in range(len(share)):
+        value = z[k] + loss.margin(k, t)
+        best = max(best, value)
+        if share[k] > 0.0:
+            low = min(low, value)
+        else:
+            other = max(other, value)
+    return low, best, other
+
+
+@helper
+def list_classes(loss, t, z, share, first, near, listed, shares, count):
+    """Append the classes that may take part in a step: those with share, and those that trail them by no more than `near`."""
+    low, _, other = bounds_of(loss, t, z, share)
+    if loss.bounded() and other < low - near and _undivided(share):
+        return count, low - other
+    for k in range(len(share)):
+        if not loss.bounded() or share[k] > 0.0 or z[k] + loss.margin(k, t) >= low - near:
+            listed[count] = first + k
+            if shares is not None:
+                shares[count] = share[k]
+            count += 1
+    return count, -1.0
+
+
+@helper
+def _undivided(share):
+    """Whether one class has the whole share."""
+    most = 0.0
+    for value in share:
+        most = max(most, value)
+    return most == 1.0
+
+
+@helper
+def end_of_group(listed, m, count, K):
+    """The end of the classes listed from m on that are of the same group."""
+    g, n = listed[m] // K, m + 1
+    while n < count and listed[n] // K == g:
+        n += 1
+    return n
+
+
+@helper
+def place_of(listed, m, n, column):
+    """Where `column` is among listed[m:n]; −1: nowhere."""
+    for c in range(m, n):
+        if listed[c] == column:
+            return c - m
+    return -1
+
+
+@helper
+def step_of_group(loss, p, s, scale, square, t, after):
+    """`after` = the shares that maximise the dual along the row, at scores s with shares p; returns the rise of the dual."""
+    loss.step(p, s, scale * square, t, after)
+    along, moves = 0.0, 0.0
+    for k in range(len(p)):
+        d = after[k] - p[k]
+        along += d * s[k]
+        moves += d * d
+    return scale * (loss.constant(after, t) - loss.constant(p, t) + along - 0.5 * scale * square * moves)
+
+
+@helper
+def step_groups(loss, i, listed, shares, count, t, weight, square, key, columns, codes, gain, room):
+    """A step in every group with listed classes, at room.scores. Returns (moved, still listed, key)."""
+    K, moved, free, m = columns.group.width, 0, 0, 0
+    while m < count:
+        n = end_of_group(listed, m, count, K)
+        g = listed[m] // K
+        at, place, scale = place_of(listed, m, n, g * K + t), columns.places[g * K], columns.cost[g] * weight
+        p, s, after = shares[m:n], room.scores[m:n], room.steps[m:n]
+        low, best, other = bounds_of(loss, at, s, p)
+        gain[g] += step_of_group(loss, p, s, scale, square, at, after)
+        total, rest = 0.0, 1.0
+        for k in range(n - m):
+            rest -= after[k] * after[k]
+            if k != at:
+                total += np.float64(np.float32(after[k]))
+        factor = shrinking(total)
+        for k in range(n - m):
+            codes[i, place + listed[m + k] - g * K] = np.float32(factor * after[k]) if k != at else np.float32(0.0)
+        if not loss.bounded():
+            moves = weight * square * rest
+            key = min(key, 1.0 / math.sqrt(moves) if moves > _FLAT else np.inf)
+        else:
+            key = min(key, (best - low if best > low else low - other) + (_NOT_FREE if rest == 0.0 else 0.0))
+        stays = not loss.bounded() or rest != 0.0
+        for k in range(n - m):
+            a, before, now = listed[m + k], p[k], after[k]
+            if now != before:
+                room.moved[moved], room.steps[moved] = a, scale * (before - now)
+                moved += 1
+            if stays:
+                listed[free], shares[free] = a, now
+                free += 1
+        m = n
+    return moved, free, key
+
+
+@helper
+def sweep_groups(loss, share, own, count, t, columns, weight, square, entries, slack, sums, room):
+    """Steps of a cached row in the groups of its `count` listed columns `own`. Returns (still listed, moved)."""
+    kept, moved, m, K = 0, 0, 0, columns.group.width
+    while m < count:
+        n = end_of_group(own, m, count, K)
+        g, first, low, best = own[m] // K, kept, np.inf, -np.inf
+        for c in range(m, n):
+            value = room.scores[c] + loss.margin(own[c] - g * K, t)
+            best = max(best, value)
+            if share[own[c]] > 0.0:
+                low = min(low, value)
+        for c in range(m, n):
+            a, s = own[c], room.scores[c]
+            if not loss.bounded() or share[a] > 0.0 or s + loss.margin(a - g * K, t) >= low - slack[g]:
+                own[kept], room.scores[kept], room.before[kept] = a, s, share[a]
+                kept += 1
+        sums.work[g] += entries * (n - m) / K
+        m = n
+        if loss.bounded() and kept == first + 1:
+            kept = first
+            continue
+        if loss.bounded() and best <= low:
+            continue
+        sums.largest[g] = max(sums.largest[g], best - low)
+        at, scale = place_of(own, first, kept, g * K + t), columns.cost[g] * weight
+        p, s, after = room.before[first:kept], room.scores[first:kept], room.steps[first:kept]
+        sums.gain[g] += step_of_group(loss, p, s, scale, square, at, after)
+        for k in range(kept - first):
+            a, now = own[first + k], after[k]
+            share[a] = now
+            if now != p[k]:
+                room.moved[moved], room.steps[moved] = a, scale * (p[k] - now)
+                moved += 1
+    return kept, moved
+
+
+@helper
+def note_group(loss, g, first, t, weight, grids, b, changes, room, K):
+    """As columns.note_change, for shares before and now in room.before and room.steps from `changes` on, without the target's."""
+    before, now, taken, given, differs = room.before[changes : changes + K], room.steps[changes : changes + K], 0.0, 0.0, False
+    for k in range(K):
+        differs = differs or before[k] != now[k]
+    if not differs:
+        return changes
+    b[0, g] += rounded(weight * loss.constant(now, t), grids.weight) - rounded(weight * loss.constant(before, t), grids.weight)
+    for k in range(K):
+        if k != t:
+            before[k], now[k] = -(weight * before[k]), -(weight * now[k])
+            taken, given = taken - before[k], given - now[k]
+    before[t], now[t] = taken, given
+    for k in range(K):
+        past, new = before[k], now[k]
+        if past != new:
+            room.moved[changes], room.before[changes], room.steps[changes] = first + k, past, new
+            changes += 1
+    return changes
+
+
+@helper
+def rest_of_groups(loss, i, q, rows, columns, pairs, halves, at_scores, room):
+    K, t, count, key, total = columns.group.width, rows.y[i], 0, np.inf, 0.0
+    for g in range(len(columns.cost)):
+        first, place, share = g * K, columns.places[g * K], room.steps[:K]
+        z, now = pairs.z[i, place : place + K], pairs.codes[i, halves[1], place : place + K]
+        for k in range(K):
+            if not pairs.known:
+                z[k] = room.scores[first + k]
+            total += z[k]
+            now[k] = pairs.codes[i, halves[0], place + k]
+        if is_left_out(columns.left_out, pairs.fold, i, g):
+            continue
+        if at_scores:
+            loss.dual(z, t, share)
+            encode(t, share, now)
+            count += 1
+            continue
+        decode(t, now, share)
+        count, ahead = list_classes(loss, t, z, share, first, 0.0, room.listed[q], room.shares[q], count)
+        if 0.0 <= ahead < FAR:
+            key = min(key, ahead + _NOT_FREE)
+    return count, key, total
+
+
+@helper
+def changed_groups(loss, i, weight, rows, columns, codes, halves, grids, b, room):
+    changes, K = 0, columns.group.width
+    for g in range(len(columns.cost)):
+        place = columns.places[g * K]
+        for k in range(K):
+            room.before[changes + k] = np.float64(codes[i, halves[0], place + k])
+            room.steps[changes + k] = np.float64(codes[i, halves[1], place + k])
+        changes = note_group(loss, g, g * K, rows.y[i], weight, grids, b, changes, room, K)
+    return changes
+
+
+@helper
+def offer_groups(loss, i, rows, columns, pairs, half, share, listed):
+    kept, K, t = 0, columns.group.width, rows.y[i]
+    for g in range(len(columns.cost)):
+        first, place = g * K, columns.places[g * K]
+        own = share[first : first + K]
+        decode(t, pairs.codes[i, half, place : place + K], own)
+        if not is_left_out(columns.left_out, pairs.fold, i, g):
+            kept, _ = list_classes(loss, t, pairs.z[i, place : place + K], own, first, _NEAR, listed, None, kept)
+    return kept
+
+
+@helper
+def write_groups(loss, i, cached, columns, codes, grids, b, room):
+    changes, K, t = 0, columns.group.width, cached.target[i]
+    for g in range(len(columns.cost)):
+        own = codes[columns.places[g * K] : columns.places[g * K] + K]
+        for k in range(K):
+            room.before[changes + k] = np.float64(own[k])
+        encode(t, cached.share[i, g * K : g * K + K], own)
+        for k in range(K):
+            room.steps[changes + k] = np.float64(own[k])
+        changes = note_group(loss, g, g * K, t, cached.weight[i], grids, b, changes, room, K)
+    return changes

@@ -1,0 +1,58 @@
+"""What a checkpoint keeps of an object: attributes by name, written and read back by one schema.
+
+Attributes are numbers (JSON types), dataclasses of numbers, arrays, or objects of which something is kept. They are read back
+in the dtypes and shapes of the present ones. Arrays of one checkpoint have different names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from streamcut.models.checkpoint import Fill
+
+_SHAPES = "shapes"
+
+
+class Kept:
+    """An object of which checkpoints keep the attributes `kept`.
+
+    free   arrays of any shape; they are read into new ones, all others in place
+    """
+
+    kept: tuple[str, ...]
+    free: tuple[str, ...] = ()
+
+    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """(numbers, arrays) of a checkpoint; arrays are views."""
+        numbers, arrays = dict[str, Any](), dict[str, np.ndarray]()
+        for name in self.kept:
+            value = getattr(self, name)
+            if isinstance(value, np.ndarray):
+                arrays[name] = value
+            elif isinstance(value, Kept):
+                numbers[name], more = value.saved()
+                arrays |= more
+            else:
+                numbers[name] = asdict(value) if is_dataclass(value) else value  # type: ignore[arg-type]
+        return {**numbers, _SHAPES: {name: list(arrays[name].shape) for name in self.free}}, arrays
+
+    def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
+        """Resume from what `saved` returned; `fill` reads an array by name."""
+        for name in self.kept:
+            now = getattr(self, name)
+            if isinstance(now, np.ndarray):
+                out = np.empty(numbers[_SHAPES][name], now.dtype) if name in self.free else now
+                fill(name, out, self.release)
+                if name in self.free:
+                    setattr(self, name, out)
+            elif isinstance(now, Kept):
+                now.restore(numbers[name], fill)
+            else:
+                found = numbers[name]
+                setattr(self, name, type(now)(**found) if is_dataclass(now) else found)  # type: ignore[misc, operator]
+
+    def release(self) -> None:
+        """Release the pages of arrays that live in scratch files; the others stay in memory."""

@@ -1,0 +1,287 @@
+"""The oracle of solvers by sampled cuts: losses of all examples or of a few, and cuts built from a few."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from streamcut.compiled import sampled
+from streamcut.errors import CorruptError
+from streamcut.execution.feed import Traffic
+from streamcut.execution.passes import Pass
+from streamcut.execution.runner import Runner
+from streamcut.foundation.chunk import Chunk, concatenate, copied
+from streamcut.kernels.kernel import Kernel
+from streamcut.kernels.vectors import Vectors
+from streamcut.models.checkpoint import Fill
+from streamcut.oracles.classes_passes import targets
+from streamcut.oracles.kernel_columns import fetch, take
+from streamcut.papers.gram_bundle import GramBundle
+from streamcut.papers.sampled_passes import Examples, Expansion, Line, LossPass, LossSums, ScorePass, StartsPass, WeightPass
+from streamcut.papers.sampled_proof import Proof, Share, proof, proof_pass, scales_of
+from streamcut.papers.sampled_tasks import SampledTask
+
+CANDIDATES = 4  # times the sample: wrong examples kept from a pass, from which samples are drawn
+_BY_ROW = {"numbers": np.int64, "columns": np.int32, "factors": np.float64, "first": np.int64, "weight": np.float64}
+_ROWS = {"indptr": np.int64, "indices": np.int32, "data": np.float64, "y": np.float64}
+_ARRAYS: dict[str, Any] = {"cuts": np.int64, "ends": np.int64, "constant": np.float64, "dense": np.float64, **_BY_ROW, **_ROWS}
+_ROUNDS_AT_ONCE = 16  # uniform samples do not depend on w: this many are read together
+
+
+@dataclass(frozen=True, slots=True)
+class SampledCut:
+    """The cut R(w) ≥ ⟨a, w⟩ + b, valid for its sample; its value at w; and ⟨a, a_t⟩ with the live cuts, by slot."""
+
+    expansion: Expansion
+    b: float
+    value: float
+    products: dict[int, float]
+
+
+class SampledOracle:
+    """F(w) = ½‖w‖² + C Σ u_i ℓ_i(w) in the space of a kernel, w = −Σ β_t a_t a mixture of cuts of at most `samples` examples.
+
+    Examples are drawn uniformly, regardless of their weights u, which enter the cuts and R = Σ u_i ℓ_i / M, M the sum of the
+    weights of all rows.
+
+    weighted     u are not all 1: a pass sums them
+    bias         the kernel gets + bias²: a constant feature, regularised like the others
+    keep_scores  all rows keep their scores by each of `max_cuts` cuts (4 bytes each): what `measure` needs
+    evaluations  kernel values computed; `passes` and `traffic` count reads of the data
+    """
+
+    def __init__(
+        self, runner: Runner, task: SampledTask, kernel: Kernel, *,
+        C: float, bias: float, samples: int, max_cuts: int, seed: int, keep_scores: bool, weighted: bool = False,
+    ) -> None:  # fmt: skip
+        statistics = runner.feed.data.manifest.statistics
+        self.rows = statistics.n_rows
+        self.examples = (statistics.groups or 0) if task.groups else self.rows
+        self.samples = min(samples, self.examples)
+        self.max_cuts = max_cuts
+        self.evaluations = 0
+        self.passes = 0
+        self.traffic = Traffic()
+        self._runner, self._task, self._kernel = runner, task, kernel
+        self._statistics, self._dimension = statistics, statistics.n_features
+        self._bias, self._seed = bias, seed
+        self._expansions: dict[int, Expansion] = {}
+        self._starts: np.ndarray | None = None
+        self._read_ahead: dict[int, Examples] = {}
+        self._block = -1  # number of the first uniform sample that was read with the last one
+        if keep_scores:
+            runner.row_state.add("cached", np.float32, (max_cuts, task.columns))
+        self.total_weight = float(self._read(WeightPass(task)).sum()) if weighted else float(self.rows)
+        self.C, self.c_bar = C, C * self.total_weight
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin an iteration: a checkpoint has the counts of this moment, even if the iteration is broken off."""
+        counts = {"passes": self.passes, "evaluations": self.evaluations, "traffic": asdict(self.traffic)}
+        self._counted: dict[str, Any] = {**counts, "block": self._block}
+
+    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """The counts at the start of the iteration and the live cuts, for a checkpoint. Scores of rows are computed again."""
+        if not self._expansions:
+            return {**self._counted, "shapes": []}, {}
+        cuts = list(self._expansions.values())
+        rows = concatenate([cut.rows for cut in cuts])
+        found: dict[str, Any] = {name: np.concatenate([getattr(cut, name) for cut in cuts]) for name in _BY_ROW}
+        found |= {name: np.stack([getattr(cut, name) for cut in cuts]) for name in ("constant", "dense")}
+        found |= {"cuts": list(self._expansions), "ends": np.cumsum([len(cut.numbers) for cut in cuts])}
+        found |= {"indptr": rows.indptr, "indices": rows.indices, "y": rows.y}
+        found["data"] = np.ones(rows.nnz) if rows.data is None else rows.data
+        arrays = {name: np.ascontiguousarray(found[name], kind) for name, kind in _ARRAYS.items()}
+        return {**self._counted, "shapes": [list(array.shape) for array in arrays.values()]}, arrays
+
+    def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
+        """Resume from what `saved` returned, at the start of an iteration. One pass per cut for its scores."""
+        arrays = {name: np.empty(shape, kind) for (name, kind), shape in zip(_ARRAYS.items(), numbers["shapes"], strict=True)}
+        for name, array in arrays.items():
+            fill(name, array)
+        ends = arrays["ends"]
+        rows = Chunk(arrays["indptr"], arrays["indices"], arrays["data"], arrays["y"])
+        for t, slot in enumerate(arrays["cuts"].tolist()):
+            here = slice(0 if t == 0 else ends[t - 1], ends[t])
+            own, by_row = copied(rows.rows(here.start, here.stop)), {name: arrays[name][here] for name in _BY_ROW}
+            cut = Expansion(rows=own, constant=arrays["constant"][t], dense=arrays["dense"][t], **by_row)
+            self._expansions[slot] = cut
+            if "cached" in self._runner.rows:
+                self._read(ScorePass(slot, cut, Vectors(self._kernel, own, self._dimension)))
+        if numbers["block"] >= 0:
+            self._draw_ahead(numbers["block"])
+        self.passes, self.evaluations, self.traffic = numbers["passes"], numbers["evaluations"], Traffic(**numbers["traffic"])
+
+    def release(self) -> None:
+        """Does nothing: cuts are in memory."""
+
+    def keep(self, slot: int, expansion: Expansion, bundle: GramBundle) -> None:
+        """Store `expansion` as the cut in `slot` of the bundle; cuts no longer in the bundle are dropped."""
+        self._expansions[slot] = expansion
+        self._expansions = {t: self._expansions[t] for t in bundle.slots.tolist()}
+
+    def square(self, expansion: Expansion) -> float:
+        """‖a‖²."""
+        rows = expansion.rows
+        self.evaluations += rows.n_rows**2
+        scores = expansion.scores(Vectors(self._kernel, rows, self._dimension), rows)
+        return float(_along(scores, expansion).sum() + expansion.dense @ expansion.dense)
+
+    def measure(self, bundle: GramBundle, steps: np.ndarray, place: int, round_number: int, new: int | None) -> LossSums:
+        """One pass: the loss of all rows at the points w_b + k (w − w_b), k in `steps`, and the wrong examples at steps[place].
+
+        `new`: the slot of a cut that no pass has scored yet.
+        """
+        ends = np.stack((bundle.best, bundle.mixture))
+        used = (ends > 0.0).any(axis=0)
+        dense = np.stack([self._dense(bundle, mixture) for mixture in ends])
+        line = Line(bundle.slots[used], np.ascontiguousarray(ends[:, used]), dense, steps)
+        added = None
+        if new is not None:
+            expansion = self._expansions[new]
+            added = new, expansion, Vectors(self._kernel, expansion.rows, self._dimension)
+            self.evaluations += self.rows * expansion.rows.n_rows
+        seed = self._seed * 1_000_003 + round_number
+        return self._read(LossPass(self._task, line, place, added, CANDIDATES * self.samples, seed))
+
+    def cut_from(self, sums: LossSums, bundle: GramBundle, draw: int, round_number: int) -> SampledCut:
+        """A cut of examples drawn from those found wrong; Σ Δ is that of all rows (Algorithm 3, line 19).
+
+        The draw is by their keys, and the sample in row order: neither depends on the order in which the pass met them.
+        """
+        assert sums.sample is not None
+        chosen = np.argsort(sums.keys)
+        if len(chosen) > self.samples:
+            chosen = chosen[np.random.default_rng([self._seed, round_number, draw]).permutation(len(chosen))[: self.samples]]
+        sample = sums.sample.take(chosen[np.argsort(sums.sample.numbers[sums.sample.starts[chosen]])])
+        live = self._runner.rows["cached"][sample.numbers[:, None], bundle.slots[None, :]].astype(np.float64)
+        self._runner.row_state.release(0, self.rows)
+        return self._cut(sample, live, bundle, float(sums.delta.sum()) / self.total_weight, sums.wrong / max(len(chosen), 1))
+
+    def glance(self, bundle: GramBundle, number: int) -> tuple[SampledCut, float]:
+        """A cut of uniform sample `number` of all examples, and their mean loss at w (Algorithm 2, lines 12 to 16)."""
+        if number not in self._read_ahead:
+            self._draw_ahead(number // _ROUNDS_AT_ONCE * _ROUNDS_AT_ONCE)
+        sample = self._read_ahead.pop(number)
+        live = [self._expansions[t] for t in bundle.slots.tolist()]
+        self.evaluations += sample.rows.n_rows * sum(expansion.rows.n_rows for expansion in live)
+        vectors = Vectors(self._kernel, sample.rows, self._dimension)
+        scores = [expansion.scores_of(vectors, sample.rows.n_rows) for expansion in live]
+        cached = np.stack(scores, axis=1) if live else np.empty((sample.rows.n_rows, 0, self._task.columns))
+        z = np.empty((sample.rows.n_rows, self._task.columns))
+        sampled.mix(cached, np.arange(len(live)), bundle.mixture, z)
+        path, loss, delta = self._task.judge(sample.starts, sample.target, z, self._dense(bundle, bundle.mixture))
+        each = self.examples / len(sample)
+        share, sample = each / self.total_weight, replace(sample, path=path)
+        cut = self._cut(sample, cached, bundle, float((sample.weight * delta).sum()) * share, each)
+        return cut, float((sample.weight * loss).sum()) * share
+
+    def answer(self, bundle: GramBundle, mixture: np.ndarray) -> tuple[Expansion, np.ndarray]:
+        """w of a mixture (T,) of the cuts: its rows, each once and in the order of the data, and their coefficients float64
+        (n, columns). Rows of the master problem's solution are among them, with coefficient 0 where w does not use them."""
+        live = [
+            (self._expansions[t], part)
+            for t, part, beta in zip(bundle.slots.tolist(), mixture.tolist(), bundle.mixture.tolist(), strict=True)
+            if part > 0.0 or beta > 0.0
+        ]
+        if not live:
+            raise ValueError("w is 0 and has no rows")
+        numbers = np.concatenate([expansion.numbers for expansion, _ in live])
+        distinct, first, place = np.unique(numbers, return_index=True, return_inverse=True)
+        rows = take(concatenate([expansion.rows for expansion, _ in live]), first)
+        coefficients = np.zeros((len(distinct), self._task.columns))
+        columns = np.concatenate([expansion.columns for expansion, _ in live])
+        factors = np.concatenate([-beta * expansion.factors for expansion, beta in live])
+        np.add.at(coefficients, (place[:, None], columns), factors)
+        constant = self._bias**2 * coefficients.sum(axis=0)
+        own = {name: np.concatenate([getattr(expansion, name) for expansion, _ in live])[first] for name in ("first", "weight")}
+        return Expansion(distinct, rows, columns, factors, constant, self._dense(bundle, mixture), **own), coefficients
+
+    def prove(self, bundle: GramBundle, support: Expansion, coefficients: np.ndarray) -> Proof:
+        """F over all rows of an `answer`, and a lower bound from the master problem's solution. One pass, or Interrupted."""
+        live = self._live(bundle, bundle.mixture)
+        shares = [Share.of(expansion, beta, self.C) for expansion, beta in live]
+        scales = scales_of(shares)
+        shares = [share.scaled(scales) for share in shares]
+        dual = np.zeros_like(coefficients)
+        for (expansion, _), share in zip(live, shares, strict=True):
+            places = np.searchsorted(support.numbers, expansion.numbers)
+            np.add.at(dual, (places[:, None], expansion.columns), -np.sign(expansion.factors) * share.alpha[:, None])
+        work = proof_pass(self._task, self._kernel, support, coefficients, dual, shares, self._bias, self._statistics)
+        return proof(self._read(work), work, self.C)
+
+    def _cut(self, sample: Examples, scores: np.ndarray, bundle: GramBundle, b: float, each: float) -> SampledCut:
+        """The cut of `sample`, whose examples represent `each` of all; `scores` (n, cuts, columns) are by the live cuts."""
+        weight = np.repeat(sample.weight, np.diff(sample.starts)) * (each / self.total_weight)
+        differ = np.flatnonzero((sample.path != sample.target) & (weight > 0.0))
+        columns, factors = self._task.contribution(sample.target[differ], sample.path[differ])
+        factors = factors * weight[differ, None]
+        rows = take(sample.rows, differ)
+        constant = np.zeros(self._task.columns)
+        np.add.at(constant, columns, factors)
+        constant *= self._bias**2
+        dense = self._task.dense_part(sample.starts, sample.target, sample.path) * (each / self.total_weight)
+        lengths = np.diff(sample.starts)
+        first, u = (np.repeat(each, lengths)[differ] for each in (sample.numbers[sample.starts[:-1]], sample.weight))
+        expansion = Expansion(sample.numbers[differ], rows, columns, factors, constant, dense, first, u)
+        products = {
+            slot: float(_along(scores[differ, t], expansion).sum() + dense @ self._expansions[slot].dense)
+            for t, slot in enumerate(bundle.slots.tolist())
+        }
+        along_w = -sum(beta * product for beta, product in zip(bundle.mixture.tolist(), products.values(), strict=True))
+        return SampledCut(expansion, b, b + along_w, products)
+
+    def _live(self, bundle: GramBundle, mixture: np.ndarray) -> list[tuple[Expansion, float]]:
+        """The cuts of a mixture, with their weights."""
+        return [
+            (self._expansions[t], part) for t, part in zip(bundle.slots.tolist(), mixture.tolist(), strict=True) if part > 0.0
+        ]
+
+    def _dense(self, bundle: GramBundle, mixture: np.ndarray) -> np.ndarray:
+        """The dense part of w."""
+        dense = np.zeros(self._task.dense)
+        for expansion, part in self._live(bundle, mixture):
+            dense -= part * expansion.dense
+        return dense
+
+    def _find_starts(self) -> np.ndarray:
+        """The first rows of examples, and the number of rows; groups need a pass."""
+        if self._starts is None:
+            self._starts = np.arange(self.examples + 1)
+            if self._task.groups:
+                self._starts = np.append(np.concatenate(self._read(StartsPass())), self.rows)
+                if len(self._starts) != self.examples + 1:
+                    found = len(self._starts) - 1
+                    raise CorruptError(f"{found:,} queries, but the manifest has {self.examples:,}; see `streamcut info --check`")
+        return self._starts
+
+    def _draw_ahead(self, block: int) -> None:
+        """Read the uniform samples from number `block` on."""
+        starts = self._find_starts()
+        rounds = {}
+        for number in range(block, block + _ROUNDS_AT_ONCE):
+            rng = np.random.default_rng([self._seed, number])
+            rounds[number] = np.sort(rng.choice(self.examples, self.samples, replace=False, shuffle=False))
+        wanted = np.unique(np.concatenate(list(rounds.values())))
+        lengths = starts[wanted + 1] - starts[wanted]
+        begin = np.append(0, np.cumsum(lengths))
+        numbers = np.arange(begin[-1]) + np.repeat(starts[wanted] - begin[:-1], lengths)
+        rows = concatenate(fetch(self._runner.feed, numbers, self._runner.feed.buffers(), self.traffic))
+        self.passes += 1
+        target, weight = targets(self._task, rows, numbers), self._task.weights(begin, rows.y, rows.weight)
+        everything = Examples(numbers, begin, rows, target, target, weight, np.zeros(len(wanted)))
+        self._read_ahead = {number: everything.take(np.searchsorted(wanted, chosen)) for number, chosen in rounds.items()}
+        self._block = block
+
+    def _read(self, work: Pass):
+        partial, report = self._runner.run(work)
+        self.passes += 1
+        self.traffic += report.traffic
+        return partial
+
+
+def _along(scores: np.ndarray, expansion: Expansion) -> np.ndarray:
+    """factors · scores of each row (n, columns) in the columns of the expansion."""
+    return np.einsum("ke,ke->k", np.take_along_axis(scores, expansion.columns.astype(np.int64), axis=1), expansion.factors)

@@ -1,0 +1,131 @@
+"""A structured task written by the user in Python (Tsochantaridis et al. 2005, margin rescaling), and its oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+
+from streamcut.errors import UsageError
+from streamcut.execution.passes import Pass
+from streamcut.execution.row_state import Rows
+from streamcut.execution.runner import Runner
+from streamcut.foundation.chunk import Chunk, group_starts
+from streamcut.foundation.rounding import CutError, above, gamma
+from streamcut.oracles import row_passes
+from streamcut.oracles.decomposable import Cut, DecomposableOracle
+from streamcut.oracles.row_passes import CutSums, Totals
+
+_ROUNDING = 1e-9
+
+
+class StructuredTask(Protocol):
+    """A user-defined task. An example is the rows of one qid or, without qid, a row:
+
+    x  SciPy CSR array (rows × n_features)      y  float64 (rows,), its labels; an answer ŷ is any value that argmax returns
+
+    Answers score ⟨w, Ψ(x, ŷ)⟩. Training minimises ½‖w‖² + C Σ max_ŷ (loss(y, ŷ) + ⟨w, Ψ(x, ŷ)⟩ − ⟨w, Ψ(x, y)⟩), which needs
+    argmax to be exact: answers it misses are missing in the reported objective (the lower bound still holds).
+    """
+
+    def size(self, n_features: int) -> int:
+        """D, the length of Ψ."""
+
+    def joint_features(self, x: Any, y: Any) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+        """Ψ(x, y): float64 (D,), or (indices, values), where an index may be repeated. `y` may be an answer."""
+
+    def loss(self, y: np.ndarray, answer: Any) -> float:
+        """The cost of `answer` if y is true: at least 0, and 0 for y itself."""
+
+    def argmax(self, w: np.ndarray, x: Any, y: np.ndarray | None = None) -> Any:
+        """The answer with the largest ⟨w, Ψ(x, ŷ)⟩ or, when y is given, the largest loss(y, ŷ) + ⟨w, Ψ(x, ŷ)⟩."""
+
+
+def examples(chunk: Chunk, n_features: int) -> Iterator[tuple[sp.csr_array, np.ndarray]]:
+    """(x, y) of every group of rows with one qid, or of every row without qid."""
+    data = np.ones(chunk.nnz) if chunk.data is None else chunk.data[chunk.indptr[0] : chunk.indptr[-1]].astype(np.float64)
+    indices = chunk.indices[chunk.indptr[0] : chunk.indptr[-1]]
+    rows = sp.csr_array((data, indices, chunk.indptr - chunk.indptr[0]), shape=(chunk.n_rows, n_features))
+    starts = group_starts(chunk)
+    for first, stop in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+        yield rows[first:stop], chunk.y[first:stop].copy()
+
+
+def add_features(out: np.ndarray, factor: float, features: Any) -> None:
+    """out += factor · Ψ, in place; Ψ is an array like `out`, or a pair (indices, values)."""
+    if isinstance(features, tuple):
+        np.add.at(out, features[0], factor * np.asarray(features[1], np.float64))
+    else:
+        out += factor * np.asarray(features, np.float64)
+
+
+def product(w: np.ndarray, features: Any) -> float:
+    """⟨w, Ψ⟩."""
+    return float(w[features[0]] @ features[1]) if isinstance(features, tuple) else float(w @ features)
+
+
+def length(features: Any) -> float:
+    """Upper bound on ‖Ψ‖, up to rounding."""
+    return float(np.linalg.norm(features[1] if isinstance(features, tuple) else features, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class StructuredPass(Pass):
+    """The cut and the loss at w. The weight of the `totals` counts examples, their only magnitude is Σ ‖Ψ‖ of the added terms."""
+
+    task: StructuredTask
+    n_features: int
+    w: np.ndarray
+    interruptible: ClassVar[bool] = True
+    whole_groups: ClassVar[bool] = True
+
+    def begin(self, first_row: int) -> CutSums:
+        return CutSums(np.zeros((1, len(self.w))), totals=Totals.nothing(1))
+
+    def visit_chunk(self, sums: CutSums, rows: Rows, chunk: Chunk) -> None:
+        assert sums.a is not None
+        assert sums.totals is not None
+        task, w = self.task, self.w
+        for number, (x, y) in enumerate(examples(chunk, self.n_features)):
+            worst = task.argmax(w, x, y)
+            delta, theirs, ours = float(task.loss(y, worst)), task.joint_features(x, worst), task.joint_features(x, y)
+            scores = product(w, theirs), product(w, ours)
+            excess = delta + scores[0] - scores[1]
+            if not excess >= -_ROUNDING * (1.0 + abs(scores[0]) + abs(scores[1])):
+                raise UsageError(
+                    f"{type(task).__name__}: argmax(w, x, y) of example {number} from row {chunk.first_row} on gives less than y "
+                    f"itself ({excess:.3g} < 0); it must find the largest loss(y, ŷ) + ⟨w, Ψ(x, ŷ)⟩, and loss(y, y) must be 0"
+                )
+            sums.loss[0] += max(excess, 0.0)
+            sums.totals.weight += 1.0
+            sums.totals.magnitudes[0] += length(theirs) + length(ours)
+            sums.b[0] += delta
+            a = sums.a[0]
+            add_features(a, 1.0, theirs)
+            add_features(a, -1.0, ours)
+
+    merge = staticmethod(row_passes.merge)
+
+
+class StructuredOracle(DecomposableOracle):
+    """F(w) = ½‖w‖² + C Σ over examples of max_ŷ loss(y, ŷ) + ⟨w, Ψ(x, ŷ) − Ψ(x, y)⟩: no row state."""
+
+    def __init__(self, runner: Runner, task: StructuredTask, *, C: float) -> None:
+        self._n_features = runner.feed.data.manifest.statistics.n_features
+        super().__init__(runner, task, None, dimension=task.size(self._n_features), C=C, bias=0.0)
+
+    def start(self, w: np.ndarray | None = None) -> tuple[Cut, float]:
+        return self.cut_at(np.zeros(self.dimension) if w is None else w)
+
+    def cut_at(self, w: np.ndarray) -> tuple[Cut, float]:
+        """One pass. Its sums are ordinary ones: a term is rounded once per term, and D times in a product."""
+        sums = self._read(StructuredPass(self._risk, self._n_features, w))
+        M = self.total_weight = sums.totals.weight
+        a, offset, loss = sums.a[0] / M, float(sums.b[0]) / M, float(sums.loss.sum())
+        many = gamma(2.0 * M + self.dimension + 16.0)
+        size = float(sums.totals.magnitudes[0]) * (1.0 + many)
+        error = many * (size * float(np.linalg.norm(w)) + float(sums.b[0]) + loss)
+        return Cut(a, offset, CutError(many * size / M, many * offset)), above(loss, error)
