@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamcut.config import SCALES
-from streamcut.data.inputs import opened
+from streamcut.data.datasets import labelled
 from streamcut.errors import UsageError
 from streamcut.execution.ceiling import Ceiling
 from streamcut.execution.scaled import ScaledDataset
@@ -74,7 +74,8 @@ class Certifier:
             if trained_on is None:
                 why = "intercept is free" if free else "features were scaled"
                 raise UsageError(f"the model's {why}: proofs need the rows that it was trained on (--trained-on)")
-            self._read(opened(trained_on), free, Ceiling(memory))
+            with labelled(model, trained_on, memory) as rows:
+                self._read(rows, free, Ceiling(memory))
 
     def _read(self, data: Any, free: bool, ceiling: Ceiling) -> None:
         """What the rows of the training say: divisors of features, the interval of a free intercept."""

@@ -13,6 +13,7 @@ from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length
@@ -44,6 +45,7 @@ _TEXTS = {
     "categories, texts, times, missing values), or a dict of further options of `streamcut.convert`; None: all are numbers.",
     "verbose": "Show progress: lines, and a bar on a terminal.",
 }
+_THEIRS = {"squared-error": "squared", "pinball": "quantile"}  # losses as scikit-learn names them
 _OF_KERNEL = {"linear": ("gamma", "degree", "coef0", "nystroem", "fourier"), "rbf": ("degree", "coef0")}  # what it does not use
 _OF_LOSSES = {name for loss in ROW_LOSSES.values() for name in loss.options}
 _RESULTS = {"primal": "primal_objective_", "lower_bound": "lower_bound_", "gap": "gap_"}
@@ -73,7 +75,8 @@ def _weights(estimator: Any) -> Any:
     if not (model.of_features or (isinstance(model, KernelModel) and model.kernel.name == "linear")):
         raise AttributeError("coef_ is of linear kernels: there are no weights of features")
     weights = model.support.T @ model.coefficients if isinstance(model, KernelModel) else model.weights
-    return np.atleast_2d(weights.T) if isinstance(estimator, ClassifierMixin) else weights
+    weights = np.atleast_2d(weights.T) if isinstance(estimator, ClassifierMixin) else weights
+    return csr_array(np.atleast_2d(weights)) if vars(estimator).get("_sparse") else weights
 
 
 def _intercept(estimator: Any) -> Any:
@@ -87,6 +90,7 @@ class Estimator(BaseEstimator):
     Attributes
     ----------
     coef_, intercept_ : weights of the features, of linear kernels, and what is added
+    support_, n_support_ : of kernel machines on arrays: which rows are support vectors, and how many of each class
     support_vectors_, dual_coef_, gamma_ : of kernel machines: the vectors as a sparse array, their coefficients, γ
     primal_objective_, lower_bound_, gap_ : the certificate, where the solver has one; of smo on several classes one for each
     n_iter_, converged_, history_ : iterations or epochs, whether the tolerance was reached, a dict for each iteration
@@ -104,6 +108,8 @@ class Estimator(BaseEstimator):
     coef_ = of_model(_weights)
     intercept_ = of_model(_intercept)
     support_vectors_ = of_model(lambda self: self.model_.support)
+    support_ = of_model(lambda self: self._support)
+    n_support_ = of_model(lambda self: self._n_support)
     dual_coef_ = of_model(lambda self: np.atleast_2d(self.model_.coefficients.T))
     gamma_ = of_model(lambda self: self.model_.kernel.gamma)
 
@@ -141,6 +147,17 @@ class Estimator(BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
+    def sparsify(self) -> Self:
+        """`coef_` becomes a sparse array, after `l1` or `l1_only`; `densify` undoes it. Predictions stay the same."""
+        check_is_fitted(self, "model_")
+        self._sparse = True
+        return self
+
+    def densify(self) -> Self:
+        """`coef_` becomes a NumPy array again."""
+        self._sparse = False
+        return self
+
     def _scores(self, X: Any) -> np.ndarray:
         """Scores, float64 (n,) or (n, classes), of the rows of an array, a frame or a store."""
         check_is_fitted(self, "model_")
@@ -162,7 +179,7 @@ class Estimator(BaseEstimator):
 
     def _options(self, data: Dataset, **decided: Any) -> dict[str, Any]:
         """The options of `train`: the parameters, but for those that the kernel, the loss or the solver does not use."""
-        options = {name: value for name, value in self.get_params(deep=False).items() if name in OPTIONS}
+        options = {name: spelled(name, value) for name, value in self.get_params(deep=False).items() if name in OPTIONS}
         options |= decided
         if isinstance(start := options.get("warm_start"), bool | np.bool_):
             start = getattr(self, "model_", None) if start else None
@@ -186,7 +203,8 @@ class Estimator(BaseEstimator):
         if self.encoder_ is not None:  # the model keeps the columns, too
             words = tuple(zip(map(str, self.classes_), self._labels.tolist(), strict=True)) if self._has_words() else ()
             self.model_ = replace(model, recipe=replace(self.encoder_.recipe, labels=LabelRule(words=words, none=True)))
-        for name in _RESULTS.values():
+        self._sparse = False
+        for name in ("_support", "_n_support", *_RESULTS.values()):
             self.__dict__.pop(name, None)
         self.history_, self.converged_ = model.history, model.converged
         self.n_iter_ = max(1, model.history[-1].get("iteration", len(model.history)) if model.history else 1)
@@ -207,6 +225,24 @@ class Estimator(BaseEstimator):
             run.job = job = replace(run.job, sharing=True)  # type: ignore[type-var]
             with run:
                 return run.all_finished(lambda: job.solve_each(run.runner, lambda: run.progress(None), run.plan))  # type: ignore[attr-defined, return-value]
+
+    def _with_support(self, X: Any, classes: np.ndarray) -> Self:
+        """Find the support vectors among the rows of `X`, whose classes are 0, 1, …. Merged vectors are none of them."""
+        if not isinstance(self.model_, KernelModel):
+            return self
+        rows, vectors = csr_array(X, dtype=np.float64, copy=True), self.model_.support
+        rows.sum_duplicates()
+        rows.eliminate_zeros()
+        drawn = np.random.default_rng(0).standard_normal(rows.shape[1])
+        of_rows, of_vectors = rows @ drawn, vectors @ drawn  # equal for equal rows
+        order, sorted_vectors = np.argsort(of_rows, kind="stable"), np.argsort(of_vectors, kind="stable")
+        keys = of_vectors[sorted_vectors]
+        place = np.searchsorted(of_rows[order], keys) + np.arange(len(keys)) - np.searchsorted(keys, keys)  # equal ones in turn
+        support = np.empty(len(keys), np.int64)
+        support[sorted_vectors] = order.take(place, mode="clip")
+        if (rows[support] != vectors).nnz == 0:
+            self._support, self._n_support = support, np.bincount(classes[support], minlength=classes.max() + 1)
+        return self
 
     # --- rows -------------------------------------------------------------------------------------------------------------------
 
@@ -263,6 +299,14 @@ def _entry(name: str, value: Any) -> str:
     choices = ", ".join(f'"{choice}"' for choice in option.choices) if option is not None and name != "task" else ""
     head = f"{name} : {f'{{{choices}}}, ' if choices else ''}default={value!r}"
     return "\n".join([head, *textwrap.wrap(text, 116, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)])
+
+
+def spelled(name: str, value: Any) -> Any:
+    """A word as `train` has it: squared_hinge is squared-hinge."""
+    if name == "loss" and isinstance(value, str):
+        value = _THEIRS.get(value.replace("_", "-"), value)
+    other = value.replace("_", "-") if isinstance(value, str) else value
+    return other if other in OPTIONS[name].choices else value
 
 
 def grouped(X: Any, y: np.ndarray, weight: np.ndarray | None, groups: Any) -> MemoryDataset:

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from streamcut.calibration import calibrate
 from streamcut.errors import BadInputError, UsageError
-from streamcut.estimator import Estimator, grouped, is_stored, of_model
+from streamcut.estimator import Estimator, grouped, is_stored, of_model, spelled
 from streamcut.io.memory import MemoryDataset
 from streamcut.loss_table import LOG_ODDS
 from streamcut.prediction import predict
@@ -92,14 +92,15 @@ class StreamcutClassifier(ClassifierMixin, Estimator):
             raise ValueError(f"{type(self).__name__} needs two classes or more, but the data has one class only: {only!r}")
         weight = self._weighted(codes, y, sample_weight)
         groups = np.arange(len(y)) if sequences and groups is None else groups
-        return self._fit(grouped(Z, self._labels[codes], weight, groups), **self._problem(sequences))
+        self._fit(grouped(Z, self._labels[codes], weight, groups), **self._problem(sequences))
+        return self._with_support(Z, codes)
 
     def _problem(self, sequences: bool) -> dict[str, str]:
         """The options of `train` that follow from the classes."""
         if sequences or len(self.classes_) == 2:
             return {"task": "sequence" if sequences else "binary", "strategy": "crammer-singer"}  # which is the default
-        apart = self.strategy == "one-vs-rest"
-        return {"task": "multiclass", "loss": self.loss if apart else _ALL_CLASSES.get(self.loss, self.loss)}
+        loss, apart = spelled("loss", self.loss), spelled("strategy", self.strategy) == "one-vs-rest"
+        return {"task": "multiclass", "loss": loss if apart else _ALL_CLASSES.get(loss, loss)}
 
     def _weighted(self, codes: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
         """Row weights times class weights. "balanced": a row of weight 2 counts as two rows, one of weight 0 as none."""
@@ -216,7 +217,8 @@ class StreamcutRegressor(RegressorMixin, Estimator):
         if is_stored(X):
             return self._fit(self._stored(X, y=y, sample_weight=sample_weight), task="regression")
         X, y, weight = self._rows(X, y, sample_weight, numeric=True)
-        return self._fit(MemoryDataset(X, y.astype(np.float64), weight=weight), task="regression")
+        self._fit(MemoryDataset(X, y.astype(np.float64), weight=weight), task="regression")
+        return self._with_support(X, np.zeros(len(y), np.int64))
 
     def predict(self, X: Any) -> np.ndarray:
         """Predicted numbers, float64 (n,): the scores, or e^score for "poisson"."""

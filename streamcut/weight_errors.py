@@ -21,7 +21,7 @@ import scipy.sparse as sp
 
 from streamcut.compiled import second_order
 from streamcut.config import SCALES
-from streamcut.data.inputs import opened
+from streamcut.data.datasets import labelled
 from streamcut.errors import UsageError
 from streamcut.execution.ceiling import Ceiling
 from streamcut.execution.scaled import ScaledDataset
@@ -64,7 +64,14 @@ def standard_errors(
         raise UsageError(
             f"{what} is no likelihood, so its weights have no standard errors; linear ones of {', '.join(_LOSSES)} have"
         )
-    rows, ridge = _training_rows(trained, data)
+    with labelled(trained, data, memory) as rows:
+        return _tested(trained, _errors(trained, rows, ceiling, robust, clusters))
+
+
+def _errors(model: LinearModel, rows: Dataset, ceiling: Ceiling, robust: bool, clusters: Any) -> np.ndarray:
+    """The standard error of each weight, float64 (D,), and of the bias feature, last."""
+    loss = model.parameters.get("loss")
+    ridge = _penalty(model, rows)
     statistics, D = rows.manifest.statistics, len(ridge)
     codes = None if clusters is None else _codes(rows, clusters)
     groups = 0 if codes is None else int(codes.max(initial=-1)) + 1
@@ -73,13 +80,13 @@ def standard_errors(
     ceiling.beside(
         f"{_MATRICES} matrices of {D:,} × {D:,} numbers, sums of {groups:,} clusters", 8 * D * (_MATRICES * D + groups)
     )
-    ceiling.expect_rows(trained, rows.manifest, (0, 0))
+    ceiling.expect_rows(model, rows.manifest, (0, 0))
     H, B = np.diag(ridge), np.zeros((D, D))
     sums, variance, total, at = np.zeros((groups, D)), 0.0, 0.0, 0
-    risk, C, bias = risk_of(trained), trained.C, trained.bias
+    risk, C, bias = risk_of(model), model.C, model.bias
     curvature: Callable[..., np.ndarray | float] = risk.loss.curvature  # of these losses: of arrays too
     dense = statistics.nnz > 0.25 * statistics.n_rows * D
-    for chunk, scores in scored_chunks(trained, rows):
+    for chunk, scores in scored_chunks(model, rows):
         u = risk.weights_of(chunk.y, chunk.weight)
         f = risk.duals(chunk.y, scores)[0]  # −ℓ′
         slopes = C * u * f
@@ -102,7 +109,7 @@ def standard_errors(
         B = B + np.tril(B, -1).T
     plain = C * np.diagonal(inverse) * (variance / (total - D) if loss == "squared" else 1.0)
     squares = np.einsum("ij,jk,ki->i", inverse, B, inverse) if robust or codes is not None else plain
-    return _tested(trained, np.sqrt(squares))
+    return np.sqrt(squares)
 
 
 def _tested(model: LinearModel, error: np.ndarray) -> StandardErrors:
@@ -116,9 +123,9 @@ def _tested(model: LinearModel, error: np.ndarray) -> StandardErrors:
     return StandardErrors(error, z, erfc(np.abs(z) * 0.5**0.5), weights - _95 * error, weights + _95 * error)
 
 
-def _training_rows(model: LinearModel, data: Any) -> tuple[Dataset, np.ndarray]:
-    """(the rows, the penalty of each weight of unscaled rows). Raises UsageError for rows that the model was not trained on."""
-    rows, ridge = opened(data), np.ones(len(model.augmented_weights))
+def _penalty(model: LinearModel, rows: Dataset) -> np.ndarray:
+    """The penalty of each weight of unscaled rows, (D,). Raises UsageError for rows that the model was not trained on."""
+    ridge = np.ones(len(model.augmented_weights))
     scale, trained_on = model.parameters.get("scale", "none"), rows
     if scale in SCALES[1:]:  # SCALES[0] is "none"
         trained_on = ScaledDataset(rows, scale)
@@ -128,7 +135,7 @@ def _training_rows(model: LinearModel, data: Any) -> tuple[Dataset, np.ndarray]:
         raise UsageError("these are not the rows that the model was trained on (fingerprints differ)")
     if model.free:
         ridge[-1] = 0.0
-    return rows, ridge
+    return ridge
 
 
 def _add_squares(chunk: Chunk, h: np.ndarray, bias: float, dense: bool, out: np.ndarray) -> None:

@@ -45,7 +45,7 @@ def predict(
              CertifiedAnswers: labels, which of them are `proved` to be those of the exact optimum of the model's problem, and
              bounds `low` and `high` on its scores; the smaller the gap (--tol-relative), the more are proved. They are as true
              as the model's lower bound, which `verify` checks. On the command line also both: labels and scores.
-    trained_on  with "certified", for a free intercept and scaled features: the training rows (a data set, a store, (X, y))
+    trained_on  with "certified", for a free intercept and scaled features: the training rows, as `verify` takes them
     ignore_extra_features   leave out features that the model does not have, instead of refusing the data
     index_base  number of the first feature in svmlight text; None: that of the training data, else 1
     strict   refuse values that do not fit the recipe, such as categories that training did not see; otherwise they are counted
@@ -174,7 +174,7 @@ def standard_errors(
 ) -> StandardErrors:
     """Standard errors, z and p of the weights of a linear model with loss "logistic", "squared" or "poisson", in one pass.
 
-    data      the rows that it was trained on: an opened data set, the path of a store, (X, y) or (X, y, row weights)
+    data      the rows that it was trained on, as `verify` takes them: a store, the table itself, (X, y) or (X, y, row weights)
     robust    the sandwich instead of the errors that assume the model to be true
     clusters  rows of the same cluster depend on each other: an array (n,) that names the cluster of each row, or "qid", those of
               the data; implies robust

@@ -59,5 +59,5 @@ A bound far below F after a few passes, with `at_least` still small, is typical 
 hinge: more passes narrow the gap, and scaling the features does so at once.
 
 `problem.py` is the problem that a model claims to solve; `estimators.py` reads it from scikit-learn's objects, `model_files.py`
-from files. `objective.py` computes F by one pass, `running.py` trains from the given weights, `record.py` is the result.
+from files. `objective.py` computes F by one pass, `certify.py` trains from the given weights, `record.py` is the result.
 """

@@ -16,7 +16,7 @@ import numpy as np
 from streamcut.config import SCALES
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.dataset import Dataset, View
-from streamcut.io.features import FeatureStatistics, Spread, feature_statistics, spread_of
+from streamcut.io.features import Spread, feature_statistics, spread_of
 from streamcut.io.manifest import Manifest, ShardInfo
 from streamcut.io.stores.buffers import buffer_bytes
 
@@ -26,21 +26,19 @@ _LONGER = 1.0 + 1e-9  # squares of rows are summed in float64
 
 
 class ScaledDataset(View):
-    """The rows of `data` with values divided by `divisors`, float64 (n_features,), as `scale` defines them."""
+    """The rows of `data` with values divided by `divisors`, float64 (n_features,), as `scale` defines them; or `by` others."""
 
-    def __init__(self, data: Dataset, scale: str) -> None:
-        found, statistics = spread_of(data), data.manifest.statistics
-        by = divisors(found, scale, statistics.n_rows, statistics.n_features)
-        everything = feature_statistics(data) if statistics.weight_sum is not None else found  # rows of weight 0, too
-        self._divide(data, scale, by, everything)
-
-    def _divide(self, data: Dataset, scale: str, divisors: np.ndarray, everything: Spread | FeatureStatistics) -> None:
-        """`everything` has the largest values of all rows."""
+    def __init__(self, data: Dataset, scale: str, by: np.ndarray | None = None) -> None:
         super().__init__(data)
-        self.scale, self.divisors, manifest = scale, divisors, data.manifest
-        largest = float((everything.largest / divisors[everything.index]).max(initial=0.0))
-        longest = manifest.statistics.max_squared_norm / float(divisors.min(initial=1.0)) ** 2
-        digest = hashlib.sha256(f"{manifest.fingerprint} {scale} ".encode() + divisors.tobytes())
+        manifest, statistics = data.manifest, data.manifest.statistics
+        whole = by is not None or statistics.weight_sum is not None  # the largest values of all rows, those of weight 0, too
+        if by is None:
+            by = divisors(found := spread_of(data), scale, statistics.n_rows, statistics.n_features)
+        everything: Any = feature_statistics(data) if whole else found
+        self.scale, self.divisors = scale, by
+        largest = float((everything.largest / by[everything.index]).max(initial=0.0))
+        longest = manifest.statistics.max_squared_norm / float(by.min(initial=1.0)) ** 2
+        digest = hashlib.sha256(f"{manifest.fingerprint} {scale} ".encode() + by.tobytes())
         self.manifest = Manifest(
             statistics=replace(
                 manifest.statistics,

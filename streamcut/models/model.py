@@ -167,11 +167,11 @@ class Model(Shown, ABC):
         mapped: dict[str, Any] = {}
         if self.map is not None:
             mapped = {"kernel": self.map.kernel.as_dict(), "map": self.map.kind, "map_features": self.map.n_features}
+            mapped |= self.map.identity
         return {
             "n_features": self.n_features,
             **self._described(),
             **mapped,
-            **({} if self.map is None else self.map.identity),
             "labels": None if self.labels is None else list(self.labels),
             "C": self.C,
             "positive_weight": self.positive_weight,
@@ -347,13 +347,13 @@ class Model(Shown, ABC):
             return self._told(X, "labels")
         scores, starts = self.decision_function(X), None
         if qid is not None:
+            if not self.whole_groups:
+                raise UsageError(f"qid: only models of sequences take it, not one of task {self.task}")
             qid = np.asarray(qid)
             if qid.shape != (len(scores),):
                 raise BadInputError(f"qid has shape {qid.shape}, but X has {len(scores)} rows")
             starts = np.concatenate(([0], np.flatnonzero(qid[1:] != qid[:-1]) + 1, [len(qid)]))
         return self.in_label_words(self.labels_of(scores, starts))
-
-    # -- probabilities and explanations -----------------------------------------------------------------------------------------
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the positive label, float64 (n,), or of all classes, (n, K), of the rows of `X`.

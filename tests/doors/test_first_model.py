@@ -76,6 +76,8 @@ VERBS = {
     "evaluate": ["evaluate", "clicks.npz", "clicks.csv"],
     "explain": ["explain", "clicks.npz", "clicks.csv", "--top", "1"],
     "weights": ["explain", "clicks.npz", "--top", "3"],
+    "standard errors": ["explain", "clicks.npz", "--standard-errors", "--trained-on", "clicks.csv"],
+    "certified": ["predict", "clicks.npz", "clicks.csv", "--answer", "certified", "--trained-on", "clicks.csv"],
     "predict": ["predict", "clicks.npz", "clicks.csv", "--answer", "probabilities"],
     "calibrate": ["calibrate", "clicks.npz", "clicks.csv", "-o", "OUT.npz"],
     "json": ["export", "clicks.npz", "OUT.json"],

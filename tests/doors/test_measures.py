@@ -9,6 +9,7 @@ import pytest
 from sklearn import metrics
 
 import streamcut
+from streamcut.errors import BadInputError
 
 NAMES = {
     "binary": ("accuracy", "precision", "recall", "f1"),
@@ -68,6 +69,35 @@ def test_measures_are_those_of_scikit_learn(task, shard_nnz):
         assert found.log_loss == pytest.approx(metrics.log_loss(y, p, sample_weight=weight))
         assert found.brier_score == pytest.approx(metrics.brier_score_loss(y, p, sample_weight=weight))
         assert found.calibration_error == pytest.approx(calibration_error(p, y > 0, weight))
+
+
+def test_many_rows_with_ties_are_measured_in_pieces():
+    rng = np.random.default_rng(1)
+    y = rng.choice([-1.0, 1.0], size=600_000)
+    X = np.round(rng.normal(size=600_000) + y, 2)[:, None]
+    model = streamcut.train((X[:2000], y[:2000]))
+    found, s = streamcut.evaluate(model, streamcut.rows(X, y, shard_nnz=100_000)), model.decision_function(X)
+    assert found.roc_auc == pytest.approx(metrics.roc_auc_score(y, s), rel=1e-12)
+    assert found.average_precision == pytest.approx(metrics.average_precision_score(y, s), rel=1e-12)
+
+
+def test_what_one_class_leaves_undefined_is_none():
+    X, y = rows("binary")
+    model = streamcut.train((X, y))
+    found = streamcut.evaluate(model, (X[y < 0], y[y < 0]))
+    assert found.roc_auc is found.average_precision is found.recall is found.balanced_accuracy is None
+    assert next(iter(found.measures())) == "accuracy"
+    assert found.f1 == 0.0
+    assert streamcut.evaluate(model, (X[y > 0], y[y > 0])).roc_auc is None
+    silent = model.predict(X) < 0
+    assert streamcut.evaluate(model, (X[silent], y[silent])).precision is None
+    with pytest.raises(AttributeError, match="no measure 'nonsense'"):
+        _ = found.nonsense
+    with pytest.raises(BadInputError, match=r"row 7 \(0-based\) has label 2, but the model knows only -1 and 1"):
+        streamcut.evaluate(model, (X[:9], [1, 1, 1, 1, 1, 1, 1, 2, 1]))
+    rest = streamcut.train((X, np.where(y > 0, 4.0, np.arange(300) % 3)), task="binary", positive_label=4)
+    of_all = streamcut.evaluate(rest, (X[:3], [4, 1, 2]))
+    assert of_all.true_positives + of_all.false_negatives == 1
 
 
 def test_measures_of_rankings():

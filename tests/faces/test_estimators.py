@@ -11,7 +11,6 @@ from sklearn import linear_model
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
@@ -234,16 +233,6 @@ def test_text_in_a_pipeline():
     labels = ["warm", "warm", "cold", "cold", "warm", "cold"] * 5
     fitted = make_pipeline(TfidfVectorizer(), LinearSVM()).fit(texts, labels)
     assert fitted.predict(["sun", "snow"]).tolist() == ["warm", "cold"]
-
-
-def test_a_grid_search_on_news(load):
-    X, y = load("news20_bydate")
-    chosen = np.flatnonzero(y <= 3)[:900]
-    columns = np.flatnonzero(np.diff(X[chosen].tocsc().indptr))  # those that occur
-    search = GridSearchCV(LinearSVM(max_passes=200), {"C": [1e-4, 0.01, 1.0]}, cv=2).fit(X[chosen][:, columns], y[chosen])
-    scores = search.cv_results_["mean_test_score"]
-    assert search.best_params_["C"] == [1e-4, 0.01, 1.0][int(np.argmax(scores))]
-    assert scores.max() > 0.8
 
 
 def test_class_weights_are_those_of_rows():

@@ -195,7 +195,7 @@ def test_the_commands(stores, tmp_path, run):
     assert run("report", model, "-o", page)[0] == 2, "it exists"
     code, _, err = run("report", model, "-o", page, "--force", "--data", validation, "--plots", tmp_path / "plots")
     assert code == 0
-    assert "Plots written" in err
+    assert "plots written" in err
     files = sorted(path.name for path in (tmp_path / "plots").iterdir())
     assert {"roc.svg", "roc.png", "precision_recall.svg", "certificate.png", "weights.svg"} <= set(files)
     assert (tmp_path / "plots" / "roc.png").read_bytes().startswith(b"\x89PNG")

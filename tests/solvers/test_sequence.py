@@ -79,3 +79,5 @@ def test_what_sequences_refuse():
         predict(model, streamcut.rows(X, y))
     with pytest.raises(BadInputError, match="qid has shape"):
         model.predict(X, qid=qid[1:])
+    with pytest.raises(UsageError, match="qid: only models of sequences"):
+        train(streamcut.rows(X, y)).predict(X, qid=qid)

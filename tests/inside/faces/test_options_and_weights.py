@@ -22,7 +22,6 @@ from streamcut.io.text.options import SvmlightOptions
 from streamcut.kernels.kernel import Kernel
 from streamcut.options.option import default_of, options_of
 from streamcut.oracles.landmarks import nystroem_map
-from streamcut.oracles.variance import automatic_gamma
 
 SCALARS = [np.float64, np.float32, np.longdouble, np.int64, np.uint8, np.array]
 
@@ -100,14 +99,6 @@ def test_columns_that_cannot_be_scaled_are_named(caplog):
     assert ScaledDataset(streamcut.rows(Z, np.ones(50)), "std").divisors[:2].tolist() == [1.0, 1.0]
     assert "vary by no more than rounding" in caplog.text
     assert "values: 1 (0-based)" in caplog.text
-
-
-def test_an_automatic_gamma_ignores_weights_and_is_accurate():
-    weighted = streamcut.rows(X, np.ones(60), weight=rng.random(60))
-    assert automatic_gamma(Feed(weighted)) == automatic_gamma(Feed(streamcut.rows(X, np.ones(60))))
-    assert automatic_gamma(Feed(weighted)) == pytest.approx(1.0 / (3 * X.var()), rel=1e-12)
-    far = X + 1e8
-    assert automatic_gamma(Feed(streamcut.rows(far, np.ones(60)))) == pytest.approx(1.0 / (3 * far.var()), rel=1e-9)
 
 
 def test_row_74_landmarks_count_weights():

@@ -7,14 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.datasets import dump_svmlight_file
 
 import streamcut
-from streamcut import predict, prediction, save_model
+from streamcut import predict, prediction
 from streamcut.errors import BadInputError, NotFoundError, UsageError
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.linear import LinearModel
-from streamcut.prediction import scored_chunks
 
 pytestmark = pytest.mark.smoke
 
@@ -52,13 +50,6 @@ def test_streamed_scores_are_those_of_arrays(model, bias, ones, at_once, monkeyp
         np.testing.assert_array_equal(predict(model, given), np.where(dense > 0, 3.0, 2.0))
 
 
-def test_chunks_carry_their_rows(model):
-    X, y = rows()
-    data = streamcut.rows(X, y, shard_nnz=200)
-    chunks = [(chunk.first_row, chunk.n_rows) for chunk, _ in scored_chunks(model, data)]
-    assert [start for start, _ in chunks] == np.cumsum([0] + [n for _, n in chunks])[:-1].tolist()
-
-
 def test_features_that_the_model_lacks(model):
     X, y = rows()
     narrow = replace(model, weights=model.weights[:15])
@@ -83,19 +74,6 @@ def test_a_data_set_may_have_fewer_features(model):
     np.testing.assert_allclose(scores, X.toarray() @ model.weights[:10] + model.intercept, rtol=1e-12, atol=1e-12)
     with pytest.raises(BadInputError, match="20 features"):
         predict(model, X)
-
-
-def test_a_text_file_is_parsed_on_the_way(model, tmp_path):
-    X, y = rows()
-    dump_svmlight_file(sp.csr_matrix(X), y, str(tmp_path / "rows.svm"), zero_based=False)
-    scores = predict(model, tmp_path / "rows.svm", answer="scores")
-    np.testing.assert_allclose(scores, predict(model, X, answer="scores"), rtol=1e-12, atol=1e-12)
-
-
-def test_a_model_file_will_do(model, tmp_path):
-    X, _ = rows()
-    save_model(model, tmp_path / "m.npz")
-    np.testing.assert_array_equal(predict(tmp_path / "m.npz", X), predict(model, X))
 
 
 def test_scores_that_are_not_finite_name_their_row(model):
