@@ -44,7 +44,7 @@ class Statistics:
     """What training and `info` need to know about the rows without reading them.
 
     labels is {label: rows} or None when there are more than MAX_DISTINCT_LABELS; groups counts runs of equal qid. label_weights
-    is {label: sum of weights} of weighted rows, where their labels are listed (None in stores of format version 1).
+    is {label: sum of weights} of weighted rows, where their labels are listed.
     """
 
     n_rows: int = 0
@@ -95,7 +95,7 @@ class StatisticsBuilder:
     def add(self, chunk: Chunk) -> None:
         if chunk.n_rows == 0:
             return
-        from streamcut.io.row_statistics import row_statistics  # Numba takes longer to import than most commands need
+        from streamcut.io.statistics_kernels import row_statistics  # Numba takes longer to import than most commands need
 
         unit = chunk.data is None
         data = np.empty(0, np.int8) if chunk.data is None else chunk.data

@@ -43,8 +43,7 @@ from streamcut.jobs.weights import check_weights
 from streamcut.models.checkpoint import Checkpoints
 from streamcut.models.files import as_model
 from streamcut.models.model import Model
-from streamcut.progress.columns import columns, line
-from streamcut.progress.display import Display, shown_by
+from streamcut.progress.display import Display, columns, line, shown_by
 from streamcut.solvers.progress import Observer, Progress, Record, StoppingRule
 from streamcut.strategy import choose, job_class
 

@@ -62,7 +62,7 @@ def canonical(
     lengths = np.diff(indptr)
     indices = np.asarray(raw.indices)
     row_of = np.repeat(np.arange(n), lengths)
-    expect_indices(indices, INT64_MAX, lambda k: place(row_of[k]))
+    expect_indices(indices, INT64_MAX, lambda k: place(int(row_of[k])))
     if nnz and rules.n_features is not None and indices.max() >= rules.n_features:
         bad = indices.argmax()
         raise BadInputError(

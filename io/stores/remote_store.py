@@ -43,6 +43,7 @@ class RemoteStore(ZarrStore):
         super().__init__(url, manifest or _manifest(url))
         self._cache = ChunkCache.of_environment(self.manifest.fingerprint) if cached else None
         self._sizes = [sum(length for _, length in self.files(shard)) for shard in range(len(self.manifest.shards))]
+        self._largest = max(self._sizes)
         self._coming: dict[int, tuple[threading.Thread, dict[str, Future]]] = {}  # chunks by array, and who expects them
         self._lock = threading.Lock()
 
@@ -52,7 +53,7 @@ class RemoteStore(ZarrStore):
     @property
     def held_bytes(self) -> int:
         """Memory in addition to the buffers of readers: chunks in flight."""
-        return AHEAD_BYTES + max(self._sizes)
+        return AHEAD_BYTES + self._largest
 
     def expect(self, *shards: int) -> None:
         """Begin to fetch as many of these shards as this thread's share of the memory allows, but at least the first; drop those

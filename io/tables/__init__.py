@@ -2,7 +2,7 @@
 
 `files.py` and `text_files.py` read, `roles.py` guesses roles of columns, `fitting.py` finds bins, `encoder.py`
 encodes a batch: `keys.py` gives categories and words their features, with the kernels of `word_kernels.py` (hashing),
-`text_kernels.py` (text to words), `text_hashing.py` (text to rows) and `row_kernels.py` (columns to CSR). `source.py` is the
-entry point for `convert` and `predict`, and encodes batches in several threads. A new role of columns is a new case in
-`roles.py` and `encoder.py`. `remarks.py` points out likely mistakes in a table.
+`text_kernels.py` (text to words) and `row_kernels.py` (columns to CSR). `source.py` is the entry point for `convert` and
+`predict`, and encodes batches in several threads. A new role of columns is a new case in `roles.py` and `encoder.py`.
+`remarks.py` points out likely mistakes in a table.
 """

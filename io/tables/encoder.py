@@ -21,11 +21,11 @@ from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, floats_o
 from streamcut.io.tables.keys import NONE, UNSEEN, KeyColumn, Keys, NoRoomForKeysError, TooManyKeysError, Words, coded
 from streamcut.io.tables.times import part_of_time, times_of
 from streamcut.io.tables.values import escaped, words_of
+from streamcut.io.tables.word_kernels import words_from
 
 T = TypeVar("T")
 _NO_ENDS = np.empty(0, np.int64)
 _NOTHING = np.array([NONE], np.int32)
-_FEW_SLOTS = 64  # features of a row that are sorted by insertion
 _NO_VALUE = "no value (--missing=own gives it a feature of its own)"
 
 
@@ -101,10 +101,6 @@ class Encoder:
         """Names of the features, None when they are hashed."""
         return None if self.recipe.hash_bits is not None else self.keys.names()
 
-    def hashes_at_once(self, column: Column) -> bool:
-        """Whether the words of a column of texts are hashed as they are found."""
-        return self.keys.bits is not None and not column.characters
-
     def encode(self, batch: pa.RecordBatch, place: Place) -> Encoded:
         """The rows of `batch`. Raises BadInputError naming the file, the row and the column."""
         return _Batch(self, batch, place).encoded()
@@ -124,7 +120,8 @@ class _Batch:
         encoder = self.encoder
         values = np.empty((len(encoder._numeric), self.n))
         slots = self._slots(values)
-        texts = [self._text(column) for column in encoder._texts if not encoder.hashes_at_once(column)]
+        hashes = encoder.keys.bits is not None  # which takes less time than finding the distinct words
+        texts = [] if hashes else [self._text(column) for column in encoder._texts]
         tables = self._tables([*slots, *texts])
         features = np.empty((len(slots), self.n), np.int32)
         for out, slot, table in zip(features, slots, tables, strict=False):
@@ -134,7 +131,7 @@ class _Batch:
         rows = self._assembled(values, features)
         words = zip(texts, tables[len(slots) :], strict=True)
         for column in encoder._texts:
-            more = self._hashed(column) if encoder.hashes_at_once(column) else self._counted(column, *next(words))
+            more = self._hashed(column) if hashes else self._counted(column, *next(words))
             rows = more if rows[0][-1] == 0 else _merged(rows, more)
         indptr, indices, data, ones = rows
         nnz = int(indptr[-1])
@@ -187,8 +184,6 @@ class _Batch:
         return [np.concatenate((next(rest), next(rest) if absent else _NOTHING)) for absent in lacking]
 
     def _assembled(self, values: np.ndarray, features: np.ndarray) -> text_words.Rows:
-        if len(features) > _FEW_SLOTS:
-            features.sort(axis=0)
         out = _room(self.n, features.size + values.size)
         line = np.empty(len(features), np.int32)
         return *out, row_kernels.assemble(self.encoder._fixed, values, features, line, *out)
@@ -259,15 +254,18 @@ class _Batch:
 
     def _text(self, column: Column) -> _Slot:
         """The words of a column of texts."""
+        runs = self._runs(column)
+        words = Words(*coded(words_from(*runs[1:])))
+        rows = np.repeat(np.arange(self.n), np.diff(runs.ends))
+        return _Slot(column.name, KeyColumn(self._prefix(column), words, rows), "", runs.ends)
+
+    def _runs(self, column: Column) -> text_words.Runs:
         texts = self._said(column.name, partial(text_words.texts_of, self._column(column.name)))
-        ends, rows, words = text_words.words_of_texts(texts, column)
-        hashed = self.encoder.keys.bits is not None  # which takes less time than finding the distinct ones
-        words = Words(np.arange(len(words), dtype=np.int32), words) if hashed else Words(*coded(words))
-        return _Slot(column.name, KeyColumn(self._prefix(column), words, rows), "", ends)
+        return text_words.words_of_texts(texts, column)
 
     def _counted(self, column: Column, slot: _Slot, table: np.ndarray) -> text_words.Rows:
         features = table[slot.keys.words.codes]
-        if self.encoder.keys.bits is None and not self.encoder.learns:  # texts that have words, all of them unknown
+        if not self.encoder.learns:  # texts that have words, all of them unknown
             known = np.concatenate(([0], np.cumsum(features >= 0)))[slot.ends]
             if unknown := int(np.count_nonzero((np.diff(slot.ends) > 0) & (np.diff(known) == 0))):
                 self.unseen[column.name] = unknown
@@ -278,10 +276,10 @@ class _Batch:
         return *out, ones and not column.documents
 
     def _hashed(self, column: Column) -> text_words.Rows:
-        texts = self._said(column.name, partial(text_words.texts_of, self._column(column.name)))
-        bits = self.encoder.keys.bits
-        assert bits is not None  # see `hashes_at_once`
-        return text_words.hashed_rows(texts, column, self._prefix(column), bits)
+        runs = self._runs(column)
+        features = self.encoder.keys.hashed(*runs[1:], self._prefix(column))
+        out = _room(self.n, len(features))
+        return *out, row_kernels.count_words(runs.ends, features, *out)
 
     def _said(self, name: str, make: Callable[[], T]) -> T:
         """The result of `make`; its errors are raised with the place and the column."""

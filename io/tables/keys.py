@@ -108,8 +108,13 @@ class Keys:
             keys = map(prefix.__add__, texts) if prefix else texts
             return np.fromiter(map(self._features.get, keys, repeat(UNSEEN)), np.int32, len(words))
         data, offsets = k.bytes_of(words)
-        out = np.empty(len(words), np.int32)
-        k.hashed(data, offsets, np.frombuffer(prefix.encode(), np.uint8), (1 << self.bits) - 1, out)
+        return self.hashed(data, offsets[:-1], offsets[1:], prefix)
+
+    def hashed(self, data: np.ndarray, starts: np.ndarray, stops: np.ndarray, prefix: str) -> np.ndarray:
+        """As `find`, of the words data[starts[i]:stops[i]] (uint8, int64), where keys are hashed."""
+        assert self.bits is not None
+        out = np.empty(len(starts), np.int32)
+        k.hashed(data, starts, stops, np.frombuffer(prefix.encode(), np.uint8), (1 << self.bits) - 1, out)
         return out
 
     def learn(self, columns: Sequence[KeyColumn]) -> list[np.ndarray]:

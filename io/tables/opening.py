@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -118,17 +118,16 @@ class OpenedTables:
         return self.recipe.table
 
     def _maker(self, room: int | None = None) -> RowMaker:
-        return RowMaker(self.recipe, **self._maker_options(), room=room)
-
-    def _maker_options(self) -> dict[str, Any]:
         options, rule = self._options, self.recipe.labels
-        return {
-            "learn": self._learn,
-            "learn_labels": self._learn and rule.learned and not rule.words,
-            "most": options.max_categories,
-            "missing_labels": options.missing_labels,
-            "dtype": options.dtype or self.recipe.dtype,
-        }
+        return RowMaker(
+            self.recipe,
+            learn=self._learn,
+            learn_labels=self._learn and rule.learned and not rule.words,
+            most=options.max_categories,
+            missing_labels=options.missing_labels,
+            dtype=options.dtype or self.recipe.dtype,
+            room=room,
+        )
 
 
 def holds_lists(path: str, index_column: str) -> bool:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from streamcut.compiler.jit import allocating, kernel
+from streamcut.compiler.jit import helper, kernel
 
 
 @kernel
@@ -20,6 +20,20 @@ def tfidf(indptr, indices, idf, data):
         length = math.sqrt(square)
         for at in range(indptr[row], indptr[row + 1]):
             data[at] /= length
+
+
+@helper
+def _sort(numbers):
+    """Shell's sort with the gaps of Gonnet and Baeza-Yates, in place."""
+    gap = len(numbers)
+    while gap > 1:
+        gap = max(1, (5 * gap - 1) // 11)
+        for place in range(gap, len(numbers)):
+            number, at = numbers[place], place
+            while at >= gap and numbers[at - gap] > number:
+                numbers[at] = numbers[at - gap]
+                at -= gap
+            numbers[at] = number
 
 
 @kernel
@@ -40,14 +54,10 @@ def assemble(fixed, values, features, line, indptr, indices, data):
         count = 0
         for slot in range(len(features)):
             feature = features[slot, row]
-            if feature < 0:
-                continue
-            place = count
-            while place > 0 and line[place - 1] > feature:
-                line[place] = line[place - 1]
-                place -= 1
-            line[place] = feature
-            count += 1
+            if feature >= 0:
+                line[count] = feature
+                count += 1
+        _sort(line[:count])
         start, number, slot = at, 0, 0
         while number < len(fixed) or slot < count:
             if slot == count or (number < len(fixed) and fixed[number] <= line[slot]):
@@ -69,7 +79,7 @@ def assemble(fixed, values, features, line, indptr, indices, data):
     return ones
 
 
-@allocating
+@kernel
 def count_words(ends, features, indptr, indices, data):
     """CSR rows of lists of features: row i has features[ends[i]:ends[i + 1]] (int32, sorted in place; negative: none), counted.
 
@@ -79,7 +89,7 @@ def count_words(ends, features, indptr, indices, data):
     indptr[0] = 0
     for row in range(len(ends) - 1):
         found = features[ends[row] : ends[row + 1]]
-        found.sort()
+        _sort(found)
         last = np.int32(-1)
         for feature in found:
             if feature < 0:

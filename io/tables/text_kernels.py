@@ -1,7 +1,7 @@
 """Kernels from text to words: runs of two letters or more in lower case, and n-grams of words or of characters.
 
 The words are those of scikit-learn.
-Letters are looked up in tables made from Python's own rules (`unicode.py`). The caller has already lower-cased characters that
+Letters are looked up in tables made from Python's own rules (`text_words.py`). The caller has already lower-cased characters that
 depend on context (Σ) or become two characters (İ).
 """
 

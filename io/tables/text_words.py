@@ -1,6 +1,11 @@
-"""The words of a column of texts, rows of hashed ones, and English words that say little about the topic of a text."""
+"""The words of a column of texts, letters by the rules of Python, and English words that say little about a topic."""
 
 from __future__ import annotations
+
+import re
+import sys
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -9,12 +14,45 @@ import pyarrow.compute as pc
 from streamcut.io.recipe.table import Column
 from streamcut.io.tables import text_kernels as k
 from streamcut.io.tables.arrow import ColumnTypeError, decoded, kind_of
-from streamcut.io.tables.text_hashing import Grams, Texts, hashed_words, most_features, work_for
-from streamcut.io.tables.unicode import Letters, letters_of, lowered_by_context
-from streamcut.io.tables.word_kernels import bytes_of, words_from
+from streamcut.io.tables.word_kernels import bytes_of
+
+BY_CONTEXT = (b"\xc4\xb0", b"\xce\xa3")  # İ becomes two characters, Σ depends on what follows: left to Python
+
+
+class Letters(NamedTuple):
+    r"""letters uint8: whether `\w` matches a code point; lower int32: its lower case."""
+
+    letters: np.ndarray
+    lower: np.ndarray
+
+
+@cache
+def letters_of(every: bool) -> Letters:
+    """The Letters of ASCII, or of `every` code point."""
+    size = sys.maxunicode + 1 if every else 128
+    whole = "".join(map(chr, range(size)))
+    letters = np.zeros(size, np.uint8)
+    for run in re.finditer(r"\w+", whole):
+        letters[run.start() : run.end()] = 1
+    lower = [ord(small) if len(small := letter.lower()) == 1 else ord(letter) for letter in whole]
+    return Letters(letters, np.array(lower, np.int32))
+
+
+def lowered_by_context(data: bytes) -> bool:
+    """Whether UTF-8 text holds characters whose lower case no table can give."""
+    return any(special in data for special in BY_CONTEXT)
+
 
 Rows = tuple[np.ndarray, np.ndarray, np.ndarray, bool]
 _NO_ROOM = np.empty(0, np.int64)
+
+
+class Texts(NamedTuple):
+    """Text i is data[offsets[i]:offsets[i + 1]], uint8 and int64; `letters` as in the tokeniser."""
+
+    data: np.ndarray
+    offsets: np.ndarray
+    letters: Letters
 
 
 def texts_of(column: pa.Array) -> Texts:
@@ -33,46 +71,36 @@ def texts_of(column: pa.Array) -> Texts:
     return Texts(data, offsets, letters_of(not ascii_only))
 
 
-def hashed_rows(texts: Texts, wanted: Column, prefix: str, bits: int) -> Rows:
-    """CSR rows of hashed words and their n-grams: (indptr, indices, data, whether every value is 1)."""
-    lengths, n = np.diff(texts.offsets), len(texts.offsets) - 1
-    size = most_features(int(lengths.sum()) + 2 * n, *wanted.ngrams)
-    indices, data = np.empty(size, np.int32), np.empty(size)
-    work = work_for(int(lengths.max(initial=0)), *wanted.ngrams)
-    indptr = np.empty(n + 1, np.int64)
-    grams = Grams(*wanted.ngrams, np.frombuffer(prefix.encode(), np.uint8), (1 << bits) - 1)
-    return indptr, indices, data, hashed_words(texts, grams, work, indptr, indices, data)
+class Runs(NamedTuple):
+    """Words: text i has those from ends[i] to ends[i + 1] − 1 (int64), word w is data[starts[w]:stops[w]] (uint8, int64)."""
+
+    ends: np.ndarray
+    data: np.ndarray
+    starts: np.ndarray
+    stops: np.ndarray
 
 
-def words_of_texts(texts: Texts, wanted: Column) -> tuple[np.ndarray, np.ndarray, pa.Array]:
-    """(ends, rows, words): text i has the words ends[i] to ends[i + 1] − 1 (int64), word w belongs to text rows[w].
-
-    They are those of scikit-learn's HashingVectorizer and CountVectorizer with the same n-grams.
-    """
+def words_of_texts(texts: Texts, wanted: Column) -> Runs:
+    """Those of scikit-learn's HashingVectorizer and CountVectorizer with the same n-grams."""
     data, offsets, letters = texts
     size = int(offsets[-1] - offsets[0])
-    ends, words = (_characters if wanted.characters else _words)(data, offsets, size, letters, *wanted.ngrams)
-    return ends, np.repeat(np.arange(len(offsets) - 1), np.diff(ends)), words
+    return (_characters if wanted.characters else _words)(data, offsets, size, letters, *wanted.ngrams)
 
 
-def _words(
-    data: np.ndarray, offsets: np.ndarray, size: int, letters: Letters, least: int, most: int
-) -> tuple[np.ndarray, pa.Array]:
+def _words(data: np.ndarray, offsets: np.ndarray, size: int, letters: Letters, least: int, most: int) -> Runs:
     out, rows = np.empty(2 * size + 8, np.uint8), np.empty(len(offsets), np.int64)
     starts, stops = np.empty(size // 2 + 1, np.int64), np.empty(size // 2 + 1, np.int64)
     count = k.tokens(data, offsets, letters.letters, letters.lower, out, rows, starts, stops)
     starts, stops = starts[:count], stops[:count]
     if (least, most) == (1, 1):
-        return rows, words_from(out, starts, stops)
+        return Runs(rows, out, starts, stops)
     ends = np.empty_like(rows)
     runs = np.empty((2, k.grams(rows, starts, stops, least, most, ends, _NO_ROOM, _NO_ROOM)), np.int64)
     k.grams(rows, starts, stops, least, most, ends, *runs)
-    return ends, words_from(out, runs[0], runs[1])
+    return Runs(ends, out, *runs)
 
 
-def _characters(
-    data: np.ndarray, offsets: np.ndarray, size: int, letters: Letters, least: int, most: int
-) -> tuple[np.ndarray, pa.Array]:
+def _characters(data: np.ndarray, offsets: np.ndarray, size: int, letters: Letters, least: int, most: int) -> Runs:
     out, rows, places = (
         np.empty(3 * size + 8, np.uint8),
         np.empty(len(offsets), np.int64),
@@ -82,7 +110,7 @@ def _characters(
     ends = np.empty_like(rows)
     runs = np.empty((2, k.character_grams(rows, places, least, most, ends, _NO_ROOM, _NO_ROOM)), np.int64)
     k.character_grams(rows, places, least, most, ends, *runs)
-    return ends, words_from(out, runs[0], runs[1])
+    return Runs(ends, out, *runs)
 
 
 # At least two letters, like the words of texts; includes the pieces of contractions, which are split at the apostrophe.

@@ -27,7 +27,7 @@ def _block(h, k):
 
 
 @inlined
-def finished(h, tail, length):
+def _finished(h, tail, length):
     """The final hash of `length` bytes; `tail` holds the incomplete last block."""
     k = (tail * _C1) & _M
     k = ((k << _15) | (k >> _17)) & _M
@@ -46,8 +46,9 @@ def _four(data, at):
 
 
 @inlined
-def hash_more(h, tail, held, data, start, stop):
-    """The state of the hash after data[start:stop], which follows `held` bytes (0 to 3) in `tail`."""
+def _hash_on(h, tail, held, length, data, start, stop):
+    """The hash of a prefix of `length` bytes and data[start:stop]: state `h`, with `held` bytes (0 to 3) in `tail`."""
+    length += stop - start
     shift = np.uint64(8 * held)
     while start + 4 <= stop:
         tail |= _four(data, start) << shift
@@ -62,20 +63,10 @@ def hash_more(h, tail, held, data, start, stop):
             for t in range(start, stop):
                 last |= np.uint64(data[t]) << np.uint64(8 * (t - start))
         tail |= last << shift
-        held += stop - start
-        if held >= 4:
+        if held + stop - start >= 4:
             h = _block(h, tail & _M)
             tail >>= _32
-            held -= 4
-    return h, tail, held
-
-
-@inlined
-def _hash_on(h, tail, held, length, data, start, stop):
-    """The hash of a prefix of `length` bytes and data[start:stop]: state `h`, with `held` bytes (0 to 3) in `tail`."""
-    length += stop - start
-    h, tail, held = hash_more(h, tail, held, data, start, stop)
-    return finished(h, tail, length)
+    return _finished(h, tail, length)
 
 
 @kernel
@@ -94,7 +85,7 @@ def murmur_state(data):
 def murmur(data):
     """MurmurHash3_x86_32 (seed 0) of the bytes `data`, as uint64 below 2³²."""
     h, tail, _ = murmur_state(data)
-    return finished(h, tail, len(data))
+    return _finished(h, tail, len(data))
 
 
 @inlined
@@ -107,14 +98,14 @@ def bucket(h, mask):
 
 
 @kernel
-def hashed(data, offsets, prefix, mask, out):
+def hashed(data, starts, stops, prefix, mask, out):
     """Write |murmur of prefix + word| & mask to `out`, int32 (words), -1 for empty words.
 
-    Word i is data[offsets[i]:offsets[i + 1]].
+    Word i is data[starts[i]:stops[i]].
     """
     h, tail, held = murmur_state(prefix)
     for word in range(len(out)):
-        start, stop = offsets[word], offsets[word + 1]
+        start, stop = starts[word], stops[word]
         out[word] = -1
         if start < stop:
             out[word] = bucket(_hash_on(h, tail, held, len(prefix), data, start, stop), mask)

@@ -87,7 +87,7 @@ class SvmlightSource:
 
         Rows own their arrays: indices int32, or int64 in a block with an index beyond int32; data of options.dtype; y float64;
         qid int64 if the rows have one; weight float64 with label_weights. Continuing yields identical blocks and counters. It
-        seeks in plain files, decompresses and discards in others, and rereads rows with qid from the beginning.
+        seeks in plain files, decompresses and discards in others. A recurring qid is noticed among the rows from `start` on.
 
         Raises BadInputError with file:line:column, NotFoundError, and MemoryBudgetError for a line that does not fit in memory.
         """
@@ -95,16 +95,14 @@ class SvmlightSource:
         if self.index_base is None:
             self.index_base = start["index_base"] if start else self._find_base()
         groups = None if self.options.group_by_qid else GroupCheck()
-        replay = start is not None and start["qid_mode"] == k.QID_REQUIRED and groups is not None
-        state = _State.at(None if replay else start)
+        state = _State.at(start)
         self.counters = state.counters
         rules = self._rules(self.index_base, self.options.n_features)
         with closing(self._parsed(rules, state)) as parsed_blocks:
             for raw, parsed in parsed_blocks:
                 place = {**state.place(raw, self.index_base), "rejects": list(self.rejects)}
-                again = replay and start is not None and place["rows"] < start["rows"]
                 try:
-                    self._account(raw, parsed, rules, state, report=not again)
+                    self._account(raw, parsed, rules, state, report=True)
                 except BadInputError:
                     if parsed.chunk.qid is not None and groups is not None and parsed.refused:
                         self._check_groups(raw, parsed, place, groups, before=parsed.refused[0].line)
@@ -112,7 +110,7 @@ class SvmlightSource:
                 if parsed.chunk.qid is not None and groups is not None:
                     self._check_groups(raw, parsed, place, groups)
                 chunk = replace(parsed.chunk, first_row=place["rows"])
-                if chunk.n_rows and not again:
+                if chunk.n_rows:
                     yield chunk, place
         if state.counters["rows"] == 0:
             names = ", ".join(i.name for i in self.inputs[:3]) + (", …" if len(self.inputs) > 3 else "")

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import queue
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +30,10 @@ from streamcut.io.text import vw_kernels as k
 from streamcut.io.text.blocks import BOM, RawBlock, read_blocks
 from streamcut.io.text.inputs import find_inputs
 
+_NO_LABEL = (
+    "no label before the bar (a word that touches it is a tag); --missing-labels=skip leaves such rows out, --label=none takes "
+    "all rows to be scored"
+)
 BYTES = 160  # of memory per byte of text: tokens, keys and rows
 
 
@@ -50,11 +53,18 @@ class VwOptions:
     recipe: Recipe | None = None
 
 
-class _Wrong(NamedTuple):
-    """A refused line and the reason."""
+class _Wrong:
+    """The first refused line so far, and the reason."""
 
-    line: int
-    what: str
+    def __init__(self) -> None:
+        self.line, self.what = -1, ""
+
+    def add(self, flags: np.ndarray, lines: np.ndarray, what: Callable[[int], str]) -> None:
+        """Take the first of the items, on these lines, that have a flag, unless an earlier line is refused."""
+        if flags.any():
+            first = int(np.argmax(flags))
+            if self.line < 0 or lines[first] < self.line:
+                self.line, self.what = int(lines[first]), what(first)
 
 
 class VwSource:
@@ -140,19 +150,15 @@ class VwSource:
         self, out: k.Tokens, rows: int, entries: int, scales: int, row_of: np.ndarray, name: str, at: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         """(values of the entries, labels, importances) as float64. Raises BadInputError for the first wrong line."""
-        wrong: list[_Wrong] = []
+        wrong = _Wrong()
         heads = _texts(out.heads, out.head_ends, k.HEADS * rows)
         given = (np.diff(out.head_ends[: k.HEADS * rows + 1]) > 0).reshape(rows, k.HEADS)
-        if given[:, 2].any():
-            row = int(np.argmax(given[:, 2]))
-            found = _shown(heads[k.HEADS * row + 2])
-            wrong.append(_Wrong(int(at[row]), f"{found} is an initial prediction, which is not supported; remove it"))
-        nameless = np.diff(out.key_ends[: entries + 1]) == 0
-        if nameless.any():
-            wrong.append(_Wrong(int(at[row_of[np.argmax(nameless)]]), "a feature without a name"))
+        lines = at[row_of]
+        prediction = "{} is an initial prediction, which is not supported; remove it"
+        wrong.add(given[:, 2], at, lambda row: prediction.format(_shown(heads[k.HEADS * row + 2])))
+        wrong.add(np.diff(out.key_ends[: entries + 1]) == 0, lines, lambda _: "a feature without a name")
         y = self._labels(heads, given[:, 0], at, wrong)
         weight = self._weights(heads, given[:, 1], at, wrong)
-        lines = at[row_of]
         values = _numbers(_texts(out.values, out.value_ends, entries), "1", lines, "value", wrong)
         scale = _numbers(
             _texts(out.scales, out.scale_ends, scales), "1", at[out.scale_rows[:scales]], "scale of a namespace", wrong
@@ -160,20 +166,16 @@ class VwSource:
         with np.errstate(over="ignore"):
             values *= scale[out.scale_of[:entries]]
             fits = np.isfinite(values.astype(self.options.dtype))
-        if not fits.all():
-            bad = int(np.argmin(fits))
-            more = "" if self.options.dtype == "float64" else "; use --dtype=float64"
-            wrong.append(_Wrong(int(lines[bad]), f"value {values[bad]} does not fit {self.options.dtype}{more}"))
-        if wrong:
-            first = min(wrong, key=lambda each: each.line)
-            raise BadInputError(f"{name}:{first.line}: {first.what}")
+        dtype, more = self.options.dtype, "" if self.options.dtype == "float64" else "; use --dtype=float64"
+        wrong.add(~fits, lines, lambda at: f"value {values[at]} does not fit {dtype}{more}")
+        if wrong.what:
+            raise BadInputError(f"{name}:{wrong.line}: {wrong.what}")
         return values, y, weight
 
     def _features(self, out: k.Tokens, entries: int, row_of: np.ndarray, name: str) -> np.ndarray:
-        keys = _texts(out.keys, out.key_ends, entries)
         if self._keys.bits is not None:  # which takes less time than finding the distinct ones
-            return self._keys.find(keys)
-        words = Words(*coded(keys))
+            return self._keys.hashed(out.keys, out.key_ends[:entries], out.key_ends[1 : entries + 1], "")
+        words = Words(*coded(_texts(out.keys, out.key_ends, entries)))
         try:
             found = self._keys.learn([KeyColumn("", words, row_of)])[0] if self._learn else self._keys.find(words.words)
         except TooManyKeysError:
@@ -185,33 +187,23 @@ class VwSource:
             raise self._keys.refusal(name) from None
         return found[words.codes]
 
-    def _labels(self, heads: pa.Array, given: np.ndarray, at: np.ndarray, wrong: list[_Wrong]) -> np.ndarray:
+    def _labels(self, heads: pa.Array, given: np.ndarray, at: np.ndarray, wrong: _Wrong) -> np.ndarray:
         if self.options.labels == "none":
             return np.zeros(len(given))
-        if not given.all() and self.options.labels != "skip":
-            wrong.append(
-                _Wrong(
-                    int(at[np.argmin(given)]),
-                    "no label before the bar (a word that touches it is a tag); --missing-labels=skip leaves such rows out, "
-                    "--label=none takes all rows to be scored",
-                )
-            )
+        if self.options.labels != "skip":
+            wrong.add(~given, at, lambda _: _NO_LABEL)
         y = _numbers(heads.take(pa.array(k.HEADS * np.arange(len(given)))), "0", at, "label", wrong)
         y[~given] = np.nan
         return y
 
-    def _weights(self, heads: pa.Array, given: np.ndarray, at: np.ndarray, wrong: list[_Wrong]) -> np.ndarray | None:
+    def _weights(self, heads: pa.Array, given: np.ndarray, at: np.ndarray, wrong: _Wrong) -> np.ndarray | None:
         if self._weighted is None:
             self._weighted = bool(given[0])
-        if given.any() and not self._weighted:
-            first = int(at[np.argmax(given)])
-            wrong.append(_Wrong(first, "an importance, but the first row has none; give it the importance 1"))
         if not self._weighted:
+            wrong.add(given, at, lambda _: "an importance, but the first row has none; give it the importance 1")
             return None
         weight = _numbers(heads.take(pa.array(k.HEADS * np.arange(len(given)) + 1)), "1", at, "importance", wrong)
-        if (weight < 0).any():
-            row = int(np.argmax(weight < 0))
-            wrong.append(_Wrong(int(at[row]), f"importance {weight[row]:g} is negative"))
+        wrong.add(weight < 0, at, lambda row: f"importance {weight[row]:g} is negative")
         return weight
 
 
@@ -228,7 +220,7 @@ def _texts(data: np.ndarray, ends: np.ndarray, count: int) -> pa.Array:
     return pa.Array.from_buffers(pa.large_string(), count, [None, pa.py_buffer(ends[: count + 1]), pa.py_buffer(data)])
 
 
-def _numbers(texts: pa.Array, default: str, lines: np.ndarray, what: str, wrong: list[_Wrong]) -> np.ndarray:
+def _numbers(texts: pa.Array, default: str, lines: np.ndarray, what: str, wrong: _Wrong) -> np.ndarray:
     """float64; empty texts are `default`. The first that is not a finite number is added to `wrong`."""
     filled = pc.if_else(pc.equal(texts, ""), default, texts)
     try:
@@ -236,11 +228,9 @@ def _numbers(texts: pa.Array, default: str, lines: np.ndarray, what: str, wrong:
     except pa.ArrowInvalid:
         values = np.array([_number(text) for text in filled], np.float64)  # None is nan
     bad = ~np.isfinite(values)
-    if bad.any():
-        first = int(np.argmax(bad))
-        why = "is not a number" if _number(filled[first]) is None else "is not finite"
-        wrong.append(_Wrong(int(lines[first]), f"{what} {_shown(filled[first])} {why}"))
-        values[bad] = 0.0
+    why = ("is not finite", "is not a number")
+    wrong.add(bad, lines, lambda at: f"{what} {_shown(filled[at])} {why[_number(filled[at]) is None]}")
+    values[bad] = 0.0
     return values
 
 

@@ -41,7 +41,8 @@ def trained(name: str, loss: str, C: float, cache: str, whole: bool, options: di
     from streamcut.training import train
 
     data, task = MemoryDataset(*rows(name, whole)), "regression" if loss in NUMBERS else "binary"
-    settings = {"task": task, "loss": loss, "C": C, "row_cache": cache, "lanes": 1, "scheduler": "sync", **options}
+    settings = {"task": task, "loss": loss, "C": C, "lanes": 1, "scheduler": "sync", **options}
+    settings |= {"row_cache": cache} if cache != "auto" else {}
     train(data, **settings | {"max_passes": 3})  # kernels are loaded
     seconds, model = median(lambda: seconds_of(lambda: train(data, **settings)), lambda run: run[0])
     certificate = model.certificate

@@ -11,7 +11,7 @@ from itertools import count
 from typing import IO, Any, BinaryIO
 
 from streamcut.cli.output import note
-from streamcut.errors import NotFoundError, UsageError
+from streamcut.errors import NotFoundError, StreamcutError, UsageError
 from streamcut.foundation.files import Sink, disk_full, temporary_name
 from streamcut.io.places.outputs import AppearedError, destination, exists, output, reserved
 from streamcut.io.places.remote import expect_bucket, is_url, size_of
@@ -79,37 +79,32 @@ def reserved_output(path: str | os.PathLike, option: str, force: bool) -> Iterat
         yield
 
 
-def save_trained(model: Any, path: str, replace: bool) -> str:
-    """Write a model that took long to train, and return its path: `path`; a similar free name if a file appeared there
-    meanwhile that may not be replaced; or, if a URL cannot be written to, one in the working directory. See
-    `expect_saved`."""
+def save_trained(model: Any, path: str, replace: bool) -> tuple[str, Exception | None]:
+    """Write a model that took long to train. Returns where it is, `path`, and None; or a similar free name, if a file appeared
+    there meanwhile that may not be replaced, or one in the working directory, if a URL cannot be written to, and the error that
+    says so, to be raised in the end."""
     from streamcut.models.files import save_model
 
     try:
         save_model(model, path, replace=replace)
-        return path
+        return path, None
     except AppearedError:
         stem, ending = os.path.splitext(path)
+        kind: type[StreamcutError] = UsageError
+        said = "appeared while the model was trained, and was not replaced: the model is in {}"
     except NotFoundError as error:
         if not is_url(path):
             raise
         note(str(error))
         stem, ending = os.path.splitext(os.path.basename(path))
+        kind, said = NotFoundError, "could not be written: the model is in {}; copy it there"
     for k in count(1):
         spare = f"{stem}.{k}{ending}"
         if not exists(spare):
             with suppress(AppearedError):
                 save_model(model, spare, replace=False)
-                return spare
+                return spare, kind(f"{path} {said.format(spare)}")
     raise AssertionError("unreachable")
-
-
-def expect_saved(written: str, path: str) -> None:
-    """Raise when the model for `path` had to be `written` to another file: NotFoundError or UsageError."""
-    if written != path and is_url(path) and not is_url(written):
-        raise NotFoundError(f"{path} could not be written: the model is in {written}; copy it there")
-    if written != path:
-        raise UsageError(f"{path} appeared while the model was trained, and was not replaced: the model is in {written}")
 
 
 @contextmanager

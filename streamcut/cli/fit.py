@@ -8,7 +8,7 @@ import click
 
 from streamcut import api
 from streamcut.cli import signals
-from streamcut.cli.destinations import expect_saved, refuse_existing, reserved_output, save_trained
+from streamcut.cli.destinations import refuse_existing, reserved_output, save_trained
 from streamcut.cli.made import TABLE, checkpoint_of, has, options_from, taken
 from streamcut.cli.output import note, print_json
 from streamcut.config import CheckpointOptions, TrainOptions
@@ -52,7 +52,7 @@ def run(
         hooks: dict[str, Any] = {"on_told": None if quiet or as_json else note, "checkpoint": checkpoint, "stop": stop}
         with waits_end_by(stop):
             found = api.fit(data, label, **how, C=C, measure=measure, convert=convert, **hooks, **options)
-        written = save_trained(found.model, output, force)
+        written, late = save_trained(found.model, output, force)
         if checkpoint is not None and found.model.converged:
             remove_checkpoints(checkpoint.directory, nested=True)
     if as_json:
@@ -67,4 +67,5 @@ def run(
         click.echo(found.in_words())
         note(f"Model written to {written}; continue with `streamcut predict {written} DATA` or `streamcut report {written}`.")
     signals.raise_received()
-    expect_saved(written, output)
+    if late is not None:
+        raise late

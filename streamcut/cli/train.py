@@ -11,7 +11,7 @@ import click
 
 from streamcut import api
 from streamcut.cli import signals
-from streamcut.cli.destinations import expect_saved, refuse_existing, reserved_output, save_trained
+from streamcut.cli.destinations import refuse_existing, reserved_output, save_trained
 from streamcut.cli.made import checkpoint_of, has, options_from, set_option, taken
 from streamcut.cli.output import note, number, print_json, print_rows, print_table
 from streamcut.config import GRID, SETTINGS, CheckpointOptions, TrainOptions
@@ -146,7 +146,7 @@ def run(
                 model = train(dataset, progress=display, on_plan=show_plan, **common, **options)
         model = with_origin(model, made_of)
         assert model_path is not None  # only a dry run has none, and ends with its plan
-        written = save_trained(model, model_path, replace)
+        written, late = save_trained(model, model_path, replace)
         if folder is not None and model.converged:
             remove_checkpoints(folder, nested=search)
     if plot is not None:
@@ -158,7 +158,8 @@ def run(
         used, planned, budget = (format_bytes(model.resources[name]) for name in ("peak", "planned", "budget"))
         note(f"Peak memory {used}, planned {planned}, budget {budget}.")
     signals.raise_received()
-    expect_saved(written, model_path)
+    if late is not None:
+        raise late
     if require_convergence and not model.converged:
         raise NotConvergedError(f"not converged ({model.stop_reason}); the model in {written} is the best so far")
 
@@ -214,8 +215,8 @@ class _Shown:
             for cell in found.cells if self._json else ():
                 print_json({"event": "cell", **cell.as_dict()})
             event |= {**best.options, best.measure: best.mean, **found.resources}
-            if len(found.cells) > 1 and not self._json and not self._quiet:
-                print_rows([cell.as_dict() for cell in found.cells], err=True)
+            if not self._json and not self._quiet:
+                print_rows([cell.as_dict() for cell in found.cells] if len(found.cells) > 1 else [], err=True)
                 note(f"Best: {options_text(best.options)}, with {best.measure} {number(best.mean)}.")
         self._event(event, model.in_words())
         if not self._json and not self._quiet:

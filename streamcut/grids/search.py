@@ -126,7 +126,7 @@ class Search:
 
     def on_validation(self, validation: Dataset) -> None:
         """Train on all rows, measure on `validation`. A stop keeps the best so far."""
-        if self._columns and len(self.cells_wanted) > 1 and not self._over_l1:
+        if self._columns and len(self.others) * len(self.Cs) > 1 and not self._over_l1:
             self._together(None, lambda models: [evaluate(model, validation) for model, _ in models])
         else:
             self._each([(self.data, validation)])
@@ -159,11 +159,6 @@ class Search:
         """The cell with the best mean, the first among equals."""
         return max(self.cells.values(), key=lambda cell: cell.merit)
 
-    @property
-    def cells_wanted(self) -> list[dict[str, Any]]:
-        """The options of every point."""
-        return [{"C": C, **point} for point in self.others for C in self.Cs]
-
     def _each(self, splits: Splits) -> None:
         if self.checkpoint is not None and not self._goes_on:
             raise UsageError(
@@ -175,7 +170,7 @@ class Search:
                     self._along(rows, held_out, point, steps, fold)
                 else:
                     self._one_by_one(rows, held_out, point, fold)
-                if self._stopped():
+                if self._stopped(rows):
                     return
 
     def _paths(self) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
@@ -237,7 +232,7 @@ class Search:
                 model = run.finished(partial(trainer.train, step["C"], record, l1=l1, keep=checkpoint is not None))
                 tried = _tried(step["C"], model, record, evaluate(model, held_out).measures(), self._measure)
                 self._take(rows, {**step, **point}, fold, model, tried)
-                if self._stopped():
+                if self._stopped(rows):
                     break
             self.resources["readings"] += self._part(rows) * run.readings.value
 
@@ -252,19 +247,21 @@ class Search:
             value = _measured(measures, self._measure)
             tried = Tried(C, passes, seconds, model.result(), measures, self._measure, value)
             self._take(rows, {"C": C, **point}, fold, model, tried)
-            if self._stopped():
+            if self._stopped(rows):
                 return
 
-    def _stopped(self) -> bool:
-        return self.stop is not None and self.stop()
+    def _stopped(self, rows: Dataset) -> bool:
+        """Whether a search on all rows ends here; one without all of its folds has no result, and raises KeyboardInterrupt."""
+        stopped = self.stop is not None and self.stop()
+        if stopped and rows is not self.data:
+            raise KeyboardInterrupt("tuning was stopped")
+        return stopped
 
     def _part(self, rows: Dataset) -> float:
         return rows.manifest.statistics.n_rows / self.data.manifest.statistics.n_rows
 
     def _take(self, rows: Dataset, point: dict[str, Any], fold: int, model: Model, tried: Tried) -> None:
         """Keep a result, and the model if it is the best of all rows."""
-        if rows is not self.data and self._stopped():
-            raise KeyboardInterrupt("tuning was stopped")
         best = max((cell.merit for cell in self.cells.values()), default=-math.inf)
         self._keep(point, fold, tried)
         if rows is self.data and merit(self._measure, tried.value) > best:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -25,7 +24,7 @@ from streamcut.foundation.fields import by_name
 from streamcut.io.dataset import Dataset
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import identity
-from streamcut.jobs.kernel_choice import centred_kernel, check_norms, chosen_kernel
+from streamcut.jobs.kernel_choice import centred_kernel, check_norms, chosen_kernel, scored, validation_rows
 from streamcut.jobs.linear import threads_wanted, two_labels
 from streamcut.kernels.kernel import Kernel
 from streamcut.losses import row_loss
@@ -144,7 +143,8 @@ class BudgetedJob:
         with ExitStack() as stack:
             pool = stack.enter_context(ThreadPoolExecutor(self.workers, "target")) if self.workers > 1 else None
             epochs = Epochs(feed, options.seed + state.before, ahead=self._ahead)  # a different order than last time
-            measure = self._measure(problem) if options.validation is not None else None
+            held_out = validation_rows(options, feed.data.manifest.statistics)
+            measure = None if held_out is None else self._measure(problem, held_out)
             training = Training(
                 method, problem, mode, state, epochs, progress, runner.row_state, runner.rows,
                 measure=measure, pool=pool,
@@ -187,32 +187,21 @@ class BudgetedJob:
             fingerprint=self.fingerprint,
         )
 
-    def _measure(self, problem: Problem) -> Callable[[list[tuple[np.ndarray, np.ndarray]]], float | None]:
-        """Accuracy, or R², on the validation rows, which are streamed."""
-        from streamcut.io.opening import open_dataset
-
-        assert self.options.validation is not None
-        data: Dataset = open_dataset(os.fspath(self.options.validation))
-        if data.manifest.statistics.n_features > problem.n_features:
-            raise BadInputError(f"validation: {self.options.validation} has more features than the training data")
-        buffers = data.buffers()
+    def _measure(self, problem: Problem, data: Dataset) -> Callable[[list[tuple[np.ndarray, np.ndarray]]], float | None]:
+        """Accuracy, or R², on `data`."""
 
         def measure(models: list[tuple[np.ndarray, np.ndarray]]) -> float | None:
-            model, right, rows = self._model(Budgeted(models, StopReason.EPOCHS, []), problem), 0, 0
+            model, right = self._model(Budgeted(models, StopReason.EPOCHS, []), problem), 0
             fit = RegressionMeasures(model)
-            for shard in range(len(data.manifest.shards)):
-                chunk = data.read(shard, buffers)
-                scores = model.score_chunk(chunk)
-                if problem.of_numbers:
-                    fit.add(chunk, scores)
-                    continue
+            for block, scores in scored(model, data):
                 said = model.labels_of(scores)
-                if len(self.targets) == 1:
-                    right += int(np.count_nonzero((said == self.targets[0]) == (chunk.y == self.targets[0])))
+                if problem.of_numbers:
+                    fit.add(block, scores)
+                elif len(self.targets) == 1:
+                    right += int(np.count_nonzero((said == self.targets[0]) == (block.y == self.targets[0])))
                 else:
-                    right += int(np.count_nonzero(said == chunk.y))
-                rows += chunk.n_rows
-            return fit.measures()["r2"] if problem.of_numbers else right / rows
+                    right += int(np.count_nonzero(said == block.y))
+            return fit.measures()["r2"] if problem.of_numbers else right / data.manifest.statistics.n_rows
 
         return measure
 

@@ -1,21 +1,26 @@
-"""The kernel chosen by the options."""
+"""What jobs of kernels share: the kernel that the options choose, and held-out rows."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError
-from streamcut.execution.feed import Feed
+from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.occurring import OccurringDataset
+from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.rounding import EPSILON
+from streamcut.io.dataset import Dataset
 from streamcut.io.features import feature_statistics
 from streamcut.io.manifest import Statistics
+from streamcut.io.opening import open_dataset
 from streamcut.kernels.centre import centre_of
 from streamcut.kernels.kernel import RBF, Kernel
+from streamcut.models.kernel import KernelModel
 from streamcut.oracles.variance import automatic_gamma
 
 _FARTHEST = 100.0
@@ -58,3 +63,21 @@ def check_norms(statistics: Statistics) -> None:
     """Raise BadInputError when a row's norm is so large that its kernel values are not finite."""
     if not math.isfinite(statistics.max_squared_norm):
         raise BadInputError("the squared norm of a row is not finite; scale the features")
+
+
+def validation_rows(options: TrainOptions, statistics: Statistics) -> Dataset | None:
+    """The held-out rows of the options, if any. Raises BadInputError for features that the training data lacks."""
+    if options.validation is None:
+        return None
+    data = open_dataset(options.validation)
+    found = data.manifest.statistics.n_features
+    if found > statistics.n_features:
+        raise BadInputError(f"validation: {options.validation} has {found:,} features, the data only {statistics.n_features:,}")
+    return data
+
+
+def scored(model: KernelModel, data: Dataset) -> Iterator[tuple[Chunk, np.ndarray]]:
+    """Blocks of rows, each valid until the next, with their scores."""
+    feed = Feed(data)
+    for block in feed.blocks(0, data.manifest.statistics.n_rows, feed.buffers(), Traffic()):
+        yield block, model.score_chunk(block)

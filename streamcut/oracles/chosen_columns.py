@@ -19,7 +19,6 @@ from streamcut.foundation.chunk import Chunk
 from streamcut.io.manifest import Manifest
 from streamcut.losses.loss import Loss
 from streamcut.losses.pointwise import PointwiseRisk
-from streamcut.models.checkpoint import Fill
 from streamcut.oracles import row_passes
 from streamcut.oracles.decomposable import Cut
 from streamcut.oracles.linear import LinearOracle
@@ -122,6 +121,8 @@ class ColumnsOracle(LinearOracle):
     counts  (D,) the entries of each feature, known after the first pass
     """
 
+    kept: tuple[str, ...] = (*LinearOracle.kept, "steep", "counts", "chosen")
+
     def __init__(
         self, runner: Runner, risk: PointwiseRisk, *, C: float, bias: float, free: bool = False, room: int = 0,
     ) -> None:  # fmt: skip
@@ -132,16 +133,6 @@ class ColumnsOracle(LinearOracle):
         self.steep, self.counts, self.chosen = np.zeros(D), np.zeros(D), np.zeros(D)
         self.columns: Columns | None = None
         self._most = room // entry_bytes(runner.feed.data.manifest)
-
-    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        numbers, arrays = super().saved()
-        return numbers, {**arrays, "steep": self.steep, "counts": self.counts, "chosen": self.chosen}
-
-    def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
-        super().restore(numbers, fill)
-        fill("steep", self.steep, self.release)
-        fill("counts", self.counts, self.release)
-        fill("chosen", self.chosen, self.release)
 
     def _first_pass(self, w: np.ndarray) -> Pass:
         return CountingPass(self._risk, self._grids, w, self._bias, at_w=True, first=self._first)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,8 +17,7 @@ from streamcut.execution.passes import Pass
 from streamcut.execution.runner import Runner
 from streamcut.foundation.rounding import UNSEEN, CutError, Drift, Grids, RowScale, above, loss_above
 from streamcut.io.manifest import Statistics
-from streamcut.models.checkpoint import Fill
-from streamcut.oracles.kept_rows import kept_rows, refill_rows
+from streamcut.oracles.kept_rows import KeptRows
 from streamcut.oracles.row_passes import CutSums, Totals
 
 _LONGER = 1.0 + 1e-6  # squares of rows were summed in float64
@@ -56,7 +55,7 @@ class Cut:
     error: CutError
 
 
-class DecomposableOracle:
+class DecomposableOracle(KeptRows):
     """F(w) = R(w) + C Σ u_i ℓ_i(w) over the rows of a runner, R the `penalty`, w flat (dimension,).
 
     `total_weight` is M = Σ u_i, known after `start`. `passes`, `traffic` count reads of the data, not work on the row state.
@@ -68,6 +67,7 @@ class DecomposableOracle:
     Returned losses and cuts are rigorous: losses are upper bounds in exact arithmetic, cuts carry their error.
     """
 
+    kept: tuple[str, ...] = ("total_weight", "passes", "traffic", "_drift", "_grids", "_magnitudes")
     can_refine: ClassVar[bool] = False  # whether its passes support fine grids
     unit: float = 1.0  # of mean losses, in which tolerances are expressed; known after `start`
     equal: bool = False  # whether targets are numbers, and all the same
@@ -96,23 +96,6 @@ class DecomposableOracle:
     def c_bar(self) -> float:
         """C̄ = C·M: the factor of the mean risk."""
         return self.C * self.total_weight
-
-    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """(numbers, arrays) that a checkpoint keeps; release the row state after each use of the arrays."""
-        numbers = {"total_weight": self.total_weight, "passes": self.passes, "traffic": asdict(self.traffic)}
-        numbers |= {"drift": asdict(self._drift), "grids": self._grids}
-        return numbers, {"magnitudes": self._magnitudes, **kept_rows(self._runner.row_state)}
-
-    def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
-        """Resume from what `saved` returned; `fill` reads an array by name, calling a given function after each piece."""
-        self.total_weight, self.passes, self.traffic = numbers["total_weight"], numbers["passes"], Traffic(**numbers["traffic"])
-        self._drift, self._grids = Drift(**numbers["drift"]), Grids(*numbers["grids"])
-        fill("magnitudes", self._magnitudes, self.release)
-        refill_rows(self._runner.row_state, fill)
-
-    def release(self) -> None:
-        """Release the pages of the row state, if they live in scratch files."""
-        self._runner.row_state.release(0, self._runner.row_state.n_rows)
 
     def refine(self) -> bool:
         """From the next pass on compute cuts with nearly exact sums, at twice the work; False if they already are."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -34,14 +34,14 @@ from streamcut.models.checkpoint import Fill
 from streamcut.oracles.decomposable import Cut, row_scale
 from streamcut.oracles.global_passes import LabelPass, ScoresPass, SumPass
 from streamcut.oracles.groups import GroupRisk, Groups
-from streamcut.oracles.kept_rows import kept_rows, refill_rows
+from streamcut.oracles.kept_rows import KeptRows
 from streamcut.oracles.one_group import OneGroup
 from streamcut.oracles.row_blocks import RowBlocks
 
 _LONGER = 1.0 + 1e-6  # for sums over features in float64
 
 
-class GlobalOracle:
+class GlobalOracle(KeptRows):
     """F(w) = ½‖w‖² + C̄ R(w) over the rows of a runner, C̄ = C·(number of rows), with w of length D = d, or d + 1 with a bias.
 
     It is also the `SmoothLoss` of streamcut.bundle.line_search, from w_b to the w scored last. Losses are m·R, so that
@@ -53,7 +53,8 @@ class GlobalOracle:
     Raises BadInputError in `start` when no two rows can be compared.
     """
 
-    _MADE_ANEW: ClassVar[tuple[str, ...]] = ("c",)  # row state recomputed for each cut: not in checkpoints
+    kept: tuple[str, ...] = ("guess", "passes", "traffic", "_drift", "_grids", "_largest", "_groups")
+    made_anew: tuple[str, ...] = ("c",)  # recomputed for each cut
 
     def __init__(
         self,
@@ -102,28 +103,14 @@ class GlobalOracle:
         return self.C * self._n
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """(numbers, arrays) that a checkpoint keeps; release the row state after each use of the arrays.
-
-        An iteration broken off before its step leaves no trace: it is repeated, and not counted twice.
-        """
+        """An iteration broken off before its step leaves no trace: it is repeated, and not counted twice."""
+        numbers, arrays = super().saved()
         passes, traffic = self._before_line or (self.passes, self.traffic)
-        numbers = {"guess": self.guess, "passes": passes, "traffic": asdict(traffic)}
-        numbers |= {"drift": asdict(self._drift), "grids": self._grids}
-        rows = kept_rows(self._runner.row_state, self._MADE_ANEW)
-        return numbers, {"largest": self._largest, **self._groups.saved(), **rows}
+        return {**numbers, "passes": passes, "traffic": asdict(traffic)}, arrays
 
     def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
-        """Resume from what `saved` returned; `fill` reads an array by name, calling a given function after each piece."""
-        self.guess, self.passes, self.traffic = numbers["guess"], numbers["passes"], Traffic(**numbers["traffic"])
-        self._drift, self._grids = Drift(**numbers["drift"]), Grids(*numbers["grids"])
-        fill("largest", self._largest)
-        self._groups.restore(fill)
-        refill_rows(self._runner.row_state, fill, self._MADE_ANEW)
+        super().restore(numbers, fill)
         self._groups.weigh()
-
-    def release(self) -> None:
-        """Release the pages of the row state, if it lives in scratch files."""
-        self._runner.row_state.release(0, self._n)
 
     def start(self) -> tuple[Cut, float]:
         """A pass for the labels, and one for the cut at w = 0; returns it and m·R(0)."""

@@ -11,7 +11,7 @@ from streamcut.compiled import score_ranges
 from streamcut.errors import BadInputError, CorruptError
 from streamcut.execution.row_state import Rows
 from streamcut.io.manifest import Statistics
-from streamcut.models.checkpoint import Fill
+from streamcut.models.kept import Kept
 from streamcut.oracles.row_blocks import BLOCK_ROWS, RowBlocks
 
 
@@ -47,11 +47,13 @@ class GroupRisk(Protocol):
         """
 
 
-class Groups:
+class Groups(Kept):
     """The groups of a risk: its values and coefficients, in the row state `z`, `z_b`, `c`, `code`.
 
     A block has at least BLOCK_ROWS rows, and ends where a group does.
     """
+
+    kept = ("starts",)
 
     def __init__(self, risk: GroupRisk, blocks: RowBlocks, statistics: Statistics) -> None:
         self.code_type = risk.code_type
@@ -78,18 +80,10 @@ class Groups:
         self._map(encode)
         self.weigh()
 
-    def saved(self) -> dict[str, np.ndarray]:
-        """The arrays that a checkpoint keeps in addition to the row state."""
-        return {"starts": self.starts}
-
     @property
     def codes(self) -> int:
         """Exclusive upper bound on the codes of labels: each level of a group has one."""
         return int(self.starts[-1])
-
-    def restore(self, fill: Fill) -> None:
-        """Restore what was saved."""
-        fill("starts", self.starts)
 
     def weigh(self) -> None:
         """Compute the weights of the groups from the codes. Raises BadInputError when no two rows can be compared."""

@@ -1,24 +1,37 @@
-"""The row state in checkpoints, wherever it lies."""
+"""Oracles whose row state is kept in checkpoints, wherever it lies."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from functools import partial
 from typing import Any
 
-from streamcut.execution.row_state import RowState
+import numpy as np
+
+from streamcut.execution.runner import Runner
 from streamcut.models.checkpoint import Fill
+from streamcut.models.kept import Kept
 
 _BEGIN = "rows."  # prefix of the names in a checkpoint
 
 
-def kept_rows(rows: RowState, but: Collection[str] = ()) -> dict[str, Any]:
-    """The row state in a checkpoint: all arrays except `but`; release rows after each use."""
-    return {f"{_BEGIN}{name}": array for name, array in rows.arrays.items() if name not in but}
+class KeptRows(Kept):
+    """An oracle on the rows of `_runner`: its row state is kept, too, except for the arrays `made_anew`; release it after use."""
 
+    _runner: Runner
+    made_anew: tuple[str, ...] = ()
 
-def refill_rows(rows: RowState, fill: Fill, but: Collection[str] = ()) -> None:
-    """Restore from a checkpoint what `kept_rows` kept."""
-    for name, array in rows.arrays.items():
-        if name not in but:
-            fill(f"{_BEGIN}{name}", array, partial(rows.release, 0, rows.n_rows))
+    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        numbers, arrays = super().saved()
+        rows = self._runner.row_state.arrays
+        return numbers, {**arrays, **{f"{_BEGIN}{name}": rows[name] for name in rows if name not in self.made_anew}}
+
+    def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
+        super().restore(numbers, fill)
+        rows = self._runner.row_state
+        for name, array in rows.arrays.items():
+            if name not in self.made_anew:
+                fill(f"{_BEGIN}{name}", array, partial(rows.release, 0, rows.n_rows))
+
+    def release(self) -> None:
+        """Release the pages of the row state, if they live in scratch files."""
+        self._runner.row_state.release(0, self._runner.row_state.n_rows)

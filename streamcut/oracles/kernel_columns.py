@@ -154,7 +154,7 @@ class Responses(Kept):
     passes, traffic   reads of the data
     """
 
-    free = ("numbers",)
+    resized = ("numbers",)
 
     def __init__(self, runner: Runner, kernel: Kernel, positive: float, *, averaged: bool = False) -> None:
         statistics = runner.feed.data.manifest.statistics

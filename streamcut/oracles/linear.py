@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +13,6 @@ from streamcut.compiled import vectors
 from streamcut.execution.passes import Pass
 from streamcut.execution.runner import Runner
 from streamcut.foundation.rounding import CutError, Drift, above, gamma, loss_above, spacing
-from streamcut.losses.loss import TargetScale
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.checkpoint import Fill
 from streamcut.oracles import row_passes
@@ -26,6 +25,7 @@ _LEAST_UNIT = 1e-6  # of the mean loss at w = 0
 class LinearOracle(DecomposableOracle):
     """The oracle of a loss of single rows: w of length d, or d + 1 with a bias feature."""
 
+    kept: tuple[str, ...] = (*DecomposableOracle.kept, "_reach", "_targets", "unit")
     can_refine: ClassVar[bool] = True
 
     def __init__(
@@ -54,7 +54,6 @@ class LinearOracle(DecomposableOracle):
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         numbers, arrays = super().saved()
-        numbers |= {"reach": asdict(self._reach), "targets": self._targets, "unit": self.unit}
         if isinstance(self.penalty, FreeIntercept | L1OfMany):
             numbers["halves"] = [[half.b, *half.error] for half in self.penalty.halves]
             arrays |= {f"half_{number}": half.a for number, half in enumerate(self.penalty.halves)}
@@ -62,7 +61,6 @@ class LinearOracle(DecomposableOracle):
 
     def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
         super().restore(numbers, fill)
-        self._reach, self._targets, self.unit = Drift(**numbers["reach"]), TargetScale(*numbers["targets"]), numbers["unit"]
         if isinstance(self.penalty, FreeIntercept | L1OfMany):
             halves = [Cut(np.zeros(self.dimension), b, CutError(*error)) for b, *error in numbers["halves"]]
             for number, half in enumerate(halves):

@@ -9,7 +9,7 @@ import numpy as np
 from streamcut.errors import BadInputError
 from streamcut.losses.pairs import near_by_cells
 from streamcut.losses.scores import OneGroupRisk
-from streamcut.models.checkpoint import Fill
+from streamcut.models.kept import Kept
 from streamcut.oracles.row_blocks import BLOCK_ROWS, RowBlocks
 from streamcut.oracles.sorted_scores import SortedScores
 
@@ -20,12 +20,13 @@ _LEAST_ROOM = 16 << 20
 _ENDLESS = 1 << 62
 
 
-class OneGroup:
+class OneGroup(Kept):
     """Values and coefficients of a risk, in the row state `z`, `z_b`, `c`, `code`.
 
     room  bytes for sorting; None: no limit. It does not change results.
     """
 
+    kept = ()
     code_type = CODE_TYPE
 
     def __init__(self, risk: OneGroupRisk, blocks: RowBlocks, room: int | None = None) -> None:
@@ -40,17 +41,10 @@ class OneGroup:
         self._blocks.each(lambda _, rows: self._risk.encode(rows["z"], rows["code"]))
         self.weigh()
 
-    def saved(self) -> dict[str, np.ndarray]:
-        """The arrays that a checkpoint keeps in addition to the row state."""
-        return {}
-
     @property
     def codes(self) -> int:
         """Exclusive upper bound on the codes of labels."""
         return self._risk.classes
-
-    def restore(self, fill: Fill) -> None:
-        """Nothing was saved."""
 
     def weigh(self) -> None:
         """Count the rows of each class. Raises BadInputError when no two rows can be compared."""

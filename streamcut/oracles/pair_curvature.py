@@ -12,7 +12,6 @@ from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import Runner
 from streamcut.foundation.chunk import Chunk
 from streamcut.losses.pairs import Cells, Pairs, PairsOfLevels
-from streamcut.models.checkpoint import Fill
 from streamcut.oracles.decomposable import Cut
 from streamcut.oracles.global_passes import SumPass
 from streamcut.oracles.global_risk import GlobalOracle
@@ -89,7 +88,8 @@ class CurvedPairsOracle(GlobalOracle):
     useful             whether the last step from them gained enough, set by the solver
     """
 
-    _MADE_ANEW = (*GlobalOracle._MADE_ANEW, *NEAR)
+    kept = (*GlobalOracle.kept, "known", "useful", "slope", "curvature")
+    made_anew = (*GlobalOracle.made_anew, *NEAR)
 
     def __init__(self, runner: Runner, risk: Pairs | PairsOfLevels, **given: Any) -> None:
         super().__init__(runner, risk, **given)
@@ -98,20 +98,6 @@ class CurvedPairsOracle(GlobalOracle):
         self._dense = dense_rows(runner.feed.data.manifest.statistics, self.dimension)
         for name in NEAR:
             runner.row_state.add(name, np.float32)
-
-    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        numbers, arrays = super().saved()
-        return {**numbers, "known": self.known, "useful": self.useful}, {
-            **arrays,
-            "slope": self.slope,
-            "curvature": self.curvature,
-        }
-
-    def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
-        super().restore(numbers, fill)
-        self.known, self.useful = numbers["known"], numbers["useful"]
-        for name, array in (("slope", self.slope), ("curvature", self.curvature)):
-            fill(name, array, self.release)
 
     def cut_at_best(self) -> Cut:
         """One pass: the cut at the best point; slope and curvature are those there from now on."""

@@ -19,7 +19,6 @@ from streamcut.foundation.machine import one_blas_thread
 from streamcut.io.manifest import Statistics
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.losses.smoothed import Smoothed
-from streamcut.models.checkpoint import Fill
 from streamcut.oracles import row_passes
 from streamcut.oracles.decomposable import Cut, DecomposableOracle
 from streamcut.oracles.linear import LinearOracle
@@ -80,6 +79,8 @@ class SecondOrderOracle(LinearOracle):
     at, slope, curvature   that w (D,), −Σ u_i ℓ′ σ_i x_i there (D,), and the lower triangle of H (D, D); all independent of C
     """
 
+    kept: tuple[str, ...] = (*LinearOracle.kept, "_slack", "_kink_width", "at", "slope", "curvature")
+
     def __init__(self, runner: Runner, risk: PointwiseRisk, *, C: float, bias: float, free: bool = False) -> None:
         super().__init__(runner, risk, C=C, bias=bias, keep_margins=True, free=free)
         D = self.dimension
@@ -110,17 +111,6 @@ class SecondOrderOracle(LinearOracle):
 
     def slopes(self, k: np.ndarray) -> np.ndarray:
         return DecomposableOracle._look(self, "SlopesPass", k, self._modelled)[0].sum(axis=1)
-
-    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        numbers, arrays = super().saved()
-        numbers |= {"slack": self._slack, "kink_width": self._kink_width}
-        return numbers, {**arrays, "at": self.at, "slope": self.slope, "curvature": self.curvature}
-
-    def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
-        super().restore(numbers, fill)
-        self._slack, self._kink_width = numbers["slack"], numbers["kink_width"]
-        for name, array in (("at", self.at), ("slope", self.slope), ("curvature", self.curvature)):
-            fill(name, array, self.release)
 
     def expand(self, w: np.ndarray) -> Cut:
         """One pass: the margins of w and the cut there; slope and curvature are then those at w."""

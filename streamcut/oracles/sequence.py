@@ -11,7 +11,6 @@ from streamcut.bundle.line_search import minimise_by_tangents
 from streamcut.errors import BadInputError
 from streamcut.execution.runner import Runner
 from streamcut.losses.sequence import SequenceRisk
-from streamcut.models.checkpoint import Fill
 from streamcut.oracles import sequence_passes
 from streamcut.oracles.decomposable import Cut, DecomposableOracle
 from streamcut.oracles.sequence_passes import CutPass, LinePass, ScorePass
@@ -26,6 +25,8 @@ class SequenceOracle(DecomposableOracle):
 
     keep_margins  rows keep 16 K + 5 bytes: what a line search needs
     """
+
+    kept: tuple[str, ...] = (*DecomposableOracle.kept, "guess", "_best", "_target")
 
     def __init__(self, runner: Runner, risk: SequenceRisk, *, C: float, bias: float, keep_margins: bool) -> None:
         statistics = runner.feed.data.manifest.statistics
@@ -46,16 +47,6 @@ class SequenceOracle(DecomposableOracle):
             runner.row_state.add("t", np.int32)
             for name in ("z", "z_b"):
                 runner.row_state.add(name, np.float64, (K,))
-
-    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        numbers, arrays = super().saved()
-        return {**numbers, "guess": self.guess}, {**arrays, "transitions": self._best, "transitions_scored": self._target}
-
-    def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
-        super().restore({name: numbers[name] for name in numbers if name != "guess"}, fill)
-        self.guess = numbers["guess"]
-        for name, place in (("transitions", self._best), ("transitions_scored", self._target)):
-            fill(name, place, self.release)
 
     def start(self, w: np.ndarray | None = None) -> tuple[Cut, float]:
         """One pass at w (None: 0): its cut and Σ ℓ. Raises BadInputError when a sequence lies in two shards."""

@@ -33,7 +33,7 @@ class GramBundle(Kept):
     γ left of dropped cuts goes to the zero cut.
     """
 
-    kept = free = ("_slots", "_b", "_beta", "_best", "_gram", "_unused")
+    kept = resized = ("_slots", "_b", "_beta", "_best", "_gram", "_unused")
 
     def __init__(self, c_bar: float, max_cuts: int) -> None:
         self.c_bar = c_bar

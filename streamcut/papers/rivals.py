@@ -54,7 +54,7 @@ class Shuffled(KernelMethod):
     """A solver that takes the rows of every epoch in a random order, `order` being the rest of it."""
 
     kept: tuple[str, ...] = (*KernelMethod.kept, "order")
-    free = ("order",)
+    resized = ("order",)
 
     def __init__(self, responses: Responses, **given: Any) -> None:
         super().__init__(responses, **given)

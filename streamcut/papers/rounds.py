@@ -104,7 +104,7 @@ class _State(Kept):
     best: np.ndarray = field(default_factory=lambda: np.zeros(0))
     intercept: float = 0.0
     kept = ("due", "since", "error", "best", "intercept", "solver")
-    free = ("best",)
+    resized = ("best",)
 
 
 def run(

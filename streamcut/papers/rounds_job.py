@@ -9,14 +9,13 @@ import numpy as np
 
 from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError, UsageError
-from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import Runner
 from streamcut.io.dataset import Dataset
 from streamcut.io.manifest import Manifest
-from streamcut.io.opening import open_dataset
 from streamcut.io.stores.buffers import buffer_bytes
 from streamcut.jobs.exact_kernel import ExactKernelJob
+from streamcut.jobs.kernel_choice import scored, validation_rows
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import dense_bytes
 from streamcut.models.kernel import KernelModel
@@ -47,13 +46,7 @@ class RoundsJob(ExactKernelJob):
         if statistics.weight_sum is not None or options.positive_weight != 1.0:
             others = " or ".join(name for name, other in family.items() if "stochastic" not in other.kinds)
             raise UsageError(f"{solver} does not support row or class weights; use solver {others}")
-        held_out = None if options.validation is None else open_dataset(options.validation)
-        if held_out is not None and held_out.manifest.statistics.n_features > statistics.n_features:
-            raise BadInputError(
-                f"validation: {options.validation} has {held_out.manifest.statistics.n_features:,} features, the data only "
-                f"{statistics.n_features:,}"
-            )
-        return replace(super().planned(options, manifest), held_out=held_out)
+        return replace(super().planned(options, manifest), held_out=validation_rows(options, statistics))
 
     def needs(self, manifest: Manifest) -> Needs:
         m, d, entries = manifest.statistics.n_rows, manifest.statistics.n_features, manifest.statistics.max_row_nnz
@@ -91,7 +84,10 @@ class RoundsJob(ExactKernelJob):
 
         def error(alpha: np.ndarray, intercept: float) -> float:
             assert self.held_out is not None
-            return error_of(model(alpha, intercept), self.held_out)
+            found, wrong = model(alpha, intercept), 0
+            for block, scores in scored(found, self.held_out):
+                wrong += int(np.count_nonzero((scores > 0.0) != found.is_positive(block.y, block.first_row)))
+            return wrong / self.held_out.manifest.statistics.n_rows
 
         solver = self._solver(algorithm, responses)
         fit = rounds.run(solver, progress, self._epochs, None if self.held_out is None else error)
@@ -111,12 +107,3 @@ class RoundsJob(ExactKernelJob):
         if options.record.intercept:
             given["bias"] = options.bias != 0.0
         return algorithm(responses, **given)
-
-
-def error_of(model: KernelModel, data: Dataset) -> float:
-    """The error rate of `model` on `data`. Raises BadInputError for labels that it does not know."""
-    feed, m, wrong = Feed(data), data.manifest.statistics.n_rows, 0
-    for block in feed.blocks(0, m, feed.buffers(), Traffic()):
-        said = model.score_chunk(block) > 0.0
-        wrong += int(np.count_nonzero(said != model.is_positive(block.y, block.first_row)))
-    return wrong / m

@@ -21,11 +21,11 @@ from typing import Any
 
 from streamcut.compiler.first_use import NOTICE, first_use
 from streamcut.foundation.units import format_bytes
-from streamcut.progress.columns import Columns, columns, duration, line
 
 EVERY = {"live": 0.2, "notebook": 1.0, "lines": 30.0}  # least seconds between lines; the first and the last are always shown
 _FRAME = 0.125  # seconds between looks at the pass
 _NOTEBOOK_WIDTH = 100
+_LAST = ("time", "left")  # shown at any width
 
 
 class Display:
@@ -38,9 +38,9 @@ class Display:
         self._ended = threading.Event()
         self._announced: Callable[[], None] = first_use.announce
         self._last = -float("inf") if style in ("live", "notebook") else time.monotonic()
-        self._waiting: list[str] = []  # lines held back, too soon after the last
+        self._waiting = ""  # a line held back, too soon after the last
         self._eta = Eta()
-        self._columns = Columns(_NOTEBOOK_WIDTH)
+        self._width = {"live": shutil.get_terminal_size().columns, "notebook": _NOTEBOOK_WIDTH}.get(style, 1 << 30)
 
     @classmethod
     def chosen(cls, *, json: bool = False, quiet: bool = False) -> Display:
@@ -55,7 +55,6 @@ class Display:
 
     def __enter__(self) -> Display:
         if self.style == "live":
-            self._columns = Columns(shutil.get_terminal_size().columns)
             first_use.announce = lambda: setattr(self, "_outlook", NOTICE)
             self._drawing = threading.Thread(target=self._draw, daemon=True)
             self._drawing.start()
@@ -99,25 +98,50 @@ class Display:
             shown = plain({"event": "iteration", **asdict(record), "eta_seconds": left})
             print(json.dumps(shown, allow_nan=False), flush=True)
             return
-        texts = columns(record, left)
-        self._waiting = [line(texts)] if self.style == "lines" else self._columns.lines(texts)
+        self._waiting = line(columns(record, left), self._width)
         rule = getattr(record, "waits_for", "")
         self._outlook = ", ".join([f"until {rule}"] * bool(rule) + [f"about {duration(left or 0)} left"] * (left is not None))
         if time.monotonic() - self._last >= EVERY[self.style]:
             self._flush()
 
     def _flush(self) -> None:
-        if self._waiting and self.style != "lines":
-            self._print("\n".join(self._waiting))
-        elif self._waiting and time.monotonic() - self._last >= EVERY["lines"]:
-            self._print(self._waiting[0])
-        self._waiting = []
+        if self._waiting and (self.style != "lines" or time.monotonic() - self._last >= EVERY["lines"]):
+            self._print(self._waiting)
+        self._waiting = ""
 
     def _print(self, text: str) -> None:
         self._last = time.monotonic()
         if self.style == "live":
             on_last_line("")
         print(text, file=sys.stdout if self.style == "notebook" else sys.stderr, flush=True)
+
+
+def columns(record: Any, left: float | None) -> dict[str, str]:
+    """A record as text by name, with the elapsed time and, if known, the time left."""
+    shown = {**record.columns(), "time": duration(record.seconds)}
+    return shown if left is None else {**shown, "left": duration(left)}
+
+
+def line(shown: dict[str, str], width: int = 1 << 30) -> str:
+    """One line of `name text` pairs; those that do not fit in `width` are left out, the last ones first, but no times."""
+    names, others = list(shown), [name for name in shown if name not in _LAST]
+    while len(text := "  ".join(f"{name} {shown[name]}" for name in names)) > width and others:
+        names.remove(others.pop())
+    return text
+
+
+def duration(seconds: float) -> str:
+    """`seconds` as text, in the two largest units: `1 d 2 h`, `3 min 20 s`, `7 s`; tenths below ten seconds."""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    units = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
+    parts = []
+    for name, size in units:
+        count, whole = divmod(whole, size)
+        parts.append(f"{count:,} {name}" * (count > 0))
+    first = next(place for place, part in enumerate(parts) if part)
+    return " ".join(filter(None, parts[first : first + 2]))
 
 
 def on_last_line(text: str) -> None:

@@ -62,7 +62,7 @@ class SMO(Kept):
     """
 
     kept = ("steps", "evaluations", "_counted", "_looked_again", "alpha", "gradient", "_active")
-    free = ("_active",)
+    resized = ("_active",)
 
     def __init__(
         self,

@@ -72,3 +72,10 @@ def test_matrices_of_10x(cells, tmp_path, run, version):
     assert np.mean(np.array(answers.splitlines()) == words) > 0.9
     assert run("convert", path, tmp_path / "none.zarr", "--label", "none", "-q")[0] == 0
     assert run("predict", tmp_path / "m.npz", tmp_path / "none.zarr")[1] == answers
+
+
+def test_coordinates_that_occur_twice_add_up_as_in_scipy(tmp_path):
+    np.savez(tmp_path / "x.npz", format=b"coo", shape=(2, 2), row=[0, 1, 0], col=[1, 0, 1], data=[1.0, 5.0, 2.0])
+    streamcut.convert(tmp_path / "x.npz", tmp_path / "x.zarr", labels="none")
+    chunk = streamcut.open(tmp_path / "x.zarr").read(0)
+    assert (chunk.indptr.tolist(), chunk.indices.tolist(), chunk.data.tolist()) == ([0, 1, 2], [1, 0], [3.0, 5.0])

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import numpy as np
-from reference import water_level
+
+
+def level(c, volume: float) -> tuple[float, int]:
+    """(γ, numbers covered): Σ max(0, γ − c_i) = volume."""
+    c = np.sort(c)
+    k, surface = 1, c[0]
+    while k < len(c) and volume > k * (c[k] - surface):
+        volume -= k * (c[k] - surface)
+        surface = c[k]
+        k += 1
+    return surface + volume / k, k
 
 
 def levels(c, signs, volume, bias):
     """(γ₊, γ₋, rows covered): without bias both γ; with one, of all splits of their sum that cover as many of each the middle."""
     if not bias:
-        gamma, k = water_level.level(c, volume)
+        gamma, k = level(c, volume)
         return gamma, gamma, k
     positive, negative = np.sort(c[signs > 0]), np.sort(c[signs < 0])
     n = min(len(positive), len(negative))
-    total, k = water_level.level(positive[:n] + negative[:n], volume)
+    total, k = level(positive[:n] + negative[:n], volume)
     least = [positive[k - 1], negative[k - 1]]
     most = [own[k] if k < len(own) else np.inf for own in (positive, negative)]
     up = (max(least[0], total - most[1]) + min(most[0], total - least[1])) / 2

@@ -180,6 +180,27 @@ def test_the_command(stores, tmp_path, run):
     assert (code, "has 600" in err) == (2, True)
 
 
+def test_a_path_on_the_command_line(stores, tmp_path, run):
+    """Over C in increasing order; over one penalty in decreasing order, where weights become nonzero one by one."""
+    data, validation = stores
+    kept = ["--validation", validation, "--checkpoint", tmp_path / "run"]
+    code, out, err = run("train", data, "-o", tmp_path / "m.npz", "--C", "1,0.1,0.001", "--measure", "f1", *kept, "--json")
+    assert code == 0, err
+    tried = [line for line in map(json.loads, out.splitlines()) if line["event"] == "model"]
+    assert [line["C"] for line in tried] == [0.001, 0.1, 1.0]
+    assert max(tried, key=lambda line: line["measures"]["f1"])["C"] == load_model(tmp_path / "m.npz").C
+    assert not (tmp_path / "run").exists()
+    for several in (["--C", "1,2"], ["--l1", "1,2"], ["--C", "1,2", "--folds", "2", "--validation", validation]):
+        code, _, err = run("train", data, "-o", tmp_path / "n.npz", *several)
+        assert (code, "--validation DATA" in err) == (2, True)
+    code, _, err = run("train", data, "-o", tmp_path / "l.npz", "--C", 0.5, "--l1", "0.1,3", *kept)
+    assert code == 0, err
+    shown = [line.split() for line in err.splitlines() if line.startswith("l1 ")]
+    assert [line[:3] for line in shown] == [["l1", "3", "weights"], ["l1", "0.1", "weights"]]
+    assert load_model(tmp_path / "l.npz").l1 in (0.1, 3.0)
+    assert not (tmp_path / "run").exists()
+
+
 def test_grids_of_kernels(stores, tmp_path, run):
     data, validation = stores
     more = ["--kernel", "rbf", "--gamma", "0.01,0.1", "--set", "epochs=1,2", "--validation", validation, "--json"]

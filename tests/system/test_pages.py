@@ -1,9 +1,12 @@
-"""The tutorials are true: their commands run, in order, and print what stands below them."""
+"""Tutorials and pages are true: their commands run, in order, their Python each by itself, and print what stands below them."""
 
 from __future__ import annotations
 
+import lzma
 import re
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,12 @@ pytestmark = pytest.mark.process
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+BLOCK = re.compile(r"^```python\n(.*?)^```\n\n((?:    [^\n]*\n)+)", re.MULTILINE | re.DOTALL)
+EXAMPLES = [
+    pytest.param(code, printed, id=f"{page.stem}-{number}")
+    for page in sorted((ROOT / "docs").glob("*.md"))
+    for number, (code, printed) in enumerate(BLOCK.findall(page.read_text("utf-8")))
+]
 NEEDS = {"cells": ("anndata",), "cluster": ("distributed", "moto", "obstore")}
 
 
@@ -51,3 +60,21 @@ def test_every_page_is_in_the_navigation_once():
     there = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")}
     assert len(PAGES) == 5
     assert sorted(named) == sorted(there | made)
+
+
+def test_every_block_says_what_it_prints():
+    text = "".join(page.read_text("utf-8") for page in (ROOT / "docs").glob("*.md"))
+    assert len(EXAMPLES) == text.count("```python") >= 2
+
+
+@pytest.mark.thirds
+@pytest.mark.parametrize(("code", "printed"), EXAMPLES)
+def test_examples_print_what_stands_below_them(code, printed, tmp_path, request):
+    for name in re.findall(r'load_svmlight_file\("(\w+)"\)', code):
+        packed = request.getfixturevalue("data_dir") / name / "train.svm.xz"
+        if not packed.is_file():
+            pytest.skip(f"no {name}/train.svm.xz among the data sets")
+        (tmp_path / name).write_bytes(lzma.decompress(packed.read_bytes()))
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == re.sub(r"^    ", "", printed, flags=re.MULTILINE)

@@ -7,7 +7,7 @@ labellings of its sequence, less 1 for its own (streamcut.compiled.viterbi.ascen
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from streamcut.foundation.chunk import Chunk, group_starts
 from streamcut.foundation.rounding import CutError, gamma
 from streamcut.io.manifest import Statistics
 from streamcut.losses.sequence import SequenceRisk
-from streamcut.models.checkpoint import Fill
+from streamcut.models.kept import Kept
 from streamcut.oracles.decomposable import Cut
 from streamcut.oracles.sequence import SequenceOracle
 from streamcut.oracles.sequence_passes import ScorePass, SequenceSums
@@ -33,23 +33,23 @@ def batch_rows(statistics: Statistics) -> int:
     return min(max(2, _BATCH_NNZ * statistics.n_rows // max(statistics.nnz, 1)), BLOCK_ROWS)
 
 
-@dataclass(slots=True)
-class Mixtures:
+@dataclass
+class Mixtures(Kept):
     """The mixtures of sequences: `starts` (S), their first rows, `edges` (S, K, K), `losses` (S); w = −C̄a of the cut (a, b)."""
 
     starts: np.ndarray
     edges: np.ndarray
     losses: np.ndarray
     w: np.ndarray
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        return {f"mixtures.{name}": getattr(self, name) for name in self.__dataclass_fields__}
+    kept = ("starts", "edges", "losses", "w")
 
 
 class SequenceDualOracle(SequenceOracle):
     """A sequence oracle that also does dual ascent. With L lanes steps are L times smaller, as if each saw L copies of itself:
     their sum never lowers the dual objective (Ma et al. 2015, CoCoA+, σ′ = L).
     """
+
+    kept = (*SequenceOracle.kept, "_held")
 
     def __init__(self, runner: Runner, risk: SequenceRisk, *, C: float, bias: float, seed: int = 0) -> None:
         super().__init__(runner, risk, C=C, bias=bias, keep_margins=True)
@@ -59,15 +59,6 @@ class SequenceDualOracle(SequenceOracle):
         self._batch = batch_rows(runner.feed.data.manifest.statistics)
         S = self._sequences or 0
         self._held = Mixtures(np.zeros(S, np.int64), np.zeros((S, K, K)), np.zeros(S), np.zeros(self.dimension))
-
-    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        numbers, arrays = super().saved()
-        return numbers, {**arrays, **self._held.arrays()}
-
-    def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
-        super().restore(numbers, fill)
-        for name, place in self._held.arrays().items():
-            fill(name, place, self.release)
 
     def start(self, w: np.ndarray | None = None) -> tuple[Cut, float]:
         cut = super().start(w)

@@ -21,7 +21,7 @@ from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.passes import Pass
 from streamcut.execution.runner import Going, Runner
-from streamcut.progress import columns, display
+from streamcut.progress import display
 from streamcut.progress.display import Display, Eta
 from streamcut.solvers.progress import Iteration
 
@@ -95,7 +95,7 @@ def test_what_cannot_be_told_is_not(points, allowed):
     [(0.2, "0.2 s"), (9.96, "10 s"), (59.6, "1 min"), (61, "1 min 1 s"), (3600, "1 h"), (3725, "1 h 2 min"), (86405, "1 d")],
 )
 def test_durations(seconds, text):
-    assert columns.duration(seconds) == text
+    assert display.duration(seconds) == text
 
 
 def test_each_style_prints_where_it_should(capsys, monkeypatch):
@@ -161,15 +161,10 @@ def test_lines_on_a_terminal_stay_and_fit(monkeypatch, capsys, width):
         replace(ITERATION, passes=k, gap=0.5 * 2.0**-k + 0.1, seconds=2.0 + 60 * k, primal=12345.678 / k, lower_bound=-1.5e-7)
         for k in range(1, 9)
     ]
-    lines = [line for line in on_terminal(monkeypatch, capsys, width, records) if "passes" in line or " min " in line]
-    assert all(len(line) <= width for line in lines)
-    assert sum(line.split()[0].isdigit() for line in lines) == len(records)
-    assert "1.235e+04" in "\n".join(lines)
-    head = lines[0].split()
-    assert head[0] == "passes"
-    assert "time" in head
-    if width == 80:
-        assert head[:6] == ["passes", "primal", "bound", "gap", "allowed", "cuts"]
+    lines = [line for line in on_terminal(monkeypatch, capsys, width, records) if line.startswith("passes ")]
+    assert len(lines) == len(records)
+    assert all(len(line) <= width and "  time " in line for line in lines)
+    assert lines[0].startswith("passes 1  primal 1.235e+04" if width > 40 else "passes 1  time")
 
 
 def test_the_last_line_of_a_terminal_says_how_far_the_pass_is(capsys, monkeypatch):
@@ -210,7 +205,7 @@ def test_a_notebook_gets_plain_lines(capsys, monkeypatch):
         show(replace(ITERATION, passes=5))
     shown = capsys.readouterr()
     assert shown.err == ""
-    assert [line.split()[0] for line in shown.out.splitlines()] == ["passes", "4", "5"]
+    assert [line.split()[:2] for line in shown.out.splitlines()] == [["passes", "4"], ["passes", "5"]]
     assert "\x1b" not in shown.out
 
 
@@ -218,7 +213,7 @@ def test_the_last_line_is_shown_however_soon_it_came(capsys):
     with Display("notebook") as show:
         for passes in range(1, 9):
             show(replace(ITERATION, passes=passes))
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["passes", "1", "8"]
+    assert [line.split()[1] for line in capsys.readouterr().out.splitlines()] == ["1", "8"]
 
 
 def test_training_in_python_shows_itself_where_it_is_asked(capsys):

@@ -7,30 +7,10 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from kit.svmlight_fuzz import ALPHABET, VALID, random_line
+from kit.svmlight_fuzz import random_line
 
 from inside.kit.svmlight_fuzz import OPTIONS, agrees
 from streamcut.io.text.svmlight import SvmlightOptions, SvmlightSource
-
-
-@st.composite
-def mutated(draw):
-    text = bytearray(VALID)
-    for _ in range(draw(st.integers(0, 6))):
-        at = draw(st.integers(0, len(text)))
-        piece = bytes(draw(st.lists(st.sampled_from(ALPHABET), max_size=4)))
-        text[at : at + draw(st.integers(0, 4))] = piece
-    return bytes(text)
-
-
-@pytest.mark.thirds
-@pytest.mark.parametrize("options", OPTIONS)
-@settings(max_examples=150, deadline=None)
-@given(text=st.one_of(mutated(), st.lists(st.sampled_from(ALPHABET), max_size=60).map(bytes)))
-def test_any_bytes(tmp_path_factory, options, text):
-    agrees(tmp_path_factory.getbasetemp() / "fuzz.svm", text, options, threads=1, block_bytes=64)
 
 
 @pytest.mark.thirds

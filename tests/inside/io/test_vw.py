@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.feature_extraction import FeatureHasher
 
 import streamcut
-from streamcut.errors import BadInputError
 from streamcut.io.text.vw import VwOptions, VwSource
 
 LINES = [
@@ -98,13 +95,3 @@ def test_hashed_features_are_those_of_feature_hasher(tmp_path):
     theirs.sum_duplicates()
     np.testing.assert_array_equal(chunk.indices, theirs.indices)
     np.testing.assert_array_equal(chunk.data, theirs.data)
-
-
-@given(st.lists(st.text("ab|: '\t1.-\r^é", max_size=20), max_size=6))
-@settings(max_examples=150)
-def test_any_text_is_read_or_refused(tmp_path_factory, lines):
-    try:
-        rows, labels, _ = read(tmp_path_factory.mktemp("fuzz"), lines)
-    except BadInputError:
-        return
-    assert len(rows) == len(labels) <= len(lines)
