@@ -27,13 +27,6 @@ FAR = 1.0  # a pair at a bound whose z keeps it there by this margin is not swep
 _STRAIGHT = 1e-3  # of ‖x‖²: least curvature of the dual along a row
 _ALL = 0.9  # of ‖x‖²: taken as equal
 _TRIED = 4  # steps longer than that for ‖x‖²
-_FEW = 4  # all columns together take about as long as a quarter of them one by one
-
-
-@inlined
-def one_by_one(count, columns):
-    """Whether `count` of the columns take less time one after another than side by side."""
-    return count == 1
 
 
 @inlined
@@ -80,13 +73,12 @@ def add_constant(loss, sums, a, weight, f, y, times, grids):
 def scores(rows, W, l1, bias, spared, i, listed, count, out):
     """out[m] = ⟨W[:, listed[m]], xᵢ⟩ for the first `count` of `listed`; with an `l1`, of W after thresholds l1 (A,)."""
     start, stop, last = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1]), len(W) - 1
-    if one_by_one(count, W.shape[1]):
-        for m in range(count):
-            c = np.uint64(listed[m])
-            total = bias * constant_weight(W[last, c], l1, c, spared) if bias != 0.0 else 0.0
-            for p in range(start, stop):
-                total += entry(rows.data, p) * thresholded(W[np.uint64(rows.indices[p]), c], l1, c)
-            out[m] = total
+    if count == 1:
+        c = np.uint64(listed[0])
+        total = bias * constant_weight(W[last, c], l1, c, spared) if bias != 0.0 else 0.0
+        for p in range(start, stop):
+            total += entry(rows.data, p) * thresholded(W[np.uint64(rows.indices[p]), c], l1, c)
+        out[0] = total
         return
     for m in range(count):
         out[m] = bias * constant_weight(W[last, listed[m]], l1, listed[m], spared) if bias != 0.0 else 0.0
@@ -104,11 +96,10 @@ def scores(rows, W, l1, bias, spared, i, listed, count, out):
 def add_steps(rows, W, bias, i, listed, count, steps):
     """W[:, listed[m]] += steps[m] xᵢ for the first `count` of `listed`."""
     start, stop = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])
-    if one_by_one(count, W.shape[1]):
-        for m in range(count):
-            c, step = np.uint64(listed[m]), steps[m]
-            for p in range(start, stop):
-                W[np.uint64(rows.indices[p]), c] += step * entry(rows.data, p)
+    if count == 1:
+        c, step = np.uint64(listed[0]), steps[0]
+        for p in range(start, stop):
+            W[np.uint64(rows.indices[p]), c] += step * entry(rows.data, p)
     else:
         for p in range(start, stop):
             j, value = np.uint64(rows.indices[p]), entry(rows.data, p)
@@ -349,12 +340,11 @@ def add_changes(rows, bias, i, grids, changes, room, U):
         return
     moved, before, after, vector = room.moved, room.before, room.steps, grids.vector
     start, stop = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])
-    if one_by_one(changes, U.shape[1]):
-        for m in range(changes):
-            c, taken, given = np.uint64(moved[m]), before[m], after[m]
-            for p in range(start, stop):
-                value = entry(rows.data, p)
-                U[np.uint64(rows.indices[p]), c] += rounded(given * value, vector) - rounded(taken * value, vector)
+    if changes == 1:
+        c, taken, given = np.uint64(moved[0]), before[0], after[0]
+        for p in range(start, stop):
+            value = entry(rows.data, p)
+            U[np.uint64(rows.indices[p]), c] += rounded(given * value, vector) - rounded(taken * value, vector)
     else:
         for p in range(start, stop):
             j, value = np.uint64(rows.indices[p]), entry(rows.data, p)
