@@ -51,6 +51,8 @@ log = logging.getLogger(__name__)
 run_log = logging.getLogger("streamcut.run")  # the progress of a training, which the command line shows in its own way
 
 _CURVED = 54 * 10**6  # kernels of Newton's method and BLAS
+_KERNEL = 9 * 10**6  # kernels of kernel methods
+_LANDMARKS = 36 * 10**6  # LAPACK, and what choosing them leaves behind
 _HDF5 = 16 * 10**6  # its library
 _DASK = 32 * 10**6  # the same
 
@@ -315,6 +317,7 @@ class Session:
     def _machine(self, job: Job) -> Machine:
         """What is declared of this process; what it has besides decides neither the row cache nor, so, the weights."""
         base = BASE + _CURVED * self.options.record.curved + _HDF5 * (self.dataset.manifest.backend == "hdf5")
+        base += _KERNEL * (self.options.kernel != "linear") + _LANDMARKS * (self.options.nystroem is not None)
         base += _DASK * self.options.distributed
         workers = threads_wanted(self.options) if self.options.scheduler == "local-cluster" else job.workers
         in_memory, lower = isinstance(self.dataset, MemoryDataset), lowerable(self.options, job, workers)

@@ -17,7 +17,7 @@ from streamcut.io.manifest import Manifest
 from streamcut.io.stores.buffers import buffer_bytes
 
 _BESIDES = "what this process has besides"
-BASE = 126 * 10**6  # of a process with NumPy, Numba and the kernels of a training
+BASE = 128 * 10**6  # of a process with NumPy, Numba and the kernels of a training
 RESERVE = 24 << 20  # Python objects, stacks of threads, what the allocator keeps
 _FOR_CACHE = 0.75  # of what is free; pinned shards have the rest, and give way where a process takes more than is declared
 _ROW_ARRAYS = 5  # kinds of row state at most
