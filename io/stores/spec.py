@@ -23,7 +23,6 @@ DTYPES = {
     "qid": ("int64",),
     "weight": VALUES,
 }
-OPTIONAL = ("qid", "weight")
 HDF5_CHUNK_BYTES = 1 << 20
 
 CSR_ATTRIBUTES = {"encoding-type": "csr_matrix", "encoding-version": "0.1.0"}  # and "shape": [rows, features]

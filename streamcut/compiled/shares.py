@@ -4,7 +4,6 @@ import numpy as np
 
 from streamcut.compiler.jit import helper, inlined
 
-ONE = 65535  # the code of share 1
 MIXED = 1 << 31  # parts of a mixture are multiples of 1 / MIXED: then Σ part·q² is exact in 64 bits
 _WHOLE = MIXED * 65535.0 * 65535.0
 NEARLY = 1.0 - 1e-7  # a share of 1, up to the rounding of parts and merged codes

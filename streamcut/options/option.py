@@ -92,10 +92,6 @@ class Option:
         """Whether a solver that goes by these names has it."""
         return self.solvers is None or not set(names).isdisjoint(self.solvers.split())
 
-    def trials(self) -> list[tuple[Mapping[str, Any], Any]]:
-        """`tried` as pairs."""
-        return [each if isinstance(each, tuple) else ({}, each) for each in self.tried]
-
     def in_python(self) -> str:
         """What it does, for a docstring: other options go by their names in Python."""
         told = re.sub(r"  \[default: (.*?)\]", r" Default: \1.", self.help)

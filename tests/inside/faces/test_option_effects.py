@@ -43,7 +43,11 @@ FAMILIES = {
     "exact-kernel": {"kernel": "rbf", "gamma": 0.7},
     "sampled": {"kernel": "rbf", "gamma": 0.7, "samples": 8},
 }
-CHANGES = {name: each.trials() for name, each in OPTIONS.items() if each.tried}  # [(what else is asked for, another value)]
+CHANGES = {  # [(what else is asked for, another value)]
+    name: [value if isinstance(value, tuple) else ({}, value) for value in option.tried]
+    for name, option in OPTIONS.items()
+    if option.tried
+}
 SAME_BITS = ("lanes",)  # cuts are exact sums in any order; dual ascent alone depends on lanes
 GIVEN = ("validation", "warm_start")  # by the tests below
 
