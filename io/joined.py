@@ -5,6 +5,7 @@ Training on it equals training on one store with the same shards in the same ord
 
 from __future__ import annotations
 
+import shlex
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
@@ -24,6 +25,7 @@ from streamcut.io.stores.buffers import Buffers
 from streamcut.io.stores.manifest_file import fingerprint
 from streamcut.io.stores.spec import FEATURES
 from streamcut.io.stores.stored import StoredDataset
+from streamcut.io.text.inputs import expect_once
 
 
 class JoinedStores(ShownDataset):
@@ -36,9 +38,14 @@ class JoinedStores(ShownDataset):
     def __init__(self, stores: Sequence[StoredDataset]) -> None:
         self._stores, first = stores, stores[0]
         self.paths, self.recipe = [str(store.path) for store in stores], first.recipe
-        self.path = " ".join(self.paths)
+        self.path = shlex.join(self.paths)
         for store in stores[1:]:
             require_same(first.recipe, store.recipe, str(store.path), str(first.path))
+            there, here = ((each.recipe or Recipe()).names for each in (first, store))
+            if there is not None and here is not None and len(here) > len(there):
+                raise BadInputError(
+                    f"{store.path}: feature {len(there)} (0-based), {here[len(there)]!r}, is none of {first.path}"
+                )
             if (first.recipe or Recipe()).labels != (store.recipe or Recipe()).labels:
                 raise BadInputError(f"{store.path}: its labels are other words, or of another column, than those of {first.path}")
         found = [store.manifest.statistics for store in stores]
@@ -114,5 +121,7 @@ def _sum(one: Statistics, other: Statistics) -> Statistics:
 
 def opened(paths: str | Sequence[str]) -> StoredDataset | JoinedStores:
     """The store at a path, or the stores at several as one data set. Raises what opening them raises."""
-    stores = [open_dataset(path) for path in ([paths] if isinstance(paths, str) else paths)]
+    names = [paths] if isinstance(paths, str) else list(paths)
+    expect_once(names)
+    stores = [open_dataset(name) for name in names]
     return stores[0] if len(stores) == 1 else JoinedStores(stores)

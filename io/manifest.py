@@ -18,7 +18,7 @@ class ArrayInfo:
     """One array of one shard: dtype (NumPy name), number of elements, and its checksums.
 
     stored_bytes, stored_crc32c   the chunk file without its own trailing checksum (a CRC over data + CRC is constant)
-    content_crc32c                the decoded little-endian bytes: checked by backends without their own chunk files
+    content_crc32c                the decoded little-endian bytes, of which the fingerprint is made
     """
 
     dtype: str

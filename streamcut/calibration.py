@@ -68,7 +68,7 @@ def _of_training(model: Model, data: Any, rows: Dataset) -> bool:
     if rows.manifest.fingerprint == model.fingerprint:
         return True
     place = model.parameters.get("data")
-    return place is not None and isinstance(data, str | os.PathLike) and os.path.realpath(place) == os.path.realpath(data)
+    return isinstance(place, str) and isinstance(data, str | os.PathLike) and os.path.realpath(place) == os.path.realpath(data)
 
 
 def tempered(scores: np.ndarray, classes: np.ndarray, weights: np.ndarray) -> tuple[float, tuple[float, ...]]:

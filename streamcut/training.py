@@ -120,6 +120,8 @@ class Session:
         more: tuple[tuple[str, int], ...] = (),
     ) -> None:
         self.dataset = opened(data)
+        places = getattr(self.dataset, "paths", self.dataset.path)
+        self._places = [redacted(path) for path in places] if isinstance(places, list) else places and redacted(places)
         self.options = options = for_data(options, self.dataset)
         self.stop = stop or (lambda: False)
         self._compare_recipes()
@@ -210,7 +212,7 @@ class Session:
             "readings": self.readings.value,
         }
         resources["plan"] = [*self.plan.lines, ("pinned shards", self.plan.pinned_bytes)]
-        parameters = model.parameters | ({} if self.dataset.path is None else {"data": redacted(self.dataset.path)})
+        parameters = model.parameters | ({} if self._places is None else {"data": self._places})
         return replace(model, resources=resources, parameters=parameters)
 
     def in_given_features(self, model: Model) -> Model:

@@ -14,7 +14,6 @@ import numpy as np
 from streamcut.config import GRID, CheckpointOptions, TrainOptions
 from streamcut.data.datasets import measurable, stored, with_origin
 from streamcut.data.inputs import opened
-from streamcut.data.row_columns import files_of, keys_of_groups, names_with, times_of_rows
 from streamcut.errors import UsageError
 from streamcut.foundation.shown import Shown
 from streamcut.foundation.units import plain
@@ -57,7 +56,7 @@ class CrossValidated(Shown):
 
     table       a row for each fold (from 0): all measures, the certificate's figures, passes and seconds;
                 pandas.DataFrame(found.table) makes a frame of it
-    measure     the one asked for, else the first of the task's
+    measure     the one asked for, else log loss where there are probabilities, else the task's first
     resources   readings: how often rows were read for all trainings; for models trained together also bytes_read
                 (decoded from storage), groups, peak (resident bytes)
     """
@@ -133,6 +132,8 @@ def cross_validate(
     files: list[Any] = []
     given = dict(convert or {})
     if by is not None:
+        from streamcut.data.row_columns import files_of, names_with  # loads Arrow, which other trainings do not need
+
         files = files_of(data, given.get("format", "auto"), ConvertOptions(**given).spelling)
         if not files:
             raise UsageError(f"{column}: {by!r} is a column of a table, which this data is not")
@@ -177,6 +178,8 @@ def values_of(name: str, values: Sequence[Any]) -> list[Any]:
 
 def _by_groups(files: list[Any], column: str, folds: int, seed: int) -> Iterator[np.ndarray]:
     """Which rows each fold holds out, bool (n): groups in random order, dealt to the folds in turn."""
+    from streamcut.data.row_columns import keys_of_groups
+
     groups, codes = np.unique(keys_of_groups(files, column), return_inverse=True)
     if folds > len(groups):
         raise UsageError(f"folds: {folds} folds need at least as many groups, but column {column!r} has {len(groups)} values")
@@ -187,6 +190,8 @@ def _by_groups(files: list[Any], column: str, folds: int, seed: int) -> Iterator
 
 def _by_time(files: list[Any], column: str, folds: int) -> Iterator[np.ndarray]:
     """int8 (n) for each fold: 1 for the rows it holds out, 0 for those before, −1 for those after; equal times stay together."""
+    from streamcut.data.row_columns import times_of_rows
+
     times = times_of_rows(files, column)
     known = np.sort(times[~np.isnan(times)])
     begins = np.unique(known[[len(known) * part // (folds + 1) for part in range(1, folds + 1)]])

@@ -166,7 +166,7 @@ class Work:
     @property
     def refused(self) -> list[str]:
         """The first lines that the source left out, with the reasons."""
-        return [str(reject) for reject in getattr(self.source, "rejects", ())]
+        return list(getattr(self.source, "rejects", ()))
 
     def _as_they_come(self) -> None:
         start = self._start()

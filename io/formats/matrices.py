@@ -64,7 +64,9 @@ class ReaderFormat(Format):
         require_same(recipe, source.recipe(), path)
         for chunk in raw.watched(source, [path], path):
             if raw.keep or raw.named:
-                _keep(raw, reader.kept(slice(chunk.first_row, chunk.first_row + chunk.n_rows)), path)
+                first, stop = int(source.rows[0]), int(source.rows[-1]) + 1
+                columns = reader.kept(slice(first, stop)).items()
+                _keep(raw, {name: [values[row - first] for row in source.rows] for name, values in columns}, path)
             yield chunk
 
 

@@ -57,7 +57,8 @@ def destination(path: str | os.PathLike) -> Destination:
         mode = os.stat(name).st_mode
     except FileNotFoundError:
         mode = None
-    return Destination(Path(os.path.realpath(name)), mode)
+    through = mode is not None and not stat.S_ISREG(mode)  # a pipe has no path of its own
+    return Destination(Path(name if through else os.path.realpath(name)), mode)
 
 
 @contextmanager

@@ -71,7 +71,7 @@ class Labels:
         if wrong.any():
             row = int(np.argmax(wrong))
             raise BadInputError(f"{place(row)}: the label is {y[row]}{self._hint}")
-        if len(y):
+        if np.isfinite(y).any():
             self._expect_kind(True, place(0))
         unknown = ~np.isin(y, list(self.words.values())) if self.words and not self.learn else np.zeros(len(y), bool)
         if unknown.any():

@@ -153,7 +153,9 @@ class NpzReader(MatrixReader):
             values, indices, others = (arrays[name] for name in ("data", *_MEMBERS[self._layout]))
             if self._layout == "coo":
                 rows, columns = expect_indices(indices, shape[0], f"{where}row"), expect_indices(others, shape[1], f"{where}col")
-                return sp.csr_array(sp.coo_array((values, (rows, columns)), shape))
+                order = np.argsort(rows, kind="stable")  # SciPy would add up entries that are there twice, in their type
+                pointers = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=shape[0]))])
+                return sp.csr_array((values[order], columns[order], pointers), shape)
             expect_indices(indices, shape[1 if self._layout == "csr" else 0], f"{where}indices")
             pointers = expect_pointers(others, len(values), f"{where}indptr")
             made = sp.csr_array if self._layout == "csr" else sp.csc_array

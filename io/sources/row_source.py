@@ -95,6 +95,7 @@ class TableSource:
             found = ", ".join(map(str, sorted(widths)))
             raise BadInputError(f"the inputs have {found} features; say how many there are with --n-features")
         self.paths, self.readers, self.rules, self.size, self.grouped = paths, readers, rules, size, grouped
+        self.rows = np.empty(0, np.int64)  # of the file, in the last block
         self.n_features = rules.n_features if rules.n_features is not None else next(iter(widths), None)
         self.identity = {"inputs": [describe(path) for path in paths]}
         self.counters: Counter[str] = Counter()
@@ -140,6 +141,7 @@ class TableSource:
                 if self.labels.skip and np.isnan(chunk.y).any():
                     labelled = np.flatnonzero(~np.isnan(chunk.y))
                     chunk = self._labelled(chunk, labelled)
+                self.rows = position["row"] + (np.arange(chunk.n_rows) if labelled is None else labelled)
                 if chunk.n_rows == 0:
                     continue
                 if has_qid not in (None, chunk.qid is not None):

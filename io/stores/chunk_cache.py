@@ -88,7 +88,8 @@ class ChunkCache:
             temporary.write_bytes(content)  # not synced: a chunk damaged by a power loss is fetched again
             os.replace(temporary, place)
         except OSError as error:
-            temporary.unlink(missing_ok=True)
+            with suppress(OSError):
+                temporary.unlink()
             log.warning("the cache %s takes no more: %s", self.folder, error.strerror or error)
             self._left = -1
 

@@ -37,6 +37,8 @@ def read_exactly(root: str | os.PathLike, name: str, length: int, raw: np.ndarra
     for attempt in range(_RETRIES + 1):
         try:
             return _read(path, length, raw)
+        except NotFoundError:  # an OSError, too
+            raise
         except OSError as error:
             if error.errno != errno.EIO or attempt == _RETRIES:
                 raise damaged(path, f"cannot be read ({error.strerror})") from error
@@ -62,7 +64,7 @@ def _opened(path: str, length: int) -> Iterator[int]:
     """A descriptor of a store's file of this length. Raises as read_exactly does."""
     try:
         handle = open_regular(path)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise damaged(path, "missing") from None
     except PermissionError as error:
         raise NotFoundError(f"{path}: {error.strerror}; make it readable") from None

@@ -43,7 +43,7 @@ class RemoteStore(ZarrStore):
         super().__init__(url, manifest or _manifest(url))
         self._cache = ChunkCache.of_environment(self.manifest.fingerprint) if cached else None
         self._sizes = [sum(length for _, length in self.files(shard)) for shard in range(len(self.manifest.shards))]
-        self._largest = max(self._sizes)
+        self._largest = max(self._sizes, default=0)
         self._coming: dict[int, tuple[threading.Thread, dict[str, Future]]] = {}  # chunks by array, and who expects them
         self._lock = threading.Lock()
 

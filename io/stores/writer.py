@@ -188,6 +188,8 @@ class StoreWriter:
         self._emit(last=True)
         while self._in_flight:
             self._commit()
+        if self._shards and (there := sum(shard.rows for shard in self._shards)) != self._rows:
+            raise BadInputError(f"{self.path}: {self._rows - there:,} rows were refused or not written; begin anew")
         if not self._shards:
             raise BadInputError(f"no rows to write into {self.path}")
         self._begin()

@@ -76,7 +76,8 @@ def main() -> int:
     parser.add_argument("--kinds", default=",".join(truth.KINDS))
     parser.add_argument("--kernels", type=int, default=0, help="problems with a kernel, beside the others")
     given = parser.parse_args()
-    wanted = shared(given.kinds.split(","), given.problems, given.seed)
+    kinds = [kind for kind in given.kinds.split(",") if kind]
+    wanted = shared(kinds, given.problems, given.seed) if kinds else {}
     return search(of_truth, wanted | {truth.KERNEL: range(given.seed, given.seed + given.kernels)}, given.processes)
 
 

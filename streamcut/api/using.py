@@ -264,7 +264,7 @@ def certify(
     data       the rows that it was fitted to: an opened data set, the path of a store, of text or (for a model of ours) of a
                table, a frame, (X, y) or (X, y, row weights)
     passes     over the rows, 1 to 30
-    C, loss    of F = ½‖w‖² + C Σ u_i ℓ_i, if the model does not record them; if given, they override it
+    C, loss    of F = ½‖w‖² + C Σ u_i ℓ_i, if the model does not record them; if given, they override it (ours say them)
     epsilon    of the epsilon-insensitive losses, if the model does not record it
     intercept  "free": b costs nothing (not of Crammer & Singer's loss); "none"; or the value of a bias feature whose weight
                is regularised

@@ -41,7 +41,7 @@ def training_options(model: LinearModel, data: Any) -> dict[str, Any]:
         if model.strategy in (ONE_VS_REST, HINGE_OF_CLASSES):
             options["strategy"] = model.strategy
         if model.strategy != ONE_VS_REST:
-            options["loss"] = "auto" if model.strategy == HINGE_OF_CLASSES else model.strategy
+            options["loss"] = "hinge" if model.strategy == HINGE_OF_CLASSES else model.strategy
     elif model.task == "binary" and model.labels is not None:
         options |= {"positive_label": model.labels[1], "positive_weight": model.positive_weight}
     if model.l1:

@@ -62,6 +62,7 @@ def run(
         errors = _errors(fitted, trained_on, robust, cluster, memory) if standard_errors else None
         lines = _weights(fitted, errors, as_json, top=top, sort=sort, label=label)
     else:
+        from streamcut.execution.ceiling import Ceiling
         from streamcut.reports.explained import TOP, explained
 
         if standard_errors or sort != "magnitude":
@@ -69,7 +70,7 @@ def run(
         raw = raw_of(asked, labelled=False)
         rows = explained(
             model, data, top=TOP if top is None else top, label=label, against=against, raw=raw,
-            ignore_extra_features=ignore_extra_features,
+            ignore_extra_features=ignore_extra_features, ceiling=Ceiling(memory),
         )  # fmt: skip
         lines = map(_as_json, rows) if as_json else chain([_line(_NAMES)], map(_as_csv, rows))
         counters = raw.counters

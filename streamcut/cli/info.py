@@ -154,7 +154,8 @@ def _for_people(record: dict[str, Any]) -> dict[str, Any]:
     }
     shown |= {name: None if size is None else format_bytes(size) for name, size in sizes.items()}
     if "data" in record.get("parameters", {}):
-        shown["trained on"] = record["parameters"]["data"]
+        data = record["parameters"]["data"]
+        shown["trained on"] = _some(data, 5) if isinstance(data, list) else data
     source = record.get("source", {})
     origin = source.get("made_from", {})
     if inputs := [name for name, _ in origin.get("inputs", [])]:

@@ -15,8 +15,6 @@ from streamcut.cli.output import note, print_json, print_rows, print_table
 from streamcut.errors import UsageError
 from streamcut.foundation.shown import unknown
 
-NAMES = ("clicks", "posts", "cells", "tumours", "tumours-test", "digits")
-
 
 def calibrate(
     model: str, data: str, *, output: str | None = None, force: bool = False, as_json: bool = False, quiet: bool = False,
@@ -87,10 +85,10 @@ def example(name: str, file: str | None = None, *, force: bool = False, quiet: b
       streamcut example clicks
       streamcut example tumours train.svm
     """
-    if name not in NAMES:
-        raise UsageError(f"NAME: {unknown(name, NAMES)}")
     from streamcut.example import EXAMPLES
 
+    if name not in EXAMPLES:
+        raise UsageError(f"NAME: {unknown(name, EXAMPLES)}")
     write, usual = EXAMPLES[name]
     place = file or usual
     refuse_existing(place, "FILE", force)

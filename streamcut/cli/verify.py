@@ -32,7 +32,7 @@ def run(
 
     A model without a record, LIBLINEAR's text or the JSON of `export`, gets a certificate instead: how far it is above the
     optimum of its problem F = ½‖w‖² + C Σ u_i ℓ_i, at most and at least. What its file does not say has to be given. So does one
-    of ours with --C, --loss, --intercept, --epsilon or --output. Estimators of scikit-learn are certified in Python, by
+    of ours with --output. Estimators of scikit-learn are certified in Python, by
     streamcut.certify: pickles are never opened. Without DATA: what training was given, under the same path.
 
     Exits with code 5 when the record is refuted, with 9 when it is neither proved nor refuted in --max-passes.

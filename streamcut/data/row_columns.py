@@ -72,7 +72,7 @@ def times_of_rows(files: Sequence[TableFile], column: str) -> np.ndarray:
     known = np.sort(times[~np.isnan(times)])
     if not len(known) or known[0] == known[-1]:
         raise UsageError(
-            f"time: column {column!r} has {'one time' if len(known) else 'no times'}; nothing is later than the rest"
+            f"time_column: {column!r} has {'one time' if len(known) else 'no times'}; nothing is later than the rest"
         )
     return times
 

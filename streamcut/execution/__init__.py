@@ -3,5 +3,5 @@
 `passes.py` defines a pass, `runner.py` runs it on threads and `cluster.py` on Dask, with the same bits. `lanes.py` defines the
 fixed ranges of rows that are summed in order, `feed.py` supplies their rows, `row_state.py` keeps numbers for each
 row, `row_cache.py` keeps copies of the rows that dual ascent may still move; `plan.py` divides the memory
-beforehand. tests/inside/kit/contracts/runner.py holds what both runners must do.
+beforehand.
 """

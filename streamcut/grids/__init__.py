@@ -1,5 +1,4 @@
 """Grids of trainings: which models are trained together, which in sequence, how they are measured and chosen.
 
-Imports training and evaluation; its public modules are streamcut.tuning and streamcut.tuning. New search methods
-belong here.
+Imports training and evaluation; its public module is streamcut.tuning. New search methods belong here.
 """

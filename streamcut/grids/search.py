@@ -151,7 +151,7 @@ class Search:
         if self.chosen.distributed:
             raise UsageError(
                 "folds: such a cross-validation runs on threads only; on Dask, folds are columns of one training by bundle-dca: "
-                "two classes, numbers, one-vs-rest, without --scale"
+                "two classes, numbers, several classes, without --scale"
             )
 
     @property

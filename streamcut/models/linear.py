@@ -66,7 +66,8 @@ class LinearModel(Model):
 
     @property
     def trained_weights(self) -> np.ndarray:
-        """The regularised weights: without free intercepts, and without one-class's offset, which follows from the others."""
+        """The regularised weights: without free intercepts, and without one-class's offset, which follows from the others; of
+        sequences with `transitions`."""
         return self.weights if self.task == "one-class" or self.free else self.augmented_weights
 
     @property
@@ -116,7 +117,7 @@ class LinearModel(Model):
         several = {"classes": self.scores_per_row, "strategy": self.strategy} if self.scores_per_row > 1 else {}
         return {
             "n_nonzero_weights": int(np.count_nonzero(self.weights)),
-            "norm": float(np.linalg.norm(self.trained_weights)),
+            "norm": float(np.sqrt(sum(float(np.vdot(w, w)) for w in (self.trained_weights, self.transitions) if w is not None))),
             "free_intercept": self.free,
             "bias": self.bias,
             **({"intercept": self.intercept} if self.weights.ndim == 1 else several),

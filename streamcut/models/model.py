@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -245,7 +245,9 @@ class Model(Shown, ABC):
             return True
         if isinstance(X, list):
             return bool(X) and isinstance(X[0], Mapping)
-        return hasattr(X, "__arrow_c_stream__") and self.recipe is not None and self.recipe.table is not None
+        if self.recipe is None or self.recipe.table is None:
+            return False
+        return isinstance(X, Iterator) or any(hasattr(X, name) for name in ("__arrow_c_stream__", "collect_batches", "scanner"))
 
     def _told(self, X: Any, output: str) -> np.ndarray:
         import streamcut  # loads readers on first use

@@ -51,7 +51,6 @@ def at_least(least: float) -> Check:
 ABOVE_0 = Check("is not a number above 0", lambda value: 0.0 < value < math.inf)
 NOT_NEGATIVE = Check("is not a number that is 0 or above", lambda value: 0.0 <= value < math.inf)
 FINITE = Check("is not a finite number", math.isfinite)
-PART = Check("is not a number from 0 to 1", lambda value: 0.0 <= value <= 1.0)
 SECONDS = Check("is not seconds above 0", lambda value: value > 0.0)
 SIZE = Check("is no text such as '2GB' or 'auto'", lambda value: isinstance(value, str), numbers=False)
 

@@ -80,7 +80,7 @@ class TrainDeclarations:
         metavar="LABEL", tasks=("binary",), tried=(-1.0,))
     loss: str = _learnt("auto", "Loss of a row. Binary: hinge (the default), squared-hinge, logistic, or a bound on a measure "
         "of the whole data as in SVM-perf (f1, prbep, prec@k, rec@k, error). Classes: hinge (the default), softmax. Tables have "
-        "logistic and softmax by default. "
+        "logistic and softmax, unless a solver, a kernel or one-vs-rest is asked for. "
         "Regression: squared (the default), huber, epsilon-insensitive, squared-epsilon-insensitive, quantile, poisson (counts "
         "of mean e^score); bsca, bsgd: epsilon-insensitive (the default), quantile.",
         python="One-vs-rest has the losses of two classes. bsca and bsgd take the mean of the targets as the intercept.",

@@ -11,6 +11,7 @@ import numpy as np
 
 from streamcut.data.inputs import Raw, rows_of
 from streamcut.errors import BadInputError, UsageError
+from streamcut.execution.ceiling import Ceiling
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.sources.lazy import framed
 from streamcut.models.files import as_model
@@ -81,8 +82,9 @@ def explained(
     against: Any = None,
     raw: Raw,
     ignore_extra_features: bool = False,
+    ceiling: Ceiling | None = None,
 ) -> Iterator[Explanation]:
-    """The same, row by row."""
+    """The same, row by row, within `ceiling`."""
     if top is not None and top < 0:
         raise UsageError(f"top: {top} is less than 0")
     model = as_model(model)
@@ -92,7 +94,7 @@ def explained(
     mean = None if against is None else _mean(model, against)
     base = intercepts if mean is None else intercepts + mean @ weights
     rows = as_rows(model, framed(data), ignore_extra_features)
-    for chunk, scores in scored_chunks(model, rows, ignore_extra_features=ignore_extra_features, raw=raw):
+    for chunk, scores in scored_chunks(model, rows, ignore_extra_features=ignore_extra_features, raw=raw, ceiling=ceiling):
         scores = scores.reshape(chunk.n_rows, -1)
         for row in range(chunk.n_rows):
             k = next(iter(classes)) if len(classes) == 1 else int(np.argmax(scores[row]))

@@ -153,7 +153,7 @@ def command(model: Model, path: str | os.PathLike | None = None) -> str:
                 words += [f"--{flag}" if value is True else f"--{flag}={value}"]
         before = f"{shlex.join(words)} && "
         data = "rows.zarr"
-    words = ["streamcut", "train", data, "--output", file]
+    words = ["streamcut", "train", *(data if isinstance(data, list) else [data]), "--output", file]
     asked = {**model.parameters, "solver": model.solver}  # the meaning of "auto" may change
     if asked.get("warm_start") == IN_MEMORY:
         del asked["warm_start"]
@@ -174,7 +174,7 @@ def _names(model: Model, path: str | os.PathLike | None) -> list[str] | None:
     """A name of each feature, on a line of the file `path`; None without a file."""
     if path is None:
         return None
-    names = read_lines(path, "vocabulary")
+    names = read_lines(path, "feature_names")
     if len(names) != model.n_features:
         raise BadInputError(
             f"{path}: {len(names):,} names, but the model has {model.n_features:,} features; write one name a line"

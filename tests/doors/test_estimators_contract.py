@@ -89,6 +89,9 @@ def test_words_are_taken_with_hyphens_and_underscores():
         found = LinearSVM(loss=theirs, solver="bundle_dca", strategy="one_vs_rest").fit(X, y)
         expected = LinearSVM(loss=ours, solver="bundle-dca", strategy="one-vs-rest").fit(X, y)
         np.testing.assert_array_equal(found.coef_, expected.coef_)
+    for theirs, ours in (("squared_error", "squared"), ("pinball", "quantile"), ("epsilon_insensitive", "epsilon-insensitive")):
+        found, expected = (StreamcutRegressor(loss=loss).fit(X[:, 1:], X[:, 0]) for loss in (theirs, ours))
+        np.testing.assert_array_equal(found.coef_, expected.coef_)
 
 
 def test_a_grid_over_losses():

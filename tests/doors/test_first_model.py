@@ -125,6 +125,11 @@ def test_verify_says_the_same_of_the_table_the_frame_and_the_store(here, run):
     assert (code, json.loads(out)["primal"]) == (0, known.primal)
 
 
+def test_the_hinge_of_classes_is_verified_on_a_table(here):
+    model = streamcut.train("clicks.csv", label="site", loss="hinge", tol_relative=1e-3)
+    assert streamcut.verify(model, "clicks.csv").outcome == "reached"
+
+
 def test_other_rows_are_refused_and_the_reasons_named(here, run):
     code, _, err = run("verify", "clicks.npz", "reversed.csv")
     assert code == 2

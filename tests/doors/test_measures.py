@@ -12,7 +12,7 @@ import streamcut
 from streamcut.errors import BadInputError
 
 NAMES = {
-    "binary": ("accuracy", "precision", "recall", "f1"),
+    "binary": ("accuracy", "balanced_accuracy", "precision", "recall", "f1"),
     "classes": ("accuracy", "balanced_accuracy"),
     "numbers": ("r2", "mean_squared_error", "mean_absolute_error"),
     "quantiles": ("r2", "pinball_loss"),
@@ -69,6 +69,11 @@ def test_measures_are_those_of_scikit_learn(task, shard_nnz):
         assert found.log_loss == pytest.approx(metrics.log_loss(y, p, sample_weight=weight))
         assert found.brier_score == pytest.approx(metrics.brier_score_loss(y, p, sample_weight=weight))
         assert found.calibration_error == pytest.approx(calibration_error(p, y > 0, weight))
+        counts = [found.true_negatives, found.false_positives, found.false_negatives, found.true_positives]
+        np.testing.assert_allclose(counts, metrics.confusion_matrix(y, predicted, sample_weight=weight).ravel())
+        machine = streamcut.train((X, y), intercept="none")
+        hinge = metrics.hinge_loss(y, machine.decision_function(X), sample_weight=weight)
+        assert streamcut.evaluate(machine, (X, y, weight)).mean_hinge_loss == pytest.approx(hinge)
 
 
 def test_many_rows_with_ties_are_measured_in_pieces():

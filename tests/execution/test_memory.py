@@ -74,7 +74,7 @@ def test_short_memory_means_a_shorter_bundle_unless_one_was_asked_for(tmp_path):
 
 
 def test_there_are_fewer_threads_before_a_refusal(queries, tmp_path):
-    limits = ["--max-passes", "2", "--set", "max-cuts=20", "--set", "lanes=4", "--set", "row-cache=0"]
+    limits = ["--max-passes", "2", "--set", "lanes=4", "--set", "row-cache=0"]
     line = [*STREAMCUT, "train", str(queries), "--task", "multiclass", *limits, "--json", "--quiet"]
     models = [tmp_path / f"{name}.npz" for name in ("one", "two")]
     refused = [

@@ -26,6 +26,7 @@ from streamcut.sklearn import (
     StreamcutClassifier,
     StreamcutOutlierDetector,
     StreamcutRanker,
+    StreamcutRegressor,
 )
 
 STOPS_EARLIER = {  # they compare to 7 digits what is trained to a tolerance, from other rows in another order
@@ -42,6 +43,8 @@ CHECKED = {
     "linear": LinearSVM(),
     "logistic": LogisticRegression(),
     "budget": StreamcutClassifier(kernel="rbf", epochs=1.0, budget=20, workers=1),
+    "budget, numbers": StreamcutRegressor(kernel="rbf", epochs=1.0, budget=20, workers=1),
+    "rest": LinearSVM(strategy="one-vs-rest"),
     "smo": KernelSVM(),
     "regression": LinearSVR(),
     "one class": StreamcutOutlierDetector(),

@@ -9,6 +9,7 @@ import pytest
 from kit.shared.matrix_files import D, N, whole, write
 
 import streamcut
+from streamcut.errors import BadInputError
 
 cells = kit.shared.matrix_files.cells
 
@@ -74,8 +75,11 @@ def test_matrices_of_10x(cells, tmp_path, run, version):
     assert run("predict", tmp_path / "m.npz", tmp_path / "none.zarr")[1] == answers
 
 
-def test_coordinates_that_occur_twice_add_up_as_in_scipy(tmp_path):
-    np.savez(tmp_path / "x.npz", format=b"coo", shape=(2, 2), row=[0, 1, 0], col=[1, 0, 1], data=[1.0, 5.0, 2.0])
-    streamcut.convert(tmp_path / "x.npz", tmp_path / "x.zarr", labels="none")
+def test_coordinates_that_occur_twice_are_refused_or_added_up(tmp_path):
+    data = np.array([100, 5, 100], np.int8)  # their sum is no int8
+    np.savez(tmp_path / "x.npz", format=b"coo", shape=(2, 2), row=[0, 1, 0], col=[1, 0, 1], data=data)
+    with pytest.raises(BadInputError, match="duplicates"):
+        streamcut.convert(tmp_path / "x.npz", tmp_path / "x.zarr", labels="none")
+    streamcut.convert(tmp_path / "x.npz", tmp_path / "x.zarr", labels="none", duplicates="sum")
     chunk = streamcut.open(tmp_path / "x.zarr").read(0)
-    assert (chunk.indptr.tolist(), chunk.indices.tolist(), chunk.data.tolist()) == ([0, 1, 2], [1, 0], [3.0, 5.0])
+    assert (chunk.indptr.tolist(), chunk.indices.tolist(), chunk.data.tolist()) == ([0, 1, 2], [1, 0], [200.0, 5.0])

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import streamcut
-from streamcut.errors import BadInputError
+from streamcut.errors import BadInputError, UsageError
 
 N, ENTRIES = 500, 5  # 100 rows are a shard
 OPTIONS = {"solver": "ocas", "C": 1.0, "max_passes": 6, "tol": 1e-9, "tol_relative": None}
@@ -78,6 +78,20 @@ def test_the_first_difference_of_recipes_is_named(tmp_path):
 def _saved(store, folder):
     streamcut.save_model(streamcut.train(store, max_passes=3), folder / "m.npz")
     return folder / "m.npz"
+
+
+def test_the_model_opens_them_again(tmp_path, run):
+    _, *paths = written(tmp_path, 90)
+    assert run("train", *paths, "-o", tmp_path / "m.npz", "--C", "0.1", "-q")[0] == 0
+    assert streamcut.load_model(tmp_path / "m.npz").parameters["data"] == paths
+    assert run("verify", tmp_path / "m.npz")[0] == 0
+    assert run("info", tmp_path / "m.npz")[1].count(".zarr") in (0, 2)
+
+
+def test_one_store_named_twice_is_refused(tmp_path):
+    _, path, _ = written(tmp_path, 90)
+    with pytest.raises(UsageError, match="named twice"):
+        streamcut.train([path, path])
 
 
 def test_columns_and_groups_that_do_not_join(tmp_path):

@@ -9,7 +9,7 @@
 * `verify` accepts what is true and refutes what is not.
 * Few passes: a small problem is not merely solved.
 * Others minimise the same: the answers are those of scikit-learn.
-* Everything ends, whatever the numbers are and however they are spelt: `test_every_value.py`.
+* Everything ends, whatever the numbers are and however they are spelt: `test_values.py`.
 """
 
 from __future__ import annotations
