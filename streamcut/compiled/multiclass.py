@@ -1,4 +1,4 @@
-"""Joint losses of K classes (streamcut.losses.joint) over rows: scores, losses, cuts, and sums along a line.
+"""Joint losses of K classes (streamcut.losses.joint) over rows: scores, losses, rivals.
 
 Conventions: CSR arrays as in streamcut.foundation.chunk (`data` None when every value is 1); `W` and sums are float64 (D, K), the
 K numbers of a feature side by side, so that an entry of a row touches one contiguous run; D = d, or d + 1 with the weights of the
@@ -7,7 +7,7 @@ K known ones (streamcut.oracles.classes_passes.targets). Scores `z`, `z_b` are f
 None when all are 1.
 
 A loss that is not smooth is max_y (margin(y, t) + z_y − z_t), t the row's target; the rival is the y that attains it; of equals
-the target, else the first. In general a row with shares p (K,) adds u_i (p − e_t) x_iᵀ to a cut, and u_i c(p) to its constant.
+the target, else the first.
 """
 
 import numpy as np
@@ -43,21 +43,6 @@ def losses(loss, target, z, out):
         if bad < 0 and not np.isfinite(total):
             bad = i
     return bad
-
-
-@kernel
-def duals(loss, target, z, alpha, constants):
-    """alpha[i] = e_t − p, constants[i] = c(p) for p the shares of z[i]: at any other scores s′ the loss is at least their
-    constant − ⟨alpha, s′⟩."""
-    for i in range(len(z)):
-        t, others = target[i], 0.0
-        loss.dual(z[i], t, alpha[i])
-        constants[i] = loss.constant(alpha[i], t)
-        for k in range(z.shape[1]):
-            if k != t:
-                others += alpha[i, k]
-                alpha[i, k] = -alpha[i, k]
-        alpha[i, t] = others
 
 
 @kernel

@@ -13,16 +13,9 @@ AHEAD = 2  # rows whose entries are prefetched
 _LINE = 64  # bytes of a cache line
 
 
-class Csr(NamedTuple):
-    """CSR rows as in streamcut.foundation.chunk; `data` is None where every value is 1."""
-
-    indptr: np.ndarray
-    indices: np.ndarray
-    data: np.ndarray | None
-
-
 class Rows(NamedTuple):
-    """The same with data of each row: y, its label, number or class; u, its weight, None where all are 1."""
+    """CSR rows as in streamcut.foundation.chunk (`data` None where every value is 1), with data of each row: y, its
+    label, number or class; u, its weight, None where all are 1."""
 
     indptr: np.ndarray
     indices: np.ndarray
@@ -47,12 +40,11 @@ class Margins(NamedTuple):
 class Start(NamedTuple):
     """Start of an ascent: the w that is scored, κ, how dual variables of the cuts are mixed, C, the bias feature.
 
-    With problems side by side, w is (D, A) and κ (A).
     l1 is the threshold of the penalty, or None; w is the running v′ after thresholding. Steps are those for `stretch` times C.
     """
 
     w: np.ndarray
-    kappa: Any
+    kappa: float
     parts: Any
     C: float
     bias: float
@@ -101,13 +93,6 @@ class Scratch(NamedTuple):
     shares: np.ndarray
     waiting: np.ndarray
     scored: bool = False
-
-
-class CutSums(NamedTuple):
-    """What is added to cuts, and to their constants."""
-
-    cuts: np.ndarray
-    b: np.ndarray
 
 
 class ChainWeights(NamedTuple):

@@ -1,7 +1,5 @@
 """Rows in two halves: those whose shares pull their scores up, and those whose shares pull them down."""
 
-import numpy as np
-
 from streamcut.compiled import loss as methods  # noqa: F401  (kernels call methods of losses)
 from streamcut.compiled.records import weight_of
 from streamcut.compiled.shares import left, rounded
@@ -27,17 +25,6 @@ def coefficients(loss, y, z, u, grids, out, sums):
             if loss.sized():
                 sums[side, 2] += rounded(weight * abs(f), grids.weight)
                 sums[side, 3] += rounded(weight * loss.size(f, y[i]), grids.weight)
-
-
-@kernel
-def remember(loss, y, z, u, limit, codes):
-    """codes[:, 0], codes[:, 1], codes[:, 2] of each row: its share at z if it pulls up, if it pulls down, and regardless."""
-    for i in range(len(y)):
-        f = loss.limited(loss.dual(z[i], y[i]), limit, weight_of(u, i))
-        up = loss.sign(y[i]) * f > 0.0
-        codes[i, 0] = loss.encode(f if up else np.float64(0.0))
-        codes[i, 1] = loss.encode(np.float64(0.0) if up else f)
-        codes[i, 2] = loss.encode(f)
 
 
 @kernel

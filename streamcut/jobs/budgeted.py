@@ -135,7 +135,7 @@ class BudgetedJob:
             offset = mean_target(feed) if self.start is None else float(self.start.intercept)
             problem = replace(problem, offset=offset)
         method = self._method
-        state = BudgetState([new_slots(problem, self.budget, mode) for _ in self.targets], problem.n_rows)
+        state = BudgetState([new_slots(problem, self.budget, mode) for _ in self.targets])
         if self.start is not None:
             self._begin(self.start, state, method, kernel)
         if method.has_alpha:

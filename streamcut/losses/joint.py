@@ -36,7 +36,6 @@ class JointLoss(ABC):
     __slots__ = ()
     smooth: ClassVar[bool]
     targets: ClassVar[str] = "labels"
-    keeps_target: ClassVar[bool] = False
     least_curvature: ClassVar[float] = 0.0
     free_below: ClassVar[float] = FREE_FIRST
     code_type: ClassVar[type[np.generic]] = np.float32

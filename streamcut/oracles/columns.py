@@ -311,14 +311,15 @@ class ColumnsOracle(LinearOracle):
 
     def _joint_errors(self, offsets: np.ndarray) -> list[CutError]:
         """Of cuts with constants `offsets`: ‖a‖ is bounded by that of a bounded loss, of others by Σ u / M. The number of a row
-        in its own class is a sum over the others, with as many roundings."""
+        in its own class and its constant are sums over the others, with as many roundings."""
         loss: Any = self.risk.loss
         scale, K, found = self._scale, self.risk.width, []
+        rounding = loss.rounding._replace(conjugate=loss.rounding.conjugate + 2 * K)
         for offset, M in zip(np.abs(offsets).tolist(), self.totals.tolist(), strict=True):
             whole = offset if loss.bounded() else _WHOLE
             size = scale.length * whole * (1.0 + K * EPSILON)
-            error = scale.cut_error(self._grids, size, offset if loss.bounded() else offset + _WHOLE, M, loss.rounding)
-            found.append(error._replace(slope=error.slope + gamma(K) * size))
+            error = scale.cut_error(self._grids, size, offset if loss.bounded() else offset + _WHOLE, M, rounding)
+            found.append(error._replace(slope=error.slope + gamma(2 * K) * size))
         return found
 
     def _look_along(self, kind: Any, k: np.ndarray) -> Any:

@@ -80,11 +80,6 @@ class Groups(Kept):
         self._map(encode)
         self.weigh()
 
-    @property
-    def codes(self) -> int:
-        """Exclusive upper bound on the codes of labels: each level of a group has one."""
-        return int(self.starts[-1])
-
     def weigh(self) -> None:
         """Compute the weights of the groups from the codes. Raises BadInputError when no two rows can be compared."""
         found = np.concatenate(self._map(lambda rows, starts, _: self._risk.sizes(rows["code"], starts)))

@@ -41,11 +41,6 @@ class OneGroup(Kept):
         self._blocks.each(lambda _, rows: self._risk.encode(rows["z"], rows["code"]))
         self.weigh()
 
-    @property
-    def codes(self) -> int:
-        """Exclusive upper bound on the codes of labels."""
-        return self._risk.classes
-
     def weigh(self) -> None:
         """Count the rows of each class. Raises BadInputError when no two rows can be compared."""
         counts = self._blocks.map(lambda _, rows: np.bincount(rows["code"], minlength=len(self._counts)))

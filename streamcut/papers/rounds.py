@@ -148,7 +148,7 @@ def run(
                 reason = StopReason.SETTLED
             state.due = solver.rows_seen + max(1, min(solver.rows_seen, responses.n_rows // _EPOCH_PART))
         if reason is not None:
-            return Fit(state.best, state.intercept, reason, progress.history)  # type: ignore[arg-type]
+            return Fit(state.best, state.intercept, reason, progress.history)
         solver.iterate()
 
 

@@ -95,7 +95,7 @@ class SampledRun:
 
     @property
     def history(self) -> list[SampledIteration]:
-        return self.progress.history  # type: ignore[return-value]
+        return self.progress.history
 
     def start(self, oracle: SampledOracle) -> SampledState:
         """The state at w = 0, or that of the checkpoint."""

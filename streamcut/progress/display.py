@@ -111,9 +111,10 @@ class Display:
 
     def _print(self, text: str) -> None:
         self._last = time.monotonic()
-        if self.style == "live":
-            on_last_line("")
-        print(text, file=sys.stdout if self.style == "notebook" else sys.stderr, flush=True)
+        clear = "\x1b[K" if self.style == "live" else ""  # a thread may have drawn the last line meanwhile
+        stream = sys.stdout if self.style == "notebook" else sys.stderr
+        stream.write(f"{clear}{text}\n")
+        stream.flush()
 
 
 def columns(record: Any, left: float | None) -> dict[str, str]:

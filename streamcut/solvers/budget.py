@@ -179,7 +179,6 @@ class BudgetState(Kept):
     """
 
     models: list[Slots]
-    n_rows: int
     before: int = 0
 
     @property
@@ -265,7 +264,7 @@ class Training(Kept):
                 self.progress.see(self._record(epoch))
         done = self.state.steps
         seen = self.problem.rows_before + min(done, n)
-        return Budgeted(self._exported(), reason or StopReason.EPOCHS, self.progress.history, self.state.before + done, seen)  # type: ignore[arg-type]
+        return Budgeted(self._exported(), reason or StopReason.EPOCHS, self.progress.history, self.state.before + done, seen)
 
     def _epoch(self, epoch: int, done: int, goal: int) -> StopReason | None:
         """Steps `done` to `goal` of an epoch; returns why to stop early, or None."""

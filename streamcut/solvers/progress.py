@@ -134,7 +134,7 @@ class Solution:
     lower_bound: float
     witness: Witness
     reason: StopReason
-    history: list[Iteration]
+    history: list[Any]
     state: Any = None
     raised: float = 0.0
 

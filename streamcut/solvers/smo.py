@@ -351,5 +351,5 @@ def run(smo_state: SMO, progress: Progress, c_bar: float) -> tuple[Value, StopRe
         elif reason is None and loop.idle >= _IDLE:
             reason = StopReason.IDLE
         if reason is not None:
-            return value, reason, progress.history  # type: ignore[return-value]
+            return value, reason, progress.history
         loop.tolerance *= _TIGHTER if finished else 1.0

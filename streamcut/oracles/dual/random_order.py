@@ -106,10 +106,6 @@ class RandomOrder:
     def _mixed_rows(self, statistics: Statistics) -> int:
         return min(self.batch_rows(statistics), statistics.n_rows)
 
-    def room_bytes(self, statistics: Statistics, classes: int) -> int:
-        """Memory that a worker needs for the current group of `classes` classes."""
-        return 8 * self.group_rows(statistics) * (classes + 2)
-
 
 def sample_free(keys: np.ndarray, free_below: float, numbers: np.ndarray, seed: tuple[int, int]) -> None:
     """Replace the keys (n) below `free_below`, those of free rows, in place by random numbers in [0, 1) that depend on `seed`
