@@ -134,7 +134,7 @@ class Solution:
     lower_bound: float
     witness: Witness
     reason: StopReason
-    history: list[Any]
+    history: list[Iteration]
     state: Any = None
     raised: float = 0.0
 
@@ -169,7 +169,7 @@ class Progress:
 
     rule: StoppingRule
     observe: Observer | None = None
-    history: list[Iteration] = field(default_factory=list)
+    history: list[Any] = field(default_factory=list)
     stop: Callable[[], bool] = lambda: False
     checkpoints: Checkpoints | None = None
     start: Any = None
