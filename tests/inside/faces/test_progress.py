@@ -152,7 +152,7 @@ def on_terminal(monkeypatch, capsys, width: int, records) -> list[str]:
     with Display("live") as show:
         for record in records:
             show(record)
-    return capsys.readouterr().err.splitlines()
+    return [line.removeprefix("\x1b[K") for line in capsys.readouterr().err.splitlines()]
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])
