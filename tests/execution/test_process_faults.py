@@ -104,7 +104,7 @@ def test_47_a_signal_after_the_work_is_done_changes_nothing(number, late):
     assert done.stdout.startswith("streamcut")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("where", ["a callback from C", "a destructor"])
 def test_47_a_signal_that_python_drops_comes_again(number, where):
     """Where no exception can be raised; it ends what comes after."""

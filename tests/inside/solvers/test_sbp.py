@@ -16,7 +16,7 @@ from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.runner import Runner
 from streamcut.kernels.kernel import Kernel
 from streamcut.oracles.kernel_columns import Responses
-from streamcut.papers.sbp import StochasticBatchPerceptron
+from streamcut.papers.sbp import StochasticBatchPerceptron, WaterLevel
 
 RBF = Kernel("rbf", gamma=0.3)
 
@@ -34,6 +34,21 @@ def trained(X, y, steps, *, seed=0, **options):
     for _ in range(steps):
         solver.iterate()
     return solver
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_water_rises_to_the_volume_from_wherever_it_is_looked_for(bias):
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        signs = rng.choice([-1, 1], rng.integers(2, 40))
+        signs[:2] = 1, -1
+        c, levels = rng.standard_normal(len(signs)), WaterLevel(signs, bias=bias)
+        volume = float(rng.exponential(len(signs)) + 1e-3)
+        level = levels.find(c, volume)
+        own = np.where(signs > 0, level.positive, level.negative)
+        assert np.maximum(own - c, 0.0).sum() == pytest.approx(volume, rel=1e-9)
+        near = levels.find(c + 0.05 * rng.standard_normal(len(c)), volume * rng.uniform(0.8, 1.2))
+        np.testing.assert_allclose(levels.find(c, volume, near, rng.choice([0.01, 0.3, 3.0])), level, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("bias", [False, True])
