@@ -309,6 +309,14 @@ class ColumnsOracle(LinearOracle):
         lines = zip((scale.length * shares / M).tolist(), (sizes / M).tolist(), M.tolist(), strict=True)
         return [scale.cut_error(self._grids, slope, offset, total, loss) for slope, offset, total in lines]
 
+    @property
+    def named(self) -> str:
+        """The columns in training, if not all of them, from the first to the last: "6–10 of 20"."""
+        if self.at_once >= len(self.columns) or not len(self.active):
+            return ""
+        first, last = int(self.active.min()) + 1, int(self.active.max()) + 1
+        return f"{last} of {len(self.columns)}" if first == last else f"{first}–{last} of {len(self.columns)}"
+
     def _joint_errors(self, offsets: np.ndarray) -> list[CutError]:
         """Of cuts with constants `offsets`: ‖a‖ is bounded by that of a bounded loss, of others by Σ u / M. The number of a row
         in its own class and its constant are sums over the others, with as many roundings."""

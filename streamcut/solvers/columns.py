@@ -157,7 +157,7 @@ def _begun(oracle: ColumnsOracle, origins: Sequence[Origin] | None) -> State:
     first = _placed(s, oracle, A, origins)
     W = s.y.copy()
     for a, origin in first.items():
-        s.of(W, a)[:] = 0.0 if origin is None else _shaped(origin.w, oracle)
+        s.of(W, a)[:] = 0.0 if origin is None else origin.w.reshape(-1, oracle.risk.width)
     sums = oracle.ascend(Start(W, s.y, np.ones(A), ENOUGH * oracle.costs, LITTLE))
     _begin(s, oracle, first)
     _after(s, oracle, sums, W, stuck=np.ones(A, np.bool_))
@@ -201,7 +201,7 @@ def _begin(s: State, oracle: ColumnsOracle, first: dict[int, Origin | None]) -> 
         if origin is not None:
             s.lines[a].solved = origin.w
             if origin.cut is not None:
-                s.of(s.G[oracle.costly], a)[:], s.offsets[a] = _shaped(origin.cut.a * -M, oracle), origin.cut.b * M
+                s.of(s.G[oracle.costly], a)[:], s.offsets[a] = origin.cut.a * -M.reshape(-1, oracle.risk.width), origin.cut.b * M
                 s.lines[a].error = origin.cut.error
         elif oracle.free:
             s.lines[a].solved = np.zeros(oracle.dimension)
@@ -234,7 +234,7 @@ def _iterate(s: State, oracle: ColumnsOracle, *, stuck: bool) -> None:
         vectors.shrink(s.y[oracle.costly], s.each(l1), W[oracle.costly])
     for a, line in enumerate(s.lines):
         if line.solved is not None:
-            s.of(W, a)[:] = _shaped(line.solved, oracle)
+            s.of(W, a)[:] = line.solved.reshape(-1, oracle.risk.width)
     first = np.array([not line.trace for line in s.lines])
     stretch = np.array([line.stretch for line in s.lines])
     enough = ENOUGH * np.where(first, oracle.costs, stretch * np.array([line.gap for line in s.lines]))
@@ -365,11 +365,6 @@ def _answer(s: State, a: int, oracle: ColumnsOracle, reason: StopReason) -> Answ
     return Answer(w, F, raised, bound, witness, c_bar, reason, line.began, tuple(line.trace))
 
 
-def _shaped(w: np.ndarray, oracle: ColumnsOracle) -> np.ndarray:
-    """A flat vector of a problem by columns; without a free intercept's number if it has none."""
-    return w.reshape(-1, oracle.risk.width)
-
-
 def _leave(s: State, oracle: ColumnsOracle, rule: StoppingRule, progress: Progress) -> None:
     """Store the answers of columns that have converged and remove them; where columns wait, of those at their limit, too."""
     limitless, stay = replace(rule, target=None, max_passes=None, max_time=None), []
@@ -387,14 +382,6 @@ def _leave(s: State, oracle: ColumnsOracle, rule: StoppingRule, progress: Progre
         _give_up(s, oracle, np.flatnonzero(done).tolist(), StopReason.MAX_PASSES)
 
 
-def _named(oracle: ColumnsOracle) -> str:
-    """The columns in training, if not all of them, from the first to the last: "6–10 of 20"."""
-    if oracle.at_once >= len(oracle.columns) or not len(oracle.active):
-        return ""
-    first, last = int(oracle.active.min()) + 1, int(oracle.active.max()) + 1
-    return f"{last} of {len(oracle.columns)}" if first == last else f"{first}–{last} of {len(oracle.columns)}"
-
-
 def _note(s: State, oracle: ColumnsOracle, progress: Progress) -> StopReason | None:
     """Record an iteration of all columns; returns why to stop, or None."""
     primal = sum(line.best for line in s.lines) + sum(answer.primal for answer in s.answers.values())
@@ -402,7 +389,7 @@ def _note(s: State, oracle: ColumnsOracle, progress: Progress) -> StopReason | N
     steps = float(np.mean([line.k for line in s.lines] or [0.0]))
     standing = Standing.of_all((line.standing for line in s.lines), stage=float(len(s.answers)))
     before = len(progress.history)
-    reason = progress.note(primal, bound, steps, 2 * len(s.lines), oracle, standing, _named(oracle))
+    reason = progress.note(primal, bound, steps, 2 * len(s.lines), oracle, standing, oracle.named)
     if len(progress.history) > before:
         for line in s.lines:
             line.began = line.began if line.trace else before
