@@ -241,13 +241,10 @@ class Model(Shown, ABC):
 
     def _speaks_of(self, X: Any) -> bool:
         """Whether `X` holds raw rows, from which features are made first."""
-        if isinstance(X, str | os.PathLike | Mapping) or hasattr(X, "manifest"):
+        if isinstance(X[0] if isinstance(X, list) and X else X, str | os.PathLike | Mapping) or hasattr(X, "manifest"):
             return True
-        if isinstance(X, list):
-            return bool(X) and isinstance(X[0], Mapping)
-        if self.recipe is None or self.recipe.table is None:
-            return False
-        return isinstance(X, Iterator) or any(hasattr(X, name) for name in ("__arrow_c_stream__", "collect_batches", "scanner"))
+        named = isinstance(X, Iterator) or any(hasattr(X, name) for name in ("__arrow_c_stream__", "collect_batches", "scanner"))
+        return named and self.recipe is not None and self.recipe.table is not None
 
     def _told(self, X: Any, output: str) -> np.ndarray:
         import streamcut  # loads readers on first use

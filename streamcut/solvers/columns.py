@@ -201,7 +201,10 @@ def _begin(s: State, oracle: ColumnsOracle, first: dict[int, Origin | None]) -> 
         if origin is not None:
             s.lines[a].solved = origin.w
             if origin.cut is not None:
-                s.of(s.G[oracle.costly], a)[:], s.offsets[a] = origin.cut.a * -M.reshape(-1, oracle.risk.width), origin.cut.b * M
+                s.of(s.G[oracle.costly], a)[:], s.offsets[a] = (
+                    (origin.cut.a * -M).reshape(-1, oracle.risk.width),
+                    origin.cut.b * M,
+                )
                 s.lines[a].error = origin.cut.error
         elif oracle.free:
             s.lines[a].solved = np.zeros(oracle.dimension)
