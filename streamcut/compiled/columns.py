@@ -17,7 +17,7 @@ column a is at places[a]. Codes are (n, 2, K): a pass reads one half and writes 
 import numpy as np
 
 from streamcut.compiled import loss as methods  # noqa: F401  (kernels call methods of losses)
-from streamcut.compiled.records import entry, weight_of
+from streamcut.compiled.records import AHEAD, entry, fetch_row, weight_of
 from streamcut.compiled.shares import rounded, square_of
 from streamcut.compiled.thresholds import shrunk
 from streamcut.compiler.jit import helper, inlined, kernel
@@ -27,6 +27,26 @@ FAR = 1.0  # a pair at a bound whose z keeps it there by this margin is not swep
 _STRAIGHT = 1e-3  # of ‖x‖²: least curvature of the dual along a row
 _ALL = 0.9  # of ‖x‖²: taken as equal
 _TRIED = 4  # steps longer than that for ‖x‖²
+
+
+@inlined
+def number_of(group, listed, m):
+    """The column listed[m]; 0, as the compiler then knows, if there is one column."""
+    if group.single():
+        return np.uint64(0)
+    return np.uint64(listed[m])
+
+
+@inlined
+def count_of(columns):
+    """The number of columns."""
+    return 1 if columns.group.single() else len(columns.places)
+
+
+@inlined
+def place_of(columns, a):
+    """The place of column a in the row state."""
+    return 0 if columns.group.single() else columns.places[a]
 
 
 @inlined
@@ -70,11 +90,11 @@ def add_constant(loss, sums, a, weight, f, y, times, grids):
 
 
 @helper
-def scores(rows, W, l1, bias, spared, i, listed, count, out):
+def scores(group, rows, W, l1, bias, spared, i, listed, count, out):
     """out[m] = ⟨W[:, listed[m]], xᵢ⟩ for the first `count` of `listed`; with an `l1`, of W after thresholds l1 (A,)."""
     start, stop, last = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1]), len(W) - 1
-    if count == 1:
-        c = np.uint64(listed[0])
+    if group.single() or count == 1:
+        c = number_of(group, listed, 0)
         total = bias * constant_weight(W[last, c], l1, c, spared) if bias != 0.0 else 0.0
         for p in range(start, stop):
             total += entry(rows.data, p) * thresholded(W[np.uint64(rows.indices[p]), c], l1, c)
@@ -93,18 +113,20 @@ def scores(rows, W, l1, bias, spared, i, listed, count, out):
 
 
 @helper
-def add_steps(rows, W, bias, i, listed, count, steps):
+def add_steps(group, rows, W, bias, i, listed, count, steps):
     """W[:, listed[m]] += steps[m] xᵢ for the first `count` of `listed`."""
     start, stop = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])
-    if count == 1:
-        c, step = np.uint64(listed[0]), steps[0]
+    if group.single() or count == 1:
+        c, step = number_of(group, listed, 0), steps[0]
         for p in range(start, stop):
             W[np.uint64(rows.indices[p]), c] += step * entry(rows.data, p)
-    else:
-        for p in range(start, stop):
-            j, value = np.uint64(rows.indices[p]), entry(rows.data, p)
-            for m in range(count):
-                W[j, listed[m]] += steps[m] * value
+        if bias != 0.0:
+            W[len(W) - 1, c] += step * bias
+        return
+    for p in range(start, stop):
+        j, value = np.uint64(rows.indices[p]), entry(rows.data, p)
+        for m in range(count):
+            W[j, listed[m]] += steps[m] * value
     if bias != 0.0:
         for m in range(count):
             W[len(W) - 1, listed[m]] += steps[m] * bias
@@ -220,7 +242,7 @@ def _score(loss, first, chosen, rows, columns, pairs, halves, W, at_scores, grid
 
     `at_scores`: set shares to those of the scores.
     """
-    A, n, bad, all_of_them = W.shape[1], len(rows.indptr) - 1, -1, room.moved
+    A, n, bad, all_of_them = count_of(columns), len(rows.indptr) - 1, -1, room.moved
     for a in range(A):
         all_of_them[a] = a
     for q in range(len(chosen)):
@@ -229,7 +251,7 @@ def _score(loss, first, chosen, rows, columns, pairs, halves, W, at_scores, grid
         if i < 0 or i >= n:
             continue
         if not pairs.known:
-            scores(rows, W, None, columns.bias, columns.spared, i, all_of_them, A, room.scores)
+            scores(columns.group, rows, W, None, columns.bias, columns.spared, i, all_of_them, A, room.scores)
         count, key, total = columns.group.rest_of_row(loss, i, q, rows, columns, pairs, halves, at_scores, grids, room)
         pairs.keys[i], room.counts[q], room.touched[q] = key, count, count > 0
         if bad < 0 and not np.isfinite(total):
@@ -239,16 +261,16 @@ def _score(loss, first, chosen, rows, columns, pairs, halves, W, at_scores, grid
 
 @helper
 def rest_of_pairs(loss, i, q, rows, columns, pairs, halves, at_scores, grids, room):
-    places, positive, left_out, count, key, total = columns.places, columns.positive, columns.left_out, 0, np.inf, 0.0
-    for a in range(len(places)):
-        k, y = places[a], target_of_pair(positive, rows.y[i], a)
+    count, key, total = 0, np.inf, 0.0
+    for a in range(count_of(columns)):
+        k, y = place_of(columns, a), target_of_pair(columns.positive, rows.y[i], a)
         if not pairs.known:
             pairs.z[i, k] = loss.sign(y) * room.scores[a] - loss.offset(y)
         here = pairs.z[i, k]
         total += here
         code = pairs.codes[i, halves[0], k]
         pairs.codes[i, halves[1], k] = code
-        if is_left_out(left_out, pairs.fold, i, a):
+        if is_left_out(columns.left_out, pairs.fold, i, a):
             continue
         f = loss.decode(code, y)
         if at_scores:
@@ -266,33 +288,36 @@ def rest_of_pairs(loss, i, q, rows, columns, pairs, halves, at_scores, grids, ro
 def _steps(loss, first, chosen, turns, rows, columns, pairs, half, grids, sums, room):
     """A step for each listed pair of the rows; free pairs stay listed. Returns the number left."""
     left, bias, l1 = 0, columns.bias, columns.l1
-    for q in turns:
+    for turn in range(len(turns)):
+        q = turns[turn]
         count = room.counts[q]
+        if turn + AHEAD < len(turns) and room.counts[turns[turn + AHEAD]] > 0:
+            fetch_row(rows, first + chosen[turns[turn + AHEAD]])
         if count == 0:
             continue
         i, listed, shares = first + chosen[q], room.listed[q], room.shares[q]
-        scores(rows, sums.w, l1, bias, columns.spared, i, listed, count, room.scores)
+        scores(columns.group, rows, sums.w, l1, bias, columns.spared, i, listed, count, room.scores)
         weight, square, key = weight_of(rows.u, i), square_of(rows.indptr, rows.data, bias, i), pairs.keys[i]
         given = i, listed, shares, count, weight, square, key, rows, columns, pairs.codes[:, half], grids, sums, room
         moved, free, key = columns.group.step_of_row(loss, *given)
         pairs.keys[i], room.counts[q] = key, free
         left += free
         if moved > 0:
-            add_steps(rows, sums.w, bias, i, room.moved, moved, room.steps)
+            add_steps(columns.group, rows, sums.w, bias, i, room.moved, moved, room.steps)
     return left
 
 
 @helper
 def step_pairs(loss, i, listed, shares, count, weight, square, key, rows, columns, codes, grids, sums, room):
     moved, free, l1 = 0, 0, columns.l1
-    for m in range(count):
-        a, f, score = listed[m], shares[m], room.scores[m]
+    for m in range(1 if columns.group.single() else count):
+        a, f, score = number_of(columns.group, listed, m), shares[m], room.scores[m]
         y, scale = target_of_pair(columns.positive, rows.y[i], a), columns.cost[a] * weight
         bent, rise = bent_along(loss, rows, sums.w, l1, columns, i, a, (f, score, y), weight, square, grids.limit)
         code, after, z = step_of_pair(loss, f, score, weight, columns.cost[a], bent, y, grids.limit)
         key = min(key, loss.priority(after, z, weight * square, y))
         if after != f:
-            codes[i, columns.places[a]] = code
+            codes[i, place_of(columns, a)] = code
             sums.gain[a] += gain_of_step(loss, f, after, score, scale, square, y) if l1 is None else rise
             room.moved[moved], room.steps[moved] = a, (after - f) * scale * loss.sign(y)
             moved += 1
@@ -307,14 +332,14 @@ def _add_changes(loss, i, rows, columns, codes, halves, grids, sums, room):
     """Adds the shares of row i in one half of the codes, less those in the other, to the sums."""
     weight = weight_of(rows.u, i)
     changes = columns.group.changes_of_row(loss, i, weight, rows, columns, codes, halves, grids, sums.b, room)
-    add_changes(rows, columns.bias, i, grids, changes, room, sums.U)
+    add_changes(columns.group, rows, columns.bias, i, grids, changes, room, sums.U)
 
 
 @helper
 def changed_pairs(loss, i, weight, rows, columns, codes, halves, grids, b, room):
     changes = 0
-    for a in range(len(columns.places)):
-        k = columns.places[a]
+    for a in range(count_of(columns)):
+        k = place_of(columns, a)
         past, now = codes[i, halves[0], k], codes[i, halves[1], k]
         if past != now:
             y = target_of_pair(columns.positive, rows.y[i], a)
@@ -334,22 +359,24 @@ def note_change(loss, a, past, now, weight, y, grids, b, changes, room):
 
 
 @helper
-def add_changes(rows, bias, i, grids, changes, room, U):
+def add_changes(group, rows, bias, i, grids, changes, room, U):
     """U[:, moved[m]] += steps[m] xᵢ − before[m] xᵢ, each on the grid, for the first `changes` of them."""
     if changes == 0:
         return
     moved, before, after, vector = room.moved, room.before, room.steps, grids.vector
     start, stop = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])
-    if changes == 1:
-        c, taken, given = np.uint64(moved[0]), before[0], after[0]
+    if group.single() or changes == 1:
+        c, taken, given = number_of(group, moved, 0), before[0], after[0]
         for p in range(start, stop):
             value = entry(rows.data, p)
             U[np.uint64(rows.indices[p]), c] += rounded(given * value, vector) - rounded(taken * value, vector)
-    else:
-        for p in range(start, stop):
-            j, value = np.uint64(rows.indices[p]), entry(rows.data, p)
-            for m in range(changes):
-                U[j, moved[m]] += rounded(after[m] * value, vector) - rounded(before[m] * value, vector)
+        if bias != 0.0:
+            U[len(U) - 1, c] += rounded(given * bias, vector) - rounded(taken * bias, vector)
+        return
+    for p in range(start, stop):
+        j, value = np.uint64(rows.indices[p]), entry(rows.data, p)
+        for m in range(changes):
+            U[j, moved[m]] += rounded(after[m] * value, vector) - rounded(before[m] * value, vector)
     if bias != 0.0:
         for m in range(changes):
             U[len(U) - 1, moved[m]] += rounded(after[m] * bias, vector) - rounded(before[m] * bias, vector)

@@ -12,9 +12,12 @@ from streamcut.compiled.columns import (
     add_changes,
     add_steps,
     bent_along,
+    count_of,
     gain_of_step,
     is_left_out,
     note_change,
+    number_of,
+    place_of,
     scores,
     step_of_pair,
     target_of_pair,
@@ -57,8 +60,8 @@ def offer(loss, first, rows, columns, pairs, half, numbers, limit, n, cached, co
 @helper
 def offer_pairs(loss, i, rows, columns, pairs, half, share, listed):
     kept = 0
-    for a in range(len(columns.places)):
-        k, y = columns.places[a], target_of_pair(columns.positive, rows.y[i], a)
+    for a in range(count_of(columns)):
+        k, y = place_of(columns, a), target_of_pair(columns.positive, rows.y[i], a)
         f, z = loss.decode(pairs.codes[i, half, k], y), pairs.z[i, k]
         share[a] = f
         if is_left_out(columns.left_out, pairs.fold, i, a):
@@ -90,13 +93,13 @@ def sweep(loss, turns, cached, count, listed, columns, on, slack, grids, w, sums
         count[i] = kept
         if kept == 0:
             continue
-        scores(cached, w, columns.l1, bias, columns.spared, i, own, kept, room.scores)
+        scores(columns.group, cached, w, columns.l1, bias, columns.spared, i, own, kept, room.scores)
         weight, square, entries = cached.weight[i], cached.square[i], cached.indptr[i + 1] - cached.indptr[i]
         given = i, own, kept, weight, square, entries, cached, columns, slack, grids, w, sums, room
         kept, moved = columns.group.sweep_row(loss, *given)
         count[i] = kept
         if moved > 0:
-            add_steps(cached, w, bias, i, room.moved, moved, room.steps)
+            add_steps(columns.group, cached, w, bias, i, room.moved, moved, room.steps)
         turns[left] = i
         left += kept > 0
     return left
@@ -105,8 +108,8 @@ def sweep(loss, turns, cached, count, listed, columns, on, slack, grids, w, sums
 @helper
 def sweep_pairs(loss, i, own, count, weight, square, entries, cached, columns, slack, grids, w, sums, room):
     kept, moved, l1 = 0, 0, columns.l1
-    for m in range(count):
-        a, score = own[m], room.scores[m]
+    for m in range(1 if columns.group.single() else count):
+        a, score = number_of(columns.group, own, m), room.scores[m]
         f, y, scale = cached.share[i, a], target_of_pair(columns.positive, cached.target[i], a), columns.cost[a] * weight
         sums.work[a] += entries
         bent, rise = bent_along(loss, cached, w, l1, columns, i, a, (f, score, y), weight, square, grids.limit)
@@ -130,14 +133,14 @@ def write_back(loss, chosen, cached, first_row, columns, codes, half, grids, sum
     for i in chosen:
         row = cached.number[i] - first_row
         changes = columns.group.write_row(loss, i, cached, columns, codes[row, half], grids, sums.b, room)
-        add_changes(cached, columns.bias, i, grids, changes, room, sums.U)
+        add_changes(columns.group, cached, columns.bias, i, grids, changes, room, sums.U)
 
 
 @helper
 def write_pairs(loss, i, cached, columns, codes, grids, b, room):
     changes, weight = 0, cached.weight[i]
-    for a in range(len(columns.places)):
-        k, y = columns.places[a], target_of_pair(columns.positive, cached.target[i], a)
+    for a in range(count_of(columns)):
+        k, y = place_of(columns, a), target_of_pair(columns.positive, cached.target[i], a)
         past, now = codes[k], loss.encode(cached.share[i, a])
         if past != now:
             codes[k] = now

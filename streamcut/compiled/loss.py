@@ -19,7 +19,7 @@ _METHODS = (
     *("unbounded", "sized", "size", "limited", "stays", "free", "encode", "decode", "merged", "mixed", "violation", "priority"),
     *("kinks", "kink", "margin", "bounded", "slope"),
     # of streamcut.compiled.problems
-    *("problem_of", "rest_of_row", "step_of_row", "changes_of_row", "offer_row", "sweep_row", "write_row"),
+    *("single", "problem_of", "rest_of_row", "step_of_row", "changes_of_row", "offer_row", "sweep_row", "write_row"),
     *("z_at_zero", "slope_of", "step_along"),
 )
 _dispatchers: dict[Callable, Any] = {}

@@ -17,6 +17,10 @@ class Alone(NamedTuple):
 
     width: int = 1
 
+    def single(self):
+        """Whether there is one column, in the only place."""
+        return False
+
     def problem_of(self, a):
         return a
 
@@ -69,10 +73,20 @@ class Alone(NamedTuple):
         return value, abs(loss.dual(here, target)) if loss.unbounded() and value != 0.0 else 0.0
 
 
+class Single(Alone):
+    """One column: compiled without lists and places of columns."""
+
+    def single(self):
+        return True
+
+
 class Together(NamedTuple):
     """Groups of `width` columns are problems; the methods are those of Alone."""
 
     width: int
+
+    def single(self):
+        return False
 
     def problem_of(self, a):
         return a // self.width

@@ -10,7 +10,7 @@ import numpy as np
 
 from streamcut.compiled import vectors
 from streamcut.compiled.column_records import Order, Places
-from streamcut.compiled.problems import Alone, Together
+from streamcut.compiled.problems import Alone, Single, Together
 from streamcut.errors import UsageError
 from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import Runner
@@ -79,7 +79,7 @@ class ColumnsOracle(LinearOracle):
             rows.add("t", np.int32)
         for name in ("z", "z_b"):
             rows.add(name, np.float64, (K,))
-        self._of_lines, self._group = risk.loss, Alone() if risk.group is None else Together(risk.group)
+        self._of_lines, self._group = risk.loss, self._grouping()
         rows.add("codes", self._of_lines.code_type, (2, K))
         if risk.folds is not None:
             rows.add("fold", np.int16)
@@ -103,6 +103,11 @@ class ColumnsOracle(LinearOracle):
         # a single lane only: lanes move the same w
         alone = len(runner.lanes) == 1 and not self._l1.any() and risk.group is None
         self._solves = bool(self._caches) and alone and solving_bytes(risk.loss, statistics, self.dimension) > 0
+
+    def _grouping(self) -> Alone | Together:
+        if self.risk.group is not None:
+            return Together(self.risk.group)
+        return Single() if self.at_once == 1 else Alone()
 
     # -- properties of the active columns: arrays (A) --------------------------------------------------------------------------
 
