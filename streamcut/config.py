@@ -10,7 +10,7 @@ from typing import Any
 from streamcut.errors import UsageError
 from streamcut.foundation.shown import unknown
 from streamcut.foundation.units import part_of
-from streamcut.loss_table import CLASSES_LOSSES, HINGE_OF_CLASSES, JOINT_LOSSES, LABELLING_LOSSES, ROW_LOSSES
+from streamcut.loss_table import CLASSES_LOSSES, HINGE_OF_CLASSES, LABELLING_LOSSES, ROW_LOSSES
 from streamcut.options.option import Check, changed, default_of, expect_valid, having, option, options_of
 from streamcut.options.training import TASKS, TrainDeclarations
 from streamcut.solver_table import SOLVER_TABLE, Problem, SolverRecord, solvers, solvers_of
@@ -99,7 +99,7 @@ class TrainOptions(TrainDeclarations):
             return "bsca"
         if self.l1_only:
             return "working-set"
-        if (task := self.chosen_task) in ("multiclass", "one-class"):
+        if (task := self.chosen_task) == "multiclass":
             return "bundle-dca"
         parts = task in ("binary", "regression", "sequence") and self.loss in ("auto", *ROW_LOSSES)
         return "bundle-dca" if parts and self.cut == "predicted" else "ocas"
@@ -162,7 +162,7 @@ class TrainOptions(TrainDeclarations):
         if self.max_cuts is not None and self.max_cuts < least:
             raise UsageError(f"max_cuts: {self.chosen_solver} needs {least} cuts, not {self.max_cuts}")
         if self.max_cuts is not None and self.in_columns:
-            raise UsageError("max_cuts: several classes, and l1 with a free intercept, keep no bundle of cuts; leave it out")
+            raise UsageError("max_cuts: bundle-dca keeps a bundle of cuts for sequences only; leave it out")
         if self.tol is None and self.tol_relative is None and not (self.target or self.max_passes or self.max_time):
             raise UsageError("tol and tol_relative are both off: give target, max_passes or max_time, else training never ends")
 
@@ -174,8 +174,7 @@ class TrainOptions(TrainDeclarations):
     @property
     def in_columns(self) -> bool:
         """Whether the problem, or one for each class, is trained as columns of the weights (streamcut.solvers.columns)."""
-        priced = self.record.dual and self.free and self.l1 != 0.0 and self.problem in ("binary", "regression")
-        return priced or (self.record.dual and self.problem in ("one-vs-rest", *JOINT_LOSSES))
+        return self.record.dual and self.problem != "sequence"
 
     def _check_intercept(self) -> None:
         """What an unregularised intercept can be combined with; without an intercept `bias` is 0."""
@@ -254,11 +253,8 @@ class TrainOptions(TrainDeclarations):
                 value, having = getattr(self, name), [other for other, each in SOLVER_TABLE.items() if name in each.options]
                 raise UsageError(f"{name}: {value!r} is an option of {', '.join(having)}; {solver} does not have it")
         self._check_loss(task)
-        if self.cut == "exact" and (self.problem == "labelling" or self.in_columns):
-            what = f"loss {self.loss} has none"
-            if self.in_columns:
-                what = "several classes, and l1 with a free intercept, have predicted cuts only"
-            raise UsageError(f"cut: {self.cut!r} is a choice for losses of single rows; {what}")
+        if self.cut == "exact" and self.problem == "labelling":
+            raise UsageError(f"cut: {self.cut!r} is a choice for losses of single rows; loss {self.loss} has none")
         if self.record.intercept and self.bias not in (0.0, 1.0):
             raise UsageError(f"bias: {solver} does not regularise its intercept: write 1 for an intercept, 0 for none")
         if self.budget is not None and self.maintenance == "none":

@@ -30,13 +30,12 @@ class SolverRecord:
     options    its options of `train` that not every solver has, in the order of declaration
     limits     options that end it and change nothing before: a run may resume from a checkpoint with others
     margins    each row keeps its scores at the last w and at the best one (sampled cuts: by each cut)
-    dual       dual ascent: each row keeps dual variables in the cuts of the bundle, and there is a cache of rows
+    dual       dual ascent: each row keeps a dual variable, and there is a cache of rows; unless it is of sequences, as columns
     curved     it sums the curvature of the loss: for few features (streamcut.strategy)
     columns    it keeps the columns of relevant features in memory
     max_cuts   size of the bundle unless given; None: from the length of the weights
     least_cuts size of the smallest bundle it works with
     vectors    number of dense vectors, each as long as the weights, that each worker keeps
-    sums       how many of them hold a lane's share of the sums of a pass
     losses     row losses that it trains; None: all, or those of its job
     intercept  `bias` switches an unregularised intercept on and off
     """
@@ -53,7 +52,6 @@ class SolverRecord:
     max_cuts: int | None = None
     least_cuts: int = 2
     vectors: int = 1
-    sums: int = 1
     losses: tuple[str, ...] | None = None
     intercept: bool = False
 
@@ -84,19 +82,12 @@ _RECORDS: dict[str, SolverRecord] = {
     "bundle-dca": SolverRecord(
         family="linear",
         trains={
-            "binary": "bundle_dca",
-            "regression": "bundle_dca",
-            **dict.fromkeys(JOINT_LOSSES, "columns"),
-            "one-vs-rest": "columns",
+            **dict.fromkeys(("binary", "regression", "one-vs-rest", *JOINT_LOSSES), "columns"),
             "sequence": "sequence_dca",
-            "one-class": "one_class",
         },
         margins=True,
         dual=True,
-        max_cuts=16,
         least_cuts=4,  # it adds two per pass
-        vectors=8,  # w′, two cuts, the known ones, a lane ahead, two for sweeps over cached rows
-        sums=3,
     ),
     "newton": SolverRecord(
         family="linear",
@@ -123,6 +114,7 @@ _RECORDS: dict[str, SolverRecord] = {
             "labelling": "ocas",
             "ranking": "ocas",
             "sequence": "ocas",
+            "one-class": "one_class",
         },
         kinds=("cutting-planes",),
         margins=True,

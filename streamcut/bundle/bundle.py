@@ -44,15 +44,6 @@ class MasterSolution:
     taken: float
 
 
-@dataclass(frozen=True, slots=True)
-class Merge:
-    """The cut in slot `into` became (1 − share)·itself + share·(the cut in slot `gone`)."""
-
-    into: int
-    gone: int
-    share: float
-
-
 def _with(known: np.ndarray, more: Any) -> np.ndarray:
     """`known` with one more entry."""
     found = np.empty((len(known) + 1, *known.shape[1:]), known.dtype)
@@ -67,9 +58,6 @@ class Bundle:
 
     With a free intercept the last number of a cut's vector is its pull on the intercept, and is kept apart: w and
     cuts passed in have `dimension` + 1 numbers, those of the master problem `dimension`.
-
-    Data kept for every cut is addressed by slot: `slots[t]` is the number in 0 … max_cuts − 1 of cut t, its own for
-    as long as it lives (cut 0, the zero cut, has −1).
     """
 
     def __init__(self, dimension: int, c_bar: float, max_cuts: int, penalty: L2 = SQUARES) -> None:
@@ -87,49 +75,17 @@ class Bundle:
         self._beta = np.array([c_bar])
         self._gram = np.zeros((1, 1))
         self._unused = np.zeros(1, dtype=np.int64)
-        self.slots = np.array([-1])
 
     def __len__(self) -> int:
         """Number of cuts, the zero cut not counted."""
         return len(self._b) - 1
 
-    def mixture(self, slots: int | None = None) -> np.ndarray:
-        """β / C̄ by slot (`slots`, or max_cuts), 0 where there is no cut: the mixture of the last master solution."""
-        mixture = np.zeros(self.max_cuts if slots is None else slots)
-        mixture[self.slots[1:]] = self._beta[1:] / self.c_bar
-        return mixture
-
-    def newest(self) -> np.ndarray:
-        """As `mixture`, for the newest cut alone."""
-        return (np.arange(self.max_cuts) == self.slots[-1]).astype(float)
-
-    def offset(self, mixture: np.ndarray) -> float:
-        """Σ π_t b_t for a mixture π by slot."""
-        return float(mixture[self.slots[1:]] @ self._b[1:])
-
-    def make_room(self, cuts: int, keep: int = 0) -> tuple[list[Merge], list[int]]:
-        """Merge or drop until `cuts` more fit; returns the merges in order and the slots of the next cuts.
-
-        The newest `keep` cuts stay unchanged as long as two others are left.
-        """
-        merges = []
-        while len(self) + cuts > self.max_cuts:
-            merge = self._make_room(len(self._b) - (keep if len(self) >= keep + 2 else 0))
-            if merge is not None:
-                merges.append(merge)
-        return merges, self._free()[:cuts].tolist()
-
-    def _free(self) -> np.ndarray:
-        free = np.ones(self.max_cuts + 1, np.bool_)
-        free[self.slots] = False  # the zero cut's slot −1 is the last entry
-        return np.flatnonzero(free[:-1])
-
     def add(self, a: np.ndarray, b: float, error: CutError) -> None:
         """Take a copy of the cut (a, b) into the bundle."""
-        self.make_room(1)
+        while len(self) >= self.max_cuts:
+            self._make_room()
         a, pull = (a[:-1], float(a[-1])) if self.penalty.free else (a, 0.0)
         t = len(self._b)
-        self.slots = _with(self.slots, self._free()[0])
         self._vectors[t] = a
         self._b, self._pulls, self._errors = _with(self._b, b), _with(self._pulls, pull), _with(self._errors, error)
         self._beta, self._unused = _with(self._beta, 0.0), _with(self._unused, 0)
@@ -171,7 +127,6 @@ class Bundle:
             "beta": self._beta,
             "gram": self._gram,
             "unused": self._unused,
-            "slots": self.slots,
         }
 
     def make_places(self, cuts: int) -> dict[str, np.ndarray]:
@@ -179,7 +134,7 @@ class Bundle:
         size = cuts + 1
         self._b, self._beta, self._gram = np.zeros(size), np.zeros(size), np.zeros((size, size))
         self._errors, self._pulls = np.zeros((size, 2)), np.zeros(size)
-        self._unused, self.slots = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+        self._unused = np.zeros(size, dtype=np.int64)
         return self.saved()
 
     def solve(self, tolerance: float, near: Interval | None = None) -> MasterSolution:
@@ -234,13 +189,13 @@ class Bundle:
             offset + own * (float(pi @ np.abs(self._b)) + offset),
         )
 
-    def _make_room(self, end: int) -> Merge | None:
-        """Among the cuts before `end`, drop the one unused for longest, or merge the two with the smallest β."""
-        idle = 1 + int(np.argmax(self._unused[1:end]))
+    def _make_room(self) -> None:
+        """Drop the cut unused for longest, or merge the two with the smallest β."""
+        idle = 1 + int(np.argmax(self._unused[1:]))
         if self._unused[idle] > 0:
             self._drop(np.array([idle]))
-            return None
-        s, t = 1 + np.argsort(self._beta[1:end], kind="stable")[:2]
+            return
+        s, t = 1 + np.argsort(self._beta[1:], kind="stable")[:2]
         total = self._beta[s] + self._beta[t]
         share = self._beta[t] / total if total > 0.0 else 0.5
         lengths = self._lengths() + np.abs(self._pulls)
@@ -253,9 +208,7 @@ class Bundle:
         self._pulls[s] += share * (self._pulls[t] - self._pulls[s])
         self._beta[s], self._beta[t] = total, 0.0
         self._refresh_gram(s, self._vectors[s])
-        merge = Merge(int(self.slots[s]), int(self.slots[t]), float(share))
         self._drop(np.array([t]))
-        return merge
 
     def _refresh_gram(self, t: int, vector: np.ndarray) -> None:
         """Update the Gram matrix: cut t is now `vector`."""
@@ -275,7 +228,7 @@ class Bundle:
         for target, source in enumerate(keep):
             if target != source:
                 self._vectors[target] = self._vectors[source]
-        self._b, self._pulls, self._errors, self._beta, self._unused, self.slots = (
-            x[keep] for x in (self._b, self._pulls, self._errors, self._beta, self._unused, self.slots)
+        self._b, self._pulls, self._errors, self._beta, self._unused = (
+            x[keep] for x in (self._b, self._pulls, self._errors, self._beta, self._unused)
         )
         self._gram = np.ascontiguousarray(self._gram[np.ix_(keep, keep)])

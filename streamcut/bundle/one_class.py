@@ -51,7 +51,6 @@ class FreeOffset(FreeIntercept):
     constant: float = 1.0
     price: float = 0.0
     partial: ClassVar[bool] = False
-    proximal: ClassVar[bool] = False
     centred: ClassVar[bool] = False
 
     @classmethod

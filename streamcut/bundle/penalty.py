@@ -41,7 +41,6 @@ class L2:
     priced: ClassVar[bool] = False  # whether the master problem prices the pull on it
     centred: ClassVar[bool] = False  # whether an intercept in the middle of its optima is better than one at an end
     partial: ClassVar[bool] = True  # whether a part of a cut is a cut, as losses are not negative
-    proximal: ClassVar[bool] = False  # whether it stays near the point to which dual ascent has moved it
 
     def weights(self, v: np.ndarray) -> np.ndarray:
         """w = ∇R*(v), which may be `v` itself."""
@@ -177,7 +176,6 @@ class FreeIntercept(L2):
     l1: float = 0.0  # type: ignore[misc]
     free: ClassVar[bool] = True
     priced: ClassVar[bool] = True
-    proximal: ClassVar[bool] = True
 
     def known(self, *within: float) -> Self:
         """With (low, high), or nothing, as the proved interval. Raises ValueError for other numbers."""

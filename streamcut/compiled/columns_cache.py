@@ -146,3 +146,12 @@ def write_pairs(loss, i, cached, columns, codes, grids, b, room):
             codes[k] = now
             changes = note_change(loss, a, past, now, weight, y, grids, b, changes, room)
     return changes
+
+
+@kernel
+def gained(loss, weight, target, before, after):
+    """Σ weight (constant of share `after` − that of `before`), all (n)."""
+    gain = 0.0
+    for i in range(len(weight)):
+        gain += weight[i] * (loss.constant(after[i], target[i]) - loss.constant(before[i], target[i]))
+    return gain

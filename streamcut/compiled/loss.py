@@ -16,7 +16,7 @@ from streamcut.compiler.numba_parts import AbstractTemplate, AttributeTemplate, 
 
 _METHODS = (
     *("sign", "offset", "target_size", "value", "dual", "conjugate", "constant", "curvature", "step", "lowest", "highest"),
-    *("unbounded", "sized", "size", "limited", "stays", "free", "encode", "decode", "merged", "mixed", "violation", "priority"),
+    *("unbounded", "sized", "size", "limited", "stays", "free", "encode", "decode", "violation", "priority"),
     *("kinks", "kink", "margin", "bounded", "slope"),
     # of streamcut.compiled.problems
     *("single", "problem_of", "rest_of_row", "step_of_row", "changes_of_row", "offer_row", "sweep_row", "write_row"),

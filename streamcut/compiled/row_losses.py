@@ -102,9 +102,10 @@ def margins(loss, y, u, z, sums):
 
 @kernel
 def cut_coefficients(loss, y, z_b, z, kappa, u, grids, out, sums):
-    """Cut at z_c = z_b + κ(z − z_b): fills out[i] = −u_i σ_i f_i, and adds to sums (4), as dual._change_sum does; neither over M.
+    """Cut at z_c = z_b + κ(z − z_b): fills out[i] = −u_i σ_i f_i, and adds to sums (4); neither over M.
 
-    Sums are exact on the grids of weights (streamcut.foundation.rounding.Grids).
+    sums: [Σ u constant, its remainder after the coarse grid, Σ u |f|, Σ u size], the last two for its rounding. All are exact on
+    the grids of weights (streamcut.foundation.rounding.Grids).
     """
     for i in range(len(y)):
         weight = weight_of(u, i)

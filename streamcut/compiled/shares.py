@@ -1,12 +1,8 @@
-"""Dual variables of rows in cuts as 16-bit codes, and the few sums that every dual ascent over rows needs."""
+"""Dual variables of rows as 16-bit codes, and the few sums that dual ascent over rows needs."""
 
 import numpy as np
 
 from streamcut.compiler.jit import helper, inlined
-
-MIXED = 1 << 31  # parts of a mixture are multiples of 1 / MIXED: then Σ part·q² is exact in 64 bits
-_WHOLE = MIXED * 65535.0 * 65535.0
-NEARLY = 1.0 - 1e-7  # a share of 1, up to the rounding of parts and merged codes
 
 
 @inlined
@@ -20,17 +16,6 @@ def share_of(code):
 def code_of(share):
     """The nearest code of a share."""
     return np.uint16(np.sqrt(share) * 65535.0 + 0.5)
-
-
-@inlined
-def mixed_share(codes, i, parts):
-    """Σ_t parts[t]/MIXED · (share of codes[i, t]), in integers: exact, in any order."""
-    total = np.uint64(0)
-    for t in range(len(parts)):
-        code = np.uint64(codes[i, t])
-        total += parts[t] * (code * code)
-    share = np.float64(total) / _WHOLE
-    return 1.0 if share > NEARLY else share
 
 
 @inlined

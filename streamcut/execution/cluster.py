@@ -34,6 +34,7 @@ from streamcut.execution.lanes import Lanes
 from streamcut.execution.occurring import OccurringDataset, occurring
 from streamcut.execution.passes import Pass
 from streamcut.execution.plan import BASE, Needs
+from streamcut.execution.row_buffer import with_entries_of
 from streamcut.execution.row_state import RowState
 from streamcut.execution.runner import Interrupted, PassReport, Runner
 from streamcut.execution.scaled import ScaledDataset, scaled
@@ -125,7 +126,11 @@ def read_shard(source: Source, work: bytes | None, sent: bytes) -> bytes:
     """
     shard, rows = pickle.loads(sent)
     chunk = _opened(source).shard(shard, None, traffic := Traffic())
-    return _answer(traffic, *({}, chunk) if work is None else _loaded(work).score(rows, chunk))
+    if work is None:
+        return _answer(traffic, {}, chunk)
+    scoring = _loaded(work)
+    kept = scoring.score(rows, chunk)
+    return _answer(traffic, {name: rows[name] for name in scoring.scored}, with_entries_of(kept, chunk))
 
 
 def _answer(traffic: Traffic, *result: Any) -> bytes:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from streamcut.execution.row_state import Rows
 from streamcut.foundation.chunk import Chunk
 
@@ -25,7 +27,7 @@ class Pass:
     whole_groups   blocks hold whole groups of equal qid: all that begin in the lane. Without data, the row state `begins`
                    marks them: 1 in the first row of each
     row_arrays     the row-state arrays that it uses; None: possibly any; empty, and no data: no blocks come
-    scored_from    the row-state arrays that `score` reads
+    scored_from    the row-state arrays that `score` reads, scored those that it fills
     pure           it changes nothing but its partial sum and the row state, so a lane may run elsewhere, and again
     """
 
@@ -34,6 +36,7 @@ class Pass:
     interruptible: ClassVar[bool] = False
     row_arrays: ClassVar[tuple[str, ...] | None] = None
     scored_from: ClassVar[tuple[str, ...]] = ()
+    scored: ClassVar[tuple[str, ...]] = ()
 
     @property
     def pure(self) -> bool:
@@ -58,32 +61,21 @@ class Pass:
         return None
 
     def visit_chunk(self, partial: Any, rows: Rows, chunk: Chunk) -> None:
-        """Add a block of rows with their entries; `rows` are writable row-state arrays for exactly these rows.
-
-        A pass with `prepare` also takes what that made of the block, and then does the work that needs the blocks before.
-        """
+        """Add a block of rows with their entries; `rows` are writable row-state arrays for exactly these rows."""
         raise NotImplementedError(f"{type(self).__name__} reads data and has no visit_chunk")
-
-    def prepare(self, partial: Any, rows: Rows, chunk: Chunk) -> Any:
-        """The work on a block from several places that needs no earlier block; a separate thread may do it ahead."""
-        return None
-
-    def conclude(self, partial: Any, rows: Rows, chunk: Chunk, prepared: Any) -> None:
-        """The rest of visit_chunk, block after block; a separate thread may do it while later blocks are visited."""
 
     def visit_rows(self, partial: Any, rows: Rows) -> None:
         """Add a block of consecutive rows, given by their row state alone."""
         raise NotImplementedError(f"{type(self).__name__} reads no data and has no visit_rows")
 
     def divided(self) -> tuple[Pass, Pass] | None:
-        """(a pass for workers to `score` with, this pass on the rows that they have scored); None: it cannot be divided."""
+        """(a pass to `score` blocks ahead, in another thread or on a worker, this pass on scored rows); None: it needs no more
+        than one visit."""
         return None
 
-    def score(self, rows: Rows, chunk: Chunk) -> tuple[Rows, Chunk]:
-        """(row-state arrays with new values, the rows with no more entries than the rest of the work reads).
-
-        `rows` are `scored_from`.
-        """
+    def score(self, rows: Rows, chunk: Chunk) -> np.ndarray:
+        """The work on a block that needs no earlier one: writes the row state `scored`, from `scored_from`. Returns (n, bool):
+        the rows whose entries the rest of the work reads."""
         raise NotImplementedError(f"{type(self).__name__} cannot be divided")
 
     def finish(self, partial: Any, rows: Rows, first_row: int) -> None:

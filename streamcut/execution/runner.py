@@ -56,8 +56,8 @@ class Runner:
     row_state  where those arrays live; default: in memory
     stop       called after every block, and while waiting for one; when it returns True, an interruptible pass raises
                Interrupted
-    ahead      two threads per worker: one reads rows from several places and ends the work on visited ones (Pass.conclude), the
-               other prepares them (Pass.prepare)
+    ahead      two threads per worker: one reads rows from several places and writes the row state of visited ones, the other
+               scores them, if the pass is `divided`
     """
 
     def __init__(
@@ -167,7 +167,7 @@ class Runner:
         return {name: array[start - first : stop - first] for name, array in self.rows.items()}
 
     def _visits(self, start: int, stop: int, work: Pass, partial: Any, worker: int, traffic: Traffic) -> Generator[None]:
-        """Visits the blocks of a lane's rows in order, and stops after each: read, prepare, visit, conclude."""
+        """Visits the blocks of a lane's rows in order, and stops after each: read, score, visit."""
         if not work.needs_data:
             for first, last in self._row_blocks(start, stop, work):
                 work.visit_rows(partial, self._rows_of(first, last))
@@ -175,24 +175,23 @@ class Runner:
                 yield
             return
         threads = self._ahead[worker] if self._ahead and work.streams is not None else None
+        scoring, work = (threads and work.divided()) or (None, work)
         visited: deque[Ready] = deque()
-        chunks = self._read(start, stop, work, partial, worker, traffic, visited)
+        chunks = self._read(start, stop, work, worker, traffic, visited)
         if threads:  # blocks of several pieces are copies
             chunks = one_ahead(threads[0], chunks, lambda chunk: chunk.pieces is not None)
-        ready = self._prepared(work, partial, chunks, early=threads is not None)
+        ready = self._ready(scoring, chunks)
         if threads:
             ready = one_ahead(threads[1], ready, lambda block: block.chunk.pieces is not None)
         with closing(ready) as blocks:
             for block in blocks:
-                work.visit_chunk(partial, block.rows, block.chunk, *[block.prepared] * (block.prepared is not None))
+                work.visit_chunk(partial, block.rows, block.chunk)
                 visited.append(block)
                 yield
-        self._conclude(work, partial, visited)
+        self._write_back(visited)
 
-    def _read(
-        self, start: int, stop: int, work: Pass, partial: Any, worker: int, traffic: Traffic, visited: deque[Ready]
-    ) -> Generator[Chunk]:
-        """The lane's blocks of rows; before each, the work on the `visited` ones ends."""
+    def _read(self, start: int, stop: int, work: Pass, worker: int, traffic: Traffic, visited: deque[Ready]) -> Generator[Chunk]:
+        """The lane's blocks of rows; before each, the row state of the `visited` ones is written."""
         buffers, streams = self._buffers[worker], work.streams
         if streams is None:
             chunks = self.feed.blocks(start, stop, buffers[0], traffic, groups=work.whole_groups, together=work.together)
@@ -202,12 +201,12 @@ class Runner:
             chunks = self.feed.mixed(start, stop, streams, buffers[: streams.places], traffic, ahead=2 * bool(self._ahead))
         for chunk in chunks:
             yield chunk
-            self._conclude(work, partial, visited)
+            self._write_back(visited)
 
-    def _prepared(self, work: Pass, partial: Any, chunks: Generator[Chunk], *, early: bool) -> Generator[Ready]:
-        """Blocks with their row state, that of several places copied into contiguous arrays, and what `work` prepares `early`.
+    def _ready(self, scoring: Pass | None, chunks: Generator[Chunk]) -> Generator[Ready]:
+        """Blocks with their row state, that of several places copied into contiguous arrays, after `scoring`.
 
-        Otherwise it does all at once: the rows are then still in cache for their steps.
+        Without it, rows are scored just before their steps, for which they are then still in cache.
         """
         with closing(chunks):
             for chunk in chunks:
@@ -215,14 +214,14 @@ class Runner:
                 rows = parts[0]
                 if chunk.pieces is not None:
                     rows = {name: np.concatenate([part[name] for part in parts]) for name in rows}
-                yield Ready(chunk, rows, work.prepare(partial, rows, chunk) if early else None)
+                if scoring is not None:
+                    scoring.score(rows, chunk)
+                yield Ready(chunk, rows)
 
-    def _conclude(self, work: Pass, partial: Any, visited: deque[Ready]) -> None:
-        """End the work on visited blocks, before their memory is used again."""
+    def _write_back(self, visited: deque[Ready]) -> None:
+        """Write the row state of visited blocks, before their memory is used again."""
         while visited:
-            chunk, rows, prepared = visited.popleft()
-            if prepared is not None:
-                work.conclude(partial, rows, chunk, prepared)
+            chunk, rows = visited.popleft()
             at = 0
             for start, stop in _pieces(chunk):
                 if chunk.pieces is not None:

@@ -14,11 +14,10 @@ from streamcut.foundation.interrupts import result_of
 
 
 class Ready(NamedTuple):
-    """A block of rows, their row state, and the result of Pass.prepare."""
+    """A block of rows, and their row state."""
 
     chunk: Chunk
     rows: Rows
-    prepared: Any
 
 
 Block = TypeVar("Block")

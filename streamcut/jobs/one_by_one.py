@@ -49,9 +49,7 @@ class OneByOneJob(BinaryJob):
         label, origin = self.classes[number], None if self.origins is None else self.origins[number]
         risk = replace(self.risk, loss=row_loss(self.options.chosen_loss, self.options.as_dict(), label))
         labels = self.classes[number == 0], label
-        return BinaryJob(
-            self.options, risk, labels, True, self.solver, self.max_cuts, self.lanes, self.workers, origin, self.order
-        )  # fmt: skip
+        return BinaryJob(self.options, risk, labels, True, self.solver, self.max_cuts, self.lanes, self.workers, origin)
 
     def needs(self, manifest: Manifest) -> Needs:
         """Those of a class, and the weights and proofs of all."""

@@ -12,7 +12,7 @@ import numpy as np
 from streamcut.bundle.one_class import without_offset
 from streamcut.compiled import vectors
 from streamcut.config import TrainOptions
-from streamcut.execution.plan import MemoryPlan, Needs
+from streamcut.execution.plan import Needs
 from streamcut.execution.runner import Runner
 from streamcut.foundation.rounding import objective
 from streamcut.io.manifest import Manifest
@@ -23,8 +23,8 @@ from streamcut.losses.hinge import Inside
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.certificate import Certificate, StopReason, Witness
 from streamcut.models.linear import LinearModel
-from streamcut.oracles.dual.ascent import DualOracle
-from streamcut.oracles.dual.one_class import OneClassDual
+from streamcut.oracles.linear import LinearOracle
+from streamcut.oracles.one_class import OneClassOracle
 from streamcut.solvers.progress import Solution
 
 log = logging.getLogger(__name__)
@@ -32,12 +32,12 @@ log = logging.getLogger(__name__)
 NU = 0.5  # as in LIBSVM, LIBLINEAR and scikit-learn
 LABELS = (-1.0, 1.0)  # outside and inside
 _OF_SQUARES = 1.0 / 32.0  # of the largest ‖x‖²: the square of the constant feature
-_VECTORS = 4  # of the length of w, besides those of bundle-dca: the cut where all shares are 1, twice, and the answer
+_VECTORS = 4  # of the length of w, besides those of OCAS: the cut where all shares are 1, twice, and the answer
 
 
 @dataclass(frozen=True)
 class OneClassJob(BinaryJob):
-    """Task "one-class" by bundle-dca (streamcut.bundle.one_class). Labels of the rows are ignored."""
+    """Task "one-class" by OCAS (streamcut.bundle.one_class). Labels of the rows are ignored."""
 
     task: ClassVar[str] = "one-class"
 
@@ -50,16 +50,16 @@ class OneClassJob(BinaryJob):
         needs = super().needs(manifest)
         return replace(needs, more=(*needs.more, ("cuts of all shares", _VECTORS * 8 * needs.dimension)))
 
-    def _dual(self, runner: Runner, **given: Any) -> DualOracle:
-        return OneClassDual(runner, self.risk, nu=_nu(self.options), **given)
+    def _cutting(self, runner: Runner, **given: Any) -> LinearOracle:
+        return OneClassOracle(runner, self.risk, nu=_nu(self.options), **given, keep_margins=True)
 
     def _constant(self, manifest: Manifest) -> float:
         # a power of 2, so that dividing by it does not round
         square = _OF_SQUARES * manifest.statistics.max_squared_norm
         return 2.0 ** round(0.5 * math.log2(square)) if square > 0.0 else 1.0
 
-    def _model(self, solution: Solution, C: float, *, oracle: Any, manifest: Manifest, plan: MemoryPlan) -> LinearModel:
-        nu, penalty, fixed = _nu(self.options), oracle.penalty, {"lanes": len(self.lanes), "row_cache": f"{plan.row_cache}B"}
+    def _model(self, solution: Solution, C: float, *, oracle: Any, manifest: Manifest) -> LinearModel:
+        nu, penalty = _nu(self.options), oracle.penalty
         w = penalty.factor(solution.w, solution.primal) * solution.w
         w[-1] = 0.0
         _warn_of_none(w, nu)
@@ -75,7 +75,7 @@ class OneClassJob(BinaryJob):
             raised=C * raised, detail=detail(reason, oracle),
         )  # fmt: skip
         return linear_model(
-            options, manifest, np.append(w[:-1], -rho), solution.history, C=C, constant=1.0, bias=1.0, fixed={"nu": nu, **fixed},
+            options, manifest, np.append(w[:-1], -rho), solution.history, C=C, constant=1.0, bias=1.0, fixed={"nu": nu},
             task=self.task, labels=self.labels, certificates=(proved,), witnesses=(witness,),
         )  # fmt: skip
 

@@ -18,8 +18,8 @@ from streamcut.jobs.job import identity
 from streamcut.jobs.linear import bundle_size, certificate, linear_model, solver_of, threads_wanted
 from streamcut.losses.sequence import SequenceRisk
 from streamcut.models.linear import LinearModel
-from streamcut.oracles.dual.sequence import VECTORS, SequenceDualOracle
 from streamcut.oracles.sequence import SequenceOracle
+from streamcut.oracles.sequence_dual import VECTORS, SequenceDualOracle
 from streamcut.solver_table import SolverRecord
 from streamcut.solvers.progress import Progress
 

@@ -1,4 +1,4 @@
-"""How rows remember their shares in cuts: 16 bits for shares in [0, 1], 32-bit floats for others.
+"""How rows remember their shares: 16 bits for shares in [0, 1], 32-bit floats for others.
 
 A cut is summed from the remembered shares without further rounding, so both agree.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamcut.compiled.shares import MIXED, code_of, mixed_share, share_of
+from streamcut.compiled.shares import code_of, share_of
 from streamcut.losses.loss import Loss
 
 
@@ -29,16 +29,6 @@ class UnitShares(Loss):
     def decode(self, code, y):
         return share_of(code)
 
-    def merged(self, code, other, weight):
-        return code_of((1.0 - weight) * share_of(code) + weight * share_of(other))
-
-    @staticmethod
-    def parts(mixture):
-        return np.rint(mixture * MIXED).astype(np.uint64)
-
-    def mixed(self, codes, i, parts, y):
-        return mixed_share(codes, i, parts)
-
     def largest_sums(self, rows, scale):
         """For losses of labels whose constant is at most 1 in size."""
         return scale.weight, scale.weight, np.inf
@@ -59,16 +49,3 @@ class FloatShares(Loss):
         if code <= np.float32(self.lowest(y)):
             return self.lowest(y)
         return np.float64(code)
-
-    def merged(self, code, other, weight):
-        return np.float32((1.0 - weight) * code + weight * other)
-
-    @staticmethod
-    def parts(mixture):
-        return mixture
-
-    def mixed(self, codes, i, parts, y):
-        share = 0.0
-        for t in range(len(parts)):
-            share += parts[t] * np.float64(codes[i, t])
-        return self.decode(np.float32(share), y)

@@ -193,19 +193,6 @@ class Loss(ABC):
     def decode(self, code, y: float) -> float:
         """The share of a code, in [lowest, highest]."""
 
-    @abstractmethod
-    def merged(self, code, other, weight: float):
-        """The code of (1 − weight)·(share of `code`) + weight·(share of `other`)."""
-
-    @staticmethod
-    @abstractmethod
-    def parts(mixture: np.ndarray) -> np.ndarray:
-        """`mixture` (cuts,), fractions of 1, as `mixed` takes it."""
-
-    @abstractmethod
-    def mixed(self, codes: np.ndarray, i: int, parts: np.ndarray, y: float) -> float:
-        """Σ_t parts[t] · (share of codes[i, t]), one part per column of codes."""
-
 
 class OfLabels(NamedTuple):
     """The parameters of losses of labels: which label is the positive one."""

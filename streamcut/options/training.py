@@ -119,10 +119,10 @@ class TrainDeclarations:
         choices=("predicted", "exact"), tasks=(*SINGLE, "sequence"), solvers="ocas", tried=("exact",))
     max_cuts: int | None = _algorithm(None,
         "Maximum number of cutting planes in memory, each as long as the weights.",
-        python="None: as many as fit in 128 MiB, 20 to 1000, fewer when memory is short; newton 8, bundle-dca 16.",
+        python="None: as many as fit in 128 MiB, 20 to 1000, fewer when memory is short; newton 8.",
         check=whole(2), solvers="bundle-dca newton cutting-planes sampled", tried=(4,))
     sweeps: int = _algorithm(50, "bundle-dca: maximum number of sweeps (epochs over cached rows) after a pass.", check=whole(0),
-        tasks=(*SINGLE, "one-class"), solvers="bundle-dca", tried=(0,))
+        tasks=SINGLE, solvers="bundle-dca", tried=(0,))
     seed: int = _algorithm(0, "Random seed of bundle-dca, of all kernel solvers except smo, of --nystroem and --fourier.",
         check=whole(0), solvers="bundle-dca budgeted stochastic sampled", tried=(1, (_FEATURES, 1), (_WAVES, 1)))
     kernel: str = _kernel("linear", "rbf: exp(−γ‖x−x′‖²), poly: (γ⟨x,x′⟩ + coef0)^degree.", choices=("linear", "rbf", "poly"),
@@ -143,7 +143,7 @@ class TrainDeclarations:
     epochs: float | None = _kernel(None, "Stochastic solvers: number of epochs (default 1).", check=ABOVE_0,
         solvers="budgeted stochastic", tried=(3.0,))
     nu: float | None = _kernel(None, "One class: share of rows left outside (default 0.5). sbp: mean slack per row, not C.",
-        check=_POSITIVE, tasks=("binary", "one-class"), solvers="cutting-planes bundle-dca sbp", tried=(0.4,))
+        check=_POSITIVE, tasks=("binary", "one-class"), solvers="cutting-planes sbp", tried=(0.4,))
     batch: int | None = _kernel(None, "sbp, sdca, pegasos, perceptron: rows drawn per step.", metavar="ROWS", check=whole(1),
         solvers="stochastic", tried=(4,))
     kernel_cache: str = _kernel("auto", "smo: memory for kernel columns; auto: what is left of --memory.", metavar="SIZE",
@@ -166,7 +166,7 @@ class TrainDeclarations:
     memory: str = _machine("auto", "Peak memory of the process: 4GB, 512MiB, 50%, auto.", check=SIZE, role="resource")
     row_cache: str = _machine("auto",
         "bundle-dca: memory for the rows that matter most (2GB, none, or 30% of the data); auto: 30% up to 128MiB, then 10%.",
-        check=SIZE, tasks=(*SINGLE, "one-class"), solvers="bundle-dca", tried=("0", "20%"))
+        check=SIZE, tasks=SINGLE, solvers="bundle-dca", tried=("0", "20%"))
     scratch: str | None = _machine(None,
         "Folder for what does not fit in memory: row state.", python="None: TMPDIR, else /var/tmp.",
         metavar="DIR", role="resource")

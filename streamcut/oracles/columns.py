@@ -21,11 +21,11 @@ from streamcut.oracles.columns_at_once import SolvingPass
 from streamcut.oracles.columns_cache import ColumnsCache, Sweeps
 from streamcut.oracles.columns_passes import AscentPass, ColumnSums, EnterPass, SlopesPass, StepPass, SweepsPass, kinds_of
 from streamcut.oracles.decomposable import Cut
-from streamcut.oracles.dual.interior import solving_bytes
-from streamcut.oracles.dual.random_order import RandomOrder
+from streamcut.oracles.interior import solving_bytes
 from streamcut.oracles.linear import LinearOracle
+from streamcut.oracles.random_order import RandomOrder
 
-ORDER = RandomOrder(nnz=1 << 16, batch=32, within=False)  # rows of a group stay in the second cache level
+ORDER = RandomOrder(nnz=1 << 16, batch=32)  # rows of a group stay in the second cache level
 _VISITS = 2  # steps per pair while its row is in cache and it is free
 _CLOSE = 100.0  # times the least gain of a sweep: the gap to which cached rows are solved at once
 # Of the first σ where shares come from each other. 300 rows × 50, 5 classes, C = 0.1 to 1000: 2 to 10 times fewer passes than
@@ -261,7 +261,7 @@ class ColumnsOracle(LinearOracle):
     def _drawn(self, visits: int) -> Order:
         """The order of rows in the next pass."""
         statistics = self._runner.feed.data.manifest.statistics
-        rows, _ = self._order.drawn(statistics, self.passes, self._seed, mixed=True)
+        rows = self._order.drawn(statistics, self.passes, self._seed)
         near = self._order.group_rows(statistics)
         random, turns = np.random.default_rng((self.passes, self._seed, 1)), np.empty(len(rows), np.int64)
         for first in range(0, len(rows), near):

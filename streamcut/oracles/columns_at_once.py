@@ -1,4 +1,4 @@
-"""Interior points over all cached rows (streamcut.oracles.dual.interior), one column after the other."""
+"""Interior points over all cached rows (streamcut.oracles.interior), one column after the other."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
 from streamcut.losses.loss import Loss
 from streamcut.oracles.columns_cache import ColumnsCache
-from streamcut.oracles.dual.interior import dense, solve_rows
+from streamcut.oracles.interior import dense, solve_rows
 
 
 @dataclass(slots=True)

@@ -13,14 +13,14 @@ from streamcut.compiled.records import CachedRows, Rows
 from streamcut.execution.row_cache import ROW_BYTES, CacheSize, RowCache, joined_seed
 from streamcut.foundation.rounding import Grids
 from streamcut.losses.columns import ColumnsRisk
-from streamcut.oracles.dual.worth import Worth
+from streamcut.oracles.worth import Worth
 
 _SLACK = 0.1  # of the largest violation of a sweep: pairs at a bound and further from leaving it wait for the next pass
 
 
 @dataclass(frozen=True, slots=True)
 class Sweeps:
-    """Settings of sweeps: at most `many`, until no column is worth another one (streamcut.oracles.dual.worth).
+    """Settings of sweeps: at most `many`, until no column is worth another one (streamcut.oracles.worth).
 
     entries  of all rows; rise (A): gain of the pass before; enough (A): a column's sweeps end when one gains no more than this
     seed     the number of the pass and the seed of the run

@@ -18,7 +18,6 @@ from streamcut.compiled.column_records import Added, Order, Pairs, Places, Room
 from streamcut.compiled.records import Rows as Csr
 from streamcut.execution.feed import Streams
 from streamcut.execution.passes import Pass
-from streamcut.execution.row_buffer import with_entries_of
 from streamcut.execution.row_cache import FillingPass
 from streamcut.execution.row_state import Rows
 from streamcut.foundation.chunk import Chunk
@@ -27,7 +26,7 @@ from streamcut.losses.columns import ColumnsRisk
 from streamcut.losses.loss import Loss
 from streamcut.oracles.classes_passes import targets
 from streamcut.oracles.columns_cache import ColumnsCache, Sweeps
-from streamcut.oracles.dual.random_order import sample_free
+from streamcut.oracles.random_order import sample_free
 from streamcut.oracles.row_passes import Equal, First, Halves, RowPass, Totals, begin, require_finite, weight_sum
 
 
@@ -86,7 +85,7 @@ class AscentPass(FillingPass):
     first   the first pass also fills the row state and sums the totals
     equal   requests Halves of every kind of column
     sample  random seed for the choice of cached rows
-    known   other processes have scored the rows, as in streamcut.oracles.dual.passes
+    known   the rows are scored: `z` is there, and rows at rest may lack their entries
     """
 
     risk: ColumnsRisk
@@ -104,6 +103,7 @@ class AscentPass(FillingPass):
     streams: Streams | None = None  # type: ignore[assignment]
     known: bool = False
     scored_from: ClassVar[tuple[str, ...]] = ("z", "codes", "t", "target", "u", "fold")
+    scored: ClassVar[tuple[str, ...]] = ("z",)
     interruptible: ClassVar[bool] = True
 
     @property
@@ -138,16 +138,17 @@ class AscentPass(FillingPass):
             self.offer(sums.cache, rows, chunk, pairs.keys)
 
     def divided(self) -> tuple[AscentPass, AscentPass] | None:
-        if self.first is not None or self.equal is not None or self.streams is None or self.order.visits == 0:
+        more = self.first is not None or self.equal is not None
+        if self.known or more or self.streams is None or self.order.visits == 0:
             return None
         return replace(self, caches={}, start=self.start[:0]), replace(self, known=True)
 
-    def score(self, rows: Rows, chunk: Chunk) -> tuple[Rows, Chunk]:
+    def score(self, rows: Rows, chunk: Chunk) -> np.ndarray:
         pairs = Pairs(rows["codes"], rows["z"], np.empty(chunk.n_rows), rows.get("fold"))
         kept, room = np.empty(chunk.n_rows, np.bool_), Room.of(self.order.near, self.W.shape[1])
         given = self.risk.loss, self._csr(rows, chunk), self.columns, pairs, self.halves, self.W, self.grids, self.order
         require_finite(chunk, kernels.score(*given, room, kept))
-        return {"z": rows["z"]}, with_entries_of(kept, chunk)
+        return kept
 
     def offer(self, cache: Any, rows: Rows, chunk: Chunk, keys: np.ndarray) -> None:
         sample_free(keys, self.risk.loss.free_below, chunk.numbers, self.sample)

@@ -110,6 +110,10 @@ class LinearOracle(DecomposableOracle):
             w[-1] = self._equal.score / self._bias
         return w
 
+    def best_intercept(self, w_b: np.ndarray) -> float | None:
+        """The best move of a free intercept at w_b, in units of scores, if the margins suffice to find it."""
+        return None
+
     @property
     def mean_loss_at_zero(self) -> float:
         return self._loss.at_zero if self._loss.targets == "labels" else self._targets.loss_at_zero / self.total_weight
@@ -161,7 +165,7 @@ class LinearOracle(DecomposableOracle):
         return loss
 
     def _divided(self, a: np.ndarray, b: np.ndarray) -> Cut:
-        """As in DecomposableOracle; b (4,) as in streamcut.compiled.dual."""
+        """As in DecomposableOracle; b (4,) as in streamcut.compiled.row_losses.cut_coefficients."""
         return self._divided_by(self.total_weight, a, b)
 
     def _divided_by(self, M: float, a: np.ndarray, b: np.ndarray) -> Cut:

@@ -20,7 +20,7 @@ Two cuts bound F: that of the newest shares, and G, all older ones mixed by the 
 A plain pass has σ = 1 and ends at y = C U; the last one before accelerated passes, with a smooth loss or if passes are stuck, at
 y = w_b: nothing bounds the shares of a smooth loss, and steps for σC from C U overshoot more with every pass. Each column has a
 Guard (streamcut.solvers.acceleration): the kind of its passes. Where its first σ is below 1, its plain passes solve for cached
-rows at once, if features are few (streamcut.oracles.dual.interior), and the resulting weights are scored next. With an l1 passes
+rows at once, if features are few (streamcut.oracles.interior), and the resulting weights are scored next. With an l1 passes
 are plain at first: steps exploit that only nonzero features bend the dual (streamcut.compiled.columns.bent_along).
 
 A joint loss of K classes has a group of K columns (streamcut.compiled.groups): its products, slopes and thresholds are sums over
@@ -44,14 +44,14 @@ from streamcut.execution.runner import Interrupted
 from streamcut.foundation.rounding import absolute_above, combined, combined_square, dual_value, objective, plane_doubt
 from streamcut.models.certificate import StopReason, Witness
 from streamcut.oracles.columns import ColumnsOracle, Start
-from streamcut.oracles.dual.worth import LITTLE
+from streamcut.oracles.worth import LITTLE
 from streamcut.solvers.acceleration import Guard
-from streamcut.solvers.bundle_dca import ENOUGH
 from streamcut.solvers.columns_state import Answer, Line, State
 from streamcut.solvers.progress import Iteration, Progress, StoppingRule
 from streamcut.solvers.standstill import Standing
 from streamcut.solvers.warm_start import Origin
 
+ENOUGH = 0.0005  # sweeps over cached rows end when one gains no more than this part of the gap
 _FASTER = 2.0  # the largest speed-up of a free intercept's moves; 4 takes as many passes
 _STILL = (StopReason.STALLED, StopReason.SCALE)
 _RISK = 0.01  # of the gap: if rounding in a step may add more than that to F, the point before it is kept

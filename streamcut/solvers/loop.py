@@ -10,35 +10,35 @@ from typing import Any
 from streamcut.execution.runner import Interrupted
 from streamcut.models.certificate import StopReason
 from streamcut.oracles.decomposable import DecomposableOracle
-from streamcut.solvers.progress import Progress, Saved, Solution, StoppingRule
+from streamcut.solvers.progress import Progress, Solution, StoppingRule
 from streamcut.solvers.state import BundleState
 
+Begin = Callable[[Any, int, StoppingRule], BundleState]
 
-def begun(oracle: Any, progress: Progress, max_cuts: int) -> tuple[BundleState, StoppingRule]:
-    """The state after a pass at w = 0, or that of the checkpoint, and the rule in the oracle's unit.
+
+def begun(oracle: Any, progress: Progress, max_cuts: int, begin: Begin = BundleState.at_zero) -> tuple[BundleState, StoppingRule]:
+    """The state after the pass of `begin`, by default at w = 0, or that of the checkpoint, and the rule in the oracle's unit.
 
     Raises Interrupted during that pass.
     """
     found = progress.resume(oracle)
-    s = BundleState.at_zero(oracle, max_cuts, progress.rule) if found is None else BundleState.restored(found, oracle)
+    s = begin(oracle, max_cuts, progress.rule) if found is None else BundleState.restored(found, oracle)
     return s, progress.measure_for(oracle)
 
 
 def iterated(
-    s: BundleState, oracle: DecomposableOracle, progress: Progress, rule: StoppingRule, iterate: Callable[[], None],
-    kept: Saved | None = None,
-) -> Solution:  # fmt: skip
-    """Call `iterate`, which moves `s`, until `progress` stops it. Checkpoints keep `kept`, by default `s`."""
-    kept = s if kept is None else kept
+    s: BundleState, oracle: DecomposableOracle, progress: Progress, rule: StoppingRule, iterate: Callable[[], None]
+) -> Solution:
+    """Call `iterate`, which moves `s`, until `progress` stops it."""
     try:
         while (reason := progress.note(*s.claim, s.k, len(s.bundle), oracle, s.standing)) is None:
-            progress.keep(kept, oracle)
+            progress.keep(s, oracle)
             iterate()
     except Interrupted:
         reason = StopReason.INTERRUPTED
     if reason is not StopReason.CONVERGED:
-        progress.save(kept, oracle)
+        progress.save(s, oracle)
     elif progress.rule.max_passes is None or oracle.passes + 2 <= progress.rule.max_passes:
         with suppress(Interrupted):
             s.centre(oracle, rule)
-    return replace(s.solution(reason, progress.history, oracle, rule), state=kept)
+    return replace(s.solution(reason, progress.history, oracle, rule), state=s)

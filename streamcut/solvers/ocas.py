@@ -22,8 +22,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from streamcut.solvers.loop import begun, iterated
+from streamcut.solvers.loop import Begin, begun, iterated
 from streamcut.solvers.progress import Progress, Solution
+from streamcut.solvers.state import BundleState
 
 MU = 0.1  # "works consistently well in all experiments" (paper, section 3)
 
@@ -35,12 +36,13 @@ def solve(
     max_cuts: int,
     cut: Literal["predicted", "exact"] = "predicted",
     mu: float = MU,
+    begin: Begin = BundleState.at_zero,
 ) -> Solution:
     """Run OCAS to the stopping rule of `progress`: one pass an iteration with predicted cuts, two with exact ones.
 
-    Raises Interrupted before there is a solution.
+    `begin` makes the initial state, by default by a pass at w = 0. Raises Interrupted before there is a solution.
     """
-    s, rule = begun(oracle, progress, max_cuts)
+    s, rule = begun(oracle, progress, max_cuts, begin)
 
     def iterate() -> None:
         place = 1.0 if progress.still else mu  # the cut at w itself always improves the bundle, which a full one may need
@@ -50,6 +52,7 @@ def solve(
             else:
                 oracle.score(s.w)
             s.move(s.search(oracle), oracle)
+            s.level(oracle)
             s.stepped = True
         if cut == "exact":
             if rule.reason(s.best.F, s.bound, oracle.c_bar, 0, 0.0) is not None:

@@ -27,7 +27,7 @@ broken off: a checkpoint would hold half-updated mixtures, and a resumed run wou
 
 from __future__ import annotations
 
-from streamcut.oracles.dual.sequence import SequenceDualOracle
+from streamcut.oracles.sequence_dual import SequenceDualOracle
 from streamcut.solvers.loop import begun, iterated
 from streamcut.solvers.ocas import MU
 from streamcut.solvers.progress import Progress, Solution

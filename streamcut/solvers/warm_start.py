@@ -4,8 +4,8 @@ Given     weights, and for the same data and risk a cutting plane from the end o
 Returns   the state of a solver after one pass: w_b = the weights, the cut there in the bundle.
 
 A cutting plane bounds the mean risk, which does not depend on C: the given one is a bound at once. ocas and cpa also add it to
-the bundle. bundle-dca does not: rows do not remember their shares in it, and sweeps that start from guesses (1 inside the margin,
-0 outside) took up to three times the passes. Its first sweep is that of a cold start, from no shares and w′ = 0.
+the bundle, dual ascent (streamcut.solvers.columns) mixes it with its own. Rows do not remember their shares in it, and sweeps
+that start from guesses (1 inside the margin, 0 outside) took up to three times the passes.
 """
 
 from __future__ import annotations
@@ -22,9 +22,6 @@ from streamcut.errors import UsageError
 from streamcut.foundation.rounding import plane_doubt
 from streamcut.models.certificate import Witness
 from streamcut.oracles.decomposable import Cut, DecomposableOracle
-from streamcut.oracles.dual.ascent import DualOracle
-from streamcut.oracles.dual.passes import Ascent
-from streamcut.solvers.bundle_dca import ENOUGH
 from streamcut.solvers.progress import StoppingRule
 from streamcut.solvers.state import BundleState
 
@@ -73,15 +70,4 @@ def started(origin: Origin, oracle: DecomposableOracle, max_cuts: int, rule: Sto
     if origin.cut is not None and not oracle.penalty.free:
         state.bundle.add(origin.cut.a, origin.cut.b, origin.cut.error)
     state.improve(cut, rule)
-    return state
-
-
-def dual(origin: Origin, oracle: DualOracle, max_cuts: int, rule: StoppingRule) -> BundleState:
-    """The state of bundle-dca at `origin`, after one pass: the cut there, and that of a first sweep."""
-    nothing = np.zeros(max_cuts)
-    ascent = Ascent(origin.w, nothing, 0, 1, 1.0, ENOUGH * oracle.C, start=np.zeros_like(origin.w))
-    cut, swept = oracle.ascend(ascent, first=True)
-    state = origin.state(oracle, max_cuts, oracle.step(1.0, origin.w))
-    state.bundle.add(cut.a, cut.b, cut.error)
-    state.improve(swept, rule)
     return state

@@ -21,10 +21,9 @@ from streamcut.execution.cluster import Cluster, ClusterRunner
 from streamcut.execution.cluster_connection import connect
 from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.plan import Needs
-from streamcut.jobs import binary, columns
+from streamcut.jobs import columns
 from streamcut.oracles.columns_passes import AscentPass
-from streamcut.oracles.dual.passes import RowsDualPass
-from streamcut.oracles.dual.random_order import RandomOrder
+from streamcut.oracles.random_order import RandomOrder
 
 
 @pytest.fixture(scope="module")
@@ -105,12 +104,11 @@ def stores(tmp_path_factory):
 @pytest.fixture
 def scored(monkeypatch):
     """Small batches, so that lanes are read from several places: the passes that the client ran, whether workers scored them."""
-    for job in (binary, columns):
-        monkeypatch.setattr(job, "ORDER", RandomOrder(nnz=512, batch=8, within=False))
+    monkeypatch.setattr(columns, "ORDER", RandomOrder(nnz=512, batch=8))
     seen, run = [], ClusterRunner.run
 
     def noted(runner, work):
-        if isinstance(work, RowsDualPass | AscentPass):
+        if isinstance(work, AscentPass):
             seen.append(work.divided() is not None)
         return run(runner, work)
 

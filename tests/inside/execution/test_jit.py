@@ -11,9 +11,9 @@ import pytest
 
 CODE = """
 import numpy as np
-from streamcut.compiled import linear, dual, shares
+from streamcut.compiled import columns, linear, shares
 from streamcut.compiler import jit
-assert any(path.endswith("shares.py") for path in jit._sources("streamcut.compiled.dual"))
+assert any(path.endswith("shares.py") for path in jit._sources("streamcut.compiled.columns"))
 out = np.zeros(1)
 linear.scores(np.array([0, 1]), np.array([0], np.int32), None, np.array([2.0]), 0.0, out)
 assert out[0] == 2.0

@@ -9,7 +9,6 @@ from kit.streams import rows
 
 import streamcut
 from inside.kit.streams import SMALL
-from streamcut.config import TrainOptions
 from streamcut.errors import CorruptError, MemoryBudgetError
 from streamcut.execution import threads as execution
 from streamcut.execution.feed import Feed, Streams
@@ -19,30 +18,28 @@ from streamcut.execution.plan import MemoryPlan, Needs, Streamed
 from streamcut.execution.runner import Interrupted, Runner
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.stores.writer import StoreWriter
-from streamcut.jobs import binary
-from streamcut.oracles.dual import ascent
-from streamcut.oracles.dual.passes import RowsDualPass
+from streamcut.jobs import columns
+from streamcut.oracles.columns_passes import AscentPass
 
 STREAMS = Streams(3, 10, 1000, (0, 0))
 
 
 @pytest.fixture
 def small_batches(monkeypatch):
-    monkeypatch.setattr(ascent, "ORDER", SMALL)
-    monkeypatch.setattr(binary, "ORDER", SMALL)
+    monkeypatch.setattr(columns, "ORDER", SMALL)
 
 
 @pytest.fixture
 def threads(monkeypatch):
-    """Names of the threads that blocks were prepared and visited in."""
-    found = {"prepare": set(), "visit_chunk": set()}
+    """Names of the threads that blocks were scored and visited in."""
+    found = {"score": set(), "visit_chunk": set()}
 
     def spied(name):
-        was = getattr(RowsDualPass, name)
+        was = getattr(AscentPass, name)
         return lambda *args: (found[name].add(threading.current_thread().name), was(*args))[1]
 
     for name in found:
-        monkeypatch.setattr(RowsDualPass, name, spied(name))
+        monkeypatch.setattr(AscentPass, name, spied(name))
     return found
 
 
@@ -60,23 +57,13 @@ def test_two_threads_have_the_bits_of_one(small_batches, threads, tmp_path, loss
         for names in threads.values():
             names.clear()
         models.append(streamcut.train(streamcut.open(tmp_path / "rows.zarr"), workers=workers, **asked))
-        assert len(threads["prepare"]) == workers - 1, "one worker does all of a block at once"
+        assert len(threads["score"]) == workers - 1, "one worker does all of a block at once"
         assert len(threads["visit_chunk"]) == 1
-        assert not threads["prepare"] & threads["visit_chunk"]
+        assert not threads["score"] & threads["visit_chunk"]
     np.testing.assert_array_equal(models[0].weights, models[1].weights)
     measured = {"seconds", "cpu_seconds", "bytes_read"}
     first, second = ([{k: v for k, v in each.items() if k not in measured} for each in model.history] for model in models)
     assert first == second
-
-
-@pytest.mark.parametrize(("l1", "lanes"), [(0.0, [1, 1, 1]), (1.0, [1, 2, 3])])
-def test_where_passes_are_accelerated_there_is_one_lane_for_any_workers(monkeypatch, l1, lanes):
-    monkeypatch.setattr(binary, "_DCA_LANE_NNZ", 1)
-    manifest = streamcut.rows(*rows()).manifest
-    jobs = [
-        binary.BinaryJob.planned(TrainOptions(solver="bundle-dca", l1=l1, workers=workers), manifest) for workers in (1, 2, 3)
-    ]
-    assert [len(job.lanes) for job in jobs] == lanes
 
 
 class Sums(Pass):
@@ -85,35 +72,39 @@ class Sums(Pass):
     streams = STREAMS
     interruptible = True
 
-    def __init__(self, fails_at=None, bad_at=None):
-        self.fails_at, self.bad_at, self.events = fails_at, bad_at, []
+    def __init__(self, fails_at=None, bad_at=None, scored=None):
+        self.fails_at, self.bad_at, self.events, self.scored = fails_at, bad_at, [], scored
 
     def begin(self, first_row):
         return [0.0]
 
-    def prepare(self, partial, rows, chunk):
-        number = sum(what == "prepare" for what, _ in self.events)
+    def divided(self):
+        again = Sums(self.fails_at, self.bad_at, [])
+        again.events = self.events
+        return again, again
+
+    def score(self, rows, chunk):
+        number = sum(what == "score" for what, _ in self.events)
         if number == self.bad_at:
             raise CorruptError("bad row")
-        self.events.append(("prepare", number))
+        self.events.append(("score", number))
+        if self.scored is not None:
+            self.scored.append(chunk.y.copy())
         rows["seen"] += 1.0
-        return number, chunk.y.copy()
+        return np.ones(chunk.n_rows, np.bool_)
 
-    def visit_chunk(self, partial, rows, chunk, prepared=None):
-        number, y = prepared or self.prepare(partial, rows, chunk)
-        np.testing.assert_array_equal(chunk.y, y)  # its memory has not been written to meanwhile
+    def visit_chunk(self, partial, rows, chunk):
+        if self.scored is None:
+            self.score(rows, chunk)
+        number = sum(what == "visit" for what, _ in self.events)
+        if self.scored is not None:
+            np.testing.assert_array_equal(chunk.y, self.scored.pop(0))  # its memory has not been written to meanwhile
         np.testing.assert_array_equal(rows["seen"], 1.0)
         self.events.append(("visit", number))
         if number == self.fails_at:
             raise ArithmeticError("no")
         partial[0] += chunk.y.sum()
         rows["seen"] += 1.0
-
-    def conclude(self, partial, rows, chunk, prepared):
-        number, y = prepared
-        np.testing.assert_array_equal(chunk.y, y)
-        np.testing.assert_array_equal(rows["seen"], 2.0)
-        self.events.append(("conclude", number))
 
     def merge(self, total, part):
         return [total[0] + part[0]]
@@ -128,7 +119,7 @@ def running(ahead, *, lanes=(0, 200, 397), workers=2, **given):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_every_row_is_prepared_then_visited_and_written_back(workers):
+def test_every_row_is_scored_then_visited_and_written_back(workers):
     for ahead in (False, True):
         with running(ahead, workers=workers) as runner:
             for _ in range(2):
@@ -148,13 +139,9 @@ def test_no_more_than_one_block_is_ahead():
         for what, number in work.events:
             assert number == counts[what]
             counts[what] += 1
-            most["prepared"] = max(most["prepared"], counts["prepare"] - counts["visit"])
-            most["visited"] = max(most["visited"], counts["visit"] - counts["conclude"])
-        assert counts["prepare"] == counts["visit"] > 3
-        assert 1 <= most["prepared"] <= 1 + ahead
-        if ahead:
-            assert counts["conclude"] == counts["visit"]
-            assert 1 <= most["visited"] <= 3
+            most["scored"] = max(most["scored"], counts["score"] - counts["visit"])
+        assert counts["score"] == counts["visit"] > 3
+        assert 1 <= most["scored"] <= 1 + ahead
 
 
 @pytest.mark.parametrize(
@@ -191,7 +178,7 @@ def test_a_block_that_is_not_copied_is_not_read_past(monkeypatch):
     with running(True, lanes=(0, 30), workers=1) as runner:
         runner.run(work)
     order = [what for what, _ in work.events]
-    assert order == ["prepare", "visit", "conclude"] * 3
+    assert order == ["score", "visit"] * 3
 
 
 @pytest.mark.parametrize("spare", [False, True])

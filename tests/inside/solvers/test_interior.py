@@ -8,37 +8,13 @@ from hypothesis import strategies as st
 
 import streamcut
 from streamcut import train
-from streamcut.compiled import dual, records
-from streamcut.execution.row_cache import CacheSize
 from streamcut.losses.epsilon_insensitive import EpsilonInsensitive
 from streamcut.losses.hinge import Hinge
 from streamcut.losses.quantile import Quantile
-from streamcut.oracles.dual import ascent
-from streamcut.oracles.dual.interior import solve_cached
-from streamcut.oracles.dual.loss_cache import LossCache
+from streamcut.oracles import columns_at_once
+from streamcut.oracles.interior import solve_rows
 
 pytestmark = pytest.mark.smoke
-
-
-def cached(loss, X, y, weight, shares, lanes):
-    """{first row: a cache of all rows of a lane}, with these shares as they are coded."""
-    caches = {}
-    for rows in np.array_split(np.arange(len(y)), lanes):
-        part, first_row = X[rows], int(rows[0])
-        cache = caches[first_row] = LossCache(CacheSize(len(rows) + 1, part.nnz + 1, "int32", "float64"), loss)
-        given = records.Rows(part.indptr.astype(np.int64), part.indices.astype(np.int32), part.data, y[rows], weight[rows])
-        coded = np.array([[loss.encode(share)] for share in shares[rows]], loss.code_type)
-        keys = np.zeros(len(rows))
-
-        def offered(first, *buffers, given=given, keys=keys, coded=coded, rows=rows):
-            return dual.offer(loss, first, given, keys, coded, 0, 1.0, rows, *buffers)
-
-        cache.fill(offered, len(rows))
-    return caches
-
-
-def shares_of(caches):
-    return np.concatenate([cache._share[: cache.n] for cache in caches.values()])
 
 
 @settings(max_examples=60, deadline=None)
@@ -46,10 +22,9 @@ def shares_of(caches):
     st.integers(0, 10_000),
     st.sampled_from([1e-2, 1.0, 1e3]),
     st.sampled_from([Hinge(), EpsilonInsensitive(0.3), EpsilonInsensitive(0.0), Quantile(0.2)]),
-    st.sampled_from([1, 3]),
     st.booleans(),
 )
-def test_cached_rows_are_left_the_gap_that_was_asked_for(seed, C, loss, lanes, far):
+def test_cached_rows_are_left_the_gap_that_was_asked_for(seed, C, loss, far):
     rng = np.random.default_rng(seed)
     n, d = 60, 7
     X = sp.random_array((n, d), density=0.5, format="csr", rng=rng, data_sampler=rng.standard_normal)
@@ -61,13 +36,10 @@ def test_cached_rows_are_left_the_gap_that_was_asked_for(seed, C, loss, lanes, f
     shares = rng.choice([loss.lowest(0.0), loss.highest(0.0)], n)
     sign, offset, c = np.array([loss.sign(each) for each in y]), np.array([loss.offset(each) for each in y]), C * weight
     A = np.hstack([X.toarray(), np.ones((n, 1))]) * sign[:, None]
-    caches = cached(loss, X, y, weight, shares, lanes)
-    shares = shares_of(caches)
     rest = rng.standard_normal(d + 1)
     w = rest + A.T @ (c * shares)
     enough = 1e-5 * c.sum()
-    step = solve_cached(caches, w, 1e3 * rng.standard_normal(d + 1) if far else w, C, 1.0, enough)
-    after = shares_of(caches)
+    after, step = solve_rows(loss, A, c, offset, shares, w, 1e3 * rng.standard_normal(d + 1) if far else w, enough)
     assert (after >= loss.lowest(0.0)).all()
     assert (after <= loss.highest(0.0)).all()
     v = rest + A.T @ (c * after)
@@ -95,7 +67,7 @@ def hard():
 @pytest.mark.parametrize(("C", "wanted"), [(1e-4, False), (100.0, True)])
 def test_they_are_asked_where_accelerated_passes_are_slow(C, wanted, monkeypatch):
     found = []
-    monkeypatch.setattr(ascent, "solve_cached", lambda *given: found.append(given) or solve_cached(*given))
+    monkeypatch.setattr(columns_at_once, "solve_rows", lambda *given: found.append(given) or solve_rows(*given))
     model = train(hard(), C=C, solver="bundle-dca", row_cache="100%", lanes=1, scheduler="sync", max_passes=100)
     assert model.certificate.converged
     assert model.history[-1]["passes"] <= 14
@@ -103,7 +75,6 @@ def test_they_are_asked_where_accelerated_passes_are_slow(C, wanted, monkeypatch
 
 
 def test_rows_too_long_for_squares_leave_numbers():
-    X, y = sp.csr_array(np.array([[1e160, 1.0], [1.0, -1e160]])), np.array([1.0, -1.0])
-    caches = cached(Hinge(), X, y, np.ones(2), np.array([1.0, 0.0]), 1)
-    solve_cached(caches, np.array([1e160, 1.0, 1.0]), np.zeros(3), 1.0, 1.0, 1e-3)
-    assert np.isfinite(shares_of(caches)).all()
+    A, c, before = np.array([[1e160, 1.0, 1.0], [-1.0, 1e160, -1.0]]), np.ones(2), np.array([1.0, 0.0])
+    shares, _ = solve_rows(Hinge(), A, c, np.zeros(2), before, np.array([1e160, 1.0, 1.0]), np.zeros(3), 1e-3)
+    assert np.isfinite(shares).all()

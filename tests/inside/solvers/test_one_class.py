@@ -13,7 +13,7 @@ from streamcut.execution.lanes import Lanes
 from streamcut.execution.runner import Runner
 from streamcut.foundation.rounding import CutError
 from streamcut.oracles.decomposable import Cut
-from streamcut.oracles.dual.one_class import ordered
+from streamcut.oracles.one_class import ordered
 
 
 @pytest.mark.parametrize("nu", [0.001, 0.1, 0.37, 1.0 - 1e-13, 1.0])

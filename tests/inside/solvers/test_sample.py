@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from streamcut.losses.loss import FREE_FIRST
-from streamcut.oracles.dual.random_order import sample_free
+from streamcut.oracles.random_order import sample_free
 
 
 def drawn(numbers, seed):

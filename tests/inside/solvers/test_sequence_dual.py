@@ -12,7 +12,7 @@ from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.runner import Runner
 from streamcut.losses.sequence import SequenceRisk
-from streamcut.oracles.dual.sequence import SequenceDualOracle
+from streamcut.oracles.sequence_dual import SequenceDualOracle
 
 K = 3
 RISK = SequenceRisk((1.0, 2.0, 3.0))

@@ -1,4 +1,4 @@
-"""The oracle of bundle-dca for one class (streamcut.bundle.one_class), and the plane's offset at the end."""
+"""The oracle of one class (streamcut.bundle.one_class), and the plane's offset at the end."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from streamcut.foundation.rounding import EPSILON, CutError, above, gamma
 from streamcut.losses.loss import Loss
 from streamcut.models.checkpoint import Fill
 from streamcut.oracles.decomposable import Cut, longest
-from streamcut.oracles.dual.ascent import DualOracle
-from streamcut.oracles.dual.passes import Ascent
+from streamcut.oracles.linear import LinearOracle
 from streamcut.oracles.row_passes import RowPass, ScorePass
 
 _SIGN = np.uint64(1) << np.uint64(63)
@@ -79,19 +78,17 @@ class _ShiftPass(RowPass):
         row_losses.step(self.loss, z_b, z_b.copy(), 0.0, None, rows.get("u"), sums)
 
 
-class OneClassDual(DualOracle):
-    """A DualOracle of F(w, b) of streamcut.bundle.one_class, which sets its own C: cuts have ν in their pull on b."""
+class OneClassOracle(LinearOracle):
+    """A LinearOracle of F(w, b) of streamcut.bundle.one_class, which sets its own C: cuts have ν in their pull on b."""
 
     def __init__(self, *given: Any, nu: float, **options: Any) -> None:
         super().__init__(*given, **options)
         self._nu = nu
         self._lean = self._bias * nu  # by which cuts of the mean hinge pull less on b
 
-    def begin(self, cuts: int) -> tuple[Cut, Cut]:
-        """The first pass: the cut with all shares 1, which determines C, and the cut with shares 0."""
-        zero = np.zeros(self.dimension)
-        self.C = 0.0  # no step changes a share
-        ones, _ = self.ascend(Ascent(zero, np.zeros(cuts), 0, 1, 0.0, 0.0), first=True)
+    def begin(self) -> tuple[Cut, Cut]:
+        """The first pass, at w = 0: the cut there, with all shares 1, which determines C, and the cut with shares 0."""
+        ones, _ = self.start()
         self._start(ones)
         none = np.zeros(self.dimension)
         none[-1] = self._lean
@@ -108,10 +105,6 @@ class OneClassDual(DualOracle):
         cut = super()._divided(a, b)
         cut.a[-1] += self._lean
         return cut
-
-    @property
-    def first_stretch(self) -> float:
-        return 1.0
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         numbers, arrays = super().saved()

@@ -21,17 +21,15 @@ may make it short, never invalid.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
-from streamcut.compiled import dual
+from streamcut.compiled import columns_cache
 from streamcut.compiled.records import CachedRows
 from streamcut.foundation.machine import one_blas_thread
 from streamcut.io.manifest import Statistics
 from streamcut.losses.loss import Loss
-from streamcut.oracles.dual.loss_cache import LossCache
 
 _FEATURES = 512  # at most, with the bias: a step costs their square times the rows
 _BYTES = 128 << 20  # at most, for all rows, of which a part is cached
@@ -54,27 +52,6 @@ class Solved(NamedTuple):
     point: np.ndarray
 
 
-def solve_cached(
-    caches: Mapping[int, LossCache], w: np.ndarray, near: np.ndarray, C: float, bias: float, enough: float
-) -> Solved:
-    """A step of the cached rows of all lanes from `w` (D,), to a gap of about `enough`.
-
-    `near` (D,) is the starting point.
-    """
-    parts, loss = [cache.gathered() for cache in caches.values()], next(iter(caches.values())).loss
-    A, weight, before = (
-        np.concatenate([dense(rows, len(w), bias) for rows in parts]),
-        *(np.concatenate([getattr(rows, name) for rows in parts]) for name in ("weight", "share")),
-    )
-    offset = np.concatenate([np.zeros(len(rows.number)) if rows.target is None else rows.target for rows in parts])
-    ends = np.cumsum([len(rows.number) for rows in parts])
-    A *= np.sign(weight)[:, None]
-    share, solved = solve_rows(loss, A, C * np.abs(weight), offset, before, w, near, enough)
-    for cache, part in zip(caches.values(), np.split(share, ends[:-1]), strict=True):
-        cache.move_to(part)
-    return solved
-
-
 def solve_rows(
     loss: Loss, A: np.ndarray, c: np.ndarray, offset: np.ndarray, before: np.ndarray, w: np.ndarray, near: np.ndarray,
     enough: float,
@@ -87,7 +64,7 @@ def solve_rows(
         share, point = _solve(loss, A, c, offset, w - A.T @ (c * before), near.copy(), enough)
         share = np.where(np.isfinite(share), share, before)
         delta = A.T @ (c * (share - before))
-    return share, Solved(delta, dual.gained(loss, c, offset, before, share), point)
+    return share, Solved(delta, columns_cache.gained(loss, c, offset, before, share), point)
 
 
 def dense(rows: CachedRows, dimension: int, bias: float) -> np.ndarray:
