@@ -30,11 +30,9 @@ UNUSED_ITERATIONS = 20  # a cut whose β was 0 for that many is dropped
 class MasterSolution:
     """w (D,), the aggregated cut Σ β_t (a_t, b_t) / C̄ and its error; its rigorous bound; the gap left in the QP.
 
-    v      −Σ β_t a_t, from which w is computed; without thresholds the same array
     taken  by which the bound is below the computed value
     """
 
-    v: np.ndarray
     w: np.ndarray
     a: np.ndarray
     b: float
@@ -147,7 +145,7 @@ class Bundle:
         wide = near is not None and (not within.known or within.within(near) != within)
         solution = self._solved(self._beta, tolerance, near=near if wide else None)
         if wide and within.known:
-            solution = replace(self._solved(self._beta.copy(), tolerance), v=solution.v, w=solution.w)
+            solution = replace(self._solved(self._beta.copy(), tolerance), w=solution.w)
         elif wide:
             solution = replace(solution, lower_bound=0.0, taken=0.0)
         self._unused = np.where(self._beta > 0.0, 0, self._unused + 1)
@@ -175,7 +173,7 @@ class Bundle:
         b, error = penalty.feasible(a, b, self._error_of_mixture(beta / c_bar), float(beta @ self._pulls) / c_bar)
         bound, computed = penalty.bound(c_bar, a, b, error)
         v = v if intercept is None else np.append(v, intercept)
-        return MasterSolution(v, penalty.weights(v), a, b, error, bound, gap, computed - bound)
+        return MasterSolution(penalty.weights(v), a, b, error, bound, gap, computed - bound)
 
     def _lengths(self) -> np.ndarray:
         return np.sqrt(np.diagonal(self._gram)) * (1.0 + dot_gamma(self._vectors.shape[1])) + UNSEEN

@@ -10,15 +10,17 @@ where U and b do not depend on C. Both are sums on `grids` (streamcut.foundation
 can be subtracted again. Most pairs of a row are at rest: the share is at a bound and z keeps it there. The others are listed
 while the row is scored, and only they take steps.
 
-Arrays of columns are (D, A) with the A columns in training side by side; row state arrays have a place for every column, and
-column a is at places[a]. Codes are (n, 2, K): a pass reads one half and writes the other, so it can be abandoned.
+Arrays of columns are (D, A) with the A columns in training side by side, (D,) for one alone; row state arrays have a place for
+every column, and column a is at places[a]. Codes are (n, 2, K): a pass reads one half and writes the other, so it can be
+abandoned.
 """
 
 import numpy as np
 
 from streamcut.compiled import loss as methods  # noqa: F401  (kernels call methods of losses)
+from streamcut.compiled.column_weights import add_changes, add_steps, number_of, scores, scores_and_square, weight_at
 from streamcut.compiled.records import AHEAD, entry, fetch_row, weight_of
-from streamcut.compiled.shares import rounded, square_of
+from streamcut.compiled.shares import rounded
 from streamcut.compiled.thresholds import shrunk
 from streamcut.compiler.jit import helper, inlined, kernel
 
@@ -27,14 +29,6 @@ FAR = 1.0  # a pair at a bound whose z keeps it there by this margin is not swep
 _STRAIGHT = 1e-3  # of ‖x‖²: least curvature of the dual along a row
 _ALL = 0.9  # of ‖x‖²: taken as equal
 _TRIED = 4  # steps longer than that for ‖x‖²
-
-
-@inlined
-def number_of(group, listed, m):
-    """The column listed[m]; 0, as the compiler then knows, if there is one column."""
-    if group.single():
-        return np.uint64(0)
-    return np.uint64(listed[m])
 
 
 @inlined
@@ -58,20 +52,6 @@ def target_of_pair(positive, y, a):
 
 
 @inlined
-def thresholded(v, l1, a):
-    """S(v, l1[a]); v itself without thresholds."""
-    if l1 is None:
-        return v
-    return shrunk(v, l1[a])
-
-
-@inlined
-def constant_weight(v, l1, a, spared):
-    """`thresholded`, for the weight of the bias feature: v itself if that is spared."""
-    return v if spared else thresholded(v, l1, a)
-
-
-@inlined
 def is_left_out(left_out, fold, i, a):
     """Whether column a leaves row i out."""
     if left_out is None:
@@ -87,49 +67,6 @@ def add_constant(loss, sums, a, weight, f, y, times, grids):
     if loss.sized():
         sums[1, a] += times * rounded(weight * abs(f), grids.weight)
         sums[2, a] += times * rounded(weight * loss.size(f, y), grids.weight)
-
-
-@helper
-def scores(group, rows, W, l1, bias, spared, i, listed, count, out):
-    """out[m] = ⟨W[:, listed[m]], xᵢ⟩ for the first `count` of `listed`; with an `l1`, of W after thresholds l1 (A,)."""
-    start, stop, last = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1]), len(W) - 1
-    if group.single() or count == 1:
-        c = number_of(group, listed, 0)
-        total = bias * constant_weight(W[last, c], l1, c, spared) if bias != 0.0 else 0.0
-        for p in range(start, stop):
-            total += entry(rows.data, p) * thresholded(W[np.uint64(rows.indices[p]), c], l1, c)
-        out[0] = total
-        return
-    for m in range(count):
-        out[m] = bias * constant_weight(W[last, listed[m]], l1, listed[m], spared) if bias != 0.0 else 0.0
-    for p in range(start, stop):
-        j, value = np.uint64(rows.indices[p]), entry(rows.data, p)
-        if count == W.shape[1]:
-            for m in range(count):
-                out[m] += value * thresholded(W[j, m], l1, m)
-        else:
-            for m in range(count):
-                out[m] += value * thresholded(W[j, listed[m]], l1, listed[m])
-
-
-@helper
-def add_steps(group, rows, W, bias, i, listed, count, steps):
-    """W[:, listed[m]] += steps[m] xᵢ for the first `count` of `listed`."""
-    start, stop = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])
-    if group.single() or count == 1:
-        c, step = number_of(group, listed, 0), steps[0]
-        for p in range(start, stop):
-            W[np.uint64(rows.indices[p]), c] += step * entry(rows.data, p)
-        if bias != 0.0:
-            W[len(W) - 1, c] += step * bias
-        return
-    for p in range(start, stop):
-        j, value = np.uint64(rows.indices[p]), entry(rows.data, p)
-        for m in range(count):
-            W[j, listed[m]] += steps[m] * value
-    if bias != 0.0:
-        for m in range(count):
-            W[len(W) - 1, listed[m]] += steps[m] * bias
 
 
 @inlined
@@ -160,9 +97,9 @@ def bent_along(loss, rows, W, l1, columns, i, a, pair, weight, square, limit):
         return square, least
     start, stop = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])
     own = 0.0 if columns.spared else l1[a]
-    bent = bias * bias if columns.spared or abs(W[last, a]) > own else 0.0
+    bent = bias * bias if columns.spared or abs(weight_at(W, last, a)) > own else 0.0
     for p in range(start, stop):
-        if abs(W[np.uint64(rows.indices[p]), a]) > l1[a]:
+        if abs(weight_at(W, np.uint64(rows.indices[p]), a)) > l1[a]:
             bent += entry(rows.data, p) ** 2
     bent = max(bent, _STRAIGHT * square)
     for _ in range(_TRIED):
@@ -171,11 +108,13 @@ def bent_along(loss, rows, W, l1, columns, i, a, pair, weight, square, limit):
         _, after, _ = step_of_pair(loss, f, score, weight, columns.cost[a], bent, y, limit)
         move, longer, beyond = scale * loss.sign(y) * (after - f), 0.0, 0.0
         if bias != 0.0:
-            before, now = shrunk(W[last, a], own), shrunk(W[last, a] + move * bias, own)
+            at = weight_at(W, last, a)
+            before, now = shrunk(at, own), shrunk(at + move * bias, own)
             longer, beyond = 0.5 * (now - before) * (now + before), now * bias
         for p in range(start, stop):
             j, value = np.uint64(rows.indices[p]), entry(rows.data, p)
-            before, now = shrunk(W[j, a], l1[a]), shrunk(W[j, a] + move * value, l1[a])
+            at = weight_at(W, j, a)
+            before, now = shrunk(at, l1[a]), shrunk(at + move * value, l1[a])
             longer += 0.5 * (now - before) * (now + before)
             beyond += now * value
         rise = scale * (loss.constant(after, y) - loss.constant(f, y)) - longer
@@ -296,8 +235,8 @@ def _steps(loss, first, chosen, turns, rows, columns, pairs, half, grids, sums, 
         if count == 0:
             continue
         i, listed, shares = first + chosen[q], room.listed[q], room.shares[q]
-        scores(columns.group, rows, sums.w, l1, bias, columns.spared, i, listed, count, room.scores)
-        weight, square, key = weight_of(rows.u, i), square_of(rows.indptr, rows.data, bias, i), pairs.keys[i]
+        square = scores_and_square(columns.group, rows, sums.w, l1, bias, columns.spared, i, listed, count, room.scores)
+        weight, key = weight_of(rows.u, i), pairs.keys[i]
         given = i, listed, shares, count, weight, square, key, rows, columns, pairs.codes[:, half], grids, sums, room
         moved, free, key = columns.group.step_of_row(loss, *given)
         pairs.keys[i], room.counts[q] = key, free
@@ -356,27 +295,3 @@ def note_change(loss, a, past, now, weight, y, grids, b, changes, room):
     sign = loss.sign(y)
     room.moved[changes], room.before[changes], room.steps[changes] = a, sign * (weight * taken), sign * (weight * given)
     return changes + 1
-
-
-@helper
-def add_changes(group, rows, bias, i, grids, changes, room, U):
-    """U[:, moved[m]] += steps[m] xᵢ − before[m] xᵢ, each on the grid, for the first `changes` of them."""
-    if changes == 0:
-        return
-    moved, before, after, vector = room.moved, room.before, room.steps, grids.vector
-    start, stop = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])
-    if group.single() or changes == 1:
-        c, taken, given = number_of(group, moved, 0), before[0], after[0]
-        for p in range(start, stop):
-            value = entry(rows.data, p)
-            U[np.uint64(rows.indices[p]), c] += rounded(given * value, vector) - rounded(taken * value, vector)
-        if bias != 0.0:
-            U[len(U) - 1, c] += rounded(given * bias, vector) - rounded(taken * bias, vector)
-        return
-    for p in range(start, stop):
-        j, value = np.uint64(rows.indices[p]), entry(rows.data, p)
-        for m in range(changes):
-            U[j, moved[m]] += rounded(after[m] * value, vector) - rounded(before[m] * value, vector)
-    if bias != 0.0:
-        for m in range(changes):
-            U[len(U) - 1, moved[m]] += rounded(after[m] * bias, vector) - rounded(before[m] * bias, vector)

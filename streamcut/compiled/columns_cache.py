@@ -7,18 +7,15 @@ listed[i, :count[i]] are the columns of row i that may still move.
 import numpy as np
 
 from streamcut.compiled import loss as methods  # noqa: F401  (kernels call methods of losses)
+from streamcut.compiled.column_weights import add_changes, add_steps, number_of, scores
 from streamcut.compiled.columns import (
     FAR,
-    add_changes,
-    add_steps,
     bent_along,
     count_of,
     gain_of_step,
     is_left_out,
     note_change,
-    number_of,
     place_of,
-    scores,
     step_of_pair,
     target_of_pair,
 )

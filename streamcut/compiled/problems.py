@@ -21,6 +21,11 @@ class Alone(NamedTuple):
         """Whether there is one column, in the only place."""
         return False
 
+    @staticmethod
+    def vectors(W):
+        """The vectors (D, A) of columns as kernels take them, a view."""
+        return W
+
     def problem_of(self, a):
         return a
 
@@ -74,10 +79,14 @@ class Alone(NamedTuple):
 
 
 class Single(Alone):
-    """One column: compiled without lists and places of columns."""
+    """One column: compiled without lists and places of columns, for vectors (D,)."""
 
     def single(self):
         return True
+
+    @staticmethod
+    def vectors(W):
+        return W.reshape(-1)
 
 
 class Together(NamedTuple):
@@ -87,6 +96,10 @@ class Together(NamedTuple):
 
     def single(self):
         return False
+
+    @staticmethod
+    def vectors(W):
+        return W
 
     def problem_of(self, a):
         return a // self.width

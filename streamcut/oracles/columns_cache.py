@@ -81,6 +81,7 @@ class ColumnsCache(RowCache):
         worth = Worth.after(how.entries, how.rise, how.enough, how.part)
         on, slack, turns, total = np.ones(A, np.bool_), np.full(A, np.inf), np.flatnonzero(self._count[: self.n]), np.zeros(A)
         lists, room = (self._rows(), self._count, self._listed, self.columns), RowRoom.of(w.shape[1])
+        w = self.columns.group.vectors(w)
         for number in range(how.many):
             if len(turns) == 0 or not on.any():
                 break
@@ -98,7 +99,7 @@ class ColumnsCache(RowCache):
             self._places = np.argsort(self.numbers)
         first, last = np.searchsorted(self.numbers, (first_row, first_row + len(codes)), sorter=self._places)
         given = self._places[first:last], self._rows(), first_row, self.columns, codes, half, how.grids
-        columns_cache.write_back(self._risk.loss, *given, Changed(U, b), RowRoom.of(U.shape[1]))
+        columns_cache.write_back(self._risk.loss, *given, Changed(self.columns.group.vectors(U), b), RowRoom.of(U.shape[1]))
 
     def gathered(self) -> CachedRows:
         """The cached rows; shares and weights are views."""

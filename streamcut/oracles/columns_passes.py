@@ -131,8 +131,18 @@ class AscentPass(FillingPass):
             self._halve(sums, rows, chunk, self.equal)
         assert sums.w is not None
         pairs = Pairs(rows["codes"], rows["z"], np.empty(chunk.n_rows), rows.get("fold"), self.known)
-        added, room = Added(sums.w, sums.U, sums.b, sums.gain), Room.of(self.order.near, self.W.shape[1])
-        given = self.risk.loss, self._csr(rows, chunk), self.columns, pairs, self.halves, self.W, self.grids, self.order
+        vectors_of, room = self.columns.group.vectors, Room.of(self.order.near, self.W.shape[1])
+        added = Added(vectors_of(sums.w), vectors_of(sums.U), sums.b, sums.gain)
+        given = (
+            self.risk.loss,
+            self._csr(rows, chunk),
+            self.columns,
+            pairs,
+            self.halves,
+            vectors_of(self.W),
+            self.grids,
+            self.order,
+        )
         require_finite(chunk, kernels.ascend(*given, added, room))
         if sums.cache is not None:
             self.offer(sums.cache, rows, chunk, pairs.keys)
@@ -146,7 +156,8 @@ class AscentPass(FillingPass):
     def score(self, rows: Rows, chunk: Chunk) -> np.ndarray:
         pairs = Pairs(rows["codes"], rows["z"], np.empty(chunk.n_rows), rows.get("fold"))
         kept, room = np.empty(chunk.n_rows, np.bool_), Room.of(self.order.near, self.W.shape[1])
-        given = self.risk.loss, self._csr(rows, chunk), self.columns, pairs, self.halves, self.W, self.grids, self.order
+        W = self.columns.group.vectors(self.W)
+        given = self.risk.loss, self._csr(rows, chunk), self.columns, pairs, self.halves, W, self.grids, self.order
         require_finite(chunk, kernels.score(*given, room, kept))
         return kept
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from streamcut.bundle import two_cuts
 from streamcut.bundle.bundle import Bundle
-from streamcut.bundle.intercept import Interval
 from streamcut.bundle.l1_only import L1OfMany, L1Only
 from streamcut.bundle.penalty import L2, FreeIntercept, penalty_of
 from streamcut.compiled import vectors
@@ -37,8 +36,8 @@ def qp_tolerance(rule: StoppingRule, primal: float, c_bar: float) -> float:
 
 @dataclass(slots=True)
 class BundleState:
-    """`w_b` the best point, `loss` Σ u_i ℓ_i there and `F_b` F, both upper bounds; `w` the last solution of the master problem,
-    and `v`, its dual point; `bound` and its witness.
+    """`w_b` the best point, `loss` Σ u_i ℓ_i there and `F_b` F, both upper bounds; `w` the last solution of the master problem;
+    `bound` and its witness.
 
     value    of the master problem; the bound may be a better one, from elsewhere
     taken    subtracted from that value for rounding; proved: from the bound; raised: added to F_b for that of its loss
@@ -52,7 +51,6 @@ class BundleState:
     w_b: np.ndarray
     loss: float
     F_b: float
-    v: np.ndarray
     w: np.ndarray
     bound: float
     witness: Witness
@@ -78,8 +76,8 @@ class BundleState:
         """A state that knows only the loss at w_b."""
         D = len(w_b) - oracle.penalty.free
         bundle = Bundle(D, oracle.c_bar, max_cuts, oracle.penalty)
-        F, zero = oracle.penalty.objective(w_b, oracle.C, loss), np.zeros(len(w_b))
-        return cls(bundle, w_b, loss, F, zero, zero, 0.0, Witness.none(D), raised=oracle.C * oracle.raised)
+        F = oracle.penalty.objective(w_b, oracle.C, loss)
+        return cls(bundle, w_b, loss, F, np.zeros(len(w_b)), 0.0, Witness.none(D), raised=oracle.C * oracle.raised)
 
     @classmethod
     def at_zero(cls, oracle: DecomposableOracle, max_cuts: int, rule: StoppingRule) -> BundleState:
@@ -170,16 +168,14 @@ class BundleState:
         """Narrow the penalty's interval by what is known of the optimum."""
         self.bundle.penalty = self.penalty.narrowed(self.bundle.c_bar, self.w_b, self.F_b, self.bound)
 
-    def solve_master(self, rule: StoppingRule, near: Interval | None = None) -> None:
-        """Solve the master problem: its value is a bound, its solution the next w, whose free intercept is `near`, or by default
-        not far from the best point's."""
+    def solve_master(self, rule: StoppingRule) -> None:
+        """Solve the master problem: its value is a bound, its solution the next w, whose free intercept is not far from the best
+        point's."""
         c_bar = self.bundle.c_bar
         tolerance = qp_tolerance(rule, self.F_b, c_bar)
         self.narrow()
-        if self.penalty.free:
-            near = near or self.penalty.near(self.w_b)
-        master = self.bundle.solve(tolerance, near)
-        self.v, self.w = master.v, master.w
+        master = self.bundle.solve(tolerance, self.penalty.near(self.w_b) if self.penalty.free else None)
+        self.w = master.w
         self.value, self.taken = master.lower_bound, master.taken
         self.stepped = False
         self._offer(master.a, master.b, master.error)
@@ -243,8 +239,6 @@ class BundleState:
             "within": list(self.penalty.within) if self.penalty.within.known else [],
         }
         own = {"w_b": self.w_b, "w": self.w, "witness_a": self.witness.a}
-        if self.v is not self.w:
-            own["v"] = self.v
         if self.scored is not None:
             own["scored"] = self.scored
         if self.best.w is not self.w_b:
@@ -271,7 +265,6 @@ class BundleState:
         state = cls(
             bundle=bundle,
             w_b=found.read("w_b", shape),
-            v=found.read("v", shape) if "v" in found.arrays else w,
             w=w,
             witness=Witness(a, numbers["witness_b"], CutError(*numbers["witness_error"])),
             scored=found.read("scored", shape) if "scored" in found.arrays else None,

@@ -45,7 +45,7 @@ def solve(oracle: ColumnsOracle, progress: Progress, *, max_cuts: int) -> Soluti
     Raises Interrupted before there is a solution.
     """
     s, rule = begun(oracle, progress, max_cuts)
-    s.v = s.w = s.w_b.copy()  # the master problem does not set the next w
+    s.w = s.w_b.copy()  # the master problem does not set the next w
 
     def iterate() -> None:
         if not s.stepped and oracle.wanting(s.w_b) > 0.0:
@@ -60,7 +60,7 @@ def solve(oracle: ColumnsOracle, progress: Progress, *, max_cuts: int) -> Soluti
         cut = oracle.expand(w)
         s.move(1.0, oracle)
         s.improve(cut, rule)
-        s.v = s.w = w
+        s.w = w
 
     return iterated(s, oracle, progress, rule, iterate)
 
