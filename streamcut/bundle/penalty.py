@@ -21,7 +21,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from streamcut.bundle.intercept import EVERYWHERE, Interval, Plane, around, best_intercept
-from streamcut.bundle.verified_master import longest_step, solve_verified
+from streamcut.bundle.verified_master import solve_verified
 from streamcut.compiled import thresholds, vectors
 from streamcut.compiled.columns_vectors import penalty_slopes
 from streamcut.foundation.rounding import CutError, absolute_above, dual_value, objective, threshold_below
@@ -48,11 +48,6 @@ class L2:
 
     def value(self, w: np.ndarray) -> float:
         """R(w), approximately."""
-        return 0.5 * vectors.dot(w, w)
-
-    def conjugate(self, v: np.ndarray) -> float:
-        """R*(v), approximately."""
-        w = self.weights(v.reshape(-1))
         return 0.5 * vectors.dot(w, w)
 
     def objective(self, w: np.ndarray, C: float, loss: float, square: float | None = None) -> float:
@@ -101,12 +96,6 @@ class L2:
         """The slope of R along w_b + k(w − w_b); None: k·A0 + B0 of `line`."""
         return None
 
-    def step(self, v: np.ndarray, delta: np.ndarray, gain: float) -> tuple[float, float]:
-        """(θ, its gain): θ ∈ [0, 1] maximises θ·gain − R*(v + θδ)."""
-        slope, curvature = gain - vectors.dot(v, delta), vectors.dot(delta, delta)
-        theta = min(1.0, max(0.0, slope / curvature)) if curvature > 0.0 else 0.0
-        return theta, theta * (slope - 0.5 * theta * curvature)
-
 
 @dataclass(frozen=True, slots=True)
 class ElasticNet(L2):
@@ -144,13 +133,6 @@ class ElasticNet(L2):
             return self.ridge * out
 
         return slope
-
-    def step(self, v: np.ndarray, delta: np.ndarray, gain: float) -> tuple[float, float]:
-        theta, _ = L2.step(self, self.weights(v), delta, gain)
-        if theta < 1.0:  # S has less slope than the identity: the L2 step is at most too short
-            theta = longest_step(v, delta, gain, self.l1, theta)
-        before, after = (vectors.dot(w, w) for w in (self.weights(v), self.weights(v + theta * delta)))
-        return theta, theta * gain - 0.5 * (after - before)
 
 
 SQUARES = L2()

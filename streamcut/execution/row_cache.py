@@ -6,18 +6,13 @@ them.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from streamcut.compiled import cached_rows
 from streamcut.compiled.splitmix import shuffle
-from streamcut.execution.passes import Pass
-from streamcut.execution.row_state import Rows
-from streamcut.foundation.chunk import Chunk
 from streamcut.io.dataset import entry_bytes, entry_dtypes
 from streamcut.io.manifest import Manifest
 
@@ -25,7 +20,6 @@ _KEPT = 0.8  # of the rows, when the cache is full: those with the smallest keys
 _FULL = 0.9  # of the entries: the most that remain then
 _GROUP_NNZ = 1 << 18  # entries of neighbouring rows that a sweep visits in random order before it moves on
 _GROUPS = 8  # with fewer groups all rows are shuffled: they fit in the processor's cache anyway
-_NEAR = 0.1  # of the largest violation of a sweep: rows at a bound and further from leaving it wait for the next pass
 ROW_BYTES = 96  # per cached row, without its entries, with the memory to sort rows by key
 
 
@@ -56,20 +50,17 @@ class CacheSize:
 
 
 class RowCache:
-    """Rows of one lane. `limit` is the key below which rows are taken: it falls as the cache fills up. `work` estimates the
-    entries that the last sweep visited, from the mean per row.
-    """
+    """Rows of one lane. `limit` is the key below which rows are taken: it falls as the cache fills up."""
 
     def __init__(self, size: CacheSize) -> None:
         self.size = size
-        self.n = self.work = 0
-        self.limit, self.near = np.inf, _NEAR
+        self.n, self.limit = 0, np.inf
         self._indptr = np.zeros(size.rows + 1, np.int64)
         self._indices = np.empty(size.entries, size.index)
         self._data = None if size.value is None else np.empty(size.entries, size.value)
         self._number = np.empty(size.rows, np.int64)
-        self._order, self._slack = np.arange(0), np.inf  # rows that sweeps still visit, and the slack beyond which they skip one
-        self._key, self._weight, self._square, self._share = (np.empty(size.rows) for _ in range(4))
+        self._order = np.arange(0)  # rows that sweeps still visit
+        self._key, self._weight, self._square = (np.empty(size.rows) for _ in range(3))
 
     @property
     def numbers(self) -> np.ndarray:
@@ -78,20 +69,16 @@ class RowCache:
 
     def begin(self) -> None:
         """Forget all rows."""
-        self.n, self.near, self.limit = 0, _NEAR, np.inf
+        self.n, self.limit = 0, np.inf
         self._order = self._order[:0].copy()  # frees memory in which rows are sorted
 
     def fill(self, offered: Callable[..., tuple[int, int]], rows: int) -> None:
-        """Take what `offered(first, limit, n, *arrays)` copies; it returns the row at which the cache was full."""
+        """Take what `offered(first, limit, n)` copies; it returns the row at which the cache was full."""
         first = 0
         while first < rows:
-            first, self.n = offered(first, self.limit, self.n, *self._arrays())
+            first, self.n = offered(first, self.limit, self.n)
             if first < rows:
                 self._shrink()
-
-    def _arrays(self) -> tuple[Any, ...]:
-        """The arrays that `offered` of `fill` copies to."""
-        return ()
 
     def _shrink(self) -> None:
         keys, ends, count, entries = self._key[: self.n], self._indptr[: self.n + 1], self.n, np.inf
@@ -117,33 +104,12 @@ class RowCache:
         shuffle(order, size, seed)
 
     def _by_row(self) -> tuple[np.ndarray, ...]:
-        return self._number, self._key, self._weight, self._square, self._share
+        return self._number, self._key, self._weight, self._square
 
     def _keep(self, kept: np.ndarray) -> None:
         cached_rows.keep(kept, self._indptr, self._indices, self._data)
         for array in self._by_row():
             cached_rows.move_up(kept, array.reshape(len(array), -1))
-
-
-class FillingPass(Pass, ABC):
-    """Base of passes over the data that fill `caches`, at most one per lane. Within a lane, partial sums have a `cache`."""
-
-    __slots__ = ()
-    caches: Mapping[int, RowCache]
-
-    @property
-    def pure(self) -> bool:
-        return not self.caches
-
-    def emptied(self, first_row: int) -> Any:
-        """The cache of the lane that begins at `first_row`, emptied; None: there is none."""
-        if (cache := self.caches.get(first_row)) is not None:
-            cache.begin()
-        return cache
-
-    @abstractmethod
-    def offer(self, cache: RowCache, rows: Rows, chunk: Chunk, keys: np.ndarray) -> None:
-        """Take the rows of `chunk` with the smallest `keys` (n) into the cache, with their shares from `rows`."""
 
 
 def joined_seed(*numbers: int) -> int:

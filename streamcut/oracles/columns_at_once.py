@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from streamcut.bundle.penalty import SQUARES
 from streamcut.compiled.column_records import Places
 from streamcut.compiled.records import CachedRows
+from streamcut.compiled.vectors import dot
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
 from streamcut.losses.loss import Loss
@@ -72,7 +72,8 @@ class SolvingPass(Pass):
         share, solved = solve_rows(self.loss, A, c, *given)
         if not np.isfinite(solved.delta @ solved.delta + solved.point @ solved.point + solved.gain):
             return
-        theta, _ = SQUARES.step(w, solved.delta, solved.gain)
+        slope, curvature = solved.gain - dot(w, solved.delta), dot(solved.delta, solved.delta)
+        theta = min(1.0, max(0.0, slope / curvature)) if curvature > 0.0 else 0.0
         cached.share[:, a] = np.where(c > 0.0, before + theta * (share - before), before)
         solving.w[:, a] += theta * solved.delta
         solving.points[a] = solved.point

@@ -111,4 +111,4 @@ class ColumnsCache(RowCache):
         return CachedRows(*csr, self._number, self._key, self._weight, self._square, self._share, self._goal)
 
     def _by_row(self) -> tuple[np.ndarray, ...]:
-        return *super()._by_row(), self._goal, self._count, self._listed
+        return *super()._by_row(), self._share, self._goal, self._count, self._listed

@@ -18,7 +18,6 @@ from streamcut.compiled.column_records import Added, Order, Pairs, Places, Room
 from streamcut.compiled.records import Rows as Csr
 from streamcut.execution.feed import Streams
 from streamcut.execution.passes import Pass
-from streamcut.execution.row_cache import FillingPass
 from streamcut.execution.row_state import Rows
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.rounding import Grids
@@ -78,7 +77,7 @@ def _merge(total: ColumnSums, part: ColumnSums) -> ColumnSums:
 
 
 @dataclass(frozen=True, slots=True)
-class AscentPass(FillingPass):
+class AscentPass(Pass):
     """z of all rows at `W` (D, A), and steps of dual ascent at running weights, which start from `start` (D, A) in each lane.
 
     halves  of the codes: the one that holds the shares of U, and the one that receives the new shares
@@ -107,6 +106,10 @@ class AscentPass(FillingPass):
     interruptible: ClassVar[bool] = True
 
     @property
+    def pure(self) -> bool:
+        return not self.caches
+
+    @property
     def together(self) -> int:
         """Blocks hold whole batches."""
         return len(self.order.rows)
@@ -117,7 +120,8 @@ class AscentPass(FillingPass):
         totals = None if self.first is None else Totals.nothing(D)
         loss = self.risk.loss
         sums = ColumnSums(self.start.copy(), np.zeros((D, A)), constants(loss, problems), np.zeros(problems), totals, folds)
-        if (cache := self.emptied(first_row)) is not None:
+        if (cache := self.caches.get(first_row)) is not None:
+            cache.begin()
             cache.serve(self.columns)
             sums.cache = cache
         if self.equal is not None:
@@ -145,7 +149,8 @@ class AscentPass(FillingPass):
         )
         require_finite(chunk, kernels.ascend(*given, added, room))
         if sums.cache is not None:
-            self.offer(sums.cache, rows, chunk, pairs.keys)
+            sample_free(pairs.keys, self.risk.loss.free_below, chunk.numbers, self.sample)
+            sums.cache.collect(self._csr(rows, chunk), pairs, self.halves[1], chunk.numbers)
 
     def divided(self) -> tuple[AscentPass, AscentPass] | None:
         more = self.first is not None or self.equal is not None
@@ -160,11 +165,6 @@ class AscentPass(FillingPass):
         given = self.risk.loss, self._csr(rows, chunk), self.columns, pairs, self.halves, W, self.grids, self.order
         require_finite(chunk, kernels.score(*given, room, kept))
         return kept
-
-    def offer(self, cache: Any, rows: Rows, chunk: Chunk, keys: np.ndarray) -> None:
-        sample_free(keys, self.risk.loss.free_below, chunk.numbers, self.sample)
-        pairs = Pairs(rows["codes"], rows["z"], keys, rows.get("fold"))
-        cache.collect(self._csr(rows, chunk), pairs, self.halves[1], chunk.numbers)
 
     def _csr(self, rows: Rows, chunk: Chunk) -> Csr:
         y = rows["target"] if self.risk.labels is None else rows["t"]
