@@ -41,11 +41,12 @@ from streamcut.compiled import columns_vectors as vectors
 from streamcut.compiled.vectors import dot
 from streamcut.errors import UsageError
 from streamcut.execution.runner import Interrupted
-from streamcut.foundation.rounding import absolute_above, combined, combined_square, dual_value, objective, plane_doubt
+from streamcut.foundation.rounding import combined, combined_square, dual_value, objective, plane_doubt
 from streamcut.models.certificate import StopReason, Witness
 from streamcut.oracles.columns import ColumnsOracle, Start
 from streamcut.oracles.worth import LITTLE
 from streamcut.solvers.acceleration import Guard
+from streamcut.solvers.columns_search import centre, search, to_the_scored
 from streamcut.solvers.columns_state import Answer, Line, State
 from streamcut.solvers.progress import Iteration, Progress, StoppingRule
 from streamcut.solvers.standstill import Standing
@@ -54,7 +55,6 @@ from streamcut.solvers.warm_start import Origin
 ENOUGH = 0.0005  # sweeps over cached rows end when one gains no more than this part of the gap
 _FASTER = 2.0  # the largest speed-up of a free intercept's moves; 4 takes as many passes
 _STILL = (StopReason.STALLED, StopReason.SCALE)
-_RISK = 0.01  # of the gap: if rounding in a step may add more than that to F, the point before it is kept
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -249,13 +249,14 @@ def _iterate(s: State, oracle: ColumnsOracle, *, stuck: bool) -> None:
 def _after(s: State, oracle: ColumnsOracle, sums: Any, W: np.ndarray, *, stuck: np.ndarray) -> None:
     """Updates after a pass that scored W: line search, master problem, and the start of the next pass."""
     A, C, l1 = len(s.lines), oracle.costs, oracle.l1s
+    s.scored = None if l1 is None else W
     s.U += sums.U
     s.b += sums.b
     found, costly = np.empty((7, A * s.width)), oracle.costly
     U, G = s.U[costly], s.G[costly]
     vectors.products(U, G, s.best[costly], W[costly], oracle.magnitudes[costly], np.empty_like(found), found)
     uu, gu, gg, _, bd, dd, _ = s.sums(found)
-    _step_along_lines(s, oracle, W, bd, dd)
+    search(s, oracle, W, bd, dd)
     b, b_G, price = s.b[0], s.offsets, None
     if oracle.free:
         b, b_G, price = _priced(s, oracle)
@@ -302,37 +303,6 @@ def _priced(s: State, oracle: ColumnsOracle) -> tuple[np.ndarray, np.ndarray, tw
     return s.b[0] - middle * s.U[-1], s.offsets - middle * s.G[-1], two_cuts.Price(C * s.G[-1], C * s.U[-1], half)
 
 
-def _step_along_lines(s: State, oracle: ColumnsOracle, W: np.ndarray, bd: np.ndarray, dd: np.ndarray) -> None:
-    """Move each column to the best point on the line from w_b to the scored point. The data is not read."""
-    A, C, l1, D, costly = len(s.lines), oracle.costs, oracle.l1s, oracle.size, oracle.costly
-    room, last = np.empty((1, A * s.width)), W[-1] - s.best[-1]
-
-    def slopes(k: np.ndarray) -> np.ndarray:
-        if l1 is not None:
-            vectors.penalty_slopes(s.best[costly], W[costly], s.each(k), s.each(l1), room[0])
-        with np.errstate(over="ignore", invalid="ignore"):  # e^s may overflow
-            found = (bd + k * dd if l1 is None else s.sums(room)[0]) + C * oracle.slopes(k)
-        return np.where(np.isnan(found), np.inf, found)
-
-    k = two_cuts.minimise(slopes, A) if dd.any() or (oracle.free and last.any()) else np.zeros(A)
-    for a, (line, doubt) in enumerate(zip(s.lines, (C * oracle.doubts(k)).tolist(), strict=True)):
-        line.k = float(k[a])
-        if not doubt <= _RISK * line.gap and (line.held is None or line.held[1] > line.F):
-            line.held = s.of(s.best, a).flatten(), line.F, line.raised
-    found, lost, before = (np.empty((count, A * s.width)) for count in (3, 2, 1))
-    vectors.step(s.best[costly], W[costly], s.each(k), oracle.magnitudes[costly], lost, before[0], found)
-    penalised, spreads, sizes = s.sums(found)
-    squares = penalised
-    if oracle.free:
-        s.best[-1] += k * last
-        spreads, squares = spreads + oracle.magnitudes[-1] * np.abs(s.best[-1]), squares + s.best[-1] ** 2
-    losses = oracle.step_all(k, spreads, np.sqrt(squares))
-    for a, (line, loss) in enumerate(zip(s.lines, losses.tolist(), strict=True)):
-        more = 0.0 if l1 is None else absolute_above(float(l1[a]), float(sizes[a]), D)
-        line.F = objective(float(penalised[a]), D, float(C[a]), loss, more)
-        line.raised = float(C[a]) * float(oracle.raises[a])  # may be infinite
-
-
 def _take_bounds(s: State, oracle: ColumnsOracle, p: np.ndarray, q: np.ndarray, squares: np.ndarray) -> None:
     """Bound every column by its mixture pG + qU; where that is no better than G alone, set p = 1 and q = 0, in place."""
     M, C, D, l1 = oracle.totals, oracle.costs, oracle.size, oracle.l1s
@@ -371,11 +341,20 @@ def _answer(s: State, a: int, oracle: ColumnsOracle, reason: StopReason) -> Answ
 def _leave(s: State, oracle: ColumnsOracle, rule: StoppingRule, progress: Progress) -> None:
     """Store the answers of columns that have converged and remove them; where columns wait, of those at their limit, too."""
     limitless, stay = replace(rule, target=None, max_passes=None, max_time=None), []
+    c_bars = (oracle.costs * oracle.totals).tolist()
+
+    def close(a: int, F: float, bound: float) -> bool:
+        return limitless.reason(F, bound, c_bars[a], 0, 0.0) is StopReason.CONVERGED
+
+    done = [a for a, line in enumerate(s.lines) if close(a, line.best, line.bound)]
+    if done and s.scored is not None:
+        to_the_scored(s, oracle, done, close)
+    if done and oracle.free and len(oracle.columns) == 1:
+        centre(s, oracle, rule, close)
     for a, column in enumerate(oracle.active.tolist()):
-        line, c_bar = s.lines[a], float(oracle.costs[a] * oracle.totals[a])
-        if limitless.reason(line.best, line.bound, c_bar, 0, 0.0) is StopReason.CONVERGED:
+        if a in done:
             found = _answer(s, a, oracle, StopReason.CONVERGED)
-            if limitless.reason(found.primal, found.bound, c_bar, 0, 0.0) is StopReason.CONVERGED:
+            if close(a, found.primal, found.bound):
                 s.answers[column] = found
                 continue
         stay.append(a)

@@ -90,7 +90,8 @@ class Line:
 @dataclass(slots=True, eq=False)
 class State:
     """Vectors (D, A) of the active columns: `y` where the next pass starts, `best` points, `U` and `G`; b of U
-    (1 or 3, P), offsets (P); a Line of each. `answers` of the columns that have left, by number.
+    (1 or 3, P), offsets (P); a Line of each. `answers` of the columns that have left, by number. With an l1, which leaves the
+    points `scored` by the last pass fewer weights than `best`, these until the next pass.
 
     The P problems are columns, or groups of `width` columns: a vector of one is its columns, flat.
     """
@@ -104,6 +105,7 @@ class State:
     lines: list[Line]
     answers: dict[int, Answer] = field(default_factory=dict)
     width: int = 1
+    scored: np.ndarray | None = None
 
     @classmethod
     def at_zero(cls, oracle: ColumnsOracle, problems: int) -> State:
