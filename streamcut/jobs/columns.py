@@ -317,7 +317,7 @@ class ColumnsTrainer:
             del answers[:each]
             history = iterations if len(job.points) == 1 else history_of(own, iterations)
             model = job.model(own, history, manifest, point.C, l1, oracle)
-            known = {} if most is None else {"l1_max": most[number]}
+            known = {"row_cache": f"{self._plan.row_cache}B", **({} if most is None else {"l1_max": most[number]})}
             found.append(replace(model, parameters={**model.parameters, **known}))
         return found
 
