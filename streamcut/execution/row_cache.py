@@ -1,23 +1,15 @@
-"""The row cache of a lane: copies of the rows that dual ascent may still move most, collected during a pass.
-
-A pass with `caches`, by the first row of their lane, finds in them what the last such pass left. One that needs data refills
-them.
-"""
+"""The sizes of row caches, and the random order in which sweeps visit their rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from streamcut.compiled import cached_rows
 from streamcut.compiled.splitmix import shuffle
 from streamcut.io.dataset import entry_bytes, entry_dtypes
 from streamcut.io.manifest import Manifest
 
-_KEPT = 0.8  # of the rows, when the cache is full: those with the smallest keys
-_FULL = 0.9  # of the entries: the most that remain then
 _GROUP_NNZ = 1 << 18  # entries of neighbouring rows that a sweep visits in random order before it moves on
 _GROUPS = 8  # with fewer groups all rows are shuffled: they fit in the processor's cache anyway
 ROW_BYTES = 96  # per cached row, without its entries, with the memory to sort rows by key
@@ -49,67 +41,14 @@ class CacheSize:
         return cls(rows + 1, entries, *entry_dtypes(manifest))
 
 
-class RowCache:
-    """Rows of one lane. `limit` is the key below which rows are taken: it falls as the cache fills up."""
-
-    def __init__(self, size: CacheSize) -> None:
-        self.size = size
-        self.n, self.limit = 0, np.inf
-        self._indptr = np.zeros(size.rows + 1, np.int64)
-        self._indices = np.empty(size.entries, size.index)
-        self._data = None if size.value is None else np.empty(size.entries, size.value)
-        self._number = np.empty(size.rows, np.int64)
-        self._order = np.arange(0)  # rows that sweeps still visit
-        self._key, self._weight, self._square = (np.empty(size.rows) for _ in range(3))
-
-    @property
-    def numbers(self) -> np.ndarray:
-        """The rows in the cache, in the order in which they came."""
-        return self._number[: self.n]
-
-    def begin(self) -> None:
-        """Forget all rows."""
-        self.n, self.limit = 0, np.inf
-        self._order = self._order[:0].copy()  # frees memory in which rows are sorted
-
-    def fill(self, offered: Callable[..., tuple[int, int]], rows: int) -> None:
-        """Take what `offered(first, limit, n)` copies; it returns the row at which the cache was full."""
-        first = 0
-        while first < rows:
-            first, self.n = offered(first, self.limit, self.n)
-            if first < rows:
-                self._shrink()
-
-    def _shrink(self) -> None:
-        keys, ends, count, entries = self._key[: self.n], self._indptr[: self.n + 1], self.n, np.inf
-        kept = np.ones(count, np.bool_)
-        while count > 0 and entries > _FULL * len(self._indices):
-            count = min(int(_KEPT * count), count - 1)
-            (in_order := keys.copy()).partition(count)
-            self.limit = float(in_order[count])
-            del in_order  # a number for each row at a time, beside which rows are marked
-            np.less(keys, self.limit, out=kept)
-            equal = np.flatnonzero(keys == self.limit)
-            kept[equal[: count - np.count_nonzero(kept)]] = True
-            entries = np.diff(ends).sum(where=kept)
-        self._keep(np.flatnonzero(kept))
-        self.n = count
-
-    def _shuffle(self, seed: int) -> None:
-        """A random order of the rows that sweeps still visit."""
-        order, entries, size = self._order, int(self._indptr[self.n]), self.n + 1
-        if entries >= _GROUPS * _GROUP_NNZ:
-            order.sort()
-            size = max(1, _GROUP_NNZ * self.n // entries)
-        shuffle(order, size, seed)
-
-    def _by_row(self) -> tuple[np.ndarray, ...]:
-        return self._number, self._key, self._weight, self._square
-
-    def _keep(self, kept: np.ndarray) -> None:
-        cached_rows.keep(kept, self._indptr, self._indices, self._data)
-        for array in self._by_row():
-            cached_rows.move_up(kept, array.reshape(len(array), -1))
+def shuffle_rows(order: np.ndarray, entries: int, rows: int, seed: int) -> None:
+    """Put `order`, numbers of some of `rows` cached rows with so many entries, in random order, in place: from one group of
+    neighbouring rows to the next, if a cache of the processor does not hold all."""
+    size = rows + 1
+    if entries >= _GROUPS * _GROUP_NNZ:
+        order.sort()
+        size = max(1, _GROUP_NNZ * rows // entries)
+    shuffle(order, size, seed)
 
 
 def joined_seed(*numbers: int) -> int:

@@ -17,11 +17,10 @@ from streamcut.execution.runner import Runner
 from streamcut.foundation.rounding import EPSILON, UNSEEN, CutError, Drift, above, gamma, loss_above
 from streamcut.losses.columns import Column, ColumnsRisk, values_of
 from streamcut.models.checkpoint import Fill
-from streamcut.oracles.columns_at_once import SolvingPass
 from streamcut.oracles.columns_cache import ColumnsCache, Sweeps
 from streamcut.oracles.columns_passes import AscentPass, ColumnSums, EnterPass, SlopesPass, StepPass, SweepsPass, kinds_of
 from streamcut.oracles.decomposable import Cut
-from streamcut.oracles.interior import solving_bytes
+from streamcut.oracles.interior import SolvingPass, solving_bytes
 from streamcut.oracles.linear import LinearOracle
 from streamcut.oracles.random_order import RandomOrder
 

@@ -1,4 +1,7 @@
-"""The row cache of a lane for K columns: rows with the shares of all pairs, which sweeps update without reading data."""
+"""The row cache of a lane: copies of the rows that dual ascent may still move most, with the shares of all pairs.
+
+Passes over the data collect them; sweeps update their shares without reading data.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.compiled import columns_cache
+from streamcut.compiled import cached_rows, columns_cache
 from streamcut.compiled.column_records import Changed, Pairs, RowRoom, Swept
 from streamcut.compiled.records import CachedRows, Rows
-from streamcut.execution.row_cache import ROW_BYTES, CacheSize, RowCache, joined_seed
+from streamcut.execution.row_cache import ROW_BYTES, CacheSize, joined_seed, shuffle_rows
 from streamcut.foundation.rounding import Grids
 from streamcut.losses.columns import ColumnsRisk
 from streamcut.oracles.worth import Worth
 
+_KEPT = 0.8  # of the rows, when the cache is full: those with the smallest keys
+_FULL = 0.9  # of the entries: the most that remain then
 _SLACK = 0.1  # of the largest violation of a sweep: pairs at a bound and further from leaving it wait for the next pass
 
 
@@ -40,12 +45,20 @@ def _listing(columns: int) -> type[np.signedinteger]:
     return np.int16 if columns <= 1 << 15 else np.int32
 
 
-class ColumnsCache(RowCache):
-    """Rows with a share for each of at most `most` columns, set by `serve`; w is (D, A)."""
+class ColumnsCache:
+    """Rows with a share for each of at most `most` columns, set by `serve`; w is (D, A).
+
+    `limit` is the key below which rows are taken: it falls as the cache fills up.
+    """
 
     def __init__(self, size: CacheSize, risk: ColumnsRisk, most: int) -> None:
-        super().__init__(size)
-        self._risk = risk
+        self.size, self._risk = size, risk
+        self.n, self.limit = 0, np.inf
+        self._indptr = np.zeros(size.rows + 1, np.int64)
+        self._indices = np.empty(size.entries, size.index)
+        self._data = None if size.value is None else np.empty(size.entries, size.value)
+        self._number = np.empty(size.rows, np.int64)
+        self._key, self._weight, self._square = (np.empty(size.rows) for _ in range(3))
         self._goal = np.empty(size.rows, np.float64 if risk.labels is None else np.int32)
         self._room = np.empty(size.rows * most), np.empty(size.rows * most, _listing(most))
         self._share: np.ndarray = np.empty((0, 0))
@@ -54,13 +67,19 @@ class ColumnsCache(RowCache):
         self._places: np.ndarray | None = None  # places of the rows, by ascending row number
         self.columns: Any = None
 
+    @property
+    def numbers(self) -> np.ndarray:
+        """The rows in the cache, in the order in which they came."""
+        return self._number[: self.n]
+
     @staticmethod
     def row_bytes(columns: int) -> int:
         """Bytes of a cached row in addition to its entries: its target, the columns that may still move it, and its shares."""
         return ROW_BYTES + 16 + (8 + _listing(columns)().itemsize) * columns
 
     def serve(self, columns: Any) -> None:
-        """Set the columns (streamcut.oracles.columns_passes.Places); the cache must be empty."""
+        """Forget all rows; the next ones have these columns (streamcut.oracles.columns_passes.Places)."""
+        self.n, self.limit = 0, np.inf
         self.columns, rows, A = columns, self.size.rows, len(columns.places)  # in groups, of all their columns
         shares, listed = self._room
         self._share, self._listed = shares[: rows * A].reshape(rows, A), listed[: rows * A].reshape(rows, A)
@@ -68,12 +87,12 @@ class ColumnsCache(RowCache):
 
     def collect(self, rows: Rows, pairs: Pairs, half: int, numbers: np.ndarray) -> None:
         """Cache the rows of a block with the smallest pairs.keys, with the shares in half `half` of their codes."""
-
-        def offered(first: int, limit: float, n: int) -> tuple[int, int]:
-            given = self._risk.loss, first, rows, self.columns, pairs, half, numbers, limit, n
-            return columns_cache.offer(*given, self._rows(), self._count, self._listed)
-
-        self.fill(offered, len(numbers))
+        first = 0
+        while first < len(numbers):
+            at = first, rows, self.columns, pairs, half, numbers, self.limit, self.n
+            first, self.n = columns_cache.offer(self._risk.loss, *at, self._rows(), self._count, self._listed)
+            if first < len(numbers):  # the cache is full
+                self._shrink()
 
     def sweep_columns(self, how: Sweeps, w: np.ndarray, first_row: int) -> np.ndarray:
         """Sweep in place at w until a sweep no longer pays; returns the rise of the dual (A)."""
@@ -85,8 +104,7 @@ class ColumnsCache(RowCache):
         for number in range(how.many):
             if len(turns) == 0 or not on.any():
                 break
-            self._order = turns
-            self._shuffle(joined_seed(how.seed[0], number, first_row, how.seed[1]))
+            shuffle_rows(turns, int(self._indptr[self.n]), self.n, joined_seed(how.seed[0], number, first_row, how.seed[1]))
             swept = Swept(np.zeros(A), np.zeros(A), np.zeros(A))
             left = columns_cache.sweep(self._risk.loss, turns, *lists, on, slack, how.grids, w, swept, room)
             turns, slack, total = turns[:left], _SLACK * swept.largest, total + swept.gain
@@ -110,5 +128,20 @@ class ColumnsCache(RowCache):
         csr = self._indptr, self._indices, self._data
         return CachedRows(*csr, self._number, self._key, self._weight, self._square, self._share, self._goal)
 
-    def _by_row(self) -> tuple[np.ndarray, ...]:
-        return *super()._by_row(), self._share, self._goal, self._count, self._listed
+    def _shrink(self) -> None:
+        keys, ends, count, entries = self._key[: self.n], self._indptr[: self.n + 1], self.n, np.inf
+        kept = np.ones(count, np.bool_)
+        while count > 0 and entries > _FULL * len(self._indices):
+            count = min(int(_KEPT * count), count - 1)
+            (in_order := keys.copy()).partition(count)
+            self.limit = float(in_order[count])
+            del in_order  # a number for each row at a time, beside which rows are marked
+            np.less(keys, self.limit, out=kept)
+            equal = np.flatnonzero(keys == self.limit)
+            kept[equal[: count - np.count_nonzero(kept)]] = True
+            entries = np.diff(ends).sum(where=kept)
+        cached_rows.keep(np.flatnonzero(kept), self._indptr, self._indices, self._data)
+        by_row = self._number, self._key, self._weight, self._square, self._share, self._goal, self._count, self._listed
+        for array in by_row:
+            cached_rows.move_up(np.flatnonzero(kept), array.reshape(len(array), -1))
+        self.n = count

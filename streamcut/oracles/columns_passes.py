@@ -121,7 +121,6 @@ class AscentPass(Pass):
         loss = self.risk.loss
         sums = ColumnSums(self.start.copy(), np.zeros((D, A)), constants(loss, problems), np.zeros(problems), totals, folds)
         if (cache := self.caches.get(first_row)) is not None:
-            cache.begin()
             cache.serve(self.columns)
             sums.cache = cache
         if self.equal is not None:

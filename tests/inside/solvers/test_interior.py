@@ -11,7 +11,7 @@ from streamcut import train
 from streamcut.losses.epsilon_insensitive import EpsilonInsensitive
 from streamcut.losses.hinge import Hinge
 from streamcut.losses.quantile import Quantile
-from streamcut.oracles import columns_at_once
+from streamcut.oracles import interior
 from streamcut.oracles.interior import solve_rows
 
 pytestmark = pytest.mark.smoke
@@ -67,7 +67,7 @@ def hard():
 @pytest.mark.parametrize(("C", "wanted"), [(1e-4, False), (100.0, True)])
 def test_they_are_asked_where_accelerated_passes_are_slow(C, wanted, monkeypatch):
     found = []
-    monkeypatch.setattr(columns_at_once, "solve_rows", lambda *given: found.append(given) or solve_rows(*given))
+    monkeypatch.setattr(interior, "solve_rows", lambda *given: found.append(given) or solve_rows(*given))
     model = train(hard(), C=C, solver="bundle-dca", row_cache="100%", lanes=1, scheduler="sync", max_passes=100)
     assert model.certificate.converged
     assert model.history[-1]["passes"] <= 14

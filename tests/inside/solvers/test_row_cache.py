@@ -9,7 +9,7 @@ from scipy.stats import chisquare
 
 from streamcut.compiled.splitmix import shuffle
 from streamcut.execution import row_cache
-from streamcut.execution.row_cache import CacheSize, RowCache, joined_seed
+from streamcut.execution.row_cache import joined_seed, shuffle_rows
 
 
 @settings(max_examples=40, deadline=None)
@@ -17,17 +17,15 @@ from streamcut.execution.row_cache import CacheSize, RowCache, joined_seed
 def test_sweeps_over_many_rows_go_from_group_to_group_and_look_at_each_row_once(seed, n, left):
     rng = np.random.default_rng(seed)
     with mock.patch.object(row_cache, "_GROUP_NNZ", 6):  # 3 rows
-        cache = RowCache(CacheSize(n, 2 * n, "int32", None))
-        cache.n, cache._indptr[:] = n, 2 * np.arange(n + 1)
         rows = rng.permutation(n)[: min(left, n)]
-        cache._order = rows.copy()
-        cache._shuffle(seed)
+        order = rows.copy()
+        shuffle_rows(order, 2 * n, n, seed)
     groups = {tuple(group) for group in np.sort(rows)[: len(rows) // 3 * 3].reshape(-1, 3)}
-    assert sorted(cache._order) == sorted(rows)
+    assert sorted(order) == sorted(rows)
     if n >= 24:
-        assert {tuple(sorted(group)) for group in cache._order[: len(rows) // 3 * 3].reshape(-1, 3)} == groups
+        assert {tuple(sorted(group)) for group in order[: len(rows) // 3 * 3].reshape(-1, 3)} == groups
     if len(rows) > 40:
-        assert (np.diff(cache._order) < 0).any()
+        assert (np.diff(order) < 0).any()
 
 
 def test_every_order_of_rows_comes_as_often_as_any_other():
