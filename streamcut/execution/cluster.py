@@ -304,9 +304,9 @@ class ClusterRunner(Runner):
         """See Runner."""
         if not work.needs_data:
             return super().run(work)
-        if len(self.lanes) > 1 and work.pure and work.streams is None:
+        if len(self.lanes) > 1 and work.pure and work.blocks.streams is None:
             return self._mapped(work)
-        theirs, ours = (work.streams and work.divided()) or (None, work)
+        theirs, ours = (work.blocks.streams and work.divided()) or (None, work)
         with self._shards.scored_by(theirs, lambda: work.interruptible and self.stop()):
             total, report = super().run(ours)
         there = self._cluster.traffic

@@ -7,7 +7,7 @@ sum, `visit_chunk` or `visit_rows` adds blocks of consecutive rows, `finish` end
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -18,14 +18,27 @@ if TYPE_CHECKING:
     from streamcut.execution.feed import Streams
 
 
+class Blocks(NamedTuple):
+    """The blocks in which rows come.
+
+    groups    whole groups of equal qid: all that begin in the lane. Without data, the row state `begins` marks the first row of
+              each by 1
+    together  rows of one block, counted from where the lane or a shard begins (streamcut.execution.feed.Feed.blocks)
+    streams   rows from several places of the lane (their `pieces`), not in row order; None: consecutive rows
+    """
+
+    groups: bool = False
+    together: int = 1
+    streams: Streams | None = None
+
+
 class Pass:
     """Base of everything that visits all rows once.
 
     needs_data     blocks come with their entries (`visit_chunk`); otherwise with the row state alone, no data is read
                    (`visit_rows`)
     interruptible  an abandoned pass leaves nothing behind that affects its repetition
-    whole_groups   blocks hold whole groups of equal qid: all that begin in the lane. Without data, the row state `begins`
-                   marks them: 1 in the first row of each
+    blocks         the blocks in which rows come
     row_arrays     the row-state arrays that it uses; None: possibly any; empty, and no data: no blocks come
     scored_from    the row-state arrays that `score` reads, scored those that it fills
     pure           it changes nothing but its partial sum and the row state, so a lane may run elsewhere, and again
@@ -43,18 +56,8 @@ class Pass:
         return True
 
     @property
-    def whole_groups(self) -> bool:
-        return False
-
-    @property
-    def together(self) -> int:
-        """Rows that come in one block, counted from where the lane or a shard begins (streamcut.execution.feed.Feed.blocks)."""
-        return 1
-
-    @property
-    def streams(self) -> Streams | None:
-        """Blocks hold rows from several places of the lane (their `pieces`), not in row order; None: consecutive rows."""
-        return None
+    def blocks(self) -> Blocks:
+        return Blocks()
 
     def begin(self, first_row: int) -> Any:
         """A zero partial sum for the lane that begins at row `first_row`; None: nothing is summed."""

@@ -174,7 +174,7 @@ class Runner:
                 self.row_state.release(first, last)
                 yield
             return
-        threads = self._ahead[worker] if self._ahead and work.streams is not None else None
+        threads = self._ahead[worker] if self._ahead and work.blocks.streams is not None else None
         scoring, work = (threads and work.divided()) or (None, work)
         visited: deque[Ready] = deque()
         chunks = self._read(start, stop, work, worker, traffic, visited)
@@ -192,9 +192,9 @@ class Runner:
 
     def _read(self, start: int, stop: int, work: Pass, worker: int, traffic: Traffic, visited: deque[Ready]) -> Generator[Chunk]:
         """The lane's blocks of rows; before each, the row state of the `visited` ones is written."""
-        buffers, streams = self._buffers[worker], work.streams
+        buffers, (groups, together, streams) = self._buffers[worker], work.blocks
         if streams is None:
-            chunks = self.feed.blocks(start, stop, buffers[0], traffic, groups=work.whole_groups, together=work.together)
+            chunks = self.feed.blocks(start, stop, buffers[0], traffic, groups=groups, together=together)
         else:
             while len(buffers) < streams.places:
                 buffers.append(self.feed.buffers())
@@ -235,7 +235,7 @@ class Runner:
         if work.row_arrays == ():
             return ()
         bounds = [*range(start, stop, ROW_BLOCK), stop]
-        if work.whole_groups:
+        if work.blocks.groups:
             bounds = [self._next_group(row) for row in bounds]
         return pairwise(bounds)
 

@@ -17,7 +17,7 @@ from streamcut.compiled import columns_line, sides, vectors
 from streamcut.compiled.column_records import Added, Order, Pairs, Places, Room
 from streamcut.compiled.records import Rows as Csr
 from streamcut.execution.feed import Streams
-from streamcut.execution.passes import Pass
+from streamcut.execution.passes import Blocks, Pass
 from streamcut.execution.row_state import Rows
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.rounding import Grids
@@ -99,7 +99,7 @@ class AscentPass(Pass):
     _: KW_ONLY
     first: First | None = None
     equal: Equal | None = None
-    streams: Streams | None = None  # type: ignore[assignment]
+    streams: Streams | None = None
     known: bool = False
     scored_from: ClassVar[tuple[str, ...]] = ("z", "codes", "t", "target", "u", "fold")
     scored: ClassVar[tuple[str, ...]] = ("z",)
@@ -110,9 +110,9 @@ class AscentPass(Pass):
         return not self.caches
 
     @property
-    def together(self) -> int:
+    def blocks(self) -> Blocks:
         """Blocks hold whole batches."""
-        return len(self.order.rows)
+        return Blocks(together=len(self.order.rows), streams=self.streams)
 
     def begin(self, first_row: int) -> ColumnSums:
         (D, A), problems = self.W.shape, len(self.columns.cost)

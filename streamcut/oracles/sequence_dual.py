@@ -13,6 +13,7 @@ import numpy as np
 
 from streamcut.compiled import records, vectors, viterbi
 from streamcut.execution.feed import BLOCK_ROWS
+from streamcut.execution.passes import Blocks
 from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import Runner
 from streamcut.foundation.chunk import Chunk, group_starts
@@ -117,9 +118,9 @@ class AscentPass(ScorePass):
         return False
 
     @property
-    def together(self) -> int:  # type: ignore[override]
-        """Blocks hold whole batches."""
-        return self.batch
+    def blocks(self) -> Blocks:
+        """Blocks hold whole batches of sequences."""
+        return Blocks(groups=True, together=self.batch)
 
     def begin(self, first_row: int) -> AscentSums:
         D, K = self.dimension, self.risk.classes

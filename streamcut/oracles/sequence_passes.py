@@ -13,7 +13,7 @@ import numpy as np
 
 from streamcut.compiled import multiclass
 from streamcut.errors import CorruptError
-from streamcut.execution.passes import Pass
+from streamcut.execution.passes import Blocks, Pass
 from streamcut.execution.row_state import Rows
 from streamcut.foundation.chunk import Chunk, group_starts
 from streamcut.foundation.rounding import Grids
@@ -49,7 +49,7 @@ class _DataPass(Pass):
     kappa: float
     transitions: np.ndarray
     interruptible: ClassVar[bool] = True
-    whole_groups: ClassVar[bool] = True
+    blocks: ClassVar[Blocks] = Blocks(groups=True)
 
     merge = staticmethod(_merge)
 
@@ -134,7 +134,8 @@ class LinePass(row_passes.RowPass):
     transitions: np.ndarray
     slopes: np.ndarray
     step: bool = False
-    whole_groups: ClassVar[bool] = True
+    blocks: ClassVar[Blocks] = Blocks(groups=True)
+
     row_arrays: ClassVar[tuple[str, ...]] = ("z", "z_b", "t", "begins")
 
     def begin(self, first_row: int) -> np.ndarray:

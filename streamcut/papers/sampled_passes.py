@@ -13,7 +13,7 @@ import numpy as np
 from streamcut.compiled import sampled, splitmix
 from streamcut.compiled.vectors import accumulate
 from streamcut.errors import CorruptError
-from streamcut.execution.passes import Pass
+from streamcut.execution.passes import Blocks, Pass
 from streamcut.execution.row_state import Rows
 from streamcut.foundation.chunk import Chunk, concatenate, group_starts
 from streamcut.kernels.vectors import Vectors
@@ -162,8 +162,8 @@ class LossPass(Pass):
     interruptible: ClassVar[bool] = True
 
     @property
-    def whole_groups(self) -> bool:
-        return self.task.groups
+    def blocks(self) -> Blocks:
+        return Blocks(groups=self.task.groups)
 
     def begin(self, first_row: int) -> LossSums:
         return LossSums(np.zeros((len(self.line.steps), 2)))
@@ -217,7 +217,7 @@ class StartsPass(Pass):
     """The first rows of groups, as a list of arrays."""
 
     interruptible: ClassVar[bool] = True
-    whole_groups: ClassVar[bool] = True
+    blocks: ClassVar[Blocks] = Blocks(groups=True)
 
     def begin(self, first_row: int) -> list[np.ndarray]:
         return []

@@ -18,7 +18,7 @@ import numpy as np
 
 from streamcut.compiled.vectors import accumulate
 from streamcut.errors import CorruptError
-from streamcut.execution.passes import Pass
+from streamcut.execution.passes import Blocks, Pass
 from streamcut.execution.row_state import Rows
 from streamcut.foundation.chunk import Chunk, group_starts
 from streamcut.foundation.rounding import above, exact_rounder, gamma, spacing
@@ -118,8 +118,8 @@ class ProofPass(Pass):
     row_arrays: ClassVar[tuple[str, ...]] = ()
 
     @property
-    def whole_groups(self) -> bool:
-        return self.task.groups
+    def blocks(self) -> Blocks:
+        return Blocks(groups=self.task.groups)
 
     def begin(self, first_row: int) -> ProofSums:
         return ProofSums(np.zeros(self.task.dense))

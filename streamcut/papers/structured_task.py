@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from streamcut.errors import UsageError
-from streamcut.execution.passes import Pass
+from streamcut.execution.passes import Blocks, Pass
 from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import Runner
 from streamcut.foundation.chunk import Chunk, group_starts
@@ -80,7 +80,7 @@ class StructuredPass(Pass):
     n_features: int
     w: np.ndarray
     interruptible: ClassVar[bool] = True
-    whole_groups: ClassVar[bool] = True
+    blocks: ClassVar[Blocks] = Blocks(groups=True)
 
     def begin(self, first_row: int) -> CutSums:
         return CutSums(np.zeros((1, len(self.w))), totals=Totals.nothing(1))

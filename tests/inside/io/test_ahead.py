@@ -13,7 +13,7 @@ from streamcut.errors import CorruptError, MemoryBudgetError
 from streamcut.execution import threads as execution
 from streamcut.execution.feed import Feed, Streams
 from streamcut.execution.lanes import Lanes
-from streamcut.execution.passes import Pass
+from streamcut.execution.passes import Blocks, Pass
 from streamcut.execution.plan import MemoryPlan, Needs, Streamed
 from streamcut.execution.runner import Interrupted, Runner
 from streamcut.foundation.chunk import Chunk
@@ -69,7 +69,7 @@ def test_two_threads_have_the_bits_of_one(small_batches, threads, tmp_path, loss
 class Sums(Pass):
     """Adds labels up, and notes what happened to each block."""
 
-    streams = STREAMS
+    blocks = Blocks(streams=STREAMS)
     interruptible = True
 
     def __init__(self, fails_at=None, bad_at=None, scored=None):
