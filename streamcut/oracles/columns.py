@@ -46,7 +46,6 @@ class Start:
     running: np.ndarray
     stretch: np.ndarray
     enough: np.ndarray
-    part: float
     at_once: np.ndarray | None = None
 
 
@@ -186,7 +185,7 @@ class ColumnsOracle(LinearOracle):
             group = range(start, min(start + self.at_once, K))
             self.enter(group)
             nothing = np.zeros((self.dimension, len(group) * self.risk.width))
-            sums = self.ascend(Start(nothing, nothing, np.ones(len(group)), np.zeros(len(group)), 0.0), visits=0)
+            sums = self.ascend(Start(nothing, nothing, np.ones(len(group)), np.zeros(len(group))), visits=0)
             steepest[group.start : group.stop] = (
                 np.abs(sums.U).max(axis=0, initial=0.0).reshape(len(group), -1).max(axis=1) / self.totals
             )
@@ -220,7 +219,7 @@ class ColumnsOracle(LinearOracle):
                 given = columns, sums.w, start.W, start.at_once, _CLOSE * enough
                 solving, _ = self._runner.run(SolvingPass(self._caches, self.risk.loss, *given))
                 sums.w, sums.solved = solving.w, solving.points
-            how = Sweeps(self._sweeps, statistics.nnz, sums.gain, enough, start.part, seed, self._grids)
+            how = Sweeps(self._sweeps, statistics.nnz, sums.gain, enough, seed, self._grids)
             swept, _ = self._runner.run(SweepsPass(self._caches, how, sums.w, halves[1], sums.b))
             sums.w = swept.w / lanes if lanes > 1 else swept.w
             vectors.add(sums.U.reshape(-1), swept.U.reshape(-1))

@@ -16,16 +16,17 @@ from streamcut.compiled.records import CachedRows, Rows
 from streamcut.execution.row_cache import ROW_BYTES, CacheSize, joined_seed, shuffle_rows
 from streamcut.foundation.rounding import Grids
 from streamcut.losses.columns import ColumnsRisk
-from streamcut.oracles.worth import Worth
 
 _KEPT = 0.8  # of the rows, when the cache is full: those with the smallest keys
 _FULL = 0.9  # of the entries: the most that remain then
+_PASS = 1.5  # entries of a sweep that cost as much as one entry of a pass
+_NEXT = 0.15  # of the gain of a pass: the expected gain of the next
 _SLACK = 0.1  # of the largest violation of a sweep: pairs at a bound and further from leaving it wait for the next pass
 
 
 @dataclass(frozen=True, slots=True)
 class Sweeps:
-    """Settings of sweeps: at most `many`, until no column is worth another one (streamcut.oracles.worth).
+    """Settings of sweeps: at most `many`, until no column is worth another one (Worth).
 
     entries  of all rows; rise (A): gain of the pass before; enough (A): a column's sweeps end when one gains no more than this
     seed     the number of the pass and the seed of the run
@@ -35,7 +36,6 @@ class Sweeps:
     entries: int
     rise: np.ndarray
     enough: np.ndarray
-    part: float
     seed: tuple[int, int]
     grids: Grids
 
@@ -43,6 +43,35 @@ class Sweeps:
 def _listing(columns: int) -> type[np.signedinteger]:
     """The type of the numbers of listed columns."""
     return np.int16 if columns <= 1 << 15 else np.int32
+
+
+@dataclass(slots=True)
+class Worth:
+    """The rise of the dual since a pass began, and the work done: counted, hence the same on any machine.
+
+    Each sweep after a pass gains less than the one before. A new pass is the better choice once a sweep gains less for its work
+    than a pass and its sweeps do on average: the marginal value theorem (Charnov 1976). The gain of the next ones
+    is less than half of the present gain: sweeps feed the momentum of the next passes, and independent lanes spoil much of a
+    pass's gain.
+
+    rise    of the dual (units of F); of several problems (A)
+    work    entries visited
+    enough  sweeps end in any case when one gains no more than this
+    """
+
+    rise: Any
+    work: float
+    enough: Any
+
+    @classmethod
+    def after(cls, entries: int, rise: Any, enough: Any) -> Worth:
+        """A pass over `entries` with this rise of the dual."""
+        return cls(np.maximum(rise, 0.0), _PASS * max(entries, 1), enough)
+
+    def goes_on(self, rise: Any, work: Any) -> Any:
+        """Whether another sweep follows one that brought `rise`; of several problems (A)."""
+        self.rise, self.work = self.rise + rise, self.work + work
+        return (rise > self.enough) & (rise > _NEXT * self.rise / self.work * work)
 
 
 class ColumnsCache:
@@ -97,7 +126,7 @@ class ColumnsCache:
     def sweep_columns(self, how: Sweeps, w: np.ndarray, first_row: int) -> np.ndarray:
         """Sweep in place at w until a sweep no longer pays; returns the rise of the dual (A)."""
         A = len(self.columns.cost)
-        worth = Worth.after(how.entries, how.rise, how.enough, how.part)
+        worth = Worth.after(how.entries, how.rise, how.enough)
         on, slack, turns, total = np.ones(A, np.bool_), np.full(A, np.inf), np.flatnonzero(self._count[: self.n]), np.zeros(A)
         lists, room = (self._rows(), self._count, self._listed, self.columns), RowRoom.of(w.shape[1])
         w = self.columns.group.vectors(w)

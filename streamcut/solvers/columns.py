@@ -44,7 +44,6 @@ from streamcut.execution.runner import Interrupted
 from streamcut.foundation.rounding import combined, combined_square, dual_value, objective, plane_doubt
 from streamcut.models.certificate import StopReason, Witness
 from streamcut.oracles.columns import ColumnsOracle, Start
-from streamcut.oracles.worth import LITTLE
 from streamcut.solvers.acceleration import Guard
 from streamcut.solvers.columns_search import centre, search, to_the_scored
 from streamcut.solvers.columns_state import Answer, Line, State
@@ -158,7 +157,7 @@ def _begun(oracle: ColumnsOracle, origins: Sequence[Origin] | None) -> State:
     W = s.y.copy()
     for a, origin in first.items():
         s.of(W, a)[:] = 0.0 if origin is None else origin.w.reshape(-1, oracle.risk.width)
-    sums = oracle.ascend(Start(W, s.y, np.ones(A), ENOUGH * oracle.costs, LITTLE))
+    sums = oracle.ascend(Start(W, s.y, np.ones(A), ENOUGH * oracle.costs))
     _begin(s, oracle, first)
     _after(s, oracle, sums, W, stuck=np.ones(A, np.bool_))
     _expect_below(s, oracle, first)
@@ -244,7 +243,7 @@ def _iterate(s: State, oracle: ColumnsOracle, *, stuck: bool) -> None:
     stretch = np.array([line.stretch for line in s.lines])
     enough = ENOUGH * np.where(first, oracle.costs, stretch * np.array([line.gap for line in s.lines]))
     at_once = np.array([line.guard.plain and line.guard.first < 1.0 for line in s.lines]) & ~first
-    sums = oracle.ascend(Start(W, s.y, stretch, enough, LITTLE, at_once))
+    sums = oracle.ascend(Start(W, s.y, stretch, enough, at_once))
     _after(s, oracle, sums, W, stuck=first | stuck)
 
 

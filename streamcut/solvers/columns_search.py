@@ -85,7 +85,7 @@ def centre(s: State, oracle: ColumnsOracle, rule: StoppingRule, close: Callable[
         for side, part in ((-1.0, 1.0), (1.0, 0.5)):  # to one end; half-way to the other
             W = s.best.copy()
             W[-1] += side
-            oracle.ascend(Start(W, W, np.ones(1), np.zeros(1), 0.0), visits=0)
+            oracle.ascend(Start(W, W, np.ones(1), np.zeros(1)), visits=0)
             end = two_cuts.minimise(lambda k: C * oracle.slopes(k) - _FLAT * c_bar, 1, narrow=_CLOSE)
             _move(s, oracle, W, part * (1.0 - _CLOSE) * end)
     line.held = None if close(0, line.F, line.bound) else before  # F may differ by rounding

@@ -38,7 +38,7 @@ def oracle_of(runner, kind, columns, bias=1.0, size=None):
 def start(rng, oracle, stretch, enough=0.0):
     W, running = (rng.standard_normal((oracle.dimension, 4 * len(oracle.columns))) for _ in range(2))
     ones = np.ones(len(oracle.columns))
-    return Start(W, running, stretch * ones, enough * ones, 0.0)
+    return Start(W, running, stretch * ones, enough * ones)
 
 
 @losses
