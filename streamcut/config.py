@@ -158,11 +158,6 @@ class TrainOptions(TrainDeclarations):
         self._check_fit()
         if self.intercept in ("free", "none"):
             self._check_intercept()
-        least = self.record.least_cuts
-        if self.max_cuts is not None and self.max_cuts < least:
-            raise UsageError(f"max_cuts: {self.chosen_solver} needs {least} cuts, not {self.max_cuts}")
-        if self.max_cuts is not None and self.in_columns:
-            raise UsageError("max_cuts: bundle-dca keeps a bundle of cuts for sequences only; leave it out")
         if self.tol is None and self.tol_relative is None and not (self.target or self.max_passes or self.max_time):
             raise UsageError("tol and tol_relative are both off: give target, max_passes or max_time, else training never ends")
 
@@ -201,8 +196,8 @@ class TrainOptions(TrainDeclarations):
             object.__setattr__(self, "bias", 0.0)
 
     def has(self, name: str) -> bool:
-        """Whether option `name` applies to the solver and the task; columns have no bundle."""
-        return self._solver_has(name) and self._task_has(name) and not (name == "max_cuts" and self.in_columns)
+        """Whether option `name` applies to the solver and the task."""
+        return self._solver_has(name) and self._task_has(name)
 
     def _solver_has(self, name: str) -> bool:
         if name == "nu" and (self.chosen_task == "one-class") != (self.record.family == "linear"):

@@ -34,7 +34,6 @@ class SolverRecord:
     curved     it sums the curvature of the loss: for few features (streamcut.strategy)
     columns    it keeps the columns of relevant features in memory
     max_cuts   size of the bundle unless given; None: from the length of the weights
-    least_cuts size of the smallest bundle it works with
     vectors    number of dense vectors, each as long as the weights, that each worker keeps
     losses     row losses that it trains; None: all, or those of its job
     intercept  `bias` switches an unregularised intercept on and off
@@ -50,7 +49,6 @@ class SolverRecord:
     curved: bool = False
     columns: bool = False
     max_cuts: int | None = None
-    least_cuts: int = 2
     vectors: int = 1
     losses: tuple[str, ...] | None = None
     intercept: bool = False
@@ -87,7 +85,6 @@ _RECORDS: dict[str, SolverRecord] = {
         },
         margins=True,
         dual=True,
-        least_cuts=4,  # it adds two per pass
     ),
     "newton": SolverRecord(
         family="linear",

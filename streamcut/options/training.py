@@ -120,7 +120,7 @@ class TrainDeclarations:
     max_cuts: int | None = _algorithm(None,
         "Maximum number of cutting planes in memory, each as long as the weights.",
         python="None: as many as fit in 128 MiB, 20 to 1000, fewer when memory is short; newton 8.",
-        check=whole(2), solvers="bundle-dca newton cutting-planes sampled", tried=(4,))
+        check=whole(2), solvers="newton cutting-planes sampled", tried=(4,))
     sweeps: int = _algorithm(50, "bundle-dca: maximum number of sweeps (epochs over cached rows) after a pass.", check=whole(0),
         tasks=SINGLE, solvers="bundle-dca", tried=(0,))
     seed: int = _algorithm(0, "Random seed of bundle-dca, of all kernel solvers except smo, of --nystroem and --fourier.",
