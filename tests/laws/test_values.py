@@ -64,7 +64,7 @@ def spellings(value: float) -> list:
 SPELT = [(name, "C", 2.0) for name in TRAININGS if not name.startswith("one class")]
 SPELT += [
     *[("hinge", option, value) for option, value in (("positive_weight", 2.0), ("bias", 2.0), ("tol", 1.0), ("target", 100.0))],
-    *[("hinge", option, value) for option, value in (("max_cuts", 8), ("sweeps", 5), ("seed", 3), ("lanes", 2), ("workers", 2))],
+    *[("hinge", option, value) for option, value in (("sweeps", 5), ("seed", 3), ("lanes", 2), ("workers", 2))],
     *[("hinge", option, value) for option, value in (("max_time", 100.0), ("tol_relative", 1.0))],
     *[("logistic, newton, free intercept", option, value) for option, value in (("max_cuts", 4), ("tol_relative", 0.25))],
     ("elastic net", "l1", 2.0),

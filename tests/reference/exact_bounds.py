@@ -141,7 +141,7 @@ _SOLVERS: list[dict[str, Any]] = [
     {"solver": "ocas"},
     {"solver": "bundle-dca", "row_cache": "0"},
     {"solver": "cpa"},
-    {"solver": "bundle-dca", "row_cache": "0", "lanes": 3, "max_cuts": 4},
+    {"solver": "bundle-dca", "row_cache": "0", "lanes": 3},
     {"solver": "ocas", "cut": "exact"},
     {"solver": "bundle-dca", "lanes": 3},
     {"solver": "ocas", "lanes": 2, "max_cuts": 5},

@@ -37,7 +37,7 @@ CASES = {
     "bundle-dca": ("two", {**_DCA, "row_cache": "0"}),
     "bundle-dca, cache": ("two", {**_DCA, "row_cache": "40%"}),
     "bundle-dca, cache of all rows, large C": ("two", {**_DCA, "row_cache": "100%", "C": 30.0, "sweeps": 5}),
-    "bundle-dca, row weights, shards": ("weighted", {**_DCA, "row_cache": "50%", "max_cuts": 4, "max_passes": 8}),
+    "bundle-dca, row weights, shards": ("weighted", {**_DCA, "row_cache": "50%", "max_passes": 8}),
     "bundle-dca, every value 1": ("ones", {**_DCA, "row_cache": "30%", "bias": 2.0}),
     "newton": ("two", {"solver": "newton", "loss": "logistic", "lanes": 2, "max_passes": 4}),
     "newton, squared loss, row weights": ("weighted", {"solver": "newton", "loss": "squared", "task": "regression", "l1": 3.0}),

@@ -148,7 +148,7 @@ def _weights(model: Any, bias: float) -> list[arb]:
 
 def _rows(given: Any, kind: str, rule: dict[str, Any], seed: int, rng: np.random.Generator) -> Case:
     solvers: list[dict[str, Any]] = [{"solver": "bundle-dca"}, {"solver": "ocas"}, {"solver": "cpa"}, {"solver": "newton"},
-                                     {"solver": "bundle-dca", "row_cache": "0", "max_cuts": 6}]  # fmt: skip
+                                     {"solver": "bundle-dca", "row_cache": "0"}]  # fmt: skip
     l1 = float(10.0 ** rng.uniform(-3, 1)) * min(1.0, given.C) if kind.endswith(" l1") else 0.0
     free = " free" in kind
     if free:

@@ -12,7 +12,7 @@ def test_a_bundle_and_too_small_a_cache_are_refused():
     X, y, _ = problem(50, 5, seed=8)
     with pytest.raises(
         UsageError,
-        match="max_cuts: 8 is an option of newton, ocas, cpa, sampled-constant, sampled-linear; bundle-dca does not have it",
+        match=r"max_cuts: 8 is an option of newton, .*; bundle-dca does not have it",
     ):
         train(streamcut.rows(X, y), solver="bundle-dca", max_cuts=8)
     with pytest.raises(UsageError, match="row_cache: 100B is too little"):

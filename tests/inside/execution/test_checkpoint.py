@@ -35,7 +35,7 @@ SOLVERS = {
     "exact": {"solver": "ocas", "cut": "exact"},
     "cpa": {"solver": "cpa"},
     "newton": {"solver": "newton", "loss": "logistic"},
-    "bundle-dca": {"solver": "bundle-dca", "max_cuts": 6, "row_cache": "50%"},
+    "bundle-dca": {"solver": "bundle-dca", "row_cache": "50%"},
 }
 LIMITS = {"C": 0.1, "lanes": 2, "max_passes": 14, "tol": 1e-7, "tol_relative": None}
 

@@ -91,9 +91,9 @@ def limit(plan):
     room = int((plan.total - plan.lines[0][1] - files) * float(sys.argv[3]))
     data = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmData:"))
     resource.setrlimit(resource.RLIMIT_DATA, (1024 * int(data.split()[1]) + room,) * 2)
-train(sys.argv[4], max_cuts=100, max_passes=3)  # loads kernels: LLVM ends the process when it finds no memory for them
+train(sys.argv[4], max_passes=3)  # loads kernels: LLVM ends the process when it finds no memory for them
 try:
-    train(sys.argv[1], memory=sys.argv[2], max_cuts=100, max_passes=3, on_plan=limit)
+    train(sys.argv[1], memory=sys.argv[2], max_passes=3, on_plan=limit)
 except MemoryError:
     sys.exit(7)
 """
@@ -199,7 +199,7 @@ def test_limits_of_control_groups_count(tmp_path, own, folder, names, stat):
 def test_a_peak_above_the_budget_is_told(stores, monkeypatch, caplog):
     from streamcut import training
 
-    limits = {"max_cuts": 20, "max_passes": 2, "memory": "2GB"}
+    limits = {"max_passes": 2, "memory": "2GB"}
     assert train(str(stores[2]), **limits).resources["peak"] <= 2 * 10**9
     assert caplog.messages == []
     told = iter([10**9, 3 * 10**9])  # before the run, and after it
