@@ -62,6 +62,7 @@ def to_the_scored(s: State, oracle: ColumnsOracle, done: list[int], close: Calla
     points so far, and has the nonzero weights of many of them. The data is not read."""
     k, before = np.zeros(len(s.lines)), {a: (s.of(s.best, a).flatten(), s.lines[a].F, s.lines[a].raised) for a in done}
     k[done] = 1.0
+    assert s.scored is not None
     _move(s, oracle, s.scored, k)
     for a, (w, F, raised) in before.items():
         line = s.lines[a]
