@@ -8,6 +8,8 @@ After each line search b is set to the best one for the margins, an order statis
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
 from streamcut.oracles.one_class import OneClassOracle
@@ -16,9 +18,11 @@ from streamcut.solvers.progress import Progress, Solution, StoppingRule
 from streamcut.solvers.state import BundleState
 
 
-def solve(oracle: OneClassOracle, progress: Progress, *, max_cuts: int) -> Solution:
+def solve(
+    oracle: OneClassOracle, progress: Progress, *, max_cuts: int, cut: Literal["predicted", "exact"] = "predicted"
+) -> Solution:
     """As in streamcut.solvers.ocas."""
-    return ocas.solve(oracle, progress, max_cuts=max_cuts, begin=_all_inside)
+    return ocas.solve(oracle, progress, max_cuts=max_cuts, cut=cut, begin=_all_inside)
 
 
 def _all_inside(oracle: OneClassOracle, max_cuts: int, rule: StoppingRule) -> BundleState:
