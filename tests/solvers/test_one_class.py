@@ -70,13 +70,13 @@ def test_what_makes_no_sense_is_refused():
 def test_few_passes_do_and_workers_change_no_bit(nu):
     kinds = [(400, 1), (400, 2)]
     models = [
-        train(streamcut.rows(rows(), np.ones(300), shard_nnz=nnz), task="one-class", nu=nu, workers=workers, row_cache="30%")
+        train(streamcut.rows(rows(), np.ones(300), shard_nnz=nnz), task="one-class", nu=nu, workers=workers)
         for nnz, workers in kinds
     ]
     assert {(*model.weights.tolist(), model.intercept) for model in models} == {
         (*models[0].weights.tolist(), models[0].intercept)
     }
-    assert models[0].solver == "bundle-dca"
+    assert models[0].solver == "ocas"
     assert models[0].history[-1]["passes"] <= 8
 
 
