@@ -200,7 +200,7 @@ def _begin(s: State, oracle: ColumnsOracle, first: dict[int, Origin | None]) -> 
         line = Line(Guard(sigma, plain, smooth=smooth, steady=steady), 1.0, objective(0.0, oracle.size, C, loss))
         s.lines.append(replace(line, within=EVERYWHERE if oracle.free else None))
         if origin is not None:
-            s.lines[a].solved = origin.w
+            s.lines[a].solved, s.lines[a].from_model = origin.w, True
             if origin.cut is not None:
                 s.of(s.G[oracle.costly], a)[:], s.offsets[a] = (
                     (origin.cut.a * -M).reshape(-1, oracle.risk.width),

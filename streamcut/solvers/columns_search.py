@@ -33,7 +33,11 @@ def search(s: State, oracle: ColumnsOracle, W: np.ndarray, bd: np.ndarray, dd: n
             found = (bd + k * dd if l1 is None else s.sums(room)[0]) + C * oracle.slopes(k)
         return np.where(np.isnan(found), np.inf, found)
 
-    _move(s, oracle, W, two_cuts.minimise(slopes, A) if dd.any() or (oracle.free and last.any()) else np.zeros(A))
+    k = two_cuts.minimise(slopes, A) if dd.any() or (oracle.free and last.any()) else np.zeros(A)
+    for a, line in enumerate(s.lines):
+        if line.from_model:
+            k[a], line.from_model = 1.0, False
+    _move(s, oracle, W, k)
 
 
 def _move(s: State, oracle: ColumnsOracle, W: np.ndarray, k: np.ndarray) -> None:

@@ -50,6 +50,7 @@ class Line:
     stretch  σ of the next pass
     held    (w, F, raised) of a better point, if rounding has raised F since
     solved  scored by the next pass in place of y: the w that solves for cached rows
+    from_model  whether `solved` are the weights of a model: they become the best point as they are
     within  the proved interval of the optimal intercept, if it is free
     pull    pull of the shares on it after the last pass; it then moved by `times` that
     began   its first iteration; trace: F and the bound in that and those after it
@@ -66,6 +67,7 @@ class Line:
     held: tuple[np.ndarray, float, float] | None = None
     solved: np.ndarray | None = None
     within: Interval | None = None
+    from_model: bool = False
     pull: float = 0.0
     times: float = 1.0
     began: int = 0
