@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import minimize
 
-OWN = {"huber": {"delta": 1.0}, "epsilon-insensitive": {"epsilon": 0.1}, "squared-epsilon-insensitive": {"epsilon": 0.1}}
-
 
 def rows(seed: int, n: int = 40, d: int = 4, task: str = "labels", one_in: int = 2):
     """X (n, d), y, of which one in `one_in` is 1 where they are labels."""

@@ -8,7 +8,6 @@ from itertools import count, product
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from kit.shared.l1_only import HOW, rows, task, text
 from sklearn.linear_model import Lasso, LogisticRegression
 
@@ -112,41 +111,6 @@ def test_beyond_the_largest_all_weights_are_0():
     assert not model.weights.any()
     assert model.history[-1]["passes"] <= 3
     assert train(streamcut.rows(X, y), loss="logistic", l1_only="90%", intercept="none").weights.any()
-
-
-def test_weights_and_workers():
-    X, y = rows("squared-hinge")
-    u = np.random.default_rng(1).integers(1, 4, len(y)).astype(float)
-    asked = {"loss": "squared-hinge", "l1_only": 2.0, "positive_weight": 2.0, **EXACT}
-    models = [train(streamcut.rows(X, y, weight=u, shard_nnz=nnz), workers=n, **asked) for nnz, n in ((99, 1), (99, 2))]
-    np.testing.assert_array_equal(models[0].weights, models[1].weights)
-    assert models[0].certificate == models[1].certificate
-    again = np.repeat(np.arange(len(y)), u.astype(int))
-    repeated = train(streamcut.rows(X[again], y[again]), **asked)
-    assert repeated.certificate.primal == pytest.approx(models[0].certificate.primal, rel=1e-8)
-
-
-def test_it_is_saved_resumed_verified_and_proved(tmp_path):
-    X, y = rows("logistic")
-    data, asked = streamcut.rows(sp.csr_array(X), y, shard_nnz=300), {"loss": "logistic", "l1_only": 0.4, **EXACT}
-    questions = count()
-    whole = train(data, stop=lambda: next(questions) < 0, **asked)
-    left, kept = iter(range(next(questions) // 2)), str(tmp_path / "kept")
-    broken = train(data, checkpoint=CheckpointOptions(kept, every=0.0), stop=lambda: next(left, None) is None, **asked)
-    assert broken.stop_reason == "interrupted"
-    resumed = train(data, checkpoint=CheckpointOptions(kept, every=0.0, resume=True), **asked)
-    np.testing.assert_array_equal(resumed.weights, whole.weights)
-    assert resumed.certificate == whole.certificate
-    save_model(whole, tmp_path / "m.npz")
-    model = load_model(tmp_path / "m.npz")
-    assert model.describe()["l1_only"] is True
-    checked = verify(model, data)
-    assert checked.consistent
-    assert checked.lower_bound >= model.certificate.lower_bound - checked.slack
-    false = replace(model, certificates=(replace(model.certificate, lower_bound=1.001 * model.certificate.primal),))
-    assert not verify(false, data).consistent
-    started = train(data, warm_start=model, **asked | {"l1_only": 0.5})
-    assert started.converged
 
 
 def test_a_model_with_another_penalty_starts_it_and_proves_nothing():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -64,26 +63,3 @@ def test_what_makes_no_sense_is_refused():
         train(data(), task="one-class", C=2.0)
     with pytest.raises(BadInputError, match="weights"):
         train(streamcut.rows(rows(), np.ones(300), weight=np.full(300, 2.0)), task="one-class")
-
-
-@pytest.mark.parametrize("nu", [0.05, 0.3, 1.0])
-def test_few_passes_do_and_workers_change_no_bit(nu):
-    kinds = [(400, 1), (400, 2)]
-    models = [
-        train(streamcut.rows(rows(), np.ones(300), shard_nnz=nnz), task="one-class", nu=nu, workers=workers, row_cache="30%")
-        for nnz, workers in kinds
-    ]
-    assert {(*model.weights.tolist(), model.intercept) for model in models} == {
-        (*models[0].weights.tolist(), models[0].intercept)
-    }
-    assert models[0].solver == "bundle-dca"
-    assert models[0].history[-1]["passes"] <= 8
-
-
-def test_its_bound_is_proved_from_the_rows():
-    model = train(data(), task="one-class", nu=0.3)
-    checked = verify(model, data())
-    assert checked.consistent
-    assert checked.lower_bound + checked.slack >= model.certificate.lower_bound
-    false = replace(model, certificates=(replace(model.certificate, lower_bound=1.01 * model.certificate.primal),))
-    assert not verify(false, data()).consistent

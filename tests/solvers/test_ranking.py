@@ -2,47 +2,15 @@
 
 import json
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 import pytest
-from kit.ranking import bits, problem
-from reference import pairs as slow
-from reference import svm
+from kit.ranking import problem
 from sklearn.datasets import dump_svmlight_file
 
 import streamcut
-from streamcut import evaluate, save_model, train, verify
+from streamcut import evaluate, save_model, train
 from streamcut.errors import BadInputError, CorruptError, UsageError
-
-
-@cache
-def optimum(queries, normalisation):
-    """(primal, dual) around min F of `problem(queries=queries)` at C = 0.5, by a QP over all pairs."""
-    X, y, qid = problem(queries=queries)
-    dense, listed = X.toarray().astype(np.float64), slow.all_pairs(y, qid)
-    weights = slow.pair_weights(listed, qid, normalisation) * len(y)
-    return svm.optimum(slow.differences(dense, listed), np.ones(len(listed)), 0.5, weights)
-
-
-@pytest.mark.parametrize("solver", ["ocas", "cpa"])
-@pytest.mark.parametrize(("queries", "normalisation"), [(None, "pairs"), (5, "pairs"), (5, "queries")])
-def test_certificate_encloses_the_optimum(solver, queries, normalisation):
-    X, y, qid = problem(queries=queries)
-    primal, dual = optimum(queries, normalisation)
-    data = streamcut.rows(X, y, qid=qid)
-    model = train(data, task="ranking", C=0.5, solver=solver, normalisation=normalisation, tol=1e-6, tol_relative=None)
-    certificate = model.certificate
-    assert certificate.converged
-    assert certificate.c_bar == 30.0
-    assert certificate.lower_bound <= primal * (1 + 1e-9)
-    assert certificate.primal >= dual * (1 - 1e-9)
-    assert certificate.gap <= 1e-6 * certificate.c_bar
-    listed = slow.all_pairs(y, qid)
-    loss = slow.risk(X @ model.weights, listed, slow.pair_weights(listed, qid, normalisation))[0]
-    assert certificate.primal == pytest.approx(0.5 * model.weights @ model.weights + 30.0 * loss, rel=1e-11)
-    assert model.witnesses[0].bound(30.0) == pytest.approx(certificate.lower_bound, rel=1e-9)
-    assert verify(model, data).consistent
 
 
 def test_roc_area_is_ranking_with_two_labels():
@@ -89,16 +57,6 @@ def test_a9a_takes_few_passes_and_ranks_better_than_the_hinge(load):
     assert area.history[-1]["passes"] <= 55  # what OCAS took before, in two passes for each cut
     hinge = train(streamcut.rows(X, y), C=0.1)
     assert evaluate(area, test).roc_auc >= evaluate(hinge, test).roc_auc
-
-
-def test_a_cluster_gives_the_same_bits(tmp_path):
-    pytest.importorskip("distributed")
-    X, y, qid = problem(900, 20, queries=30)
-    with streamcut.create(tmp_path / "rows.zarr", 20, shard_nnz=700) as out:
-        out.append(X, y, qid=qid)
-    options = {"task": "ranking", "C": 0.2, "lanes": 4}
-    clustered = train(str(tmp_path / "rows.zarr"), scheduler="local-cluster", workers=2, scratch=str(tmp_path), **options)
-    assert bits(clustered) == bits(train(str(tmp_path / "rows.zarr"), **options))
 
 
 def test_a_line_for_each_query(run, tmp_path):

@@ -100,16 +100,6 @@ def test_weights_are_copies_of_rows(solver):
     assert np.all(copies[kept] > 0)
 
 
-def test_samples_of_weighted_classes_come_close():
-    rng = np.random.default_rng(3)
-    X = rng.standard_normal((300, 3))
-    y = np.digitize(np.sin(2 * X[:, 0]) + X[:, 1], [-0.5, 0.5]).astype(float)
-    data = streamcut.rows(X, y, weight=rng.uniform(0.2, 3.0, 300))
-    how = {"task": "multiclass", "solver": "sampled-linear", "bias": 0, "tol": 1e-2, **RBF}
-    exact, some = (train(data, samples=samples, **how).certificate.primal for samples in (300, 120))
-    assert some == pytest.approx(exact, rel=0.1)
-
-
 def test_what_sampled_cuts_refuse():
     X, y = rings()
     data = streamcut.rows(X, y)

@@ -59,14 +59,6 @@ def test_a_checkpoint_is_of_one_scale(store, tmp_path):
             train(store, scale=other, checkpoint=keep, **EXACT)
 
 
-def test_the_plan_is_kept(store):
-    plans = []
-    model = train(store, scale="max-abs", on_plan=plans.append, **EXACT)
-    assert any("divisors" in what for what, _ in plans[0].lines)
-    assert model.parameters["scale"] == "max-abs"
-    assert streamcut.open(store).manifest.fingerprint != model.fingerprint
-
-
 @pytest.mark.parametrize(
     "options",
     [{"loss": "f1"}, {"kernel": "rbf", "nystroem": 5, "solver": "ocas"}, {"kernel": "rbf"}],

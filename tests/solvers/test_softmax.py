@@ -1,25 +1,12 @@
 """Multinomial logistic regression: grids, refusals and commands."""
 
-import json
-
 import numpy as np
 import pytest
 from kit.shared.softmax import problem
-from sklearn.datasets import dump_svmlight_file
 
 import streamcut
-from streamcut import train, tune
+from streamcut import train
 from streamcut.errors import UsageError
-
-
-def test_a_path_over_c():
-    X, y, _ = problem(200, seed=4)
-    data = streamcut.rows(X, y, shard_nnz=200)
-    results = tune(data, {"C": [0.1, 1.0]}, folds=2, task="multiclass", loss="softmax")
-    assert results.best.measure == "log_loss"
-    assert results.model.converged
-    assert results.model.certificates[0].lower_bound <= results.model.certificates[0].primal
-    assert results.resources["readings"] < sum(line["passes"] for line in results.table), "in common passes"
 
 
 @pytest.mark.parametrize(
@@ -35,21 +22,6 @@ def test_options_that_do_not_fit(options, message):
     X, y, _ = problem(20)
     with pytest.raises(UsageError, match=message):
         train(streamcut.rows(X, y), **{"loss": "softmax", **options})
-
-
-def test_command_line(run, tmp_path):
-    X, y, _ = problem()
-    with open(tmp_path / "rows.svm", "w") as file:
-        dump_svmlight_file(X, y, file.name, zero_based=False)
-    assert run("convert", tmp_path / "rows.svm", tmp_path / "rows.zarr")[0] == 0
-    model = tmp_path / "m.npz"
-    code, _, told = run("train", tmp_path / "rows.zarr", "--task", "multiclass", "--loss", "softmax", "--output", model)
-    assert code == 0
-    assert "Converged" in told
-    code, shown, _ = run("evaluate", model, tmp_path / "rows.svm", "--json")
-    assert code == 0
-    assert json.loads(shown)["log_loss"] < np.log(4)
-    assert run("verify", model)[0] == 0
 
 
 def test_the_command_line_prints_probabilities(tmp_path, run):

@@ -8,7 +8,6 @@ from reference import columns as slow
 from scipy.optimize import minimize_scalar
 
 from streamcut.bundle import two_cuts
-from streamcut.compiled import columns_vectors as vectors
 
 D, A = 35, 4
 seeds = given(st.integers(0, 10**6))
@@ -128,49 +127,3 @@ def test_lines_that_do_not_fall_stay_and_those_without_an_end_go_far():
     k = two_cuts.minimise(lambda k: np.array([1.0, -1.0, 0.0]) + 0.0 * k, 3)
     np.testing.assert_array_equal(k[[0, 2]], 0.0)
     assert k[1] >= 2.0**19
-
-
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("size", [1, 16, 37])
-def test_vectors_side_by_side_are_those_of_one_after_the_other(seed, size):
-    rng = np.random.default_rng(seed)
-    U, G, best, w, y, r = rng.standard_normal((6, size, A))
-    best[0, 0], w[0, 1] = 0.0, best[0, 1]
-    S, l1, C = rng.uniform(0.0, 2.0, size), rng.choice([0.0, 0.5], A), rng.uniform(0.1, 3.0, A)
-    p, q, k, e = rng.uniform(0.0, 1.0, (4, A))
-    d, out = w - best, np.empty((7, A))
-    vectors.products(U, G, best, w, S, np.empty((7, A)), out)
-    expected = [(x * z).sum(axis=0) for x, z in ((U, U), (U, G), (G, G), (best, best), (best, d), (d, d))]
-    np.testing.assert_allclose(out, [*expected, S @ np.abs(w)], rtol=1e-12, atol=1e-13)
-
-    v = slow.shrunk(C * (p * G + q * U), l1)
-    on, out = v != 0.0, np.empty((6, A))
-    vectors.dual_model(U, G, p, q, C, l1, out)
-    pairs = (v, v), (v, G), (v, U), (G * on, G), (G * on, U), (U * on, U)
-    np.testing.assert_allclose(out, [(x * z).sum(axis=0) for x, z in pairs], rtol=1e-12, atol=1e-13)
-
-    def penalty(k):
-        at = best + k * d
-        return 0.5 * (at * at).sum(axis=0) + l1 * np.abs(at).sum(axis=0)
-
-    for at in (np.zeros(A), k):
-        out = np.empty(A)
-        vectors.penalty_slopes(best, w, at, l1, out)
-        np.testing.assert_allclose(out, (penalty(at + 1e-7) - penalty(at)) / 1e-7, rtol=1e-4, atol=1e-5)
-
-    moved, out = best.copy(), np.empty((3, A))
-    vectors.step(moved, w, k, S, np.empty((2, A)), np.empty(A), out)
-    np.testing.assert_allclose(moved, best + k * d, rtol=1e-14, atol=1e-15)
-    np.testing.assert_allclose(out, [(moved**2).sum(axis=0), S @ np.abs(moved), np.abs(moved).sum(axis=0)], rtol=1e-13)
-
-    mixed, towards, shrunk, chosen = G.copy(), y.copy(), np.empty_like(y), np.empty((size, 2))
-    p[2], q[2] = 1.0, 0.0
-    vectors.mix(U, p, q, mixed)
-    np.testing.assert_allclose(mixed, p * G + q * U, rtol=1e-13, atol=1e-14)
-    np.testing.assert_array_equal(mixed[:, 2], G[:, 2])
-    vectors.towards(towards, r, 2.0, U, C, e)
-    np.testing.assert_allclose(towards, (1.0 - e) * r / 2.0 + e * C * U, rtol=1e-12, atol=1e-13)
-    vectors.shrink(y, l1, shrunk)
-    np.testing.assert_allclose(shrunk, slow.shrunk(y, l1), rtol=1e-14, atol=1e-15)
-    vectors.choose(y, np.array([3, 1]), chosen)
-    np.testing.assert_array_equal(chosen, y[:, [3, 1]])

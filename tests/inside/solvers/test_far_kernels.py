@@ -15,10 +15,10 @@ import streamcut
 from streamcut import train, verify
 from streamcut.errors import BadInputError
 from streamcut.foundation.chunk import Chunk
-from streamcut.kernels.centre import Centre, centre_of_rows
+from streamcut.kernels.centre import Centre
 from streamcut.kernels.kernel import Kernel
 
-OFFSETS = [0.0, 1e3, 1e7, 1e9]
+OFFSETS = [0.0, 1e7]
 POLY = {"kernel": "poly", "gamma": 0.05, "degree": 2, "coef0": 1.0}
 SAMPLED = {"samples": 30, "tol": 1e-2}
 DIGITS = 80
@@ -78,7 +78,6 @@ def optimum_above(case) -> Decimal:
     return exact_objective(train((X, y), **{**options, **tight}), X, y)
 
 
-@pytest.mark.thirds
 @pytest.mark.parametrize(("case", "offset"), list(product(CASES, OFFSETS)))
 def test_row_75_kernel_certificates_are_true_far_from_the_origin(case, offset):
     options, classes = CASES[case]
@@ -108,15 +107,6 @@ def test_certificates_of_a_polynomial_count_what_rounding_does(offset):
     assert verify(model, (X, y)).consistent
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_on_ordinary_rows_no_primal_is_below_the_exact_objective(seed):
-    rng = np.random.default_rng(seed)
-    X, y = rng.standard_normal((30, 3)), np.where(rng.random(30) < 0.5, 1.0, -1.0)
-    for kernel in ({"kernel": "rbf", "gamma": 0.3}, {"kernel": "poly", "gamma": 0.5, "degree": 3, "coef0": 1.0}):
-        model = train((X, y), solver="smo", C=float(10.0 ** rng.integers(-2, 3)), bias=float(seed % 2), **kernel)
-        assert exact_objective(model, X, y) <= Decimal(model.certificate.primal)
-
-
 def test_a_centre_is_subtracted_exactly_and_what_is_then_0_is_left_out():
     X = np.array([[1e9, 0.0, 3.0], [1e9 + 2.0, 5.0, 0.0], [0.0, 0.0, 0.0]])
     data = streamcut.rows(sp.csr_array(X), np.ones(3)).read(0)
@@ -126,11 +116,3 @@ def test_a_centre_is_subtracted_exactly_and_what_is_then_0_is_left_out():
     assert moved.data.tolist() == [-4.0, 3.0, 2.0, 1.0, -1e9, -4.0]
     ones = Chunk(data.indptr, data.indices, None, data.y)
     assert Centre(np.array([0]), np.array([1.0])).moved(ones).indptr.tolist() == [0, 1, 2, 3]
-
-
-def test_rows_near_the_origin_have_no_centre():
-    rng = np.random.default_rng(0)
-    assert centre_of_rows(streamcut.rows(rng.standard_normal((50, 4)), np.ones(50)).read(0)) is None
-    assert centre_of_rows(streamcut.rows(rng.random((50, 4)), np.ones(50)).read(0)) is None
-    found = centre_of_rows(streamcut.rows(rng.random((50, 4)) + np.array([0.0, 100.0, 0.0, -7.0]), np.ones(50)).read(0))
-    assert found.index.tolist() == [1, 3]

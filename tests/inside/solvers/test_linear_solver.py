@@ -4,59 +4,15 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit.linear_solver import dense
 from reference import svm
 
 from streamcut.bundle.bundle import Bundle
 from streamcut.bundle.verified_master import solve_master
-from streamcut.compiled import linear
-from streamcut.foundation.rounding import CutError, Grids
+from streamcut.foundation.rounding import CutError
 
 EXACT = CutError(0.0, 0.0)
-
-
-@pytest.mark.parametrize("dtype", [np.int8, np.float32, np.float64, None])
-@pytest.mark.parametrize("bias", [0.0, 2.0])
-def test_scores_and_scatter_equal_dense_products(dtype, bias):
-    rng = np.random.default_rng(2)
-    X = sp.random_array((60, 100), density=0.5, format="csr", rng=rng)  # rows on both sides of the unrolled length
-    X.data = np.ones_like(X.data) if dtype is None else rng.integers(-9, 9, X.nnz).astype(dtype)
-    data = None if dtype is None else X.data
-    indptr, indices = X.indptr.astype(np.int64), X.indices.astype(np.int32)
-    A = dense(X, bias)
-    w, c = rng.standard_normal(A.shape[1]), rng.standard_normal(60)
-    c[::3] = 0.0
-    out = np.empty(60)
-    linear.scores(indptr, indices, data, w, bias, out)
-    np.testing.assert_allclose(out, A @ w, rtol=1e-12, atol=1e-12)
-    grids = Grids.holding(1e4, 1e4)
-    for grid in (grids, grids.finer(60)):
-        total = np.zeros((grid.folds, A.shape[1]))
-        linear.scatter(indptr, indices, data, c, bias, grid, total)
-        np.testing.assert_allclose(total.sum(axis=0), A.T @ c, rtol=1e-9, atol=1e-9)
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.integers(0, 10_000), st.integers(1, 400), st.booleans())
-def test_sums_on_a_grid_do_not_depend_on_order_or_parts(seed, n, fine):
-    rng = np.random.default_rng(seed)
-    values = rng.standard_normal(n) * 10.0 ** rng.integers(-8, 3, n)
-    grids = Grids.holding(float(np.abs(values).sum()), 1.0)
-    grids = grids.finer(n) if fine else grids
-    indptr, indices, sums = np.arange(n + 1), np.zeros(n, np.int32), []
-    for order in (np.arange(n), rng.permutation(n), np.argsort(values)):
-        total = np.zeros((grids.folds, 1))
-        cut = n // 3
-        linear.scatter(indptr[: cut + 1], indices[:cut], values[order][:cut], np.ones(cut), 0.0, grids, total)
-        linear.scatter(indptr[: n - cut + 1], indices[cut:], values[order][cut:], np.ones(n - cut), 0.0, grids, total)
-        sums.append(total[:, 0].tolist())
-    assert sums[0] == sums[1] == sums[2]
-    exact = sum(map(Fraction, values))
-    assert abs(sum(map(Fraction, sums[0])) - exact) <= grids.vector_error(n, n)
-    assert grids.vector_error(n, n) <= n * (n * 1e-30 if fine else 2.0**-51) * np.abs(values).sum()
 
 
 @settings(max_examples=60, deadline=None)

@@ -4,41 +4,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from kit.shared.penalty import problem
 from reference import elastic_net as slow
 
-import streamcut
-from streamcut import train, verify
-from streamcut.bundle.penalty import ElasticNet, penalty_of
+from streamcut.bundle.penalty import ElasticNet
 from streamcut.bundle.verified_master import solve_penalised
 from streamcut.foundation.rounding import CutError
 
 # --- parts of λmax -------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"solver": "ocas"},
-        {"loss": "logistic"},
-        {"task": "multiclass", "loss": "softmax"},
-        {"task": "multiclass", "strategy": "one-vs-rest"},
-    ],
-    ids=["hinge", "logistic", "softmax", "ovr"],
-)
-def test_a_part_of_the_least_lambda_that_leaves_nothing(options):
-    X, y, _ = problem(300, 8, seed=9)
-    if "task" in options:
-        y = np.where(X.toarray()[:, 5] > 0.5, 3.0, y)
-    data = streamcut.rows(X, y)
-    common = {**options, "scheduler": "sync", "tol": 1e-8, "tol_relative": None, "max_passes": 300}
-    nothing, some, few = (train(data, l1=part, C=0.5, **common) for part in ("100%", "98%", "10%"))
-    assert not nothing.augmented_weights.any()
-    assert 0 < np.count_nonzero(some.augmented_weights) <= np.count_nonzero(few.augmented_weights)
-    most = few.parameters["l1_max"]
-    assert few.l1 == 0.1 * most
-    assert "10 % of λmax" in few.in_words()
-    assert verify(few, data).consistent
 
 
 # --- its parts ------------------------------------------------------------------------------------------------------------------
@@ -65,36 +37,6 @@ def test_the_objective_is_above_the_exact_one():
         exact = [Fraction(x) for x in w.tolist()]
         least = sum(x * x for x in exact) / 2 + Fraction(l1) * sum(map(abs, exact)) + Fraction(C) * Fraction(loss)
         assert least <= Fraction(ElasticNet(l1).objective(w, C, loss)) <= least * (1 + Fraction(1, 10**12))
-
-
-@pytest.mark.parametrize("l1", [0.0, 0.5, 3.0])
-@pytest.mark.parametrize("seed", range(6))
-def test_a_step_is_the_best_and_its_gain_what_is_told(seed, l1):
-    """θ·gain − ½‖S(v + θδ, λ)‖², less its value at 0."""
-    rng = np.random.default_rng(seed)
-    v, delta = 3.0 * rng.standard_normal((2, 9))
-    penalty = penalty_of(l1)
-
-    def value(theta: float) -> float:
-        w = penalty.weights(v + theta * delta)
-        return theta * gain - 0.5 * w @ w
-
-    gain = float(delta @ penalty.weights(v + rng.choice([0.2, 0.7, 1.5]) * delta))
-    theta, told = penalty.step(v, delta, gain)
-    assert 0.0 <= theta <= 1.0
-    assert told == pytest.approx(value(theta) - value(0.0), rel=1e-9, abs=1e-12)
-    assert told >= max(map(value, np.linspace(0.0, 1.0, 501))) - value(0.0) - 1e-9
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_a_master_problem_of_many_cuts_and_few_weights_is_solved(seed):
-    rng = np.random.default_rng(seed)
-    T, d, total = 30, 60, 1e5
-    rows = rng.standard_normal(d) * 10.0 ** rng.uniform(-2, 0, d) + 0.3 * rng.standard_normal((T, d))  # alike, as cuts are
-    rows, b = np.vstack([np.zeros(d), rows]), np.append(0.0, 1.0 + rng.random(T))
-    l1, beta = 0.5 * total * np.abs(rows).max(), np.zeros(T + 1)
-    beta[0] = total
-    assert solve_penalised(rows, rows @ rows.T, b, total, beta, 1e-6 * total, l1) <= 1e-6 * total
 
 
 @pytest.mark.parametrize("seed", range(12))
