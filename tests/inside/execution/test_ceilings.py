@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import kit.shared.ceilings
@@ -15,10 +14,7 @@ import pytest
 import scipy.sparse as sp
 
 import streamcut
-from streamcut import load_model
 from streamcut.errors import ExitCode, MemoryBudgetError
-from streamcut.execution.ceiling import Ceiling
-from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.systems import LINUX
 from streamcut.foundation.units import parse_size
 from streamcut.io.memory import MemoryDataset
@@ -77,26 +73,3 @@ def test_refused_before_any_row_is_read(folder, function):
     with pytest.raises(MemoryBudgetError) as refused:
         function(folder / "m.npz", Unread(X, np.array([-1.0, 1.0])), memory="1MB", **forced)
     assert refused.value.least > 10**6
-
-
-def test_rows_of_unknown_number_are_counted_as_they_come(folder):
-    ceiling, model = Ceiling("4GB"), load_model(folder / "m.npz")
-    ceiling.expect_rows(model, "svmlight", (10**6, 10**7))
-    rows = Chunk(np.zeros(1001, np.int64), np.empty(0, np.int32), None, np.zeros(1000))
-    ceiling.meet(rows)
-    with pytest.raises(MemoryBudgetError, match="2,000 rows so far"):  # those with weights take more
-        ceiling.meet(replace(rows, weight=np.ones(1000)))
-    with pytest.raises(MemoryBudgetError, match="so far"):
-        _meet_often(ceiling, rows)
-
-
-def test_the_largest_shard_counts(folder):
-    manifest = streamcut.rows(sp.csr_array(np.ones((4, 500))), np.array([-1.0, 1.0, 1.0, 1.0])).manifest
-    shards = tuple(replace(manifest.shards[0], rows=rows) for rows in (10, 4_000, 70))
-    with pytest.raises(MemoryBudgetError, match="4,000 rows at once"):
-        Ceiling("1MB").expect_rows(load_model(folder / "m.npz"), replace(manifest, shards=shards))
-
-
-def _meet_often(ceiling: Ceiling, rows: Chunk) -> None:
-    for _ in range(4):
-        ceiling.meet(rows)

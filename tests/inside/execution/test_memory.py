@@ -7,20 +7,15 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import kit.shared.memory
 import numpy as np
 import pytest
 from kit.shared.memory import ROOM, STREAMCUT, command, least, line_of, result_within
 
-import streamcut
-from streamcut import train
-from streamcut.errors import DiskFullError, ExitCode, MemoryBudgetError, NotFoundError
-from streamcut.execution.plan import Machine, Needs, plan_memory
+from streamcut.errors import DiskFullError, ExitCode, NotFoundError
 from streamcut.execution.row_state import RowState
 from streamcut.foundation.machine import machine_memory, memory_limit
-from streamcut.foundation.systems import resident_bytes
 
 stores = kit.shared.memory.stores
 queries = kit.shared.memory.queries
@@ -110,23 +105,6 @@ def test_a_limit_of_the_system_is_a_memory_error(stores, tmp_path, share):
 # --- row state ------------------------------------------------------------------------------------------------------------------
 
 
-def test_spilled_row_state_is_not_resident_and_keeps_what_it_is_given(tmp_path):
-    n = 4_000_000
-    state = RowState(n, tmp_path)
-    state.add("z")
-    state.add("codes", np.uint16, (3,))
-    assert list(tmp_path.iterdir()) == []  # the files have no names
-    before = resident_bytes()
-    for start in range(0, n, 11_045):
-        stop = min(n, start + 11_045)
-        state.arrays["z"][start:stop] = np.arange(start, stop)
-        state.arrays["codes"][start:stop] = np.arange(start, stop)[:, None] % 1000
-        state.release(start, stop)
-    assert resident_bytes() - before < 12 << 20
-    np.testing.assert_array_equal(state.arrays["z"], np.arange(n))
-    np.testing.assert_array_equal(state.arrays["codes"], np.repeat(np.arange(n)[:, None] % 1000, 3, axis=1))
-
-
 def test_a_full_or_missing_scratch_folder_is_told_at_once(tmp_path, monkeypatch):
     with pytest.raises(NotFoundError, match="scratch"):
         RowState(10, tmp_path / "no").add("z")
@@ -140,41 +118,6 @@ def test_a_full_or_missing_scratch_folder_is_told_at_once(tmp_path, monkeypatch)
 
 
 # --- the plan -------------------------------------------------------------------------------------------------------------------
-
-
-def plan(store: Path, budget: int, **other):
-    needs = Needs(**{"dimension": 5001, "max_cuts": 50, "row_bytes": 16, **other})
-    return plan_memory(needs, streamcut.open(store).manifest, Machine(budget, base=10**8, workers=2))
-
-
-def test_a_plan_never_exceeds_its_budget_and_pins_more_the_more_there_is(stores):
-    with pytest.raises(MemoryBudgetError) as refused:
-        plan(stores[4], 10**6)
-    minimum = int(re.search(r"at least (\d+)MB", str(refused.value))[1]) * 10**6
-    pinned = []
-    for budget in range(minimum, minimum + 400 * 10**6, 20 * 10**6):
-        found = plan(stores[4], budget)
-        assert found.total <= budget
-        pinned.append(len(found.pinned))
-    assert pinned == sorted(pinned)
-    assert pinned[-1] == len(streamcut.open(stores[4]).manifest.shards)
-    assert not found.spilled
-    rows = dict(found.describe(pinned[-1]))
-    assert list(rows)[-1] == "budget"
-
-
-def test_row_state_spills_only_where_that_gains_something(stores):
-    needed = plan(stores[4], 10**10, row_bytes=400).needed - 50 * 10**6  # the rows' 242 MB don't fit
-    few = plan(stores[2], 10**9)
-    assert not few.spilled
-    with pytest.raises(MemoryBudgetError):  # 150,000 rows of 16 bytes are less than what their scratch files would take
-        plan(stores[2], few.needed - 1)
-    tight = plan(stores[4], needed, row_bytes=400)
-    assert tight.spilled
-    assert tight.total <= needed
-    rows = streamcut.open(stores[4]).manifest.statistics.n_rows
-    more, less = (plan(stores[4], 10**10, row_bytes=size).needed for size in (400, 16))
-    assert more - less == 384 * rows, "what is in memory as a whole is not counted again where it is worked on"
 
 
 @pytest.mark.parametrize(
@@ -194,19 +137,3 @@ def test_limits_of_control_groups_count(tmp_path, own, folder, names, stat):
         (where / names[1]).write_text("11000000\n")
         (where / "memory.stat").write_text(stat + "\nanon 5\n")
     assert machine_memory(tmp_path / "cgroup", tmp_path / "own") == (30_000_000, 20_000_000)
-
-
-def test_a_peak_above_the_budget_is_told(stores, monkeypatch, caplog):
-    from streamcut import training
-
-    limits = {"max_cuts": 20, "max_passes": 2, "memory": "2GB"}
-    assert train(str(stores[2]), **limits).resources["peak"] <= 2 * 10**9
-    assert caplog.messages == []
-    told = iter([10**9, 3 * 10**9])  # before the run, and after it
-    monkeypatch.setattr(training, "peak_bytes", lambda: next(told))
-    train(str(stores[2]), **limits)
-    assert caplog.messages == ["peak memory was 3.00 GB, more than 2.00 GB (memory); where that is a hard limit, give less"]
-    caplog.clear()
-    told = iter([3 * 10**9, 3 * 10**9])  # whoever calls us has used more before: that is not ours to answer for
-    train(str(stores[2]), **limits)
-    assert caplog.messages == []

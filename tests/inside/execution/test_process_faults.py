@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 
@@ -39,13 +38,6 @@ def test_35_streams(folder, line, code, creates):
         load_model(folder / creates)
     if code == 141:
         assert found.stderr in ("", f"{NOTICE}\n")
-
-
-def test_41_plenty_is_no_limit(monkeypatch):
-    from streamcut.foundation.machine import expect_room
-
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (2**40, resource.RLIM_INFINITY))
-    expect_room()
 
 
 def test_47_what_else_python_drops_is_shown_as_ever():
