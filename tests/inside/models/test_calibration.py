@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import softmax
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 import streamcut
@@ -48,27 +47,6 @@ def test_nothing_beats_it(seed, scale, separable):
     best = minimize(value, start * [1.0 / scale, 1.0], (scores, positive, weights), method="Nelder-Mead",
                     options={"xatol": 1e-10, "fatol": 1e-12, "maxiter": 4000})  # fmt: skip
     assert found <= best.fun + 1e-6 * (1 + best.fun)
-
-
-def test_it_is_a_logistic_regression_with_soft_targets():
-    rng = np.random.default_rng(0)
-    positive = rng.random(500) < 0.4
-    scores = np.where(positive, 1.0, -1.0) + rng.standard_normal(500)
-    t = targets(positive, np.ones(500))
-    both = LogisticRegression(C=1e10, tol=1e-10).fit(
-        np.tile(scores, 2)[:, None], np.repeat([1, 0], 500), sample_weight=np.concatenate([t, 1 - t])
-    )
-    slope, offset = platt(*kept(scores, positive, np.ones(500)))
-    assert slope == pytest.approx(-both.coef_[0, 0], rel=1e-4)
-    assert offset == pytest.approx(-both.intercept_[0], abs=1e-4)
-
-
-def test_weights_are_repeated_rows():
-    rng = np.random.default_rng(1)
-    positive, times = rng.random(80) < 0.5, rng.integers(0, 4, 80)
-    scores = np.where(positive, 1.0, -1.0) + 2 * rng.standard_normal(80)
-    repeated = platt(*kept(np.repeat(scores, times), np.repeat(positive, times), np.ones(times.sum())))
-    np.testing.assert_allclose(platt(*kept(scores, positive, times.astype(float))), repeated, rtol=1e-6)
 
 
 @pytest.mark.parametrize("strategy", ["crammer-singer", "one-vs-rest"])
