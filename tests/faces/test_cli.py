@@ -62,8 +62,7 @@ def test_every_command_documents_itself(name):
             assert parameter.help.endswith((".", "]")), f"{name} {parameter.opts}"
 
 
-@pytest.mark.thirds
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", ["convert", "train", "predict"])
 def test_usage_errors_load_nothing_heavy(name):
     code = (
         f"import sys\nfrom streamcut.cli import main\ntry: main([{name!r}, '--nonsense', 'a', 'b', 'c', 'd'])\n"
@@ -275,7 +274,6 @@ def test_info_of_a_model(run, folder):
     assert re.search(r"stop reason +converged\n", table)
 
 
-@pytest.mark.thirds
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_signals_end_training_with_the_best_model_so_far(folder, tmp_path, number, code):
     options = ["--tol", "0", "--tol-relative", "0", "--max-time", "100s", "--json"]

@@ -60,7 +60,6 @@ def _checks():
             yield pytest.param(bound, check, title, id=f"{name}-{number}-{title}")
 
 
-@pytest.mark.thirds
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore::sklearn.exceptions.SkipTestWarning")
 @pytest.mark.parametrize(("estimator", "check", "title"), list(_checks()))
 def test_scikit_learns_checks(estimator, check, title):

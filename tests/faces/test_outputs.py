@@ -79,13 +79,11 @@ def test_46_a_pipe_is_written_through(run, folder, command):
     assert sorted(set(os.listdir()) - {"a.svm", "a.zarr", "m.npz", "n.npz"}) == ["pipe"]
 
 
-@pytest.mark.thirds
-@pytest.mark.parametrize("force", [[], ["--force"]])
 @pytest.mark.parametrize("command", COMMANDS)
-def test_46_a_device_stays_one(run, folder, command, force):
+def test_46_a_device_stays_one(run, folder, command):
     device(folder / "null", 1, 3)
     (folder / "link").symlink_to("null")
-    for name in ("null", "link"):
+    for name, force in (("null", []), ("link", ["--force"])):
         code, out, err = run(*arguments(command, name), *force)
         assert (code, out) == (0, ""), err
     assert stat.S_ISCHR(os.lstat("null").st_mode)
