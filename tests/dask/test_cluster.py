@@ -79,7 +79,7 @@ def test_a_cluster_of_ones_own_has_a_slow_worker_loses_the_other_then_its_schedu
         assert "--resume" in told
 
 
-def test_39_a_shard_that_kills_every_worker(dataset, tmp_path, monkeypatch):
+def test_a_shard_that_kills_every_worker(dataset, tmp_path, monkeypatch):
     """It is named, and the workers that are left need not die of it: Dask says how many may."""
     monkeypatch.setenv("DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES", "1")
     with started(tmp_path, *["train.shard.2:1:kill"] * 3) as (address, processes):

@@ -23,34 +23,34 @@ folder = kit.shared.process_faults.folder
 pytestmark = pytest.mark.process
 
 
-# --- 36: few descriptors ---
+# --- few descriptors ---
 
 
 @pytest.mark.parametrize("line", [TRAIN, "convert rows.svm new.zarr --shard-nnz 20", "predict m.npz rows.zarr"])
-def test_36_few_descriptors(folder, line):
+def test_few_descriptors_are_enough_or_named(folder, line):
     found = shell(folder, f"ulimit -n 16; {{}} {line}")
     assert (found.returncode, "Traceback" in found.stderr) == (0, False), found.stderr
 
 
-# --- 41: limits of memory from the start ---
+# --- limits of memory from the start ---
 
 
 @pytest.mark.parametrize(("option", "kilobytes"), [("d", 20_000), ("d", 120_000), ("v", 100_000), ("v", 300_000)])
-def test_41_too_little_memory_from_the_start(folder, option, kilobytes):
+def test_too_little_memory_from_the_start(folder, option, kilobytes):
     """Libraries would abort, or spin."""
     found = shell(folder, f"ulimit -{option} {kilobytes}; {{}} {TRAIN}")
     assert found.returncode == 7, found.stderr
     assert re.fullmatch(rf"streamcut: `ulimit -{option}` allows this process .* \(in kB: \d+\) or more\n", found.stderr)
 
 
-def test_41_what_it_names_is_enough_to_start(folder):
+def test_what_it_names_is_enough_to_start(folder):
     least = re.search(r"in kB: (\d+)", shell(folder, "ulimit -d 20000; {} info rows.zarr").stderr)[1]
     assert shell(folder, f"ulimit -d {least}; {{}} info rows.zarr").returncode == 0
     found = shell(folder, f"ulimit -d {least}; {{}} {TRAIN}")
     assert (found.returncode in (0, 7), "Traceback" in found.stderr) == (True, False), found.stderr
 
 
-# --- 47: the terminal goes ---
+# --- the terminal goes ---
 
 
 def training(folder: Path, prefix: str = "") -> subprocess.Popen:
@@ -70,7 +70,7 @@ def training(folder: Path, prefix: str = "") -> subprocess.Popen:
     return process
 
 
-def test_47_hang_up_ends_training_in_good_order(folder):
+def test_hang_up_ends_training_in_good_order(folder):
     with training(folder) as process:
         process.send_signal(signal.SIGHUP)
         _, err = process.communicate(timeout=60)
@@ -79,7 +79,7 @@ def test_47_hang_up_ends_training_in_good_order(folder):
     assert any(name.endswith(".npz") or "checkpoint" in name for name in os.listdir(folder / "run"))
 
 
-def test_47_nohup_is_respected(folder):
+def test_nohup_is_respected(folder):
     with training(folder, "nohup") as process:
         process.send_signal(signal.SIGHUP)
         process.stdout.readline()
@@ -91,7 +91,7 @@ def test_47_nohup_is_respected(folder):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("late", ["at exit", "in the end"])
-def test_47_a_signal_after_the_work_is_done_changes_nothing(number, late):
+def test_a_signal_after_the_work_is_done_changes_nothing(number, late):
     """While the interpreter takes itself down it has no handlers of ours any more."""
     kill = f"os.kill(os.getpid(), {int(number)})"
     how = {
@@ -106,7 +106,7 @@ def test_47_a_signal_after_the_work_is_done_changes_nothing(number, late):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("where", ["a callback from C", "a destructor"])
-def test_47_a_signal_that_python_drops_comes_again(number, where):
+def test_a_signal_that_python_drops_comes_again(number, where):
     """Where no exception can be raised; it ends what comes after."""
     kill = f"os.kill(os.getpid(), {int(number)})"
     how = {

@@ -11,7 +11,7 @@ from streamcut import calibrate
 from streamcut.sklearn import LinearSVM
 
 
-def test_row_73_every_door_takes_them(tmp_path):
+def test_every_door_takes_them(tmp_path):
     expected = streamcut.train((X, Y), C=2.0, max_passes=30)
     for kind in (np.float64, np.array):
         found = streamcut.train((X, Y), C=kind(2.0), max_passes=np.int64(30))
@@ -32,7 +32,7 @@ def test_kernel_poly_alone_trains():
     assert streamcut.train((X, Y), kernel="rbf", budget=20).parameters["maintenance"] == "merge"
 
 
-def test_row_74_a_target_may_weigh_nothing():
+def test_a_target_may_weigh_nothing():
     Z, _, weight, counts = with_hidden(1.0)
     y = np.where(counts, 3.0, -7.25)
     y[counts] += X[:, 0]
@@ -44,7 +44,7 @@ def test_row_74_a_target_may_weigh_nothing():
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_row_74_calibration_counts_weights(classes):
+def test_calibration_counts_weights(classes):
     Z, y, weight, counts = with_hidden(1e3)
     if classes == 3:
         y[counts] = np.digitize(X[:, 0], [-0.5, 0.5])

@@ -1,4 +1,4 @@
-"""Outputs of commands go where they were sent (FAULTS 46: devices, pipes, links), and replace nothing unasked (44, 45)."""
+"""Outputs of commands go where they were sent (devices, pipes, links), and replace nothing unasked."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def device(path: Path, major: int, minor: int, kind: int = stat.S_IFCHR) -> None
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_46_a_pipe_is_written_through(run, folder, command):
+def test_a_pipe_is_written_through(run, folder, command):
     os.mkfifo("pipe")
     found: list[bytes] = []
     reader = threading.Thread(target=lambda: found.append(Path("pipe").read_bytes()))
@@ -80,7 +80,7 @@ def test_46_a_pipe_is_written_through(run, folder, command):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_46_a_device_stays_one(run, folder, command):
+def test_a_device_stays_one(run, folder, command):
     device(folder / "null", 1, 3)
     (folder / "link").symlink_to("null")
     for name, force in (("null", []), ("link", ["--force"])):
@@ -90,7 +90,7 @@ def test_46_a_device_stays_one(run, folder, command):
     assert os.readlink("link") == "null"
 
 
-def test_46_a_device_that_is_full_is_a_full_disk(run, folder):
+def test_a_device_that_is_full_is_a_full_disk(run, folder):
     device(folder / "full", 1, 7)
     for command in ("predict", "train", "export"):
         code, _, err = run(*arguments(command, "full"))
@@ -99,7 +99,7 @@ def test_46_a_device_that_is_full_is_a_full_disk(run, folder):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_46_links_are_followed_and_stay(run, folder, command):
+def test_links_are_followed_and_stay(run, folder, command):
     (folder / "elsewhere").mkdir()
     target = folder / "elsewhere" / "out"
     target.write_text("old")
@@ -118,7 +118,7 @@ def test_46_links_are_followed_and_stay(run, folder, command):
     assert os.listdir("elsewhere") == ["out"]
 
 
-def test_46_a_link_to_nothing_gets_its_target_and_one_in_a_circle_none(run, folder):
+def test_a_link_to_nothing_gets_its_target_and_one_in_a_circle_none(run, folder):
     os.symlink("new", "link")
     assert run("export", "m.npz", "link")[0] == 0
     assert os.readlink("link") == "new"
@@ -133,7 +133,7 @@ def test_46_a_link_to_nothing_gets_its_target_and_one_in_a_circle_none(run, fold
 SHELL = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()"]
 
 
-def test_46_standard_output_by_name(folder):
+def test_standard_output_by_name(folder):
     """Without --force, into a pipe and into a file that has something in it already."""
     command = [*SHELL, "predict", "m.npz", "a.svm", "-o"]
     found = subprocess.run([*command, "/proc/self/fd/1"], check=True, capture_output=True, text=True)
@@ -148,7 +148,7 @@ def test_46_standard_output_by_name(folder):
     assert Path("labels.txt").stat().st_ino == inode
 
 
-def test_46_a_closed_descriptor_is_told(run, folder):
+def test_a_closed_descriptor_is_told(run, folder):
     code, _, err = run("predict", "m.npz", "a.svm", "-o", "/dev/fd/99")
     assert (code, "descriptor 99 is closed" in err) == (4, True)
 
@@ -165,7 +165,7 @@ def test_46_a_closed_descriptor_is_told(run, folder):
         "calibrate m.npz a.svm -o a.svm --force",
     ],
 )
-def test_45_one_file_is_not_read_and_written_nor_written_twice(run, folder, line):
+def test_one_file_is_not_read_and_written_nor_written_twice(run, folder, line):
     (folder / "link").symlink_to("m.npz")
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
     code, _, err = run(*line.split())
@@ -182,7 +182,7 @@ def stopped_train(model: str, *options: str) -> subprocess.Popen:
     return process
 
 
-def test_45_a_second_train_to_one_model_fails_and_changes_nothing(run, folder):
+def test_a_second_train_to_one_model_fails_and_changes_nothing(run, folder):
     first = stopped_train("x.npz")
     for options in ([], ["--force"]):
         code, _, err = run("train", "a.zarr", "--output", "x.npz", "--C", "100", *options)
@@ -195,7 +195,7 @@ def test_45_a_second_train_to_one_model_fails_and_changes_nothing(run, folder):
     assert not [name for name in os.listdir() if name.startswith(".x.npz")]
 
 
-def test_45_a_model_that_appears_meanwhile_stays_and_ours_is_kept(folder):
+def test_a_model_that_appears_meanwhile_stays_and_ours_is_kept(folder):
     first = stopped_train("x.npz", "--C", "7")
     Path("x.npz").write_text("mine")
     first.send_signal(signal.SIGCONT)

@@ -4,13 +4,22 @@ import warnings
 
 import numpy as np
 import pytest
-from kit.shared.penalty import problem
+import scipy.sparse as sp
 from reference import elastic_net as slow
 from sklearn.linear_model import LogisticRegression
 
 import streamcut
 from streamcut import load_model, save_model, train, verify
 from streamcut.errors import UsageError
+
+
+def problem(n=120, d=14, *, seed=0, weights=False):
+    """Noisy rows, a few features of which matter; row weights that may be 0."""
+    rng = np.random.default_rng(seed)
+    X = sp.random_array((n, d), density=0.5, format="csr", rng=rng, data_sampler=rng.standard_normal)
+    y = np.where(X @ (rng.standard_normal(d) * (np.arange(d) < 4)) + 0.5 * rng.standard_normal(n) > 0.1, 1.0, -1.0)
+    return X, y, rng.uniform(0.2, 3.0, n) * (rng.random(n) < 0.9) if weights else None
+
 
 EXACT = {"tol": 1e-7, "tol_relative": None, "max_passes": 300}
 

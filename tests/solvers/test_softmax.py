@@ -2,11 +2,21 @@
 
 import numpy as np
 import pytest
-from kit.shared.softmax import problem
+import scipy.sparse as sp
 
 import streamcut
 from streamcut import train
 from streamcut.errors import UsageError
+
+LABELS = (-2.0, 1.0, 3.5, 7.0)
+
+
+def problem(n=150, d=8, *, seed=0, weights=False, classes=4):
+    """Noisy sparse rows of several classes; some have no features."""
+    rng = np.random.default_rng(seed)
+    X = sp.random_array((n, d), density=0.5, format="csr", rng=rng, data_sampler=rng.standard_normal)
+    scores = X @ rng.standard_normal((d, classes)) + rng.gumbel(size=(n, classes))
+    return X, np.asarray(LABELS[:classes])[scores.argmax(axis=1)], rng.uniform(0.2, 3.0, n) if weights else None
 
 
 @pytest.mark.parametrize(

@@ -7,16 +7,32 @@ import os
 import subprocess
 import sys
 
-import kit.shared.tune
 import numpy as np
 import pytest
-from kit.shared.tune import arrays
+import scipy.sparse as sp
+from sklearn.datasets import dump_svmlight_file
 
 import streamcut
 from streamcut import evaluate, load_model, tune
 from streamcut.errors import CorruptError, UsageError
 
-stores = kit.shared.tune.stores
+
+def arrays(seed=0, n=600, groups=None):
+    rng = np.random.default_rng(seed)
+    X = sp.random_array((n, 20), density=0.4, rng=rng, format="csr", data_sampler=rng.standard_normal)
+    y = np.where(X @ np.random.default_rng(9).standard_normal(20) + 0.5 * rng.standard_normal(n) > 0, 1.0, -1.0)
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory):
+    """(train.zarr of 12 shards, test.zarr)."""
+    folder = tmp_path_factory.mktemp("tune")
+    for name, seed in (("train", 0), ("test", 1)):
+        X, y = arrays(seed)
+        dump_svmlight_file(sp.csr_matrix(X), y, str(folder / f"{name}.svm"), zero_based=False)
+        streamcut.convert(str(folder / f"{name}.svm"), str(folder / f"{name}.zarr"), shard_nnz=420)
+    return str(folder / "train.zarr"), str(folder / "test.zarr")
 
 
 def test_all_folds_and_values_of_c_share_each_pass(stores, tmp_path):

@@ -19,7 +19,7 @@ folder = kit.shared.process_faults.folder
 pytestmark = pytest.mark.process
 
 
-# --- 35: pipes nobody reads, full streams ---
+# --- pipes nobody reads, full streams ---
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.process
         (f"{{}} {TRAIN} 2>/dev/full", 0, "new.npz"),
     ],
 )
-def test_35_streams(folder, line, code, creates):
+def test_closed_and_full_streams(folder, line, code, creates):
     before = {path.name for path in folder.iterdir()}
     found = shell(folder, line)
     assert (found.returncode, "Traceback" in found.stderr) == (code, False), found.stderr
@@ -40,7 +40,7 @@ def test_35_streams(folder, line, code, creates):
         assert found.stderr in ("", f"{NOTICE}\n")
 
 
-def test_47_what_else_python_drops_is_shown_as_ever():
+def test_what_else_python_drops_is_shown_as_ever():
     script = "from streamcut.cli import signals\nsignals.install()\nclass Late:\n    def __del__(self): 1 / 0\nLate()"
     done = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True, timeout=40)
     assert "ZeroDivisionError" in done.stderr

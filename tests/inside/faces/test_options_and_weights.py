@@ -43,7 +43,7 @@ def test_defaults_are_values_that_options_take(record):
         ({"task": "regression", "solver": "bsca", "kernel": "rbf", "bias": 0.0}, "bias"),
     ],
 )
-def test_row_73_options_without_effect_are_refused_by_name(options, complaint):
+def test_options_without_effect_are_refused_by_name(options, complaint):
     with pytest.raises(UsageError, match=complaint):
         TrainOptions(**options)
 

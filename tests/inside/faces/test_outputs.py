@@ -1,4 +1,4 @@
-"""Outputs of commands go where they were sent (FAULTS 46: devices, pipes, links), and replace nothing unasked (44, 45)."""
+"""Outputs of commands go where they were sent (devices, pipes, links), and replace nothing unasked."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streamcut.io.places.outputs import AppearedError, output
 pytestmark = pytest.mark.process
 
 
-def test_45_an_output_that_appears_meanwhile_stays(tmp_path):
+def test_an_output_that_appears_meanwhile_stays(tmp_path):
     def write() -> None:
         with output(tmp_path / "x", prefix="x", replace=False) as file:
             file.write(b"ours")
@@ -27,7 +27,7 @@ def test_45_an_output_that_appears_meanwhile_stays(tmp_path):
 
 
 @pytest.mark.parametrize("point", ["model_tmp", "model_fsync", "model_rename"])
-def test_44_what_a_killed_write_left_goes_with_the_next(tmp_path, point):
+def test_what_a_killed_write_left_goes_with_the_next(tmp_path, point):
     model = tmp_path / "m.npz"
     child = os.fork()
     if child == 0:

@@ -7,9 +7,6 @@ import pytest
 from streamcut.errors import StreamcutError
 from streamcut.foundation.redaction import redacted
 
-# --- one rule for importances (row 69), configurations (row 71), secrets (row 76), files that change ---
-
-
 SECRET = "hunter2SECRET"
 SPELLINGS = [
     "https://{}@host/a.csv", "https://user:{}@host/a.csv", "https://:{}@host/a",
@@ -31,7 +28,7 @@ SPELLINGS = [
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
 @pytest.mark.parametrize("around", ["{}", "{}: no such file", "cannot open '{}', nor", "({})", "a https://x/y and {}; try again"])
-def test_row_76_no_spelling_of_a_secret_is_shown(spelling, around):
+def test_no_spelling_of_a_secret_is_shown(spelling, around):
     said = around.format(spelling.format(SECRET, SECRET))
     assert "SECRET" not in redacted(said)
     assert "SECRET" not in str(StreamcutError(said))

@@ -1,4 +1,4 @@
-"""Inputs that change while `convert` reads them: exit 3 with their name, and nothing under a final name (BAD_INPUT 57)."""
+"""Inputs that change while `convert` reads them: exit 3 with their name, and nothing under a final name."""
 
 from __future__ import annotations
 
@@ -72,21 +72,21 @@ def refused(run, folder: Path, name: str, victim: Path, options: list[str]) -> N
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("name", [name for name in KINDS if name != "a.anndata"])
-def test_57_every_change_of_every_kind_of_input(run, folder, monkeypatch, name, change):
+def test_every_change_of_every_kind_of_input(run, folder, monkeypatch, name, change):
     meanwhile(monkeypatch, lambda: change(folder / name))
     refused(run, folder, name, folder / name, ["--shard-nnz", "900"])
 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", ["a.svm", "a.svm.gz"])
-def test_57_every_way_to_convert_text(run, folder, monkeypatch, name, way):
+def test_every_way_to_convert_text(run, folder, monkeypatch, name, way):
     meanwhile(monkeypatch, lambda: grown(folder / name))
     refused(run, folder, name, folder / name, WAYS[way])
 
 
 @pytest.mark.parametrize("command", ["predict", "evaluate"])
 @pytest.mark.parametrize("change", [truncated, grown])
-def test_57_text_that_is_scored(run, folder, monkeypatch, command, change):
+def test_text_that_is_scored(run, folder, monkeypatch, command, change):
     from streamcut import prediction
 
     streamcut.convert("a.svm", "out.zarr")

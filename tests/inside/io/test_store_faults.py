@@ -1,4 +1,4 @@
-"""Damage to a finished store: every changed bit, byte and file is found, named, and never reaches a kernel (FAULTS 15, 18-22)."""
+"""Damage to a finished store: every changed bit, byte and file is found, named, and never reaches a kernel."""
 
 from __future__ import annotations
 

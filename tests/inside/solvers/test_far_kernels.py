@@ -79,7 +79,7 @@ def optimum_above(case) -> Decimal:
 
 
 @pytest.mark.parametrize(("case", "offset"), list(product(CASES, OFFSETS)))
-def test_row_75_kernel_certificates_are_true_far_from_the_origin(case, offset):
+def test_kernel_certificates_are_true_far_from_the_origin(case, offset):
     options, classes = CASES[case]
     X, y = rows(offset, classes=classes)
     if options["kernel"] == "poly" and offset:
