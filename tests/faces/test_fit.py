@@ -73,17 +73,6 @@ def test_python_names_arguments_and_the_command_line_options(tmp_path):
         streamcut.convert(table(), tmp_path / "u.zarr", label="y", labels="y")
 
 
-def test_the_index_of_a_frame_is_no_column(tmp_path):
-    frame = table()[["flag", "city", "y"]].sample(frac=0.7, random_state=0)
-    frame.to_parquet(tmp_path / "rows.parquet")
-    for data in (frame, tmp_path / "rows.parquet"):
-        result = streamcut.fit(data, "y", C=1.0)
-        told = any("'__index_level_0__': the index of a pandas frame; left out" in each for each in result.remarks)
-        assert told == (data is not frame)  # where it is no column
-        assert not [each.name for each in result.largest if each.name.startswith("__index")]
-    assert streamcut.train(frame, label="y").recipe == streamcut.train(frame.reset_index(drop=True), label="y").recipe
-
-
 def test_rows_come_as_they_are(found, tmp_path):
     frame = table()
     expected = found.predict_proba(frame)
@@ -93,21 +82,6 @@ def test_rows_come_as_they_are(found, tmp_path):
     streamcut.save_model(found.model, tmp_path / "m.npz")
     frame.to_csv(tmp_path / "rows.csv", index=False)
     np.testing.assert_array_equal(streamcut.predict(tmp_path / "m.npz", tmp_path / "rows.csv", answer="probabilities"), expected)
-
-
-def test_texts_have_the_tf_idf_of_scikit_learn(tmp_path):
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
-    frame = table()[["note", "y"]]
-    streamcut.convert(frame, tmp_path / "a.zarr", labels="y", text="note", text_weights="tfidf")
-    data = streamcut.open(tmp_path / "a.zarr")
-    chunk = data.read(0)
-    vectors = TfidfVectorizer(sublinear_tf=True).fit(frame.note)
-    theirs = vectors.transform(frame.note).toarray()
-    ours = np.zeros_like(theirs)
-    places = [vectors.vocabulary_[name] for name in data.recipe.names]
-    ours[np.repeat(np.arange(ROWS), np.diff(chunk.indptr)), np.array(places)[chunk.indices]] = chunk.data
-    np.testing.assert_allclose(ours, theirs, atol=1e-12)
 
 
 def test_groups_and_times_decide_which_rows_are_held_out():

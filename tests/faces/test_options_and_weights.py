@@ -8,21 +8,6 @@ from kit.shared.options_and_weights import X, Y, with_hidden
 
 import streamcut
 from streamcut import calibrate
-from streamcut.sklearn import LinearSVM
-
-
-def test_every_door_takes_them(tmp_path):
-    expected = streamcut.train((X, Y), C=2.0, max_passes=30)
-    for kind in (np.float64, np.array):
-        found = streamcut.train((X, Y), C=kind(2.0), max_passes=np.int64(30))
-        assert np.array_equal(found.weights, expected.weights)
-        assert LinearSVM(C=kind(2.0), max_passes=np.int32(30), workers=np.int64(2)).fit(X, Y).converged_
-    seeds = [LinearSVM(seed=seed, sweeps=3, max_passes=3).fit(X, Y).coef_ for seed in (7, np.int64(7), np.array(7))]
-    assert np.array_equal(seeds[0], seeds[1])
-    assert np.array_equal(seeds[0], seeds[2])
-    data = streamcut.rows(X, Y)
-    assert len(streamcut.cross_validate(data, folds=np.array(3), seed=np.int64(1), C=np.float64(1)).table) == 3
-    assert len(streamcut.tune(data, {"C": np.logspace(-1, 1, 3)}, folds=np.int64(2)).cells) == 3
 
 
 def test_kernel_poly_alone_trains():

@@ -1,7 +1,6 @@
 """What goes into `convert` comes out of the store: every kind of input, order, split, refusal and count."""
 
 import lzma
-import os
 from collections import Counter
 
 import kit.shared.convert
@@ -80,15 +79,6 @@ def test_the_sides_of_a_split_do_not_depend_on_the_shuffle(tmp_path, rows):
         convert(write_svmlight(tmp_path / "one.svm", rows[:1]), tmp_path / "one.zarr", split=0.5)
 
 
-def test_unusual_things_are_counted_and_kept_in_the_store(tmp_path):
-    (tmp_path / "a.svm").write_text("# head\n1 3:1 1:2\n-1 2:0\n1 1:1e-60")
-    report = convert(tmp_path / "a.svm", tmp_path / "a.zarr")
-    expected = {"comment_lines": 1, "unsorted_rows": 1, "explicit_zeros": 1, "underflows": 1, "no_final_newline": 1}
-    assert report.counters == expected
-    stored = streamcut.open(tmp_path / "a.zarr").manifest.source["counters"]
-    assert {name: stored[name] for name in expected} == expected
-
-
 def test_the_first_refused_lines_are_kept_in_the_store(tmp_path):
     lines = ["1 1:1", "spam 1:1", "1 2:x", "-1 2:1", *30 * ["1 3"]]
     (tmp_path / "a.svm").write_text("\n".join(lines) + "\n")
@@ -104,15 +94,6 @@ def test_the_first_refused_lines_are_kept_in_the_store(tmp_path):
         convert(tmp_path / "a.svm", tmp_path / "b.zarr", on_error="skip", max_errors=1)
     (tmp_path / "a.svm").write_text("1 1:1\n")
     assert convert(tmp_path / "a.svm", tmp_path / "a.zarr", on_error="skip", force=True).rejects == []
-
-
-@pytest.mark.parametrize("content", ["", "# nothing\n\n"])
-def test_no_rows(tmp_path, content):
-    (tmp_path / "a.svm").write_text(content)
-    for options in ({}, {"shuffle": 1}):
-        with pytest.raises(BadInputError, match="no rows"):
-            convert(tmp_path / "a.svm", tmp_path / "a.zarr", **options)
-    assert os.listdir(tmp_path) == ["a.svm"]
 
 
 def test_inputs_that_cannot_be(tmp_path, rows):
@@ -135,19 +116,6 @@ def test_inputs_that_cannot_be(tmp_path, rows):
     with pytest.raises(BadInputError, match=r"the inputs have 3, 4 features; .*n_features"):
         convert(widths, tmp_path / "o.zarr", labels=str(tmp_path / "y"))
     assert convert(widths, tmp_path / "o.zarr", labels=str(tmp_path / "y"), n_features=4).rows == 2
-
-
-def test_a_pipe_is_read_once(tmp_path, rows):
-    text = write_svmlight(tmp_path / "a.svm", rows)
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    if os.fork() == 0:
-        pipe.write_bytes(text.read_bytes())
-        os._exit(0)
-    report = convert(pipe, tmp_path / "a.zarr")
-    os.wait()
-    assert report.bytes_in is None
-    assert read_rows(tmp_path / "a.zarr") == rows
 
 
 def test_options_that_the_format_cannot_have(tmp_path, rows):

@@ -39,6 +39,3 @@ def ticks_of(process: int) -> int:
     return int(fields[11]) + int(fields[12])
 
 
-def files_in(folder: Path) -> int:
-    """How many files there are below a folder, which may be moved meanwhile."""
-    return sum(len(names) for _, _, names in os.walk(folder))

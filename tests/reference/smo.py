@@ -43,8 +43,3 @@ def objective(K, signs, alpha) -> float:
     return float(alpha.sum() - 0.5 * (alpha * signs) @ K @ (alpha * signs))
 
 
-def primal(K, signs, upper, alpha, intercept: float) -> float:
-    """½‖w‖² + Σ C_i max(0, 1 − y_i f(x_i))."""
-    scores = K @ (alpha * signs)
-    loss = upper @ np.maximum(0.0, 1.0 - signs * (scores + intercept))
-    return float(0.5 * (alpha * signs) @ scores + loss)
