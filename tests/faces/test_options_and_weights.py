@@ -1,4 +1,4 @@
-"""Options as NumPy gives them, options that would have no effect, and rows of weight 0, which are rows that are not there."""
+"""Options that follow from others, and rows of weight 0, which are rows that are not there."""
 
 from __future__ import annotations
 

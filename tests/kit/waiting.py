@@ -37,5 +37,3 @@ def ticks_of(process: int) -> int:
     """Processor time of a process so far, in ticks of the system's clock."""
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2].split()
     return int(fields[11]) + int(fields[12])
-
-

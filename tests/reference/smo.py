@@ -41,5 +41,3 @@ def solve(K, signs, upper, *, bias: bool, tolerance: float = 1e-10, steps: int =
 def objective(K, signs, alpha) -> float:
     """Σ α_i − ½ Σ α_i α_j y_i y_j k(x_i, x_j)."""
     return float(alpha.sum() - 0.5 * (alpha * signs) @ K @ (alpha * signs))
-
-

@@ -1,4 +1,4 @@
-"""One-vs-rest: every class has the certificate that its own training would have, whatever runs beside it."""
+"""One-vs-rest: what ends it, models that it goes on from, LIBLINEAR's optima, odds of classes."""
 
 import lzma
 from dataclasses import replace
@@ -63,24 +63,6 @@ def test_the_model_says_which_class_is_furthest():
     found = streamcut.evaluate(model, (X, y))
     signs = np.where(y[:, None] == np.array(model.labels), 1.0, -1.0)
     assert found.mean_loss == pytest.approx(np.maximum(0, 1 - signs * model.decision_function(X)).sum() / len(y))
-
-
-def test_two_classes_are_task_binary():
-    with pytest.raises(UsageError, match="task binary"):
-        train(streamcut.rows(np.eye(4), np.array([1.0, 2.0, 1.0, 2.0])), **REST)
-
-
-@pytest.mark.parametrize("solver", ["ocas", "cpa"])
-def test_cutting_planes_do_not_train_one_vs_rest(solver):
-    X, y, _ = problem(30)
-    with pytest.raises(UsageError, match="bundle-dca"):
-        train(streamcut.rows(X, y), **REST, solver=solver)
-
-
-def test_other_losses_are_no_strategy_of_all_at_once():
-    X, y, _ = problem(30)
-    with pytest.raises(UsageError, match="loss: logistic for several classes needs strategy one-vs-rest"):
-        train(streamcut.rows(X, y), task="multiclass", loss="logistic")
 
 
 @pytest.mark.parametrize(("name", "classes"), [("dna", None), ("news20_bydate", (1.0, 7.0))])

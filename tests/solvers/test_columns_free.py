@@ -1,4 +1,4 @@
-"""Columns with intercepts that cost nothing: certificates are those of trainings of their own, bits the same whatever runs."""
+"""One-vs-rest and grids with intercepts that cost nothing, next to scikit-learn."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kit.columns import REST, problem
 from sklearn.linear_model import LogisticRegression
 
 import streamcut
-from streamcut import train, verify
+from streamcut import verify
 from streamcut.errors import UsageError
 from streamcut.sklearn import LinearSVM
 
@@ -39,10 +39,3 @@ def test_folds_that_leave_one_label_are_named():
     y = np.where(np.arange(60) == 7, 1.0, -1.0)
     with pytest.raises(UsageError, match=r"^intercept: without fold \d all rows of positive weight have one label"):
         streamcut.tune((X, y), {"C": [1.0]}, folds=3, intercept="free", measure="accuracy")
-
-
-@pytest.mark.parametrize("given", [{}, {"loss": "softmax"}])
-def test_joint_problems_refuse_them_and_say_what_to_do(given):
-    X, y, _ = problem(60)
-    with pytest.raises(UsageError, match="take strategy one-vs-rest"):
-        train((X, y), task="multiclass", intercept="free", **given)

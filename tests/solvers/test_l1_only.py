@@ -13,7 +13,6 @@ from sklearn.linear_model import Lasso, LogisticRegression
 
 import streamcut
 from streamcut import CheckpointOptions, load_model, save_model, train, verify
-from streamcut.errors import UsageError
 
 SMOOTH = {
     "squared": {}, "huber": {"delta": 1.0}, "squared-epsilon-insensitive": {"epsilon": 0.1}, "poisson": {}, "logistic": {},
@@ -200,19 +199,3 @@ def test_working_sets_are_resumed_verified_and_the_same_on_workers(tmp_path, int
     assert checked.lower_bound >= model.certificate.lower_bound - checked.slack
     started = train(data, warm_start=model, **asked | {"l1_only": 0.5})
     assert started.converged
-
-
-def test_what_is_not_there_is_refused():
-    data = streamcut.rows(*rows("logistic"))
-    with pytest.raises(UsageError, match="l1_only: 'hinge' is not one of its losses"):
-        train(data, l1_only=1.0)
-    with pytest.raises(UsageError, match="l1_only: newton has no free intercept"):
-        train(data, loss="logistic", l1_only=1.0, intercept="free", solver="newton")
-    with pytest.raises(UsageError, match="solver: working-set is for l1_only"):
-        train(data, loss="logistic", solver="working-set")
-    with pytest.raises(UsageError, match="l1_only: it replaces"):
-        train(data, loss="logistic", l1_only=1.0, l1=1.0)
-    with pytest.raises(UsageError, match=r"l1_only: 1\.0 is an option of newton, working-set"):
-        train(data, loss="logistic", l1_only=1.0, solver="bundle-dca")
-    with pytest.raises(UsageError, match="l1_only: '-3%' is not"):
-        train(data, loss="logistic", l1_only="-3%")

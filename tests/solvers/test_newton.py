@@ -1,4 +1,4 @@
-"""Newton's method: optima of other programs, slow versions of its parts, when it is chosen, and what must not change its bits."""
+"""Newton's method: optima of other programs, few passes, columns of different sizes, large counts."""
 
 from __future__ import annotations
 

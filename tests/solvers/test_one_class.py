@@ -12,7 +12,6 @@ from sklearn.svm import OneClassSVM
 
 import streamcut
 from streamcut import train, verify
-from streamcut.errors import BadInputError, UsageError
 
 
 @cache
@@ -68,14 +67,3 @@ def test_rows_around_the_origin_have_no_plane(caplog):
     assert model.converged
     assert not model.weights.any()
     assert "the origin lies amid the rows" in caplog.text
-
-
-def test_what_makes_no_sense_is_refused():
-    with pytest.raises(UsageError, match=r"nu: 1\.5 is not a number above 0 and at most 1"):
-        train(data(), task="one-class", nu=1.5)
-    with pytest.raises(UsageError, match=r"nu: 0\.5 is an option of"):
-        train(data(), task="binary", solver="ocas", nu=0.5)
-    with pytest.raises(UsageError, match=r"C: 2\.0 is an option of task"):
-        train(data(), task="one-class", C=2.0)
-    with pytest.raises(BadInputError, match="weights"):
-        train(streamcut.rows(rows(), np.ones(300), weight=np.full(300, 2.0)), task="one-class")

@@ -1,4 +1,4 @@
-"""The main job on real data sets: certificates against LIBLINEAR's frozen optima, accuracy, and equal bits from every store."""
+"""The main job on real data sets: certificates against LIBLINEAR's frozen optima, passes and accuracy."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Sampled cuts: exact when the sample is everything, close when it is not, and the same bits whoever computes."""
+"""Sampled cuts: close to the optimum where the sample is not everything, and what they cost."""
 
 import itertools
 
@@ -9,7 +9,6 @@ from reference import viterbi
 
 import streamcut
 from streamcut import train
-from streamcut.errors import UsageError
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -98,14 +97,3 @@ def test_weights_are_copies_of_rows(solver):
     assert (ours.primal, ours.lower_bound) == pytest.approx((theirs.primal, theirs.lower_bound), abs=2e-4 * 0.7 * len(one))
     kept = coefficients_of(weighted, X) != 0
     assert np.all(copies[kept] > 0)
-
-
-def test_what_sampled_cuts_refuse():
-    X, y = rings()
-    data = streamcut.rows(X, y)
-    with pytest.raises(UsageError, match="tol"):
-        train(data, solver="sampled-constant", tol=None, max_passes=3, **RBF)
-    with pytest.raises(UsageError, match="tol_relative"):
-        train(data, solver="sampled-constant", tol_relative=0.1, **RBF)
-    with pytest.raises(UsageError, match="ranking"):
-        train(data, task="ranking", solver="sampled-constant", **RBF)

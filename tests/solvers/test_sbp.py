@@ -1,4 +1,4 @@
-"""The stochastic batch perceptron: against Algorithm 1 on a dense matrix, against SMO, and the same bits however it is run."""
+"""The stochastic batch perceptron with held-out rows, from a store and in memory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import pytest
 from kit.shared.sbp import problem
 
 import streamcut
-from streamcut.errors import UsageError
 
 
 def test_train_on_a_store_with_held_out_rows_is_train_in_memory(tmp_path, run):
@@ -27,18 +26,3 @@ def test_train_on_a_store_with_held_out_rows_is_train_in_memory(tmp_path, run):
     assert np.mean(stored.predict(X[200:]) != signs[200:]) == pytest.approx(min(errors))
     in_memory = streamcut.train(streamcut.rows(X[:200], rows), **options)
     np.testing.assert_allclose(stored.decision_function(X), in_memory.decision_function(X), rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [
-        ({"solver": "pegasos"}, "bias: pegasos has none"),
-        ({"solver": "sbp", "positive_weight": 2.0}, "positive_weight: .* sbp does not have it"),
-        ({"solver": "sbp", "task": "multiclass"}, "task multiclass is trained by .*, not by sbp"),
-        ({"solver": "smo", "nu": 0.1}, "nu"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(options, complaint):
-    X, signs = problem(n=20)
-    with pytest.raises(UsageError, match=complaint):
-        streamcut.train(streamcut.rows(X, signs), kernel="rbf", **options)

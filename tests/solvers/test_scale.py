@@ -1,4 +1,4 @@
-"""Scaling as a training option: that of scikit-learn's scalers, with a certificate of the scaled problem, anywhere it runs."""
+"""Scaling as a training option: that of scikit-learn's scalers, with a certificate of the scaled problem."""
 
 import numpy as np
 import pytest
@@ -72,12 +72,3 @@ def test_a_checkpoint_is_of_one_scale(store, tmp_path):
     for other in ("none", "max-abs"):
         with pytest.raises(UsageError, match="scale"):
             train(store, scale=other, checkpoint=keep, **EXACT)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"loss": "f1"}, {"kernel": "rbf", "nystroem": 5, "solver": "ocas"}, {"kernel": "rbf"}],
-)
-def test_it_is_for_linear_models_of_single_rows(options):
-    with pytest.raises(UsageError, match="scale"):
-        train(streamcut.rows(*problem()), scale="std", **options)

@@ -104,16 +104,3 @@ def test_what_no_training_starts_from(saved, tmp_path):
     save_model(replace(model, witnesses=(replace(model.witnesses[0], b=model.witnesses[0].b + 1.0),)), other)
     with pytest.raises(UsageError, match="does not hold on this data"):
         train(data(), warm_start=other)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"solver": "smo", "kernel": "rbf"},
-        {"loss": "f1"},
-        {"nystroem": 5, "kernel": "rbf", "solver": "ocas"},
-    ],
-)
-def test_who_cannot_start_from_a_model(options):
-    with pytest.raises(UsageError, match="warm_start"):
-        train(data(), warm_start="m.npz", **options)

@@ -1,4 +1,4 @@
-"""Passes on Dask: rows that workers score, workers that are too small or see other data, or all die."""
+"""Workers that are too small or see other data, or die while they score rows, or all die."""
 
 from __future__ import annotations
 

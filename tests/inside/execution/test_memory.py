@@ -1,4 +1,4 @@
-"""Training keeps its memory promise: the peak is what the plan says, whatever the size of the data, and bits don't move."""
+"""Training keeps its memory promise: the peak is what the plan says, whatever the size of the data."""
 
 from __future__ import annotations
 

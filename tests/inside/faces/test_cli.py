@@ -1,4 +1,4 @@
-"""The command line from outside: exit codes, what goes to stdout and what to stderr, help that is the documentation."""
+"""What ends a command, and signals on the way."""
 
 from __future__ import annotations
 

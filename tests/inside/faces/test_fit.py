@@ -1,4 +1,4 @@
-"""`fit`: from a table to a model, and what is said on the way."""
+"""Recipes: numbers that are standardised, and bits that memory and threads do not change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run shows while it goes: lines, JSON, a table on a terminal, and when it will be done."""
+"""What a run shows while it goes: lines, JSON, a table on a terminal."""
 
 from __future__ import annotations
 

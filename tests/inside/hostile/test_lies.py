@@ -1,4 +1,4 @@
-"""Files whose headers, types and flags say what is not so: refused with a sentence, within the memory that was allowed."""
+"""No spelling of a secret in an address is shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes into `convert` comes out of the store: every kind of input, order, split, refusal and count."""
+"""Labels by a map, and stores whose bytes nothing but the data decides."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""A model knows how its features were made: raw input is prepared alike, other data are refused by name."""
+"""Damage to the recipe of a store is found, and a later version is named."""
 
 from __future__ import annotations
 

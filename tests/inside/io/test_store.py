@@ -1,4 +1,4 @@
-"""Every store passes the contract, other software opens what we write, and what is not a store is refused by name."""
+"""Every store passes the contract, and other software opens what we write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FORMAT.md says what the code does; and its parts one by one: codec, metadata, manifest, types, shard borders, journal."""
+"""FORMAT.md says what the code does, and zarr-python reads and writes the same chunks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files are read, how they are decompressed, and whether groups stand together."""
+"""Streams one behind the other, bombs, and groups that come back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels of tables at their borders: rows of many words and of many columns, features that meet, texts side by side."""
+"""Rows of many columns: more than kernels sort at once."""
 
 from __future__ import annotations
 

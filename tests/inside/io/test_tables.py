@@ -1,4 +1,4 @@
-"""Tables become the rows that scikit-learn's transformers would make, whatever they are stored as and however they are read."""
+"""Words, hashes and bins of tables next to slow references, whatever the blocks and threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vowpal Wabbit's text is read as VW reads it, and what cannot be read is refused by file and line."""
+"""Vowpal Wabbit's text is read as VW reads it, its hashes are scikit-learn's."""
 
 from __future__ import annotations
 

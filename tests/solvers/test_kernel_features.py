@@ -1,4 +1,6 @@
-"""Nyström features: projections on landmarks, the same whoever reads them, and models that carry them along."""
+"""Features in place of a kernel: Nyström's landmarks and random waves."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -32,3 +34,12 @@ def test_other_tasks_take_features():
     assert evaluate(model, (X, y)).accuracy > 0.8
     with pytest.raises(UsageError, match="sequence"):
         train(streamcut.rows(X, y, qid=np.arange(300) // 3), task="sequence", solver="ocas", **OPTIONS)
+
+
+def test_a_map_with_other_frequencies_is_refused():
+    rng = np.random.default_rng(0)
+    data = streamcut.rows(rng.standard_normal((40, 3)), np.where(rng.random(40) < 0.5, 1.0, -1.0))
+    model = train(data, kernel="rbf", gamma=0.5, fourier=8)
+    for frequencies in (model.map.frequencies[:, :3], model.map.frequencies[:3, :2]):
+        with pytest.raises(ValueError, match="does not fit a map"):  # as it would be where a file is read
+            replace(model, map=replace(model.map, frequencies=frequencies))
