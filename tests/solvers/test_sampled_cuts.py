@@ -1,14 +1,45 @@
 """Sampled cuts: close to the optimum where the sample is not everything, and what they cost."""
 
 import itertools
+from functools import cache
 
 import numpy as np
 import pytest
-from kit.shared.sampled_cuts import RBF, SOLVERS, coefficients_of, rings, words
+import scipy.sparse as sp
+from reference import sampled as slow
 from reference import viterbi
+from reference.kernels import matrix
 
 import streamcut
 from streamcut import train
+
+SOLVERS = ("sampled-linear", "sampled-constant")
+RBF = {"kernel": "rbf", "gamma": 0.5}
+
+
+@cache
+def rings(n=120, seed=0):
+    """(X, y): two classes that no line parts."""
+    rng = np.random.default_rng(seed)
+    X = np.where(rng.random((n, 3)) > 0.2, rng.standard_normal((n, 3)), 0.0)
+    return X, np.where(X[:, 0] ** 2 + np.sin(2 * X[:, 1]) + 0.3 * rng.standard_normal(n) > 0.8, 2.0, 1.0)
+
+
+def coefficients_of(model, X):
+    """The model's coefficients by row of X."""
+    rows = {row.tobytes(): i for i, row in enumerate(X)}
+    places = [rows[vector.tobytes()] for vector in model.support.toarray()]
+    found = np.zeros((len(X), *model.coefficients.shape[1:]))
+    found[places] = model.coefficients
+    return found
+
+
+def words(count=40, seed=0):
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, 6, count)
+    y = np.concatenate([(rng.integers(3) + np.arange(n)) % 3 for n in lengths])
+    angle = 2 * np.pi * (y + 0.8 * rng.standard_normal(len(y))) / 6
+    return sp.csr_array(np.stack([np.cos(2 * angle), np.sin(2 * angle)], 1)), y + 1.0, np.repeat(np.arange(count), lengths)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -97,3 +128,22 @@ def test_weights_are_copies_of_rows(solver):
     assert (ours.primal, ours.lower_bound) == pytest.approx((theirs.primal, theirs.lower_bound), abs=2e-4 * 0.7 * len(one))
     kept = coefficients_of(weighted, X) != 0
     assert np.all(copies[kept] > 0)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize(
+    ("kernel", "bias"),
+    [(RBF, 0.0), ({"kernel": "poly", "gamma": 0.5, "degree": 2, "coef0": 1.0}, 0.0), ({"kernel": "linear"}, 1.0)],
+)
+def test_samples_of_all_rows_reach_the_kernel_machines_optimum(solver, kernel, bias):
+    X, y = rings()
+    model = train(streamcut.rows(X, y), solver=solver, C=0.7, bias=bias, samples=len(y), tol=1e-4, **kernel)
+    K, sign = matrix(model.kernel, X, X) + bias**2, np.where(y == 2.0, 1.0, -1.0)
+    F = slow.hinge_primal(K, sign, 0.7, coefficients_of(model, X))
+    best = slow.hinge_optimum(K, sign, 0.7, 400)[1]
+    assert model.converged
+    assert model.certificate.primal - model.certificate.raised == pytest.approx(F, rel=1e-12)
+    assert model.facts["primal_estimate"] == pytest.approx(F, rel=1e-5)
+    assert model.certificate.lower_bound <= best * (1 + 1e-12)
+    assert model.facts["bound_estimate"] <= best * (1 + 1e-6)  # exact cuts bound the optimum
+    assert best * (1 - 1e-6) <= F <= best + 1.1e-4 * 0.7 * len(y)

@@ -1,12 +1,18 @@
-"""No false stop, no lost point, nothing that is not finite: trainings against optima in 500 bits, and data that is badly scaled.
+"""Nothing false where numbers are badly scaled; enclosures hold what they enclose; separable rows stop truly."""
 
-scripts/checks/check_truth.py tries as many more problems as one likes.
-"""
+from __future__ import annotations
+
+import sys
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
+from reference.exact import exp, log, log_of_one_more
 
 import streamcut
+from streamcut import train
 
 # --- a column that is 10⁹ times as large as the others ------------------------------------------------------------------------
 
@@ -75,3 +81,32 @@ def test_counts_with_a_price_of_weights_are_finite_and_converge():
     assert model.certificate.converged
     assert model.certificate.primal == pytest.approx(0.14241839, rel=0.01)
     assert np.isfinite(model.weights).all()
+
+
+@pytest.mark.parametrize("x", [Fraction(1, 3), Fraction(-7, 2), Fraction(-299), Fraction(10) ** -40, Fraction(50)])
+def test_enclosures_hold_what_they_enclose(x):
+    with localcontext() as context:
+        context.prec = 200
+        value = (Decimal(x.numerator) / Decimal(x.denominator)).exp()
+        low, high = exp(x)
+        assert low < Fraction(value) < high
+        assert high - low < high / 10**35
+        assert log(low)[0] < x < log(high)[1]
+        more = log_of_one_more(low, high)
+        assert more[0] < Fraction((1 + value).ln()) < more[1]
+        assert more[1] - more[0] < more[1] / 10**18
+
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts" / "checks"))
+
+
+@pytest.mark.parametrize("C", [1e8, 1e12])
+def test_separable_data_is_converged_only_within_both_tolerances(C):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(300, 5))
+    y = np.sign(X[:, 0] + 0.5 * np.sign(X[:, 0]))
+    model = train(streamcut.rows(X, y), loss="logistic", C=C, max_passes=150)
+    certificate = model.certificate
+    assert certificate.gap <= min(1e-3 * certificate.c_bar, 0.01 * certificate.primal) or not certificate.converged
+    assert certificate.converged == (certificate.stop_reason == "converged")
+    assert model.history[-1]["waits_for"] == certificate.tolerance.rule == "tol_relative 0.01"

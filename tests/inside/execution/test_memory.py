@@ -11,17 +11,19 @@ import sys
 import kit.shared.memory
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from kit.shared.memory import ROOM, STREAMCUT, command, least, line_of, result_within
 
+import streamcut
 from streamcut.errors import DiskFullError, ExitCode, NotFoundError
 from streamcut.execution.row_state import RowState
 from streamcut.foundation.machine import machine_memory, memory_limit
 
+pytestmark = pytest.mark.process
+
+
 stores = kit.shared.memory.stores
 queries = kit.shared.memory.queries
-
-
-pytestmark = pytest.mark.process
 
 
 @pytest.mark.parametrize("solver", [["--set", "cut=exact"], ["--solver", "bundle-dca"]], ids=lambda s: s[1])
@@ -137,3 +139,44 @@ def test_limits_of_control_groups_count(tmp_path, own, folder, names, stat):
         (where / names[1]).write_text("11000000\n")
         (where / "memory.stat").write_text(stat + "\nanon 5\n")
     assert machine_memory(tmp_path / "cgroup", tmp_path / "own") == (30_000_000, 20_000_000)
+
+
+_PEAK = """
+import sys
+from streamcut.cli import main
+from streamcut.foundation.systems import peak_bytes
+try:
+    main()
+finally:
+    print(peak_bytes())
+"""
+
+
+@pytest.mark.parametrize("options", [["--solver", "ocas", "--set", "max-cuts=4"], ["--loss", "softmax"]])
+def test_a_model_of_all_features_is_within_the_least_memory(tmp_path, options):
+    """All of its arrays, while it is made and saved: there the peak is."""
+    rng, several, width = np.random.default_rng(0), "--strategy" in options or "softmax" in options, 1 << 21
+    X, y = (
+        sp.csr_array((np.ones(6000), rng.integers(0, 1000, 6000), np.arange(0, 6001, 3)), (2000, width)),
+        rng.integers(0, 4, 2000),
+    )
+    X.sum_duplicates()
+    with streamcut.create(tmp_path / "wide.zarr", width, memory="4GB") as made:
+        made.append(X, (y if several else y > 1).astype(float))
+    line = [
+        sys.executable,
+        "-P",
+        "-c",
+        _PEAK,
+        "train",
+        str(tmp_path / "wide.zarr"),
+        "--output",
+        str(tmp_path / "m.npz"),
+        "--quiet",
+    ]
+    line += [*options, *["--task", "multiclass"] * several, "--max-passes", "2", "--memory"]
+    refused = subprocess.run([*line, "1MB"], capture_output=True, text=True, timeout=120)
+    least = re.search(r"at least (\d+)MB", refused.stderr)[1]
+    done = subprocess.run([*line, f"{least}MB"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) <= int(least) * 10**6

@@ -1,13 +1,17 @@
-"""Every loss of the table against its definition; every linear solver with each: the bound is a bound, the primal is exact."""
+"""Losses: means and quantiles that they predict, separable rows, and models of other losses."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from kit.linear_solver import problem
 
 import streamcut
 from streamcut import evaluate, train
+from streamcut.errors import UsageError
 
 # The solvers
 
@@ -40,3 +44,24 @@ def test_poisson_predicts_means_and_quantiles_lie_where_they_should():
     high = train(streamcut.rows(X, y), task="regression", loss="quantile", quantile=0.9, C=10.0)
     assert np.mean(y <= high.predict(X)) == pytest.approx(0.9, abs=0.02)
     assert evaluate(train(streamcut.rows(X, y), task="regression", C=10.0), (X, y)).r2 > 0.9
+
+
+def rows(n: int = 400, seed: int = 0):
+    """(X, counts, weights): every loss takes counts."""
+    rng = np.random.default_rng(seed)
+    X = sp.random_array((n, 15), density=0.3, format="csr", rng=rng, data_sampler=rng.standard_normal)
+    return X, rng.poisson(np.exp(0.5 * (X @ rng.standard_normal(15)))).astype(float), rng.uniform(0.2, 3.0, n)
+
+
+def data(n: int = 400, shard_nnz: int = 400) -> Any:
+    X, y, u = rows()
+    return streamcut.rows(X[:n], y[:n], weight=u[:n], shard_nnz=shard_nnz)
+
+
+def test_a_regression_starts_from_a_regression():
+    X, y, _ = rows()
+    classes = train(streamcut.rows(X, y > 0.0), max_passes=3)
+    with pytest.raises(UsageError, match="model of task binary by bundle-dca; it takes a linear one for numbers"):
+        train(data(), task="regression", warm_start=classes)
+    with pytest.raises(UsageError, match="model of task regression by newton; it takes a linear one for two classes"):
+        train(streamcut.rows(X, y > 0.0), warm_start=train(data(), task="regression", max_passes=3))
