@@ -22,7 +22,7 @@ def test_a_model_without_a_budget_is_trained_for_many_epochs(load):
     assert model.facts["dual"] > 0.9 * model.facts["primal_met"]
 
 
-def test_several_classes(load):
+def test_a_budget_trains_several_classes(load):
     X, y = load("dna")
     Xt, yt = load("dna", "test")
     model = streamcut.train(streamcut.rows(X, y), kernel="rbf", task="multiclass", gamma=0.01, C=10.0, budget=100, epochs=2.0)
