@@ -5,22 +5,47 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
-import kit.shared.process_faults
+import numpy as np
 import pytest
-from kit.shared.process_faults import STREAMCUT, TRAIN, shell
 
+import streamcut
 from streamcut import load_model
 
-made = kit.shared.process_faults.made
-folder = kit.shared.process_faults.folder
-
-
 pytestmark = pytest.mark.process
+
+
+STREAMCUT = f"{shlex.quote(sys.executable)} -c 'from streamcut.cli import main; main()'"
+TRAIN = "train rows.zarr -o new.npz --solver ocas --max-passes 2"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("made")
+    rng = np.random.default_rng(0)
+    drawn = zip(rng.choice([-1, 1], 200), rng.random(200), rng.integers(2, 9, 200), strict=True)
+    rows = [f"{y} 1:{y * x:.3f} {k}:1\n" for y, x, k in drawn]
+    (folder / "rows.svm").write_text("".join(rows))
+    streamcut.convert(folder / "rows.svm", folder / "rows.zarr", shard_nnz=100)
+    streamcut.save_model(streamcut.train(str(folder / "rows.zarr"), solver="ocas", max_passes=2), folder / "m.npz")
+    return folder
+
+
+@pytest.fixture
+def folder(made, tmp_path) -> Path:
+    for path in made.iterdir():
+        (tmp_path / path.name).symlink_to(path)
+    return tmp_path
+
+
+def shell(folder: Path, line: str) -> subprocess.CompletedProcess:
+    """`line` in a shell, where {} is streamcut."""
+    return subprocess.run(["bash", "-c", line.replace("{}", STREAMCUT)], cwd=folder, capture_output=True, text=True, timeout=120)
 
 
 # --- few descriptors ---
@@ -123,3 +148,30 @@ def test_a_signal_that_python_drops_comes_again(number, where):
     )
     said = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated", signal.SIGHUP: "hung up"}[number]
     assert (done.returncode, done.stderr) == (128 + number, f"streamcut: {said}\n")
+
+
+# --- pipes nobody reads, full streams ---
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "creates"),
+    [
+        ("set -o pipefail; {} predict m.npz rows.svm | true", 141, None),
+        (f"{{}} {TRAIN} 2>/dev/full", 0, "new.npz"),
+    ],
+)
+def test_closed_and_full_streams(folder, line, code, creates):
+    before = {path.name for path in folder.iterdir()}
+    found = shell(folder, line)
+    assert (found.returncode, "Traceback" in found.stderr) == (code, False), found.stderr
+    assert {path.name for path in folder.iterdir()} - before == ({creates} if creates else set())
+    if creates == "new.npz":
+        load_model(folder / creates)
+    if code == 141:
+        assert found.stderr == "" or found.stderr.startswith("compiling kernels (first use")
+
+
+def test_what_else_python_drops_is_shown_as_ever():
+    script = "from streamcut.cli import signals\nsignals.install()\nclass Late:\n    def __del__(self): 1 / 0\nLate()"
+    done = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True, timeout=40)
+    assert "ZeroDivisionError" in done.stderr

@@ -1,21 +1,35 @@
 """What goes into `convert` comes out of the store: every kind of input, order, split, refusal and count."""
 
-import lzma
-from collections import Counter
+from __future__ import annotations
 
-import kit.shared.convert
+import lzma
+import os
+from collections import Counter
+from pathlib import Path
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from kit.shared.convert import leftovers
-from reference.rows import make_rows, read_rows, write_svmlight
+from reference.rows import make_rows, read_rows, store_bytes, write_svmlight
 
 import streamcut
 from streamcut import convert
 from streamcut.errors import BadInputError, NotFoundError, UsageError
 
-rows = kit.shared.convert.rows
-groups = kit.shared.convert.groups
+
+@pytest.fixture(scope="module")
+def rows():
+    return make_rows(500, 1)
+
+
+@pytest.fixture(scope="module")
+def groups():
+    return make_rows(500, 2, groups=7)
+
+
+def leftovers(folder: Path) -> list[str]:
+    """What a conversion should not leave behind."""
+    return [name for name in os.listdir(folder) if name.endswith((".partial", ".tmp", ".replaced", ".scratch"))]
 
 
 def test_several_files_directories_and_globs_are_read_in_order(tmp_path, rows):
@@ -127,3 +141,21 @@ def test_options_that_the_format_cannot_have(tmp_path, rows):
         convert(tmp_path / "x.npz", tmp_path / "o.zarr")
     with pytest.raises(UsageError, match="hash_bits does not apply to npz"):
         convert(tmp_path / "x.npz", tmp_path / "o.zarr", labels="y", hash_bits=4)
+
+
+def test_label_maps_come_as_text_files_and_dictionaries(tmp_path):
+    (tmp_path / "map").write_text("ham=-1\nspam=1\n")
+    (tmp_path / "a.svm").write_text("ham 1:1\nspam 1:1\nspam 2:1\n")
+    for given_map in ("ham=-1,spam=1", str(tmp_path / "map"), {"ham": -1, "spam": 1}):
+        report = convert(tmp_path / "a.svm", tmp_path / "a.zarr", label_map=given_map, force=True)
+        assert report.outputs[str(tmp_path / "a.zarr")].labels == {-1.0: 1, 1.0: 2}
+    with pytest.raises(NotFoundError, match="neither word=number"):
+        convert(tmp_path / "a.svm", tmp_path / "b.zarr", label_map="nothing")
+
+
+def test_equal_data_make_equal_stores_whatever_the_threads_blocks_and_times(tmp_path, rows):
+    text = write_svmlight(tmp_path / "a.svm", rows)
+    convert(text, tmp_path / "1.zarr", threads=1, shard_nnz=300)
+    os.utime(text, (1, 1))
+    convert(text, tmp_path / "2.zarr", threads=2, memory="4GB", shard_nnz=300)
+    assert store_bytes(tmp_path / "1.zarr") == store_bytes(tmp_path / "2.zarr")
