@@ -1,16 +1,31 @@
-"""Kernel machines: the papers' accuracy, shared columns, rows that are shifted, held-out rows."""
+"""Kernel machines: exact arithmetic near the origin and far from it, the papers' accuracy, shared columns, held-out rows."""
 
 from __future__ import annotations
+
+from decimal import Decimal, localcontext
+from functools import cache
+from itertools import product
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from kit.shared.far_kernels import RBF, rows
 from kit.shared.sbp import problem
 
 import streamcut
-from streamcut import load_model, save_model, train
+from streamcut import load_model, save_model, train, verify
+from streamcut.errors import BadInputError
 from streamcut.sklearn import KernelSVM
+
+RBF = {"kernel": "rbf", "gamma": 0.02}
+
+
+def rows(offset, n=30, classes=2):
+    """Whole numbers, so that the offset is subtracted and added without any rounding."""
+    rng = np.random.default_rng(1)
+    X = rng.integers(-8, 9, (n, 2)).astype(float)
+    z = np.sin(X[:, 0] / 3.0) + 0.1 * X[:, 1] + 0.3 * rng.standard_normal(n)
+    y = np.where(z > 0.0, 1.0, -1.0) if classes == 2 else np.digitize(z, [-0.5, 0.5]).astype(float)
+    return X + offset, y
 
 
 def test_a_model_without_a_budget_is_trained_for_many_epochs(load):
@@ -109,3 +124,92 @@ def test_train_on_a_store_with_held_out_rows_is_train_in_memory(tmp_path, run):
     assert np.mean(stored.predict(X[200:]) != signs[200:]) == pytest.approx(min(errors))
     in_memory = streamcut.train(streamcut.rows(X[:200], rows), **options)
     np.testing.assert_allclose(stored.decision_function(X), in_memory.decision_function(X), rtol=1e-9, atol=1e-12)
+
+
+OFFSETS = [0.0, 1e7]
+POLY = {"kernel": "poly", "gamma": 0.05, "degree": 2, "coef0": 1.0}
+SAMPLED = {"samples": 30, "tol": 1e-2}
+DIGITS = 80
+
+
+def exact_values(kernel, X, Z) -> list[list[Decimal]]:
+    """k to 80 digits, of the float64 numbers that the rows and parameters are."""
+    gamma, coef0 = Decimal(kernel.gamma), Decimal(kernel.coef0)
+    X, Z = ([[Decimal(float(v)) for v in row] for row in each] for each in (X, Z))
+    if kernel.name == "rbf":
+        return [[(-gamma * sum((a - b) ** 2 for a, b in zip(x, z, strict=True))).exp() for z in Z] for x in X]
+    return [[(gamma * sum(a * b for a, b in zip(x, z, strict=True)) + coef0) ** kernel.degree for z in Z] for x in X]
+
+
+def exact_objective(model, X, y) -> Decimal:
+    """F of the model: hinge loss of two classes, or Crammer and Singer's; the constant of sampled cuts is in the kernel."""
+    with localcontext() as context:
+        context.prec = DIGITS
+        S = model.support.toarray()
+        constant = Decimal(model.parameters["bias"]) ** 2 if model.solver.startswith("sampled") else Decimal(0)
+        c = [[Decimal(float(v)) for v in row] for row in model.coefficients.reshape(len(S), -1)]
+        free = [Decimal(0)] * len(c[0]) if constant else [Decimal(float(v)) for v in np.atleast_1d(model.intercept)]
+        columns = range(len(c[0]))
+
+        def scores(rows):
+            values = exact_values(model.kernel, rows, S)
+            return [[sum((k + constant) * own[j] for k, own in zip(row, c, strict=True)) for j in columns] for row in values]
+
+        square = sum(own[j] * f[j] for own, f in zip(c, scores(S), strict=True) for j in columns)
+        loss = Decimal(0)
+        for f, label in zip(scores(X), y.tolist(), strict=True):
+            if len(columns) == 1:
+                sign = 1 if label == model.labels[1] else -1
+                loss += max(Decimal(0), 1 - sign * (f[0] + free[0]))
+            else:
+                own = model.labels.index(label)
+                loss += max(f[j] + (j != own) for j in columns) - f[own]
+        return square / 2 + Decimal(model.C) * loss
+
+
+CASES = {
+    "smo rbf": ({"solver": "smo", "C": 10.0, **RBF}, 2),
+    "smo rbf without a bias": ({"solver": "smo", "C": 10.0, "bias": 0.0, **RBF}, 2),
+    "smo poly": ({"solver": "smo", "C": 1.0, **POLY}, 2),
+    "sampled rbf": ({"solver": "sampled-linear", "C": 10.0, "bias": 0.5, **RBF, **SAMPLED}, 2),
+    "sampled poly": ({"solver": "sampled-linear", "C": 1.0, "bias": 0.0, **POLY, **SAMPLED}, 2),
+    "sampled rbf of three classes": ({"solver": "sampled-constant", "C": 3.0, "task": "multiclass", **RBF, **SAMPLED}, 3),
+}
+
+
+@cache
+def optimum_above(case) -> Decimal:
+    """F of a model near the optimum: no lower bound may be above it, wherever the rows are shifted to."""
+    options, classes = CASES[case]
+    X, y = rows(0.0, classes=classes)
+    tight = {"tol": 1e-6} if "sampled" in options["solver"] else {"tol_relative": 1e-10, "tol": None}
+    return exact_objective(train((X, y), **{**options, **tight}), X, y)
+
+
+@pytest.mark.parametrize(("case", "offset"), list(product(CASES, OFFSETS)))
+def test_kernel_certificates_are_true_far_from_the_origin(case, offset):
+    options, classes = CASES[case]
+    X, y = rows(offset, classes=classes)
+    if options["kernel"] == "poly" and offset:
+        with pytest.raises(BadInputError, match="subtract the means"):
+            train((X, y), **options)
+        return
+    model = train((X, y), **options)
+    found, F = model.certificate, exact_objective(model, X, y)
+    assert found.converged
+    assert F <= Decimal(found.primal) <= F * (1 + Decimal("1e-8"))
+    assert Decimal(found.lower_bound) <= optimum_above(case)
+    assert found.lower_bound >= 0.98 * float(optimum_above(case))
+    checked = verify(model, (X, y))
+    assert checked.consistent
+    assert checked.error <= 1e-7 * checked.primal
+
+
+@pytest.mark.parametrize("offset", [3.0, 12.0])
+def test_certificates_of_a_polynomial_count_what_rounding_does(offset):
+    X, y = rows(offset)
+    model = train((X, y), solver="smo", C=1.0, max_time=20.0, **POLY)
+    found, F = model.certificate, exact_objective(model, X, y)
+    assert Decimal(found.primal) >= F
+    assert found.raised > 0.0
+    assert verify(model, (X, y)).consistent
