@@ -208,3 +208,23 @@ def test_a_model_that_appears_meanwhile_stays_and_ours_is_kept(folder):
 def test_a_name_too_long_for_its_temporary_is_refused_before_the_work(run, folder):
     code, _, err = run("train", "a.zarr", "--output", "x" * 250)
     assert (code, "too long" in err) == (4, True), err
+
+
+@pytest.mark.parametrize("point", ["model_tmp", "model_fsync", "model_rename"])
+def test_a_killed_write_leaves_the_old_model_and_what_it_left_goes_with_the_next(folder, point):
+    before, model = Path("m.npz").read_bytes(), load_model("m.npz")
+    child = os.fork()
+    if child == 0:
+        os.environ["STREAMCUT_FAILPOINT"] = f"{point}:1:kill"
+        save_model(model, "m.npz")
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    assert Path("m.npz").read_bytes() == before
+    assert Path(f".m.npz.{child}.tmp").exists()
+    Path(".m.npz.lock").touch()
+    others = {".m.npz.notes.tmp", f".n.npz.{child}.tmp", f"m.npz.{child}.tmp", f".m.npz.{os.getppid()}.tmp"}
+    for name in others:  # of other files, or of a process that lives
+        Path(name).write_text("mine")
+    Path(f".m.npz.{child + 2**22}.tmp").mkdir()
+    save_model(model, "m.npz")
+    assert {*os.listdir()} - {"a.svm", "a.zarr"} == {"m.npz", *others, f".m.npz.{child + 2**22}.tmp"}
