@@ -12,9 +12,9 @@ pytest.importorskip("ipykernel")
 
 SETUP = """
 import numpy as np, streamcut
-from streamcut.io.memory import MemoryDataset
+
 rng = np.random.default_rng(0)
-data = MemoryDataset(rng.standard_normal((20000, 30)), np.where(rng.random(20000) < 0.5, 1.0, -1.0))
+data = streamcut.rows(rng.standard_normal((20000, 30)), np.where(rng.random(20000) < 0.5, 1.0, -1.0))
 streamcut.train(data, max_passes=2).converged
 """
 FOREVER = """
