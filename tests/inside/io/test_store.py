@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import zarr
-from kit.contracts.store import KINDS, SHARD_NNZ
 
 import streamcut
-from inside.kit.contracts.store import Rows, StoreContract, make_rows
+from inside.kit.store_contract import KINDS, SHARD_NNZ, Rows, StoreContract, make_rows
 from streamcut.errors import BadInputError, NotFoundError
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.stores.manifest_file import manifest_bytes, read_manifest

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import streamcut
-from inside.kit.contracts.store import make_rows
 from inside.kit.forging import forge
+from inside.kit.store_contract import make_rows
 from streamcut.errors import CorruptError
 from streamcut.io.stores.verify import verify_store
 from streamcut.io.stores.writer import StoreWriter

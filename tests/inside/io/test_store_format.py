@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import zarr
 
-from inside.kit.contracts.store import make_rows
+from inside.kit.store_contract import make_rows
 from streamcut.io.stores import codec, spec
 from streamcut.io.stores.manifest_file import manifest_bytes, parse_manifest
 from streamcut.io.stores.writer import StoreWriter

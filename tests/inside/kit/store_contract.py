@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from kit.contracts.store import SHARD_NNZ
 
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.dataset import first_rows, shard_bytes
+
+SHARD_NNZ = 500
+KINDS = ("text", "ones", "queries", "gaps")
 
 
 @dataclass(frozen=True)
