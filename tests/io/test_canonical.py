@@ -292,7 +292,7 @@ DICTIONARIES["with null"] = pa.chunked_array(
 )
 
 
-@pytest.mark.parametrize(("kind", "role"), zip(DICTIONARIES, ["guessed", "text", "label"] * 3, strict=True))
+@pytest.mark.parametrize(("kind", "role"), [*zip(DICTIONARIES, ["guessed", "text", "label"] * 3, strict=True)])
 def test_dictionaries_are_plain_columns(tmp_path, kind, role):
     options: dict[str, Any] = {"text": "a"} if role == "text" else {}
     other = "a" if role == "label" else "y"
