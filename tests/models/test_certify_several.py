@@ -161,17 +161,6 @@ def test_exported_weights_say_what_they_are(tmp_path):
     assert apart.better.strategy == "one-vs-rest"
 
 
-def test_words_scalers_and_weights_of_rows():
-    X, y = rows(8)
-    u = np.random.default_rng(0).choice([0.5, 1.0, 3.0], len(y))
-    words = np.array(["ash", "birch", "fir", "oak"])[y]
-    inner = linear_model.LogisticRegression(fit_intercept=False, tol=1e-12, max_iter=10_000)
-    model = pipeline.make_pipeline(preprocessing.StandardScaler(with_mean=False), inner)
-    model.fit(10.0 * X, words, logisticregression__sample_weight=u)
-    assert streamcut.certify(model, (10.0 * X, words, u), 6).at_most < 1e-3
-    assert streamcut.certify(model, (10.0 * X, words), 6).at_least > 1e-3
-
-
 def test_refused_by_name():
     X, y = rows(9)
     heavy = linear_model.LogisticRegression(class_weight="balanced").fit(X, y)

@@ -125,15 +125,6 @@ def test_the_certificate_in_nystroem_features_is_confirmed(tmp_path):
         verify(model, (sp.hstack([X, X[:, :1]], format="csr"), y), force=True)
 
 
-def test_rows_show_the_dual_variables_of_smo_to_be_the_proof_and_other_models_claim_none():
-    X, y, _ = problem()
-    data = streamcut.rows(X, y)
-    found = verify(train(data, solver="smo", **KERNELS["rbf"]), data)
-    assert (found.outcome, found.passes) == ("reached", 0)
-    with pytest.raises(UsageError, match="a model by pegasos claims no bound"):
-        verify(train(data, solver="pegasos", epochs=1.0, bias=0.0, **KERNELS["rbf"]), data)
-
-
 def test_on_the_command_line(tmp_path, run):
     import json
 
