@@ -235,15 +235,13 @@ class BinaryJob:
 
     def _model(self, solution: Solution, C: float, *, oracle: LinearOracle, manifest: Manifest, plan: MemoryPlan) -> LinearModel:
         options, l1 = self.options, oracle.penalty.l1
-        fixed: dict[str, Any] = {"l1": l1}
-        if self.solver.dual:
-            fixed |= {"lanes": len(self.lanes), "row_cache": f"{plan.row_cache}B"}
+        fixed = {"lanes": len(self.lanes), "row_cache": f"{plan.row_cache}B"} if self.solver.dual else None
         witness = solution.witness.reduced(oracle.c_bar, l1)
         if options.l1_only:  # the final primal bounds ‖w‖₁
             solution = replace(solution, lower_bound=witness.bound(oracle.c_bar, l1, solution.primal))
         return linear_model(
-            options, manifest, solution.w, solution.history, C=C, constant=self._constant(manifest), fixed=fixed, task=self.task,
-            labels=self.labels, rest=self.rest, l1=l1, positive_weight=float(options.positive_weight),
+            options, options.problem(task=self.task, C=float(C), l1=l1, labels=self.labels, rest=self.rest), manifest, solution.w,
+            solution.history, constant=self._constant(manifest), fixed=fixed,
             certificates=(certificate(solution, oracle, options, unit=oracle.unit),), witnesses=(witness,),
         )  # fmt: skip
 

@@ -80,18 +80,18 @@ class ColumnsJob:
         """A grid of `points` on the problem of the options: two classes, numbers, or one class against the rest."""
         statistics = manifest.statistics
         labels: tuple[float, ...] | None = None
-        positive, rest, joint = 1.0, False, options.problem in JOINT_LOSSES
-        if options.problem == "one-vs-rest":
+        positive, rest, joint = 1.0, False, options.kind in JOINT_LOSSES
+        if options.kind == "one-vs-rest":
             labels = classes_apart(statistics)
         elif joint:
             labels = several_labels(statistics)
-        elif options.problem == "binary":
+        elif options.kind == "binary":
             negative, positive, rest = two_labels(statistics, options.positive_label)
             labels = negative, positive
         loss: Any
         if joint:
             assert labels is not None
-            loss = joint_loss(options.problem)(len(labels))
+            loss = joint_loss(options.kind)(len(labels))
         else:
             loss = row_loss(options.chosen_loss, options.as_dict(), positive)
         risk = ColumnsRisk(PointwiseRisk(loss, options.positive_weight), labels, rest, folds)
@@ -114,7 +114,7 @@ class ColumnsJob:
     @property
     def several(self) -> bool:
         """Whether each point has a column for each class."""
-        return self.options.problem == "one-vs-rest"
+        return self.options.kind == "one-vs-rest"
 
     @property
     def joint(self) -> bool:
@@ -269,12 +269,12 @@ class ColumnsJob:
                 W[:, k : k + self.risk.width] = answers.pop(0).w.reshape(len(W), -1)
             if self.group is not None:  # memory is short, and the freed blocks lie between live ones
                 give_back()
-            rest: dict[str, Any] = {"C": C, "l1": l1, "constant": constant}
-            return multiclass_model(options, manifest, W, history, self.risk.labels, proved, **rest)
+            problem = options.problem(task="multiclass", C=float(C), l1=l1, labels=self.risk.labels)
+            return multiclass_model(options, problem, manifest, W, history, proved, constant)
         (found,) = answers
+        problem = options.problem(task=self.task, C=float(C), l1=l1, labels=self.pair, rest=self.risk.rest)
         return linear_model(
-            options, manifest, found.w, history, C=C, constant=constant, fixed={"l1": l1, "lanes": len(self.lanes)}, l1=l1,
-            task=self.task, labels=self.pair, rest=self.risk.rest, positive_weight=float(options.positive_weight),
+            options, problem, manifest, found.w, history, constant=constant, fixed={"lanes": len(self.lanes)},
             certificates=certificates, witnesses=(found.witness.reduced(found.c_bar, l1),),
         )  # fmt: skip
 

@@ -114,10 +114,10 @@ class GlobalJob:
         return Trainer(oracle, solve, partial(self._model, oracle=oracle, manifest=runner.feed.data.manifest))
 
     def _model(self, solution: Solution, C: float, *, oracle: GlobalOracle, manifest: Manifest) -> LinearModel:
+        problem = self.options.problem(task=self.task, C=float(C), bias=self.bias, labels=self.labels, rest=self.rest)
         return linear_model(
-            self.options, manifest, solution.w, solution.history, C=C, constant=self.bias, bias=self.bias, task=self.task,
-            labels=self.labels, rest=self.rest, certificates=(certificate(solution, oracle, self.options),),
-            witnesses=(solution.witness,),
+            self.options, problem, manifest, solution.w, solution.history, constant=self.bias,
+            certificates=(certificate(solution, oracle, self.options),), witnesses=(solution.witness,),
         )  # fmt: skip
 
 

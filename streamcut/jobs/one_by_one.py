@@ -96,8 +96,8 @@ class OneByOneTrainer:
                 raise Interrupted
         W = np.stack([np.append(model.weights, [model.intercept] * (job.options.bias != 0.0)) for model in models], axis=1)
         proved, manifest = [(model.certificates[0], model.witnesses[0]) for model in models], self.runner.feed.data.manifest
-        rest: dict[str, Any] = {"C": C, "l1": models[0].l1, "constant": 1.0}
-        return multiclass_model(job.options, manifest, W, progress.history, job.classes, proved, **rest)
+        problem = job.options.problem(task="multiclass", C=float(C), l1=models[0].problem.l1, labels=job.classes)
+        return multiclass_model(job.options, problem, manifest, W, progress.history, proved, 1.0)
 
     def _progress(self, number: int, all_: Progress, models: list[LinearModel]) -> Progress:
         """The progress of a class, which has its part of the time that is left."""

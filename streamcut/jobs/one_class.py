@@ -25,6 +25,7 @@ from streamcut.models.certificate import Certificate, StopReason, Witness
 from streamcut.models.linear import LinearModel
 from streamcut.oracles.dual.ascent import DualOracle
 from streamcut.oracles.dual.one_class import OneClassDual
+from streamcut.problem import FREE
 from streamcut.solvers.progress import Solution
 
 log = logging.getLogger(__name__)
@@ -74,9 +75,11 @@ class OneClassJob(BinaryJob):
             primal, witness.bound(c_bar), c_bar, options.tol, options.tol_relative, reason is StopReason.CONVERGED, reason,
             raised=C * raised, detail=detail(reason, oracle),
         )  # fmt: skip
+        labels: Any = {"labels": self.labels, "options": (("nu", nu),)}
+        problem = options.problem(task=self.task, C=float(C), intercept=FREE, bias=1.0, **labels)
         return linear_model(
-            options, manifest, np.append(w[:-1], -rho), solution.history, C=C, constant=1.0, bias=1.0, fixed={"nu": nu, **fixed},
-            task=self.task, labels=self.labels, certificates=(proved,), witnesses=(witness,),
+            options, problem, manifest, np.append(w[:-1], -rho), solution.history, constant=1.0, fixed={"nu": nu, **fixed},
+            certificates=(proved,), witnesses=(witness,),
         )  # fmt: skip
 
 

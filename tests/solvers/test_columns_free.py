@@ -25,7 +25,7 @@ def test_every_class_is_trained_as_it_is_by_itself(loss, C):
     X = sp.csr_array(X + 1.0 * (X != 0.0))
     data = streamcut.rows(X, y, weight=u)
     model = train(data, **{**FREE, "tol_relative": 1e-4}, loss=loss, C=C)
-    assert model.free
+    assert model.problem.free
     for k, label in enumerate(model.labels):
         own = streamcut.rows(X, np.where(y == label, 1.0, -1.0), weight=u)
         alone = train(own, loss=loss, C=C, intercept="free", tol=None, tol_relative=1e-6).certificate
@@ -92,7 +92,7 @@ def test_a_grid_has_them_in_one_set_of_passes(task):
     given = {**task, "intercept": "free", "tol": None, "tol_relative": 1e-3}
     tuned = streamcut.tune((X, y), {"C": [0.1, 1.0]}, folds=3, solver="bundle-dca", **given)
     assert tuned.resources["groups"] == 1
-    assert tuned.model.free
+    assert tuned.model.problem.free
     assert tuned.model.converged
     assert verify(tuned.model, streamcut.rows(X, y)).consistent
 

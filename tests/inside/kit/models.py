@@ -9,6 +9,7 @@ import numpy as np
 from streamcut.foundation.rounding import CutError
 from streamcut.models.certificate import Certificate, StopReason, Witness
 from streamcut.models.linear import LinearModel
+from streamcut.problem import NONE, REGULARISED, Problem
 
 
 def make_model(d=7, bias=1.0, labels=(-1.0, 1.0), seed=0, **changes) -> LinearModel:
@@ -17,9 +18,7 @@ def make_model(d=7, bias=1.0, labels=(-1.0, 1.0), seed=0, **changes) -> LinearMo
     model = LinearModel(
         weights=rng.normal(size=d) * 10.0 ** rng.integers(-12, 12, size=d),
         intercept=0.3 * bias,
-        bias=bias,
-        labels=labels,
-        C=0.1,
+        problem=Problem(labels=labels, C=0.1, intercept=REGULARISED if bias else NONE, bias=bias),
         certificates=(certificate,),
         solver="ocas",
         history=[{"iteration": 0, "primal": np.float64(3.5), "step": float("nan")}],

@@ -10,17 +10,16 @@ import scipy.sparse as sp
 from kit.certify import OWN, least, rows
 
 import streamcut
-from streamcut.certifying.problem import Problem
+from streamcut.certifying.foreign import Foreign
 
 LABELS = ("logistic", "hinge", "squared-hinge", "smoothed-hinge")
 NUMBERS = ("squared", "huber", "epsilon-insensitive", "squared-epsilon-insensitive", "poisson")
 
 
-def foreign(w, b, C, loss, task, intercept):
+def foreign(w, b, C, loss, intercept, data):
     """A model of other weights, about which nothing is proved."""
-    labels = (-1.0, 1.0) if task == "labels" else None
-    problem = Problem(w, b, "it", C=C, loss=loss, labels=labels, options=OWN.get(loss, {}))
-    return problem.completed(None, None, intercept).model()
+    said = {"C": C, "loss": loss, "options": OWN.get(loss, {})}
+    return Foreign("it", w, b, said).completed(None, None, intercept, None).model(streamcut.rows(*data).manifest.statistics)
 
 
 def exact(loss: str, w: np.ndarray, b: float, X: np.ndarray, y: np.ndarray, C: float, u: np.ndarray) -> Decimal:
@@ -70,8 +69,8 @@ def test_no_bound_is_above_the_optimum(loss):
         v = least(loss, X, y, C, u, v, free)
         off = v + random.normal(size=len(v)) * 10.0 ** -random.integers(0, 9) * (0.01 if loss == "poisson" else 1.0)
         w, b = off[: X.shape[1]], float(off[-1]) if free else 0.0
-        given = foreign(w, b, C, loss, task, "free" if free else "none")
         data = (X if seed % 2 else sp.csr_array(X), y, u) if seed % 3 == 0 else (X if seed % 2 else sp.csr_array(X), y)
+        given = foreign(w, b, C, loss, "free" if free else "none", (X, y))
         found = streamcut.certify(given, data, int(random.integers(1, 5)))
         F0 = exact(loss, w, b, X, y, C, u)
         best = exact(loss, v[: X.shape[1]], float(v[-1]) if free else 0.0, X, y, C, u)

@@ -13,6 +13,7 @@ from streamcut.errors import BadInputError
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.certificate import StopReason
 from streamcut.models.kernel import KernelModel
+from streamcut.problem import Problem
 
 
 def _problem(seed: int = 0):
@@ -25,7 +26,8 @@ def _problem(seed: int = 0):
 def _of(svc: SVC, kernel: Kernel) -> KernelModel:
     support = sp.csr_array(svc.support_vectors_)
     coefficients, intercept = np.asarray(svc.dual_coef_.todense()).ravel(), float(svc.intercept_[0])
-    return KernelModel(support=support, coefficients=coefficients, kernel=kernel, labels=(1.0, 3.0), C=svc.C, intercept=intercept)
+    problem = Problem(labels=(1.0, 3.0), C=svc.C, intercept="free", bias=1.0)
+    return KernelModel(support=support, coefficients=coefficients, kernel=kernel, problem=problem, intercept=intercept)
 
 
 @pytest.mark.parametrize("kernel", [Kernel("linear"), Kernel("rbf", gamma=0.7), Kernel("poly", gamma=0.5, degree=2, coef0=1.0)])
@@ -42,7 +44,7 @@ def test_several_classes_take_the_largest_score(tmp_path):
     X, _ = _problem()
     coefficients = np.random.default_rng(3).normal(size=(60, 3))
     model = KernelModel(
-        support=X, coefficients=coefficients, kernel=Kernel("rbf"), labels=(2.0, 5.0, 7.0), C=1.0, task="multiclass",
+        support=X, coefficients=coefficients, kernel=Kernel("rbf"), problem=Problem(task="multiclass", labels=(2.0, 5.0, 7.0)),
         intercept=np.array([0.0, 0.1, 0.2]), reason=StopReason.EPOCHS, facts={"dual": 1.5},
     )  # fmt: skip
     scores = matrix(Kernel("rbf"), X, X) @ coefficients + [0.0, 0.1, 0.2]

@@ -13,6 +13,7 @@ from streamcut import predict, prediction
 from streamcut.errors import BadInputError, NotFoundError, UsageError
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.linear import LinearModel
+from streamcut.problem import Problem
 
 pytestmark = pytest.mark.smoke
 
@@ -21,8 +22,8 @@ pytestmark = pytest.mark.smoke
 def model() -> LinearModel:
     certificate = Certificate(1.0, 1.0, 1.0, None, None, True, StopReason.CONVERGED)
     return LinearModel(
-        weights=np.random.default_rng(5).normal(size=20), intercept=-0.25, bias=0.5, labels=(2.0, 3.0), C=1.0,
-        certificates=(certificate,),
+        weights=np.random.default_rng(5).normal(size=20), intercept=-0.25, certificates=(certificate,),
+        problem=Problem(labels=(2.0, 3.0), intercept="regularised", bias=0.5),
     )  # fmt: skip
 
 
@@ -37,7 +38,7 @@ def rows(n=300, d=20, seed=0):
 @pytest.mark.parametrize("at_once", [1, 7, 1 << 20])
 def test_streamed_scores_are_those_of_arrays(model, bias, ones, at_once, monkeypatch):
     monkeypatch.setattr(prediction, "SCORES_AT_ONCE", at_once)
-    model = replace(model, bias=bias, intercept=-0.25 if bias else 0.0)
+    model = replace(model, problem=replace(model.problem, bias=bias), intercept=-0.25 if bias else 0.0)
     X, y = rows()
     if ones:
         X.data[:] = 1
