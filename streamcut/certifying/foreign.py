@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError, UsageError
 from streamcut.loss_table import JOINT_LOSSES, ROW_LOSSES
-from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.linear import LinearModel
-from streamcut.problem import FREE, NONE, ONE_VS_REST, REGULARISED, Problem
+from streamcut.problem import FREE, NONE, REGULARISED, Problem
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,31 +45,31 @@ class Foreign:
         said |= {name: value for name, value in (("C", C), ("loss", loss)) if value is not None}
         said |= {} if intercept is None else intercept_of(intercept)
         said["options"] = said.get("options", {}) | ({} if epsilon is None else {"epsilon": epsilon})
-        losses = {**ROW_LOSSES, **(JOINT_LOSSES if several else {})}
-        named = said.get("loss")
-        own = ROW_LOSSES[named].options if named in ROW_LOSSES else ()
-        missing = [f"--{name}" for name in own if name not in said["options"]]
+        named, joint = said.get("loss"), self.said.get("loss")
+        record = ROW_LOSSES.get(named or "")
+        missing = [f"--{name}" for name in (record.options if record else ()) if name not in said["options"]]
         missing += [f"--{name}" for name in ("C", "loss", "intercept") if name not in said]
         if missing:
             raise UsageError(f"{self.what} does not say what it minimises; give {', '.join(missing)}")
-        if (joint := self.said.get("loss")) in JOINT_LOSSES and named != joint:
+        if joint in JOINT_LOSSES and named != joint:
             raise UsageError(f"{self.what} is one problem of all its classes, with the {joint} loss, not {named}")
-        if named not in losses:
-            raise UsageError(f"loss {named!r}: choose one of {', '.join(losses)}")
-        if several and named in ROW_LOSSES and ROW_LOSSES[named].targets == "numbers":
-            raise UsageError(f"loss {named!r} is one for numbers, and {self.what} has {len(self.intercept)} classes")
         if named in JOINT_LOSSES and said["intercept"] == FREE:
             raise UsageError(
                 f"intercept 'free': certify takes the {named} loss of several classes with a bias feature "
                 "(--intercept 1, a constant column of X), or none; one against the rest may have free ones"
             )
-        if not 0.0 < said["C"] < np.inf:
-            raise UsageError(f"C is {said['C']:g}; without regularisation there is nothing to certify, it must be above 0")
         if said["intercept"] == NONE and np.any(self.intercept):
             most = float(np.abs(self.intercept).max())
             raise UsageError(f"{self.what} has an intercept of {most:g}; give --intercept=free or the bias feature's value")
-        said["task"] = "multiclass" if several else "binary" if ROW_LOSSES[named].targets == "labels" else "regression"
-        return replace(self, said=said, per_row=self.per_row and C is None)
+        said["task"] = "multiclass" if several else "regression" if record and record.targets == "numbers" else "binary"
+        found = replace(self, said=said, per_row=self.per_row and C is None)
+        TrainOptions(**found.problem.training())  # raises for losses of another task and numbers out of bounds
+        return found
+
+    @property
+    def problem(self) -> Problem:
+        """What it minimises, as far as this does not depend on rows."""
+        return Problem(**self.said | {"options": tuple(self.said["options"].items())})
 
     def in_numbers(self, data: Any) -> Any:
         """(X, y, …) with labels as numbers, where they are words to the model; other data as it is."""
@@ -88,7 +88,7 @@ class Foreign:
         d, n_features = len(self.weights), statistics.n_features
         if d > n_features:
             raise UsageError(f"{self.what} has {d:,} features, the data {n_features:,}; convert it with --n-features")
-        problem = Problem(**self.said | {"options": tuple(self.said["options"].items()), "labels": self._labels(statistics)})
+        problem = replace(self.problem, labels=self._labels(statistics.labels))
         if self.per_row:
             problem = replace(problem, C=problem.C / statistics.n_rows)
         if self.balanced:
@@ -96,34 +96,19 @@ class Foreign:
                 raise UsageError(f"{self.what}: class_weight='balanced' together with row weights; give explicit class weights")
             low, high = (statistics.n_rows / (2.0 * statistics.labels[label]) for label in problem.labels or ())
             problem = replace(problem, C=problem.C * low, positive_weight=high / low)
-        nothing = Certificate(0.0, 0.0, 1.0, None, None, False, StopReason.MAX_PASSES)
-        return LinearModel(
-            weights=np.concatenate([self.weights, np.zeros((n_features - d, *self.weights.shape[1:]))]),
-            intercept=self.intercept,
-            problem=problem,
-            certificates=(nothing,) * (len(problem.labels or ()) if problem.strategy == ONE_VS_REST else 1),
-        )
+        weights = np.concatenate([self.weights, np.zeros((n_features - d, *self.weights.shape[1:]))])
+        return LinearModel(weights=weights, intercept=self.intercept, problem=problem)
 
-    def _labels(self, statistics: Any) -> tuple[float, ...] | None:
-        """The labels, of the model or of rows with these statistics, which have to be the same."""
-        found, several = statistics.labels, self.weights.ndim == 2
-        if self.said["task"] == "regression":
-            if self.words is not None and set(found or ()) != {-1.0, 1.0}:
-                raise UsageError(f"{self.what} regresses on labels −1 and 1; the data must have these")
-            return None
-        if found is None or (len(found) > 2 and not several):
-            many = "many" if found is None else len(found)
-            raise UsageError(f"the data has {many} labels, but {self.what} has one score per row, for two classes or numbers")
-        if len(found) < 2:
-            advice = ", so F has no minimum over a free intercept; give --intercept=none" * (self.said["intercept"] == FREE)
-            raise BadInputError(f"all rows have label {next(iter(found), 0.0):g}{advice}; there is nothing to tell apart")
-        labels = self.said.get("labels") or (min(found), max(found))
-        if odd := sorted(set(found) ^ set(labels)):
+    def _labels(self, found: Any) -> tuple[float, ...] | None:
+        """The labels, which have to be those of the rows, `found`."""
+        regresses = self.problem.task == "regression"
+        labels = self.problem.labels or (None if not found else (min(found), max(found)))
+        if regresses:
+            labels = None if self.words is None else (-1.0, 1.0)
+        if labels is not None and (odd := sorted(set(found or ()) ^ set(labels))):
             some = ", ".join(f"{label:g}" for label in odd[:10])
             raise BadInputError(f"{self.what} and the data do not have the same labels: {some}")
-        if min((statistics.label_weights or {None: 1.0}).values()) <= 0.0:
-            raise BadInputError("all rows of one label have weight 0; there is nothing to tell apart")
-        return labels
+        return None if regresses else labels
 
 
 def intercept_of(said: str | float) -> dict[str, Any]:

@@ -180,7 +180,7 @@ def test_refused_by_name():
     scaling = multiclass.OneVsRestClassifier(pipeline.make_pipeline(preprocessing.MaxAbsScaler(), svm.LinearSVC())).fit(X, y)
     for model, complaint in (
         (heavy, "class weights of several classes"),
-        (ridge, "is one for numbers"),
+        (ridge, "'squared' is not one of task multiclass"),
         (linear_model.LinearRegression().fit(X, two), "no counterpart"),
         (linear_model.Ridge().fit(X, two), "2 outputs"),
         (scaling, "scale before it"),
