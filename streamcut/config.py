@@ -141,16 +141,14 @@ class TrainOptions(TrainDeclarations):
         """The problem that is posed; `decided`: the fields that follow from the data, or differ from run to run of a path."""
         record, task = self.record, decided.get("task", self.chosen_task)
         loss = self.kind if self.kind in JOINT_LOSSES else self.chosen_loss
-        intercept = FREE if record.intercept else REGULARISED if record.constant else NONE
-        if self.intercept in (FREE, NONE):
-            intercept = self.intercept
-        posed = {
+        given = self.intercept if self.intercept in (FREE, NONE) else REGULARISED
+        posed: dict[str, Any] = {
             "task": task,
             "loss": loss,
             "options": tuple((name, getattr(self, name)) for name in options_of_problem(task, loss)),
             "C": float(self.C),
-            "intercept": intercept,
-            "bias": float(self.bias),
+            "intercept": FREE if record.intercept else given,
+            "bias": float(self.bias) if self.has("bias") else 0.0,
             "scale": self.scale,
             "positive_weight": float(self.positive_weight),
             "l1_only": bool(self.l1_only),

@@ -56,11 +56,6 @@ class SolverRecord:
     intercept: bool = False
 
     @property
-    def constant(self) -> bool:
-        """Whether `bias` is the value of a constant feature, whose weight is regularised like the others."""
-        return "bias" in self.options and not self.intercept
-
-    @property
     def strategy(self) -> str:
         """How it trains several classes, where that is fixed."""
         return HINGE_OF_CLASSES if HINGE_OF_CLASSES in self.trains else "one-vs-rest"

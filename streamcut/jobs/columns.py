@@ -25,7 +25,7 @@ from streamcut.io.manifest import Manifest, Statistics
 from streamcut.io.row_view import Folds
 from streamcut.jobs.job import identity
 from streamcut.jobs.linear import cache_wanted, constant_feature, detail, linear_model, penalty_needs, threads_wanted, two_labels
-from streamcut.jobs.origins import classes_origins, linear_origin
+from streamcut.jobs.origins import origins
 from streamcut.jobs.several_classes import classes_apart, multiclass_model, several_labels
 from streamcut.loss_table import JOINT_LOSSES
 from streamcut.losses import joint_loss, row_loss
@@ -38,6 +38,7 @@ from streamcut.oracles.columns_cache import ColumnsCache
 from streamcut.oracles.dual.interior import solving_bytes
 from streamcut.oracles.dual.random_order import STREAMS
 from streamcut.oracles.row_passes import row_arrays
+from streamcut.problem import Problem
 from streamcut.solver_table import SolverRecord
 from streamcut.solvers import columns
 from streamcut.solvers.columns_state import Answer, history_of
@@ -105,11 +106,7 @@ class ColumnsJob:
             raise UsageError("target: one-vs-rest has an objective for each class, not a single one; leave it out")
         if options.warm_start is None:
             return found
-        constant, labels = found._constant(manifest.statistics), found.risk.labels
-        if found.task == "multiclass":
-            assert labels is not None
-            return replace(found, origins=classes_origins(options, manifest, labels, constant))
-        return replace(found, origins=(linear_origin(options, manifest, found.task, found.pair, constant),))
+        return replace(found, origins=origins(options, manifest, found.problem, found._constant(manifest.statistics)))
 
     @property
     def several(self) -> bool:
@@ -122,9 +119,9 @@ class ColumnsJob:
         return self.risk.group is not None
 
     @property
-    def pair(self) -> tuple[float, float] | None:
-        """(negative, positive) label of two classes, None for numbers."""
-        return None if self.risk.labels is None else (self.risk.labels[0], self.risk.labels[1])
+    def problem(self) -> Problem:
+        """What is minimised, but for C and λ."""
+        return self.options.problem(task=self.task, labels=self.risk.labels, rest=self.risk.rest)
 
     @property
     def task(self) -> str:
@@ -252,6 +249,7 @@ class ColumnsJob:
     ) -> Model:
         """The model from the columns of a point, which are removed from `answers`, so that no weights are kept twice."""
         options, constant = self.options, self._constant(manifest.statistics)
+        problem = replace(self.problem, C=float(C), l1=l1)
         asked = options.tol, options.tol_relative
         scale: dict[str, Any] = {"unit": oracle.unit, "equal": oracle.equal}
         certificates = tuple(
@@ -269,10 +267,8 @@ class ColumnsJob:
                 W[:, k : k + self.risk.width] = answers.pop(0).w.reshape(len(W), -1)
             if self.group is not None:  # memory is short, and the freed blocks lie between live ones
                 give_back()
-            problem = options.problem(task="multiclass", C=float(C), l1=l1, labels=self.risk.labels)
             return multiclass_model(options, problem, manifest, W, history, proved, constant)
         (found,) = answers
-        problem = options.problem(task=self.task, C=float(C), l1=l1, labels=self.pair, rest=self.risk.rest)
         return linear_model(
             options, problem, manifest, found.w, history, constant=constant, fixed={"lanes": len(self.lanes)},
             certificates=certificates, witnesses=(found.witness.reduced(found.c_bar, l1),),

@@ -45,7 +45,9 @@ class OneClassJob(BinaryJob):
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
         check_weights(manifest, "task one-class")
-        return cls.of(options, manifest, PointwiseRisk(Inside()), LABELS, False)
+        nu: Any = (("nu", _nu(options)),)
+        problem = options.problem(task="one-class", labels=LABELS, intercept=FREE, bias=1.0, options=nu)
+        return cls.of(options, manifest, PointwiseRisk(Inside()), problem)
 
     def needs(self, manifest: Manifest) -> Needs:
         needs = super().needs(manifest)
@@ -75,10 +77,9 @@ class OneClassJob(BinaryJob):
             primal, witness.bound(c_bar), c_bar, options.tol, options.tol_relative, reason is StopReason.CONVERGED, reason,
             raised=C * raised, detail=detail(reason, oracle),
         )  # fmt: skip
-        labels: Any = {"labels": self.labels, "options": (("nu", nu),)}
-        problem = options.problem(task=self.task, C=float(C), intercept=FREE, bias=1.0, **labels)
         return linear_model(
-            options, problem, manifest, np.append(w[:-1], -rho), solution.history, constant=1.0, fixed={"nu": nu, **fixed},
+            options, replace(self.problem, C=float(C)), manifest, np.append(w[:-1], -rho), solution.history, constant=1.0,
+            fixed={"nu": nu, **fixed},
             certificates=(proved,), witnesses=(witness,),
         )  # fmt: skip
 

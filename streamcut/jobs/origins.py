@@ -16,41 +16,27 @@ from streamcut.problem import ONE_VS_REST, Problem
 from streamcut.solvers.warm_start import Origin
 
 
-def linear_origin(
-    options: TrainOptions, manifest: Manifest, task: str, labels: tuple[float, float] | None, constant: float
-) -> Origin:
-    """The origin for a loss of single rows; `labels` are (negative, positive), None for numbers, `constant` the bias feature.
+def origins(options: TrainOptions, manifest: Manifest, problem: Problem, constant: float) -> tuple[Origin, ...]:
+    """The origin for `problem`, or of one-vs-rest for that of each class; `constant` is the value of the constant feature.
 
-    Features unknown to the model get weight 0. Raises UsageError for a model of a different kind, and what load_model raises.
+    Features unknown to the model get weight 0, and several classes may be of another strategy. Raises UsageError for a model of
+    a different kind, and what load_model raises.
     """
-    path, model = _given(options), as_model(options.warm_start)
-    if not model.of_features or model.task != task:
-        kind = "two classes" if labels is not None else "numbers"
+    path, model = _given(options), cast(Any, as_model(options.warm_start))
+    if not model.of_features or model.task != problem.task:
+        kind = {"binary": "two classes", "regression": "numbers"}.get(problem.task, "several classes")
         raise UsageError(
             f"warm_start: {path} is a model of task {model.task} by {model.solver}; it takes a linear one for {kind}"
         )
-    if labels is not None and model.labels is not None and model.labels[1] != labels[1]:
+    theirs, labels = model.labels or (), problem.labels or ()
+    if problem.task == "binary" and theirs and theirs[1] != labels[1]:
         raise UsageError(
-            f"warm_start: in {path} the positive label is {model.labels[1]:g}, here it is {labels[1]:g}; see --positive-label"
+            f"warm_start: in {path} the positive label is {theirs[1]:g}, here it is {labels[1]:g}; see --positive-label"
         )
-    W, problem = _weights(model, options, manifest, constant), options.problem(task=task, labels=labels, rest=model.problem.rest)
-    return Origin(W[:, 0], _cuts(model, problem, manifest, 1)[0])
-
-
-def classes_origins(
-    options: TrainOptions, manifest: Manifest, labels: tuple[float, ...], constant: float
-) -> tuple[Origin, ...]:  # fmt: skip
-    """The origins for several classes: one for all classes, or one per class. The model may be of another strategy. `constant`
-    is the value of the bias feature."""
-    path, model = _given(options), cast(Any, as_model(options.warm_start))
-    if not model.of_features or model.task != "multiclass":
-        raise UsageError(
-            f"warm_start: {path} is a model of task {model.task} by {model.solver}; it takes a linear one for several classes"
-        )
-    if model.labels != labels:
-        odd = ", ".join(f"{label:g}" for label in sorted(set(labels) ^ set(model.labels))[:10])
+    if problem.task == "multiclass" and theirs != labels:
+        odd = ", ".join(f"{label:g}" for label in sorted(set(labels) ^ set(theirs))[:10])
         raise UsageError(f"warm_start: {path} and the data do not have the same classes: {odd}; start without the model")
-    W, problem = _weights(model, options, manifest, constant), options.problem(task="multiclass", labels=labels)
+    W = _weights(model, options, manifest, constant)
     columns = [np.ascontiguousarray(column) for column in W.T] if problem.strategy == ONE_VS_REST else [W.reshape(-1)]
     return tuple(Origin(w, cut) for w, cut in zip(columns, _cuts(model, problem, manifest, len(columns)), strict=True))
 

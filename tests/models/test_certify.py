@@ -176,7 +176,7 @@ def test_refused_by_name():
     wild.coef_ = wild.coef_ * 1e200
     with pytest.raises(BadInputError, match="no finite float64"):
         streamcut.certify(wild, (X, y))
-    with pytest.raises(UsageError, match="C: 0.0 is not a number"):
+    with pytest.raises(UsageError, match=r"C: 0\.0 is not a number"):
         streamcut.certify(linear_model.LogisticRegression().fit(X, y), (X, y), C=0.0)
 
 
