@@ -73,7 +73,6 @@ class BinaryJob:
     origin: Origin | None = None
     order: RandomOrder = ORDER
     distributable: ClassVar[bool] = True
-    task: ClassVar[str] = "binary"
 
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
@@ -247,8 +246,6 @@ class BinaryJob:
 @dataclass(frozen=True)
 class RegressionJob(BinaryJob):
     """A BinaryJob without labels."""
-
-    task: ClassVar[str] = "regression"
 
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:

@@ -105,13 +105,6 @@ class BudgetedJob:
         )
 
     @property
-    def task(self) -> str:
-        """The task of the models."""
-        if not self.labels:
-            return "regression"
-        return "binary" if len(self.targets) == 1 else "multiclass"
-
-    @property
     def _ahead(self) -> bool:
         return self.options.scheduler != "sync"
 
@@ -173,7 +166,7 @@ class BudgetedJob:
         return KernelModel(
             **_support(found.models),
             kernel=problem.kernel,
-            problem=options.problem(task=self.task, labels=self.labels, rest=self.rest),
+            problem=options.problem(labels=self.labels, rest=self.rest),
             intercept=problem.offset,
             reason=found.reason,
             facts={**shown, "steps": found.steps, "rows_seen": found.rows_seen},

@@ -121,11 +121,7 @@ class ColumnsJob:
     @property
     def problem(self) -> Problem:
         """What is minimised, but for C and λ."""
-        return self.options.problem(task=self.task, labels=self.risk.labels, rest=self.risk.rest)
-
-    @property
-    def task(self) -> str:
-        return self.options.chosen_task
+        return self.options.problem(labels=self.risk.labels, rest=self.risk.rest)
 
     @property
     def classes(self) -> range:

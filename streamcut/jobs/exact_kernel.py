@@ -47,7 +47,6 @@ class ExactKernelJob:
     lanes: Lanes
     workers: int
     sharing: bool = False
-    task: ClassVar[str] = "binary"
     distributable: ClassVar[bool] = False
 
     @classmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -32,7 +32,6 @@ class OneByOneJob(BinaryJob):
 
     classes: tuple[float, ...] = ()
     origins: tuple[Origin, ...] | None = None
-    task: ClassVar[str] = "multiclass"
 
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:

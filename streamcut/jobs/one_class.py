@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -39,8 +39,6 @@ _VECTORS = 4  # of the length of w, besides those of bundle-dca: the cut where a
 @dataclass(frozen=True)
 class OneClassJob(BinaryJob):
     """Task "one-class" by bundle-dca (streamcut.bundle.one_class). Labels of the rows are ignored."""
-
-    task: ClassVar[str] = "one-class"
 
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
