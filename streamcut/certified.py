@@ -24,7 +24,6 @@ from streamcut.execution.scaled import ScaledDataset
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.rounding import above, gamma
 from streamcut.losses.pointwise import PointwiseRisk
-from streamcut.measures.trained_loss import risk_of
 from streamcut.models.kernel import KernelModel
 from streamcut.oracles.kernel_columns import squared_norms
 
@@ -88,7 +87,7 @@ class Certifier:
         if not free:
             return
         ceiling.expect_rows(model, data.manifest, (24, 32))
-        risk, kept, buffers = risk_of(model), list[tuple[np.ndarray, ...]](), data.buffers()
+        risk, kept, buffers = PointwiseRisk.of(model.problem), list[tuple[np.ndarray, ...]](), data.buffers()
         for chunk in (data.read(shard, buffers) for shard in range(len(data.manifest.shards))):
             ends = self._ends(chunk, model.score_chunk(chunk)[:, None])
             kept.append((*ends, chunk.y.copy(), risk.weights_of(chunk.y, chunk.weight)))

@@ -27,7 +27,7 @@ from streamcut.execution.ceiling import Ceiling
 from streamcut.execution.scaled import ScaledDataset
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.dataset import Dataset
-from streamcut.measures.trained_loss import risk_of
+from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.files import as_model
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
@@ -83,7 +83,7 @@ def _errors(model: LinearModel, rows: Dataset, ceiling: Ceiling, robust: bool, c
     ceiling.expect_rows(model, rows.manifest, (0, 0))
     H, B = np.diag(ridge), np.zeros((D, D))
     sums, variance, total, at = np.zeros((groups, D)), 0.0, 0.0, 0
-    risk, C, bias = risk_of(model), model.C, model.problem.bias
+    risk, C, bias = PointwiseRisk.of(model.problem), model.C, model.problem.bias
     curvature: Callable[..., np.ndarray | float] = risk.loss.curvature  # of these losses: of arrays too
     dense = statistics.nnz > 0.25 * statistics.n_rows * D
     for chunk, scores in scored_chunks(model, rows):

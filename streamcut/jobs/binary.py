@@ -30,7 +30,6 @@ from streamcut.jobs.linear import (
     two_labels,
 )
 from streamcut.jobs.origins import origins
-from streamcut.losses import row_loss
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
@@ -77,8 +76,8 @@ class BinaryJob:
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
         negative, positive, rest = two_labels(manifest.statistics, options.positive_label)
-        risk = PointwiseRisk(row_loss(options.chosen_loss, options.as_dict(), positive), options.positive_weight)
-        return cls.of(options, manifest, risk, options.problem(labels=(negative, positive), rest=rest))
+        problem = options.problem(labels=(negative, positive), rest=rest)
+        return cls.of(options, manifest, PointwiseRisk.of(problem), problem)
 
     @classmethod
     def of(cls, options: TrainOptions, manifest: Manifest, risk: PointwiseRisk, problem: Problem) -> Self:
@@ -249,4 +248,5 @@ class RegressionJob(BinaryJob):
 
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
-        return cls.of(options, manifest, PointwiseRisk(row_loss(options.chosen_loss, options.as_dict())), options.problem())
+        problem = options.problem()
+        return cls.of(options, manifest, PointwiseRisk.of(problem), problem)

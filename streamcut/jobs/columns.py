@@ -28,7 +28,7 @@ from streamcut.jobs.linear import cache_wanted, constant_feature, detail, linear
 from streamcut.jobs.origins import origins
 from streamcut.jobs.several_classes import classes_apart, multiclass_model, several_labels
 from streamcut.loss_table import JOINT_LOSSES
-from streamcut.losses import joint_loss, row_loss
+from streamcut.losses import joint_loss
 from streamcut.losses.columns import Column, ColumnsRisk
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.certificate import Certificate, StopReason
@@ -81,7 +81,7 @@ class ColumnsJob:
         """A grid of `points` on the problem of the options: two classes, numbers, or one class against the rest."""
         statistics = manifest.statistics
         labels: tuple[float, ...] | None = None
-        positive, rest, joint = 1.0, False, options.kind in JOINT_LOSSES
+        rest, joint = False, options.kind in JOINT_LOSSES
         if options.kind == "one-vs-rest":
             labels = classes_apart(statistics)
         elif joint:
@@ -89,13 +89,13 @@ class ColumnsJob:
         elif options.kind == "binary":
             negative, positive, rest = two_labels(statistics, options.positive_label)
             labels = negative, positive
-        loss: Any
         if joint:
             assert labels is not None
-            loss = joint_loss(options.kind)(len(labels))
+            loss: Any = joint_loss(options.kind)(len(labels))
+            rows = PointwiseRisk(loss)
         else:
-            loss = row_loss(options.chosen_loss, options.as_dict(), positive)
-        risk = ColumnsRisk(PointwiseRisk(loss, options.positive_weight), labels, rest, folds)
+            rows = PointwiseRisk.of(options.problem(labels=labels))
+        risk = ColumnsRisk(rows, labels, rest, folds)
         lanes = plan_lanes(statistics, options.lanes or 1)
         return cls(options, risk, tuple(points), options.record, lanes, min(threads_wanted(options), len(lanes)))
 

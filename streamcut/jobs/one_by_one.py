@@ -16,7 +16,6 @@ from streamcut.io.manifest import Manifest
 from streamcut.jobs.binary import BinaryJob
 from streamcut.jobs.origins import origins
 from streamcut.jobs.several_classes import classes_apart, multiclass_model
-from streamcut.losses import row_loss
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.certificate import StopReason
 from streamcut.models.linear import LinearModel
@@ -36,8 +35,8 @@ class OneByOneJob(BinaryJob):
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
         classes, alone = classes_apart(manifest.statistics), replace(options, warm_start=None)
-        risk = PointwiseRisk(row_loss(options.chosen_loss, options.as_dict(), classes[0]), options.positive_weight)
-        first = cls.of(alone, manifest, risk, options.problem(task="multiclass", labels=classes))
+        problem = options.problem(task="multiclass", labels=classes)
+        first = cls.of(alone, manifest, PointwiseRisk.of(problem), problem)
         job = replace(first, options=options, classes=classes)
         if options.warm_start is None:
             return job
@@ -46,10 +45,9 @@ class OneByOneJob(BinaryJob):
     def of_class(self, number: int) -> BinaryJob:
         """The problem of one class."""
         label, origin = self.classes[number], None if self.origins is None else self.origins[number]
-        risk = replace(self.risk, loss=row_loss(self.options.chosen_loss, self.options.as_dict(), label))
         problem = self.options.problem(task="binary", labels=(self.classes[number == 0], label), rest=True)
         return BinaryJob(
-            self.options, risk, problem, self.solver, self.max_cuts, self.lanes, self.workers, origin, self.order
+            self.options, PointwiseRisk.of(problem), problem, self.solver, self.max_cuts, self.lanes, self.workers, origin, self.order
         )  # fmt: skip
 
     def needs(self, manifest: Manifest) -> Needs:

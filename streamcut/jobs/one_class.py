@@ -77,8 +77,7 @@ class OneClassJob(BinaryJob):
         )  # fmt: skip
         return linear_model(
             options, replace(self.problem, C=float(C)), manifest, np.append(w[:-1], -rho), solution.history, constant=1.0,
-            fixed={"nu": nu, **fixed},
-            certificates=(proved,), witnesses=(witness,),
+            fixed={"nu": nu, **fixed}, certificates=(proved,), witnesses=(witness,),
         )  # fmt: skip
 
 

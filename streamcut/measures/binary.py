@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -9,7 +10,6 @@ import numpy as np
 
 from streamcut.foundation.chunk import Chunk
 from streamcut.loss_table import ROW_LOSSES
-from streamcut.losses import row_loss
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.measures.probability import LOSSES, ProbabilityMeasures, ratio
 from streamcut.measures.separation import Scored, Separation
@@ -39,7 +39,7 @@ class BinaryMeasures:
         self._rows, self._loss, self._weight = 0, 0.0, 0.0
         problem = model.problem
         self._name = problem.loss if problem.loss in ROW_LOSSES else "hinge"  # for models of a measure of the whole data
-        self._risk = PointwiseRisk(row_loss(self._name, dict(problem.options), (model.labels or (-1.0, 1.0))[1]))
+        self._risk = PointwiseRisk.of(replace(problem, loss=self._name))
         self._probability = ProbabilityMeasures() if model.has_probabilities else None
 
     def add(self, chunk: Chunk, scores: np.ndarray) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from streamcut.compiled import multiclass
 from streamcut.foundation.chunk import Chunk
 from streamcut.loss_table import JOINT_LOSSES
-from streamcut.losses import joint_loss, row_loss
+from streamcut.losses import joint_loss
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.model import Model
 from streamcut.problem import ONE_VS_REST
@@ -29,7 +29,7 @@ class TrainedLoss:
         self._model, self._several = model, bool(model.problem.strategy)
         self._joint = model.problem.loss in JOINT_LOSSES
         classes = model.scores_per_row
-        self._loss: Any = joint_loss(model.problem.loss)(classes) if self._joint else risk_of(model)
+        self._loss: Any = joint_loss(model.problem.loss)(classes) if self._joint else PointwiseRisk.of(model.problem)
         self.problems = classes if model.problem.strategy == ONE_VS_REST else 1
         self.near_one = self._loss.rounding.near_one
 
@@ -62,13 +62,3 @@ class TrainedLoss:
         if self._loss.loss.targets == "numbers":
             near = near + 2.0 * np.spacing(self._loss.target_sizes(target))
         return np.maximum(self.values(target, scores - near), self.values(target, scores + near))
-
-
-def risk_of(model: Model) -> PointwiseRisk:
-    """The loss of single rows that training minimised, with its labels and weights; of classes, 1 is the label of each.
-
-    Raises UsageError for a loss that is not a sum over single rows.
-    """
-    problem = model.problem
-    positive = problem.labels[1] if problem.labels and not problem.strategy else 1.0
-    return PointwiseRisk(row_loss(problem.loss, dict(problem.options), positive), problem.positive_weight)
