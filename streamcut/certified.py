@@ -16,11 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamcut.config import SCALES
 from streamcut.data.datasets import labelled
 from streamcut.errors import UsageError
 from streamcut.execution.ceiling import Ceiling
-from streamcut.execution.scaled import ScaledDataset
+from streamcut.execution.scaled import as_trained
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.rounding import above, gamma
 from streamcut.losses.pointwise import PointwiseRisk
@@ -76,14 +75,10 @@ class Certifier:
 
     def _read(self, data: Any, free: bool, ceiling: Ceiling) -> None:
         """What the rows of the training say: divisors of features, the interval of a free intercept."""
-        model, scale = self._model, self._model.problem.scale
-        if scale not in SCALES:
-            raise UsageError("a scaler of another program divided the features; certify the last step of its pipeline")
-        rows = data if scale == "none" else ScaledDataset(data, scale)
+        model = self._model
+        rows, self._divisors = as_trained(model.problem, data, model.n_features)
         if rows.manifest.fingerprint != model.fingerprint:
             raise UsageError("these are not the rows that the model was trained on (fingerprints differ)")
-        if scale != "none":
-            self._divisors = np.append(rows.divisors, np.ones(model.n_features))[: model.n_features]
         if not free:
             return
         ceiling.expect_rows(model, data.manifest, (24, 32))

@@ -19,11 +19,10 @@ from typing import Any
 import numpy as np
 
 from streamcut.certifying.objective import Objective, global_objective, objectives, training_options
-from streamcut.config import SCALES
 from streamcut.data.datasets import labelled
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.ceiling import Ceiling
-from streamcut.execution.scaled import ScaledDataset
+from streamcut.execution.scaled import as_trained
 from streamcut.foundation.rounding import UNSEEN
 from streamcut.measures.kernel_dual import ClaimedPoint, KernelDoubt, kernel_squares
 from streamcut.measures.trained_loss import TrainedLoss
@@ -114,15 +113,11 @@ def _check_claims(model: Any) -> None:
         raise UsageError(f"task {model.task}: its certificate cannot be verified; train again, with the same seed")
     if not model.certificates:
         raise UsageError(f"a model by {model.solver} claims no bound, so there is nothing to verify; smo and sampled cuts do")
-    if model.problem.scale not in SCALES:
-        raise UsageError("a scaler of another program divided the features; certify the last step of its pipeline")
 
 
 def _verified(trained: Any, data: Any, passes: int, memory: str, force: bool, ceiling: Ceiling) -> Verification:
-    scale = trained.problem.scale
-    if scale != "none":  # its certificate is for the scaled problem
-        data = ScaledDataset(data, scale)
-        divisors = np.append(data.divisors, np.ones(len(trained.weights)))[: len(trained.weights)]
+    data, divisors = as_trained(trained.problem, data, trained.n_features)
+    if divisors is not None:  # its certificate is for the scaled problem
         trained = replace(trained, weights=np.ascontiguousarray((trained.weights.T * divisors).T))
     if trained.map is not None:
         trained, data = replace(trained, map=None), _features(trained, data)

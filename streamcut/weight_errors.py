@@ -20,11 +20,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from streamcut.compiled import second_order
-from streamcut.config import SCALES
 from streamcut.data.datasets import labelled
 from streamcut.errors import UsageError
 from streamcut.execution.ceiling import Ceiling
-from streamcut.execution.scaled import ScaledDataset
+from streamcut.execution.scaled import as_trained
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.dataset import Dataset
 from streamcut.losses.pointwise import PointwiseRisk
@@ -126,10 +125,8 @@ def _tested(model: LinearModel, error: np.ndarray) -> StandardErrors:
 def _penalty(model: LinearModel, rows: Dataset) -> np.ndarray:
     """The penalty of each weight of unscaled rows, (D,). Raises UsageError for rows that the model was not trained on."""
     ridge = np.ones(len(model.augmented_weights))
-    scale, trained_on = model.problem.scale, rows
-    if scale in SCALES[1:]:  # SCALES[0] is "none"
-        trained_on = ScaledDataset(rows, scale)
-        divisors = trained_on.divisors[: model.n_features]
+    trained_on, divisors = as_trained(model.problem, rows, model.n_features)
+    if divisors is not None:
         ridge[: len(divisors)] = divisors**2
     if trained_on.manifest.fingerprint != model.fingerprint:
         raise UsageError("these are not the rows that the model was trained on (fingerprints differ)")

@@ -60,6 +60,8 @@ def foreign(model: Any) -> Foreign:
     coef = np.asarray(model.coef_, np.float64)
     outputs, intercept = coef.reshape(-1, coef.shape[-1]), np.atleast_1d(np.asarray(model.intercept_, np.float64))
     if len(outputs) == 1:
+        if given.get("multi_class") == "crammer_singer":
+            raise UsageError(f"{name}(multi_class='crammer_singer'): of two classes it has no counterpart here")
         found = Foreign(name, outputs[0].copy(), float(intercept[0]), said, per_row=_KINDS[name].C == "1/mean alpha")
     elif not hasattr(model, "classes_"):
         raise UsageError(f"{name} has {len(outputs)} outputs; certify takes classes, or one number")

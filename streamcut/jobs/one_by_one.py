@@ -47,7 +47,8 @@ class OneByOneJob(BinaryJob):
         label, origin = self.classes[number], None if self.origins is None else self.origins[number]
         problem = self.options.problem(task="binary", labels=(self.classes[number == 0], label), rest=True)
         return BinaryJob(
-            self.options, PointwiseRisk.of(problem), problem, self.solver, self.max_cuts, self.lanes, self.workers, origin, self.order
+            self.options, PointwiseRisk.of(problem), problem, self.solver, self.max_cuts, self.lanes, self.workers, origin,
+            self.order,
         )  # fmt: skip
 
     def needs(self, manifest: Manifest) -> Needs:
