@@ -8,11 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.fields import expect_shape
 from streamcut.loss_table import JOINT_LOSSES, LOG_ODDS
 from streamcut.models.certificate import Witness
 from streamcut.models.few_rows import Row, row_scores
 from streamcut.models.link import Odds, OwnLink, Sigmoid, Softmax
-from streamcut.models.model import Model, expect_shape
+from streamcut.models.model import Model
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

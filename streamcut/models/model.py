@@ -13,7 +13,7 @@ import numpy as np
 
 from streamcut.errors import BadInputError, UsageError
 from streamcut.foundation.chunk import Chunk, csr_arrays, group_starts
-from streamcut.foundation.fields import by_name
+from streamcut.foundation.fields import by_name, expect_shape
 from streamcut.foundation.shown import Shown
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.losses import row_loss
@@ -38,8 +38,7 @@ class Model(Shown, ABC):
     transitions      of sequences, rows of equal qid: float64 (K, K), [j, k] for labels[k] after labels[j]; scores of rows become
                      labels by the best path; None: each row by itself
     map              features of a kernel, which rows pass through before they are scored; None: their own features
-    history          one dict per iteration; parameters: arguments of the training (JSON types), with `data` if that is on disk,
-                     for the record only
+    history          one dict per iteration; parameters: the record of the arguments (JSON types), with `data` if that is on disk
     fingerprint      of the training data (Manifest.fingerprint)
     resources        bytes of memory: budget, planned, peak (resident, of this training; beyond Linux, of the process so far), and
                      `plan`, the (what, bytes) it adds up from; also `readings`
@@ -183,9 +182,7 @@ class Model(Shown, ABC):
             **self._described(),
             **mapped,
             "labels": None if self.labels is None else list(self.labels),
-            "C": self.C,
-            "positive_weight": self.problem.positive_weight,
-            "rest": self.problem.rest,
+            **{name: getattr(self.problem, name) for name in ("C", "positive_weight", "rest")},
             "certificate": self.result(),
         }
 
@@ -401,9 +398,3 @@ class Model(Shown, ABC):
         import streamcut
 
         return streamcut.explain(self, X, **options)
-
-
-def expect_shape(name: str, array: Any, *shape: int) -> None:
-    """Raise ValueError unless `array` has this shape: compiled code checks no bounds."""
-    if np.shape(array) != shape:
-        raise ValueError(f"{name} has shape {np.shape(array)}, expected {shape}")
