@@ -177,7 +177,7 @@ def test_liblinear_gives_the_labels_and_scores_of_two_classes(problem, tmp_path,
 
 
 def test_liblinear_knows_the_probabilities_of_logistic_models_alone(model, tmp_path):
-    if model.own_link is not None and "softmax" in (model.parameters.get("loss"), getattr(model, "strategy", "")):
+    if model.own_link is not None and model.problem.loss == "softmax":
         with pytest.raises(UsageError, match=r"softmax|cannot hold the probabilities"):
             streamcut.export(model, tmp_path / "m.txt")
         return
@@ -197,7 +197,7 @@ def test_kernel_models_have_no_linear_form(problem, tmp_path):
 
 def test_the_command_goes_by_the_ending(model, tmp_path, run):
     streamcut.save_model(model, tmp_path / "m.npz")
-    text = [] if getattr(model, "strategy", "") == "softmax" else [(".txt", b"solver_type")]
+    text = [] if model.problem.loss == "softmax" else [(".txt", b"solver_type")]
     for ending, begins in ((".json", b'{"format"'), (".joblib", b"\x80"), *text):
         assert run("export", tmp_path / "m.npz", tmp_path / f"e{ending}") == (0, "", "")
         assert io.BytesIO((tmp_path / f"e{ending}").read_bytes()).read(20).startswith(begins)

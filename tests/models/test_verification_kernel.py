@@ -36,7 +36,7 @@ def objective(model, X, y, weight) -> float:
     """½‖w‖² + C Σ u max(0, 1 − y f(x)), from matrices."""
     square = model.coefficients @ matrix(model.kernel, model.support, model.support) @ model.coefficients
     scores = matrix(model.kernel, X, model.support) @ model.coefficients + model.intercept
-    u = np.where(y == model.labels[1], model.positive_weight, 1.0) * (1.0 if weight is None else weight)
+    u = np.where(y == model.labels[1], model.problem.positive_weight, 1.0) * (1.0 if weight is None else weight)
     return 0.5 * square + model.C * float(u @ np.maximum(0.0, 1.0 - np.where(y == model.labels[1], 1, -1) * scores))
 
 
@@ -66,7 +66,7 @@ def forged(model):
     yield "bound", replace(model, certificates=(replace(c, lower_bound=c.lower_bound * (1 + 1e-7)),))
     yield "coefficient", replace(model, coefficients=more)
     yield "support vector", replace(model, support=swapped)
-    yield "C", replace(model, C=model.C * 1.001)
+    yield "C", replace(model, problem=replace(model.problem, C=model.C * 1.001))
     yield "intercept", replace(model, intercept=model.intercept + 1e-3)
 
 

@@ -35,7 +35,7 @@ def test_a_large_lambda_leaves_nothing_and_a_model_of_few_weights_is_a_small_fil
         save_model(model, tmp_path / f"{k}.npz")
         same = load_model(tmp_path / f"{k}.npz")
         assert same.weights.tobytes() == model.weights.tobytes()
-        assert (same.l1, same.certificates) == (l1, model.certificates)
+        assert (same.problem.l1, same.certificates) == (l1, model.certificates)
         assert [each.a.tobytes() for each in same.witnesses] == [each.a.tobytes() for each in model.witnesses]
         assert verify(same, data).consistent
     assert 0 < np.count_nonzero(model.weights) < 600

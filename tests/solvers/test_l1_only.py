@@ -115,7 +115,7 @@ def test_lasso_is_true_in_exact_arithmetic(seed, solver, intercept):
 def test_it_is_scikit_learns_lasso(l1):
     X, y = rows("squared")
     model = train(streamcut.rows(X, y), task="regression", l1_only=l1, intercept="none", **EXACT)
-    theirs = Lasso(alpha=model.l1 / len(y), fit_intercept=False, tol=1e-13, max_iter=100_000).fit(X, y)
+    theirs = Lasso(alpha=model.problem.l1 / len(y), fit_intercept=False, tol=1e-13, max_iter=100_000).fit(X, y)
     np.testing.assert_allclose(model.weights, theirs.coef_, atol=1e-6)
     assert np.count_nonzero(model.weights) == np.count_nonzero(theirs.coef_)
     assert next(h["passes"] for h in model.history if h["gap"] <= 1e-6 * h["primal"]) <= 5

@@ -69,7 +69,7 @@ def test_a_warm_start_begins_with_the_weights(tmp_path, solver):
     data = streamcut.rows(X, y)
     save_model(train(data, l1=3.0, loss="logistic", **EXACT), tmp_path / "m.npz")
     model = load_model(tmp_path / "m.npz")
-    assert model.l1 == 3.0
+    assert model.problem.l1 == 3.0
     again = train(data, l1=3.0, loss="logistic", solver=solver, warm_start=model, max_passes=1)
     assert again.certificate.primal <= model.certificate.primal * (1.0 + 1e-12)
     other = train(data, l1=1.0, loss="logistic", solver=solver, warm_start=model, **EXACT)
@@ -86,7 +86,7 @@ def test_a_model_of_few_weights_is_a_small_file(tmp_path):
         same = load_model(tmp_path / f"{k}.npz")
         assert same.weights.tobytes() == model.weights.tobytes()
         assert same.witnesses[0].a.tobytes() == model.witnesses[0].a.tobytes()
-        assert (same.l1, same.intercept, same.certificate) == (model.l1, model.intercept, model.certificate)
+        assert (same.problem.l1, same.intercept, same.certificate) == (model.problem.l1, model.intercept, model.certificate)
         assert verify(same, (X, y)).consistent
     assert 0 < np.count_nonzero(models[1].weights) < 100
     dense, sparse = ((tmp_path / f"{k}.npz").stat().st_size for k in (0, 1))

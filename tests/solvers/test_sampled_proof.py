@@ -73,7 +73,7 @@ def lies(model):
     yield "point", replace(model, point=replace(point, coefficients=more))
     yield "other class", replace(model, point=replace(point, coefficients=-point.coefficients))
     yield "support vector", replace(model, support=swapped)
-    yield "C", replace(model, C=model.C * 0.9)
+    yield "C", replace(model, problem=replace(model.problem, C=model.C * 0.9))
 
 
 @pytest.mark.parametrize(("seed", "solver"), [(20, "sampled-linear"), (33, "sampled-linear"), (7, "sampled-constant")])

@@ -181,7 +181,7 @@ def test_a_path_on_the_command_line(stores, tmp_path, run):
     assert code == 0, err
     shown = [line.split() for line in err.splitlines() if line.startswith("l1 ")]
     assert [line[:3] for line in shown] == [["l1", "3", "weights"], ["l1", "0.1", "weights"]]
-    assert load_model(tmp_path / "l.npz").l1 in (0.1, 3.0)
+    assert load_model(tmp_path / "l.npz").problem.l1 in (0.1, 3.0)
     assert not (tmp_path / "run").exists()
 
 
@@ -192,7 +192,7 @@ def test_the_penalty_is_a_side_of_the_grid(stores, tmp_path, run):
     assert code == 0, err
     cells = [line for line in map(json.loads, out.splitlines()) if line["event"] == "cell"]
     assert [(cell["C"], cell["l1"]) for cell in cells] == [(0.1, 0.0), (1.0, 0.0), (0.1, 40.0), (1.0, 40.0)]
-    assert load_model(tmp_path / "m.npz").l1 == json.loads(out.splitlines()[-1])["l1"]
+    assert load_model(tmp_path / "m.npz").problem.l1 == json.loads(out.splitlines()[-1])["l1"]
 
 
 @pytest.mark.parametrize("more", [[], ["--solver", "ocas"]])
@@ -255,7 +255,7 @@ def test_losses_and_weights_of_classes_are_problems_over_the_same_rows(stores, t
     code, _, err = run(*command)
     assert code == 0, err
     best = load_model(tmp_path / "m.npz")
-    assert (best.C, best.parameters["loss"], best.positive_weight) == tuple(found.best.options.values())
+    assert (best.C, best.parameters["loss"], best.problem.positive_weight) == tuple(found.best.options.values())
     assert f"loss {found.best.options['loss']}" in err
     for wrong in ("sweeps", "C=1,2", "sweep=3", "kernel-cache=1MB,2MB"):
         assert run(*command, "--force", "--set", wrong)[0] == 2

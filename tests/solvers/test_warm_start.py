@@ -98,7 +98,7 @@ def test_what_no_training_starts_from(saved, tmp_path):
         train(data(), positive_label=-1.0, warm_start=before)
     with pytest.raises(NotFoundError, match="cannot read"):
         train(data(), warm_start=str(tmp_path / "none.npz"))
-    save_model(replace(model, labels=None, task="ranking"), other)
+    save_model(replace(model, problem=replace(model.problem, labels=None, task="ranking")), other)
     with pytest.raises(UsageError, match="a model of task ranking by bundle-dca"):
         train(data(), warm_start=other)
     save_model(replace(model, witnesses=(replace(model.witnesses[0], b=model.witnesses[0].b + 1.0),)), other)
