@@ -9,11 +9,7 @@ from collections.abc import Sequence
 
 from streamcut.errors import BadInputError, NotFoundError, UsageError
 from streamcut.foundation.opened import IrregularFileError, opened_file, readable, regular
-from streamcut.io.formats.format import Format
-from streamcut.io.formats.matrices import ANNDATA, LISTS, MTX, NPZ, STORE
-from streamcut.io.formats.registry import FORMATS
-from streamcut.io.formats.tables import DOCUMENTS, PARQUET
-from streamcut.io.formats.text import SVMLIGHT
+from streamcut.io.formats.registry import ANNDATA, DOCUMENTS, FORMATS, LISTS, MTX, NPZ, PARQUET, STORE, SVMLIGHT, Format
 from streamcut.io.places.remote import is_url, path_in, read_object, size_of
 from streamcut.io.stores.spec import MANIFEST
 from streamcut.io.text.inputs import expect_file, expect_once, find_inputs, remote_files
@@ -127,11 +123,12 @@ def _sniff_url(url: str) -> str:
 
 def _sniff_head(path: str, head: bytes) -> str:
     if head.startswith(ANNDATA.heads):
-        from streamcut.io.sources.self_contained import opened_hdf5
+        from streamcut.io.sources.cells import opened_hdf5
 
         with readable(path):
             file = opened_hdf5(path)
-            return _of_members(path, {*file, *(_ANY + name for _, group in file.groups() for name in group)})
+            groups = [file[name] for name in file if not hasattr(file[name], "shape")]
+            return _of_members(path, {*file, *(_ANY + name for group in groups for name in group)})
     if head.startswith(NPZ.heads):
         with readable(path), zipfile.ZipFile(regular(path)) as archive:
             names = [name for name in archive.namelist() if not name.endswith("/")]
@@ -159,7 +156,7 @@ def _sniff_directory(path: str) -> str:
 
 def _of_files(path: str) -> str:
     """ "documents" for a folder that looks like one, else "svmlight": the format of its files is detected file by file."""
-    from streamcut.io.tables.documents import holds_documents
+    from streamcut.io.tables.frames import holds_documents
 
     try:
         found = find_inputs([path])
@@ -214,9 +211,13 @@ def with_lists(kind: str, paths: Sequence[str], index_column: str) -> str:
     """`kind`, or the format of Parquet files whose `index_column` holds lists of feature numbers."""
     if kind != PARQUET.name:
         return kind
-    from streamcut.io.tables.opening import holds_lists
+    import pyarrow as pa
 
-    return LISTS.name if holds_lists(paths[0], index_column) else kind
+    from streamcut.io.tables.files import ParquetTable
+
+    schema = ParquetTable(paths[0]).schema()
+    found = schema.field(index_column).type if index_column in schema.names else pa.null()
+    return LISTS.name if pa.types.is_list(found) or pa.types.is_large_list(found) else kind
 
 
 def _files_of(name: str) -> list[str]:

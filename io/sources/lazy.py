@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from streamcut.errors import BadInputError, UsageError
-from streamcut.io.sources.row_source import one_ahead
+from streamcut.io.sources.source import one_ahead
 
 
 def is_frame(data: Any) -> bool:

@@ -21,8 +21,7 @@ from streamcut.io.tables.arrow import NULLS
 from streamcut.io.tables.files import SAMPLE_ROWS, BatchSize, TableFile, absent_names, given_role, opened, some, unique_names
 from streamcut.io.tables.roles import names_are_data
 from streamcut.io.text.blocks import BOM
-from streamcut.io.text.decompress import Counted, Joined, open_bytes
-from streamcut.io.text.inputs import NOT_UTF8, STDIN, Input, not_text
+from streamcut.io.text.inputs import NOT_UTF8, STDIN, Counted, Input, Joined, not_text, open_bytes
 
 GUESS_BYTES = 1 << 20  # types are guessed from this much of a text, regardless of the block size
 _SEP = re.compile(rb"(?:\xef\xbb\xbf)?sep=(.)\r?\n", re.IGNORECASE)
@@ -37,8 +36,8 @@ class TextFile(TableFile):
 
     guesses = True
 
-    def __init__(self, path: str) -> None:
-        super().__init__(path)
+    def __init__(self, path: str, spelling: Spelling = _USUAL) -> None:
+        super().__init__(path, spelling)
         self._stream: Counted | None = None
         self._first: pa.RecordBatch | None = None
         self._kept: io.RawIOBase | None = None  # standard input whose beginning has been read
@@ -111,8 +110,7 @@ class CsvFile(TextFile):
     _given: str | None = None  # the delimiter, unless it is found
 
     def __init__(self, path: str, spelling: Spelling = _USUAL) -> None:
-        super().__init__(path)
-        self._spelling = spelling
+        super().__init__(path, spelling)
         self._delimiter, self._decimal = self._given or ",", "."
         self._head = b""  # the bytes that types were guessed from
 

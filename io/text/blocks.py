@@ -13,8 +13,7 @@ import numpy as np
 
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.text import kernels as k
-from streamcut.io.text.decompress import open_bytes
-from streamcut.io.text.inputs import Input
+from streamcut.io.text.inputs import Input, open_bytes
 
 
 class RawBlock:

@@ -6,8 +6,8 @@ import logging
 import queue
 from collections.abc import Generator, Iterator
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
-from typing import NoReturn
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NoReturn, Self
 
 import numpy as np
 
@@ -15,17 +15,21 @@ from streamcut.errors import BadInputError, MemoryBudgetError, UsageError, spell
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.redaction import redacted
 from streamcut.io.recipe.recipe import Recipe
-from streamcut.io.sources.row_source import GroupCheck, ahead
+from streamcut.io.sources.source import GroupCheck, Sizes, ahead
 from streamcut.io.text import kernels as k
 from streamcut.io.text.blocks import BlockParser, ParsedBlock, RawBlock, ReadAhead, Refused, read_blocks
-from streamcut.io.text.decompress import expect_whole
-from streamcut.io.text.inputs import Input, find_inputs
+from streamcut.io.text.inputs import AHEAD_BYTES, Input, expect_whole, find_inputs
 from streamcut.io.text.messages import NUMBER, OLD_MAC, explain
-from streamcut.io.text.options import SvmlightOptions, recipe_of
+from streamcut.io.text.options import SvmlightOptions, of_conversion, of_model, recipe_of
+
+if TYPE_CHECKING:
+    from streamcut.io.conversion.options import ConvertOptions
+    from streamcut.io.formats.registry import Format, Raw
 
 logger = logging.getLogger(__name__)
 
 _NO_LIMIT = np.iinfo(np.int64).max
+_LINE_BYTES = 16  # of memory per byte of one long line, whose entries take at least four bytes of text
 _LARGEST_INDEX = np.iinfo(np.int32).max
 LONGEST_LINE = 1 << 28
 _REJECTS, _SHOWN = 20, 200  # refused lines that are kept, and bytes of each
@@ -38,21 +42,22 @@ def blocks_in_flight(threads: int) -> int:
 
 
 class SvmlightSource:
-    """Rows of the svmlight files that `paths` name (see find_inputs), compressed or not.
+    """The source of rows of the svmlight files that `paths` name (see find_inputs), compressed or not.
 
     Memory: `blocks_in_flight` × block_bytes of text, the rows of as many blocks, and a line longer than a block, up to
     `held_line`, the most that the memory limit allows. No line may exceed max_line_bytes. With threads=1 the caller's thread
     does all work, else one thread reads ahead and `threads` parse.
 
-    counters   of the blocks yielded so far: files, rows, lines, comment_lines, unsorted_rows, explicit_zeros, underflows,
-               duplicates, skipped_lines, no_final_newline
-    identity   properties that a resumed run must share with the first (JSON types)
+    counters   of the blocks yielded so far (none where a model reads them): files, rows, lines, comment_lines, unsorted_rows,
+               explicit_zeros, underflows, duplicates, skipped_lines, no_final_newline
     index_base the base in use; None until an automatic one is found
     rejects    the first 20 lines refused under on_error="skip", with place and reason, also those before a resumed run
 
     model_takes   the features of the model that reads the text, for messages; None: it becomes a store
     recipe        the source of the options (`by_recipe`), if there was one
     """
+
+    told = ()
 
     def __init__(
         self,
@@ -76,11 +81,28 @@ class SvmlightSource:
         self._held = min(self._longest, held_line or self._longest)
         self._model_takes, self._given = model_takes, recipe
         self.counters = _no_counts()
-        self.identity = {
-            "inputs": [[redacted(i.name), i.size, i.mtime_ns] for i in self.inputs],
-            "options": asdict(self.options),
-            "block_bytes": block_bytes,
-        }
+        self.paths = [each.name for each in self.inputs]
+        self.identity = {"inputs": [[redacted(i.name), i.size, i.mtime_ns] for i in self.inputs]}
+        self.held_bytes = AHEAD_BYTES if any("://" in path for path in self.paths) else 0
+
+    @classmethod
+    def open(cls, form: Format, paths: list[str], options: ConvertOptions, scratch: str) -> Self:
+        longest = options.max_line_bytes or LONGEST_LINE
+        return cls(paths, of_conversion(options), max_line_bytes=longest, recipe=options.recipe)
+
+    @classmethod
+    def scoring(cls, form: Format, data: str, recipe: Recipe, raw: Raw) -> Self:
+        return cls([data], of_model(recipe, raw, data), model_takes=recipe.in_words())
+
+    @property
+    def n_features(self) -> int | None:
+        bits = self.options.hash_bits
+        return self.options.n_features if bits is None else 1 << bits
+
+    def begin(self, sizes: Sizes) -> None:
+        self._threads, self._block_bytes = sizes.threads, sizes.block
+        self._longest = max(self._longest, sizes.block)
+        self._held = min(self._longest, max(sizes.block, sizes.row // (_LINE_BYTES * blocks_in_flight(sizes.threads))))
 
     def blocks(self, start: dict | None = None) -> Iterator[tuple[Chunk, dict]]:
         """(rows, where their block started) of each block that has rows, in order; `start`, an earlier position, continues there.
@@ -96,7 +118,7 @@ class SvmlightSource:
             self.index_base = start["index_base"] if start else self._find_base()
         groups = None if self.options.group_by_qid else GroupCheck()
         state = _State.at(start)
-        self.counters = state.counters
+        self.counters = state.counters if self._model_takes is None else {}
         rules = self._rules(self.index_base, self.options.n_features)
         with closing(self._parsed(rules, state)) as parsed_blocks:
             for raw, parsed in parsed_blocks:

@@ -14,7 +14,7 @@ from reference.rows import store_bytes
 import streamcut
 from streamcut.errors import BadInputError
 from streamcut.io.sources import scattered
-from streamcut.io.sources.row_source import BlockSize
+from streamcut.io.sources.source import BlockSize
 
 cells = kit.shared.matrix_files.cells
 
@@ -66,7 +66,7 @@ def test_words_survive_a_resumed_conversion(cells, tmp_path, monkeypatch):
     (tmp_path / "y.txt").write_text("".join(f"{word}{i // 100}\n" for i, word in enumerate(words)))
     given = {"labels": str(tmp_path / "y.txt"), "shard_nnz": 200, "threads": 1}
     streamcut.convert(tmp_path / "x.npz", tmp_path / "whole.zarr", **given)
-    monkeypatch.setattr("streamcut.io.formats.matrices.BLOCKS", 1 / 32)
+    monkeypatch.setattr("streamcut.io.formats.registry.BLOCKS", 1 / 32)
     calls = []
 
     def break_off(self, chunk, position, state=None, append=streamcut.io.stores.writer.StoreWriter.append):

@@ -16,9 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamcut.errors import BadInputError, MemoryBudgetError, NotFoundError, UsageError
-from streamcut.io.sources.row_source import GroupCheck
-from streamcut.io.text.decompress import open_bytes
-from streamcut.io.text.inputs import find_inputs
+from streamcut.io.sources.source import GroupCheck
+from streamcut.io.text.inputs import find_inputs, open_bytes
 
 COMPRESS = {
     "gzip": gzip.compress,
@@ -152,7 +151,7 @@ def test_first_repeat_is_the_first_row_of_a_second_run(qid, cuts):
 
 
 def test_groups_beyond_memory_must_be_sorted(monkeypatch):
-    monkeypatch.setattr("streamcut.io.sources.row_source.MAX_GROUPS", 1000)
+    monkeypatch.setattr("streamcut.io.sources.source.MAX_GROUPS", 1000)
     check = GroupCheck()
     for start in range(0, 10_000, 100):
         assert check.first_repeat(np.arange(start, start + 100)) is None
