@@ -12,7 +12,7 @@ from streamcut.foundation.opened import IrregularFileError, opened_file, readabl
 from streamcut.io.formats.registry import ANNDATA, DOCUMENTS, FORMATS, LISTS, MTX, NPZ, PARQUET, STORE, SVMLIGHT, Format
 from streamcut.io.places.remote import is_url, path_in, read_object, size_of
 from streamcut.io.stores.spec import MANIFEST
-from streamcut.io.text.inputs import expect_file, expect_once, find_inputs, remote_files
+from streamcut.io.text.inputs import expect_once, find_inputs, inputs_of, matches, remote_files
 
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 _SPREADSHEET = "a spreadsheet; save it as CSV"
@@ -184,17 +184,17 @@ def find_files(inputs: Sequence[str], wanted: str) -> tuple[str, list[str]]:
     `wanted` other than "auto" decides the format. Raises NotFoundError, and UsageError for a mixture of formats or a file that is
     named twice.
     """
-    names = [name for given in inputs for name in _glob(given)]
     paths: list[str] = []
     known: dict[str, str] = {}
-    for name in names:
-        if "://" in name:
-            paths += remote_files(name)
-        elif os.path.isdir(name) and (kind := wanted if wanted == DOCUMENTS.name else _sniff_directory(name)) != SVMLIGHT.name:
+    for name in (match for given in inputs for match in matches(given)):
+        kind = SVMLIGHT.name
+        if os.path.isdir(name):
+            kind = wanted if wanted == DOCUMENTS.name else _sniff_directory(name)
+        if kind != SVMLIGHT.name:
             paths.append(name)
             known[name] = kind
         else:
-            paths += _files_of(name)
+            paths += remote_files(name) if is_url(name) else _files_of(name)
     expect_once(paths)
     if not paths:
         raise UsageError("no input; name files, directories, globs, stores, or - for standard input")
@@ -225,7 +225,7 @@ def _files_of(name: str) -> list[str]:
 
     Raises UsageError for folders whose names hold a column (`year=2024`), which would be lost.
     """
-    found = [given.name for given in find_inputs([name])]
+    found = [given.name for given in inputs_of(name)]
     if not os.path.isdir(name) or not any((claimed := claim(path)) and claimed.remote for path in found):
         return found
     for path in found:
@@ -235,11 +235,3 @@ def _files_of(name: str) -> list[str]:
                 f"{path}: folders such as {held} hold a column in their names, which is not read; write it into the files"
             )
     return [path for path in found if not os.path.basename(path).startswith("_")]
-
-
-def _glob(name: str) -> list[str]:
-    """The matches of a glob; a name that exists, or matches nothing, stays unchanged."""
-    if os.path.lexists(name) or "://" in name or not glob.has_magic(name):
-        return [name]
-    found = sorted(glob.glob(name, recursive=True)) or [name]
-    return [each if os.path.isdir(each) else expect_file(each, name) for each in found]

@@ -106,9 +106,11 @@ class Format:
 
     def rows(self, data: Any, recipe: Recipe, raw: Raw) -> Iterator[Chunk]:
         """The rows of a path or a frame for a model of this recipe. Raises BadInputError and UsageError."""
+        from streamcut.io.formats.finding import find_files
         from streamcut.io.unchanged import FileStates
 
-        source = _loaded(self.source).scoring(self, data, recipe, raw)
+        found = find_files([data], self.name)[1] if isinstance(data, str) else [data]
+        source = _loaded(self.source).scoring(self, found, recipe, raw)
         where, rows = data if isinstance(data, str) else FRAME_NAME, 0
         for chunk, _ in FileStates(source.paths).watch(source.blocks()):
             raw.count(source.counters, where)

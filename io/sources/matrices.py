@@ -89,20 +89,23 @@ class MatrixSource:
         return cls(paths, files, rules, labels, grouped=not options.group_by_qid, side=side)
 
     @classmethod
-    def scoring(cls, form: Format, data: str, recipe: Recipe, raw: Raw) -> Self:
+    def scoring(cls, form: Format, paths: Sequence[str], recipe: Recipe, raw: Raw) -> Self:
         from streamcut.io.conversion.options import ConvertOptions
 
         column = recipe.labels.column if raw.labelled else "none"
         if column is None or (raw.labelled and form.labels == "file"):
-            raise UsageError(f"{data}: it is unknown where the labels are; make a store of it with `streamcut convert --label`")
+            raise UsageError(
+                f"{paths[0]}: it is unknown where the labels are; make a store of it with `streamcut convert --label`"
+            )
         if form.labels == "file":
             raw.expect_no_columns("a 10x matrix has no columns except the barcodes, which a table of answers already has")
         options = ConvertOptions(labels=column, layer=recipe.layer)
-        file = form.reader_class()(data, options, str(scratch_folder(None)), keep=raw.keep, named=raw.named)
+        scratch, keep = str(scratch_folder(None)), {"keep": raw.keep, "named": raw.named}
+        files = [form.reader_class()(path, options, scratch, **keep) for path in paths]
         words = {word: number for number, word in recipe.labels.names.items()} if raw.labelled else {}
         labels = Labels(words, learn=False, in_files=True, skip=raw.missing_labels == "skip")
-        found = cls([data], [file], RowRules(), labels, kept=raw.kept if raw.keep or raw.named else None)
-        require_same(recipe, found.recipe(), data)
+        found = cls(paths, files, RowRules(), labels, kept=raw.kept if raw.keep or raw.named else None)
+        require_same(recipe, found.recipe(), paths[0])
         return found
 
     def begin(self, sizes: Sizes) -> None:

@@ -94,24 +94,21 @@ class TableSource:
         return cls(files, _maker(recipe, options), grouped=grouped, options=options, told=told, **more)
 
     @classmethod
-    def scoring(cls, form: Format, data: Any, recipe: Recipe, raw: Raw) -> Self:
+    def scoring(cls, form: Format, paths: Sequence[Any], recipe: Recipe, raw: Raw) -> Self:
         """Columns named by `keep` go to `kept`, in batches. Raises BadInputError if one is missing or of another type."""
-        from streamcut.io.formats.finding import find_files
-
-        paths = find_files([data], form.name)[1] if isinstance(data, str) else []
         if recipe.table is None:
-            where = data if isinstance(data, str) else FRAME_NAME
+            where = paths[0] if isinstance(paths[0], str) else FRAME_NAME
             raise BadInputError(f"{where}: a table, but the model takes {recipe.in_words()}; convert it as the training data was")
         if raw.labelled and recipe.labels.none:
             raise UsageError("the model was trained on rows without labels")
-        files = [form.reader_class()(each, recipe.table.spelling) for each in paths or [data]]
+        files = [form.reader_class()(each, recipe.table.spelling) for each in paths]
         how = (raw.labelled, raw.missing_labels, raw.keep)
         if how not in recipe.prepared:  # else its encoder was made for the rows before
             recipe.prepared.clear()
             labels, missing_labels, keep = how
             maker = RowMaker(recipe, dtype=recipe.dtype, labels=labels, missing_labels=missing_labels, keep=keep)
             recipe.prepared[how] = maker
-        few = not paths and (files[0].n_rows or _FEW) < _FEW
+        few = files[0].name == FRAME_NAME and (files[0].n_rows or _FEW) < _FEW
         sizes = _SCORED._replace(threads=1) if few else _SCORED
         return cls(files, recipe.prepared[how], sizes, same_columns=False, kept=raw.kept)
 

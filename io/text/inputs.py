@@ -80,7 +80,7 @@ def find_inputs(paths: Sequence[str | os.PathLike]) -> list[Input]:
     """
     if not paths:
         raise UsageError("no input; name files, directories, globs, or - for standard input")
-    inputs = [found for path in paths for found in _expand(os.fspath(path))]
+    inputs = [found for path in paths for match in matches(os.fspath(path)) for found in inputs_of(match)]
     expect_once([found.name for found in inputs])
     return inputs
 
@@ -103,23 +103,32 @@ def files_below(folder: str) -> list[str]:
     return [os.sep.join(parts) for parts in sorted(found)]
 
 
-def _expand(path: str) -> list[Input]:
+def matches(path: str) -> list[str]:
+    """The files and directories that a glob matches, sorted; any other path as it is. Raises NotFoundError."""
+    if is_url(path) or os.path.lexists(path) or not glob.has_magic(path):
+        return [path]
+    found = sorted(glob.glob(path, recursive=True))
+    if not found:
+        raise NotFoundError(f"{path}: no file matches this pattern")
+    if other := next(
+        (each for each in found if os.path.exists(each) and not os.path.isfile(each) and not os.path.isdir(each)), None
+    ):
+        raise _no_file(other, path)
+    return found
+
+
+def inputs_of(path: str) -> list[Input]:
+    """The input at a path or URL, the files in a directory or a folder behind a URL, standard input. Raises NotFoundError."""
     if path == STDIN:
         return [Input(STDIN)]
     if is_url(path):
         return [_inspect_url(url) for url in remote_files(path)]
-    if os.path.isdir(path):
-        files, folder = files_below(path), str(Path(path))
-        if not files:
-            raise NotFoundError(f"{path}: the directory holds no files")
-        return [_inspect(name if folder == os.curdir else os.path.join(folder, name), path) for name in files]
-    if not os.path.lexists(path) and glob.has_magic(path):
-        matches = sorted(glob.glob(path, recursive=True))
-        if not matches:
-            raise NotFoundError(f"{path}: no file matches this pattern")
-        nested = [_expand(match) if os.path.isdir(match) else [_inspect(match, path)] for match in matches]
-        return [found for group in nested for found in group]
-    return [_inspect(path)]
+    if not os.path.isdir(path):
+        return [_inspect(path)]
+    files, folder = files_below(path), str(Path(path))
+    if not files:
+        raise NotFoundError(f"{path}: the directory holds no files")
+    return [_inspect(name if folder == os.curdir else os.path.join(folder, name), path) for name in files]
 
 
 def _inspect_url(url: str) -> Input:
@@ -127,13 +136,6 @@ def _inspect_url(url: str) -> Input:
     if size is None:
         raise NotFoundError(f"{url}: no such file")
     return Input(url, size)
-
-
-def expect_file(path: str, within: str) -> str:
-    """`path`, found in the folder or glob `within`. Raises NotFoundError for a pipe or a device."""
-    if os.path.exists(path) and not os.path.isfile(path):
-        raise _no_file(path, within)
-    return path
 
 
 def _inspect(path: str, within: str | None = None) -> Input:

@@ -91,8 +91,8 @@ class SvmlightSource:
         return cls(paths, of_conversion(options), max_line_bytes=longest, recipe=options.recipe)
 
     @classmethod
-    def scoring(cls, form: Format, data: str, recipe: Recipe, raw: Raw) -> Self:
-        return cls([data], of_model(recipe, raw, data), model_takes=recipe.in_words())
+    def scoring(cls, form: Format, paths: list[str], recipe: Recipe, raw: Raw) -> Self:
+        return cls(paths, of_model(recipe, raw, paths[0]), model_takes=recipe.in_words())
 
     @property
     def n_features(self) -> int | None:

@@ -104,14 +104,12 @@ class VwSource:
         return cls(paths, VwOptions(labels, options.hash_bits, options.max_categories, dtype, options.keep_zeros, options.recipe))
 
     @classmethod
-    def scoring(cls, form: Format, data: str, recipe: Recipe, raw: Raw) -> Self:
-        from streamcut.io.formats.finding import find_files
-
+    def scoring(cls, form: Format, paths: list[str], recipe: Recipe, raw: Raw) -> Self:
         if recipe.form != "vw":
-            raise BadInputError(f"{data}: Vowpal Wabbit's text, but the model takes {recipe.in_words()}")
+            raise BadInputError(f"{paths[0]}: Vowpal Wabbit's text, but the model takes {recipe.in_words()}")
         raw.expect_no_columns("Vowpal Wabbit's text has no columns")
         labels = "none" if not raw.labelled else "skip" if raw.missing_labels == "skip" else "read"
-        return cls(find_files([data], form.name)[1], VwOptions(labels, dtype=recipe.dtype or "float32", recipe=recipe))
+        return cls(paths, VwOptions(labels, dtype=recipe.dtype or "float32", recipe=recipe))
 
     def begin(self, sizes: Sizes) -> None:
         self._block_bytes = sizes.block // _SMALLER
