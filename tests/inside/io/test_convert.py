@@ -17,7 +17,7 @@ from streamcut.foundation.systems import resident_bytes
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.conversion.plan import make_plan
 from streamcut.io.stores.verify import verify_store
-from streamcut.io.stores.writer import StoreWriter
+from streamcut.io.stores.writer import StoreWriter, writer_bytes
 
 rows = kit.shared.convert.rows
 groups = kit.shared.convert.groups
@@ -68,20 +68,15 @@ def test_a_row_beyond_the_memory_is_refused_with_both_numbers(tmp_path):
 @settings(max_examples=50, deadline=None)
 @given(limit=st.integers(1, 4000), base=st.integers(50, 500), sorting=st.booleans(), writers=st.integers(1, 2))
 def test_a_plan_adds_up_to_its_limit(limit, base, sorting, writers):
-    sizes = {
-        "source_bytes": lambda block, threads: 40 * threads * block,
-        "writer_bytes": lambda shard, threads: 30 * shard * threads,
-    }
-    arguments = {"threads": 2, "shard_nnz": None, "sorting": sorting, "writers": writers, **sizes}
+    arguments = {"threads": 2, "shard_nnz": None, "sorting": sorting, "writers": writers}
     try:
         plan = make_plan(limit << 20, base << 20, **arguments)
     except MemoryBudgetError:
         least = make_plan(None, base << 20, **arguments)
         assert least.limit > limit << 20 or least.limit == 10**9
         return
-    reading = sizes["source_bytes"](plan.block_bytes, plan.threads)
-    writing = sizes["writer_bytes"](plan.shard_nnz, plan.threads)
-    work = max(reading, writing) if sorting else reading + writers * writing
+    writing = writer_bytes(plan.shard_nnz, plan.threads)
+    work = writing if sorting else plan.block_bytes * 42 + writers * writing
     assert (base << 20) + work + plan.sort_bytes + plan.row_bytes <= limit << 20
 
 

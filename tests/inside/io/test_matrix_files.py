@@ -14,7 +14,6 @@ from reference.rows import store_bytes
 import streamcut
 from streamcut.errors import BadInputError
 from streamcut.io.sources import scattered
-from streamcut.io.sources.source import BlockSize
 
 cells = kit.shared.matrix_files.cells
 
@@ -66,7 +65,7 @@ def test_words_survive_a_resumed_conversion(cells, tmp_path, monkeypatch):
     (tmp_path / "y.txt").write_text("".join(f"{word}{i // 100}\n" for i, word in enumerate(words)))
     given = {"labels": str(tmp_path / "y.txt"), "shard_nnz": 200, "threads": 1}
     streamcut.convert(tmp_path / "x.npz", tmp_path / "whole.zarr", **given)
-    monkeypatch.setattr("streamcut.io.formats.registry.BLOCKS", 1 / 32)
+    monkeypatch.setattr("streamcut.io.sources.source.AT_ONCE", 200)
     calls = []
 
     def break_off(self, chunk, position, state=None, append=streamcut.io.stores.writer.StoreWriter.append):
@@ -85,16 +84,14 @@ def test_words_survive_a_resumed_conversion(cells, tmp_path, monkeypatch):
 
 
 def test_scattered_entries_and_what_is_wrong_with_them(tmp_path):
-    rows, columns = np.array([5, 0, 5, 2]), np.array([1, 0, 0, 7])
+    pointers, rows, values = np.array([0, 2, 2, 3, 4]), np.array([5, 0, 5, 2]), np.array([1.0, 2.0, 3.0, 4.0])
 
-    def blocks():
-        yield scattered.Scattered(rows, columns, np.array([1.0, 2.0, 3.0, 4.0]))
+    def read(cut):
+        return rows[cut], values[cut]
 
-    parts = list(scattered.by_rows(blocks, 6, str(tmp_path), BlockSize(1, 10), "x", start=2))
-    assert parts[0].first == 2
-    assert np.concatenate([part.indices for part in parts]).tolist() == [7, 0, 1]
+    parts = list(scattered.by_rows(pointers, read, 6, str(tmp_path), "x", start=2))
+    assert np.concatenate([part.indices for part in parts]).tolist() == [3, 0, 2]
+    assert np.concatenate([part.values for part in parts]).tolist() == [4.0, 1.0, 3.0]
     with pytest.raises(BadInputError, match="row of an entry 5 is not below 5"):
-        list(scattered.by_rows(blocks, 5, str(tmp_path), BlockSize(1, 10), "x"))
-    with pytest.raises(BadInputError, match="column pointers"):
-        list(scattered.column_entries(np.array([0, 2, 1]), lambda cut: (rows[cut], rows[cut]), "x"))
+        list(scattered.by_rows(pointers, read, 5, str(tmp_path), "x"))
     assert os.listdir(tmp_path) == []

@@ -222,7 +222,7 @@ def test_uploads_that_fail_are_repeated(text, server, trouble):
 @pytest.mark.thirds
 @pytest.mark.parametrize("trouble", [500, "cut", "slow"])
 def test_text_from_a_server_that_fails_is_asked_for_again(text, server, trouble, monkeypatch):
-    monkeypatch.setattr("streamcut.io.text.inputs._PIECE", 5000)
+    monkeypatch.setattr("streamcut.io.text.inputs._REMOTE_PIECE", 5000)
     remote.write_object("s3://bucket/t.svm", text.read_bytes())
     server.spoil("GET", [trouble, None, trouble])
     streamcut.convert("s3://bucket/t.svm", "s3://bucket/a.zarr", **SHARDS)

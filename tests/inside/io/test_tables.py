@@ -21,12 +21,12 @@ from sklearn.utils import murmurhash3_32
 import streamcut
 import streamcut.foundation.files
 from streamcut.io.conversion.options import ConvertOptions
+from streamcut.io.formats.registry import CSV, TSV
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import Column, Table
+from streamcut.io.sources.source import Sizes
 from streamcut.io.tables import word_kernels
 from streamcut.io.tables.encoder import Encoder, Place, interval_names
-from streamcut.io.tables.opening import OpenedTables
-from streamcut.io.tables.text_files import CsvFile, TsvFile
 
 frame = kit.shared.tables.frame
 
@@ -45,7 +45,8 @@ def test_rows_depend_neither_on_blocks_nor_on_threads(frame, tmp_path, bits):
     )
     found = []
     for block, threads in ((1 << 20, 1), (1 << 10, 1), (3000, 3)):
-        rows = OpenedTables([CsvFile(path)], options).rows(block // 8, block, threads)
+        rows = CSV.open([path], options, "")
+        rows.begin(Sizes(block // 8, 8 * block, threads=threads))
         chunks = [chunk for chunk, _ in rows.blocks()]
         columns = [np.concatenate([getattr(chunk, name) for chunk in chunks]) for name in ("indices", "y")]
         values = np.concatenate([np.ones(chunk.nnz) if chunk.data is None else chunk.data for chunk in chunks])
@@ -62,7 +63,8 @@ def test_rows_of_nothing_but_tabs_and_marks_are_rows_wherever_blocks_begin(tmp_p
     (tmp_path / "a.tsv").write_bytes(b"z\tsite\n" + rows)
     options = ConvertOptions(labels="none", categorical="z,site")
     for block in (1, 1000):
-        reading = OpenedTables([TsvFile(str(tmp_path / "a.tsv"))], options).rows(block, 1 << 16, 1)
+        reading = TSV.open([str(tmp_path / "a.tsv")], options, "")
+        reading.begin(Sizes(block, 1 << 19, threads=1))
         assert sum(chunk.n_rows for chunk, _ in reading.blocks()) == 6
         assert {"z=1", "z=0", "z=\ufeffx", "site is missing"} <= set(reading.recipe().names)
 
@@ -148,7 +150,7 @@ def test_a_conversion_that_was_interrupted_ends_with_the_same_bytes(frame, tmp_p
     path = write(frame, tmp_path / "a.parquet")
     options = {**OPTIONS, "hash_bits": bits, "shard_nnz": 500}
     streamcut.convert(path, tmp_path / "whole", **options)
-    monkeypatch.setattr("streamcut.io.tables.opening._BLOCKS", 1 / 64)
+    monkeypatch.setattr("streamcut.io.tables.source._BLOCKS", 1 / 64)
     monkeypatch.setenv("STREAMCUT_FAILPOINT", "convert.journal:5:EIO")
     streamcut.foundation.files._hits.clear()
     with pytest.raises(OSError, match="Input/output"):
