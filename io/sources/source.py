@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import queue
+import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -147,13 +150,33 @@ def tree_bytes(path: str | Path) -> int:
     return sum(os.lstat(os.path.join(folder, name)).st_size for folder, _, names in os.walk(path) for name in names)
 
 
-def one_ahead(items: Iterator[T]) -> Iterator[T]:
-    """`items`, none of which is None; the next one is made by another thread meanwhile."""
-    with ThreadPoolExecutor(1, "streamcut-read") as pool:
-        coming = pool.submit(next, items, None)
-        while (item := coming.result()) is not None:
-            coming = pool.submit(next, items, None)
-            yield item
+def read_ahead(items: Iterator[T]) -> Generator[T]:
+    """`items`, of which a thread makes the next ones meanwhile. Closing does not wait for one that blocks on a silent pipe."""
+    ready: queue.Queue[Any] = queue.Queue(1)
+    closed = threading.Event()
+
+    def run() -> None:
+        try:
+            for item in items:
+                ready.put((item,))
+                if closed.is_set():
+                    return
+            ready.put(())
+        except BaseException as error:  # passed to the thread that asks for the next item
+            ready.put(error)
+
+    thread = threading.Thread(target=run, name="streamcut-read", daemon=True)
+    thread.start()
+    try:
+        while found := ready.get():
+            if isinstance(found, BaseException):
+                raise found
+            yield found[0]
+    finally:
+        closed.set()
+        with suppress(queue.Empty):
+            ready.get_nowait()
+        thread.join(timeout=1)
 
 
 def ahead(items: Iterable[T], work: Callable[[T], U], threads: int) -> Generator[tuple[T, Callable[[], U]]]:

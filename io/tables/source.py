@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -16,7 +17,7 @@ from streamcut.foundation.opened import readable
 from streamcut.io.formats.registry import FRAME_NAME
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import CATEGORICAL, TEXT, Column
-from streamcut.io.sources.source import GroupCheck, Sizes, ahead, describe, one_ahead
+from streamcut.io.sources.source import GroupCheck, Sizes, ahead, describe, read_ahead
 from streamcut.io.tables.arrow import ColumnTypeError, without
 from streamcut.io.tables.encoder import Place
 from streamcut.io.tables.files import BatchSize, TableFile, given_role, is_text, require
@@ -177,12 +178,11 @@ class TableSource:
 
     def _made(self, start: _At) -> Iterator[tuple[_At, Made]]:
         """Each batch's place and RowMaker's result, in order, regardless of the thread that made it."""
-        threads, pipe = self._sizes.threads, any(each.name == STDIN for each in self.files)
+        threads = self._sizes.threads
         batches = self._batches(self.maker.columns, start)
-        if threads > 1 and not pipe:  # a read from a silent pipe could not be interrupted
-            batches = one_ahead(batches)
-        for (at, _), made in ahead(batches, self._make, 1 if self.maker.in_order else threads):
-            yield at, made()
+        with closing(read_ahead(batches) if threads > 1 else batches) as reading:
+            for (at, _), made in ahead(reading, self._make, 1 if self.maker.in_order else threads):
+                yield at, made()
 
     def _make(self, item: tuple[_At, pa.RecordBatch]) -> Made:
         at, batch = item
@@ -199,7 +199,7 @@ class TableSource:
             rows = at.row + np.arange(batch.num_rows)
             yield Place(self.files[at.file].name, rows, at.read), without(batch, self.maker.table.nulls)
 
-    def _batches(self, columns: Sequence[str], start: _At) -> Iterator[tuple[_At, pa.RecordBatch]]:
+    def _batches(self, columns: Sequence[str], start: _At) -> Generator[tuple[_At, pa.RecordBatch]]:
         read, row = start.read, start.row
         for number in range(start.file, len(self.files)):
             schema = self._schema(self.files[number], columns)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import queue
-import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import BinaryIO
@@ -122,35 +121,6 @@ def _skip(stream: BinaryIO, offset: int, seekable: bool) -> int:
         while left and (n := stream.readinto(view[:left])):  # type: ignore[attr-defined]
             left -= n
     return offset - left
-
-
-class ReadAhead:
-    """The blocks of an iterator, read ahead by a thread as far as there are free buffers."""
-
-    def __init__(self, blocks: Iterator[RawBlock], free: queue.SimpleQueue) -> None:
-        self._blocks, self._free = blocks, free
-        self._ready: queue.SimpleQueue = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="streamcut-read", daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        try:
-            for block in self._blocks:
-                self._ready.put(block)
-            self._ready.put(None)
-        except BaseException as error:  # passed to the thread that requests the next block
-            self._ready.put(error)
-
-    def __iter__(self) -> Iterator[RawBlock]:
-        while (block := self._ready.get()) is not None:
-            if isinstance(block, BaseException):
-                raise block
-            yield block
-
-    def close(self) -> None:
-        """Stop reading, without waiting for a read that blocks on a silent pipe."""
-        self._free.put(None)
-        self._thread.join(timeout=1)
 
 
 BOM = b"\xef\xbb\xbf"

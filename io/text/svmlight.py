@@ -15,9 +15,9 @@ from streamcut.errors import BadInputError, MemoryBudgetError, UsageError, spell
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.redaction import redacted
 from streamcut.io.recipe.recipe import Recipe
-from streamcut.io.sources.source import GroupCheck, Sizes, ahead
+from streamcut.io.sources.source import GroupCheck, Sizes, ahead, read_ahead
 from streamcut.io.text import kernels as k
-from streamcut.io.text.blocks import BlockParser, ParsedBlock, RawBlock, ReadAhead, Refused, read_blocks
+from streamcut.io.text.blocks import BlockParser, ParsedBlock, RawBlock, Refused, read_blocks
 from streamcut.io.text.inputs import AHEAD_BYTES, Input, expect_whole, find_inputs
 from streamcut.io.text.messages import NUMBER, OLD_MAC, explain
 from streamcut.io.text.options import SvmlightOptions, of_conversion, of_model, recipe_of
@@ -197,17 +197,19 @@ class SvmlightSource:
         for raw in buffers:
             free.put(raw)
         reading = read_blocks(self.inputs, state.file, state.offset, free, self._held, self._longest)
-        with closing(reading if self._threads == 1 else ReadAhead(reading, free)) as blocks:
-            coming = iter(blocks)
-            for raw in coming:
-                yield raw, parse(raw)
-                free.put(raw)
-                if self._threads > 1 and state.qid_mode != k.QID_UNKNOWN:
-                    break
-            with closing(ahead(coming, parse, self._threads)) as working:
-                for raw, parsed in working:
-                    yield raw, parsed()
+        with closing(reading if self._threads == 1 else read_ahead(reading)) as blocks:
+            try:
+                for raw in blocks:
+                    yield raw, parse(raw)
                     free.put(raw)
+                    if self._threads > 1 and state.qid_mode != k.QID_UNKNOWN:
+                        break
+                with closing(ahead(blocks, parse, self._threads)) as working:
+                    for raw, parsed in working:
+                        yield raw, parsed()
+                        free.put(raw)
+            finally:
+                free.put(None)  # ends a reader that waits for a block
 
     def _label(self, token: bytes) -> float:
         """The label of a token under label_map and multilabel, nan if none."""
