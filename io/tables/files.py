@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 BUFFER = 1 << 20  # bytes of a column chunk that Parquet reads at once
 SAMPLE_ROWS, SAMPLE_BYTES = 1 << 13, 8 << 20
 _CODED = 1 << 18  # most bytes of a dictionary that is passed on with every batch
+_PAGES = 3 << 20  # of a column: a page of the usual size, packed and unpacked, and its dictionary
 _USUAL = Spelling()
 _AT_ONCE = 4 << 20  # least bytes per request for a file behind a URL
 
@@ -156,8 +157,6 @@ def require(path: str, schema: pa.Schema, wanted: Sequence[str]) -> None:
 class ParquetTable(TableFile):
     """A Parquet file, row group after row group."""
 
-    column_bytes = 3 << 20  # a page of the usual size, packed and unpacked, and its dictionary
-
     def __init__(self, path: str, spelling: Spelling = _USUAL) -> None:
         super().__init__(path, spelling)
         if path == STDIN:
@@ -166,6 +165,8 @@ class ParquetTable(TableFile):
             self._schema = unique_names(file.schema_arrow, path)
             self.n_rows = file.metadata.num_rows
             self._metadata = file.metadata
+        groups = (self._metadata.row_group(group).total_byte_size for group in range(self._metadata.num_row_groups))
+        self.column_bytes += min(_PAGES, max(groups, default=0) // max(self._metadata.num_columns, 1))
 
     def schema(self) -> pa.Schema:
         return self._schema

@@ -138,7 +138,8 @@ def with_words(rows: Source, *, weighed: bool, least: int = 1, stopped: Iterable
             words = words[kept[words]]
             if not len(words) and (least > 1 or stopped):
                 why = f"no word that is in {least:,} rows or more" if least > 1 else "no word"
-                raise BadInputError(f"{rows.paths[0]}: of column {column.name!r} {why} is left; lower --min-count")
+                where = rows.identity["inputs"][0][0]
+                raise BadInputError(f"{where}: of column {column.name!r} {why} is left; lower --min-count")
             if weighed and len(words):
                 column = replace(column, documents=documents, frequencies=tuple(counts[words].tolist()))
         columns.append(column)
