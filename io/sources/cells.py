@@ -7,6 +7,7 @@ refer to other files by links, by virtual data sets and by external storage, and
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -92,6 +93,12 @@ def _is_array(found: Any, *shape: int) -> bool:
     return hasattr(found, "shape") and (found.shape == shape if shape else len(found.shape) == 1)
 
 
+def _chunk_bytes(*parts: Any) -> int:
+    """Memory for the largest chunk of these arrays while it is unpacked: HDF5 doubles its buffer until all fits, and keeps it."""
+    sizes = [part.dtype.itemsize * (1 + part.dtype.hasobject) * math.prod(map(int, part.chunks or (0,))) for part in parts]
+    return 3 * max(sizes, default=0)
+
+
 class _Stored:
     """The arrays of a CSR matrix of `lines` rows, or a CSC matrix of so many columns, whose indices are below `bound`."""
 
@@ -100,6 +107,7 @@ class _Stored:
         if not all(map(_is_array, parts)) or self._indptr.shape != (lines + 1,):
             raise BadInputError(f"{path}: data, indices or indptr do not match the shape; the file is damaged")
         self._lines, self._bound, self._where = lines, bound, path
+        self.chunk_bytes = _chunk_bytes(*parts)
 
     def pointers(self, start: int, stop: int) -> np.ndarray:
         """The pointers of these lines, and the one after them, int64."""
@@ -154,13 +162,15 @@ class AnnDataFile:
         if self.form != "dense":
             lines, bound = (self.n_rows, self.n_features) if self.form == "csr" else (self.n_features, self.n_rows)
             self._matrix = _Stored(self.X, lines, bound, path)
+        chunk = _chunk_bytes(self.X) if self.form == "dense" else self._matrix.chunk_bytes
         name = labels.removeprefix(_OBS)
         none = labels == NO_LABELS and NO_LABELS not in list(self._obs)
         wanted = {"labels": None if none else name, "qid": options.qid, "weight": options.weights}
         self._columns = {role: self._column(column) for role, column in wanted.items() if column is not None}
         self._rule = LabelRule(none=True) if none else LabelRule(column=name)
         self._var, self._layer_name = self._frame(group, var) if _member(group, var, path) is not None else None, layer
-        self.held_bytes = 64 * self.n_rows * (1 + len(self._columns)) + 8 * self.n_features * (self.form == "csc")
+        chunk = max(chunk, *(_chunk_bytes(*column.parts) for column in self._columns.values()), 0)
+        self.held_bytes = chunk + 64 * self.n_rows * (1 + len(self._columns)) + 8 * self.n_features * (self.form == "csc")
 
     @cached_property
     def recipe(self) -> Recipe:
@@ -262,11 +272,11 @@ class _Column:
             raise BadInputError(f"{self._where} is neither a plain column nor categories")
         if parts[0].shape[0] != n_rows:
             raise BadInputError(f"{self._where} has {parts[0].shape[0]} values for {n_rows} rows")
-        self._parts = parts
+        self.parts = parts
 
     def values(self) -> np.ndarray:
         """Numbers or words, None where there is none."""
-        values, *others = (np.asarray(part[:]) for part in self._parts)
+        values, *others = (np.asarray(part[:]) for part in self.parts)
         if others and self._categories:
             values = self._words(values, others[0])
         elif others:
@@ -298,8 +308,6 @@ class TenXFile:
     recipe   names of the features: the gene names, and ids for duplicate names
     """
 
-    held_bytes = 0
-
     def __init__(self, path: str, options: ConvertOptions, scratch: str, **_: Any) -> None:
         self.path = path
         with readable(path):
@@ -314,6 +322,7 @@ class TenXFile:
                 raise BadInputError(f"{path}: shape is not that of a matrix; the file is damaged")
             self.n_features, self.n_rows = expect_indices(shape[:], INT64_MAX, f"{path}: shape", "a side").tolist()
             self._matrix = _Stored(self._group, self.n_rows, self.n_features, path)
+            self.held_bytes = self._matrix.chunk_bytes
 
     @cached_property
     def recipe(self) -> Recipe:

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from streamcut.errors import BadInputError, NotFoundError, UsageError
-from streamcut.foundation.chunk import check_csr
 from streamcut.foundation.fields import INT64_MAX
 from streamcut.foundation.opened import opened_file, opened_raw, readable, regular
 from streamcut.io.dataset import first_rows
-from streamcut.io.indices import expect_indices
+from streamcut.io.indices import expect_indices, expect_pointers
 from streamcut.io.opening import open_dataset
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.sources.arrays import entries_of
@@ -112,6 +111,9 @@ class _Whole:
         return entries_of(self._matrix(), start)
 
 
+_MEMBERS = {"csr": ("indices", "indptr"), "csc": ("indices", "indptr"), "coo": ("row", "col")}  # in addition to data
+
+
 class NpzFile(_Whole):
     """A matrix saved by scipy.sparse.save_npz (CSR, CSC or COO), compressed or not."""
 
@@ -122,8 +124,8 @@ class NpzFile(_Whole):
                 listed = ", ".join(sorted(arrays)[:10])
                 raise BadInputError(f"{path}: not a sparse matrix of scipy.sparse.save_npz (it holds {listed})")
             name = arrays["format"].item()
-            layout = name.decode(errors="replace") if isinstance(name, bytes) else str(name)
-            if layout not in ("csr", "csc", "coo"):
+            self._layout = layout = name.decode(errors="replace") if isinstance(name, bytes) else str(name)
+            if not {*_MEMBERS.get(layout, [""])} <= set(arrays):
                 raise BadInputError(f"{path}: the matrix is saved as {layout}; save it by rows: save_npz(path, X.tocsr())")
             sides = expect_indices(arrays["shape"], INT64_MAX, f"{path}: shape", "a side")
             if sides.shape != (2,):
@@ -132,15 +134,20 @@ class NpzFile(_Whole):
             self.held_bytes = (2 if layout == "csr" else 5) * sum(member.file_size for member in arrays.zip.infolist())
 
     def _matrix(self) -> Any:
-        from scipy.sparse import csr_array, load_npz
+        import scipy.sparse as sp
 
-        found = load_npz(regular(self.path))
-        if found.format != "coo":
-            check_csr(found)
-            return found
-        order = np.argsort(found.row, kind="stable")  # SciPy would add up entries that are there twice, in their type
-        pointers = np.concatenate([[0], np.cumsum(np.bincount(found.row, minlength=self.n_rows))])
-        return csr_array((found.data[order], found.col[order], pointers), found.shape)
+        where, shape = f"{self.path}: ", (self.n_rows, self.n_features)
+        with np.load(regular(self.path), allow_pickle=False) as arrays:
+            values, indices, others = (arrays[name] for name in ("data", *_MEMBERS[self._layout]))
+        if self._layout == "coo":
+            rows, columns = expect_indices(indices, shape[0], f"{where}row"), expect_indices(others, shape[1], f"{where}col")
+            order = np.argsort(rows, kind="stable")  # SciPy would add up entries that are there twice, in their type
+            pointers = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=shape[0]))])
+            return sp.csr_array((values[order], columns[order], pointers), shape)
+        expect_indices(indices, shape[1 if self._layout == "csr" else 0], f"{where}indices")
+        pointers = expect_pointers(others, len(values), f"{where}indptr")
+        made = sp.csr_array if self._layout == "csr" else sp.csc_array
+        return made((values, indices, pointers), shape)
 
 
 class NpyFile(_Whole):
