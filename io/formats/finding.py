@@ -123,11 +123,11 @@ def _sniff_url(url: str) -> str:
 
 def _sniff_head(path: str, head: bytes) -> str:
     if head.startswith(ANNDATA.heads):
-        from streamcut.io.sources.cells import opened_hdf5
+        from streamcut.io.sources.cells import is_group, opened_hdf5
 
         with readable(path):
             file = opened_hdf5(path)
-            groups = [file[name] for name in file if not hasattr(file[name], "shape")]
+            groups = [file[name] for name in file if is_group(file[name])]
             return _of_members(path, {*file, *(_ANY + name for group in groups for name in group)})
     if head.startswith(NPZ.heads):
         with readable(path), zipfile.ZipFile(regular(path)) as archive:

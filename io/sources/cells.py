@@ -88,9 +88,14 @@ def _member(group: Any, name: str, path: str) -> Any:
     return found
 
 
+def is_group(found: Any) -> bool:
+    """Whether it is a group; the shape of an array, which may depend on other files, is not looked at."""
+    return hasattr(found, "keys")
+
+
 def _is_array(found: Any, *shape: int) -> bool:
     """Whether it is an array of one dimension, or of this shape."""
-    return hasattr(found, "shape") and (found.shape == shape if shape else len(found.shape) == 1)
+    return found is not None and not is_group(found) and (found.shape == shape if shape else len(found.shape) == 1)
 
 
 def _chunk_bytes(*parts: Any) -> int:
@@ -217,7 +222,7 @@ class AnnDataFile:
     def _frame(self, group: Any, name: str) -> Any:
         """obs or var."""
         found = _member(group, name, self.path)
-        if hasattr(found, "shape"):
+        if not is_group(found):
             raise BadInputError(
                 f"{self.path}: {name} is not a group of columns (as before AnnData 0.7); save it anew with anndata"
             )
@@ -226,7 +231,7 @@ class AnnDataFile:
     def _layer(self, group: Any, layer: str) -> tuple[Any, str]:
         """(the matrix, the group with its var)."""
         layers = _member(group, "layers", self.path)
-        known = [] if layers is None or hasattr(layers, "shape") else list(layers)
+        known = list(layers) if is_group(layers) else []
         if layer in known:
             return _member(layers, layer, self.path), "var"
         if layer == _RAW and (found := _member(group, "raw/X", self.path)) is not None:
@@ -235,8 +240,8 @@ class AnnDataFile:
 
     def _form_and_shape(self) -> tuple[str, int, int]:
         """("csr", "csc" or "dense", rows, columns) of the matrix."""
-        form, shape = "dense", getattr(self.X, "shape", None)
-        if shape is None:
+        form, shape = "dense", () if is_group(self.X) else self.X.shape
+        if is_group(self.X):
             encoding = self.X.attrs.get("encoding-type")
             form = _FORMS.get(str(encoding), "")
             if not form:
@@ -264,7 +269,7 @@ class _Column:
             known = [str(column) for column in obs.attrs.get("column-order", list(obs))]
             raise UsageError(f"{path}: obs has no column {name!r}; it has {', '.join(known) or 'none'}")
         parts, self._categories = [found], False
-        if not hasattr(found, "shape"):
+        if is_group(found):
             names = next((names for names in (_CATEGORIES, _NULLABLE) if all(part in found for part in names)), ())
             parts = [_member(found, part, f"{path}: obs/{name}") for part in names]
             self._categories = names is _CATEGORIES
@@ -312,7 +317,7 @@ class TenXFile:
         self.path = path
         with readable(path):
             file = opened_hdf5(path)
-            groups = [name for name in file if not hasattr(file[name], "shape") and all(part in file[name] for part in _PARTS)]
+            groups = [name for name in file if is_group(file[name]) and all(part in file[name] for part in _PARTS)]
             if len(groups) != 1:
                 listed = ", ".join(groups) or "no matrix"
                 raise BadInputError(f"{path}: a file with exactly one CellRanger matrix is needed, and this file has {listed}")
