@@ -11,8 +11,10 @@ from typing import BinaryIO
 import numpy as np
 
 from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.redaction import redacted
+from streamcut.io.places.remote import is_url
 from streamcut.io.text import kernels as k
-from streamcut.io.text.inputs import Input, open_bytes
+from streamcut.io.text.inputs import AHEAD_BYTES, Input, find_inputs, open_bytes
 
 
 class RawBlock:
@@ -121,6 +123,18 @@ def _skip(stream: BinaryIO, offset: int, seekable: bool) -> int:
         while left and (n := stream.readinto(view[:left])):  # type: ignore[attr-defined]
             left -= n
     return offset - left
+
+
+class TextSource:
+    """What sources of text have in common: the inputs that `paths` name (see find_inputs)."""
+
+    told = ()
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self.inputs = find_inputs(paths)
+        self.paths = [each.name for each in self.inputs]
+        self.identity = {"inputs": [[redacted(each.name), each.size, each.mtime_ns] for each in self.inputs]}
+        self.held_bytes = AHEAD_BYTES if any(map(is_url, self.paths)) else 0
 
 
 BOM = b"\xef\xbb\xbf"

@@ -17,8 +17,8 @@ from streamcut.foundation.redaction import redacted
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.sources.source import GroupCheck, Sizes, ahead, read_ahead
 from streamcut.io.text import kernels as k
-from streamcut.io.text.blocks import BlockParser, ParsedBlock, RawBlock, Refused, read_blocks
-from streamcut.io.text.inputs import AHEAD_BYTES, Input, expect_whole, find_inputs
+from streamcut.io.text.blocks import BlockParser, ParsedBlock, RawBlock, Refused, TextSource, read_blocks
+from streamcut.io.text.inputs import Input, expect_whole
 from streamcut.io.text.messages import NUMBER, OLD_MAC, explain
 from streamcut.io.text.options import SvmlightOptions, of_conversion, of_model, recipe_of
 
@@ -41,7 +41,7 @@ def blocks_in_flight(threads: int) -> int:
     return threads + 2 if threads > 1 else 1
 
 
-class SvmlightSource:
+class SvmlightSource(TextSource):
     """The source of rows of the svmlight files that `paths` name (see find_inputs), compressed or not.
 
     Memory: `blocks_in_flight` × block_bytes of text, the rows of as many blocks, and a line longer than a block, up to
@@ -56,8 +56,6 @@ class SvmlightSource:
     model_takes   the features of the model that reads the text, for messages; None: it becomes a store
     recipe        the source of the options (`by_recipe`), if there was one
     """
-
-    told = ()
 
     def __init__(
         self,
@@ -74,16 +72,13 @@ class SvmlightSource:
         if threads < 1 or block_bytes < 16:
             raise UsageError(f"threads must be at least 1 and block_bytes at least 16, not {threads} and {block_bytes}")
         self.options = options or SvmlightOptions()
-        self.inputs = find_inputs(paths)
+        super().__init__(paths)
         self.index_base = self.options.index_base
         self.rejects: list[str] = []
         self._threads, self._block_bytes, self._longest = threads, block_bytes, max(max_line_bytes, block_bytes)
         self._held = min(self._longest, held_line or self._longest)
         self._model_takes, self._given = model_takes, recipe
         self.counters = _no_counts()
-        self.paths = [each.name for each in self.inputs]
-        self.identity = {"inputs": [[redacted(i.name), i.size, i.mtime_ns] for i in self.inputs]}
-        self.held_bytes = AHEAD_BYTES if any("://" in path for path in self.paths) else 0
 
     @classmethod
     def open(cls, form: Format, paths: list[str], options: ConvertOptions, scratch: str) -> Self:

@@ -21,7 +21,6 @@ import pyarrow.compute as pc
 
 from streamcut.errors import BadInputError, MemoryBudgetError, UsageError
 from streamcut.foundation.chunk import Chunk
-from streamcut.foundation.redaction import redacted
 from streamcut.io.recipe.recipe import LabelRule, Recipe
 from streamcut.io.rows import take_rows
 from streamcut.io.sources.canonical import RawRows, RowRules, canonical
@@ -29,8 +28,7 @@ from streamcut.io.sources.source import Sizes
 from streamcut.io.tables.keys import KeyColumn, Keys, NoRoomForKeysError, TooManyKeysError, Words, coded
 from streamcut.io.text import kernels as svmlight
 from streamcut.io.text import vw_kernels as k
-from streamcut.io.text.blocks import BOM, RawBlock, read_blocks
-from streamcut.io.text.inputs import AHEAD_BYTES, find_inputs
+from streamcut.io.text.blocks import BOM, RawBlock, TextSource, read_blocks
 
 if TYPE_CHECKING:
     from streamcut.io.conversion.options import ConvertOptions
@@ -74,17 +72,14 @@ class _Wrong:
                 self.line, self.what = int(lines[first]), what(first)
 
 
-class VwSource:
+class VwSource(TextSource):
     """Source over Vowpal Wabbit files. A resumed run reads them from the beginning."""
 
-    rereads, told = True, ()
+    rereads = True
 
     def __init__(self, paths: list[str], options: VwOptions, block_bytes: int = 1 << 19, most_bytes: int = 1 << 26) -> None:
         self.options, self._block_bytes, self._most = options, block_bytes, max(most_bytes, block_bytes)
-        self.inputs = find_inputs(paths)
-        self.paths = [each.name for each in self.inputs]
-        self.identity = {"inputs": [[redacted(i.name), i.size, i.mtime_ns] for i in self.inputs]}
-        self.held_bytes = AHEAD_BYTES if any("://" in path for path in self.paths) else 0
+        super().__init__(paths)
         self.counters: Counter[str] = Counter()
         bits = options.hash_bits if options.recipe is None else options.recipe.hash_bits
         known = () if options.recipe is None else options.recipe.names or ()
