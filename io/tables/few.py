@@ -215,7 +215,7 @@ class FewRows:
         if kind is str:
             word = spelled(value, column.type)
             fits, word = word is not None, value if word is None else word
-            if not word.isascii() and not _is_utf8(word):
+            if not word.isascii() and any("\ud800" <= letter <= "\udfff" for letter in word):  # which is not UTF-8
                 raise OutOfTheOrdinaryError
         elif kind is bool:
             word = "true" if value else "false"
@@ -228,11 +228,3 @@ class FewRows:
         if word and not fits:
             unfit[column.name] += 1
         return word
-
-
-def _is_utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
