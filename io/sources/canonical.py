@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -100,7 +100,7 @@ def canonical(
         values,
         given.astype(np.float64) if labels is None else labels.of(given, place),
         None if raw.qid is None else _qid(np.asarray(raw.qid), place),
-        None if raw.weight is None else _weight(np.asarray(raw.weight), place),
+        None if raw.weight is None else checked_weights(np.asarray(raw.weight), place),
         first_row,
     )
 
@@ -128,11 +128,7 @@ def _values(values: np.ndarray, rules: RowRules, counters: Counter, place: _Plac
         dtype = np.dtype(np.float32 if values.dtype.itemsize <= 4 else np.float64)
     else:
         dtype = np.dtype(np.float32 if not values.size or np.abs(values.astype(np.float64)).max() <= 2**24 else np.float64)
-    with np.errstate(over="ignore"):
-        converted = values.astype(dtype)
-    if not np.isfinite(converted).all():
-        bad = int(np.flatnonzero(~np.isfinite(converted))[0])
-        raise BadInputError(f"{place(row_of[bad])}: value {values[bad]} does not fit {dtype}; use --dtype=float64")
+    converted = narrowed(values, dtype, lambda bad: place(row_of[bad]))
     counters["values underflowed to 0"] += int(np.count_nonzero((converted == 0) & (values != 0)))
     return converted
 
@@ -175,10 +171,21 @@ def _qid(qid: np.ndarray, place: _Place) -> np.ndarray:
     return qid.astype(np.int64)
 
 
-def _weight(weight: np.ndarray, place: _Place) -> np.ndarray:
+def narrowed(values: np.ndarray, dtype: np.dtype, place: Callable[[int], str]) -> np.ndarray:
+    """`values` as floats of another type. Raises BadInputError for one that does not fit; `place` names that of its number."""
+    with np.errstate(over="ignore"):
+        found = values.astype(dtype)
+    if not np.isfinite(found).all():
+        bad = int(np.argmin(np.isfinite(found)))
+        raise BadInputError(f"{place(bad)}: value {values[bad]} does not fit {dtype}; use --dtype=float64")
+    return found
+
+
+def checked_weights(weight: np.ndarray, place: Callable[[int], str]) -> np.ndarray:
+    """`weight` as float64. Raises BadInputError for one that is negative or not finite; `place` names its row."""
     weight = weight.astype(np.float64)
     bad = ~(np.isfinite(weight) & (weight >= 0))
     if bad.any():
-        row = int(np.flatnonzero(bad)[0])
+        row = int(np.argmax(bad))
         raise BadInputError(f"{place(row)}: weight {weight[row]} is negative or not finite")
     return weight
