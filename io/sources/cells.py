@@ -79,12 +79,13 @@ def _member(group: Any, name: str, path: str) -> Any:
         found = group[name]
     except KeyError:
         return None
+    where = f"{path}: {str(found.name).strip('/')}"
     if getattr(found, "is_virtual", False) or getattr(found, "external", None):
-        raise BadInputError(f"{path}: {name} lies in another file; save the data as one file")
+        raise BadInputError(f"{where} lies in another file; save the data as one file")
     if hasattr(found, "metadata"):
         described = found.metadata.to_dict()
         if "pickle" in str([described.get(each) for each in _CODECS]).lower():
-            raise BadInputError(f"{path}: {name}: holds pickled objects, which could run code; save it with another codec")
+            raise BadInputError(f"{where}: holds pickled objects, which could run code; save it with another codec")
     return found
 
 
