@@ -25,7 +25,7 @@ _WITHOUT_FEATURES, _FOR_FEATURES = 400 * 10**6, 0.23  # statistics of more featu
 
 @dataclass(frozen=True, slots=True)
 class ConvertPlan:
-    """Sizes that fit below `limit`.
+    """Sizes that fit below `limit`. `lines` lists the memory by purpose, in bytes.
 
     block_bytes  of text in one piece
     sort_bytes   for shuffling and grouping
@@ -42,6 +42,7 @@ class ConvertPlan:
     key_bytes: int
     row_bytes: int
     features: int
+    lines: dict[str, int]
 
 
 def make_plan(
@@ -79,7 +80,7 @@ def make_plan(
         reading, writing = held + _READING * block * (count + 2 if count > 1 else 1), writer_bytes(shard, count, remote)
         # Sorted rows are written after all are read, one output at a time; otherwise reading and writing overlap.
         work = max(reading, writing) + SORT_LEAST if sorting else reading + writers * writing
-        choices.append((base + SLACK + tallies + work + learning * _KEYS_LEAST, shard, count, block))
+        choices.append((base + SLACK + tallies + work + learning * _KEYS_LEAST, shard, count, block, reading, writing))
     least = min(choices)[0] + _VARIES
     limit = max(DEFAULT_LIMIT, least) if limit is None else limit
     reserve = max(0, limit - base) // 8  # smaller blocks are better than no memory for long rows
@@ -90,9 +91,20 @@ def make_plan(
             f"--memory: {format_bytes(limit)} is not enough: at least {format_enough(least)} are needed, "
             f"of which the process itself takes {format_bytes(base)}; raise --memory"
         )
-    needed, shard, count, block = fitting[0]
+    needed, shard, count, block, reading, writing = fitting[0]
     left = limit - needed
     sort_bytes = SORT_LEAST + left // 2 if sorting else 0
     left -= left // 2 if sorting else 0
     key_bytes = _KEYS_LEAST + left * 3 // 4 if learning else 0
-    return ConvertPlan(limit, count, block, shard, sort_bytes, key_bytes, left // 4 if learning else left, kept)
+    row_bytes = left // 4 if learning else left
+    lines = {
+        "interpreter and libraries": base,
+        "allocator, threads, files": SLACK,
+        f"reading, {count} threads, blocks of {format_bytes(block)}": reading,
+        f"writing, shards of {shard:,} entries": writing if sorting else writers * writing,
+        "statistics of features": tallies,
+        "sorting": sort_bytes,
+        "dictionary of categories and words": key_bytes,
+        "rows longer than a block": row_bytes,
+    }
+    return ConvertPlan(limit, count, block, shard, sort_bytes, key_bytes, row_bytes, kept, lines)

@@ -116,3 +116,5 @@ def test_convert_keeps_them_as_memory_allows(tmp_path):
     sizes = {"threads": 1, "shard_nnz": 1 << 18, "sorting": False, "writers": 1}
     most = [make_plan(limit, 0, **sizes).features for limit in (None, 500 * 10**6, 100 * 10**6)]
     assert most == [MOST_FEATURES, 718_750, 1 << 15]
+    assert make_plan(10**9, 0, **sizes, n_features=1 << 22).lines["statistics of features"] == 32 * ((1 << 22) - (1 << 15))
+    assert make_plan(10**9, 0, **sizes, n_features=1 << 23).lines["statistics of features"] == 0
