@@ -15,8 +15,8 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamcut.io.sources.row_source import GroupCheck
-from streamcut.io.text.decompress import open_bytes
+from streamcut.io.sources.source import GroupCheck
+from streamcut.io.text.inputs import open_bytes
 
 COMPRESS = {
     "gzip": gzip.compress,

@@ -20,12 +20,12 @@ from sklearn.utils import murmurhash3_32
 import streamcut
 import streamcut.foundation.files
 from streamcut.io.conversion.options import ConvertOptions
+from streamcut.io.formats.registry import CSV
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import Column, Table
+from streamcut.io.sources.source import Sizes
 from streamcut.io.tables import word_kernels
 from streamcut.io.tables.encoder import Encoder, Place, interval_names
-from streamcut.io.tables.opening import OpenedTables
-from streamcut.io.tables.text_files import CsvFile
 
 frame = kit.shared.tables.frame
 
@@ -44,7 +44,8 @@ def test_rows_depend_neither_on_blocks_nor_on_threads(frame, tmp_path, bits):
     )
     found = []
     for block, threads in ((1 << 20, 1), (1 << 10, 1), (3000, 3)):
-        rows = OpenedTables([CsvFile(path)], options).rows(block // 8, block, threads)
+        rows = CSV.open([path], options, "")
+        rows.begin(Sizes(block // 8, 8 * block, threads=threads))
         chunks = [chunk for chunk, _ in rows.blocks()]
         columns = [np.concatenate([getattr(chunk, name) for chunk in chunks]) for name in ("indices", "y")]
         values = np.concatenate([np.ones(chunk.nnz) if chunk.data is None else chunk.data for chunk in chunks])
